@@ -1,0 +1,171 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Code is a stable error code of the wire. A Code is itself an error to compare
+// with: errors.Is(err, auth.CodeInvalidCredentials).
+type Code string
+
+func (c Code) Error() string { return string(c) }
+
+// The error codes. They are frozen: clients depend on them.
+const (
+	CodeBadJSON              Code = "bad_json"
+	CodeInvalidToken         Code = "invalid_token"
+	CodeInvalidCode          Code = "invalid_code"
+	CodeBadCodeVerifier      Code = "bad_code_verifier"
+	CodeInvalidRefreshToken  Code = "invalid_refresh_token"
+	CodeRefreshTokenReused   Code = "refresh_token_reused"
+	CodeSessionEnded         Code = "session_ended"
+	CodeRedirectNotAllowed   Code = "redirect_not_allowed"
+	CodeInvalidCredentials   Code = "invalid_credentials"
+	CodeMissingToken         Code = "missing_token"
+	CodeBadToken             Code = "bad_token"
+	CodeInvalidAPIKey        Code = "invalid_api_key"
+	CodeReauthNeeded         Code = "reauthentication_needed"
+	CodeEmailNotVerified     Code = "email_not_verified"
+	CodeUserBanned           Code = "user_banned"
+	CodeSignupDisabled       Code = "signup_disabled"
+	CodeMethodDisabled       Code = "method_disabled"
+	CodeNotFound             Code = "not_found"
+	CodeSessionNotFound      Code = "session_not_found"
+	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeUserAlreadyExists    Code = "user_already_exists"
+	CodeBodyTooLarge         Code = "body_too_large"
+	CodeUnsupportedMediaType Code = "unsupported_media_type"
+	CodeValidationFailed     Code = "validation_failed"
+	CodeWeakPassword         Code = "weak_password"
+	CodeSamePassword         Code = "same_password"
+	CodeRateLimited          Code = "rate_limited"
+	CodeInternal             Code = "internal"
+	CodeUnavailable          Code = "unavailable"
+	CodeOverloaded           Code = "overloaded"
+)
+
+// errorTable is the one place that knows what a code means on the wire.
+var errorTable = map[Code]struct {
+	Status  int
+	Message string
+}{
+	CodeBadJSON:              {http.StatusBadRequest, "The request body is not the JSON expected here."},
+	CodeInvalidToken:         {http.StatusBadRequest, "This link is not valid any more. Ask for a new one."},
+	CodeInvalidCode:          {http.StatusBadRequest, "This code is not valid any more. Ask for a new one."},
+	CodeBadCodeVerifier:      {http.StatusBadRequest, "The code verifier does not match the code challenge."},
+	CodeInvalidRefreshToken:  {http.StatusBadRequest, "The refresh token is not valid."},
+	CodeRefreshTokenReused:   {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
+	CodeSessionEnded:         {http.StatusUnauthorized, "The session has ended. Sign in again."},
+	CodeRedirectNotAllowed:   {http.StatusBadRequest, "The redirect address is not on the allow-list."},
+	CodeInvalidCredentials:   {http.StatusUnauthorized, "The credentials are not right."},
+	CodeMissingToken:         {http.StatusUnauthorized, "This needs an access token."},
+	CodeBadToken:             {http.StatusUnauthorized, "The access token is not valid."},
+	CodeInvalidAPIKey:        {http.StatusUnauthorized, "This needs a valid API key."},
+	CodeReauthNeeded:         {http.StatusForbidden, "Sign in again to do this."},
+	CodeEmailNotVerified:     {http.StatusForbidden, "Confirm your e-mail address first. We have sent you a link."},
+	CodeUserBanned:           {http.StatusForbidden, "This account is suspended."},
+	CodeSignupDisabled:       {http.StatusForbidden, "Signing up is switched off."},
+	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
+	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
+	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},
+	CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "This path does not take that method."},
+	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address exists already."},
+	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The request body is too large."},
+	CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Send the body as application/json."},
+	CodeValidationFailed:     {http.StatusUnprocessableEntity, "Some of the values are not right."},
+	CodeWeakPassword:         {http.StatusUnprocessableEntity, "Choose a stronger password."},
+	CodeSamePassword:         {http.StatusUnprocessableEntity, "The new password is the same as the old one."},
+	CodeRateLimited:          {http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."},
+	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side."},
+	CodeUnavailable:          {http.StatusServiceUnavailable, "The service is not available right now. Try again soon."},
+	CodeOverloaded:           {http.StatusServiceUnavailable, "The service is busy. Try again soon."},
+}
+
+// Error is a failed operation as the caller may know it. Code, Message and
+// Details go over the wire; the cause is for errors.Is, errors.As and the log,
+// and is never serialised.
+type Error struct {
+	Code       Code
+	Status     int               // HTTP status
+	Message    string            // for people
+	Fields     map[string]string // validation_failed: what is wrong with which field
+	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
+	RetryAfter time.Duration     // rate_limited, unavailable, overloaded
+	cause      error
+}
+
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("auth: %s: %v", e.Code, e.cause)
+	}
+	return "auth: " + string(e.Code)
+}
+
+// Unwrap returns the cause, if any.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is matches the error's Code.
+func (e *Error) Is(target error) bool { return target == error(e.Code) }
+
+// Reject makes an error with a code and a message of the caller's own, for
+// before-hooks that refuse an operation. An empty message takes the table's.
+func Reject(c Code, message string) *Error {
+	e := fail(c, nil)
+	if message != "" {
+		e.Message = message
+	}
+	return e
+}
+
+// fail makes the error for a code; cause may be nil.
+func fail(c Code, cause error) *Error {
+	row, ok := errorTable[c]
+	if !ok {
+		row, cause, c = errorTable[CodeInternal], fmt.Errorf("unknown code %q: %w", c, cause), CodeInternal
+	}
+	return &Error{Code: c, Status: row.Status, Message: row.Message, cause: cause}
+}
+
+// failStatus is fail for the codes whose status depends on the endpoint.
+func failStatus(c Code, status int, cause error) *Error {
+	e := fail(c, cause)
+	e.Status = status
+	return e
+}
+
+// invalid is validation_failed for one field.
+func invalid(field, problem string) *Error {
+	e := fail(CodeValidationFailed, nil)
+	e.Fields = map[string]string{field: problem}
+	return e
+}
+
+func weak(reasons []string) *Error {
+	e := fail(CodeWeakPassword, nil)
+	e.Reasons = reasons
+	return e
+}
+
+func retryAfter(c Code, d time.Duration, cause error) *Error {
+	e := fail(c, cause)
+	e.RetryAfter = d
+	return e
+}
+
+// storeFailed turns whatever a store could not do into the error for callers:
+// typed errors pass, a ban keeps its name, the rest is an outage.
+func storeFailed(err error) error {
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return err
+	case errors.Is(err, ErrBanned):
+		return fail(CodeUserBanned, err)
+	}
+	return retryAfter(CodeUnavailable, time.Second, err)
+}
