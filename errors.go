@@ -169,3 +169,12 @@ func storeFailed(err error) error {
 	}
 	return retryAfter(CodeUnavailable, time.Second, err)
 }
+
+// hookRefused keeps a hook's typed refusal and hides any other error.
+func hookRefused(err error) error {
+	var e *Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return fail(CodeInternal, err)
+}

@@ -1,6 +1,14 @@
 package auth
 
 import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -40,4 +48,170 @@ func (r Rate) Apply(tat, now time.Time, cost int) (next time.Time, ok bool, wait
 		tat = now
 	}
 	return tat, true, 0, int((full - tat.Sub(now)) / step)
+}
+
+// RateLimits are the limits of all flows; docs of the fields name the defaults.
+// A field with a negative Burst is off.
+type RateLimits struct {
+	LoginPerAccount   Rate // failed logins: 10 in 5 min
+	LoginPerIP        Rate // failed logins: 100 in 5 min
+	SignupPerIP       Rate // 20 in 1 h
+	SendGap           Rate // messages of a kind to one address: 1 in 60 s
+	SendPerAddress    Rate // messages of a kind to one address: 5 in 1 h
+	SendPerIP         Rate // messages asked for: 30 in 1 h
+	RefreshPerSession Rate // 120 in 1 min
+	Off               bool // no limits at all: for load tests only
+}
+
+func (l RateLimits) withDefaults() RateLimits {
+	if l.Off {
+		return RateLimits{Off: true}
+	}
+	set := func(r *Rate, burst int, per time.Duration) {
+		if r.Burst == 0 {
+			*r = Rate{burst, per}
+		}
+	}
+	set(&l.LoginPerAccount, 10, 5*time.Minute)
+	set(&l.LoginPerIP, 100, 5*time.Minute)
+	set(&l.SignupPerIP, 20, time.Hour)
+	set(&l.SendGap, 1, time.Minute)
+	set(&l.SendPerAddress, 5, time.Hour)
+	set(&l.SendPerIP, 30, time.Hour)
+	set(&l.RefreshPerSession, 120, time.Minute)
+	return l
+}
+
+// draw names the bucket of a limit and what it counts by. Values are hidden
+// behind a MAC, so that the store's table of limits holds no addresses.
+func (a *Auth) draw(r Rate, limit, value string, cost int) Draw {
+	h := hmac.New(sha256.New, a.keys.limits)
+	h.Write([]byte(limit + "\x00" + value))
+	return Draw{Key: limit + ":" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16]), Rate: r, Cost: cost}
+}
+
+// perIP is a draw that counts by the client's address; it does not count when
+// the address is not known.
+func (a *Auth) perIP(ctx context.Context, r Rate, limit string, cost int) Draw {
+	ip := clientFrom(ctx).IP
+	if !ip.IsValid() {
+		return Draw{}
+	}
+	return a.draw(r, limit, limitedAs(ip), cost)
+}
+
+// take draws, and answers rate_limited if a bucket refuses. Draws without a
+// limit are left out.
+func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
+	active := draws[:0:0]
+	for _, d := range draws {
+		if d.Rate.Burst > 0 {
+			active = append(active, d)
+		}
+	}
+	if len(active) == 0 {
+		return Decision{Allowed: true}, nil
+	}
+	d, err := a.store.Take(ctx, active, a.now())
+	if err != nil {
+		return d, storeFailed(err)
+	}
+	if !d.Allowed {
+		return d, retryAfter(CodeRateLimited, d.RetryAfter, nil)
+	}
+	return d, nil
+}
+
+// limitedAs is the part of an address that one customer holds: IPv6 addresses
+// count by their /64, because a host can choose any address within it.
+func limitedAs(ip netip.Addr) string {
+	if ip.Is4() {
+		return ip.String()
+	}
+	p, err := ip.WithZone("").Prefix(64)
+	if err != nil {
+		return ip.String()
+	}
+	return p.String()
+}
+
+// clientOf finds out who sent a request. Forwarding headers count only as far
+// as trusted proxies vouch for them: read from the right, the first hop that is
+// not a trusted proxy is the client.
+func (c *config) clientOf(r *http.Request) Client {
+	cl := Client{UserAgent: cleanUserAgent(r.UserAgent())}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return cl
+	}
+	cl.IP = peer.Addr().Unmap()
+	if !c.trusted(cl.IP) {
+		return cl
+	}
+	hops := forwardedFor(r.Header)
+	for i := len(hops) - 1; i >= 0; i-- {
+		ip, ok := parseHop(hops[i])
+		if !ok {
+			break // what lies beyond a garbled hop is not vouched for
+		}
+		cl.IP = ip
+		if !c.trusted(ip) {
+			break
+		}
+	}
+	return cl
+}
+
+func (c *config) trusted(ip netip.Addr) bool {
+	for _, p := range c.trustedProxies {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// forwardedFor lists the hops that X-Forwarded-For or else Forwarded (RFC 7239)
+// name, nearest last.
+func forwardedFor(h http.Header) []string {
+	if xff := h.Values("X-Forwarded-For"); len(xff) > 0 {
+		return strings.Split(strings.Join(xff, ","), ",")
+	}
+	var hops []string
+	for _, element := range strings.Split(strings.Join(h.Values("Forwarded"), ","), ",") {
+		for _, pair := range strings.Split(element, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			if strings.EqualFold(name, "for") {
+				hops = append(hops, strings.Trim(value, `"`))
+			}
+		}
+	}
+	return hops
+}
+
+// parseHop reads "192.0.2.1", "192.0.2.1:80", "2001:db8::1" or "[2001:db8::1]:80".
+func parseHop(s string) (netip.Addr, bool) {
+	s = strings.TrimSpace(s)
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		s = host
+	}
+	ip, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return ip.Unmap().WithZone(""), true
+}
+
+// cleanUserAgent bounds what a client says of itself and keeps it printable.
+func cleanUserAgent(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r > 0x7e {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > 256 {
+		s = s[:256]
+	}
+	return s
 }

@@ -1,0 +1,278 @@
+// Package auth is Authmount, authentication that a Go server mounts: sign-up,
+// password login, magic links, e-mail verification, password reset and
+// refreshable JWT sessions, on the application's own store.
+//
+//	store := memstore.New()
+//	a, err := auth.New(store,
+//		auth.WithSecret(secret), // at least 32 random bytes
+//		auth.WithBaseURL("https://app.example.com/auth/v1"),
+//		auth.WithMailer(smtpmail.New(os.Getenv("SMTP_URL"))),
+//		auth.WithRedirectURLs("https://app.example.com/*"),
+//	)
+//	if err != nil {
+//		log.Fatal(err) // says what is missing or unsafe
+//	}
+//	defer a.Close(context.Background())
+//	mux.Handle("/auth/v1/", a.Handler())
+//	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.UserFrom(r.Context())
+//
+// Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
+// [Auth.Login], [Auth.Refresh] and so on.
+//
+// # Security
+//
+// New refuses configuration that is unsafe or incomplete. Passwords are hashed
+// with argon2id in a bounded pool. Access tokens are JWTs that live for minutes;
+// refresh tokens rotate, and one that comes back after it was replaced ends its
+// session. Links and codes are kept as hashes, work once, and cannot be used up
+// by mail scanners. Answers do not tell whether an account exists. SECURITY.md
+// has the threat model.
+//
+// # Stores
+//
+// A [Store] makes every single-use thing one atomic step. Package memstore keeps
+// everything in memory; package storetest checks any implementation.
+//
+// # Errors
+//
+// Operations return an [*Error], which carries a stable [Code]:
+//
+//	if errors.Is(err, auth.CodeInvalidCredentials) { … }
+//
+// # Compatibility
+//
+// The error codes, the wire and the exported API follow semantic versioning.
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+)
+
+// Auth is an authentication service on a store. It is safe for concurrent use.
+type Auth struct {
+	store     Store
+	cfg       config
+	keys      *keyring
+	parser    *jwt.Parser
+	passwords *passwords
+	outbox    *outbox
+	pages     *pages
+	remember  *claimsCache
+	handler   http.Handler
+	inbox     *Inbox
+
+	stop     context.CancelFunc
+	stopped  chan struct{}
+	stopOnce sync.Once
+}
+
+// New checks the configuration and starts the send queue and the sweeper; Close
+// ends them. The error names everything that is missing or unsafe, and the
+// option that would mend it.
+func New(store Store, opts ...Option) (*Auth, error) {
+	c := config{
+		prefix:       "/auth/v1",
+		log:          slog.Default(),
+		now:          time.Now,
+		refreshGrace: 30 * time.Second,
+		idleTimeout:  30 * 24 * time.Hour,
+	}
+	for _, o := range opts {
+		o(&c)
+	}
+	a := &Auth{store: store}
+	if store == nil {
+		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
+	}
+	if c.devMode {
+		a.inbox = c.developing()
+	}
+	c.check()
+	if err := errors.Join(c.errs...); err != nil {
+		return nil, fmt.Errorf("auth.New: %w", err)
+	}
+	a.cfg = c
+	if err := a.build(); err != nil {
+		return nil, fmt.Errorf("auth.New: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop, a.stopped = stop, make(chan struct{})
+	go a.sweep(ctx)
+	return a, nil
+}
+
+// developing fills in what dev mode may make up, and returns the inbox that
+// stands in for a mailer, if one is needed.
+func (c *config) developing() *Inbox {
+	if c.secrets == nil {
+		s := make([]byte, 32)
+		_, _ = rand.Read(s) // never fails (crypto/rand)
+		c.secrets = [][]byte{s}
+	}
+	if c.baseURL == nil {
+		c.baseURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}
+	}
+	for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
+		c.redirects = append(c.redirects, redirectPattern{scheme: "http", host: host, path: "/", below: true})
+	}
+	if c.mailer != nil {
+		return nil
+	}
+	in := NewInbox()
+	c.mailer = in
+	return in
+}
+
+// check collects what is missing or unsafe.
+func (c *config) check() {
+	need := func(ok bool, what string) {
+		if !ok {
+			c.errs = append(c.errs, errors.New(what))
+		}
+	}
+	need(c.secrets != nil, "a secret is needed: WithSecret with 32 random bytes, or WithDevMode for development")
+	need(c.mailer != nil, "a mailer is needed: WithMailer, or WithDevMode for development")
+	need(c.baseURL != nil, `the public URL is needed: WithBaseURL("https://…/auth/v1"), or WithDevMode for development`)
+	if u := c.baseURL; u != nil && u.Scheme == "http" {
+		need(c.devMode, "the base URL is http: use https, or WithDevMode on a loopback host")
+		need(isLoopbackHost(u.Hostname()), "the base URL is http on a host that is not loopback: use https")
+	}
+	if v, ok := c.mailer.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			c.fail("WithMailer", err)
+		}
+	}
+	if c.cookies != nil {
+		for _, o := range c.corsOrigins {
+			need(o != "*", "WithCORS: any origin cannot be allowed together with WithCookies")
+		}
+	}
+	need(c.refreshGrace >= 0 && c.refreshGrace <= 5*time.Minute, "WithRefreshGrace: must lie between 0 and 5 minutes")
+}
+
+// build makes the parts from a checked configuration.
+func (a *Auth) build() error {
+	c := &a.cfg
+	c.limits = c.limits.withDefaults()
+	if c.mail.AppName == "" {
+		c.mail.AppName = c.baseURL.Hostname()
+	}
+	if c.tokens.Issuer == "" {
+		c.tokens.Issuer = c.baseURL.String()
+	}
+	var err error
+	if a.keys, err = newKeyring(c); err != nil {
+		return err
+	}
+	a.parser = newParser(c)
+	a.remember = newClaimsCache(c.tokens.Remember)
+	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
+		return err
+	}
+	if a.pages, err = newPages(c.mail); err != nil {
+		return err
+	}
+	if a.handler, err = a.newHandler(); err != nil {
+		return err
+	}
+	a.outbox, err = newOutbox(c.mail, c.mailer, c.log, a.now, func(ctx context.Context, m Message, err error) {
+		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
+	})
+	return err
+}
+
+// Handler serves every endpoint; mount it at the prefix, or anywhere behind
+// http.StripPrefix.
+func (a *Auth) Handler() http.Handler { return a.handler }
+
+// Inbox holds the messages of dev mode; it is nil when there is a mailer or
+// outside dev mode.
+func (a *Auth) Inbox() *Inbox { return a.inbox }
+
+// Close stops the sweeper and delivers what waits in the send queue, until ctx
+// ends. Call it after the HTTP server has shut down. It may be called again.
+func (a *Auth) Close(ctx context.Context) error {
+	a.stopOnce.Do(a.stop)
+	<-a.stopped
+	return a.outbox.close(ctx)
+}
+
+// sweepEvery and sweepBatch keep deletion gentle: small bites, often.
+const (
+	sweepEvery = time.Minute
+	sweepBatch = 1000
+)
+
+// sweep deletes what has expired, until ctx ends.
+func (a *Auth) sweep(ctx context.Context) {
+	defer close(a.stopped)
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for {
+			n, err := a.store.Sweep(ctx, a.now(), sweepBatch)
+			if err != nil && ctx.Err() == nil {
+				a.cfg.log.WarnContext(ctx, "auth: sweep failed", "error", err)
+			}
+			if err != nil || n < sweepBatch {
+				break
+			}
+		}
+	}
+}
+
+// now is the clock in the precision that stores keep.
+func (a *Auth) now() time.Time { return a.cfg.now().UTC().Truncate(time.Microsecond) }
+
+// newID makes a UUIDv7 (RFC 9562).
+func (a *Auth) newID() string {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return id.String()
+}
+
+// Client is who is asking: for rate limits, sessions and the log.
+type Client struct {
+	IP        netip.Addr
+	UserAgent string
+}
+
+type clientKey struct{}
+
+// ContextWithClient says who is asking, for operations called from Go. The
+// handlers do it themselves. Without it, limits per IP address do not apply.
+func ContextWithClient(ctx context.Context, c Client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+func clientFrom(ctx context.Context) Client {
+	c, _ := ctx.Value(clientKey{}).(Client)
+	return c
+}
+
+// ipString is the address, or "" if it is not known.
+func (c Client) ipString() string {
+	if !c.IP.IsValid() {
+		return ""
+	}
+	return c.IP.String()
+}

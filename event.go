@@ -1,0 +1,95 @@
+package auth
+
+import (
+	"context"
+	"time"
+)
+
+// EventType names what has happened.
+type EventType string
+
+// The events.
+const (
+	EventSignedUp        EventType = "user.signed_up"
+	EventSignedIn        EventType = "user.signed_in"
+	EventSignInFailed    EventType = "sign_in.failed"
+	EventRefreshed       EventType = "session.refreshed"
+	EventReused          EventType = "refresh_token.reused"
+	EventSessionsEnded   EventType = "session.ended"
+	EventEmailVerified   EventType = "email.verified"
+	EventEmailChanged    EventType = "email.changed"
+	EventUserUpdated     EventType = "user.updated"
+	EventUserImported    EventType = "user.imported"
+	EventUserDeleted     EventType = "user.deleted"
+	EventPasswordChanged EventType = "password.changed"
+	EventPasswordReset   EventType = "password.reset"
+	EventPasswordRemoved EventType = "password.removed" // unverified credentials gave way to the address's owner
+	EventMessageFailed   EventType = "message.failed"
+)
+
+// Event is something that has happened, after it was committed. It carries no
+// secrets.
+type Event struct {
+	Type      EventType
+	At        time.Time
+	UserID    string // empty if there is no user
+	SessionID string
+	Method    string // sign-ins: "password", "magic_link"
+	Message   Kind   // message.failed
+	Err       error  // message.failed, sign_in.failed: why
+	Client    Client
+}
+
+// SignUpAttempt is what BeforeSignUp decides on.
+type SignUpAttempt struct {
+	Email        string
+	FullName     string
+	UserMetadata map[string]any
+	Method       string // "password", "magic_link"
+}
+
+// SignInAttempt is what BeforeSignIn decides on, after the proof was right.
+type SignInAttempt struct {
+	User   User
+	Method string
+}
+
+// Hooks are functions of the application's own. Each may be nil, must be safe
+// for concurrent use, and gets the request's context with its client
+// ([ContextWithClient]).
+//
+// The before-hooks may refuse: an [*Error] (see [Reject]) is answered as it is,
+// any other error answers 500, and nothing changes. A panic answers 500.
+type Hooks struct {
+	BeforeSignUp func(ctx context.Context, s SignUpAttempt) error
+	BeforeSignIn func(ctx context.Context, s SignInAttempt) error
+	// OnEvent observes what has happened. It runs inside the request, so it
+	// should be quick.
+	OnEvent func(ctx context.Context, e Event)
+}
+
+// emit tells the application that something has happened.
+func (a *Auth) emit(ctx context.Context, e Event) {
+	if a.cfg.hooks.OnEvent == nil {
+		return
+	}
+	if e.At.IsZero() {
+		e.At = a.now()
+	}
+	e.Client = clientFrom(ctx)
+	a.cfg.hooks.OnEvent(ctx, e)
+}
+
+func (a *Auth) beforeSignUp(ctx context.Context, s SignUpAttempt) error {
+	if a.cfg.hooks.BeforeSignUp == nil {
+		return nil
+	}
+	return hookRefused(a.cfg.hooks.BeforeSignUp(ctx, s))
+}
+
+func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) error {
+	if a.cfg.hooks.BeforeSignIn == nil {
+		return nil
+	}
+	return hookRefused(a.cfg.hooks.BeforeSignIn(ctx, s))
+}
