@@ -73,6 +73,8 @@ type Auth struct {
 	handler   http.Handler
 	inbox     *Inbox
 
+	crossOrigin *http.CrossOriginProtection
+
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	stopOnce sync.Once
@@ -177,6 +179,15 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.parser = newParser(c)
+	a.crossOrigin = http.NewCrossOriginProtection()
+	for _, o := range append(c.corsOrigins, originOf(c.baseURL.String())) {
+		if o == "*" {
+			continue // excludes cookies, which are all that is protected
+		}
+		if err := a.crossOrigin.AddTrustedOrigin(o); err != nil {
+			return fmt.Errorf("WithCORS: %w", err)
+		}
+	}
 	a.remember = newClaimsCache(c.tokens.Remember)
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
 		return err

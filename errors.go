@@ -31,6 +31,7 @@ const (
 	CodeEmailNotVerified     Code = "email_not_verified"
 	CodeUserBanned           Code = "user_banned"
 	CodeSignupDisabled       Code = "signup_disabled"
+	CodeMissingPermission    Code = "missing_permission"
 	CodeMethodDisabled       Code = "method_disabled"
 	CodeNotFound             Code = "not_found"
 	CodeSessionNotFound      Code = "session_not_found"
@@ -68,6 +69,7 @@ var errorTable = map[Code]struct {
 	CodeEmailNotVerified:     {http.StatusForbidden, "Confirm your e-mail address first. We have sent you a link."},
 	CodeUserBanned:           {http.StatusForbidden, "This account is suspended."},
 	CodeSignupDisabled:       {http.StatusForbidden, "Signing up is switched off."},
+	CodeMissingPermission:    {http.StatusForbidden, "You do not have the permission for this."},
 	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
 	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},

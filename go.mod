@@ -1,6 +1,6 @@
 module github.com/authmount/auth
 
-go 1.26.0
+go 1.25.0
 
 require (
 	golang.org/x/net v0.58.0
@@ -23,4 +23,5 @@ require (
 	github.com/wneessen/go-mail v0.8.1 // indirect
 	golang.org/x/crypto v0.55.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 )

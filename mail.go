@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"strings"
 	"time"
 )
 
@@ -64,4 +66,71 @@ func (e *permanentError) Unwrap() error { return e.err }
 func isPermanent(err error) bool {
 	var p *permanentError
 	return errors.As(err, &p)
+}
+
+// MailOptions are names, templates and the send queue.
+type MailOptions struct {
+	AppName   string        // shown in messages and pages; default: the base URL's host
+	Templates fs.FS         // files of the same name replace the built-in ones of templates/, or add a language
+	Locale    string        // BCP 47; used when the reader's language is not there; default "en"
+	Queue     int           // messages waiting or being retried; default 1024
+	Workers   int           // messages sent at once; default 4
+	Attempts  int           // tries of a message; default 5, with growing pauses from a second on
+	Timeout   time.Duration // of one attempt; default 30 s
+	Sync      bool          // as WithSyncSend sets it
+}
+
+func (o *MailOptions) defaults() {
+	set := func(n *int, def int) {
+		if *n <= 0 {
+			*n = def
+		}
+	}
+	set(&o.Queue, 1024)
+	set(&o.Workers, 4)
+	set(&o.Attempts, 5)
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.Locale == "" {
+		o.Locale = "en"
+	}
+}
+
+// outgoing is a message to render and send. Without To it is a decoy, which is
+// queued like any other and goes nowhere, so that a request about an unknown
+// account costs the same.
+type outgoing struct {
+	Kind       Kind
+	To         string
+	Name       string // of the reader, as they gave it
+	Link       string
+	ExpiresIn  time.Duration
+	NewAddress string
+	Locale     string
+	IP, Agent  string // of whoever asked for it
+}
+
+// maskEmail hides most of an address from whoever looks at the screen.
+func maskEmail(address string) string {
+	local, domain, ok := strings.Cut(address, "@")
+	if !ok {
+		return ""
+	}
+	name, tld := domain, ""
+	if i := strings.LastIndexByte(domain, '.'); i > 0 {
+		name, tld = domain[:i], domain[i:]
+	}
+	return maskWord(local) + "@" + maskWord(name) + tld
+}
+
+func maskWord(s string) string {
+	r := []rune(s)
+	switch len(r) {
+	case 0:
+		return ""
+	case 1, 2:
+		return string(r[:1]) + "•••"
+	}
+	return string(r[:1]) + "•••" + string(r[len(r)-1:])
 }

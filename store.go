@@ -225,6 +225,13 @@ type UserPatch struct {
 	DropTokens []Purpose      // remove the user's tokens of these purposes
 }
 
+// Empty tells whether the patch would change nothing and asks nothing.
+func (p *UserPatch) Empty() bool {
+	return p.IfRevision == nil && p.IfPasswordHash == nil && p.Email == nil && p.EmailVerified == nil &&
+		p.Phone == nil && p.PhoneVerified == nil && p.FullName == nil && p.UserMetadata == nil && p.AppMetadata == nil &&
+		p.PasswordHash == nil && p.BannedUntil == nil && p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil
+}
+
 // Session is one signed-in device. Its tokens are derived from ID and Counter;
 // the store holds no secret.
 type Session struct {

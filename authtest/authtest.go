@@ -1,0 +1,219 @@
+// Package authtest is for the tests of applications that use Authmount: a whole
+// service in memory, with a clock the test moves, an inbox the test reads, and
+// shortcuts to signed-in users.
+//
+//	env := authtest.New(t)
+//	ada := env.LoginAs(t, "ada@example.com", authtest.Roles("editor"))
+//	req := httptest.NewRequest("GET", "/notes", nil)
+//	ada.Sign(req)
+//	env.Require(notes).ServeHTTP(rec, req)
+package authtest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+)
+
+// BaseURL is where an Env believes to be mounted.
+const BaseURL = "https://auth.test/auth/v1"
+
+// Password is the password of every user that LoginAs makes.
+const Password = "authtest-Passphrase-7"
+
+// Env is an auth.Auth on memory with everything a test wants to reach.
+type Env struct {
+	*auth.Auth
+	Store *memstore.Store
+	Clock *Clock
+	Inbox *auth.Inbox
+
+	key *ecdsa.PrivateKey
+}
+
+// New makes an Env and closes it when the test ends. The options come after
+// Env's own, so they may replace its clock, its keys or its mailer.
+func New(tb testing.TB, opts ...auth.Option) *Env {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e := &Env{
+		Store: memstore.New(),
+		Clock: &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		Inbox: auth.NewInbox(),
+		key:   key,
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails (crypto/rand)
+	base := []auth.Option{
+		auth.WithSecret(secret),
+		auth.WithSigningKeys(key),
+		auth.WithBaseURL(BaseURL),
+		auth.WithMailer(e.Inbox),
+		auth.WithRedirectURLs("https://app.test/*"),
+		auth.WithClock(e.Clock.Now),
+	}
+	e.Auth, err = auth.New(e.Store, append(base, opts...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := e.Close(ctx); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return e
+}
+
+// Clock is a clock that stands still until the test moves it. It is safe for
+// concurrent use.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// Now answers the clock's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock on.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// SignedIn is a user with a session.
+type SignedIn struct {
+	auth.Tokens
+}
+
+// Sign puts the access token into a request.
+func (s *SignedIn) Sign(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.AccessToken) }
+
+// UserOption changes the user that LoginAs makes.
+type UserOption func(*auth.ImportUserParams)
+
+// Roles gives the user roles.
+func Roles(roles ...string) UserOption {
+	return func(p *auth.ImportUserParams) { p.Roles = roles }
+}
+
+// AppMetadata gives the user metadata of the server's.
+func AppMetadata(m map[string]any) UserOption {
+	return func(p *auth.ImportUserParams) { p.AppMetadata = m }
+}
+
+// Unverified leaves the user's address unconfirmed.
+func Unverified() UserOption {
+	return func(p *auth.ImportUserParams) { p.EmailVerified = false }
+}
+
+// LoginAs signs a user in by a real login, and makes the user first if there is
+// none with that address: verified, with Password as password. The options
+// matter only for a new user.
+func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn {
+	tb.Helper()
+	p := auth.ImportUserParams{Email: email, EmailVerified: true, PasswordHash: passwordHash}
+	for _, o := range opts {
+		o(&p)
+	}
+	if _, err := e.ImportUser(tb.Context(), p); err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
+		tb.Fatal(err)
+	}
+	t, err := e.Login(tb.Context(), auth.LoginParams{Email: email, Password: Password})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &SignedIn{Tokens: *t}
+}
+
+// Mail waits for the newest message to an address whose kind is k, and fails
+// the test if none comes.
+func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	defer cancel()
+	m, err := e.Inbox.Wait(ctx, func(m auth.Message) bool { return m.To == to && m.Kind == k })
+	if err != nil {
+		tb.Fatalf("no %s message to %s: %v", k, to, err)
+	}
+	return m
+}
+
+// MintToken signs an access token with the claims given on top of valid ones
+// for a user and session that do not exist; nil values remove a claim. It needs
+// Env's own signing key. Handlers behind Require accept it, CheckSession and the
+// endpoints that read the store do not.
+func (e *Env) MintToken(tb testing.TB, claims map[string]any) string {
+	tb.Helper()
+	now := e.Clock.Now()
+	c := jwt.MapClaims{
+		"iss": BaseURL, "aud": "authenticated", "sub": newID(tb), "session_id": newID(tb), "jti": newID(tb),
+		"iat": now.Unix(), "exp": now.Add(15 * time.Minute).Unix(),
+		"role": "authenticated", "roles": []string{}, "permissions": []string{},
+		"email": "minted@example.com", "email_verified": true, "phone": nil,
+		"aal": auth.AAL1, "amr": []any{map[string]any{"method": "password", "timestamp": now.Unix()}}, "app_metadata": map[string]any{},
+	}
+	for k, v := range claims {
+		if v == nil {
+			delete(c, k)
+			continue
+		}
+		c[k] = v
+	}
+	t := jwt.NewWithClaims(jwt.SigningMethodES256, c)
+	t.Header["typ"] = "at+jwt"
+	t.Header["kid"] = e.keyID(tb)
+	signed, err := t.SignedString(e.key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return signed
+}
+
+func newID(tb testing.TB) string {
+	tb.Helper()
+	id, err := uuid.NewV7()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id.String()
+}
+
+// keyID reads the id of Env's key from the published key set.
+func (e *Env) keyID(tb testing.TB) string {
+	tb.Helper()
+	var set struct {
+		Keys []struct {
+			ID string `json:"kid"`
+		} `json:"keys"`
+	}
+	if err := json.Unmarshal(e.JWKS(), &set); err != nil || len(set.Keys) == 0 {
+		tb.Fatalf("no key in the key set: %v", err)
+	}
+	return set.Keys[0].ID
+}
+
+// passwordHash is Password under the default parameters.
+const passwordHash = "$argon2id$v=19$m=19456,t=2,p=1$extRb7sDvqc+cpFoNmTh4Q$lTvMvAgc12VEeg4/9s6ENCW3pI/d7HVtt7nLZiw692A"

@@ -1,0 +1,331 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/cors"
+)
+
+// access says who may call an endpoint.
+type access int
+
+const (
+	open     access = iota // browser navigations: anybody
+	keyed                  // the public API key, where keys are configured
+	signedIn               // the API key and a bearer token of a live session
+)
+
+// route is one row of the table below.
+type route struct {
+	pattern string // method and path below the mount
+	access  access
+	handle  func(http.ResponseWriter, *http.Request) error
+	form    func(http.ResponseWriter, *http.Request) error // the pages' posts, which need no key
+}
+
+// routes is the route table: every endpoint, who may call it, and the handler
+// that leads to its feature's file. Limits are drawn inside the operations, so
+// that callers from Go are held to them too.
+func (a *Auth) routes() []route {
+	return []route{
+		{"POST /signup", keyed, a.handleSignUp, nil},
+		{"POST /login", keyed, a.handleLogin, nil},
+		{"POST /refresh", keyed, a.handleRefresh, nil},
+		{"POST /logout", keyed, a.handleLogout, nil},
+		{"POST /exchange", keyed, a.handleExchange, nil},
+
+		{"POST /magic-link/send", keyed, a.handleMagicLinkSend, nil},
+		{"GET /magic-link/verify", open, a.handleMagicLink, nil},
+		{"POST /magic-link/verify", open, a.handleMagicLinkPost, nil},
+		{"POST /forgot-password", keyed, a.handleForgotPassword, nil},
+		{"GET /reset-password", open, a.handleResetPage, nil},
+		{"POST /reset-password", keyed, a.handleResetPassword, a.handleResetPost},
+		{"GET /verify-email", open, a.handleVerifyEmail, nil},
+		{"POST /verify-email", signedIn, a.handleStartVerifyEmail, a.handleVerifyEmailPost},
+
+		{"GET /me", signedIn, a.handleMe, nil},
+		{"PATCH /me", signedIn, a.handleUpdateMe, nil},
+		{"DELETE /me", signedIn, a.handleDeleteMe, nil},
+		{"POST /me/password", signedIn, a.handleChangePassword, nil},
+		{"GET /sessions", signedIn, a.handleSessions, nil},
+		{"DELETE /sessions", signedIn, a.handleEndOtherSessions, nil},
+		{"DELETE /sessions/{id}", signedIn, a.handleEndSession, nil},
+
+		{"GET /settings", keyed, a.handleSettings, nil},
+		{"GET /.well-known/jwks.json", open, a.handleJWKS, nil},
+		{"GET /openapi.json", open, a.handleOpenAPI, nil},
+		{"GET /healthz", open, a.handleHealth, nil},
+	}
+}
+
+//go:embed openapi.json
+var openAPI []byte
+
+// newHandler builds the handler from the route table.
+func (a *Auth) newHandler() (http.Handler, error) {
+	byPath := map[string]map[string]route{}
+	for _, rt := range a.routes() {
+		method, pattern, _ := strings.Cut(rt.pattern, " ")
+		if byPath[pattern] == nil {
+			byPath[pattern] = map[string]route{}
+		}
+		byPath[pattern][method] = rt
+	}
+	mux := http.NewServeMux()
+	for pattern, methods := range byPath {
+		allow := allowed(methods)
+		mux.Handle(pattern, a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+			method := r.Method
+			if method == http.MethodHead {
+				method = http.MethodGet
+			}
+			rt, ok := methods[method]
+			if !ok {
+				w.Header().Set("Allow", allow)
+				return fail(CodeMethodNotAllowed, nil)
+			}
+			return a.serve(rt, w, r)
+		}))
+	}
+	notFound := a.endpoint(func(http.ResponseWriter, *http.Request) error { return fail(CodeNotFound, nil) })
+	mux.Handle("/", notFound)
+	h := a.withoutPrefix(mux, notFound)
+	if len(a.cfg.corsOrigins) > 0 {
+		h = cors.New(cors.Options{
+			AllowedOrigins:   a.cfg.corsOrigins,
+			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
+			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Request-Id"},
+			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
+			AllowCredentials: a.cfg.cookies != nil,
+			MaxAge:           600,
+		}).Handler(h)
+	}
+	return h, nil
+}
+
+func allowed(methods map[string]route) string {
+	var list []string
+	for m := range methods {
+		list = append(list, m)
+		if m == http.MethodGet {
+			list = append(list, http.MethodHead)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// withoutPrefix makes the handler work with and without the mount's prefix. A
+// path that is not in its plain form is not found, where the mux would redirect.
+func (a *Auth) withoutPrefix(mux, notFound http.Handler) http.Handler {
+	strip := http.StripPrefix(a.cfg.prefix, mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path):
+			notFound.ServeHTTP(w, r)
+		case a.cfg.prefix != "" && strings.HasPrefix(r.URL.Path, a.cfg.prefix+"/"):
+			strip.ServeHTTP(w, r)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// endpoint turns a handler that returns an error into an http.Handler: request
+// id, panics and error responses are dealt with here and nowhere else.
+func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-Id")
+		if !validRequestID(id) {
+			id = a.newID()
+		}
+		w.Header().Set("X-Request-Id", id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+		ctx = context.WithValue(ctx, languageKey{}, r.Header.Get("Accept-Language"))
+		r = r.WithContext(ContextWithClient(ctx, a.cfg.clientOf(r)))
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler {
+					panic(v)
+				}
+				a.writeError(w, r, fail(CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack())))
+			}
+		}()
+		if err := h(w, r); err != nil {
+			a.writeError(w, r, err)
+		}
+	})
+}
+
+// serve enforces a route's access and calls it.
+func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
+	if a.cfg.settings.Disabled {
+		return fail(CodeNotFound, nil)
+	}
+	if rt.form != nil && isForm(r) {
+		return rt.form(w, r)
+	}
+	if rt.access == open {
+		return rt.handle(w, r)
+	}
+	if !a.keyAccepted(r) {
+		return fail(CodeInvalidAPIKey, nil)
+	}
+	if rt.access == signedIn {
+		claims, err := a.authenticate(r)
+		if err != nil {
+			return err
+		}
+		s, u, err := a.Current(r.Context(), claims)
+		if err != nil {
+			return err
+		}
+		r = r.WithContext(context.WithValue(r.Context(), currentKey{}, current{s, u}))
+	}
+	return rt.handle(w, r)
+}
+
+type (
+	requestIDKey struct{}
+	languageKey  struct{}
+	currentKey   struct{}
+)
+
+// current is the session and user of a signed-in request, read from the store.
+type current struct {
+	session Session
+	user    User
+}
+
+func currentFrom(ctx context.Context) current {
+	c, _ := ctx.Value(currentKey{}).(current)
+	return c
+}
+
+func validRequestID(id string) bool {
+	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, notUnreserved)
+}
+
+// keyAccepted compares the API key with each one configured, in constant time.
+func (a *Auth) keyAccepted(r *http.Request) bool {
+	if len(a.cfg.apiKeys) == 0 {
+		return true
+	}
+	key := r.Header.Get("Apikey")
+	if key == "" {
+		key = r.Header.Get("X-Api-Key")
+	}
+	given, ok := sha256.Sum256([]byte(key)), 0
+	for _, k := range a.cfg.apiKeys {
+		want := sha256.Sum256([]byte(k))
+		ok |= subtle.ConstantTimeCompare(given[:], want[:])
+	}
+	return ok == 1
+}
+
+// writeError is the one place error responses are written.
+func (a *Auth) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	e := a.logged(r, err)
+	body := struct {
+		Code      Code           `json:"code"`
+		Message   string         `json:"message"`
+		RequestID string         `json:"request_id"`
+		Details   map[string]any `json:"details,omitempty"`
+	}{Code: e.Code, Message: e.Message, RequestID: w.Header().Get("X-Request-Id")}
+	switch {
+	case e.Fields != nil:
+		body.Details = map[string]any{"fields": e.Fields}
+	case e.Reasons != nil:
+		body.Details = map[string]any{"reasons": e.Reasons}
+	}
+	writeErrorHeaders(w, e)
+	_ = writeJSON(w, e.Status, body) // strings only: it can be encoded
+}
+
+// writeErrorHeaders sets what a status promises besides its body.
+func writeErrorHeaders(w http.ResponseWriter, e *Error) {
+	h := w.Header()
+	h.Del("Cache-Control")
+	switch e.Status {
+	case http.StatusUnauthorized:
+		challenge := "Bearer"
+		if e.Code == CodeBadToken || e.Code == CodeSessionEnded {
+			challenge = `Bearer error="invalid_token"` // RFC 6750, section 3.1
+		}
+		h.Set("WWW-Authenticate", challenge)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		h.Set("Retry-After", strconv.Itoa(max(1, int((e.RetryAfter+time.Second-1)/time.Second))))
+	}
+}
+
+// logged makes any error a typed one and logs what is our fault.
+func (a *Auth) logged(r *http.Request, err error) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = fail(CodeInternal, err)
+	}
+	level := slog.LevelDebug
+	if e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+		level = slog.LevelError
+	}
+	id, _ := r.Context().Value(requestIDKey{}).(string)
+	a.cfg.log.Log(r.Context(), level, "auth: request failed",
+		"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id, "cause", fmt.Sprint(e.cause))
+	return e
+}
+
+// writeTokens answers a completed sign-in. In cookie mode the tokens travel in
+// cookies that scripts cannot read, and not in the body.
+func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
+	out := *t
+	if a.cfg.cookies != nil {
+		a.setCookies(w, t)
+		out.AccessToken, out.RefreshToken = "", ""
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+func (a *Auth) handleSettings(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, a.Settings())
+}
+
+func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {
+	return writeDocument(w, a.keys.jwks)
+}
+
+func (a *Auth) handleOpenAPI(w http.ResponseWriter, _ *http.Request) error {
+	return writeDocument(w, openAPI)
+}
+
+// writeDocument answers a public document that may be cached.
+func writeDocument(w http.ResponseWriter, doc []byte) error {
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Cache-Control", "public, max-age=600")
+	_, _ = w.Write(doc) // a client that has gone needs no answer
+	return nil
+}
+
+// JWKS is the set of public keys that verify access tokens (RFC 7517), as JSON.
+func (a *Auth) JWKS() []byte { return slices.Clone(a.keys.jwks) }
+
+func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
+	if err := a.store.Ping(r.Context()); err != nil {
+		return storeFailed(err)
+	}
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}

@@ -1,0 +1,96 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// cookieNames are the names of cookie mode. The prefixes make browsers refuse
+// the cookies where they could be planted by another host (RFC 6265bis); they
+// need https, so on a loopback host in dev mode they are left out.
+func (a *Auth) cookieNames() (access, refresh string) {
+	name := a.cfg.cookies.Name
+	if name == "" {
+		name = "authmount"
+	}
+	if a.cfg.baseURL.Scheme == "http" {
+		return name + "-access", name + "-refresh"
+	}
+	return "__Host-" + name + "-access", "__Secure-" + name + "-refresh"
+}
+
+// setCookies carries tokens in cookies. The refresh token goes only to the
+// mount, so that the application never sees it.
+func (a *Auth) setCookies(w http.ResponseWriter, t *Tokens) {
+	access, refresh := a.cookieNames()
+	a.setCookie(w, access, "/", t.AccessToken, t.ExpiresIn)
+	a.setCookie(w, refresh, a.refreshPath(), t.RefreshToken, int(a.cfg.idleTimeout/time.Second))
+}
+
+// refreshPath is the public path of the mount.
+func (a *Auth) refreshPath() string {
+	if p := a.cfg.baseURL.Path; p != "" {
+		return p
+	}
+	return "/"
+}
+
+func (a *Auth) setCookie(w http.ResponseWriter, name, path, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: path, MaxAge: maxAge,
+		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
+	})
+}
+
+func (a *Auth) clearCookies(w http.ResponseWriter) {
+	if a.cfg.cookies == nil {
+		return
+	}
+	access, refresh := a.cookieNames()
+	a.setCookie(w, access, "/", "", -1)
+	a.setCookie(w, refresh, a.refreshPath(), "", -1)
+}
+
+// clearCookiesIfOver drops cookies that can never work again, so that a browser
+// does not keep sending them. An outage is no reason.
+func (a *Auth) clearCookiesIfOver(w http.ResponseWriter, err error) {
+	if errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeRefreshTokenReused) || errors.Is(err, CodeInvalidRefreshToken) {
+		a.clearCookies(w)
+	}
+}
+
+// accessCookie reads the access token from a cookie, if cookie mode is on. A
+// request that changes something has to come from the same origin: the browser
+// attaches cookies to other sites' requests too.
+func (a *Auth) accessCookie(r *http.Request) (string, error) {
+	if a.cfg.cookies == nil {
+		return "", nil
+	}
+	access, _ := a.cookieNames()
+	return a.sameOriginCookie(r, access)
+}
+
+// refreshCookie is the refresh token in a cookie, or "".
+func (a *Auth) refreshCookie(r *http.Request) string {
+	if a.cfg.cookies == nil {
+		return ""
+	}
+	_, refresh := a.cookieNames()
+	token, err := a.sameOriginCookie(r, refresh)
+	if err != nil {
+		return ""
+	}
+	return token
+}
+
+func (a *Auth) sameOriginCookie(r *http.Request, name string) (string, error) {
+	c, err := r.Cookie(name)
+	if err != nil || c.Value == "" {
+		return "", nil //nolint:nilerr // no cookie is no error
+	}
+	if err := a.crossOrigin.Check(r); err != nil {
+		return "", fail(CodeBadToken, err)
+	}
+	return c.Value, nil
+}

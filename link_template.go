@@ -1,0 +1,137 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"mime"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// page is what a link page shows; templates see it as it is, with App.
+type page struct {
+	Name       string // "confirm_sign_in", "confirm_email", "reset_password", "done", "problem"
+	App        string
+	Locale     string
+	Action     string   // where the form posts
+	Token      string   // of the link, hidden in the form
+	Address    string   // masked
+	Problem    string   // what went wrong
+	Code       Code     // of the problem
+	Reasons    []string // of weak_password
+	MinLength  int
+	Done       string // "signed_in", "email_verified", "password_reset"
+	FormTarget string // origin that the form's answer redirects to
+}
+
+var pageNames = []string{"confirm_sign_in", "confirm_email", "reset_password", "done", "problem"}
+
+// pages are the parsed pages by name and locale.
+type pages struct {
+	app       string
+	langs     *languages
+	templates map[string]*template.Template
+	styles    string // what the policy says of styles
+	css       template.CSS
+}
+
+func newPages(o MailOptions) (*pages, error) {
+	o.defaults()
+	l := layered{o.Templates}
+	langs, err := newLanguages(l, "page", "done", "html", o.Locale)
+	if err != nil {
+		return nil, err
+	}
+	css, err := l.read("page/style.css")
+	if err != nil {
+		return nil, err
+	}
+	layout, err := l.read("page/layout.html")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(css)
+	p := &pages{
+		app: printable(o.AppName), langs: langs, templates: map[string]*template.Template{},
+		styles: "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
+		css:    template.CSS(css), //nolint:gosec // the embedder's own file, allowed by its hash
+	}
+	for _, loc := range langs.names {
+		for _, name := range pageNames {
+			body, err := l.read("page/" + name + "." + loc + ".html")
+			if err != nil {
+				return nil, fmt.Errorf("template: %w", err)
+			}
+			t, err := template.New("layout").Parse(string(layout))
+			if err == nil {
+				_, err = t.Parse(string(body))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("template %s.%s.html: %w", name, loc, err)
+			}
+			p.templates[name+"."+loc] = t
+		}
+	}
+	return p, nil
+}
+
+// write answers with a page. Nothing on it can run, be framed, or load from
+// elsewhere, and its address, which holds the token, goes nowhere.
+func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page) {
+	pg.App, pg.Locale = p.app, p.langs.pick(pg.Locale)
+	var b bytes.Buffer
+	data := struct {
+		page
+		CSS template.CSS
+	}{pg, p.css}
+	if err := p.templates[pg.Name+"."+pg.Locale].Execute(&b, data); err != nil {
+		panic(fmt.Errorf("page %s: %w", pg.Name, err)) // answered as 500 like any panic
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", pg.Locale)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+p.styles+"; img-src data:; base-uri 'none'; form-action "+
+		formAction(pg.FormTarget)+"; frame-ancestors 'none'")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes()) // a client that has gone needs no answer
+	}
+}
+
+var plainOrigin = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:(//[A-Za-z0-9.\-:\[\]]+)?$`)
+
+// formAction lets the form post here, and its answer redirect to the
+// application: browsers hold redirects to the policy too.
+func formAction(target string) string {
+	if plainOrigin.MatchString(target) {
+		return "'self' " + target
+	}
+	return "'self'"
+}
+
+// wantsHTML tells whether Accept names text/html.
+func wantsHTML(r *http.Request) bool { return acceptsByName(r, "text/html") }
+
+// acceptsByName tells whether Accept names a media type (RFC 9110, 12.5.1); a
+// wildcard is no name, and a weight of zero means no.
+func acceptsByName(r *http.Request, mediaType string) bool {
+	for _, part := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		t, params, err := mime.ParseMediaType(part)
+		if err != nil || t != mediaType {
+			continue
+		}
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil && q == 0 {
+			continue
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,262 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	htmltemplate "html/template"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	texttemplate "text/template"
+	"time"
+	"unicode"
+
+	"golang.org/x/text/language"
+)
+
+//go:embed templates
+var builtin embed.FS
+
+// layered looks a template up among the application's own, then the built-in.
+type layered struct{ own fs.FS }
+
+func (l layered) read(name string) ([]byte, error) {
+	if l.own != nil {
+		b, err := fs.ReadFile(l.own, name)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
+	}
+	return builtin.ReadFile("templates/" + name)
+}
+
+// names lists the files of a folder from both layers.
+func (l layered) names(dir string) ([]string, error) {
+	entries, err := builtin.ReadDir("templates/" + dir)
+	if err != nil {
+		return nil, err
+	}
+	if l.own != nil {
+		own, err := fs.ReadDir(l.own, dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		entries = append(entries, own...)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// languages are the locales of a folder, the default first, with a matcher for
+// what readers prefer.
+type languages struct {
+	names   []string
+	matcher language.Matcher
+}
+
+// newLanguages finds the locales for which the folder has a file like
+// "layout.de.txt".
+func newLanguages(l layered, dir, stem, ext, def string) (*languages, error) {
+	files, err := l.names(dir)
+	if err != nil {
+		return nil, err
+	}
+	ls := &languages{}
+	for _, f := range files {
+		rest, ok := strings.CutPrefix(f, stem+".")
+		name, isExt := strings.CutSuffix(rest, "."+ext)
+		if ok && isExt {
+			ls.names = append(ls.names, name)
+		}
+	}
+	if !slices.Contains(ls.names, def) {
+		return nil, fmt.Errorf("WithMail: no templates for the locale %q", def)
+	}
+	slices.SortStableFunc(ls.names, func(a, b string) int { return boolRank(a != def) - boolRank(b != def) })
+	tags := make([]language.Tag, len(ls.names))
+	for i, n := range ls.names {
+		if tags[i], err = language.Parse(n); err != nil {
+			return nil, fmt.Errorf("WithMail: template locale %q: %w", n, err)
+		}
+	}
+	ls.matcher = language.NewMatcher(tags)
+	return ls, nil
+}
+
+func boolRank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// pick answers the locale that suits best a list such as Accept-Language.
+func (ls *languages) pick(prefer string) string {
+	tags, _, err := language.ParseAcceptLanguage(prefer)
+	if err != nil || len(tags) == 0 {
+		return ls.names[0]
+	}
+	_, i, _ := ls.matcher.Match(tags...)
+	return ls.names[i]
+}
+
+// preferredLocale is what the user chose (user_metadata.locale), else what the
+// browser asks for.
+func preferredLocale(ctx context.Context, u User) string {
+	if own, ok := u.UserMetadata["locale"].(string); ok && len(own) < 64 {
+		if _, err := language.Parse(own); err == nil {
+			return own
+		}
+	}
+	accept, _ := ctx.Value(languageKey{}).(string)
+	return accept
+}
+
+var mailKinds = []Kind{
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged,
+}
+
+// mailTemplates are the parsed templates by kind and locale.
+type mailTemplates struct {
+	app   string
+	langs *languages
+	text  map[string]*texttemplate.Template // "kind.locale"
+	html  map[string]*htmltemplate.Template
+}
+
+// parseMails parses everything at the start, so that a mistake in an override
+// is found by New and not by a reader. A locale may lack a kind; the default
+// must have all.
+func parseMails(o MailOptions) (*mailTemplates, error) {
+	l := layered{o.Templates}
+	langs, err := newLanguages(l, "mail", "layout", "html", o.Locale)
+	if err != nil {
+		return nil, err
+	}
+	m := &mailTemplates{app: printable(o.AppName), langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
+	for _, loc := range langs.names {
+		layout, err := l.read("mail/layout." + loc + ".html")
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range mailKinds {
+			name := string(k) + "." + loc
+			text, err := l.read("mail/" + name + ".txt")
+			if errors.Is(err, fs.ErrNotExist) && loc != o.Locale {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("template: %w", err)
+			}
+			html, err := l.read("mail/" + name + ".html")
+			if err != nil {
+				return nil, fmt.Errorf("template: %w", err)
+			}
+			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
+				return nil, fmt.Errorf("template: %w", err)
+			}
+			if m.text[name].Lookup("subject") == nil {
+				return nil, fmt.Errorf(`template %s.txt defines no "subject"`, path.Join("mail", name))
+			}
+			if m.html[name], err = htmltemplate.New("layout").Option("missingkey=error").Parse(string(layout)); err == nil {
+				_, err = m.html[name].Parse(string(html))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("template %s.html: %w", name, err)
+			}
+			if _, err := m.render(outgoing{Kind: k, Locale: loc, To: "a@example.com", Link: "https://example.com"}); err != nil {
+				return nil, fmt.Errorf("template %s: %w", name, err)
+			}
+		}
+	}
+	return m, nil
+}
+
+// mailData is what templates see.
+type mailData struct {
+	App        string
+	Name       string // of the reader; empty if unknown or unfit to print
+	Link       string
+	Minutes    int // how long the link lives
+	Hours      int // the same, 0 if less than two
+	To         string
+	NewAddress string
+	IP         string
+	Agent      string
+	Subject    string
+}
+
+// render makes the message in the reader's language.
+func (m *mailTemplates) render(o outgoing) (Message, error) {
+	loc := m.langs.pick(o.Locale)
+	if m.text[string(o.Kind)+"."+loc] == nil {
+		loc = m.langs.names[0]
+	}
+	name := string(o.Kind) + "." + loc
+	text, html := m.text[name], m.html[name]
+	if text == nil {
+		return Message{}, fmt.Errorf("no template for %s", o.Kind)
+	}
+	minutes := int(o.ExpiresIn / time.Minute)
+	d := mailData{
+		App: m.app, Name: safeName(o.Name), Link: o.Link, Minutes: minutes, To: o.To,
+		NewAddress: printable(o.NewAddress), IP: o.IP, Agent: printable(o.Agent),
+	}
+	if minutes >= 120 {
+		d.Hours = minutes / 60
+	}
+	var subject, body, rich bytes.Buffer
+	if err := text.ExecuteTemplate(&subject, "subject", d); err != nil {
+		return Message{}, err
+	}
+	d.Subject = printable(subject.String())
+	if err := text.Execute(&body, d); err != nil {
+		return Message{}, err
+	}
+	if err := html.Execute(&rich, d); err != nil {
+		return Message{}, err
+	}
+	return Message{
+		Kind: o.Kind, Channel: ChannelEmail, To: o.To, Subject: d.Subject,
+		Text: strings.TrimSpace(body.String()) + "\n", HTML: rich.String(), Link: o.Link, Locale: loc,
+	}, nil
+}
+
+// printable keeps one line of visible text: no line breaks that could start a
+// header, no control or formatting characters that could disguise.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// safeName leaves out a name that is no name: whoever signs up with a stranger's
+// address chooses the name that the stranger reads, and must not be able to put
+// a message or a link there.
+func safeName(s string) string {
+	s = printable(s)
+	if len([]rune(s)) > 60 || strings.ContainsAny(s, "/\\@:<>[](){}%$=&#!?\"") || strings.Contains(strings.ToLower(s), "www") {
+		return ""
+	}
+	for i := 0; i+2 < len(s); i++ { // "evil.com": mail clients make links of it
+		if s[i] == '.' && s[i+1] != ' ' && i > 0 && s[i-1] != ' ' {
+			return ""
+		}
+	}
+	return s
+}

@@ -1,0 +1,119 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// Requirement is something more that Require asks of a request.
+type Requirement func(a *Auth, r *http.Request, c *Claims) error
+
+// Permission asks for a permission in the token.
+func Permission(p string) Requirement {
+	return func(_ *Auth, _ *http.Request, c *Claims) error {
+		if c.HasPermission(p) {
+			return nil
+		}
+		return fail(CodeMissingPermission, nil)
+	}
+}
+
+// Role asks for a role in the token.
+func Role(role string) Requirement {
+	return func(_ *Auth, _ *http.Request, c *Claims) error {
+		if c.HasRole(role) {
+			return nil
+		}
+		return fail(CodeMissingPermission, nil)
+	}
+}
+
+// CheckSession asks the store whether the session is still live and the user
+// not banned, at the price of one read. Without it, an access token is good
+// until it expires.
+func CheckSession() Requirement {
+	return func(a *Auth, r *http.Request, c *Claims) error {
+		_, _, err := a.Current(r.Context(), c)
+		return err
+	}
+}
+
+type claimsKey struct{}
+
+// UserFrom answers the claims of the verified access token that a request came
+// with, or nil if it came with none ([Auth.Optional]).
+func UserFrom(ctx context.Context) *Claims {
+	c, _ := ctx.Value(claimsKey{}).(*Claims)
+	return c
+}
+
+// Require lets only requests with a valid access token through to next, which
+// finds its claims by [UserFrom]. Others are answered as the wire's errors say:
+// 401 without a valid token, 403 if a requirement does not hold.
+func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := a.authenticate(r)
+		if err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		for _, req := range reqs {
+			if err := req(a, r, c); err != nil {
+				a.refuse(w, r, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, c)))
+	})
+}
+
+// Optional is Require for handlers that serve everybody: a request without a
+// token goes through, one with a bad token does not.
+func (a *Auth) Optional(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := a.authenticate(r)
+		switch {
+		case errors.Is(err, CodeMissingToken):
+			next.ServeHTTP(w, r)
+		case err != nil:
+			a.refuse(w, r, err)
+		default:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, c)))
+		}
+	})
+}
+
+// refuse answers a request that the middleware does not let through.
+func (a *Auth) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	a.endpoint(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(w, r)
+}
+
+// authenticate verifies the access token of a request. Errors: CodeMissingToken,
+// CodeBadToken.
+func (a *Auth) authenticate(r *http.Request) (*Claims, error) {
+	token, err := a.bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.Verify(token)
+}
+
+// bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode
+// also in its cookie. Tokens in URLs and forms are not looked for.
+func (a *Auth) bearer(r *http.Request) (string, error) {
+	header := r.Header.Get("Authorization")
+	if scheme, token, ok := strings.Cut(header, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		if token = strings.TrimSpace(token); token != "" {
+			return token, nil
+		}
+	}
+	if token, err := a.accessCookie(r); token != "" || err != nil {
+		return token, err
+	}
+	if header != "" {
+		return "", fail(CodeBadToken, errors.New("no bearer token in the Authorization header"))
+	}
+	return "", fail(CodeMissingToken, nil)
+}

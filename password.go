@@ -1,0 +1,265 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/authmount/auth/internal/commonpw"
+	"github.com/authmount/auth/internal/passhash"
+)
+
+// PasswordOptions are the password policy and the cost of hashing.
+type PasswordOptions struct {
+	MinLength        int            // characters; default 8, as NIST SP 800-63B-4 asks; 15 where the password is the only factor
+	MaxLength        int            // characters; default 256
+	Argon2id         Argon2idParams // default m=19456 KiB, t=2, p=1 (OWASP)
+	BcryptCost       int            // above 0, new hashes are bcrypt and passwords have at most 72 bytes: only to compare with servers that use it
+	Breach           BreachChecker  // nil: no check against leaked passwords
+	BreachFailClosed bool           // refuse passwords (503) while the checker cannot answer; by default they are accepted and the failure logged
+	Workers          int            // hashes computed at once; default GOMAXPROCS
+	Queue            int            // callers waiting for a hash; one more gets CodeOverloaded; default 512
+}
+
+// Argon2idParams are the parameters of argon2id (RFC 9106). Hashes with weaker
+// ones are renewed at the next login.
+type Argon2idParams struct {
+	Memory  uint32 // KiB
+	Time    uint32 // passes
+	Threads uint8
+}
+
+// BreachChecker tells whether a password is known from a leak. It is called with
+// a context that ends with the request, and must be safe for concurrent use.
+// Package hibp has one.
+type BreachChecker interface {
+	Breached(ctx context.Context, password string) (bool, error)
+}
+
+// passwords hashes and judges passwords in a pool that bounds memory and CPU.
+type passwords struct {
+	o     PasswordOptions
+	log   *slog.Logger
+	dummy *passhash.Hash // for accounts without a password
+	done  atomic.Uint64  // computations, for tests of equal work
+
+	waiting   atomic.Int64
+	admission chan struct{} // around the limit check and the hash
+	cpu       chan struct{} // around the hash alone
+}
+
+// maxPasswordBytes bounds what is hashed at login; nobody has a longer password.
+const maxPasswordBytes = 4096
+
+func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
+	set := func(n *int, def int) {
+		if *n == 0 {
+			*n = def
+		}
+	}
+	set(&o.MinLength, 8)
+	set(&o.MaxLength, 256)
+	set(&o.Workers, runtime.GOMAXPROCS(0))
+	set(&o.Queue, 512)
+	if o.Argon2id == (Argon2idParams{}) {
+		o.Argon2id = Argon2idParams{Memory: 19456, Time: 2, Threads: 1}
+	}
+	a := o.Argon2id
+	switch {
+	case o.MinLength < 8:
+		return nil, errors.New("WithPasswords: MinLength below 8 is unsafe (NIST SP 800-63B-4)")
+	case o.MaxLength < 64 || o.MaxLength > 1024:
+		return nil, errors.New("WithPasswords: MaxLength has to lie between 64 and 1024")
+	case o.Workers < 1 || o.Queue < 1:
+		return nil, errors.New("WithPasswords: Workers and Queue have to be positive")
+	case o.BcryptCost == 0 && (uint64(a.Memory)*uint64(a.Time) < 7168*5 || a.Memory < 7168 || a.Time < 1 || a.Threads < 1):
+		return nil, errors.New("WithPasswords: argon2id parameters are weaker than OWASP's minimum (such as m=19456,t=2,p=1 or m=7168,t=5,p=1)")
+	case o.BcryptCost != 0 && (o.BcryptCost < bcrypt.DefaultCost || o.BcryptCost > 16):
+		return nil, errors.New("WithPasswords: BcryptCost has to lie between 10 and 16")
+	}
+	p := &passwords{o: o, log: log, admission: make(chan struct{}, 2*o.Workers), cpu: make(chan struct{}, o.Workers)}
+	encoded, err := p.make("a password that nobody has")
+	if err != nil {
+		return nil, err
+	}
+	p.dummy, err = passhash.Parse(encoded)
+	return p, err
+}
+
+func (p *passwords) minLength() int { return p.o.MinLength }
+
+// works counts the hashes computed so far.
+func (p *passwords) works() uint64 { return p.done.Load() }
+
+// ValidPasswordHash tells whether ImportUser takes a hash: argon2id and argon2i
+// (PHC), bcrypt, scrypt (PHC), Firebase's scrypt, PBKDF2 (PHC or Django's), with
+// parameters that a login can afford. Package internal/passhash lists the forms.
+func ValidPasswordHash(encoded string) error {
+	_, err := passhash.Parse(encoded)
+	return err
+}
+
+// normalize makes equal what looks and is typed alike (NIST SP 800-63B-4,
+// 3.1.1.2).
+func normalize(password string) string { return norm.NFKC.String(password) }
+
+// make computes a new hash.
+func (p *passwords) make(password string) (string, error) {
+	if p.o.BcryptCost > 0 {
+		return passhash.MakeBcrypt(password, p.o.BcryptCost)
+	}
+	return passhash.Argon2id(p.o.Argon2id).Make(password), nil
+}
+
+// hash makes a new hash of a password. Errors: CodeOverloaded, the context's.
+func (p *passwords) hash(ctx context.Context, password string) (string, error) {
+	var encoded string
+	err := p.run(ctx, nil, func() error {
+		var err error
+		encoded, err = p.make(normalize(password))
+		return err
+	})
+	return encoded, err
+}
+
+// verify judges a password, and does the same work when there is no hash.
+// admit is asked right before the hash is computed, when few others are between
+// their own question and their answer. rehash tells that the hash is of an
+// older format or cost. Errors: CodeOverloaded, the context's, admit's.
+func (p *passwords) verify(ctx context.Context, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
+	h, parseErr := passhash.Parse(encoded)
+	real := parseErr == nil && len(password) <= maxPasswordBytes
+	if !real {
+		h, password = p.dummy, "x"
+	}
+	err = p.run(ctx, admit, func() error {
+		ok = h.Verify(normalize(password))
+		if normal := normalize(password); !ok && normal != password {
+			ok = h.Verify(password) // imported from a system that does not normalise
+			p.done.Add(1)
+		}
+		return nil
+	})
+	if err != nil || !ok || !real {
+		return false, false, err
+	}
+	if p.o.BcryptCost > 0 {
+		return true, h.BcryptCost() < p.o.BcryptCost, nil
+	}
+	return true, !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
+}
+
+// run computes work in the caller's goroutine once it is its turn. Two stages
+// keep the CPUs busy while admit waits for the store, and yet let only a few
+// callers be past admit at a time; the memory in use is bounded by the inner one.
+func (p *passwords) run(ctx context.Context, admit func(context.Context) error, work func() error) error {
+	if p.waiting.Add(1) > int64(p.o.Queue+cap(p.admission)) {
+		p.waiting.Add(-1)
+		return retryAfter(CodeOverloaded, 2*time.Second, nil)
+	}
+	defer p.waiting.Add(-1)
+	if err := acquire(ctx, p.admission); err != nil {
+		return err
+	}
+	defer func() { <-p.admission }()
+	if admit != nil {
+		if err := admit(ctx); err != nil {
+			return err
+		}
+	}
+	if err := acquire(ctx, p.cpu); err != nil {
+		return err
+	}
+	defer func() { <-p.cpu }()
+	p.done.Add(1)
+	return work()
+}
+
+func acquire(ctx context.Context, slots chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// check applies the policy and answers the reasons against a password, if any.
+// about is what is known of the user: address, name.
+func (p *passwords) check(ctx context.Context, password string, about ...string) ([]string, error) {
+	normal := normalize(password)
+	var reasons []string
+	add := func(bad bool, reason string) {
+		if bad {
+			reasons = append(reasons, reason)
+		}
+	}
+	length := utf8.RuneCountInString(normal)
+	add(length < p.o.MinLength, "length")
+	add(length > p.o.MaxLength || (p.o.BcryptCost > 0 && len(normal) > 72), "too_long")
+	if len(normal) <= maxPasswordBytes {
+		add(commonpw.Contains(normal), "common")
+		add(similar(normal, about), "similar")
+	}
+	if len(reasons) > 0 || p.o.Breach == nil {
+		return reasons, nil
+	}
+	breached, err := p.o.Breach.Breached(ctx, password)
+	if err != nil {
+		p.log.WarnContext(ctx, "auth: breach check failed", "fail_closed", p.o.BreachFailClosed, "error", err)
+		if p.o.BreachFailClosed {
+			return nil, retryAfter(CodeUnavailable, 5*time.Second, fmt.Errorf("breach check: %w", err))
+		}
+		return nil, nil
+	}
+	add(breached, "breached")
+	return reasons, nil
+}
+
+// similar tells whether a password is little more than what is known of its
+// user: an address, its local part or a name, with a few characters around it.
+func similar(password string, about []string) bool {
+	pw := lettersAndDigits(password)
+	for _, s := range about {
+		local, _, _ := strings.Cut(s, "@")
+		for _, known := range []string{lettersAndDigits(s), lettersAndDigits(local)} {
+			before, after, found := strings.Cut(pw, known)
+			if utf8.RuneCountInString(known) < 4 || !found {
+				continue
+			}
+			rest := before + after
+			letters := strings.Map(func(r rune) rune {
+				if unicode.IsLetter(r) {
+					return r
+				}
+				return -1
+			}, rest)
+			if utf8.RuneCountInString(letters) <= 2 && utf8.RuneCountInString(rest) <= 6 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func lettersAndDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, norm.NFKC.String(s))
+}

@@ -1,0 +1,424 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// SignUpParams are the particulars of a new account.
+type SignUpParams struct {
+	Email        string         `json:"email"`
+	Password     string         `json:"password"`
+	FullName     string         `json:"full_name"`
+	UserMetadata map[string]any `json:"user_metadata"`
+	RedirectTo   string         `json:"redirect_to"` // where the confirmed link leads; on the allow-list
+}
+
+// SignUpResult is a new account: signed in, or waiting for its address to be
+// confirmed.
+type SignUpResult struct {
+	Tokens               *Tokens // nil when confirmation is required
+	User                 User
+	ConfirmationRequired bool
+}
+
+// SignUp creates an account and sends the link that confirms its address.
+//
+// When confirmation is required, an address that has an account already gets the
+// same answer with a made-up user, and a message that says so. Otherwise the
+// error is CodeUserAlreadyExists. Other errors: CodeValidationFailed,
+// CodeWeakPassword, CodeSignupDisabled, CodeMethodDisabled,
+// CodeRedirectNotAllowed, CodeRateLimited, CodeOverloaded.
+func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error) {
+	if err := a.checkSignUp(&p); err != nil {
+		return nil, err
+	}
+	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup", 1)); err != nil {
+		return nil, err
+	}
+	if err := a.checkPassword(ctx, p.Password, p.Email, p.FullName); err != nil {
+		return nil, err
+	}
+	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
+		return nil, err
+	}
+	hash, err := a.passwords.hash(ctx, p.Password)
+	if err != nil {
+		return nil, hashFailed(err)
+	}
+	return a.createAccount(ctx, p, hash)
+}
+
+// checkSignUp validates and normalises without looking anything up.
+func (a *Auth) checkSignUp(p *SignUpParams) error {
+	switch {
+	case a.cfg.settings.SignupDisabled:
+		return fail(CodeSignupDisabled, nil)
+	case a.cfg.settings.PasswordDisabled:
+		return fail(CodeMethodDisabled, nil)
+	}
+	bad := map[string]string{}
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		bad["email"] = err.Error()
+	}
+	p.Email = email
+	if p.Password == "" {
+		bad["password"] = "is required"
+	}
+	if p.FullName, err = cleanName(p.FullName); err != nil {
+		bad["full_name"] = err.Error()
+	}
+	if err := checkMetadata(p.UserMetadata); err != nil {
+		bad["user_metadata"] = err.Error()
+	}
+	if len(bad) > 0 {
+		e := fail(CodeValidationFailed, nil)
+		e.Fields = bad
+		return e
+	}
+	return a.allowRedirect(p.RedirectTo)
+}
+
+// createAccount stores the account, its first session and its link in one step.
+func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (*SignUpResult, error) {
+	now := a.now()
+	u := User{
+		ID: a.newID(), Email: p.Email, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
+		CreatedAt: now, UpdatedAt: now,
+	}
+	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: p.RedirectTo})
+	link.UserID, link.Subject = u.ID, u.ID
+	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{link}}
+	var tokens *Tokens
+	confirm := a.cfg.settings.RequireConfirmation
+	if !confirm {
+		s := a.newSession(ctx, u.ID, a.proof(methodPassword), now)
+		u.LastSignInAt = now
+		var err error
+		if tokens, err = a.mint(ctx, u, s); err != nil {
+			return nil, err
+		}
+		nu.Session = &s
+	}
+	created, err := a.store.CreateUser(ctx, nu)
+	switch {
+	case errors.Is(err, ErrConflict) && confirm:
+		if err := a.sendAccountExists(ctx, u, p); err != nil {
+			return nil, err
+		}
+		return &SignUpResult{User: u, ConfirmationRequired: true}, nil
+	case errors.Is(err, ErrConflict):
+		return nil, fail(CodeUserAlreadyExists, err)
+	case err != nil:
+		return nil, storeFailed(err)
+	}
+	a.sendMail(ctx, outgoing{Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}, created)
+	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})
+	if tokens != nil {
+		tokens.User = created
+		a.emit(ctx, Event{Type: EventSignedIn, UserID: u.ID, SessionID: tokens.SessionID, Method: methodPassword})
+	}
+	return &SignUpResult{Tokens: tokens, User: created, ConfirmationRequired: confirm}, nil
+}
+
+// sendAccountExists tells an address's owner that somebody signed up with it
+// once more, with a link to choose a new password: whoever holds the mailbox
+// owns the account, also when it was never confirmed. Too many such messages
+// are left out silently, since an error would tell that the account exists.
+func (a *Auth) sendAccountExists(ctx context.Context, u User, p SignUpParams) error {
+	_, err := a.take(ctx, a.sendDraws(KindAccountExists, u.Email)...)
+	if errors.Is(err, CodeRateLimited) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	owner, err := a.store.User(ctx, ByEmail(u.Email))
+	if errors.Is(err, ErrNotFound) {
+		return nil // deleted a moment ago
+	}
+	if err != nil {
+		return storeFailed(err)
+	}
+	secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: p.RedirectTo})
+	link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
+	if err := a.store.PutToken(ctx, link); err != nil {
+		return storeFailed(err)
+	}
+	a.sendMail(ctx, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife}, owner)
+	return nil
+}
+
+func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Email        string         `json:"email"`
+		Password     string         `json:"password"`
+		FullName     string         `json:"full_name"`
+		UserMetadata map[string]any `json:"user_metadata"`
+		RedirectTo   string         `json:"redirect_to"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	res, err := a.SignUp(r.Context(), SignUpParams(p))
+	if err != nil {
+		return err
+	}
+	if res.ConfirmationRequired {
+		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User, "confirmation_required": true})
+	}
+	return a.writeTokens(w, res.Tokens)
+}
+
+// Ways of signing in, as amr and events name them.
+const (
+	methodPassword  = "password"
+	methodMagicLink = "magic_link"
+)
+
+// LoginParams are a password login.
+type LoginParams struct {
+	Email    string `json:"email"`
+	Password string `json:"password"`
+}
+
+// Login signs in with a password. An unknown address, an account without a
+// password and a wrong password are the same error, CodeInvalidCredentials, for
+// the same work. Only after the right password: CodeEmailNotVerified,
+// CodeUserBanned. Also CodeValidationFailed, CodeMethodDisabled,
+// CodeRateLimited (after too many failures), CodeOverloaded.
+func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
+	if a.cfg.settings.PasswordDisabled {
+		return nil, fail(CodeMethodDisabled, nil)
+	}
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return nil, invalid("email", err.Error())
+	}
+	if p.Password == "" {
+		return nil, invalid("password", "is required")
+	}
+	c, err := a.store.Credentials(ctx, ByEmail(email))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, storeFailed(err)
+	}
+	account := c.User.ID
+	if account == "" {
+		account = EmailKey(email)
+	}
+	rehash, err := a.judgePassword(ctx, account, c.PasswordHash, p.Password)
+	if err != nil {
+		if errors.Is(err, CodeInvalidCredentials) {
+			a.emit(ctx, Event{Type: EventSignInFailed, UserID: c.User.ID, Method: methodPassword, Err: err})
+		}
+		return nil, err
+	}
+	return a.afterPassword(ctx, c, p.Password, rehash)
+}
+
+// afterPassword goes on once the password was right.
+func (a *Auth) afterPassword(ctx context.Context, c Credentials, password string, rehash bool) (*Tokens, error) {
+	if c.User.Banned(a.now()) {
+		return nil, fail(CodeUserBanned, nil)
+	}
+	if a.cfg.settings.RequireConfirmation && !c.User.EmailVerified {
+		if err := a.resendVerification(ctx, c.User); err != nil {
+			return nil, err
+		}
+		return nil, fail(CodeEmailNotVerified, nil)
+	}
+	if rehash {
+		c.PasswordHash = a.rehash(ctx, c, password)
+	}
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), ifPasswordHash: &c.PasswordHash})
+}
+
+// judgePassword compares a password under the limits on failures, and does the
+// same work when there is no hash. Only failures count: the buckets are asked
+// right before the comparison and drawn from after a wrong one, so that of many
+// parallel guesses no more than the cap are answered as wrong, and right
+// passwords never use the cap up.
+func (a *Auth) judgePassword(ctx context.Context, account, hash, password string) (rehash bool, err error) {
+	draws := func(cost int) []Draw {
+		return []Draw{
+			a.draw(a.cfg.limits.LoginPerAccount, "login", account, cost),
+			a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", cost),
+		}
+	}
+	var before Decision
+	ok, rehash, err := a.passwords.verify(ctx, hash, password, func(ctx context.Context) error {
+		var err error
+		before, err = a.take(ctx, draws(0)...)
+		return err
+	})
+	if err != nil {
+		return false, hashFailed(err)
+	}
+	if !ok {
+		if _, err := a.take(ctx, draws(1)...); err != nil {
+			return false, err
+		}
+		return false, fail(CodeInvalidCredentials, nil)
+	}
+	limit := a.cfg.limits.LoginPerAccount.Burst
+	if len(before.Remaining) > 0 && before.Remaining[0] < limit {
+		if _, err := a.take(ctx, a.draw(a.cfg.limits.LoginPerAccount, "login", account, -limit)); err != nil {
+			return false, err
+		}
+	}
+	return rehash, nil
+}
+
+// rehash brings a hash up to the present parameters while the password is at
+// hand. It may fail without harm, and gives way to a change made meanwhile.
+func (a *Auth) rehash(ctx context.Context, c Credentials, password string) string {
+	hash, err := a.passwords.hash(ctx, password)
+	if err == nil {
+		_, err = a.store.UpdateUser(ctx, c.User.ID, UserPatch{IfPasswordHash: &c.PasswordHash, PasswordHash: &hash}, a.now())
+	}
+	if err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: password not rehashed", "user_id", c.User.ID, "error", err)
+		return c.PasswordHash
+	}
+	return hash
+}
+
+func (a *Auth) handleLogin(w http.ResponseWriter, r *http.Request) error {
+	var p LoginParams
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	tokens, err := a.Login(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	return a.writeTokens(w, tokens)
+}
+
+// ImportUserParams bring a user over from another system.
+type ImportUserParams struct {
+	Email         string
+	EmailVerified bool
+	FullName      string
+	PasswordHash  string // see ValidPasswordHash for the formats; empty: no password
+	UserMetadata  map[string]any
+	AppMetadata   map[string]any
+	Roles         []string
+	CreatedAt     time.Time // zero: now
+}
+
+// ImportUser adds a user with a password hash made elsewhere; the hash is
+// renewed at the first login. No message is sent and no limit applies. Errors:
+// CodeValidationFailed, CodeUserAlreadyExists.
+func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return User{}, invalid("email", err.Error())
+	}
+	if p.PasswordHash != "" {
+		if err := ValidPasswordHash(p.PasswordHash); err != nil {
+			return User{}, invalid("password_hash", err.Error())
+		}
+	}
+	name, err := cleanName(p.FullName)
+	if err != nil {
+		return User{}, invalid("full_name", err.Error())
+	}
+	if err := checkMetadata(p.UserMetadata); err != nil {
+		return User{}, invalid("user_metadata", err.Error())
+	}
+	now := a.now()
+	if p.CreatedAt.IsZero() {
+		p.CreatedAt = now
+	}
+	u, err := a.store.CreateUser(ctx, NewUser{PasswordHash: p.PasswordHash, User: User{
+		ID: a.newID(), Email: email, EmailVerified: p.EmailVerified, FullName: name,
+		UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles,
+		CreatedAt: wireTime(p.CreatedAt), UpdatedAt: now,
+	}})
+	if errors.Is(err, ErrConflict) {
+		return User{}, fail(CodeUserAlreadyExists, err)
+	}
+	if err != nil {
+		return User{}, storeFailed(err)
+	}
+	a.emit(ctx, Event{Type: EventUserImported, UserID: u.ID})
+	return u, nil
+}
+
+// requiredEmail is NormalizeEmail for a field that must be there.
+func requiredEmail(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("is required")
+	}
+	return NormalizeEmail(s)
+}
+
+// Bounds of what people say of themselves.
+const (
+	maxName     = 200
+	maxMetadata = 16 << 10
+)
+
+// cleanName trims a name and refuses what could not be printed on one line.
+func cleanName(s string) (string, error) {
+	s = norm.NFC.String(strings.TrimSpace(s))
+	if utf8.RuneCountInString(s) > maxName {
+		return "", errors.New("is too long")
+	}
+	for _, r := range s {
+		// Joiners belong to names in some scripts; other format characters can
+		// only disguise.
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
+			return "", errors.New("has characters that cannot be printed")
+		}
+	}
+	return s, nil
+}
+
+// checkMetadata bounds metadata and keeps out U+0000, which Postgres cannot
+// hold.
+func checkMetadata(m map[string]any) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return errors.New("is not a JSON object")
+	}
+	if len(b) > maxMetadata {
+		return errors.New("is larger than 16 KiB")
+	}
+	if strings.Contains(strings.ReplaceAll(string(b), `\\`, ""), `\u0000`) {
+		return errors.New("has a null character")
+	}
+	return nil
+}
+
+// checkPassword applies the password policy.
+func (a *Auth) checkPassword(ctx context.Context, password string, about ...string) error {
+	reasons, err := a.passwords.check(ctx, password, about...)
+	switch {
+	case err != nil:
+		return hashFailed(err)
+	case len(reasons) > 0:
+		return weak(reasons)
+	}
+	return nil
+}
+
+// hashFailed passes typed errors on; what else stops a hash is the caller having
+// gone.
+func hashFailed(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return retryAfter(CodeUnavailable, time.Second, err)
+}
