@@ -1,0 +1,108 @@
+// Package hibp checks passwords against the Pwned Passwords range API, which
+// learns only the first five hex digits of a password's SHA-1 (k-anonymity).
+//
+//	auth.WithPasswords(auth.PasswordOptions{Breach: hibp.New(hibp.Options{})})
+//
+// A check that fails or takes too long lets the password pass, with a warning in
+// the log, unless PasswordOptions.BreachFailClosed is set.
+package hibp
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1" //nolint:gosec // the API's index; nothing is protected by it
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Options are the settings of a Client; the zero value is good.
+type Options struct {
+	URL      string        // default the public API, https://api.pwnedpasswords.com
+	Timeout  time.Duration // of one check; default 2 s
+	MinCount int           // leaks a password must be in to count; default 1
+	HTTP     *http.Client  // default: one of its own
+}
+
+// maxResponse bounds what is read; a padded range has about 40 KiB.
+const maxResponse = 1 << 20
+
+// Client asks the API. It is safe for concurrent use.
+type Client struct {
+	o Options
+}
+
+var _ auth.BreachChecker = (*Client)(nil)
+
+// New makes a Client.
+func New(o Options) *Client {
+	if o.URL == "" {
+		o.URL = "https://api.pwnedpasswords.com"
+	}
+	o.URL = strings.TrimSuffix(o.URL, "/")
+	if o.Timeout <= 0 {
+		o.Timeout = 2 * time.Second
+	}
+	if o.MinCount <= 0 {
+		o.MinCount = 1
+	}
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{}
+	}
+	return &Client{o}
+}
+
+// Breached tells whether a password is in a known leak. Errors never hold the
+// password or its hash.
+func (c *Client) Breached(ctx context.Context, password string) (bool, error) {
+	sum := sha1.Sum([]byte(password)) //nolint:gosec // the API's index
+	digits := strings.ToUpper(hex.EncodeToString(sum[:]))
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.o.URL+"/range/"+digits[:5], http.NoBody)
+	if err != nil {
+		return false, errors.New("hibp: the URL is not valid")
+	}
+	req.Header.Set("Add-Padding", "true") // so that the size of the answer tells nothing
+	req.Header.Set("User-Agent", "authmount")
+	res, err := c.o.HTTP.Do(req)
+	if err != nil {
+		return false, fmt.Errorf("hibp: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("hibp: the API answered %d", res.StatusCode)
+	}
+	return c.search(res.Body, digits[5:])
+}
+
+// search reads lines like "0018A45C4D1DEF81644B54AB7F969B88D65:3"; padding has
+// the count 0.
+func (c *Client) search(body io.Reader, suffix string) (bool, error) {
+	limited := &io.LimitedReader{R: body, N: maxResponse}
+	lines := bufio.NewScanner(limited)
+	for lines.Scan() {
+		hash, count, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":")
+		n, err := strconv.Atoi(count)
+		if !ok || err != nil || len(hash) != len(suffix) {
+			return false, errors.New("hibp: the answer cannot be read")
+		}
+		if strings.EqualFold(hash, suffix) {
+			return n >= c.o.MinCount, nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return false, fmt.Errorf("hibp: %w", err)
+	}
+	if limited.N == 0 {
+		return false, errors.New("hibp: the answer is too long")
+	}
+	return false, nil
+}

@@ -1,0 +1,181 @@
+// Package smtpmail sends Authmount's messages over SMTP (RFC 5321).
+//
+//	auth.WithMailer(smtpmail.New(os.Getenv("SMTP_URL")))
+//
+// The URL names the server, the account and the sender:
+//
+//	smtp://user:password@smtp.example.com:587?from=Example+<no-reply@example.com>
+//	smtps://…:465     TLS from the first byte
+//
+// smtp:// insists on STARTTLS, except on loopback hosts. Query parameters: from
+// (required), tls=required|opportunistic|none, helo.
+package smtpmail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/authmount/auth"
+)
+
+// Mailer sends messages by one SMTP server, with a connection for each. It is
+// safe for concurrent use.
+type Mailer struct {
+	err     error // what is wrong with the URL
+	host    string
+	from    *netmail.Address
+	options []mail.Option
+}
+
+// Option changes a Mailer.
+type Option func(*Mailer)
+
+// WithTLSConfig sets the TLS configuration, for servers with a certificate of a
+// private authority. The default trusts the system's authorities and needs TLS
+// 1.2.
+func WithTLSConfig(c *tls.Config) Option {
+	return func(m *Mailer) { m.options = append(m.options, mail.WithTLSConfig(c)) }
+}
+
+// New makes a Mailer from a URL. A URL that is no good is reported by Validate,
+// which auth.New asks, and by every Send.
+func New(rawURL string, opts ...Option) *Mailer {
+	m := &Mailer{}
+	m.err = m.configure(rawURL)
+	for _, o := range opts {
+		o(m)
+	}
+	return m
+}
+
+// configure reads the URL. Its errors do not repeat the URL, which may hold a
+// password.
+func (m *Mailer) configure(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {
+		return errors.New("smtpmail: the URL is not like smtp://user:password@host:587?from=no-reply@example.com")
+	}
+	q := u.Query()
+	m.host = u.Hostname()
+	if m.from, err = netmail.ParseAddress(q.Get("from")); err != nil {
+		return errors.New("smtpmail: the URL needs a sender: ?from=no-reply@example.com")
+	}
+	m.options = append(m.options, mail.WithTLSConfig(&tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12}))
+	port := 587
+	if u.Scheme == "smtps" {
+		port = 465
+		m.options = append(m.options, mail.WithSSL())
+	} else {
+		policy, err := tlsPolicy(q.Get("tls"), m.host)
+		if err != nil {
+			return err
+		}
+		m.options = append(m.options, mail.WithTLSPolicy(policy))
+	}
+	if p := u.Port(); p != "" {
+		if port, err = strconv.Atoi(p); err != nil {
+			return errors.New("smtpmail: the port is not a number")
+		}
+	}
+	m.options = append(m.options, mail.WithPort(port))
+	if helo := q.Get("helo"); helo != "" {
+		m.options = append(m.options, mail.WithHELO(helo))
+	}
+	if password, ok := u.User.Password(); ok {
+		m.options = append(m.options, mail.WithUsername(u.User.Username()), mail.WithPassword(password), mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover))
+	}
+	return nil
+}
+
+func tlsPolicy(name, host string) (mail.TLSPolicy, error) {
+	switch name {
+	case "required":
+		return mail.TLSMandatory, nil
+	case "opportunistic":
+		return mail.TLSOpportunistic, nil
+	case "none":
+		return mail.NoTLS, nil
+	case "":
+		if ip, err := netip.ParseAddr(host); host == "localhost" || (err == nil && ip.IsLoopback()) {
+			return mail.TLSOpportunistic, nil
+		}
+		return mail.TLSMandatory, nil
+	}
+	return 0, errors.New("smtpmail: tls is none of required, opportunistic and none")
+}
+
+// Validate tells what is wrong with the URL, if anything.
+func (m *Mailer) Validate() error { return m.err }
+
+// Send hands a message to the server. A refusal for good (5xx) and a message
+// that cannot be written are marked auth.Permanent; anything else may be tried
+// again. The context bounds the whole exchange.
+func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
+	if m.err != nil {
+		return auth.Permanent(m.err)
+	}
+	out, err := m.compose(msg)
+	if err != nil {
+		return auth.Permanent(fmt.Errorf("smtpmail: compose: %w", err))
+	}
+	timeout := 30 * time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(deadline), time.Millisecond)
+	}
+	client, err := mail.NewClient(m.host, append(slices.Clip(m.options), mail.WithTimeout(timeout), mail.WithoutRset())...)
+	if err != nil {
+		return auth.Permanent(fmt.Errorf("smtpmail: %w", err))
+	}
+	if err := client.DialWithContext(ctx); err != nil {
+		return fmt.Errorf("smtpmail: connect: %w", err)
+	}
+	err = client.Send(out)
+	_ = client.Close() // the message was taken or not: a failed goodbye changes nothing
+	return refused(err)
+}
+
+// compose writes the message with both alternatives.
+func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
+	out := mail.NewMsg()
+	out.FromMailAddress(m.from)
+	if err := out.To(msg.To); err != nil {
+		return nil, err
+	}
+	_, domain, _ := strings.Cut(m.from.Address, "@")
+	out.Subject(msg.Subject)
+	out.SetDateWithValue(msg.At)
+	out.SetMessageIDWithValue(msg.ID + "@" + domain) // the same in every retry, so that a second copy can be told
+	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notices, please
+	if msg.Locale != "" {
+		out.SetGenHeader("Content-Language", msg.Locale)
+	}
+	out.SetBodyString(mail.TypeTextPlain, msg.Text)
+	if msg.HTML != "" {
+		out.AddAlternativeString(mail.TypeTextHTML, msg.HTML)
+	}
+	return out, nil
+}
+
+// refused tells refusals for good from those that a later try may overcome.
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *mail.SendError
+	wrapped := fmt.Errorf("smtpmail: send: %w", err)
+	if errors.As(err, &e) && !e.IsTemp() && e.ErrorCode() >= 500 {
+		return auth.Permanent(wrapped)
+	}
+	return wrapped
+}
