@@ -107,7 +107,6 @@ func (in *Inbox) serveJSON(w http.ResponseWriter) {
 	type entry struct {
 		ID      string    `json:"id"`
 		Channel Channel   `json:"channel"`
-		Kind    Kind      `json:"kind"`
 		To      string    `json:"to"`
 		Subject string    `json:"subject"`
 		Text    string    `json:"text"`
@@ -118,7 +117,7 @@ func (in *Inbox) serveJSON(w http.ResponseWriter) {
 	}
 	list := []entry{}
 	for _, m := range in.Messages() {
-		list = append(list, entry{m.ID, m.Channel, m.Kind, m.To, m.Subject, m.Text, m.HTML, nullable(m.Link), nullable(m.Code), m.At})
+		list = append(list, entry{m.ID, m.Channel, m.To, m.Subject, m.Text, m.HTML, nullable(m.Link), nullable(m.Code), m.At})
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(list) // a client that has gone needs no answer

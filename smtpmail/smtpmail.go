@@ -155,7 +155,7 @@ func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
 	_, domain, _ := strings.Cut(m.from.Address, "@")
 	out.Subject(msg.Subject)
 	out.SetDateWithValue(msg.At)
-	out.SetMessageIDWithValue(msg.ID + "@" + domain) // the same in every retry, so that a second copy can be told
+	out.SetMessageIDWithValue(msg.ID + "@" + domain)     // the same in every retry, so that a second copy can be told
 	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notices, please
 	if msg.Locale != "" {
 		out.SetGenHeader("Content-Language", msg.Locale)

@@ -1,0 +1,201 @@
+// Server is Authmount as a process of its own, with everything set by flags or
+// by AUTH_… environment variables of the same names (-base-url is AUTH_BASE_URL).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/smtpmail"
+)
+
+// settings are the flags.
+type settings struct {
+	addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
+	confirm, inbox, noLimits, deletion, cookies, pprof, verbose                      bool
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	fs := flag.NewFlagSet("server", flag.ContinueOnError)
+	str := func(p *string, name, def, usage string) {
+		if v, ok := os.LookupEnv(envName(name)); ok {
+			def = v
+		}
+		fs.StringVar(p, name, def, usage+" ("+envName(name)+")")
+	}
+	yes := func(p *bool, name, usage string) {
+		v := strings.ToLower(os.Getenv(envName(name)))
+		fs.BoolVar(p, name, v == "1" || v == "true" || v == "yes", usage+" ("+envName(name)+")")
+	}
+	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
+	str(&s.baseURL, "base-url", "", "public URL of the mount; default http://<addr>/auth/v1, for development")
+	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; on http, default: made up at each start")
+	str(&s.appName, "app-name", "", "name shown in messages and pages")
+	str(&s.apiKeys, "api-key", "", "public API keys, separated by commas")
+	str(&s.redirects, "redirect-urls", "", "allowed redirect targets, separated by commas")
+	str(&s.smtpURL, "smtp-url", "", "smtp(s)://user:password@host:port?from=address")
+	str(&s.proxies, "trusted-proxies", "", "networks of reverse proxies (CIDR), separated by commas")
+	str(&s.cors, "cors", "", "origins that may call from a browser, separated by commas")
+	str(&s.hash, "hash", "argon2id", "password hash: argon2id or bcrypt (cost 10, for comparisons)")
+	yes(&s.confirm, "require-confirmation", "e-mail addresses must be confirmed before the first sign-in")
+	yes(&s.inbox, "dev-inbox", "keep messages at /dev/inbox instead of sending them; for loopback only")
+	yes(&s.noLimits, "no-rate-limit", "no rate limits; for benchmarks only")
+	yes(&s.deletion, "account-deletion", "people may delete their account")
+	yes(&s.cookies, "cookies", "carry tokens in cookies")
+	yes(&s.pprof, "pprof", "serve /debug/pprof/; for loopback only")
+	yes(&s.verbose, "verbose", "log at debug level")
+	err := fs.Parse(args)
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return s, err
+}
+
+func envName(flagName string) string {
+	return "AUTH_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+func list(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// options turns settings into an Auth's options, and the inbox if one is asked
+// for.
+func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
+	opts := []auth.Option{
+		auth.WithLogger(log),
+		auth.WithMail(auth.MailOptions{AppName: s.appName}),
+		auth.WithSettings(auth.Settings{RequireConfirmation: s.confirm}),
+		auth.WithRedirectURLs(list(s.redirects)...),
+		auth.WithAPIKeys(list(s.apiKeys)...),
+		auth.WithTrustedProxies(list(s.proxies)...),
+		auth.WithCORS(list(s.cors)...),
+	}
+	if s.baseURL == "" {
+		s.baseURL = "http://" + s.addr + "/auth/v1"
+	}
+	opts = append(opts, auth.WithBaseURL(s.baseURL))
+	if strings.HasPrefix(s.baseURL, "http://") {
+		opts = append(opts, auth.WithDevMode())
+		if s.secret == "" {
+			log.Warn("no -secret: one is made up, and every session ends with this process")
+		}
+	}
+	if s.secret != "" {
+		var secrets [][]byte
+		for _, one := range list(s.secret) {
+			secrets = append(secrets, []byte(one))
+		}
+		opts = append(opts, auth.WithSecret(secrets[0], secrets[1:]...))
+	}
+	var inbox *auth.Inbox
+	switch {
+	case s.smtpURL != "" && s.inbox:
+		return nil, nil, errors.New("-smtp-url and -dev-inbox exclude each other")
+	case s.smtpURL != "":
+		opts = append(opts, auth.WithMailer(smtpmail.New(s.smtpURL)))
+	case s.inbox:
+		inbox = auth.NewInbox()
+		opts = append(opts, auth.WithMailer(inbox))
+	default:
+		return nil, nil, errors.New("messages have nowhere to go: set -smtp-url, or -dev-inbox for development")
+	}
+	switch s.hash {
+	case "argon2id":
+	case "bcrypt":
+		opts = append(opts, auth.WithPasswords(auth.PasswordOptions{BcryptCost: 10}))
+	default:
+		return nil, nil, fmt.Errorf("-hash is argon2id or bcrypt, not %q", s.hash)
+	}
+	if s.noLimits {
+		log.Warn("RATE LIMITS ARE OFF: passwords and codes can be guessed without end; never do this in production")
+		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	}
+	if s.deletion {
+		opts = append(opts, auth.WithAccountDeletion())
+	}
+	if s.cookies {
+		opts = append(opts, auth.WithCookies(auth.CookieOptions{}))
+	}
+	return opts, inbox, nil
+}
+
+func run(args []string) error {
+	s, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	level := slog.LevelInfo
+	if s.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	s.addr = ln.Addr().String()
+	opts, inbox, err := options(s, log)
+	if err != nil {
+		return err
+	}
+	a, err := auth.New(memstore.New(), opts...)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, ln, a, inbox, s, log)
+}
+
+// serve answers until a signal comes, then lets requests finish and messages go
+// out.
+func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox, s settings, log *slog.Logger) error {
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/", a.Handler())
+	if inbox != nil {
+		mux.Handle("/dev/", inbox)
+	}
+	if s.pprof {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	}
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	log.Info("listening", "addr", s.addr)
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("shutting down")
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return errors.Join(srv.Shutdown(end), a.Close(end))
+}
