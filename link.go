@@ -284,6 +284,8 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 			return Redemption{}, storeFailed(err)
 		case t.UserID != "" && t.UserID != u.ID:
 			return Redemption{}, fail(CodeInvalidToken, errors.New("the address has moved to another account"))
+		case u.Banned(a.now()):
+			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch := UserPatch{}
 		if !u.EmailVerified {

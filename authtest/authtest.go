@@ -37,7 +37,7 @@ const Password = "authtest-Passphrase-7"
 // Env is an auth.Auth on memory with everything a test wants to reach.
 type Env struct {
 	*auth.Auth
-	Store *memstore.Store
+	Store auth.Store
 	Clock *Clock
 	Inbox *auth.Inbox
 
@@ -48,12 +48,18 @@ type Env struct {
 // Env's own, so they may replace its clock, its keys or its mailer.
 func New(tb testing.TB, opts ...auth.Option) *Env {
 	tb.Helper()
+	return NewOn(tb, memstore.New(), opts...)
+}
+
+// NewOn is New on a store of the test's own.
+func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	e := &Env{
-		Store: memstore.New(),
+		Store: store,
 		Clock: &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		Inbox: auth.NewInbox(),
 		key:   key,

@@ -72,7 +72,11 @@ func (c *Checker) Response(method, path string, status int, header http.Header, 
 	if !ok {
 		return fmt.Errorf("apicheck: %s %s does not document status %d", method, template, status)
 	}
-	if err := c.headers(response, at, header); err != nil {
+	if ref, isRef := response["$ref"].(string); isRef {
+		at = strings.Split(strings.TrimPrefix(ref, "#/"), "/")
+		response, _ = c.lookup(at...)
+	}
+	if err := c.headers(response, header); err != nil {
 		return fmt.Errorf("apicheck: %s %s %d: %w", method, template, status, err)
 	}
 	content, _ := response["content"].(map[string]any)
@@ -103,7 +107,7 @@ func (c *Checker) Response(method, path string, status int, header http.Header, 
 }
 
 // headers checks the headers that a response promises.
-func (c *Checker) headers(response map[string]any, at []string, header http.Header) error {
+func (c *Checker) headers(response map[string]any, header http.Header) error {
 	named, _ := response["headers"].(map[string]any)
 	for name := range named {
 		values := header.Values(name)
@@ -111,7 +115,7 @@ func (c *Checker) headers(response map[string]any, at []string, header http.Head
 			return fmt.Errorf("no %s header", name)
 		}
 		if err := c.validate(values[0], "components", "headers", name, "schema"); err != nil {
-			return fmt.Errorf("header %s of %v: %w", name, at[1], err)
+			return fmt.Errorf("header %s: %w", name, err)
 		}
 	}
 	return nil

@@ -1,0 +1,25 @@
+package auth
+
+import (
+	"crypto/rsa"
+	"math/big"
+)
+
+// HashWorks counts the password hashes that were computed, for tests that
+// compare the work done for known and unknown accounts.
+func HashWorks(a *Auth) uint64 { return a.passwords.works() }
+
+// Routes lists the route table as "METHOD /path".
+func Routes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		list = append(list, r.pattern)
+	}
+	return list
+}
+
+// Thumbprint is the key id of an RSA key, for RFC 7638's example.
+func Thumbprint(n []byte, e int) string {
+	k := &signingKey{public: &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: e}}
+	return k.thumbprint()
+}

@@ -1,0 +1,308 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+)
+
+func TestSignUpSignsIn(t *testing.T) {
+	w := newWorld(t)
+	s := w.do("POST", "/auth/v1/signup", map[string]any{
+		"email": " Ada@EXAMPLE.com ", "password": goodPassword, "full_name": "Ada Lovelace",
+		"user_metadata": map[string]any{"theme": "dark"}, "redirect_to": "https://app.test/welcome",
+	}).session()
+	if s.User.Email != "Ada@example.com" || s.User.EmailVerified || s.User.FullName != "Ada Lovelace" || s.User.UserMetadata["theme"] != "dark" {
+		t.Errorf("user %+v", s.User)
+	}
+	w.wantEvents(auth.EventSignedUp, auth.EventSignedIn)
+	if !w.alive(s.AccessToken) {
+		t.Error("the access token does not work")
+	}
+	m := w.Mail(t, "Ada@example.com", auth.KindVerifyEmail)
+	if !strings.HasPrefix(m.Link, authtest.BaseURL+"/verify-email?token=") {
+		t.Errorf("link %q", m.Link)
+	}
+}
+
+func TestSignUpRefuses(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	w.signUp("taken@example.com")
+	w.fired()
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		code   auth.Code
+	}{
+		"no e-mail":            {`{"password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"no password":          {`{"email":"a@example.com"}`, 422, auth.CodeValidationFailed},
+		"not an address":       {`{"email":"a@b@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"two addresses":        {`{"email":"a@example.com,b@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"array of addresses":   {`{"email":["a@example.com","b@example.com"],"password":"correct horse battery"}`, 400, auth.CodeBadJSON},
+		"display name":         {`{"email":"A <a@example.com>","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"header injection":     {`{"email":"a@example.com\r\nBcc: b@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"bidi in the address":  {`{"email":"a\u202eb@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"short password":       {`{"email":"a@example.com","password":"kQ9#xz1"}`, 422, auth.CodeWeakPassword},
+		"common password":      {`{"email":"a@example.com","password":"Password123!"}`, 422, auth.CodeWeakPassword},
+		"address as password":  {`{"email":"adalovelace@example.com","password":"adalovelace1"}`, 422, auth.CodeWeakPassword},
+		"endless password":     {`{"email":"a@example.com","password":"` + strings.Repeat("ab c", 100) + `"}`, 422, auth.CodeWeakPassword},
+		"taken":                {`{"email":"TAKEN@example.com","password":"correct horse battery"}`, 409, auth.CodeUserAlreadyExists},
+		"foreign redirect":     {`{"email":"a@example.com","password":"correct horse battery","redirect_to":"https://evil.test/"}`, 400, auth.CodeRedirectNotAllowed},
+		"metadata no object":   {`{"email":"a@example.com","password":"correct horse battery","user_metadata":[1]}`, 400, auth.CodeBadJSON},
+		"metadata too large":   {`{"email":"a@example.com","password":"correct horse battery","user_metadata":{"a":"` + strings.Repeat("x", 17<<10) + `"}}`, 422, auth.CodeValidationFailed},
+		"null in metadata":     {`{"email":"a@example.com","password":"correct horse battery","user_metadata":{"a":"\u0000"}}`, 422, auth.CodeValidationFailed},
+		"line break in a name": {`{"email":"a@example.com","password":"correct horse battery","full_name":"A\nB"}`, 422, auth.CodeValidationFailed},
+		"password twice":       {`{"email":"a@example.com","password":"correct horse battery","password":"x"}`, 400, auth.CodeBadJSON},
+		"name in capitals":     {`{"EMAIL":"a@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.do("POST", "/signup", c.body).want(c.status, c.code)
+			w.wantEvents()
+		})
+	}
+	if _, err := w.Store.User(t.Context(), auth.ByEmail("a@example.com")); !errors.Is(err, auth.ErrNotFound) {
+		t.Errorf("bad input left a user behind: %v", err)
+	}
+}
+
+func TestWeakPasswordTellsReasons(t *testing.T) {
+	w := newWorld(t)
+	a := w.do("POST", "/signup", map[string]any{"email": "qwertz@example.com", "password": "qwerty"}).want(422, auth.CodeWeakPassword)
+	if !strings.Contains(string(a.body), `"reasons":["length","common"]`) {
+		t.Errorf("%s", a.body)
+	}
+}
+
+// Mass assignment: what belongs to the server cannot be set by a body.
+func TestSignUpIgnoresServerFields(t *testing.T) {
+	w := newWorld(t)
+	s := w.do("POST", "/signup", map[string]any{
+		"email": "a@example.com", "password": goodPassword, "id": "x", "roles": []string{"admin"}, "email_verified": true,
+		"app_metadata": map[string]any{"admin": true}, "userId": "x", "banned_until": nil,
+	}).session()
+	if s.User.EmailVerified || len(s.User.Roles) > 0 || len(s.User.AppMetadata) > 0 || s.User.ID == "x" {
+		t.Errorf("user %+v", s.User)
+	}
+}
+
+// Enumeration: with confirmation required, an address that has an account is
+// answered as one that has none, for the same hashing work.
+func TestSignUpIsNoOracle(t *testing.T) {
+	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	body := map[string]any{"email": "ada@example.com", "password": goodPassword, "full_name": "Ada", "user_metadata": map[string]any{"a": 1.0}}
+	before := auth.HashWorks(w.Auth)
+	first := w.do("POST", "/signup", body).want(200)
+	work := auth.HashWorks(w.Auth) - before
+	again := w.do("POST", "/signup", body).want(200)
+	if got := auth.HashWorks(w.Auth) - before - work; got != work || work == 0 {
+		t.Errorf("work %d for a known address, %d for an unknown one", got, work)
+	}
+	a, b := decodeAs[map[string]any](first), decodeAs[map[string]any](again)
+	ua, ub := a["user"].(map[string]any), b["user"].(map[string]any)
+	if ua["id"] == ub["id"] {
+		t.Error("the made-up user has the real one's id")
+	}
+	for _, k := range []string{"id"} {
+		delete(ua, k)
+		delete(ub, k)
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("answers differ:\n%v\n%v", a, b)
+	}
+	if m := w.Mail(t, "ada@example.com", auth.KindAccountExists); !strings.Contains(m.Link, "/reset-password?token=") {
+		t.Errorf("link %q", m.Link)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	w := newWorld(t)
+	w.signUp("ada@example.com")
+	w.fired()
+	s := w.do("POST", "/login", map[string]any{"email": "ADA@Example.Com", "password": goodPassword}).session()
+	w.wantEvents(auth.EventSignedIn)
+	if s.User.Email != "ada@example.com" {
+		t.Errorf("user %+v", s.User)
+	}
+}
+
+// Enumeration: unknown user, user without a password, wrong password: the same
+// answer for the same work.
+func TestLoginFailuresAreAlike(t *testing.T) {
+	w := newWorld(t)
+	w.signUp("ada@example.com")
+	if _, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: "nopass@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	w.fired()
+	var bodies []string
+	for _, email := range []string{"ada@example.com", "nopass@example.com", "nobody@example.com"} {
+		before := auth.HashWorks(w.Auth)
+		a := w.do("POST", "/login", map[string]any{"email": email, "password": "wrong horse battery"}, header{"X-Request-Id", "same"})
+		a.want(401, auth.CodeInvalidCredentials)
+		if got := auth.HashWorks(w.Auth) - before; got != 1 {
+			t.Errorf("%s: %d hashes computed, want 1", email, got)
+		}
+		bodies = append(bodies, string(a.body)+fmt.Sprint(a.header))
+		w.wantEvents(auth.EventSignInFailed)
+	}
+	if bodies[0] != bodies[1] || bodies[1] != bodies[2] {
+		t.Errorf("answers differ: %q", bodies)
+	}
+}
+
+func TestLoginNeedsConfirmation(t *testing.T) {
+	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
+	first := w.linkToken("ada@example.com", auth.KindVerifyEmail)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(403, auth.CodeEmailNotVerified)
+	// The right password gets a fresh link, which supersedes the first.
+	w.do("GET", "/verify-email?token="+first, nil).want(400, auth.CodeInvalidToken)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	m, err := w.Inbox.Wait(ctx, func(m auth.Message) bool {
+		return m.Kind == auth.KindVerifyEmail && !strings.HasSuffix(m.Link, first)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.do("GET", strings.TrimPrefix(m.Link, authtest.BaseURL), nil).want(200)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
+}
+
+func TestBannedUsers(t *testing.T) {
+	w := newWorld(t)
+	s := w.signUp("ada@example.com")
+	until := w.Clock.Now().Add(time.Hour)
+	if _, err := w.Store.UpdateUser(t.Context(), s.User.ID, auth.UserPatch{BannedUntil: &until}, w.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.do("GET", "/me", nil, bearer(s.AccessToken)).want(403, auth.CodeUserBanned)
+	w.do("POST", "/refresh", map[string]any{"refresh_token": s.RefreshToken}).want(403, auth.CodeUserBanned)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(403, auth.CodeUserBanned)
+	w.do("POST", "/magic-link/send", map[string]any{"email": "ada@example.com"}).want(200)
+	w.do("GET", "/magic-link/verify?token="+w.linkToken("ada@example.com", auth.KindMagicLink), nil).want(403, auth.CodeUserBanned)
+	w.Clock.Advance(time.Hour)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
+}
+
+func TestSwitchedOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings auth.Settings
+		path     string
+		body     any
+		status   int
+		code     auth.Code
+	}{
+		"all, login":     {auth.Settings{Disabled: true}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 404, auth.CodeNotFound},
+		"sign-up":        {auth.Settings{SignupDisabled: true}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 403, auth.CodeSignupDisabled},
+		"password login": {auth.Settings{PasswordDisabled: true}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 403, auth.CodeMethodDisabled},
+		"reset":          {auth.Settings{PasswordDisabled: true}, "/forgot-password", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
+		"reset by token": {auth.Settings{PasswordDisabled: true}, "/reset-password", map[string]any{"token": "x", "new_password": goodPassword}, 403, auth.CodeMethodDisabled},
+		"magic link":     {auth.Settings{MagicLinkDisabled: true}, "/magic-link/send", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newWorld(t, auth.WithSettings(c.settings)).do("POST", c.path, c.body).want(c.status, c.code)
+		})
+	}
+	w := newWorld(t, auth.WithSettings(auth.Settings{Disabled: true}))
+	for _, path := range []string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json"} {
+		w.do("GET", path, nil).want(404, auth.CodeNotFound)
+	}
+}
+
+// Limits: failures count, successes do not, and the right password in a burst
+// beyond the cap is not let in by it.
+func TestLoginLimit(t *testing.T) {
+	w := newWorld(t)
+	w.signUp("ada@example.com")
+	login := func(password string) *answer {
+		return w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": password})
+	}
+	for range 12 {
+		login(goodPassword).want(200)
+	}
+	for range 9 {
+		login("wrong horse battery").want(401)
+	}
+	login(goodPassword).want(200) // and the count starts anew
+	for range 10 {
+		login("wrong horse battery").want(401)
+	}
+	if a := login(goodPassword).want(429, auth.CodeRateLimited); a.header.Get("Retry-After") != "30" {
+		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+	}
+	// The owner is not locked out of recovery.
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+	w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("ada@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).want(200)
+	login("another horse battery").want(200)
+}
+
+// Limits: parallel guesses do not get past the cap.
+func TestParallelGuesses(t *testing.T) {
+	w := newWorld(t)
+	w.signUp("ada@example.com")
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		count = map[int]int{}
+	)
+	for range 60 {
+		wg.Go(func() {
+			_, err := w.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: "wrong horse battery"})
+			var e *auth.Error
+			if !errors.As(err, &e) {
+				t.Errorf("error %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			count[e.Status]++
+		})
+	}
+	wg.Wait()
+	if count[http.StatusUnauthorized] != 10 || count[http.StatusTooManyRequests] != 50 {
+		t.Errorf("answers %v, want 10 times 401 and 50 times 429", count)
+	}
+}
+
+func TestImportUser(t *testing.T) {
+	w := newWorld(t)
+	// bcrypt, cost 10, of "correct horse battery"
+	u, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: "old@example.com", PasswordHash: bcryptHash, EmailVerified: true, Roles: []string{"editor"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.do("POST", "/login", map[string]any{"email": "old@example.com", "password": "wrong horse battery"}).want(401)
+	w.do("POST", "/login", map[string]any{"email": "old@example.com", "password": goodPassword}).want(200)
+	c, err := w.Store.Credentials(t.Context(), auth.ByID(u.ID))
+	if err != nil || !strings.HasPrefix(c.PasswordHash, "$argon2id$") {
+		t.Errorf("the hash was not renewed: %q, %v", c.PasswordHash, err)
+	}
+	w.do("POST", "/login", map[string]any{"email": "old@example.com", "password": goodPassword}).want(200)
+	for name, p := range map[string]auth.ImportUserParams{
+		"unknown format": {Email: "b@example.com", PasswordHash: "md5:abc"},
+		"hostile cost":   {Email: "b@example.com", PasswordHash: "$argon2id$v=19$m=4194304,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"},
+		"bad address":    {Email: "b"},
+	} {
+		if _, err := w.ImportUser(t.Context(), p); !errors.Is(err, auth.CodeValidationFailed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: "OLD@example.com"}); !errors.Is(err, auth.CodeUserAlreadyExists) {
+		t.Errorf("taken address: %v", err)
+	}
+}
+
+const bcryptHash = "$2a$10$S7qqYLMCfKQqik93JeNK7uvLBc/Fs4RMHgWmP4f6snyIe90OVjJwi"
