@@ -161,6 +161,7 @@ func (c *config) check() {
 			need(o != "*", "WithCORS: any origin cannot be allowed together with WithCookies")
 		}
 	}
+	need(c.tokens.Life >= 0 && c.tokens.Life <= maxAccessLife, "WithTokens: an access token lives at most 24 hours")
 	need(c.refreshGrace >= 0 && c.refreshGrace <= 5*time.Minute, "WithRefreshGrace: must lie between 0 and 5 minutes")
 }
 

@@ -23,3 +23,12 @@ func Thumbprint(n []byte, e int) string {
 	k := &signingKey{public: &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: e}}
 	return k.thumbprint()
 }
+
+// ErrorStatuses is the error table without its messages.
+func ErrorStatuses() map[Code]int {
+	m := map[Code]int{}
+	for c, row := range errorTable {
+		m[c] = row.Status
+	}
+	return m
+}

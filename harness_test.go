@@ -148,7 +148,7 @@ func (w *world) do(method, path string, body any, headers ...header) *answer {
 	rec := httptest.NewRecorder()
 	w.Handler().ServeHTTP(rec, r)
 	a := &answer{t: w.t, status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
-	if documented(r.URL.Path, rec.Code) {
+	if method != http.MethodOptions && documented(r.URL.Path, rec.Code) {
 		apiMu.Lock()
 		defer apiMu.Unlock()
 		if err := api.Response(method, strings.TrimPrefix(r.URL.Path, "/auth/v1"), a.status, a.header, a.body); err != nil && method != http.MethodHead {

@@ -52,10 +52,10 @@ func TestUpdateMe(t *testing.T) {
 	if u := decodeAs[user](patch(`{"full_name":null}`).want(200)); u.FullName != "" {
 		t.Errorf("name %q", u.FullName)
 	}
-	patch(`{"user_metadata":{"big":"` + strings.Repeat("x", 17<<10) + `"}}`).want(422, auth.CodeValidationFailed)
+	patch(`{"user_metadata":{"big":"`+strings.Repeat("x", 17<<10)+`"}}`).want(422, auth.CodeValidationFailed)
 	patch(`{"user_metadata":null}`).want(422, auth.CodeValidationFailed)
 	patch(`{"user_metadata":"x"}`).want(400, auth.CodeBadJSON)
-	patch(`{"full_name":"` + strings.Repeat("x", 201) + `"}`).want(422, auth.CodeValidationFailed)
+	patch(`{"full_name":"`+strings.Repeat("x", 201)+`"}`).want(422, auth.CodeValidationFailed)
 	patch(`{"email":"nonsense"}`).want(422, auth.CodeValidationFailed)
 }
 

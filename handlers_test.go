@@ -1,0 +1,481 @@
+package auth_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// The route table and the document list the same endpoints.
+func TestDocumentMatchesRoutes(t *testing.T) {
+	routes := auth.Routes(newPlain(t))
+	slices.Sort(routes)
+	if ops := api.Operations(); !slices.Equal(routes, ops) {
+		t.Errorf("routes %v\ndocument %v", routes, ops)
+	}
+}
+
+// Access: every route asks for what the document says it asks for.
+func TestAccess(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Security []map[string]any `json:"security"`
+		} `json:"paths"`
+	}
+	w := newWorld(t, auth.WithAPIKeys("pk_test_12345678"))
+	if err := json.Unmarshal(w.do("GET", "/openapi.json", nil).body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			a := w.do(strings.ToUpper(method), strings.Replace(path, "{id}", "x", 1), nil)
+			if wantKey := len(op.Security) > 0; wantKey != (a.status == 401 && strings.Contains(string(a.body), "invalid_api_key")) {
+				t.Errorf("%s %s without a key: %d %s", method, path, a.status, a.body)
+			}
+			a = w.do(strings.ToUpper(method), strings.Replace(path, "{id}", "x", 1), nil, header{"apikey", "pk_test_12345678"})
+			signedIn := len(op.Security) > 0 && op.Security[0]["bearer"] != nil
+			if signedIn != (a.status == 401 && strings.Contains(string(a.body), "missing_token") && path != "/logout") {
+				t.Errorf("%s %s without a token: %d %s", method, path, a.status, a.body)
+			}
+		}
+	}
+	w.do("GET", "/settings", nil, header{"X-API-Key", "pk_test_12345678"}).want(200)
+	w.do("GET", "/settings", nil, header{"apikey", "pk_test_12345679"}).want(401, auth.CodeInvalidAPIKey)
+}
+
+func TestGeneralRules(t *testing.T) {
+	w := newWorld(t)
+	login := `{"email":"a@example.com","password":"x"}`
+	deep := strings.Repeat(`{"a":`, 32) + "1" + strings.Repeat("}", 32)
+	for name, c := range map[string]struct {
+		method, path, body string
+		headers            []header
+		status             int
+		code               auth.Code
+	}{
+		"unknown path":         {"GET", "/nope", "", nil, 404, auth.CodeNotFound},
+		"the mount itself":     {"GET", "/auth/v1/", "", nil, 404, auth.CodeNotFound},
+		"trailing slash":       {"POST", "/login/", login, nil, 404, auth.CodeNotFound},
+		"double slash":         {"POST", "//login", login, nil, 404, auth.CodeNotFound},
+		"dots":                 {"POST", "/x/../login", login, nil, 404, auth.CodeNotFound},
+		"wrong method":         {"PUT", "/login", login, nil, 405, auth.CodeMethodNotAllowed},
+		"GET on a POST":        {"GET", "/login", "", nil, 405, auth.CodeMethodNotAllowed},
+		"HEAD on a POST":       {"HEAD", "/login", "", nil, 405, ""},
+		"no body":              {"POST", "/login", "", nil, 400, auth.CodeBadJSON},
+		"text":                 {"POST", "/login", login, []header{{"Content-Type", "text/plain"}}, 415, auth.CodeUnsupportedMediaType},
+		"form":                 {"POST", "/login", "email=a", []header{form}, 415, auth.CodeUnsupportedMediaType},
+		"no type":              {"POST", "/login", login, []header{{"Content-Type", ""}}, 415, auth.CodeUnsupportedMediaType},
+		"type with parameters": {"POST", "/login", login, []header{{"Content-Type", "application/json; charset=utf-8"}}, 401, auth.CodeInvalidCredentials},
+		"array":                {"POST", "/login", "[]", nil, 400, auth.CodeBadJSON},
+		"null":                 {"POST", "/login", "null", nil, 400, auth.CodeBadJSON},
+		"trailing data":        {"POST", "/login", login + "{}", nil, 400, auth.CodeBadJSON},
+		"cut":                  {"POST", "/login", login[:20], nil, 400, auth.CodeBadJSON},
+		"wrong type":           {"POST", "/login", `{"email":1,"password":"x"}`, nil, 400, auth.CodeBadJSON},
+		"duplicate":            {"POST", "/login", `{"email":"a@example.com","email":"b@example.com","password":"x"}`, nil, 400, auth.CodeBadJSON},
+		"duplicate by escape":  {"POST", "/login", `{"email":"a@example.com","\u0065mail":"b@example.com","password":"x"}`, nil, 400, auth.CodeBadJSON},
+		"nested duplicate":     {"POST", "/login", `{"email":"a@example.com","password":"x","y":[{"z":1,"z":2}]}`, nil, 400, auth.CodeBadJSON},
+		"other case":           {"POST", "/login", `{"Email":"a@example.com","password":"x"}`, nil, 422, auth.CodeValidationFailed},
+		"not UTF-8":            {"POST", "/login", "{\"email\":\"\xff@example.com\",\"password\":\"x\"}", nil, 400, auth.CodeBadJSON},
+		"32 deep":              {"POST", "/login", deep, nil, 422, auth.CodeValidationFailed},
+		"33 deep":              {"POST", "/login", `{"a":` + deep + `}`, nil, 400, auth.CodeBadJSON},
+		"unknown fields":       {"POST", "/login", `{"email":"a@example.com","password":"x","more":{"y":1}}`, nil, 401, auth.CodeInvalidCredentials},
+		"largest":              {"POST", "/login", `{"a":"` + strings.Repeat("x", 64<<10-8) + `"}`, nil, 422, auth.CodeValidationFailed},
+		"too large":            {"POST", "/login", `{"a":"` + strings.Repeat("x", 64<<10-7) + `"}`, nil, 413, auth.CodeBodyTooLarge},
+		"injection":            {"POST", "/login", `{"email":"' or 1=1 --","password":"x"}`, nil, 422, auth.CodeValidationFailed},
+		"null bytes":           {"POST", "/login", `{"email":"a\u0000@example.com","password":"x"}`, nil, 422, auth.CodeValidationFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			var body any
+			if c.body != "" {
+				body = c.body
+			}
+			a := w.do(c.method, c.path, body, c.headers...)
+			if a.status != c.status {
+				t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
+			}
+			if c.code != "" {
+				a.want(c.status, c.code)
+			}
+			if c.status == 405 && a.header.Get("Allow") != "POST" {
+				t.Errorf("Allow %q", a.header.Get("Allow"))
+			}
+			if a.header.Get("Content-Type") != "application/json; charset=utf-8" || a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("headers %v", a.header)
+			}
+		})
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	w := newWorld(t)
+	if got := w.do("GET", "/nope", nil, header{"X-Request-Id", "abc-123"}); got.header.Get("X-Request-Id") != "abc-123" || !strings.Contains(string(got.body), `"request_id":"abc-123"`) {
+		t.Errorf("%v %s", got.header, got.body)
+	}
+	for _, bad := range []string{"", "a b", "a\"b", strings.Repeat("x", 129), "ä"} {
+		if got := w.do("GET", "/nope", nil, header{"X-Request-Id", bad}).header.Get("X-Request-Id"); got == bad || got == "" {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+}
+
+// Mounting: with the prefix, without it, and behind StripPrefix.
+func TestMounts(t *testing.T) {
+	env := authtest.New(t)
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/", env.Handler())
+	mux.Handle("/other/", http.StripPrefix("/other", env.Handler()))
+	mux.Handle("/", env.Handler())
+	for _, path := range []string{"/auth/v1/settings", "/other/settings", "/other/auth/v1/settings", "/settings"} {
+		rec := httptest.NewRecorder()
+		mux.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if rec.Code != http.StatusOK {
+			t.Errorf("%s: %d", path, rec.Code)
+		}
+	}
+	w := newWorld(t, auth.WithPrefix("/login/api"))
+	w.do("GET", "/login/api/settings", nil).want(200)
+	w.do("GET", "/settings", nil).want(200)
+}
+
+// The codes are frozen: clients depend on them.
+func TestErrorTable(t *testing.T) {
+	want := map[auth.Code]int{
+		"bad_json": 400, "invalid_token": 400, "invalid_code": 400, "bad_code_verifier": 400, "invalid_refresh_token": 400, "refresh_token_reused": 400,
+		"redirect_not_allowed": 400, "invalid_credentials": 401, "missing_token": 401, "bad_token": 401, "session_ended": 401, "invalid_api_key": 401,
+		"reauthentication_needed": 403, "email_not_verified": 403, "user_banned": 403, "signup_disabled": 403, "method_disabled": 403, "missing_permission": 403,
+		"not_found": 404, "session_not_found": 404, "method_not_allowed": 405, "user_already_exists": 409, "body_too_large": 413, "unsupported_media_type": 415,
+		"validation_failed": 422, "weak_password": 422, "same_password": 422, "rate_limited": 429, "internal": 500, "unavailable": 503, "overloaded": 503,
+	}
+	if got := auth.ErrorStatuses(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("codes %v\nwant %v", got, want)
+	}
+}
+
+// Log masking (ASVS 16.2.5): no secret of a whole walk is in the log.
+func TestLogHoldsNoSecrets(t *testing.T) {
+	w := newWorld(t)
+	s := w.signUp("ada@example.com")
+	verify := w.linkToken("ada@example.com", auth.KindVerifyEmail)
+	w.do("GET", "/verify-email?token="+verify, nil).want(200)
+	magic := w.magicLink("ada@example.com", nil)
+	w.do("GET", "/magic-link/verify?token="+magic, nil).want(200)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong-secret-horse"}).want(401)
+	w.do("POST", "/login", `{"email":"ada@example.com","password":"wrong-secret-horse","password":1}`).want(400)
+	w.do("GET", "/me", nil, bearer(s.AccessToken+"x")).want(401)
+	next := w.refresh(s.RefreshToken).session()
+	w.refresh(next.RefreshToken + "x").want(400)
+	log := w.log.String()
+	if !strings.Contains(log, "invalid_credentials") {
+		t.Fatal("the log is not looked at")
+	}
+	for name, secret := range map[string]string{
+		"password": goodPassword, "wrong password": "wrong-secret-horse", "access token": s.AccessToken, "refresh token": s.RefreshToken,
+		"next refresh token": next.RefreshToken, "verify token": verify, "magic token": magic, "address": "ada@example.com",
+	} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the %s is in the log", name)
+		}
+	}
+}
+
+func TestCORS(t *testing.T) {
+	w := newWorld(t, auth.WithCORS("https://app.test"))
+	pre := func(origin string) *answer {
+		return w.do("OPTIONS", "/auth/v1/login", nil, header{"Origin", origin}, header{"Access-Control-Request-Method", "POST"},
+			header{"Access-Control-Request-Headers", "apikey,authorization,content-type"})
+	}
+	a := pre("https://app.test")
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "apikey") {
+		t.Errorf("preflight %d %v", a.status, a.header)
+	}
+	if a := pre("https://evil.test"); a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("foreign preflight %v", a.header)
+	}
+	a = w.do("GET", "/settings", nil, header{"Origin", "https://app.test"}).want(200)
+	if exposed := strings.ToLower(a.header.Get("Access-Control-Expose-Headers")); !strings.Contains(exposed, "retry-after") || !strings.Contains(exposed, "x-request-id") {
+		t.Errorf("exposed %q", exposed)
+	}
+	if a.header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Error("credentials are allowed without cookie mode")
+	}
+}
+
+// Cookie mode: tokens only in HttpOnly cookies, and no request from elsewhere
+// that relies on them.
+func TestCookies(t *testing.T) {
+	w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
+	a := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword})
+	if s := a.session(); s.AccessToken != "" || s.RefreshToken != "" {
+		t.Error("tokens in the body")
+	}
+	jar := func(a *answer) (access, refresh *http.Cookie) {
+		for _, c := range (&http.Response{Header: a.header}).Cookies() {
+			switch c.Name {
+			case "__Host-authmount-access":
+				access = c
+			case "__Secure-authmount-refresh":
+				refresh = c
+			}
+		}
+		return access, refresh
+	}
+	access, refresh := jar(a)
+	if access == nil || refresh == nil || !access.HttpOnly || !access.Secure || access.SameSite != http.SameSiteLaxMode || access.Path != "/" || access.Domain != "" ||
+		!refresh.HttpOnly || !refresh.Secure || refresh.Path != "/auth/v1" {
+		t.Fatalf("cookies %v, %v", access, refresh)
+	}
+	cookies := header{"Cookie", access.Name + "=" + access.Value + "; " + refresh.Name + "=" + refresh.Value}
+	w.do("GET", "/me", nil, cookies).want(200)
+	foreign := []header{cookies, {"Origin", "https://evil.test"}, {"Sec-Fetch-Site", "cross-site"}}
+	w.do("PATCH", "/me", map[string]any{"full_name": "Eve"}, foreign...).want(401, auth.CodeBadToken)
+	w.do("POST", "/refresh", nil, foreign...).want(422)
+	w.do("POST", "/logout", nil, foreign...).want(401)
+	w.do("PATCH", "/me", map[string]any{"full_name": "Ada"}, cookies, header{"Sec-Fetch-Site", "same-origin"}).want(200)
+	next, _ := jar(w.do("POST", "/refresh", nil, cookies, header{"Sec-Fetch-Site", "same-origin"}).want(200))
+	if next == nil || next.Value == access.Value {
+		t.Error("no new cookie")
+	}
+	out := w.do("POST", "/logout", nil, cookies, header{"Sec-Fetch-Site", "same-origin"}).want(204)
+	if gone, _ := jar(out); gone == nil || gone.MaxAge >= 0 {
+		t.Errorf("cookie after logout: %v", gone)
+	}
+	w.do("GET", "/me", nil, cookies).want(401, auth.CodeSessionEnded)
+}
+
+// A page's form posted from another site signs nobody in.
+func TestLoginCSRF(t *testing.T) {
+	w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
+	token := w.magicLink("attacker@example.com", nil)
+	a := w.do("POST", "/magic-link/verify", "token="+token, form, browser, header{"Sec-Fetch-Site", "cross-site"}, header{"Origin", "https://evil.test"}).want(400)
+	if a.header.Get("Set-Cookie") != "" {
+		t.Error("signed in from another site")
+	}
+	w.do("POST", "/magic-link/verify", "token="+token, form, browser, header{"Sec-Fetch-Site", "same-origin"}).want(200)
+}
+
+// Limits by address: IPv6 counts by /64, and forwarding headers only as far as
+// trusted proxies vouch for them.
+func TestClientAddress(t *testing.T) {
+	limits := auth.WithRateLimits(auth.RateLimits{SignupPerIP: auth.Rate{Burst: 1, Per: time.Hour}})
+	for name, c := range map[string]struct {
+		opts   []auth.Option
+		first  []header
+		second []header
+		same   bool
+	}{
+		"same IPv4":              {nil, []header{{"RemoteAddr", "192.0.2.1:1"}}, []header{{"RemoteAddr", "192.0.2.1:2"}}, true},
+		"other IPv4":             {nil, []header{{"RemoteAddr", "192.0.2.1:1"}}, []header{{"RemoteAddr", "192.0.2.2:1"}}, false},
+		"same /64":               {nil, []header{{"RemoteAddr", "[2001:db8::1]:1"}}, []header{{"RemoteAddr", "[2001:db8::ffff:2]:1"}}, true},
+		"other /64":              {nil, []header{{"RemoteAddr", "[2001:db8::1]:1"}}, []header{{"RemoteAddr", "[2001:db8:0:1::1]:1"}}, false},
+		"mapped IPv4":            {nil, []header{{"RemoteAddr", "192.0.2.1:1"}}, []header{{"RemoteAddr", "[::ffff:192.0.2.1]:1"}}, true},
+		"header from anybody":    {nil, []header{{"X-Forwarded-For", "198.51.100.1"}}, []header{{"X-Forwarded-For", "198.51.100.2"}}, true},
+		"header from a proxy":    {proxies, []header{{"X-Forwarded-For", "198.51.100.1"}}, []header{{"X-Forwarded-For", "198.51.100.2"}}, false},
+		"spoofed beyond a proxy": {proxies, []header{{"X-Forwarded-For", "1.1.1.1, 198.51.100.1"}}, []header{{"X-Forwarded-For", "2.2.2.2, 198.51.100.1"}}, true},
+		"two proxies":            {proxies, []header{{"X-Forwarded-For", "198.51.100.1, 192.0.2.7"}}, []header{{"X-Forwarded-For", "198.51.100.2, 192.0.2.7"}}, false},
+		"garbled":                {proxies, []header{{"X-Forwarded-For", "198.51.100.1, x"}}, []header{{"X-Forwarded-For", "198.51.100.2, y"}}, true},
+		"Forwarded":              {proxies, []header{{"Forwarded", `for="[2001:db8::1]:80";proto=https`}}, []header{{"Forwarded", "for=198.51.100.2"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(c.opts, limits)...)
+			sign := func(email string, h []header) *answer {
+				return w.do("POST", "/signup", map[string]any{"email": email, "password": goodPassword}, h...)
+			}
+			sign("a@example.com", c.first).want(200)
+			want := http.StatusOK
+			if c.same {
+				want = http.StatusTooManyRequests
+			}
+			sign("b@example.com", c.second).want(want)
+		})
+	}
+}
+
+var proxies = []auth.Option{auth.WithTrustedProxies("192.0.2.0/24")} // httptest's own address is 192.0.2.1
+
+func TestRedirects(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}),
+		auth.WithRedirectURLs("https://exact.test/cb", "https://port.test:8443/*", "http://localhost/*", "myapp://auth/*", "https://sub.test/app/*"))
+	for target, ok := range map[string]bool{
+		"https://app.test/":                             true,
+		"https://app.test":                              true,
+		"https://app.test/a/b?c=d#e":                    true,
+		"https://APP.test/x":                            true,
+		"https://app.test:443/x":                        true,
+		"https://exact.test/cb":                         true,
+		"https://exact.test/cb?x=1":                     true,
+		"https://port.test:8443/x":                      true,
+		"http://localhost:3000/x":                       true,
+		"myapp://auth/done":                             true,
+		"https://sub.test/app/x":                        true,
+		"https://sub.test/app":                          true,
+		"https://sub.test/application":                  false,
+		"https://sub.test/app/../admin":                 false,
+		"https://sub.test/app/%2e%2e/admin":             false,
+		"https://exact.test/cb/":                        false,
+		"https://exact.test/other":                      false,
+		"https://port.test/x":                           false,
+		"http://app.test/":                              false,
+		"https://app.test.evil.test/":                   false,
+		"https://evil.test/":                            false,
+		"https://evil.test#@app.test/":                  false,
+		"https://app.test@evil.test/":                   false,
+		"https://user:pw@app.test/":                     false,
+		"https://app.test:444/":                         false,
+		"//app.test/":                                   false,
+		"///app.test/":                                  false,
+		"/relative":                                     false,
+		"https:app.test":                                false,
+		"https:/app.test":                               false,
+		`https://app.test\@evil.test/`:                  false,
+		`https://app.test/\evil`:                        false,
+		"https://app.test//evil.test":                   false,
+		"https://app.test/%2f/evil.test":                false,
+		"javascript:alert(1)":                           false,
+		"JavaScript:alert(1)//https://app.test/":        false,
+		"data:text/html,x":                              false,
+		"https://app.test/\r\nSet-Cookie: x=y":          false,
+		"https://app.test/\tx":                          false,
+		" https://app.test/":                            false,
+		"https://app.test/ü":                            false,
+		"https://аpp.test/":                             false, // Cyrillic а
+		"https://app.test/" + strings.Repeat("x", 3000): false,
+	} {
+		want, code := 200, auth.Code("")
+		if !ok {
+			want, code = 400, auth.CodeRedirectNotAllowed
+		}
+		a := w.do("POST", "/magic-link/send", map[string]any{"email": "a@example.com", "redirect_to": target})
+		if a.status != want || !strings.Contains(string(a.body), string(code)) {
+			t.Errorf("%q: %d %s", target, a.status, a.body)
+		}
+	}
+}
+
+// Sends: one per minute and five per hour to an address, thirty per hour from a
+// client, with no regard to letter case.
+func TestSendLimits(t *testing.T) {
+	w := newWorld(t)
+	send := func(email string) *answer {
+		return w.do("POST", "/forgot-password", map[string]any{"email": email})
+	}
+	for i := range 5 {
+		send("ada@example.com").want(200)
+		if a := send("ADA@example.com").want(429, auth.CodeRateLimited); i == 0 && a.header.Get("Retry-After") != "60" {
+			t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+		}
+		w.Clock.Advance(time.Minute)
+	}
+	send("ada@example.com").want(429)
+	for i := range 25 {
+		send(fmt.Sprintf("user%d@example.com", i)).want(200)
+	}
+	for i := 25; ; i++ { // five came back in five minutes, less what they were spent on
+		if send(fmt.Sprintf("user%d@example.com", i)).status == 429 {
+			break
+		}
+		if i > 35 {
+			t.Fatal("no limit per client")
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	base := auth.WithBaseURL("https://auth.test/auth/v1")
+	mailer := auth.WithMailer(auth.NewInbox())
+	for name, c := range map[string]struct {
+		opts []auth.Option
+		want string
+	}{
+		"no secret":           {[]auth.Option{base, mailer}, "WithSecret"},
+		"short secret":        {[]auth.Option{auth.WithSecret([]byte("short")), base, mailer}, "32 bytes"},
+		"short previous":      {[]auth.Option{auth.WithSecret([]byte(strings.Repeat("s", 32)), []byte("x")), base, mailer}, "32 bytes"},
+		"no mailer":           {[]auth.Option{secret, base}, "WithMailer"},
+		"no URL":              {[]auth.Option{secret, mailer}, "WithBaseURL"},
+		"http":                {[]auth.Option{secret, mailer, auth.WithBaseURL("http://auth.test")}, "https"},
+		"http in dev mode":    {[]auth.Option{auth.WithDevMode(), auth.WithBaseURL("http://auth.test")}, "loopback"},
+		"relative URL":        {[]auth.Option{secret, mailer, auth.WithBaseURL("/auth/v1")}, "absolute"},
+		"weak hashing":        {[]auth.Option{secret, base, mailer, auth.WithPasswords(auth.PasswordOptions{Argon2id: auth.Argon2idParams{Memory: 1024, Time: 1, Threads: 1}})}, "OWASP"},
+		"short passwords":     {[]auth.Option{secret, base, mailer, auth.WithPasswords(auth.PasswordOptions{MinLength: 6})}, "MinLength"},
+		"wildcard host":       {[]auth.Option{secret, base, mailer, auth.WithRedirectURLs("https://*.app.test/*")}, "wildcard"},
+		"javascript redirect": {[]auth.Option{secret, base, mailer, auth.WithRedirectURLs("javascript:/*")}, "scheme"},
+		"bad proxies":         {[]auth.Option{secret, base, mailer, auth.WithTrustedProxies("10.0.0.0")}, "WithTrustedProxies"},
+		"any origin, cookies": {[]auth.Option{secret, base, mailer, auth.WithCORS("*"), auth.WithCookies(auth.CookieOptions{})}, "WithCORS"},
+		"unknown algorithm":   {[]auth.Option{secret, base, mailer, auth.WithTokens(auth.TokenOptions{Algorithm: "none"})}, "algorithm"},
+		"long-lived tokens":   {[]auth.Option{secret, base, mailer, auth.WithTokens(auth.TokenOptions{Life: 48 * time.Hour})}, "24 hours"},
+		"endless grace":       {[]auth.Option{secret, base, mailer, auth.WithRefreshGrace(time.Hour)}, "WithRefreshGrace"},
+		"short API key":       {[]auth.Option{secret, base, mailer, auth.WithAPIKeys("pk")}, "WithAPIKeys"},
+	} {
+		a, err := auth.New(memstore.New(), c.opts...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if a != nil {
+			t.Errorf("%s: an Auth all the same", name)
+		}
+	}
+	if _, err := auth.New(nil, secret, base, mailer); err == nil || !strings.Contains(err.Error(), "store") {
+		t.Errorf("no store: %v", err)
+	}
+	a, err := auth.New(memstore.New(), auth.WithDevMode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Inbox() == nil {
+		t.Error("dev mode has no inbox")
+	}
+	_ = a.Close(t.Context())
+}
+
+// The pages' one style is allowed by its hash, and nothing else is.
+func TestPagePolicyAllowsItsStyle(t *testing.T) {
+	w := newWorld(t)
+	a := w.do("GET", "/magic-link/verify?token="+w.magicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/"}), nil, browser).want(200)
+	_, rest, _ := strings.Cut(string(a.body), "<style>")
+	style, _, _ := strings.Cut(rest, "</style>")
+	sum := sha256.Sum256([]byte(style))
+	csp := a.header.Get("Content-Security-Policy")
+	if !strings.Contains(csp, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
+		t.Errorf("policy %q does not allow the style", csp)
+	}
+	if !strings.Contains(csp, "form-action 'self' https://app.test;") || strings.Contains(csp, "unsafe") {
+		t.Errorf("policy %q", csp)
+	}
+}
+
+func TestHugeLoginBurst(t *testing.T) {
+	w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Queue: 4, Workers: 1}))
+	w.LoginAs(t, "ada@example.com")
+	answers := make(chan int, 40)
+	for range 40 {
+		go func() {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/login", strings.NewReader(`{"email":"ada@example.com","password":"`+authtest.Password+`"}`))
+			r.Header.Set("Content-Type", "application/json")
+			rec := httptest.NewRecorder()
+			w.Handler().ServeHTTP(rec, r)
+			if rec.Code == 503 && rec.Header().Get("Retry-After") == "" {
+				t.Error("503 without Retry-After")
+			}
+			answers <- rec.Code
+		}()
+	}
+	count := map[int]int{}
+	for range 40 {
+		count[<-answers]++
+	}
+	if count[200] == 0 || count[503] == 0 || count[200]+count[503] != 40 {
+		t.Errorf("answers %v", count)
+	}
+}
