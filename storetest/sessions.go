@@ -1,0 +1,311 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// gone wants the error of a cancelled context.
+func (b *bench) gone(err error) {
+	b.Helper()
+	b.is(err, context.Canceled)
+}
+
+// advance refreshes a session with a counter at a time.
+func (b *bench) advance(id string, counter uint32, at time.Time) (auth.Session, error) {
+	s, _, err := b.AdvanceSession(b.ctx(), auth.Advance{SessionID: id, Counter: counter, Now: at, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour)})
+	return s, err
+}
+
+func (b *bench) sameSession(got, want auth.Session) {
+	b.Helper()
+	if !reflect.DeepEqual(got, want) {
+		b.Errorf("session\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+var sessions = map[string]func(*bench){
+	"a session comes back as it went in": func(b *bench) {
+		u := b.user("ada@example.com")
+		s := b.newSession(u.ID)
+		s.AAL, s.ExpiresAt = auth.AAL2, now.Add(24*time.Hour)
+		s.AMR = append(s.AMR, auth.AMR{Method: "totp", Timestamp: now.Unix() + 1})
+		signedIn, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+		if !signedIn.LastSignInAt.Equal(now) || signedIn.Revision != u.Revision {
+			b.Errorf("user %+v", signedIn)
+		}
+		got, user, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		b.sameSession(got, s)
+		b.sameUser(user, signedIn)
+		s.AMR[0].Method, got.AMR[0].Method = "spoilt", "spoilt"
+		again, _, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		if again.AMR[0].Method != "password" {
+			b.Error("the store shares memory with its callers")
+		}
+	},
+	"an unknown session is not found": func(b *bench) {
+		_, _, err := b.Session(b.ctx(), b.id(), now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.advance(b.id(), 0, now)
+		b.is(err, auth.ErrNotFound)
+	},
+	"a banned user gets no session": func(b *bench) {
+		u := b.user("ada@example.com")
+		_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))}, now)
+		b.ok(err)
+		s := b.newSession(u.ID)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.is(err, auth.ErrBanned)
+		s.CreatedAt = now.Add(us) // the ban is over at that instant
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+	},
+	"a ban stops sessions, also ended ones": func(b *bench) {
+		u := b.user("ada@example.com")
+		live, ended := b.session(u.ID), b.session(u.ID)
+		_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute)), Revoke: &auth.SessionFilter{ID: ended.ID}}, now)
+		b.ok(err)
+		for _, s := range []auth.Session{live, ended} {
+			_, _, err := b.Session(b.ctx(), s.ID, now)
+			b.is(err, auth.ErrBanned)
+			_, err = b.advance(s.ID, 0, now)
+			b.is(err, auth.ErrBanned)
+		}
+		_, err = b.advance(live.ID, 0, now.Add(minute))
+		b.ok(err) // the refused try did not move the counter
+		_, _, err = b.Session(b.ctx(), ended.ID, now.Add(minute))
+		b.is(err, auth.ErrSessionEnded)
+	},
+	"a second factor is not skipped": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.User.MFAEnabled = true
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		s := b.newSession(u.ID)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.is(err, auth.ErrMFARequired)
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrNotFound)
+		s.AAL = auth.AAL2
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+	},
+	"a session holds its condition": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.PasswordHash = "one"
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		s := b.newSession(u.ID)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s, IfPasswordHash: ptr("two")})
+		b.is(err, auth.ErrStale)
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s, IfPasswordHash: ptr("one")})
+		b.ok(err)
+	},
+	"a login never outlives a password change": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.PasswordHash = "one"
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		b.race(func(i int) error {
+			if i == parallel/2 {
+				_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{PasswordHash: ptr("two"), Revoke: &auth.SessionFilter{}}, now)
+				return err
+			}
+			_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID), IfPasswordHash: ptr("one")})
+			return err
+		}, auth.ErrStale)
+		list, err := b.Sessions(b.ctx(), u.ID, now)
+		b.ok(err)
+		if len(list) != 0 {
+			b.Errorf("%d sessions survived", len(list))
+		}
+	},
+	"expiry is exact": func(b *bench) {
+		u := b.user("ada@example.com")
+		for name, edit := range map[string]func(*auth.Session){
+			"idle":     func(s *auth.Session) { s.IdleUntil = now.Add(minute) },
+			"absolute": func(s *auth.Session) { s.ExpiresAt = now.Add(minute) },
+			"idle before absolute": func(s *auth.Session) {
+				s.IdleUntil, s.ExpiresAt = now.Add(minute), now.Add(2*minute)
+			},
+		} {
+			s := b.newSession(u.ID)
+			edit(&s)
+			_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+			b.ok(err)
+			if _, _, err := b.Session(b.ctx(), s.ID, now.Add(minute-us)); err != nil {
+				b.Errorf("%s: ended too early: %v", name, err)
+			}
+			_, _, err = b.Session(b.ctx(), s.ID, now.Add(minute))
+			b.is(err, auth.ErrSessionEnded)
+			_, err = b.advance(s.ID, 0, now.Add(minute))
+			b.is(err, auth.ErrSessionEnded)
+		}
+		list, err := b.Sessions(b.ctx(), u.ID, now.Add(minute))
+		b.ok(err)
+		if len(list) != 0 {
+			b.Errorf("%d sessions listed after their end", len(list))
+		}
+	},
+	"refreshing moves the counter and the end": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		at := now.Add(minute)
+		got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Counter: 0, Now: at, IdleUntil: at.Add(time.Hour), IP: "192.0.2.2"})
+		b.ok(err)
+		want := s
+		want.Counter, want.RotatedAt, want.LastActiveAt, want.IdleUntil, want.IP = 1, at, at, at.Add(time.Hour), "192.0.2.2"
+		b.sameSession(got, want)
+		if user.ID != s.UserID {
+			b.Errorf("user %+v", user)
+		}
+		read, _, err := b.Session(b.ctx(), s.ID, at)
+		b.ok(err)
+		b.sameSession(read, want)
+	},
+	"the counter before is answered with the current one, within grace": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		moved, err := b.advance(s.ID, 0, now)
+		b.ok(err)
+		again, err := b.advance(s.ID, 0, now.Add(10*time.Second-us))
+		b.ok(err)
+		b.sameSession(again, moved)
+		_, err = b.advance(s.ID, 0, now.Add(10*time.Second))
+		b.is(err, auth.ErrReused)
+	},
+	"no grace means no repetition": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		a := auth.Advance{SessionID: s.ID, Now: now, IdleUntil: now.Add(time.Hour)}
+		_, _, err := b.AdvanceSession(b.ctx(), a)
+		b.ok(err)
+		_, _, err = b.AdvanceSession(b.ctx(), a)
+		b.is(err, auth.ErrReused)
+	},
+	"reuse ends the session for good": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		for i := range uint32(3) {
+			_, err := b.advance(s.ID, i, now)
+			b.ok(err)
+		}
+		got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Counter: 1, Now: now, Grace: minute, IdleUntil: now.Add(time.Hour)})
+		b.is(err, auth.ErrReused)
+		if got.UserID != s.UserID || user.ID != s.UserID {
+			b.Errorf("session %+v, user %+v", got, user)
+		}
+		_, err = b.advance(s.ID, 3, now)
+		b.is(err, auth.ErrSessionEnded)
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrSessionEnded)
+	},
+	"a counter from the future changes nothing": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		_, err := b.advance(s.ID, 1, now)
+		b.is(err, auth.ErrSessionEnded)
+		_, err = b.advance(s.ID, 0, now)
+		b.ok(err)
+	},
+	"parallel refreshes advance once": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		won, _ := b.race(func(int) error {
+			got, err := b.advance(s.ID, 0, now)
+			if err == nil && got.Counter != 1 {
+				b.Errorf("counter %d", got.Counter)
+			}
+			return err
+		})
+		if won != parallel {
+			b.Errorf("%d answered", won)
+		}
+		got, _, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		if got.Counter != 1 {
+			b.Errorf("counter %d after one round", got.Counter)
+		}
+	},
+	"a revoked session stays ended against parallel refreshes": func(b *bench) {
+		s := b.session(b.user("ada@example.com").ID)
+		b.race(func(i int) error {
+			if i%2 == 0 {
+				_, err := b.RevokeSessions(b.ctx(), s.UserID, auth.SessionFilter{}, now)
+				return err
+			}
+			_, err := b.advance(s.ID, 0, now)
+			return err
+		}, auth.ErrSessionEnded)
+		_, _, err := b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrSessionEnded)
+	},
+	"sessions are listed, newest first": func(b *bench) {
+		u := b.user("ada@example.com")
+		b.session(b.user("eve@example.com").ID)
+		var want []string
+		for i := range 3 {
+			s := b.newSession(u.ID)
+			s.CreatedAt = now.Add(time.Duration(i) * us)
+			_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+			b.ok(err)
+			want = append([]string{s.ID}, want...)
+		}
+		ended := b.session(u.ID)
+		_, err := b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: ended.ID}, now)
+		b.ok(err)
+		list, err := b.Sessions(b.ctx(), u.ID, now)
+		b.ok(err)
+		got := []string{}
+		for _, s := range list {
+			got = append(got, s.ID)
+		}
+		if !reflect.DeepEqual(got, want) {
+			b.Errorf("sessions %v, want %v", got, want)
+		}
+	},
+	"revoking ends what matches and counts it": func(b *bench) {
+		u, other := b.user("ada@example.com"), b.user("eve@example.com")
+		one, two, three, foreign := b.session(u.ID), b.session(u.ID), b.session(u.ID), b.session(other.ID)
+		revoke := func(f auth.SessionFilter, want int) {
+			b.Helper()
+			n, err := b.RevokeSessions(b.ctx(), u.ID, f, now)
+			b.ok(err)
+			if n != want {
+				b.Errorf("%+v ended %d, want %d", f, n, want)
+			}
+		}
+		revoke(auth.SessionFilter{ID: foreign.ID}, 0)
+		revoke(auth.SessionFilter{ID: one.ID}, 1)
+		revoke(auth.SessionFilter{ID: one.ID}, 0)
+		revoke(auth.SessionFilter{Except: two.ID}, 1)
+		_, _, err := b.Session(b.ctx(), three.ID, now)
+		b.is(err, auth.ErrSessionEnded)
+		_, _, err = b.Session(b.ctx(), two.ID, now)
+		b.ok(err)
+		revoke(auth.SessionFilter{}, 1)
+		_, _, err = b.Session(b.ctx(), foreign.ID, now)
+		b.ok(err)
+	},
+	"a caller who has gone changes nothing": func(b *bench) {
+		u := b.user("ada@example.com")
+		s, never := b.session(u.ID), b.newSession(u.ID)
+		_, err := b.CreateSession(cancelled(), auth.NewSession{Session: never})
+		b.gone(err)
+		_, _, err = b.AdvanceSession(cancelled(), auth.Advance{SessionID: s.ID, Now: now, IdleUntil: now.Add(time.Hour)})
+		b.gone(err)
+		_, err = b.RevokeSessions(cancelled(), u.ID, auth.SessionFilter{}, now)
+		b.gone(err)
+		_, _, err = b.Session(cancelled(), s.ID, now)
+		b.gone(err)
+		_, err = b.Sessions(cancelled(), u.ID, now)
+		b.gone(err)
+		got, _, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		b.sameSession(got, s)
+		_, _, err = b.Session(b.ctx(), never.ID, now)
+		b.is(err, auth.ErrNotFound)
+	},
+}

@@ -1,0 +1,353 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var users = map[string]func(*bench){
+	"a user comes back as it went in": func(b *bench) {
+		nu := b.newUser("Ada@example.com")
+		nu.User.EmailVerified, nu.User.Phone, nu.User.PhoneVerified, nu.User.FullName = true, "+4930123456", true, "Ada Lovelace"
+		nu.User.UserMetadata = map[string]any{"s": "ü", "n": 1.5, "t": true, "z": nil, "m": map[string]any{"l": []any{"a", 2.0, map[string]any{}}}}
+		nu.User.AppMetadata = map[string]any{"plan": "pro"}
+		nu.User.Roles = []string{"b", "a"}
+		nu.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now, LastSignInAt: now.Add(us)}}
+		nu.PasswordHash = "hash"
+		created, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		b.sameUser(created, nu.User)
+		for _, key := range []auth.UserKey{auth.ByID(nu.User.ID), auth.ByEmail("ada@EXAMPLE.com"), auth.ByPhone("+4930123456"), auth.ByIdentity("p", "s")} {
+			u, err := b.User(b.ctx(), key)
+			b.ok(err)
+			b.sameUser(u, nu.User)
+			c, err := b.Credentials(b.ctx(), key)
+			b.ok(err)
+			b.sameUser(c.User, nu.User)
+			if c.PasswordHash != "hash" {
+				b.Errorf("hash %q", c.PasswordHash)
+			}
+		}
+	},
+	"a user needs no address": func(b *bench) {
+		one, two := b.user(""), b.user("")
+		if one.ID == two.ID {
+			b.Error("one user for two")
+		}
+	},
+	"an unknown user is not found": func(b *bench) {
+		b.user("ada@example.com")
+		for _, key := range []auth.UserKey{auth.ByID(b.id()), auth.ByEmail("b@example.com"), auth.ByPhone("+491"), auth.ByIdentity("p", "s")} {
+			_, err := b.User(b.ctx(), key)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.Credentials(b.ctx(), key)
+			b.is(err, auth.ErrNotFound)
+		}
+		_, err := b.UpdateUser(b.ctx(), b.id(), auth.UserPatch{FullName: ptr("x")}, now)
+		b.is(err, auth.ErrNotFound)
+		b.is(b.DeleteUser(b.ctx(), b.id()), auth.ErrNotFound)
+	},
+	"addresses are one whatever their case": func(b *bench) {
+		b.user("Straße.Ünal@example.com")
+		_, err := b.CreateUser(b.ctx(), b.newUser("straße.üNAL@EXAMPLE.com"))
+		b.conflict(err, "email")
+		_, err = b.User(b.ctx(), auth.ByEmail("STRAßE.ünal@example.com"))
+		b.ok(err)
+	},
+	"unique values are unique": func(b *bench) {
+		first := b.newUser("ada@example.com")
+		first.User.Phone = "+4930123456"
+		first.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}}
+		_, err := b.CreateUser(b.ctx(), first)
+		b.ok(err)
+		for field, edit := range map[string]func(*auth.User){
+			"email": func(u *auth.User) { u.Email = "ADA@example.com" },
+			"phone": func(u *auth.User) { u.Phone = "+4930123456" },
+			"identity": func(u *auth.User) {
+				u.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}}
+			},
+			"id": func(u *auth.User) { u.ID = first.User.ID },
+		} {
+			nu := b.newUser("other@example.com")
+			edit(&nu.User)
+			_, err := b.CreateUser(b.ctx(), nu)
+			b.conflict(err, field)
+		}
+		other := b.user("other@example.com")
+		for field, patch := range map[string]auth.UserPatch{
+			"email":    {Email: ptr("Ada@example.com"), FullName: ptr("x")},
+			"phone":    {Phone: ptr("+4930123456"), FullName: ptr("x")},
+			"identity": {Link: &auth.Identity{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}, FullName: ptr("x")},
+		} {
+			_, err := b.UpdateUser(b.ctx(), other.ID, patch, now)
+			b.conflict(err, field)
+		}
+		u, err := b.User(b.ctx(), auth.ByID(other.ID))
+		b.ok(err)
+		b.sameUser(u, other)
+	},
+	"a conflict keeps nothing": func(b *bench) {
+		b.user("ada@example.com")
+		nu := b.newUser("ada@example.com")
+		s := b.newSession(nu.User.ID)
+		t := newToken("t", "subject")
+		t.UserID = nu.User.ID
+		nu.Session, nu.Tokens = &s, []auth.Token{t}
+		nu.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}}
+		_, err := b.CreateUser(b.ctx(), nu)
+		b.conflict(err, "email")
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.User(b.ctx(), auth.ByIdentity("p", "s"))
+		b.is(err, auth.ErrNotFound)
+	},
+	"a user comes with session and tokens": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		s := b.newSession(nu.User.ID)
+		t := newToken("t", "subject")
+		t.UserID = nu.User.ID
+		nu.Session, nu.Tokens = &s, []auth.Token{t}
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		if !u.LastSignInAt.Equal(now) {
+			b.Errorf("last sign-in %v", u.LastSignInAt)
+		}
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+		b.ok(err)
+	},
+	"of parallel sign-ups one wins": func(b *bench) {
+		won, lost := b.race(func(int) error {
+			_, err := b.CreateUser(b.ctx(), b.newUser("ada@example.com"))
+			return err
+		}, auth.ErrConflict)
+		if won != 1 || lost[auth.ErrConflict] != parallel-1 {
+			b.Errorf("%d won, %v", won, lost)
+		}
+	},
+	"a patch changes what it names": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.User.FullName, nu.User.UserMetadata, nu.User.AppMetadata = "Ada", map[string]any{"a": "b"}, map[string]any{"c": "d"}
+		nu.PasswordHash = "one"
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		later := now.Add(time.Second)
+		got, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{FullName: ptr("")}, later)
+		b.ok(err)
+		want := u
+		want.FullName, want.UpdatedAt, want.Revision = "", later, got.Revision
+		b.sameUser(got, want)
+		if got.Revision <= u.Revision {
+			b.Errorf("revision %d after %d", got.Revision, u.Revision)
+		}
+		got, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{
+			Email: ptr("New@example.com"), EmailVerified: ptr(true), Phone: ptr("+491"), PhoneVerified: ptr(true), FullName: ptr("B"),
+			UserMetadata: map[string]any{"x": 1.0}, AppMetadata: map[string]any{}, BannedUntil: ptr(later), PasswordHash: ptr("two"),
+		}, later)
+		b.ok(err)
+		want.Email, want.EmailVerified, want.Phone, want.PhoneVerified, want.FullName = "New@example.com", true, "+491", true, "B"
+		want.UserMetadata, want.AppMetadata, want.BannedUntil, want.Revision = map[string]any{"x": 1.0}, nil, later, got.Revision
+		b.sameUser(got, want)
+		c, err := b.Credentials(b.ctx(), auth.ByEmail("new@example.com"))
+		b.ok(err)
+		b.sameUser(c.User, want)
+		if c.PasswordHash != "two" {
+			b.Errorf("hash %q", c.PasswordHash)
+		}
+		_, err = b.User(b.ctx(), auth.ByEmail("ada@example.com"))
+		b.is(err, auth.ErrNotFound)
+		b.user("ada@example.com") // free again
+		got, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{BannedUntil: &time.Time{}, PasswordHash: ptr(""), Phone: ptr("")}, later)
+		b.ok(err)
+		if !got.BannedUntil.IsZero() || got.Phone != "" {
+			b.Errorf("user %+v", got)
+		}
+		other := b.newUser("other@example.com")
+		other.User.Phone = "+491" // free again, too
+		_, err = b.CreateUser(b.ctx(), other)
+		b.ok(err)
+	},
+	"an own address may change its case": func(b *bench) {
+		u := b.user("ada@example.com")
+		got, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Email: ptr("Ada@example.com")}, now)
+		b.ok(err)
+		if got.Email != "Ada@example.com" {
+			b.Errorf("address %q", got.Email)
+		}
+	},
+	"a patch holds its conditions": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.PasswordHash = "one"
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		for name, p := range map[string]auth.UserPatch{
+			"revision":    {IfRevision: ptr(u.Revision + 1), FullName: ptr("x")},
+			"hash":        {IfPasswordHash: ptr("two"), FullName: ptr("x")},
+			"no password": {IfPasswordHash: ptr(""), FullName: ptr("x")},
+		} {
+			if _, err := b.UpdateUser(b.ctx(), u.ID, p, now); err == nil {
+				b.Errorf("%s: applied all the same", name)
+			} else {
+				b.is(err, auth.ErrStale)
+			}
+		}
+		_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{IfRevision: &u.Revision, IfPasswordHash: ptr("one"), FullName: ptr("x")}, now)
+		b.ok(err)
+		_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{IfRevision: &u.Revision, FullName: ptr("y")}, now)
+		b.is(err, auth.ErrStale)
+	},
+	"of parallel patches of one revision one wins": func(b *bench) {
+		u := b.user("ada@example.com")
+		won, lost := b.race(func(int) error {
+			_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{IfRevision: &u.Revision, FullName: ptr("x")}, now)
+			return err
+		}, auth.ErrStale)
+		if won != 1 || lost[auth.ErrStale] != parallel-1 {
+			b.Errorf("%d won, %v", won, lost)
+		}
+	},
+	"identities are linked, renewed and unlinked": func(b *bench) {
+		u := b.user("ada@example.com")
+		first := auth.Identity{ID: b.id(), Provider: "p", Subject: "1", Email: "a@example.com", CreatedAt: now, LastSignInAt: now}
+		_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Link: &first}, now)
+		b.ok(err)
+		renewed := first
+		renewed.LastSignInAt, renewed.Email = now.Add(minute), "b@example.com"
+		got, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Link: &renewed}, now)
+		b.ok(err)
+		if len(got.Identities) != 1 || got.Identities[0] != renewed {
+			b.Errorf("identities %+v", got.Identities)
+		}
+		_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "other"))}, now)
+		b.ok(err)
+		got, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, now)
+		b.ok(err)
+		if len(got.Identities) != 0 {
+			b.Errorf("identities %+v", got.Identities)
+		}
+		_, err = b.User(b.ctx(), auth.ByIdentity("p", "1"))
+		b.is(err, auth.ErrNotFound)
+	},
+	"of parallel links of one identity one wins": func(b *bench) {
+		ids := make([]string, parallel)
+		for i := range ids {
+			ids[i] = b.user("").ID
+		}
+		won, _ := b.race(func(i int) error {
+			_, err := b.UpdateUser(b.ctx(), ids[i], auth.UserPatch{Link: &auth.Identity{ID: ids[i], Provider: "p", Subject: "s", CreatedAt: now}}, now)
+			return err
+		}, auth.ErrConflict)
+		if won != 1 {
+			b.Errorf("%d won", won)
+		}
+	},
+	"a patch revokes sessions and drops tokens": func(b *bench) {
+		u, other := b.user("ada@example.com"), b.user("eve@example.com")
+		keep, gone, others := b.session(u.ID), b.session(u.ID), b.session(other.ID)
+		for _, p := range []auth.Purpose{auth.PurposeReset, auth.PurposeMagicLink} {
+			t := newToken(string(p), "s")
+			t.Purpose, t.UserID = p, u.ID
+			b.token(t)
+		}
+		foreign := newToken("foreign", "f")
+		foreign.Purpose, foreign.UserID = auth.PurposeReset, other.ID
+		b.token(foreign)
+		_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: keep.ID}, DropTokens: []auth.Purpose{auth.PurposeReset}}, now)
+		b.ok(err)
+		_, _, err = b.Session(b.ctx(), gone.ID, now)
+		b.is(err, auth.ErrSessionEnded)
+		for _, id := range []string{keep.ID, others.ID} {
+			_, _, err = b.Session(b.ctx(), id, now)
+			b.ok(err)
+		}
+		_, err = b.PeekToken(b.ctx(), auth.PurposeReset, hashOf(string(auth.PurposeReset)), now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.PeekToken(b.ctx(), auth.PurposeMagicLink, hashOf(string(auth.PurposeMagicLink)), now)
+		b.ok(err)
+		_, err = b.PeekToken(b.ctx(), auth.PurposeReset, foreign.Hash, now)
+		b.ok(err)
+	},
+	"deleting takes everything along": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.User.Phone = "+491"
+		nu.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}}
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		s := b.session(u.ID)
+		t := newToken("t", "subject")
+		t.UserID = u.ID
+		b.token(t)
+		b.ok(b.DeleteUser(b.ctx(), u.ID))
+		for _, key := range []auth.UserKey{auth.ByID(u.ID), auth.ByEmail(u.Email), auth.ByPhone("+491"), auth.ByIdentity("p", "s")} {
+			_, err := b.User(b.ctx(), key)
+			b.is(err, auth.ErrNotFound)
+		}
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrNotFound)
+		_, _, err = b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Now: now, IdleUntil: now.Add(minute)})
+		b.is(err, auth.ErrNotFound)
+		b.is(b.redeem("t"), auth.ErrNotFound)
+		b.is(b.PutToken(b.ctx(), t), auth.ErrNotFound)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID)})
+		b.is(err, auth.ErrNotFound)
+		list, err := b.Sessions(b.ctx(), u.ID, now)
+		b.ok(err)
+		if list == nil || len(list) != 0 {
+			b.Errorf("sessions %v", list)
+		}
+		nu.User.ID, nu.User.Identities[0].ID = b.id(), b.id()
+		_, err = b.CreateUser(b.ctx(), nu) // everything is free again
+		b.ok(err)
+	},
+	"values are copies": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		nu.User.UserMetadata = map[string]any{"m": map[string]any{"k": "v"}, "l": []any{"a"}}
+		nu.User.Roles = []string{"r"}
+		nu.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}}
+		spoil := func(u auth.User) {
+			u.UserMetadata["m"].(map[string]any)["k"] = "spoilt"
+			u.UserMetadata["l"].([]any)[0] = "spoilt"
+			u.UserMetadata["new"] = true
+			u.Roles[0], u.Identities[0].Subject = "spoilt", "spoilt"
+		}
+		created, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		spoil(nu.User)
+		spoil(created)
+		read, err := b.User(b.ctx(), auth.ByID(nu.User.ID))
+		b.ok(err)
+		if _, added := read.UserMetadata["new"]; added || read.UserMetadata["m"].(map[string]any)["k"] != "v" || read.UserMetadata["l"].([]any)[0] != "a" ||
+			read.Roles[0] != "r" || read.Identities[0].Subject != "s" {
+			b.Fatalf("the store shares memory with its callers: %+v", read)
+		}
+		spoil(read)
+		patch := map[string]any{"m": map[string]any{"k": "w"}, "l": []any{"b"}}
+		_, err = b.UpdateUser(b.ctx(), nu.User.ID, auth.UserPatch{UserMetadata: patch}, now)
+		b.ok(err)
+		patch["m"].(map[string]any)["k"] = "spoilt"
+		read, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
+		b.ok(err)
+		if read.UserMetadata["m"].(map[string]any)["k"] != "w" {
+			b.Errorf("the store shares memory with a patch: %+v", read)
+		}
+	},
+	"a caller who has gone changes nothing": func(b *bench) {
+		u := b.user("ada@example.com")
+		_, err := b.CreateUser(cancelled(), b.newUser("eve@example.com"))
+		b.gone(err)
+		_, err = b.UpdateUser(cancelled(), u.ID, auth.UserPatch{FullName: ptr("x")}, now)
+		b.gone(err)
+		b.gone(b.DeleteUser(cancelled(), u.ID))
+		_, err = b.User(cancelled(), auth.ByID(u.ID))
+		b.gone(err)
+		_, err = b.User(b.ctx(), auth.ByEmail("eve@example.com"))
+		b.is(err, auth.ErrNotFound)
+		got, err := b.User(b.ctx(), auth.ByID(u.ID))
+		b.ok(err)
+		b.sameUser(got, u)
+	},
+}
