@@ -1,0 +1,110 @@
+package passhash
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Vectors: the argon2 ones by the reference implementation's command, bcrypt
+// and scrypt from their papers' customary test strings, PBKDF2 from RFC 6070 and
+// its SHA-256 counterpart, Firebase's from its published example project.
+var vectors = []struct{ name, encoded, password string }{
+	{"argon2id", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password"},
+	{"argon2i", "$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj+qf+YFY4NeBbtA", "password"},
+	{"bcrypt 2a", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "U*U"},
+	{"bcrypt 2y", "$2y$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "U*U"},
+	{"scrypt, RFC 7914", "$scrypt$ln=10,r=8,p=16$TmFDbA$/bq+HJ00cgB4VucZDQHp/nxq18vII3gw53N2Y0s3MWIurzDZLiKjiG/xCSedmDDaxyevuUqD7m2DYMvfoswGQA", "password"},
+	{"PBKDF2-SHA-1, RFC 6070", "$pbkdf2-sha1$i=4096$c2FsdA$SwB5AbdlSJq+rUnZJvch0GWkKcE", "password"},
+	{"PBKDF2-SHA-256", "$pbkdf2-sha256$i=4096$c2FsdA$xeR41ZKIyEGqUw22hFxMjZYok6ABzk4RpJY4c6qYE0o", "password"},
+	{"Django", "pbkdf2_sha256$4096$salt$xeR41ZKIyEGqUw22hFxMjZYok6ABzk4RpJY4c6qYE0o=", "password"},
+	{"Firebase", "$firebase-scrypt$ln=14,r=8,p=1$42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==$jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==$Bw==", "user1password"},
+}
+
+func TestVectors(t *testing.T) {
+	for _, v := range vectors {
+		h, err := Parse(v.encoded)
+		if err != nil {
+			t.Errorf("%s: %v", v.name, err)
+			continue
+		}
+		if !h.Verify(v.password) {
+			t.Errorf("%s: the right password does not match", v.name)
+		}
+		for _, wrong := range []string{"", v.password + "x", strings.ToUpper(v.password) + "y"} {
+			if h.Verify(wrong) {
+				t.Errorf("%s: %q matches", v.name, wrong)
+			}
+		}
+	}
+}
+
+func TestMake(t *testing.T) {
+	p := Argon2id{Memory: 64, Time: 1, Threads: 1}
+	one, two := p.Make("secret"), p.Make("secret")
+	if one == two {
+		t.Error("two hashes have one salt")
+	}
+	h, err := Parse(one)
+	if err != nil || !h.Verify("secret") || !h.AtLeast(p) || h.AtLeast(Argon2id{Memory: 65, Time: 1}) || h.AtLeast(Argon2id{Memory: 64, Time: 2}) {
+		t.Errorf("%q: %v", one, err)
+	}
+}
+
+// bcrypt reads 72 bytes and no more, everywhere.
+func TestBcryptLength(t *testing.T) {
+	long := strings.Repeat("x", 72)
+	encoded, err := MakeBcrypt(long, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := Parse(encoded)
+	if err != nil || !h.Verify(long+"more") || h.Verify(long[:71]) || h.BcryptCost() != 4 {
+		t.Errorf("%v", err)
+	}
+	if _, err := MakeBcrypt(long+"x", 4); err == nil {
+		t.Error("a password was cut silently")
+	}
+}
+
+// Hostile hashes: what would cost too much, or match anything.
+func TestParseRefuses(t *testing.T) {
+	const salt, sum = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
+	for _, s := range []string{
+		"", "$", "plain", "$md5$x", "$argon2id$v=19$m=65536,t=2,p=1$" + salt, "$argon2id$v=16$m=65536,t=2,p=1$" + salt + "$" + sum,
+		"$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$", "$argon2id$v=19$m=65536,t=2,p=1$$" + sum,
+		"$argon2id$v=19$m=262145,t=2,p=1$" + salt + "$" + sum, "$argon2id$v=19$m=65536,t=33,p=1$" + salt + "$" + sum,
+		"$argon2id$v=19$m=65536,t=0,p=1$" + salt + "$" + sum, "$argon2id$v=19$m=65536,t=2,p=0$" + salt + "$" + sum,
+		"$argon2id$v=19$m=8,t=2,p=16$" + salt + "$" + sum, "$argon2id$v=19$t=2,m=65536,p=1$" + salt + "$" + sum,
+		"$argon2id$v=19$m=4294967297,t=2,p=1$" + salt + "$" + sum, "$argon2id$v=19$m=-1,t=2,p=1$" + salt + "$" + sum,
+		"$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$AAAA", "$scrypt$ln=63,r=8,p=1$" + salt + "$" + sum, "$scrypt$ln=20,r=64,p=16$" + salt + "$" + sum,
+		"$scrypt$ln=14,r=8,p=17$" + salt + "$" + sum, "$pbkdf2-sha256$i=10000001$" + salt + "$" + sum, "$pbkdf2-md5$i=1000$" + salt + "$" + sum,
+		"pbkdf2_md5$1000$salt$" + sum, "pbkdf2_sha256$1000$$" + sum, "$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
+		"$2a$05$short", "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$$Bw", "$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$" + strings.Repeat("A", 1024),
+	} {
+		if h, err := Parse(s); !errors.Is(err, ErrFormat) {
+			t.Errorf("%q: %+v, %v", s, h, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, v := range vectors {
+		f.Add(v.encoded)
+	}
+	f.Add("$scrypt$ln=14,r=8,p=1$c2FsdA$AAAA")
+	f.Add("pbkdf2_sha1$1$a$")
+	f.Fuzz(func(t *testing.T, s string) {
+		h, err := Parse(s)
+		if err != nil {
+			return
+		}
+		cost := h.params["m"]*h.params["t"] + h.params["i"]/100 + h.params["cost"]*50
+		if cost == 0 {
+			cost = h.params["r"] << h.params["ln"] * h.params["p"]
+		}
+		if cost < 5000 && h.Verify(s+"x") && h.scheme != "bcrypt" {
+			t.Errorf("%q matches an arbitrary password", s)
+		}
+	})
+}
