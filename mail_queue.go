@@ -30,15 +30,15 @@ type outbox struct {
 	backoff func(attempt int) time.Duration
 
 	ready   chan *letter
-	places  chan struct{} // one for each message waiting, being sent or pausing
-	stuck   chan struct{} // one for each attempt that outlived its timeout
-	pending sync.WaitGroup
+	stuck   chan struct{} // one for each attempt that may outlive its timeout
 	workers sync.WaitGroup
 	quit    context.CancelFunc
-	done    context.Context //nolint:containedctx // ends the workers, not a request
+	done    context.Context // ends the workers, not a request
 
-	mu     sync.RWMutex
-	closed bool
+	mu     sync.Mutex
+	left   int           // messages waiting, being sent or pausing
+	closed bool          // no more are taken
+	idle   chan struct{} // closed when closed and none are left
 }
 
 // letter is a message on its way.
@@ -56,7 +56,7 @@ func newOutbox(o MailOptions, mailer Mailer, log *slog.Logger, now func() time.T
 	}
 	b := &outbox{
 		o: o, mailer: mailer, mails: mails, log: log, now: now, failed: failed, backoff: pause,
-		ready: make(chan *letter, o.Queue), places: make(chan struct{}, o.Queue), stuck: make(chan struct{}, o.Workers),
+		ready: make(chan *letter, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
 	}
 	b.done, b.quit = context.WithCancel(context.Background())
 	for range o.Workers {
@@ -81,22 +81,38 @@ func (b *outbox) send(ctx context.Context, o outgoing) {
 		panic(err) // crypto/rand never fails
 	}
 	l := &letter{outgoing: o, id: id.String()}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	switch {
-	case b.closed:
-		b.report(l, errQueueClosed)
-	case b.o.Sync:
+	if b.o.Sync {
 		l.attempt = b.o.Attempts // the only one: nobody waits for retries
 		b.attempt(ctx, l)
-	default:
-		select {
-		case b.places <- struct{}{}:
-			b.pending.Add(1)
-			b.ready <- l // has room: a place was free
-		default:
-			b.report(l, errQueueFull)
-		}
+		return
+	}
+	if err := b.enter(); err != nil {
+		b.report(l, err)
+		return
+	}
+	b.ready <- l // has room for all that may enter
+}
+
+// enter takes a place in the queue, if there is one.
+func (b *outbox) enter() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return errQueueClosed
+	case b.left >= b.o.Queue:
+		return errQueueFull
+	}
+	b.left++
+	return nil
+}
+
+func (b *outbox) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left--
+	if b.closed && b.left == 0 {
+		close(b.idle)
 	}
 }
 
@@ -111,8 +127,7 @@ func (b *outbox) work() {
 				b.retry(l)
 				continue
 			}
-			<-b.places
-			b.pending.Done()
+			b.leave()
 		}
 	}
 }
@@ -151,8 +166,8 @@ func (b *outbox) attempt(ctx context.Context, l *letter) (again bool) {
 }
 
 // deliver calls the mailer in a goroutine of its own, so that one that ignores
-// its context blocks a worker no longer than Timeout. As many such attempts as
-// there are workers may linger; beyond that attempts fail at once.
+// its context blocks a worker no longer than Timeout. A few such attempts may
+// linger; beyond that attempts fail at once.
 func (b *outbox) deliver(ctx context.Context, m Message) error {
 	select {
 	case b.stuck <- struct{}{}:
@@ -197,20 +212,20 @@ func (b *outbox) report(l *letter, err error) {
 // until ctx ends.
 func (b *outbox) close(ctx context.Context) error {
 	b.mu.Lock()
+	if !b.closed && b.left == 0 {
+		close(b.idle)
+	}
 	b.closed = true
 	b.mu.Unlock()
 	defer b.quit()
-	drained := make(chan struct{})
-	go func() {
-		b.pending.Wait()
-		close(drained)
-	}()
 	select {
-	case <-drained:
+	case <-b.idle:
 		b.quit()
 		b.workers.Wait()
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("auth: %d messages were not sent: %w", len(b.places), ctx.Err())
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Errorf("auth: %d messages were not sent: %w", b.left, ctx.Err())
 }

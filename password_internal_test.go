@@ -125,7 +125,9 @@ func TestPasswordsAreNormalised(t *testing.T) {
 }
 
 func TestRehash(t *testing.T) {
-	argon := func(m, t uint32) string { return passhash.Argon2id{Memory: m, Time: t, Threads: 1}.Make("secret words") }
+	argon := func(m, t uint32) string {
+		return passhash.Argon2id{Memory: m, Time: t, Threads: 1}.Make("secret words")
+	}
 	bcrypt, err := passhash.MakeBcrypt("secret words", 10)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,331 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+)
+
+// scripted is a mailer that answers as it is told, attempt by attempt.
+type scripted struct {
+	mu      sync.Mutex
+	answers []error
+	sent    []Message
+	at      []time.Time
+}
+
+func (s *scripted) Send(_ context.Context, m Message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent, s.at = append(s.sent, m), append(s.at, time.Now())
+	if n := len(s.sent); n <= len(s.answers) {
+		return s.answers[n-1]
+	}
+	return nil
+}
+
+// failures are what an outbox gave up on.
+type failures struct {
+	mu   sync.Mutex
+	list []error
+}
+
+func (f *failures) errors() []error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]error{}, f.list...)
+}
+
+func testOutbox(t *testing.T, o MailOptions, m Mailer) (*outbox, *failures) {
+	t.Helper()
+	failed := &failures{}
+	o.AppName = "App"
+	b, err := newOutbox(o, m, slog.New(slog.DiscardHandler), time.Now, func(_ context.Context, _ Message, err error) {
+		failed.mu.Lock()
+		defer failed.mu.Unlock()
+		failed.list = append(failed.list, err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, failed
+}
+
+var magic = outgoing{Kind: KindMagicLink, To: "ada@example.com", Link: "https://auth.test/x?token=t", ExpiresIn: 15 * time.Minute}
+
+func TestQueueRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scripted{answers: []error{errors.New("busy"), errors.New("busy"), nil}}
+		b, failures := testOutbox(t, MailOptions{}, m)
+		b.send(t.Context(), magic)
+		if err := b.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.sent) != 3 || len(failures.errors()) != 0 {
+			t.Fatalf("%d attempts, failures %v", len(m.sent), failures.errors())
+		}
+		if m.sent[0].ID != m.sent[2].ID {
+			t.Error("a retry is another message")
+		}
+		first, second := m.at[1].Sub(m.at[0]), m.at[2].Sub(m.at[1])
+		if first < 500*time.Millisecond || first > 1500*time.Millisecond || second < 2*time.Second || second > 6*time.Second {
+			t.Errorf("pauses %v, %v", first, second)
+		}
+	})
+}
+
+func TestQueueGivesUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer   error
+		attempts int
+	}{
+		"after its attempts": {errors.New("busy"), 5},
+		"for good":           {Permanent(errors.New("no such user")), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &scripted{answers: []error{c.answer, c.answer, c.answer, c.answer, c.answer, c.answer}}
+				b, failures := testOutbox(t, MailOptions{}, m)
+				b.send(t.Context(), magic)
+				if err := b.close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if len(m.sent) != c.attempts || len(failures.errors()) != 1 || !errors.Is((failures.errors())[0], c.answer) {
+					t.Errorf("%d attempts, failures %v", len(m.sent), failures.errors())
+				}
+			})
+		})
+	}
+}
+
+// A hanging mailer blocks no request, and other messages no longer than its
+// timeout; a full queue is reported.
+func TestQueueOutlivesHangingMailer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b, failures := testOutbox(t, MailOptions{Queue: 3, Workers: 2, Attempts: 1, Timeout: time.Second}, hanging(release))
+		start := time.Now()
+		for range 5 {
+			b.send(t.Context(), magic)
+		}
+		if time.Since(start) != 0 {
+			t.Error("a request waited")
+		}
+		if len(failures.errors()) != 2 || !errors.Is((failures.errors())[0], errQueueFull) {
+			t.Errorf("failures %v", failures.errors())
+		}
+		if err := b.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(failures.errors()) != 5 || time.Since(start) > 2*time.Second {
+			t.Errorf("%d failures after %v", len(failures.errors()), time.Since(start))
+		}
+		close(release)
+	})
+}
+
+type hanging chan struct{}
+
+func (h hanging) Send(context.Context, Message) error { <-h; return nil } // ignores its context
+
+func TestQueueCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scripted{answers: []error{errors.New("busy"), errors.New("busy"), errors.New("busy"), errors.New("busy")}}
+		b, failures := testOutbox(t, MailOptions{}, m)
+		b.send(t.Context(), magic)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		b.send(t.Context(), magic)
+		if len(failures.errors()) != 1 || !errors.Is((failures.errors())[0], errQueueClosed) {
+			t.Errorf("failures %v", failures.errors())
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // fake time: lets the pending retry come and go
+	})
+}
+
+func TestSyncSend(t *testing.T) {
+	m := &scripted{answers: []error{nil, errors.New("busy")}}
+	b, failures := testOutbox(t, MailOptions{Sync: true}, m)
+	b.send(t.Context(), magic)
+	if len(m.sent) != 1 || len(failures.errors()) != 0 {
+		t.Errorf("%d sent, %v", len(m.sent), failures.errors())
+	}
+	b.send(t.Context(), magic)
+	if len(m.sent) != 2 || len(failures.errors()) != 1 {
+		t.Errorf("%d sent, %v", len(m.sent), failures.errors())
+	}
+	if err := b.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDecoysGoNowhere(t *testing.T) {
+	m := &scripted{}
+	b, failures := testOutbox(t, MailOptions{}, m)
+	b.send(t.Context(), outgoing{Kind: KindMagicLink})
+	if err := b.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.sent) != 0 || len(failures.errors()) != 0 {
+		t.Errorf("%d sent, %v", len(m.sent), failures.errors())
+	}
+}
+
+func TestEveryMessageRenders(t *testing.T) {
+	mails, err := parseMails(MailOptions{AppName: "App", Locale: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := map[string]bool{}
+	for _, k := range mailKinds {
+		for _, loc := range []string{"en", "de"} {
+			m, err := mails.render(outgoing{Kind: k, Locale: loc, To: "ada@example.com", Name: "Ada", Link: "https://auth.test/x?token=t&a=b", ExpiresIn: time.Hour, NewAddress: "new@example.com", IP: "192.0.2.1", Agent: "Firefox"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Locale != loc || m.Subject == "" || !strings.Contains(m.Text, "Ada") || !strings.Contains(m.HTML, `lang="`+loc+`"`) || strings.Contains(m.Text+m.HTML, "<no value>") {
+				t.Errorf("%s.%s: %+v", k, loc, m)
+			}
+			if subjects[loc+m.Subject] {
+				t.Errorf("%s.%s: subject %q twice", k, loc, m.Subject)
+			}
+			subjects[loc+m.Subject] = true
+			notice := k == KindPasswordChanged || k == KindEmailChanged
+			if !notice && (!strings.Contains(m.Text, "https://auth.test/x?token=t&a=b") || !strings.Contains(m.HTML, `href="https://auth.test/x?token=t&amp;a=b"`)) {
+				t.Errorf("%s.%s has no link", k, loc)
+			}
+		}
+	}
+}
+
+// Injection: what strangers choose becomes neither header, nor markup, nor link.
+func TestMessagesResistInjection(t *testing.T) {
+	mails, err := parseMails(MailOptions{AppName: "App\r\nBcc: evil@example.com", Locale: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"<script>alert(1)</script>", "Click https://evil.test/win", "evil.test/win", "Visit evil.com now", "www evil test", "Ada\r\nBcc: evil@example.com",
+		"\u202egnp.exe", strings.Repeat("buy now ", 20), "Prize! Call +1 555", "a@evil.test", "&#60;b&#62;",
+	} {
+		m, err := mails.render(outgoing{Kind: KindMagicLink, To: "ada@example.com", Name: name, Link: "https://auth.test/x", Agent: "<b>\r\nX: y</b>", IP: "192.0.2.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(m.Subject, "\r\n") || strings.Contains(m.HTML, "<script>") || strings.Contains(m.HTML, "<b>") ||
+			strings.Contains(m.Text+m.HTML, "evil.test") || strings.Contains(m.Text+m.HTML, "evil.com") || strings.Contains(m.Text+m.HTML, "\u202e") {
+			t.Errorf("%q: %q\n%s", name, m.Subject, m.Text)
+		}
+	}
+	for _, name := range []string{"Ada Lovelace", "Anne-Marie O’Neill", "J. R. R. Tolkien", "李小龍", "Αλέξανδρος"} {
+		if safeName(name) != name {
+			t.Errorf("%q became %q", name, safeName(name))
+		}
+	}
+}
+
+func TestTemplateOverrides(t *testing.T) {
+	own := fstest.MapFS{
+		"mail/magic_link.en.txt":  {Data: []byte(`{{define "subject"}}Mine{{end}}Go to {{.Link}}`)},
+		"mail/magic_link.en.html": {Data: []byte(`{{define "heading"}}Mine{{end}}{{define "intro"}}{{end}}{{define "button"}}{{end}}{{define "note"}}{{end}}`)},
+		"mail/layout.fr.html":     {Data: []byte(`<html lang="fr">{{template "heading" .}}</html>`)},
+		"mail/magic_link.fr.txt":  {Data: []byte(`{{define "subject"}}Le mien{{end}}{{.Link}}`)},
+		"mail/magic_link.fr.html": {Data: []byte(`{{define "heading"}}Le mien{{end}}`)},
+	}
+	mails, err := parseMails(MailOptions{AppName: "App", Locale: "en", Templates: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for loc, want := range map[string]string{"en": "Mine", "fr-CA": "Le mien", "de": "Dein Anmeldelink für App", "tlh": "Mine"} {
+		if m, err := mails.render(outgoing{Kind: KindMagicLink, Locale: loc, To: "a@example.com"}); err != nil || m.Subject != want {
+			t.Errorf("%s: %q, %v", loc, m.Subject, err)
+		}
+	}
+	// A language that lacks a message falls back to the default.
+	if m, err := mails.render(outgoing{Kind: KindVerifyEmail, Locale: "fr", To: "a@example.com"}); err != nil || m.Locale != "en" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for name, broken := range map[string]fstest.MapFS{
+		"syntax":        {"mail/magic_link.en.txt": {Data: []byte(`{{define "subject"}}x{{end}}{{.Link`)}},
+		"no subject":    {"mail/magic_link.en.txt": {Data: []byte(`x`)}},
+		"unknown field": {"mail/magic_link.en.txt": {Data: []byte(`{{define "subject"}}x{{end}}{{.Password}}`)}},
+	} {
+		if _, err := parseMails(MailOptions{AppName: "App", Locale: "en", Templates: broken}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := parseMails(MailOptions{AppName: "App", Locale: "xx"}); err == nil {
+		t.Error("a default language without templates was accepted")
+	}
+}
+
+func TestNormalizeEmail(t *testing.T) {
+	for in, want := range map[string]string{
+		"ada@example.com": "ada@example.com", "Ada@EXAMPLE.Com": "Ada@example.com", " ada@example.com ": "ada@example.com",
+		"ada+tag@example.com": "ada+tag@example.com", "ada@bücher.example": "ada@xn--bcher-kva.example", "jo\u0308rg@example.com": "jörg@example.com",
+		"o'neill@example.com": "o'neill@example.com",
+		"":                    "", "ada": "", "ada@": "", "@example.com": "", "ada@localhost": "", "ada@example": "", "ada@example.com.": "", "a@b@example.com": "",
+		"a,b@example.com": "", "ada@example.com,eve@example.com": "", "Ada <ada@example.com>": "", "<ada@example.com>": "", `"a b"@example.com`: "",
+		"ada@[192.0.2.1]": "", ".ada@example.com": "", "a..b@example.com": "", "ada@exa mple.com": "", "ada\n@example.com": "", "ada@example.com\r\nBcc: x": "",
+		"a\u202eda@example.com": "", "a\u200bda@example.com": "", "ada@-example.com": "", "ada@exa_mple.com": "", strings.Repeat("a", 65) + "@example.com": "",
+		"ada@" + strings.Repeat("a.", 130) + "com": "", "ada(comment)@example.com": "", "\xff@example.com": "", "ada@example..com": "",
+	} {
+		got, err := NormalizeEmail(in)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
+		}
+	}
+	if EmailKey("Ada@Example.com") != EmailKey("ada@example.COM") || EmailKey("a@example.com") == EmailKey("b@example.com") {
+		t.Error("keys")
+	}
+}
+
+func TestMask(t *testing.T) {
+	for in, want := range map[string]string{
+		"ada@example.com": "a•••a@e•••e.com", "a@b.de": "a•••@b•••.de", "": "", "nonsense": "", "ab@x.co.uk": "a•••@x•••o.uk",
+	} {
+		if got := maskEmail(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzNormalizeEmail(f *testing.F) {
+	for _, s := range []string{"ada@example.com", "Ada@BÜCHER.example", "a,b@example.com", "\"x\"@example.com", "a@b@c.de", "a\u202e@example.com", "ſ@example.com", "K@example.com"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, err := NormalizeEmail(s)
+		if err != nil {
+			return
+		}
+		if again, err := NormalizeEmail(n); err != nil || again != n {
+			t.Errorf("%q became %q, then %q (%v)", s, n, again, err)
+		}
+		if strings.Count(n, "@") != 1 || strings.ContainsAny(n, "\r\n,;<> \x00") {
+			t.Errorf("%q became %q", s, n)
+		}
+		if k := EmailKey(n); EmailKey(k) != k {
+			t.Errorf("the key of %q is not stable", n)
+		}
+	})
+}
+
+func FuzzSafeName(f *testing.F) {
+	f.Add("Ada Lovelace")
+	f.Add("evil.com\r\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		if n := safeName(s); strings.ContainsAny(n, "\r\n<>/:@") {
+			t.Errorf("%q became %q", s, n)
+		}
+	})
+}
