@@ -63,7 +63,8 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-func isPermanent(err error) bool {
+// IsPermanent tells whether an error was marked by Permanent.
+func IsPermanent(err error) bool {
 	var p *permanentError
 	return errors.As(err, &p)
 }

@@ -157,7 +157,7 @@ func (b *outbox) attempt(ctx context.Context, l *letter) (again bool) {
 		b.log.DebugContext(ctx, "auth: message sent", "kind", string(l.Kind), "message_id", l.id, "to", maskEmail(l.To), "attempt", l.attempt)
 		return false
 	}
-	if l.attempt < b.o.Attempts && !isPermanent(err) {
+	if l.attempt < b.o.Attempts && !IsPermanent(err) {
 		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(l.Kind), "message_id", l.id, "to", maskEmail(l.To), "attempt", l.attempt, "error", err)
 		return true
 	}
