@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/authmount/auth/internal/browsertest"
+)
+
+// start builds and runs the program as a newcomer would, and answers its URL.
+func start(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "quickstart")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0") //nolint:gosec // built above
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
+	if err != nil || url == "" {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return url
+}
+
+// The walk of a person who tries the quickstart: sign up, confirm, log out,
+// reset the password, log in, and come by magic link.
+func TestWalk(t *testing.T) {
+	url := start(t)
+	ctx := browsertest.New(t, 900, 1000)
+	do := func(steps ...chromedp.Action) { t.Helper(); browsertest.Do(ctx, t, steps...) }
+	shot := func(name string) chromedp.Action { return browsertest.Shot(t, name) }
+	says := func(want string) {
+		t.Helper()
+		do(chromedp.Poll(`document.getElementById('message').textContent.includes(`+quote(want)+`)`, nil))
+	}
+	// openNewest follows the link of the newest message, as one reads mail.
+	openNewest := func(subject string) {
+		t.Helper()
+		do(chromedp.Navigate(url+"/dev/inbox"), chromedp.Poll(`document.querySelector('article h2') && document.querySelector('article h2').textContent.includes(`+quote(subject)+`)`, nil),
+			shot("inbox"), chromedp.Click("article .link a", chromedp.ByQuery), chromedp.WaitVisible("#title", chromedp.ByQuery))
+	}
+
+	do(chromedp.Navigate(url), chromedp.WaitVisible("#signup"), shot("start"),
+		chromedp.SendKeys("#su-email", "ada@example.com"), chromedp.SendKeys("#su-name", "Ada Lovelace"), chromedp.SendKeys("#su-password", "password"),
+		chromedp.Click("#signup button"))
+	says("common")
+	do(chromedp.SetValue("#su-password", "correct horse battery"), chromedp.Click("#signup button"), chromedp.WaitVisible("#signed-in"),
+		chromedp.WaitVisible("#me-confirmed"), shot("signed-in"))
+	says("inbox")
+	wantText(ctx, t, "#me-confirmed", "not yet")
+
+	openNewest("Confirm")
+	do(shot("confirm-email"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#me-confirmed"))
+	wantText(ctx, t, "#me-confirmed", "yes")
+	do(chromedp.Click("#hello"))
+	says("Hello ada@example.com")
+	do(chromedp.Click("#refresh"))
+	says("New tokens")
+	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"))
+
+	do(chromedp.Click("#tab-forgot"), chromedp.SendKeys("#fp-email", "ada@example.com"), chromedp.Click("#forgot button"))
+	says("reset link")
+	openNewest("new password")
+	do(shot("reset-password"), chromedp.SendKeys("#new_password", "qwertyuiop"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#problem"), shot("reset-refused"),
+		chromedp.SendKeys("#new_password", "another horse battery"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-out"))
+	do(chromedp.Click("#tab-login"), chromedp.SendKeys("#li-email", "ada@example.com"), chromedp.SendKeys("#li-password", "correct horse battery"), chromedp.Click("#login button"))
+	says("not right")
+	do(chromedp.SetValue("#li-password", "another horse battery"), chromedp.Click("#login button"), chromedp.WaitVisible("#signed-in"),
+		chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"))
+
+	do(chromedp.Click("#tab-magic"), chromedp.SendKeys("#ml-email", "ada@example.com"), chromedp.Click("#magic button"))
+	says("sign-in link")
+	openNewest("sign-in link")
+	do(shot("confirm-sign-in"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"))
+	says("Signed in by magic link")
+
+	openNewest("sign-in link") // used up
+	wantText(ctx, t, "#title", "That did not work")
+	do(shot("problem"))
+}
+
+// On a phone, in the dark.
+func TestSmallAndDark(t *testing.T) {
+	url := start(t)
+	ctx := browsertest.New(t, 375, 740, chromedp.Flag("blink-settings", "preferredColorScheme=0"))
+	var wide bool
+	fits := chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide)
+	browsertest.Do(ctx, t, chromedp.EmulateViewport(375, 740), chromedp.Navigate(url), chromedp.WaitVisible("#signup"), browsertest.Shot(t, "small-dark-start"), fits)
+	if wide {
+		t.Error("the page is wider than a phone")
+	}
+	browsertest.Do(ctx, t, chromedp.Navigate(url+"/auth/v1/magic-link/verify?token=x"), chromedp.WaitVisible("#title"), browsertest.Shot(t, "small-dark-problem"), fits)
+	if wide {
+		t.Error("the page is wider than a phone")
+	}
+}
+
+func wantText(ctx context.Context, t *testing.T, selector, want string) {
+	t.Helper()
+	var got string
+	browsertest.Do(ctx, t, chromedp.Text(selector, &got, chromedp.ByQuery))
+	if strings.TrimSpace(got) != want {
+		t.Errorf("%s says %q, want %q", selector, got, want)
+	}
+}
+
+func quote(s string) string { return "'" + s + "'" }

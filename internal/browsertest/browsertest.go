@@ -1,0 +1,72 @@
+// Package browsertest drives a real browser in tests: headless Chromium, which
+// has to be installed.
+package browsertest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// patience bounds a whole walk.
+const patience = 90 * time.Second
+
+// New opens a window of the given size. It fails the test, rather than skipping
+// it, if there is no browser.
+func New(t *testing.T, width, height int, flags ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	opts := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(find(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.UserDataDir(t.TempDir()))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(opts, flags...)...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func find(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("the browser tests need Chromium: install the package chromium (make test does where it can)")
+	return ""
+}
+
+// Do runs steps and fails the test at the first that does not work, with a
+// screenshot of what there was to see.
+func Do(ctx context.Context, t *testing.T, steps ...chromedp.Action) {
+	t.Helper()
+	if err := chromedp.Run(ctx, steps...); err != nil {
+		var text string
+		_ = chromedp.Run(ctx, chromedp.Text("body", &text, chromedp.ByQuery))
+		t.Fatalf("%v; the page says:\n%s", err, text)
+	}
+}
+
+// Shot keeps a picture of the page, if AUTH_TEST_SCREENSHOTS names a folder.
+func Shot(t *testing.T, name string) chromedp.Action {
+	t.Helper()
+	dir := os.Getenv("AUTH_TEST_SCREENSHOTS")
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		if dir == "" {
+			return nil
+		}
+		var png []byte
+		if err := chromedp.CaptureScreenshot(&png).Do(ctx); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600)
+	})
+}
