@@ -196,9 +196,7 @@ func (a *Auth) build() error {
 	if a.pages, err = newPages(c.mail); err != nil {
 		return err
 	}
-	if a.handler, err = a.newHandler(); err != nil {
-		return err
-	}
+	a.handler = a.newHandler()
 	a.outbox, err = newOutbox(c.mail, c.mailer, c.log, a.now, func(ctx context.Context, m Message, err error) {
 		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
 	})

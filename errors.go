@@ -23,7 +23,7 @@ const (
 	CodeRefreshTokenReused   Code = "refresh_token_reused"
 	CodeSessionEnded         Code = "session_ended"
 	CodeRedirectNotAllowed   Code = "redirect_not_allowed"
-	CodeInvalidCredentials   Code = "invalid_credentials"
+	CodeInvalidCredentials   Code = "invalid_credentials" //nolint:gosec // a name, not credentials
 	CodeMissingToken         Code = "missing_token"
 	CodeBadToken             Code = "bad_token"
 	CodeInvalidAPIKey        Code = "invalid_api_key"
@@ -126,7 +126,7 @@ func Reject(c Code, message string) *Error {
 func fail(c Code, cause error) *Error {
 	row, ok := errorTable[c]
 	if !ok {
-		row, cause, c = errorTable[CodeInternal], fmt.Errorf("unknown code %q: %w", c, cause), CodeInternal
+		row, cause, c = errorTable[CodeInternal], errors.Join(fmt.Errorf("unknown code %q", string(c)), cause), CodeInternal
 	}
 	return &Error{Code: c, Status: row.Status, Message: row.Message, cause: cause}
 }

@@ -75,7 +75,7 @@ func (a *Auth) routes() []route {
 var openAPI []byte
 
 // newHandler builds the handler from the route table.
-func (a *Auth) newHandler() (http.Handler, error) {
+func (a *Auth) newHandler() http.Handler {
 	byPath := map[string]map[string]route{}
 	for _, rt := range a.routes() {
 		method, pattern, _ := strings.Cut(rt.pattern, " ")
@@ -113,7 +113,7 @@ func (a *Auth) newHandler() (http.Handler, error) {
 			MaxAge:           600,
 		}).Handler(h)
 	}
-	return h, nil
+	return h
 }
 
 func allowed(methods map[string]route) string {
@@ -159,7 +159,7 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		r = r.WithContext(ContextWithClient(ctx, a.cfg.clientOf(r)))
 		defer func() {
 			if v := recover(); v != nil {
-				if v == http.ErrAbortHandler {
+				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 					panic(v)
 				}
 				a.writeError(w, r, fail(CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack())))

@@ -37,7 +37,7 @@ func (a *Auth) refreshPath() string {
 }
 
 func (a *Auth) setCookie(w http.ResponseWriter, name, path, value string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the base URL is https; http is for loopback only
 		Name: name, Value: value, Path: path, MaxAge: maxAge,
 		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
 	})

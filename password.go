@@ -109,9 +109,9 @@ func ValidPasswordHash(encoded string) error {
 	return err
 }
 
-// normalize makes equal what looks and is typed alike (NIST SP 800-63B-4,
+// nfkc makes equal what looks and is typed alike (NIST SP 800-63B-4,
 // 3.1.1.2).
-func normalize(password string) string { return norm.NFKC.String(password) }
+func nfkc(password string) string { return norm.NFKC.String(password) }
 
 // make computes a new hash.
 func (p *passwords) make(password string) (string, error) {
@@ -126,7 +126,7 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	var encoded string
 	err := p.run(ctx, nil, func() error {
 		var err error
-		encoded, err = p.make(normalize(password))
+		encoded, err = p.make(nfkc(password))
 		return err
 	})
 	return encoded, err
@@ -143,8 +143,8 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 		h, password = p.dummy, "x"
 	}
 	err = p.run(ctx, admit, func() error {
-		ok = h.Verify(normalize(password))
-		if normal := normalize(password); !ok && normal != password {
+		ok = h.Verify(nfkc(password))
+		if normal := nfkc(password); !ok && normal != password {
 			ok = h.Verify(password) // imported from a system that does not normalise
 			p.done.Add(1)
 		}
@@ -200,7 +200,7 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 // check applies the policy and answers the reasons against a password, if any.
 // about is what is known of the user: address, name.
 func (p *passwords) check(ctx context.Context, password string, about ...string) ([]string, error) {
-	normal := normalize(password)
+	normal := nfkc(password)
 	var reasons []string
 	add := func(bad bool, reason string) {
 		if bad {

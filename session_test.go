@@ -245,7 +245,7 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := w.Auth.Sessions(t.Context(), u.ID, ""); err != nil || len(list) != 0 {
+	if list, err := w.Sessions(t.Context(), u.ID, ""); err != nil || len(list) != 0 {
 		t.Errorf("%d sessions survived, %v", len(list), err)
 	}
 }

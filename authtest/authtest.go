@@ -32,7 +32,7 @@ import (
 const BaseURL = "https://auth.test/auth/v1"
 
 // Password is the password of every user that LoginAs makes.
-const Password = "authtest-Passphrase-7"
+const Password = "authtest-Passphrase-7" //nolint:gosec // for tests
 
 // Env is an auth.Auth on memory with everything a test wants to reach.
 type Env struct {
@@ -222,4 +222,4 @@ func (e *Env) keyID(tb testing.TB) string {
 }
 
 // passwordHash is Password under the default parameters.
-const passwordHash = "$argon2id$v=19$m=19456,t=2,p=1$extRb7sDvqc+cpFoNmTh4Q$lTvMvAgc12VEeg4/9s6ENCW3pI/d7HVtt7nLZiw692A"
+const passwordHash = "$argon2id$v=19$m=19456,t=2,p=1$extRb7sDvqc+cpFoNmTh4Q$lTvMvAgc12VEeg4/9s6ENCW3pI/d7HVtt7nLZiw692A" //nolint:gosec // for tests

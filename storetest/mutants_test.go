@@ -175,12 +175,12 @@ func (s *codes) TryCode(ctx context.Context, p auth.Purpose, subject string, has
 type getThenAdvance struct{ auth.Store }
 
 func (s getThenAdvance) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
-	sess, u, err := s.Session(ctx, a.SessionID, a.Now)
+	sess, _, err := s.Session(ctx, a.SessionID, a.Now)
 	if err != nil || a.Counter != sess.Counter {
 		return s.Store.AdvanceSession(ctx, a)
 	}
 	yield()
-	sess, u, err = s.Store.AdvanceSession(ctx, a)
+	sess, u, err := s.Store.AdvanceSession(ctx, a)
 	if err == nil && sess.Counter == a.Counter+1 { // somebody else's step may be among these: take another
 		a.Counter++
 		sess, u, err = s.Store.AdvanceSession(ctx, a)

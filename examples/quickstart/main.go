@@ -51,5 +51,5 @@ func main() {
 
 func hello(w http.ResponseWriter, r *http.Request) {
 	user := auth.UserFrom(r.Context()) // the claims of the verified token
-	fmt.Fprintf(w, "Hello %s\n", cmp.Or(user.Email, user.UserID))
+	_, _ = fmt.Fprintf(w, "Hello %s\n", cmp.Or(user.Email, user.UserID))
 }

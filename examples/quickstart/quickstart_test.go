@@ -21,7 +21,7 @@ func start(t *testing.T) string {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0") //nolint:gosec // built above
+	cmd := exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,6 @@ func Shot(t *testing.T, name string) chromedp.Action {
 		if err := chromedp.CaptureScreenshot(&png).Do(ctx); err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600)
+		return os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600) //nolint:gosec // a folder the developer named
 	})
 }

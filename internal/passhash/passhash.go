@@ -174,13 +174,13 @@ func build(scheme, params, salt, sum string, names ...string) (*Hash, error) {
 	if len(pairs) != len(names) {
 		return nil, ErrFormat
 	}
-	for i, pair := range pairs {
-		value, ok := strings.CutPrefix(pair, names[i]+"=")
+	for i, name := range names {
+		value, ok := strings.CutPrefix(pairs[i], name+"=")
 		n, err := strconv.ParseUint(value, 10, 32)
 		if !ok || err != nil || n == 0 {
 			return nil, ErrFormat
 		}
-		h.params[names[i]] = n
+		h.params[name] = n
 	}
 	var err error
 	if h.salt, err = decode64(salt); err != nil {
@@ -260,6 +260,6 @@ func (h *Hash) firebase(password []byte) ([]byte, error) {
 		return nil, err
 	}
 	out := make([]byte, len(h.signerKey))
-	cipher.NewCTR(block, make([]byte, aes.BlockSize)).XORKeyStream(out, h.signerKey)
+	cipher.NewCTR(block, make([]byte, aes.BlockSize)).XORKeyStream(out, h.signerKey) //nolint:gosec // the format's own: every key is used once
 	return out, nil
 }
