@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// start builds and runs the server, and answers its URL and a way to stop it.
+func start(t *testing.T, env []string, args ...string) (url string, stop func() error) {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "server")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(cmd.Environ(), env...)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewReader(log)
+	for url == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if m := regexp.MustCompile(`listening.*addr=(127\.0\.0\.1:\d+)`).FindStringSubmatch(line); m != nil {
+			url = "http://" + m[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	return url, func() error {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		return cmd.Wait()
+	}
+}
+
+func call(t *testing.T, method, url, body string, headers ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+func TestServer(t *testing.T) {
+	url, stop := start(t, []string{"AUTH_API_KEY=pk_from_environment", "AUTH_DEV_INBOX=true"},
+		"-require-confirmation", "-redirect-urls", "http://localhost/*", "-secret", strings.Repeat("s", 32))
+	key := []string{"apikey", "pk_from_environment"}
+	if status, body := call(t, "GET", url+"/auth/v1/settings", ""); status != 401 {
+		t.Errorf("no key: %d %s", status, body)
+	}
+	if status, body := call(t, "GET", url+"/auth/v1/settings", "", key...); status != 200 || !strings.Contains(body, `"email_confirmation_required":true`) {
+		t.Errorf("settings: %d %s", status, body)
+	}
+	status, body := call(t, "POST", url+"/auth/v1/signup", `{"email":"ada@example.com","password":"correct horse battery"}`, key...)
+	if status != 200 || !strings.Contains(body, `"confirmation_required":true`) {
+		t.Fatalf("sign-up: %d %s", status, body)
+	}
+	var link string
+	for link == "" { // the message is on its way
+		_, body := call(t, "GET", url+"/dev/messages", "")
+		var list []struct{ Link string }
+		if err := json.Unmarshal([]byte(body), &list); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		if len(list) > 0 {
+			link = list[0].Link
+		}
+	}
+	if status, body := call(t, "GET", link, ""); status != 200 || !strings.Contains(body, `"email_verified":true`) {
+		t.Errorf("verify: %d %s", status, body)
+	}
+	if status, body := call(t, "POST", url+"/auth/v1/login", `{"email":"ada@example.com","password":"correct horse battery"}`, key...); status != 200 {
+		t.Errorf("login: %d %s", status, body)
+	}
+	if status, _ := call(t, "GET", url+"/debug/pprof/", ""); status != 404 {
+		t.Errorf("pprof is on: %d", status)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+func TestRefusesNonsense(t *testing.T) {
+	for _, args := range [][]string{
+		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
+		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
+	} {
+		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
+			t.Errorf("%v: started", args)
+		} else {
+			t.Log(fmt.Sprint(args, ": ", err))
+		}
+	}
+}
