@@ -1,0 +1,88 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// exchangeCode makes the single-use code that a redirect carries in place of
+// tokens.
+func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string) (string, error) {
+	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method)})
+	code.UserID = u.ID
+	if err := a.store.PutToken(ctx, code); err != nil {
+		return "", storeFailed(err)
+	}
+	return secret, nil
+}
+
+// Exchange trades the code that a redirect carried for tokens. Where the flow
+// began with a code challenge, the verifier must match it (RFC 7636); the code
+// is used up by the first try, right or wrong. Errors: CodeInvalidCode,
+// CodeBadCodeVerifier, CodeUserBanned.
+func (a *Auth) Exchange(ctx context.Context, code, codeVerifier string) (*Tokens, error) {
+	t, u, err := a.store.RedeemToken(ctx, Redemption{Purpose: PurposeExchange, Hash: hashLinkToken(code), Now: a.now()})
+	if errors.Is(err, ErrNotFound) {
+		return nil, fail(CodeInvalidCode, err)
+	}
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	var d linkData
+	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 {
+		return nil, fail(CodeInternal, errors.New("exchange code without proof"))
+	}
+	if err := checkVerifier(d.Challenge, codeVerifier); err != nil {
+		return nil, err
+	}
+	return a.completeSignIn(ctx, signIn{user: u, amr: d.AMR})
+}
+
+func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Code         string `json:"code"`
+		CodeVerifier string `json:"code_verifier"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if p.Code == "" {
+		return invalid("code", "is required")
+	}
+	tokens, err := a.Exchange(r.Context(), p.Code, p.CodeVerifier)
+	if err != nil {
+		return err
+	}
+	return a.writeTokens(w, tokens)
+}
+
+// validChallenge tells whether s is the base64url of a SHA-256 hash.
+func validChallenge(s string) bool {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	return err == nil && len(b) == sha256.Size
+}
+
+// checkVerifier compares a verifier with the challenge of its flow. A verifier
+// without a challenge is refused too: it hints at a mix-up of flows (RFC 9700,
+// 2.1.1).
+func checkVerifier(challenge, verifier string) error {
+	sum := sha256.Sum256([]byte(verifier))
+	switch {
+	case challenge == "" && verifier == "":
+		return nil
+	case challenge == "" || len(verifier) < 43 || len(verifier) > 128 || strings.ContainsFunc(verifier, notUnreserved):
+	case subtle.ConstantTimeCompare([]byte(challenge), []byte(base64.RawURLEncoding.EncodeToString(sum[:]))) == 1:
+		return nil
+	}
+	return fail(CodeBadCodeVerifier, nil)
+}
+
+func notUnreserved(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
+}

@@ -1,0 +1,58 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ImportUserParams bring a user over from another system.
+type ImportUserParams struct {
+	Email         string
+	EmailVerified bool
+	FullName      string
+	PasswordHash  string // see ValidPasswordHash for the formats; empty: no password
+	UserMetadata  map[string]any
+	AppMetadata   map[string]any
+	Roles         []string
+	CreatedAt     time.Time // zero: now
+}
+
+// ImportUser adds a user with a password hash made elsewhere; the hash is
+// renewed at the first login. No message is sent and no limit applies. Errors:
+// CodeValidationFailed, CodeUserAlreadyExists.
+func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return User{}, invalid("email", err.Error())
+	}
+	if p.PasswordHash != "" {
+		if err := ValidPasswordHash(p.PasswordHash); err != nil {
+			return User{}, invalid("password_hash", err.Error())
+		}
+	}
+	name, err := cleanName(p.FullName)
+	if err != nil {
+		return User{}, invalid("full_name", err.Error())
+	}
+	if err := checkMetadata(p.UserMetadata); err != nil {
+		return User{}, invalid("user_metadata", err.Error())
+	}
+	now := a.now()
+	if p.CreatedAt.IsZero() {
+		p.CreatedAt = now
+	}
+	u, err := a.store.CreateUser(ctx, NewUser{PasswordHash: p.PasswordHash, User: User{
+		ID: a.newID(), Email: email, EmailVerified: p.EmailVerified, FullName: name,
+		UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles,
+		CreatedAt: wireTime(p.CreatedAt), UpdatedAt: now,
+	}})
+	if errors.Is(err, ErrConflict) {
+		return User{}, fail(CodeUserAlreadyExists, err)
+	}
+	if err != nil {
+		return User{}, storeFailed(err)
+	}
+	a.emit(ctx, Event{Type: EventUserImported, UserID: u.ID})
+	return u, nil
+}
