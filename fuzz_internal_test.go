@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -118,6 +119,28 @@ func FuzzRate(f *testing.F) {
 		next, ok, wait, remaining := r.Apply(now.Add(time.Duration(offset)), now, cost)
 		if remaining < 0 || remaining > burst || (ok && wait != 0) || (!ok && wait <= 0) || (ok && next.Before(now)) {
 			t.Errorf("%v %d %d: %v %v %v %d", r, offset, cost, next, ok, wait, remaining)
+		}
+	})
+}
+
+func FuzzVerify(f *testing.F) {
+	c := &config{secrets: [][]byte{[]byte("a secret of the fuzzer's, 32 b.!")}, now: func() time.Time { return time.Unix(1767323045, 0) }}
+	c.tokens.Issuer = "https://auth.test"
+	keys, err := newKeyring(c)
+	if err != nil {
+		f.Fatal(err)
+	}
+	a := &Auth{cfg: *c, keys: keys, parser: newParser(c), remember: newClaimsCache(-1)}
+	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, c.now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{good, good + "A", good[1:], "a.b.c", "..", "eyJhbGciOiJub25lIn0.e30.", strings.ToLower(good)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if claims, err := a.Verify(s); err == nil && claims.UserID != "u" {
+			t.Errorf("%q is accepted: %+v", s, claims)
 		}
 	})
 }

@@ -155,7 +155,9 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		ctx = context.WithValue(ctx, languageKey{}, r.Header.Get("Accept-Language"))
+		if accept := r.Header.Get("Accept-Language"); len(accept) <= maxLanguages {
+			ctx = context.WithValue(ctx, languageKey{}, accept)
+		}
 		r = r.WithContext(ContextWithClient(ctx, a.cfg.clientOf(r)))
 		defer func() {
 			if v := recover(); v != nil {
@@ -198,6 +200,9 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	}
 	return rt.handle(w, r)
 }
+
+// maxLanguages bounds the work of reading Accept-Language.
+const maxLanguages = 256
 
 type (
 	requestIDKey struct{}

@@ -66,8 +66,7 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 // sendMail queues a message in the language its reader prefers.
 func (a *Auth) sendMail(ctx context.Context, o outgoing, u User) {
 	o.Locale = preferredLocale(ctx, u)
-	cl := clientFrom(ctx)
-	o.IP, o.Agent = cl.ipString(), cl.UserAgent
+	o.IP = clientFrom(ctx).ipString()
 	a.outbox.send(ctx, o)
 }
 
@@ -262,6 +261,9 @@ func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, effect func
 // without proving it: a password or session made before the address was ever
 // confirmed goes (no pre-hijack).
 func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User, error) {
+	if a.cfg.settings.MagicLinkDisabled {
+		return linkData{}, User{}, fail(CodeMethodDisabled, nil)
+	}
 	var created, takenOver bool
 	d, u, err := a.redeem(ctx, PurposeMagicLink, secret, func(t Token, d linkData) (Redemption, error) {
 		created, takenOver = false, false
@@ -321,9 +323,6 @@ func (a *Auth) createByMagicLink(ctx context.Context, d linkData) (Redemption, e
 // for with a code challenge needs its verifier; a wrong one uses the link up.
 // Errors: CodeInvalidToken, CodeBadCodeVerifier, CodeUserBanned.
 func (a *Auth) VerifyMagicLink(ctx context.Context, token, codeVerifier string) (*Tokens, error) {
-	if a.cfg.settings.MagicLinkDisabled {
-		return nil, fail(CodeMethodDisabled, nil)
-	}
 	d, u, err := a.useMagicLink(ctx, token)
 	if err != nil {
 		return nil, err
@@ -331,5 +330,5 @@ func (a *Auth) VerifyMagicLink(ctx context.Context, token, codeVerifier string) 
 	if err := checkVerifier(d.Challenge, codeVerifier); err != nil {
 		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodMagicLink)})
+	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
 }

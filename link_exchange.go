@@ -41,7 +41,7 @@ func (a *Auth) Exchange(ctx context.Context, code, codeVerifier string) (*Tokens
 	if err := checkVerifier(d.Challenge, codeVerifier); err != nil {
 		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: d.AMR})
+	return a.completeSignIn(ctx, signIn{user: u, amr: d.AMR, gone: CodeInvalidCode})
 }
 
 func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {

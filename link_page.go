@@ -175,9 +175,6 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 // redirectWithCode uses a magic link up and answers where the browser goes on
 // to, with a code for /exchange. Tokens never travel in a URL.
 func (a *Auth) redirectWithCode(ctx context.Context, secret string) (string, error) {
-	if a.cfg.settings.MagicLinkDisabled {
-		return "", fail(CodeMethodDisabled, nil)
-	}
 	d, u, err := a.useMagicLink(ctx, secret)
 	if err != nil {
 		return "", err

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
 )
 
 func (w *world) magicLink(email string, more map[string]any) string {
@@ -251,6 +253,7 @@ func TestVerifyEmail(t *testing.T) {
 	w.do("POST", "/verify-email", map[string]any{"token": token}).want(401, auth.CodeMissingToken)
 	w.do("POST", "/verify-email", map[string]any{"token": token}, bearer(s.AccessToken)).want(200)
 	w.wantEvents(auth.EventEmailVerified)
+	w.Mail(t, "eve@example.com", auth.KindVerifyEmail)
 	before := len(w.Inbox.Messages())
 	w.do("POST", "/verify-email", nil, bearer(s.AccessToken)).want(200) // verified already: nothing sent
 	if err := w.Close(t.Context()); err != nil {
@@ -379,13 +382,13 @@ func (f mailerFunc) Send(ctx context.Context, _ auth.Message) error { return f(c
 func TestLinksIgnoreHost(t *testing.T) {
 	w := newWorld(t)
 	w.do("POST", "https://evil.test/auth/v1/forgot-password", map[string]any{"email": "ada@example.com"}, header{"X-Forwarded-Host", "evil.test"}).want(200)
-	w.signUp("ada@example.com")
+	w.do("POST", "https://evil.test/auth/v1/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}, header{"X-Forwarded-Host", "evil.test"}).want(200)
+	w.Mail(t, "ada@example.com", auth.KindVerifyEmail)
 	for _, m := range w.Inbox.Messages() {
 		if strings.Contains(m.Link+m.Text+m.HTML, "evil") {
 			t.Errorf("link %q", m.Link)
 		}
 	}
-	w.Mail(t, "ada@example.com", auth.KindVerifyEmail)
 }
 
 func TestLocales(t *testing.T) {
@@ -397,5 +400,23 @@ func TestLocales(t *testing.T) {
 	w.do("POST", "/signup", map[string]any{"email": "en@example.com", "password": goodPassword, "user_metadata": map[string]any{"locale": "en"}}, header{"Accept-Language", "de"}).want(200)
 	if m := w.Mail(t, "en@example.com", auth.KindVerifyEmail); m.Locale != "en" {
 		t.Errorf("locale %q against the user's choice", m.Locale)
+	}
+}
+
+// Pages are the embedder's to replace, and keep a policy that allows their style.
+func TestOwnPages(t *testing.T) {
+	w := newWorld(t, auth.WithMail(auth.MailOptions{AppName: "Mine", Templates: fstest.MapFS{
+		"page/style.css":               {Data: []byte("body { color: rebeccapurple }")},
+		"page/confirm_sign_in.en.html": {Data: []byte(`{{define "title"}}T{{end}}{{define "body"}}Own page of {{.App}} <form method="post"><input name="token" value="{{.Token}}"></form>{{end}}`)},
+	}}))
+	a := w.do("GET", "/magic-link/verify?token="+w.magicLink("a@example.com", nil), nil, browser).want(200)
+	sum := sha256.Sum256([]byte("body { color: rebeccapurple }"))
+	if !strings.Contains(string(a.body), "Own page of Mine") || !strings.Contains(a.header.Get("Content-Security-Policy"), base64.StdEncoding.EncodeToString(sum[:])) {
+		t.Errorf("%s\n%s", a.header.Get("Content-Security-Policy"), a.body)
+	}
+	if _, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithMail(auth.MailOptions{Templates: fstest.MapFS{
+		"page/done.en.html": {Data: []byte(`{{define "body"}}{{.Nonsense`)},
+	}})); err == nil {
+		t.Error("a broken page was accepted")
 	}
 }

@@ -109,7 +109,11 @@ type outgoing struct {
 	ExpiresIn  time.Duration
 	NewAddress string
 	Locale     string
-	IP, Agent  string // of whoever asked for it
+	IP         string // of whoever asked for it
+
+	// prepare works the message out in the background, where its duration tells
+	// nobody anything; To is empty if there is nothing to send.
+	prepare func(context.Context) (outgoing, error)
 }
 
 // maskEmail hides most of an address from whoever looks at the screen.

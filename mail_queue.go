@@ -140,11 +140,19 @@ func (b *outbox) retry(l *letter) {
 
 // attempt tries a message once and tells whether to try again.
 func (b *outbox) attempt(ctx context.Context, l *letter) (again bool) {
-	if l.To == "" {
-		return false // a decoy
-	}
 	if !b.o.Sync {
 		l.attempt++
+	}
+	if l.prepare != nil {
+		o, err := l.prepare(ctx)
+		if err != nil {
+			b.log.WarnContext(ctx, "auth: message not prepared", "kind", string(l.Kind), "message_id", l.id, "attempt", l.attempt, "error", err)
+			return l.attempt < b.o.Attempts
+		}
+		l.outgoing = o // once: a retry sends the same link
+	}
+	if l.To == "" {
+		return false // a decoy
 	}
 	m, err := b.mails.render(l.outgoing)
 	if err == nil {

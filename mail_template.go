@@ -190,7 +190,6 @@ type mailData struct {
 	To         string
 	NewAddress string
 	IP         string
-	Agent      string
 	Subject    string
 }
 
@@ -208,7 +207,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
 		App: m.app, Name: safeName(o.Name), Link: o.Link, Minutes: minutes, To: o.To,
-		NewAddress: printable(o.NewAddress), IP: o.IP, Agent: printable(o.Agent),
+		NewAddress: printable(o.NewAddress), IP: o.IP,
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60

@@ -139,8 +139,11 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 func (p *passwords) verify(ctx context.Context, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
 	real := parseErr == nil && len(password) <= maxPasswordBytes
-	if !real {
-		h, password = p.dummy, "x"
+	if parseErr != nil {
+		h = p.dummy
+	}
+	if len(password) > maxPasswordBytes {
+		password = "x"
 	}
 	err = p.run(ctx, admit, func() error {
 		ok = h.Verify(nfkc(password))

@@ -167,6 +167,27 @@ func TestDummyWork(t *testing.T) {
 	}
 }
 
+// Nor does a password that is not in normal form tell accounts apart by the
+// second comparison it takes.
+func TestDummyWorkForOddPasswords(t *testing.T) {
+	p := testPasswords(t, PasswordOptions{})
+	encoded, err := p.hash(t.Context(), "secret words")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var works []uint64
+	for _, hash := range []string{encoded, ""} {
+		before := p.works()
+		if ok, _, err := p.verify(t.Context(), hash, "ﬁve wrong words", nil); ok || err != nil {
+			t.Errorf("%v, %v", ok, err)
+		}
+		works = append(works, p.works()-before)
+	}
+	if works[0] != works[1] {
+		t.Errorf("%d hashes for an account, %d without", works[0], works[1])
+	}
+}
+
 // The pool: never more at once than there are workers, few between the
 // question and the answer, and an honest refusal beyond the queue.
 func TestPoolBounds(t *testing.T) {

@@ -22,6 +22,7 @@ type signIn struct {
 	user           User
 	amr            []AMR
 	ifPasswordHash *string // the password was judged by this hash
+	gone           Code    // the answer if the user changed or went since the proof was judged
 }
 
 // completeSignIn is the one way to a session: it decides whether the user may
@@ -43,7 +44,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	tokens.User, err = a.store.CreateSession(ctx, NewSession{Session: sess, IfPasswordHash: s.ifPasswordHash})
 	switch {
 	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
-		return nil, fail(CodeInvalidCredentials, err) // changed or deleted since the proof was judged
+		return nil, fail(s.gone, err)
 	case err != nil:
 		return nil, storeFailed(err)
 	}

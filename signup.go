@@ -112,9 +112,7 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	created, err := a.store.CreateUser(ctx, nu)
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
-		if err := a.sendAccountExists(ctx, u, p); err != nil {
-			return nil, err
-		}
+		a.sendAccountExists(ctx, u.Email, p.RedirectTo)
 		return &SignUpResult{User: u, ConfirmationRequired: true}, nil
 	case errors.Is(err, ErrConflict):
 		return nil, fail(CodeUserAlreadyExists, err)
@@ -130,32 +128,38 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	return &SignUpResult{Tokens: tokens, User: created, ConfirmationRequired: confirm}, nil
 }
 
-// sendAccountExists tells an address's owner that somebody signed up with it
+// sendAccountExists tells an address's owner that somebody gave it for an account
 // once more, with a link to choose a new password: whoever holds the mailbox
-// owns the account, also when it was never confirmed. Too many such messages
-// are left out silently, since an error would tell that the account exists.
-func (a *Auth) sendAccountExists(ctx context.Context, u User, p SignUpParams) error {
-	_, err := a.take(ctx, a.sendDraws(KindAccountExists, u.Email)...)
-	if errors.Is(err, CodeRateLimited) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	owner, err := a.store.User(ctx, ByEmail(u.Email))
-	if errors.Is(err, ErrNotFound) {
-		return nil // deleted a moment ago
-	}
-	if err != nil {
-		return storeFailed(err)
-	}
-	secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: p.RedirectTo})
-	link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
-	if err := a.store.PutToken(ctx, link); err != nil {
-		return storeFailed(err)
-	}
-	a.sendMail(ctx, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife}, owner)
-	return nil
+// owns the account, also when it was never confirmed. It is worked out behind
+// the request's back, because taking longer would tell that the account exists;
+// for the same reason too many such messages are left out silently.
+func (a *Auth) sendAccountExists(ctx context.Context, email, redirectTo string) {
+	locale := preferredLocale(ctx, User{})
+	a.outbox.send(ctx, outgoing{Kind: KindAccountExists, prepare: func(ctx context.Context) (outgoing, error) {
+		_, err := a.take(ctx, a.sendDraws(KindAccountExists, email)...)
+		if errors.Is(err, CodeRateLimited) {
+			return outgoing{}, nil
+		}
+		if err != nil {
+			return outgoing{}, err
+		}
+		owner, err := a.store.User(ctx, ByEmail(email))
+		if errors.Is(err, ErrNotFound) {
+			return outgoing{}, nil // deleted a moment ago
+		}
+		if err != nil {
+			return outgoing{}, err
+		}
+		secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
+		link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
+		if err := a.store.PutToken(ctx, link); err != nil {
+			return outgoing{}, err
+		}
+		return outgoing{
+			Kind: KindAccountExists, To: owner.Email, Name: owner.FullName, Locale: locale,
+			Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife,
+		}, nil
+	}})
 }
 
 func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
@@ -239,7 +243,7 @@ func (a *Auth) afterPassword(ctx context.Context, c Credentials, password string
 	if rehash {
 		c.PasswordHash = a.rehash(ctx, c, password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), ifPasswordHash: &c.PasswordHash})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), ifPasswordHash: &c.PasswordHash, gone: CodeInvalidCredentials})
 }
 
 // judgePassword compares a password under the limits on failures, and does the

@@ -111,14 +111,15 @@ func mergePatch(target, patch map[string]any) map[string]any {
 }
 
 func (a *Auth) startEmailChange(ctx context.Context, u User, address string) error {
-	owner, err := a.store.User(ctx, ByEmail(address))
+	_, err := a.store.User(ctx, ByEmail(address))
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return a.sendVerification(ctx, KindChangeEmail, u, address)
 	case err != nil:
 		return storeFailed(err)
 	}
-	return a.sendAccountExists(ctx, owner, SignUpParams{})
+	a.sendAccountExists(ctx, address, "")
+	return nil
 }
 
 func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
