@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
@@ -92,4 +93,38 @@ func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) error {
 		return nil
 	}
 	return hookRefused(a.cfg.hooks.BeforeSignIn(ctx, s))
+}
+
+// What holds secrets logs without them.
+
+const redacted = "[redacted]"
+
+// LogValue keeps the tokens out of the log.
+func (t Tokens) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("session_id", t.SessionID), slog.String("user_id", t.User.ID), slog.String("tokens", redacted))
+}
+
+// LogValue keeps link, code and text out of the log.
+func (m Message) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)), slog.String("to", maskEmail(m.To)), slog.String("text", redacted))
+}
+
+// LogValue keeps the password out of the log.
+func (p SignUpParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("email", maskEmail(p.Email)), slog.String("password", redacted))
+}
+
+// LogValue keeps the password out of the log.
+func (p LoginParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("email", maskEmail(p.Email)), slog.String("password", redacted))
+}
+
+// LogValue keeps the passwords out of the log.
+func (p ChangePasswordParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", p.UserID), slog.String("passwords", redacted))
+}
+
+// LogValue keeps the hash out of the log.
+func (c Credentials) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", c.User.ID), slog.String("password_hash", redacted))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -176,6 +177,10 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	w.do("GET", "/me", nil, bearer(s.AccessToken+"x")).want(401)
 	next := w.refresh(s.RefreshToken).session()
 	w.refresh(next.RefreshToken + "x").want(400)
+	slog.New(slog.NewTextHandler(w.log, nil)).Info("values", "tokens", auth.Tokens{AccessToken: s.AccessToken, RefreshToken: s.RefreshToken},
+		"message", auth.Message{To: "ada@example.com", Link: magic, Text: magic}, "login", auth.LoginParams{Email: "ada@example.com", Password: goodPassword},
+		"sign-up", auth.SignUpParams{Email: "ada@example.com", Password: goodPassword}, "change", auth.ChangePasswordParams{Current: goodPassword, New: goodPassword},
+		"credentials", auth.Credentials{PasswordHash: goodPassword})
 	log := w.log.String()
 	if !strings.Contains(log, "invalid_credentials") {
 		t.Fatal("the log is not looked at")
