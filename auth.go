@@ -1,6 +1,6 @@
 // Package auth is Authmount, authentication that a Go server mounts: sign-up,
-// password login, magic links, e-mail verification, password reset and
-// refreshable JWT sessions, on the application's own store.
+// password login, magic links, phone codes, e-mail verification, password
+// reset and refreshable JWT sessions, on the application's own store.
 //
 //	store := memstore.New()
 //	a, err := auth.New(store,
@@ -134,6 +134,9 @@ func (c *config) developing() *Inbox {
 	}
 	in := NewInbox()
 	c.mailer = in
+	if c.sms == nil {
+		c.sms = in
+	}
 	return in
 }
 
@@ -151,10 +154,15 @@ func (c *config) check() {
 		need(c.devMode, "the base URL is http: use https, or WithDevMode on a loopback host")
 		need(isLoopbackHost(u.Hostname()), "the base URL is http on a host that is not loopback: use https")
 	}
-	if v, ok := c.mailer.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			c.fail("WithMailer", err)
+	for option, sender := range map[string]any{"WithMailer": c.mailer, "WithSMSSender": c.sms} {
+		if v, ok := sender.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				c.fail(option, err)
+			}
 		}
+	}
+	if err := c.phone.check(); err != nil {
+		c.errs = append(c.errs, err)
 	}
 	if c.cookies != nil {
 		for _, o := range c.corsOrigins {
@@ -172,6 +180,7 @@ func (a *Auth) build() error {
 	if c.mail.AppName == "" {
 		c.mail.AppName = c.baseURL.Hostname()
 	}
+	c.mail.host = c.baseURL.Hostname()
 	if c.tokens.Issuer == "" {
 		c.tokens.Issuer = c.baseURL.String()
 	}
@@ -197,7 +206,7 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.handler = a.newHandler()
-	a.outbox, err = newOutbox(c.mail, c.mailer, c.log, a.now, func(ctx context.Context, m Message, err error) {
+	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
 		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
 	})
 	return err

@@ -26,6 +26,9 @@ const (
 	EventPasswordReset   EventType = "password.reset"
 	EventPasswordRemoved EventType = "password.removed" // unverified credentials gave way to the address's owner
 	EventMessageFailed   EventType = "message.failed"
+	EventPhoneVerified   EventType = "phone.verified"
+
+	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 )
 
 // Event is something that has happened, after it was committed. It carries no
@@ -43,10 +46,11 @@ type Event struct {
 
 // SignUpAttempt is what BeforeSignUp decides on.
 type SignUpAttempt struct {
-	Email        string
+	Email        string // or Phone
+	Phone        string
 	FullName     string
 	UserMetadata map[string]any
-	Method       string // "password", "magic_link"
+	Method       string // "password", "magic_link", "otp"
 }
 
 // SignInAttempt is what BeforeSignIn decides on, after the proof was right.
@@ -106,7 +110,7 @@ func (t Tokens) LogValue() slog.Value {
 
 // LogValue keeps link, code and text out of the log.
 func (m Message) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)), slog.String("to", maskEmail(m.To)), slog.String("text", redacted))
+	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)), slog.String("to", maskAddress(m.To)), slog.String("text", redacted))
 }
 
 // LogValue keeps the password out of the log.

@@ -50,6 +50,8 @@ func (a *Auth) routes() []route {
 		{"POST /magic-link/send", keyed, a.handleMagicLinkSend, nil},
 		{"GET /magic-link/verify", open, a.handleMagicLink, nil},
 		{"POST /magic-link/verify", open, a.handleMagicLinkPost, nil},
+		{"POST /otp/send", keyed, a.handleOTPSend, nil},
+		{"POST /otp/verify", keyed, a.handleOTPVerify, nil},
 		{"POST /forgot-password", keyed, a.handleForgotPassword, nil},
 		{"GET /reset-password", open, a.handleResetPage, nil},
 		{"POST /reset-password", keyed, a.handleResetPassword, a.handleResetPost},
@@ -234,6 +236,10 @@ func (a *Auth) keyAccepted(r *http.Request) bool {
 	if key == "" {
 		key = r.Header.Get("X-Api-Key")
 	}
+	return a.isAPIKey(key)
+}
+
+func (a *Auth) isAPIKey(key string) bool {
 	given, ok := sha256.Sum256([]byte(key)), 0
 	for _, k := range a.cfg.apiKeys {
 		want := sha256.Sum256([]byte(k))

@@ -53,6 +53,9 @@ func TestAccess(t *testing.T) {
 	}
 	w.do("GET", "/settings", nil, header{"X-API-Key", "pk_test_12345678"}).want(200)
 	w.do("GET", "/settings", nil, header{"apikey", "pk_test_12345679"}).want(401, auth.CodeInvalidAPIKey)
+	// The key as bearer token, as some client libraries send it, is no token.
+	w.do("GET", "/me", nil, header{"apikey", "pk_test_12345678"}, bearer("pk_test_12345678")).want(401, auth.CodeMissingToken)
+	w.do("POST", "/otp/verify", map[string]any{"phone": "+4930123456", "otp": "123456"}, header{"apikey", "pk_test_12345678"}, bearer("pk_test_12345678")).want(400, auth.CodeInvalidCode)
 }
 
 func TestGeneralRules(t *testing.T) {

@@ -60,6 +60,8 @@ type RateLimits struct {
 	SendPerAddress    Rate // messages of a kind to one address: 5 in 1 h
 	SendPerIP         Rate // messages asked for: 30 in 1 h
 	RefreshPerSession Rate // 120 in 1 min
+	CodesPerPhone     Rate // wrong phone codes: 10 in 1 h
+	SMSBudget         Rate // text messages in all: 1000 in 1 h
 	Off               bool // no limits at all: for load tests only
 }
 
@@ -79,6 +81,8 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.SendPerAddress, 5, time.Hour)
 	set(&l.SendPerIP, 30, time.Hour)
 	set(&l.RefreshPerSession, 120, time.Minute)
+	set(&l.CodesPerPhone, 10, time.Hour)
+	set(&l.SMSBudget, 1000, time.Hour)
 	return l
 }
 

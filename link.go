@@ -32,7 +32,8 @@ type linkData struct {
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
 	CreateUser bool   `json:"create_user,omitempty"`
-	AMR        []AMR  `json:"amr,omitempty"` // exchange codes: the proof already given
+	Verifies   string `json:"verifies,omitempty"` // phone codes: the account whose sign-up sent it
+	AMR        []AMR  `json:"amr,omitempty"`      // exchange codes: the proof already given
 }
 
 // newLink makes a single-use token; the caller says whose and about what it is.
@@ -259,7 +260,7 @@ func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, effect func
 // useMagicLink uses a magic link up: it creates the account, or proves the
 // address of the one there is. Holding the mailbox outranks whatever was set up
 // without proving it: a password or session made before the address was ever
-// confirmed goes (no pre-hijack).
+// confirmed goes, and so does a phone number (no pre-hijack).
 func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User, error) {
 	if a.cfg.settings.MagicLinkDisabled {
 		return linkData{}, User{}, fail(CodeMethodDisabled, nil)
@@ -293,6 +294,7 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 				IfRevision: &u.Revision, EmailVerified: &yes, PasswordHash: &none,
 				Revoke: &SessionFilter{}, DropTokens: []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange},
 			}
+			dropPhone(&patch)
 		}
 		return Redemption{UserID: u.ID, Patch: &patch}, nil
 	})
@@ -307,6 +309,14 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 		a.emit(ctx, Event{Type: EventEmailVerified, UserID: u.ID})
 	}
 	return d, u, nil
+}
+
+// dropPhone takes the number away from an account whose address was never
+// proved until now: it would be a way in for whoever set the account up.
+func dropPhone(p *UserPatch) {
+	no, none := false, ""
+	p.Phone, p.PhoneVerified = &none, &no
+	p.DropTokens = append(p.DropTokens, PurposePhoneCode, PurposePhoneChange)
 }
 
 func (a *Auth) createByMagicLink(ctx context.Context, d linkData) (Redemption, error) {

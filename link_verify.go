@@ -21,9 +21,30 @@ func (a *Auth) StartEmailVerification(ctx context.Context, u User) error {
 // resendVerification is for somebody who proved the password but not yet the
 // address. Asking too often is no error here: the answer is about the address.
 func (a *Auth) resendVerification(ctx context.Context, u User) error {
+	if u.Email == "" {
+		return a.resendFirstCode(ctx, u)
+	}
 	if err := a.StartEmailVerification(ctx, u); err != nil && !errors.Is(err, CodeRateLimited) {
 		return err
 	}
+	return nil
+}
+
+// resendFirstCode is resendVerification for accounts with a number.
+func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
+	if a.phoneOff() || u.Phone == "" {
+		return nil
+	}
+	if err := a.takeSMS(ctx, u.Phone); errors.Is(err, CodeRateLimited) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	t, message := a.firstProof(u, "")
+	if err := a.store.PutToken(ctx, t); err != nil {
+		return linkFailed(err)
+	}
+	a.sendMail(ctx, message, u)
 	return nil
 }
 
@@ -145,10 +166,14 @@ func (a *Auth) resetPassword(ctx context.Context, token, newPassword string) (li
 			return Redemption{}, fail(CodeInvalidToken, errors.New("sent to an address the account no longer has"))
 		}
 		yes := true
-		return Redemption{UserID: t.UserID, Patch: &UserPatch{
+		patch := &UserPatch{
 			IfRevision: &u.Revision, PasswordHash: &hash, EmailVerified: &yes, Revoke: &SessionFilter{},
 			DropTokens: []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange},
-		}}, nil
+		}
+		if !u.EmailVerified {
+			dropPhone(patch)
+		}
+		return Redemption{UserID: t.UserID, Patch: patch}, nil
 	})
 	if err != nil {
 		return d, err

@@ -15,6 +15,12 @@ type Mailer interface {
 	Send(ctx context.Context, m Message) error
 }
 
+// SMSSender delivers text messages, which have To, Text and Code. The rules are
+// Mailer's.
+type SMSSender interface {
+	Send(ctx context.Context, m Message) error
+}
+
 // Kind names a message and its template.
 type Kind string
 
@@ -27,6 +33,7 @@ const (
 	KindAccountExists   Kind = "account_exists"   // somebody signed up with an address that has an account
 	KindPasswordChanged Kind = "password_changed" // notice
 	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old address
+	KindPhoneCode       Kind = "phone_code"       // text message
 )
 
 // Channel is the way a message travels.
@@ -79,6 +86,16 @@ type MailOptions struct {
 	Attempts  int           // tries of a message; default 5, with growing pauses from a second on
 	Timeout   time.Duration // of one attempt; default 30 s
 	Sync      bool          // as WithSyncSend sets it
+
+	host string // of the base URL
+}
+
+// channel is how the message travels.
+func (o outgoing) channel() Channel {
+	if o.Channel == "" {
+		return ChannelEmail
+	}
+	return o.Channel
 }
 
 func (o *MailOptions) defaults() {
@@ -103,9 +120,11 @@ func (o *MailOptions) defaults() {
 // account costs the same.
 type outgoing struct {
 	Kind       Kind
+	Channel    Channel // empty: e-mail
 	To         string
 	Name       string // of the reader, as they gave it
 	Link       string
+	Code       string
 	ExpiresIn  time.Duration
 	NewAddress string
 	Locale     string
@@ -127,6 +146,14 @@ func maskEmail(address string) string {
 		name, tld = domain[:i], domain[i:]
 	}
 	return maskWord(local) + "@" + maskWord(name) + tld
+}
+
+// maskAddress is maskEmail for phone numbers, too.
+func maskAddress(to string) string {
+	if strings.Contains(to, "@") {
+		return maskEmail(to)
+	}
+	return "•••" + to[max(0, len(to)-2):]
 }
 
 func maskWord(s string) string {

@@ -52,20 +52,25 @@ func (in *Inbox) Messages() []Message {
 	return append([]Message{}, in.list...)
 }
 
+// Clear forgets all messages.
+func (in *Inbox) Clear() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.list = nil
+}
+
 // Wait answers the newest message that matches, as soon as there is one, or the
 // context's error.
 func (in *Inbox) Wait(ctx context.Context, match func(Message) bool) (Message, error) {
 	for {
 		in.mu.Lock()
-		list, changed := in.list, in.changed
-		for i := len(list) - 1; i >= 0; i-- {
-			if match(list[i]) {
-				m := list[i]
-				in.mu.Unlock()
+		list, changed := slices.Clone(in.list), in.changed
+		in.mu.Unlock()
+		for _, m := range slices.Backward(list) {
+			if match(m) { // without the lock: it may look into the inbox itself
 				return m, nil
 			}
 		}
-		in.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():

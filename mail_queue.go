@@ -23,6 +23,7 @@ var (
 type outbox struct {
 	o       MailOptions
 	mailer  Mailer
+	sms     SMSSender
 	mails   *mailTemplates
 	log     *slog.Logger
 	now     func() time.Time
@@ -48,14 +49,14 @@ type letter struct {
 	attempt int
 }
 
-func newOutbox(o MailOptions, mailer Mailer, log *slog.Logger, now func() time.Time, failed func(context.Context, Message, error)) (*outbox, error) {
+func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, now func() time.Time, failed func(context.Context, Message, error)) (*outbox, error) {
 	o.defaults()
 	mails, err := parseMails(o)
 	if err != nil {
 		return nil, err
 	}
 	b := &outbox{
-		o: o, mailer: mailer, mails: mails, log: log, now: now, failed: failed, backoff: pause,
+		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, backoff: pause,
 		ready: make(chan *letter, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
 	}
 	b.done, b.quit = context.WithCancel(context.Background())
@@ -162,11 +163,11 @@ func (b *outbox) attempt(ctx context.Context, l *letter) (again bool) {
 		err = Permanent(err)
 	}
 	if err == nil {
-		b.log.DebugContext(ctx, "auth: message sent", "kind", string(l.Kind), "message_id", l.id, "to", maskEmail(l.To), "attempt", l.attempt)
+		b.log.DebugContext(ctx, "auth: message sent", "kind", string(l.Kind), "message_id", l.id, "to", maskAddress(l.To), "attempt", l.attempt)
 		return false
 	}
 	if l.attempt < b.o.Attempts && !IsPermanent(err) {
-		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(l.Kind), "message_id", l.id, "to", maskEmail(l.To), "attempt", l.attempt, "error", err)
+		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(l.Kind), "message_id", l.id, "to", maskAddress(l.To), "attempt", l.attempt, "error", err)
 		return true
 	}
 	b.report(l, err)
@@ -192,7 +193,7 @@ func (b *outbox) deliver(ctx context.Context, m Message) error {
 				result <- fmt.Errorf("auth: the mailer panicked: %v", v)
 			}
 		}()
-		result <- b.mailer.Send(ctx, m)
+		result <- b.sender(m).Send(ctx, m)
 	}()
 	select {
 	case err := <-result:
@@ -200,6 +201,13 @@ func (b *outbox) deliver(ctx context.Context, m Message) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (b *outbox) sender(m Message) SMSSender {
+	if m.Channel == ChannelSMS {
+		return b.sms
+	}
+	return b.mailer
 }
 
 // report gives up on a message: in the log, and to the application.
@@ -212,8 +220,8 @@ func (b *outbox) report(l *letter, err error) {
 			b.log.Error("auth: hook panicked", "panic", v)
 		}
 	}()
-	b.log.Error("auth: message failed", "kind", string(l.Kind), "message_id", l.id, "to", maskEmail(l.To), "attempt", l.attempt, "error", err)
-	b.failed(context.Background(), Message{ID: l.id, Kind: l.Kind, Channel: ChannelEmail, To: l.To}, err)
+	b.log.Error("auth: message failed", "kind", string(l.Kind), "message_id", l.id, "to", maskAddress(l.To), "attempt", l.attempt, "error", err)
+	b.failed(context.Background(), Message{ID: l.id, Kind: l.Kind, Channel: l.channel(), To: l.To}, err)
 }
 
 // close takes no more messages and waits for those there are, retries included,

@@ -121,12 +121,13 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.
 type mailTemplates struct {
 	app   string
+	host  string
 	langs *languages
 	text  map[string]*texttemplate.Template // "kind.locale"
 	html  map[string]*htmltemplate.Template
@@ -141,7 +142,7 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mailTemplates{app: printable(o.AppName), langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
+	m := &mailTemplates{app: printable(o.AppName), host: o.host, langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
 	for _, loc := range langs.names {
 		layout, err := l.read("mail/layout." + loc + ".html")
 		if err != nil {
@@ -156,11 +157,14 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
-			html, err := l.read("mail/" + name + ".html")
-			if err != nil {
+			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
-			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
+			if k == KindPhoneCode {
+				continue // text only
+			}
+			html, err := l.read("mail/" + name + ".html")
+			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
 			if m.text[name].Lookup("subject") == nil {
@@ -185,8 +189,10 @@ type mailData struct {
 	App        string
 	Name       string // of the reader; empty if unknown or unfit to print
 	Link       string
-	Minutes    int // how long the link lives
-	Hours      int // the same, 0 if less than two
+	Code       string // text messages
+	Host       string // of the base URL, for WebOTP
+	Minutes    int    // how long the link lives
+	Hours      int    // the same, 0 if less than two
 	To         string
 	NewAddress string
 	IP         string
@@ -206,13 +212,19 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	}
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
-		App: m.app, Name: safeName(o.Name), Link: o.Link, Minutes: minutes, To: o.To,
+		App: m.app, Name: safeName(o.Name), Link: o.Link, Code: o.Code, Host: m.host, Minutes: minutes, To: o.To,
 		NewAddress: printable(o.NewAddress), IP: o.IP,
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60
 	}
 	var subject, body, rich bytes.Buffer
+	if o.channel() == ChannelSMS {
+		if err := text.Execute(&body, d); err != nil {
+			return Message{}, err
+		}
+		return Message{Kind: o.Kind, Channel: ChannelSMS, To: o.To, Text: strings.TrimSpace(body.String()), Code: o.Code, Locale: loc}, nil
+	}
 	if err := text.ExecuteTemplate(&subject, "subject", d); err != nil {
 		return Message{}, err
 	}

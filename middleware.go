@@ -105,7 +105,11 @@ func (a *Auth) authenticate(r *http.Request) (*Claims, error) {
 func (a *Auth) bearer(r *http.Request) (string, error) {
 	header := r.Header.Get("Authorization")
 	if scheme, token, ok := strings.Cut(header, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		if token = strings.TrimSpace(token); token != "" {
+		token = strings.TrimSpace(token)
+		switch {
+		case a.isAPIKey(token):
+			header = "" // some client libraries send the API key here until there is a session
+		case token != "":
 			return token, nil
 		}
 	}

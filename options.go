@@ -27,6 +27,8 @@ type config struct {
 	log       *slog.Logger
 	now       func() time.Time
 	mailer    Mailer
+	sms       SMSSender
+	phone     PhoneOptions
 	mail      MailOptions
 	settings  Settings
 	passwords PasswordOptions
@@ -181,6 +183,13 @@ func WithHooks(h Hooks) Option { return func(c *config) { c.hooks = h } }
 
 // WithMailer sets what delivers e-mail. There is no default outside dev mode.
 func WithMailer(m Mailer) Option { return func(c *config) { c.mailer = m } }
+
+// WithSMSSender sets what delivers text messages, and switches phone codes on.
+// In dev mode without a mailer the default is the inbox.
+func WithSMSSender(s SMSSender) Option { return func(c *config) { c.sms = s } }
+
+// WithPhone sets how phone codes are made and which countries are served.
+func WithPhone(o PhoneOptions) Option { return func(c *config) { c.phone = o } }
 
 // WithMail sets names, templates and the send queue.
 func WithMail(o MailOptions) Option {

@@ -7,6 +7,7 @@ type Settings struct {
 	RequireConfirmation bool // an e-mail address must be confirmed before the first sign-in
 	PasswordDisabled    bool // no sign-up, login, change or reset of passwords
 	MagicLinkDisabled   bool
+	PhoneDisabled       bool // no phone codes
 }
 
 // PublicSettings is what GET /settings answers: what a sign-in page needs.
@@ -44,6 +45,7 @@ func (a *Auth) Settings() PublicSettings {
 		Methods: EnabledMethods{
 			Password:  !s.PasswordDisabled,
 			MagicLink: !s.MagicLinkDisabled,
+			PhoneOTP:  !a.phoneOff(),
 		},
 		Providers: []string{},
 		Password:  PasswordSetting{MinLength: a.passwords.minLength()},

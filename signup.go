@@ -15,7 +15,8 @@ import (
 
 // SignUpParams are the particulars of a new account.
 type SignUpParams struct {
-	Email        string         `json:"email"`
+	Email        string         `json:"email"` // or Phone
+	Phone        string         `json:"phone"`
 	Password     string         `json:"password"`
 	FullName     string         `json:"full_name"`
 	UserMetadata map[string]any `json:"user_metadata"`
@@ -44,10 +45,10 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup", 1)); err != nil {
 		return nil, err
 	}
-	if err := a.checkPassword(ctx, p.Password, p.Email, p.FullName); err != nil {
+	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
 		return nil, err
 	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
+	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
 	hash, err := a.passwords.hash(ctx, p.Password)
@@ -66,11 +67,20 @@ func (a *Auth) checkSignUp(p *SignUpParams) error {
 		return fail(CodeMethodDisabled, nil)
 	}
 	bad := map[string]string{}
-	email, err := requiredEmail(p.Email)
-	if err != nil {
-		bad["email"] = err.Error()
+	var err error
+	if p.Phone != "" && p.Email == "" {
+		if a.phoneOff() {
+			return fail(CodeMethodDisabled, nil)
+		}
+		if p.Phone, err = a.requiredPhone(p.Phone); err != nil {
+			bad["phone"] = err.Error()
+		}
+	} else {
+		if p.Email, err = requiredEmail(p.Email); err != nil {
+			bad["email"] = err.Error()
+		}
+		p.Phone = "" // one at a time: the other is added to the account later
 	}
-	p.Email = email
 	if p.Password == "" {
 		bad["password"] = "is required"
 	}
@@ -92,12 +102,11 @@ func (a *Auth) checkSignUp(p *SignUpParams) error {
 func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (*SignUpResult, error) {
 	now := a.now()
 	u := User{
-		ID: a.newID(), Email: p.Email, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
+		ID: a.newID(), Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
 		CreatedAt: now, UpdatedAt: now,
 	}
-	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: p.RedirectTo})
-	link.UserID, link.Subject = u.ID, u.ID
-	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{link}}
+	proof, message := a.firstProof(u, p.RedirectTo)
+	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}}
 	var tokens *Tokens
 	confirm := a.cfg.settings.RequireConfirmation
 	if !confirm {
@@ -112,14 +121,14 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	created, err := a.store.CreateUser(ctx, nu)
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
-		a.sendAccountExists(ctx, u.Email, p.RedirectTo)
+		a.sendAccountExists(ctx, u, p.RedirectTo)
 		return &SignUpResult{User: u, ConfirmationRequired: true}, nil
 	case errors.Is(err, ErrConflict):
 		return nil, fail(CodeUserAlreadyExists, err)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	a.sendMail(ctx, outgoing{Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}, created)
+	a.sendMail(ctx, message, created)
 	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})
 	if tokens != nil {
 		tokens.User = created
@@ -128,12 +137,33 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	return &SignUpResult{Tokens: tokens, User: created, ConfirmationRequired: confirm}, nil
 }
 
+// firstProof makes the link or code that proves a new account's address or
+// number, and the message that carries it.
+func (a *Auth) firstProof(u User, redirectTo string) (Token, outgoing) {
+	if u.Phone != "" {
+		code, t := a.newPhoneCode(PurposePhoneCode, u.Phone, linkData{Verifies: u.ID})
+		t.UserID = u.ID
+		return t, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: u.Phone, Code: code, ExpiresIn: a.cfg.phone.Life}
+	}
+	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo})
+	t.UserID, t.Subject = u.ID, u.ID
+	return t, outgoing{Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}
+}
+
 // sendAccountExists tells an address's owner that somebody gave it for an account
 // once more, with a link to choose a new password: whoever holds the mailbox
 // owns the account, also when it was never confirmed. It is worked out behind
 // the request's back, because taking longer would tell that the account exists;
 // for the same reason too many such messages are left out silently.
-func (a *Auth) sendAccountExists(ctx context.Context, email, redirectTo string) {
+//
+// A number that is taken gets no message: texts cost money, and its owner signs
+// in with a code as ever.
+func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo string) {
+	email := taken.Email
+	if email == "" {
+		a.outbox.send(ctx, outgoing{Kind: KindPhoneCode})
+		return
+	}
 	locale := preferredLocale(ctx, User{})
 	a.outbox.send(ctx, outgoing{Kind: KindAccountExists, prepare: func(ctx context.Context) (outgoing, error) {
 		_, err := a.take(ctx, a.sendDraws(KindAccountExists, email)...)
@@ -165,6 +195,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, email, redirectTo string) 
 func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		Email        string         `json:"email"`
+		Phone        string         `json:"phone"`
 		Password     string         `json:"password"`
 		FullName     string         `json:"full_name"`
 		UserMetadata map[string]any `json:"user_metadata"`
@@ -187,11 +218,13 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 const (
 	methodPassword  = "password"
 	methodMagicLink = "magic_link"
+	methodPhoneCode = "otp"
 )
 
 // LoginParams are a password login.
 type LoginParams struct {
-	Email    string `json:"email"`
+	Email    string `json:"email"` // or Phone
+	Phone    string `json:"phone"`
 	Password string `json:"password"`
 }
 
@@ -204,20 +237,20 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	if a.cfg.settings.PasswordDisabled {
 		return nil, fail(CodeMethodDisabled, nil)
 	}
-	email, err := requiredEmail(p.Email)
+	key, name, err := loginKey(p)
 	if err != nil {
-		return nil, invalid("email", err.Error())
+		return nil, err
 	}
 	if p.Password == "" {
 		return nil, invalid("password", "is required")
 	}
-	c, err := a.store.Credentials(ctx, ByEmail(email))
+	c, err := a.store.Credentials(ctx, key)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, storeFailed(err)
 	}
 	account := c.User.ID
 	if account == "" {
-		account = EmailKey(email)
+		account = name
 	}
 	rehash, err := a.judgePassword(ctx, account, c.PasswordHash, p.Password)
 	if err != nil {
@@ -229,12 +262,28 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	return a.afterPassword(ctx, c, p.Password, rehash)
 }
 
+// loginKey is whom a login names, and the name in its one form.
+func loginKey(p LoginParams) (UserKey, string, error) {
+	if p.Phone != "" && p.Email == "" {
+		phone, err := NormalizePhone(p.Phone)
+		if err != nil {
+			return UserKey{}, "", invalid("phone", err.Error())
+		}
+		return ByPhone(phone), phone, nil
+	}
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return UserKey{}, "", invalid("email", err.Error())
+	}
+	return ByEmail(email), EmailKey(email), nil
+}
+
 // afterPassword goes on once the password was right.
 func (a *Auth) afterPassword(ctx context.Context, c Credentials, password string, rehash bool) (*Tokens, error) {
 	if c.User.Banned(a.now()) {
 		return nil, fail(CodeUserBanned, nil)
 	}
-	if a.cfg.settings.RequireConfirmation && !c.User.EmailVerified {
+	if a.cfg.settings.RequireConfirmation && !c.User.EmailVerified && !c.User.PhoneVerified {
 		if err := a.resendVerification(ctx, c.User); err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ type UpdateMeParams struct {
 	FullName     *string        // "" removes it
 	UserMetadata map[string]any // merged into what is there; null removes a member (RFC 7396)
 	Email        *string        // takes effect when the link sent to it is used
+	Phone        *string        // takes effect when the code sent to it is confirmed
 }
 
 // UpdateMe changes a user's own particulars. A new address gets a link, or, if
@@ -26,7 +27,16 @@ type UpdateMeParams struct {
 // The caller has seen to it that the user signed in lately. Errors:
 // CodeValidationFailed, CodeRateLimited.
 func (a *Auth) UpdateMe(ctx context.Context, userID string, p UpdateMeParams) (User, error) {
-	var address string
+	var address, phone string
+	if p.Phone != nil {
+		if a.phoneOff() {
+			return User{}, fail(CodeMethodDisabled, nil)
+		}
+		var err error
+		if phone, err = a.requiredPhone(*p.Phone); err != nil {
+			return User{}, invalid("phone", err.Error())
+		}
+	}
 	if p.Email != nil {
 		var err error
 		if address, err = requiredEmail(*p.Email); err != nil {
@@ -36,9 +46,19 @@ func (a *Auth) UpdateMe(ctx context.Context, userID string, p UpdateMeParams) (U
 			return User{}, err
 		}
 	}
+	if phone != "" {
+		if err := a.takeSMS(ctx, phone); err != nil {
+			return User{}, err
+		}
+	}
 	u, err := a.updateProfile(ctx, userID, p)
 	if err != nil {
 		return u, err
+	}
+	if phone != "" && (phone != u.Phone || !u.PhoneVerified) {
+		if err := a.startPhoneChange(ctx, u, phone); err != nil {
+			return u, err
+		}
 	}
 	if address != "" && EmailKey(address) != EmailKey(u.Email) {
 		return u, a.startEmailChange(ctx, u, address)
@@ -118,7 +138,7 @@ func (a *Auth) startEmailChange(ctx context.Context, u User, address string) err
 	case err != nil:
 		return storeFailed(err)
 	}
-	a.sendAccountExists(ctx, address, "")
+	a.sendAccountExists(ctx, User{Email: address}, "")
 	return nil
 }
 
@@ -127,11 +147,12 @@ func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
 		FullName     json.RawMessage `json:"full_name"`
 		UserMetadata json.RawMessage `json:"user_metadata"`
 		Email        *string         `json:"email"`
+		Phone        *string         `json:"phone"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	me, patch := currentFrom(r.Context()), UpdateMeParams{Email: p.Email}
+	me, patch := currentFrom(r.Context()), UpdateMeParams{Email: p.Email, Phone: p.Phone}
 	if p.FullName != nil {
 		patch.FullName = new(string) // null removes the name
 		if err := json.Unmarshal(p.FullName, patch.FullName); err != nil {
@@ -146,7 +167,7 @@ func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
 			return invalid("user_metadata", "is not an object")
 		}
 	}
-	if p.Email != nil && !a.fresh(me.session) {
+	if (p.Email != nil || p.Phone != nil) && !a.fresh(me.session) {
 		return fail(CodeReauthNeeded, nil)
 	}
 	u, err := a.UpdateMe(r.Context(), me.user.ID, patch)

@@ -296,6 +296,8 @@ const (
 	PurposeVerifyEmail Purpose = "verify_email" // the account's address or a new one
 	PurposeReset       Purpose = "reset_password"
 	PurposeExchange    Purpose = "exchange"
+	PurposePhoneCode   Purpose = "phone_code"   // sign in
+	PurposePhoneChange Purpose = "phone_change" // make a number one's own
 )
 
 // Token is a single-use secret, kept as a hash only.

@@ -23,6 +23,7 @@ type keyring struct {
 	signing *signingKey
 	byID    map[string]*signingKey // what verification accepts
 	refresh [][]byte               // MAC keys of refresh tokens, the current one first
+	codes   []byte                 // MAC key of phone codes
 	limits  []byte                 // hides addresses in the keys of rate limits
 	jwks    []byte                 // the public keys, as served
 }
@@ -46,7 +47,7 @@ func derive(secret []byte, purpose string, n int) []byte {
 }
 
 func newKeyring(c *config) (*keyring, error) {
-	k := &keyring{byID: map[string]*signingKey{}, limits: derive(c.secrets[0], "rate limit keys", 32)}
+	k := &keyring{byID: map[string]*signingKey{}, limits: derive(c.secrets[0], "rate limit keys", 32), codes: derive(c.secrets[0], "phone code", 32)}
 	var keys []*signingKey
 	for _, s := range c.secrets {
 		k.refresh = append(k.refresh, derive(s, "refresh token", 32))

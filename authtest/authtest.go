@@ -71,6 +71,7 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 		auth.WithSigningKeys(key),
 		auth.WithBaseURL(BaseURL),
 		auth.WithMailer(e.Inbox),
+		auth.WithSMSSender(e.Inbox),
 		auth.WithRedirectURLs("https://app.test/*"),
 		auth.WithClock(e.Clock.Now),
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/authmount/auth/internal/browsertest"
@@ -52,6 +53,11 @@ func TestWalk(t *testing.T) {
 		t.Helper()
 		do(chromedp.Poll(`document.getElementById('message').textContent.includes(`+quote(want)+`)`, nil))
 	}
+	// openMessage follows the link of the newest message of a subject.
+	openMessage := func(subject string) {
+		t.Helper()
+		do(chromedp.Navigate(url+"/dev/inbox"), chromedp.Click(`//article[contains(h2, "`+subject+`")]//a`, chromedp.BySearch), chromedp.WaitVisible("#title", chromedp.ByQuery))
+	}
 	// openNewest follows the link of the newest message, as one reads mail.
 	openNewest := func(subject string) {
 		t.Helper()
@@ -93,7 +99,16 @@ func TestWalk(t *testing.T) {
 	do(shot("confirm-sign-in"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"))
 	says("Signed in by magic link")
 
-	openNewest("sign-in link") // used up
+	// By phone, on a page of its own: the code is read from the inbox's JSON.
+	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#tab-phone"), chromedp.SendKeys("#ph-phone", "+49 30 123456"),
+		chromedp.Click("#ph-button"), chromedp.WaitVisible("#ph-otp"))
+	var code string
+	do(chromedp.Evaluate(`fetch('/dev/messages').then(r => r.json()).then(l => l[l.length - 1].code)`, &code, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
+		shot("phone"))
+	do(chromedp.SendKeys("#ph-otp", code), chromedp.Click("#ph-button"), chromedp.WaitVisible("#signed-in"), shot("phone-signed-in"))
+	says("Signed in by phone")
+
+	openMessage("sign-in link") // used up
 	wantText(ctx, t, "#title", "That did not work")
 	do(shot("problem"))
 }

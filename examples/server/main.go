@@ -20,11 +20,13 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/smtpmail"
+	"github.com/authmount/auth/twiliosms"
 )
 
 // settings are the flags.
 type settings struct {
 	addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
+	twilioSID, twilioToken, twilioFrom                                               string
 	confirm, inbox, noLimits, deletion, cookies, pprof, verbose                      bool
 }
 
@@ -58,6 +60,9 @@ func parse(args []string) (settings, error) {
 	str(&s.proxies, "trusted-proxies", "", "networks of reverse proxies (CIDR), separated by commas")
 	str(&s.cors, "cors", "", "origins that may call from a browser, separated by commas")
 	str(&s.hash, "hash", "argon2id", "password hash: argon2id or bcrypt (cost 10, for comparisons)")
+	str(&s.twilioSID, "twilio-account-sid", "", "Twilio account, for phone codes")
+	str(&s.twilioToken, "twilio-auth-token", "", "Twilio token; better set in the environment")
+	str(&s.twilioFrom, "twilio-from", "", "number or sender id of text messages")
 	yes(&s.confirm, "require-confirmation", "e-mail addresses must be confirmed before the first sign-in")
 	yes(&s.inbox, "dev-inbox", "keep messages at /dev/inbox instead of sending them; for loopback only")
 	yes(&s.noLimits, "no-rate-limit", "no rate limits; for benchmarks only")
@@ -117,9 +122,12 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		opts = append(opts, auth.WithMailer(smtpmail.New(s.smtpURL)))
 	case s.inbox:
 		inbox = auth.NewInbox()
-		opts = append(opts, auth.WithMailer(inbox))
+		opts = append(opts, auth.WithMailer(inbox), auth.WithSMSSender(inbox))
 	default:
 		return nil, nil, errors.New("messages have nowhere to go: set -smtp-url, or -dev-inbox for development")
+	}
+	if s.twilioSID != "" {
+		opts = append(opts, auth.WithSMSSender(twiliosms.New(twiliosms.Options{AccountSID: s.twilioSID, AuthToken: s.twilioToken, From: s.twilioFrom})))
 	}
 	switch s.hash {
 	case "argon2id":
