@@ -169,33 +169,33 @@ func (a *Auth) sendSMS(ctx context.Context, to, code string, u User) {
 
 // tryCode judges a guess under the cap on wrong ones, which sending again does
 // not reset. Errors: CodeInvalidCode, CodeRateLimited when the code is dead.
-func (a *Auth) tryCode(ctx context.Context, p Purpose, subject, code string) (Token, linkData, error) {
+func (a *Auth) tryCode(ctx context.Context, p Purpose, subject, code string) (linkData, error) {
 	var d linkData
 	wrong := func(cost int) error {
 		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", subject, cost))
 		return err
 	}
 	if err := wrong(0); err != nil {
-		return Token{}, d, err
+		return d, err
 	}
 	t, err := a.store.TryCode(ctx, p, subject, a.phoneCodeHash(p, subject, code), a.now())
 	switch {
 	case errors.Is(err, ErrWrongCode):
 		if err := wrong(1); err != nil {
-			return t, d, err
+			return d, err
 		}
-		return t, d, fail(CodeInvalidCode, err)
+		return d, fail(CodeInvalidCode, err)
 	case errors.Is(err, ErrNotFound):
-		return t, d, fail(CodeInvalidCode, err)
+		return d, fail(CodeInvalidCode, err)
 	case errors.Is(err, ErrTooManyTries):
-		return t, d, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
+		return d, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
 	case err != nil:
-		return t, d, storeFailed(err)
+		return d, storeFailed(err)
 	}
 	if err := json.Unmarshal(t.Data, &d); err != nil {
-		return t, d, fail(CodeInternal, err)
+		return d, fail(CodeInternal, err)
 	}
-	return t, d, nil
+	return d, nil
 }
 
 // VerifyPhoneCode signs in with a code, and creates the account at its first
@@ -213,7 +213,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, phone, code string) (*Tokens
 	if code == "" {
 		return nil, invalid("otp", "is required")
 	}
-	_, d, err := a.tryCode(ctx, PurposePhoneCode, phone, code)
+	d, err := a.tryCode(ctx, PurposePhoneCode, phone, code)
 	if err != nil {
 		return nil, err
 	}
@@ -318,7 +318,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, userID, phone, code string) (Us
 	if err != nil {
 		return User{}, invalid("phone", err.Error())
 	}
-	if _, _, err := a.tryCode(ctx, PurposePhoneChange, userID+" "+phone, code); err != nil {
+	if _, err := a.tryCode(ctx, PurposePhoneChange, userID+" "+phone, code); err != nil {
 		return User{}, err
 	}
 	yes := true

@@ -20,10 +20,15 @@ const patience = 90 * time.Second
 // it, if there is no browser.
 func New(t *testing.T, width, height int, flags ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
+	profile, err := os.MkdirTemp("", "browsertest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(profile) }) // the browser may still be writing: not worth failing for
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(find(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.UserDataDir(t.TempDir()))
+		chromedp.UserDataDir(profile))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(opts, flags...)...)
