@@ -66,6 +66,7 @@ type Auth struct {
 	cfg       config
 	keys      *keyring
 	parser    *jwt.Parser
+	factors   FactorStore // nil: the store cannot
 	passwords *passwords
 	outbox    *outbox
 	pages     *pages
@@ -94,7 +95,7 @@ func New(store Store, opts ...Option) (*Auth, error) {
 	for _, o := range opts {
 		o(&c)
 	}
-	a := &Auth{store: store}
+	a := &Auth{store: store, factors: factorStore(store)}
 	if store == nil {
 		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
 	}
@@ -102,6 +103,9 @@ func New(store Store, opts ...Option) (*Auth, error) {
 		a.inbox = c.developing()
 	}
 	c.check()
+	if (c.mfaRequired || c.mfaRequiredFor != nil) && a.factors == nil && store != nil {
+		c.errs = append(c.errs, errors.New("WithMFARequired: the store is no FactorStore"))
+	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}

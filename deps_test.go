@@ -16,6 +16,7 @@ func TestDependencies(t *testing.T) {
 	}
 	allowed := []string{
 		"github.com/authmount/auth", "github.com/golang-jwt/jwt/v5", "github.com/google/uuid", "github.com/rs/cors",
+		"github.com/pquerna/otp", "github.com/boombuler/barcode", "github.com/skip2/go-qrcode",
 		"golang.org/x/crypto", "golang.org/x/net", "golang.org/x/sys", "golang.org/x/text",
 	}
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {

@@ -15,37 +15,46 @@ func (c Code) Error() string { return string(c) }
 
 // The error codes. They are frozen: clients depend on them.
 const (
-	CodeBadJSON              Code = "bad_json"
-	CodeInvalidToken         Code = "invalid_token"
-	CodeInvalidCode          Code = "invalid_code"
-	CodeBadCodeVerifier      Code = "bad_code_verifier"
-	CodeInvalidRefreshToken  Code = "invalid_refresh_token"
-	CodeRefreshTokenReused   Code = "refresh_token_reused"
-	CodeSessionEnded         Code = "session_ended"
-	CodeRedirectNotAllowed   Code = "redirect_not_allowed"
-	CodeInvalidCredentials   Code = "invalid_credentials" //nolint:gosec // a name, not credentials
-	CodeMissingToken         Code = "missing_token"
-	CodeBadToken             Code = "bad_token"
-	CodeInvalidAPIKey        Code = "invalid_api_key"
-	CodeReauthNeeded         Code = "reauthentication_needed"
-	CodeEmailNotVerified     Code = "email_not_verified"
-	CodeUserBanned           Code = "user_banned"
-	CodeSignupDisabled       Code = "signup_disabled"
-	CodeMissingPermission    Code = "missing_permission"
-	CodeMethodDisabled       Code = "method_disabled"
-	CodeNotFound             Code = "not_found"
-	CodeSessionNotFound      Code = "session_not_found"
-	CodeMethodNotAllowed     Code = "method_not_allowed"
-	CodeUserAlreadyExists    Code = "user_already_exists"
-	CodeBodyTooLarge         Code = "body_too_large"
-	CodeUnsupportedMediaType Code = "unsupported_media_type"
-	CodeValidationFailed     Code = "validation_failed"
-	CodeWeakPassword         Code = "weak_password"
-	CodeSamePassword         Code = "same_password"
-	CodeRateLimited          Code = "rate_limited"
-	CodeInternal             Code = "internal"
-	CodeUnavailable          Code = "unavailable"
-	CodeOverloaded           Code = "overloaded"
+	CodeBadJSON             Code = "bad_json"
+	CodeInvalidToken        Code = "invalid_token"
+	CodeInvalidCode         Code = "invalid_code"
+	CodeBadCodeVerifier     Code = "bad_code_verifier"
+	CodeInvalidRefreshToken Code = "invalid_refresh_token"
+	CodeRefreshTokenReused  Code = "refresh_token_reused"
+	CodeSessionEnded        Code = "session_ended"
+	CodeRedirectNotAllowed  Code = "redirect_not_allowed"
+	CodeInvalidCredentials  Code = "invalid_credentials" //nolint:gosec // a name, not credentials
+	CodeMissingToken        Code = "missing_token"
+	CodeBadToken            Code = "bad_token"
+	CodeInvalidAPIKey       Code = "invalid_api_key"
+	CodeReauthNeeded        Code = "reauthentication_needed"
+	CodeEmailNotVerified    Code = "email_not_verified"
+	CodeUserBanned          Code = "user_banned"
+	CodeSignupDisabled      Code = "signup_disabled"
+	CodeMissingPermission   Code = "missing_permission"
+	CodeMFARequired         Code = "mfa_required"
+	CodeMFAEnforced         Code = "mfa_enforced"
+	CodeInsufficientAAL     Code = "insufficient_aal"
+	CodeMFAAlreadyEnabled   Code = "mfa_already_enabled"
+	CodeMFANotEnabled       Code = "mfa_not_enabled"
+	CodeMFANotPending       Code = "mfa_not_pending"
+	CodeInvalidTOTPCode     Code = "invalid_totp_code"
+
+	CodeMFAEnrollmentRequired Code = "mfa_enrollment_required"
+	CodeMethodDisabled        Code = "method_disabled"
+	CodeNotFound              Code = "not_found"
+	CodeSessionNotFound       Code = "session_not_found"
+	CodeMethodNotAllowed      Code = "method_not_allowed"
+	CodeUserAlreadyExists     Code = "user_already_exists"
+	CodeBodyTooLarge          Code = "body_too_large"
+	CodeUnsupportedMediaType  Code = "unsupported_media_type"
+	CodeValidationFailed      Code = "validation_failed"
+	CodeWeakPassword          Code = "weak_password"
+	CodeSamePassword          Code = "same_password"
+	CodeRateLimited           Code = "rate_limited"
+	CodeInternal              Code = "internal"
+	CodeUnavailable           Code = "unavailable"
+	CodeOverloaded            Code = "overloaded"
 )
 
 // errorTable is the one place that knows what a code means on the wire.
@@ -53,22 +62,32 @@ var errorTable = map[Code]struct {
 	Status  int
 	Message string
 }{
-	CodeBadJSON:              {http.StatusBadRequest, "The request body is not the JSON expected here."},
-	CodeInvalidToken:         {http.StatusBadRequest, "This link is not valid any more. Ask for a new one."},
-	CodeInvalidCode:          {http.StatusBadRequest, "This code is not valid any more. Ask for a new one."},
-	CodeBadCodeVerifier:      {http.StatusBadRequest, "The code verifier does not match the code challenge."},
-	CodeInvalidRefreshToken:  {http.StatusBadRequest, "The refresh token is not valid."},
-	CodeRefreshTokenReused:   {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
-	CodeSessionEnded:         {http.StatusUnauthorized, "The session has ended. Sign in again."},
-	CodeRedirectNotAllowed:   {http.StatusBadRequest, "The redirect address is not on the allow-list."},
-	CodeInvalidCredentials:   {http.StatusUnauthorized, "The credentials are not right."},
-	CodeMissingToken:         {http.StatusUnauthorized, "This needs an access token."},
-	CodeBadToken:             {http.StatusUnauthorized, "The access token is not valid."},
-	CodeInvalidAPIKey:        {http.StatusUnauthorized, "This needs a valid API key."},
-	CodeReauthNeeded:         {http.StatusForbidden, "Sign in again to do this."},
-	CodeEmailNotVerified:     {http.StatusForbidden, "Confirm your e-mail address first. We have sent you a link."},
-	CodeUserBanned:           {http.StatusForbidden, "This account is suspended."},
-	CodeSignupDisabled:       {http.StatusForbidden, "Signing up is switched off."},
+	CodeBadJSON:             {http.StatusBadRequest, "The request body is not the JSON expected here."},
+	CodeInvalidToken:        {http.StatusBadRequest, "This link is not valid any more. Ask for a new one."},
+	CodeInvalidCode:         {http.StatusBadRequest, "This code is not valid any more. Ask for a new one."},
+	CodeBadCodeVerifier:     {http.StatusBadRequest, "The code verifier does not match the code challenge."},
+	CodeInvalidRefreshToken: {http.StatusBadRequest, "The refresh token is not valid."},
+	CodeRefreshTokenReused:  {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
+	CodeSessionEnded:        {http.StatusUnauthorized, "The session has ended. Sign in again."},
+	CodeRedirectNotAllowed:  {http.StatusBadRequest, "The redirect address is not on the allow-list."},
+	CodeInvalidCredentials:  {http.StatusUnauthorized, "The credentials are not right."},
+	CodeMissingToken:        {http.StatusUnauthorized, "This needs an access token."},
+	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
+	CodeInvalidAPIKey:       {http.StatusUnauthorized, "This needs a valid API key."},
+	CodeReauthNeeded:        {http.StatusForbidden, "Sign in again to do this."},
+	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address first. We have sent you a link."},
+	CodeUserBanned:          {http.StatusForbidden, "This account is suspended."},
+	CodeSignupDisabled:      {http.StatusForbidden, "Signing up is switched off."},
+	CodeMFARequired:         {http.StatusForbidden, "Enter the code of your second factor."},
+	CodeMFAEnforced:         {http.StatusForbidden, "A second factor is required here and cannot be switched off."},
+	CodeInsufficientAAL:     {http.StatusForbidden, "This needs your second factor."},
+	CodeMFAAlreadyEnabled:   {http.StatusConflict, "A second factor is switched on already."},
+	CodeMFANotEnabled:       {http.StatusConflict, "No second factor is switched on."},
+	CodeMFANotPending:       {http.StatusConflict, "Begin setting up a second factor first."},
+	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code is not right, or was used before."},
+
+	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to go on."},
+
 	CodeMissingPermission:    {http.StatusForbidden, "You do not have the permission for this."},
 	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
@@ -96,6 +115,9 @@ type Error struct {
 	Fields     map[string]string // validation_failed: what is wrong with which field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	RetryAfter time.Duration     // rate_limited, unavailable, overloaded
+	MFAToken   string            // mfa_required, mfa_enrollment_required: to go on with; a secret
+	Factors    []string          // mfa_required: what is accepted
+	ExpiresIn  int               // of MFAToken, in seconds
 	cause      error
 }
 

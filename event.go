@@ -27,6 +27,11 @@ const (
 	EventPasswordRemoved EventType = "password.removed" // unverified credentials gave way to the address's owner
 	EventMessageFailed   EventType = "message.failed"
 	EventPhoneVerified   EventType = "phone.verified"
+	EventMFAEnabled      EventType = "mfa.enabled"
+	EventMFADisabled     EventType = "mfa.disabled"
+
+	EventRecoveryCodeUsed      EventType = "recovery_code.used"
+	EventRecoveryCodesReplaced EventType = "recovery_codes.replaced"
 
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 )
@@ -40,6 +45,7 @@ type Event struct {
 	SessionID string
 	Method    string // sign-ins: "password", "magic_link"
 	Message   Kind   // message.failed
+	Left      int    // recovery_code.used: how many codes are left
 	Err       error  // message.failed, sign_in.failed: why
 	Client    Client
 }

@@ -23,9 +23,10 @@ import (
 type access int
 
 const (
-	open     access = iota // browser navigations: anybody
-	keyed                  // the public API key, where keys are configured
-	signedIn               // the API key and a bearer token of a live session
+	open      access = iota // browser navigations: anybody
+	keyed                   // the public API key, where keys are configured
+	signedIn                // the API key and a bearer token of a live session
+	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
 )
 
 // route is one row of the table below.
@@ -65,6 +66,12 @@ func (a *Auth) routes() []route {
 		{"GET /sessions", signedIn, a.handleSessions, nil},
 		{"DELETE /sessions", signedIn, a.handleEndOtherSessions, nil},
 		{"DELETE /sessions/{id}", signedIn, a.handleEndSession, nil},
+
+		{"POST /2fa/setup-totp", enrolling, a.handleSetupTOTP, nil},
+		{"POST /2fa/verify-and-enable", enrolling, a.handleEnableTOTP, nil},
+		{"POST /2fa/verify", keyed, a.handleVerifyMFA, nil},
+		{"POST /2fa/disable", signedIn, a.handleDisableTOTP, nil},
+		{"POST /2fa/recovery-codes", signedIn, a.handleRecoveryCodes, nil},
 
 		{"GET /settings", keyed, a.handleSettings, nil},
 		{"GET /.well-known/jwks.json", open, a.handleJWKS, nil},
@@ -189,16 +196,16 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if !a.keyAccepted(r) {
 		return fail(CodeInvalidAPIKey, nil)
 	}
-	if rt.access == signedIn {
-		claims, err := a.authenticate(r)
+	if rt.access == signedIn || rt.access == enrolling {
+		find := a.live
+		if rt.access == enrolling {
+			find = a.enrolment
+		}
+		me, err := find(r)
 		if err != nil {
 			return err
 		}
-		s, u, err := a.Current(r.Context(), claims)
-		if err != nil {
-			return err
-		}
-		r = r.WithContext(context.WithValue(r.Context(), currentKey{}, current{s, u}))
+		r = r.WithContext(context.WithValue(r.Context(), currentKey{}, me))
 	}
 	return rt.handle(w, r)
 }
@@ -214,8 +221,19 @@ type (
 
 // current is the session and user of a signed-in request, read from the store.
 type current struct {
-	session Session
-	user    User
+	session   Session
+	user      User
+	enrolment []byte // hash of the enrolment token that stands for a session
+}
+
+// live reads the session that a request's access token belongs to.
+func (a *Auth) live(r *http.Request) (current, error) {
+	claims, err := a.authenticate(r)
+	if err != nil {
+		return current{}, err
+	}
+	s, u, err := a.Current(r.Context(), claims)
+	return current{session: s, user: u}, err
 }
 
 func currentFrom(ctx context.Context) current {
@@ -256,7 +274,10 @@ func (a *Auth) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		Message   string         `json:"message"`
 		RequestID string         `json:"request_id"`
 		Details   map[string]any `json:"details,omitempty"`
-	}{Code: e.Code, Message: e.Message, RequestID: w.Header().Get("X-Request-Id")}
+		MFAToken  string         `json:"mfa_token,omitempty"`
+		ExpiresIn int            `json:"expires_in,omitempty"`
+		Factors   []string       `json:"factors,omitempty"`
+	}{Code: e.Code, Message: e.Message, RequestID: w.Header().Get("X-Request-Id"), MFAToken: e.MFAToken, ExpiresIn: e.ExpiresIn, Factors: e.Factors}
 	switch {
 	case e.Fields != nil:
 		body.Details = map[string]any{"fields": e.Fields}

@@ -211,17 +211,22 @@ func (i Identity) MarshalJSON() ([]byte, error) {
 	}{i.ID, i.Provider, i.Subject, nullable(i.Email), wireTime(i.CreatedAt), nullableTime(i.LastSignInAt)})
 }
 
-// MarshalJSON writes the wire's Session object.
-func (t Tokens) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		AccessToken  any    `json:"access_token"`
-		TokenType    string `json:"token_type"`
-		ExpiresIn    int    `json:"expires_in"`
-		ExpiresAt    int64  `json:"expires_at"`
-		RefreshToken any    `json:"refresh_token"`
-		User         User   `json:"user"`
-	}{nullable(t.AccessToken), "bearer", t.ExpiresIn, t.ExpiresAt.Unix(), nullable(t.RefreshToken), t.User})
+// wireTokens is the wire's Session object.
+type wireTokens struct {
+	AccessToken  any    `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int    `json:"expires_in"`
+	ExpiresAt    int64  `json:"expires_at"`
+	RefreshToken any    `json:"refresh_token"`
+	User         User   `json:"user"`
 }
+
+func (t Tokens) wire() wireTokens {
+	return wireTokens{nullable(t.AccessToken), "bearer", t.ExpiresIn, t.ExpiresAt.Unix(), nullable(t.RefreshToken), t.User}
+}
+
+// MarshalJSON writes the wire's Session object.
+func (t Tokens) MarshalJSON() ([]byte, error) { return json.Marshal(t.wire()) }
 
 func nullable(s string) any {
 	if s == "" {

@@ -33,6 +33,8 @@ const (
 	KindAccountExists   Kind = "account_exists"   // somebody signed up with an address that has an account
 	KindPasswordChanged Kind = "password_changed" // notice
 	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old address
+	KindMFAEnabled      Kind = "mfa_enabled"      // notice
+	KindMFADisabled     Kind = "mfa_disabled"     // notice
 	KindPhoneCode       Kind = "phone_code"       // text message
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Requirement is something more that Require asks of a request.
@@ -37,6 +38,29 @@ func CheckSession() Requirement {
 	return func(a *Auth, r *http.Request, c *Claims) error {
 		_, _, err := a.Current(r.Context(), c)
 		return err
+	}
+}
+
+// AAL2 asks for a session that has shown a second factor.
+func AAL2() Requirement {
+	return func(_ *Auth, _ *http.Request, c *Claims) error {
+		if c.AAL == LevelAAL2 {
+			return nil
+		}
+		return fail(CodeInsufficientAAL, nil)
+	}
+}
+
+// FreshAuth asks for a proof given on the session no longer than d ago; a
+// refresh is none.
+func FreshAuth(d time.Duration) Requirement {
+	return func(a *Auth, _ *http.Request, c *Claims) error {
+		for _, m := range c.AMR {
+			if a.now().Sub(time.Unix(m.Timestamp, 0)) < d {
+				return nil
+			}
+		}
+		return fail(CodeReauthNeeded, nil)
 	}
 }
 

@@ -51,6 +51,8 @@ type config struct {
 	corsOrigins    []string
 	cookies        *CookieOptions
 	deletion       bool
+	mfaRequired    bool
+	mfaRequiredFor func(User) bool
 }
 
 func (c *config) fail(option string, err error) {
@@ -175,6 +177,16 @@ func WithPasswords(o PasswordOptions) Option { return func(c *config) { c.passwo
 
 // WithAccountDeletion lets people delete their account with DELETE /me.
 func WithAccountDeletion() Option { return func(c *config) { c.deletion = true } }
+
+// WithMFARequired makes everybody set up a second factor before the first
+// session. For one user, set "mfa_required" to true in AppMetadata.
+func WithMFARequired() Option { return func(c *config) { c.mfaRequired = true } }
+
+// WithMFARequiredFor is WithMFARequired for the users that a function names, such
+// as those with a role. It is called at every sign-in.
+func WithMFARequiredFor(who func(u User) bool) Option {
+	return func(c *config) { c.mfaRequiredFor = who }
+}
 
 // WithHooks sets functions that are called before and after what happens.
 func WithHooks(h Hooks) Option { return func(c *config) { c.hooks = h } }

@@ -202,7 +202,7 @@ func (a *Auth) tryCode(ctx context.Context, p Purpose, subject, code string) (li
 // use. Wrong, used and expired codes and unknown numbers are the same error,
 // CodeInvalidCode; after five wrong guesses the code is dead, CodeRateLimited.
 // Also CodeUserBanned, CodeValidationFailed, CodeMethodDisabled.
-func (a *Auth) VerifyPhoneCode(ctx context.Context, phone, code string) (*Tokens, error) {
+func (a *Auth) VerifyPhoneCode(ctx context.Context, phone, code, totpCode string) (*Tokens, error) {
 	if a.phoneOff() {
 		return nil, fail(CodeMethodDisabled, nil)
 	}
@@ -221,7 +221,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, phone, code string) (*Tokens
 	if err != nil {
 		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodPhoneCode), gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodPhoneCode), totp: totpCode, gone: CodeInvalidCode})
 }
 
 // phoneUser is the account of a number that was just proved: the one there is,
@@ -248,6 +248,7 @@ func (a *Auth) phoneUser(ctx context.Context, phone string, d linkData) (User, e
 		takenOver := d.Verifies != u.ID
 		if takenOver {
 			patch.PasswordHash, patch.Email, patch.EmailVerified, patch.Revoke = &none, &none, &no, &SessionFilter{}
+			patch.RemoveFactor = true
 			patch.DropTokens = []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange, PurposeMagicLink}
 		}
 		u, err = a.store.UpdateUser(ctx, u.ID, patch, a.now())
@@ -355,6 +356,7 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		Phone string `json:"phone"`
 		OTP   string `json:"otp"`
+		TOTP  string `json:"totp_code"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
@@ -362,7 +364,7 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	claims, err := a.authenticate(r)
 	if errors.Is(err, CodeMissingToken) {
-		tokens, err := a.VerifyPhoneCode(ctx, p.Phone, p.OTP)
+		tokens, err := a.VerifyPhoneCode(ctx, p.Phone, p.OTP, p.TOTP)
 		if err != nil {
 			return err
 		}

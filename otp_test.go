@@ -116,7 +116,7 @@ func TestParallelPhoneGuesses(t *testing.T) {
 	for i := range 200 {
 		a := []*auth.Auth{one.Auth, two.Auth}[i%2]
 		wg.Go(func() {
-			_, err := a.VerifyPhoneCode(t.Context(), number, other(code))
+			_, err := a.VerifyPhoneCode(t.Context(), number, other(code), "")
 			var e *auth.Error
 			if !errors.As(err, &e) {
 				t.Errorf("error %v", err)
@@ -131,7 +131,7 @@ func TestParallelPhoneGuesses(t *testing.T) {
 	if count[auth.CodeInvalidCode] != 5 || count[auth.CodeRateLimited] != 195 {
 		t.Errorf("answers %v", count)
 	}
-	if _, err := two.VerifyPhoneCode(t.Context(), number, code); !errors.Is(err, auth.CodeRateLimited) {
+	if _, err := two.VerifyPhoneCode(t.Context(), number, code, ""); !errors.Is(err, auth.CodeRateLimited) {
 		t.Errorf("the right code beyond the cap: %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestParallelPhoneCode(t *testing.T) {
 	wins := make(chan *auth.Tokens, 20)
 	for range 20 {
 		wg.Go(func() {
-			if tokens, err := w.VerifyPhoneCode(t.Context(), number, code); err == nil {
+			if tokens, err := w.VerifyPhoneCode(t.Context(), number, code, ""); err == nil {
 				wins <- tokens
 			}
 		})

@@ -9,8 +9,8 @@ import (
 
 // Assurance levels of sessions.
 const (
-	AAL1 = "aal1" // one factor
-	AAL2 = "aal2" // two
+	LevelAAL1 = "aal1" // one factor
+	LevelAAL2 = "aal2" // two
 )
 
 // freshFor is how recent a sign-in has to be for changes that could lock the
@@ -22,6 +22,8 @@ type signIn struct {
 	user           User
 	amr            []AMR
 	ifPasswordHash *string // the password was judged by this hash
+	totp           string  // a code that came along with the first proof
+	second         bool    // the second factor was shown
 	gone           Code    // the answer if the user changed or went since the proof was judged
 }
 
@@ -32,11 +34,16 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if s.user.Banned(now) {
 		return nil, fail(CodeUserBanned, nil)
 	}
+	amr, aal, err := a.secondFactor(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	method := s.amr[0].Method
 	if err := a.beforeSignIn(ctx, SignInAttempt{User: s.user, Method: method}); err != nil {
 		return nil, err
 	}
-	sess := a.newSession(ctx, s.user.ID, s.amr, now)
+	sess := a.newSession(ctx, s.user.ID, amr, now)
+	sess.AAL = aal
 	tokens, err := a.mint(ctx, s.user, sess)
 	if err != nil {
 		return nil, err
@@ -45,6 +52,8 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	switch {
 	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
 		return nil, fail(s.gone, err)
+	case errors.Is(err, ErrMFARequired): // enabled since the proof was judged
+		return nil, a.ask(ctx, CodeMFARequired, PurposeMFA, s)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
@@ -55,7 +64,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {
 	cl := clientFrom(ctx)
 	s := Session{
-		ID: a.newID(), UserID: userID, AAL: AAL1, AMR: amr,
+		ID: a.newID(), UserID: userID, AAL: LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(a.cfg.idleTimeout),
 		IP: cl.ipString(), UserAgent: cl.UserAgent,
 	}

@@ -8,6 +8,7 @@ type Settings struct {
 	PasswordDisabled    bool // no sign-up, login, change or reset of passwords
 	MagicLinkDisabled   bool
 	PhoneDisabled       bool // no phone codes
+	TOTPDisabled        bool // no new second factors; those there are stay in force
 }
 
 // PublicSettings is what GET /settings answers: what a sign-in page needs.
@@ -46,8 +47,10 @@ func (a *Auth) Settings() PublicSettings {
 			Password:  !s.PasswordDisabled,
 			MagicLink: !s.MagicLinkDisabled,
 			PhoneOTP:  !a.phoneOff(),
+			TOTP:      !a.totpOff(),
 		},
-		Providers: []string{},
-		Password:  PasswordSetting{MinLength: a.passwords.minLength()},
+		Providers:   []string{},
+		MFARequired: a.cfg.mfaRequired,
+		Password:    PasswordSetting{MinLength: a.passwords.minLength()},
 	}
 }

@@ -109,9 +109,13 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}}
 	var tokens *Tokens
 	confirm := a.cfg.settings.RequireConfirmation
-	if !confirm {
+	enrol := !confirm && a.mfaRequired(u)
+	if !confirm && !enrol {
 		s := a.newSession(ctx, u.ID, a.proof(methodPassword), now)
 		u.LastSignInAt = now
+		if err := a.beforeSignIn(ctx, SignInAttempt{User: u, Method: methodPassword}); err != nil {
+			return nil, err
+		}
 		var err error
 		if tokens, err = a.mint(ctx, u, s); err != nil {
 			return nil, err
@@ -130,6 +134,10 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	}
 	a.sendMail(ctx, message, created)
 	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})
+	if enrol {
+		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), ifPasswordHash: &hash, gone: CodeInvalidCredentials})
+		return nil, err
+	}
 	if tokens != nil {
 		tokens.User = created
 		a.emit(ctx, Event{Type: EventSignedIn, UserID: u.ID, SessionID: tokens.SessionID, Method: methodPassword})
@@ -226,6 +234,7 @@ type LoginParams struct {
 	Email    string `json:"email"` // or Phone
 	Phone    string `json:"phone"`
 	Password string `json:"password"`
+	TOTPCode string `json:"totp_code"` // of a user with a second factor; may come later, see VerifyMFA
 }
 
 // Login signs in with a password. An unknown address, an account without a
@@ -259,7 +268,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 		}
 		return nil, err
 	}
-	return a.afterPassword(ctx, c, p.Password, rehash)
+	return a.afterPassword(ctx, c, p, rehash)
 }
 
 // loginKey is whom a login names, and the name in its one form.
@@ -279,7 +288,7 @@ func loginKey(p LoginParams) (UserKey, string, error) {
 }
 
 // afterPassword goes on once the password was right.
-func (a *Auth) afterPassword(ctx context.Context, c Credentials, password string, rehash bool) (*Tokens, error) {
+func (a *Auth) afterPassword(ctx context.Context, c Credentials, p LoginParams, rehash bool) (*Tokens, error) {
 	if c.User.Banned(a.now()) {
 		return nil, fail(CodeUserBanned, nil)
 	}
@@ -290,9 +299,9 @@ func (a *Auth) afterPassword(ctx context.Context, c Credentials, password string
 		return nil, fail(CodeEmailNotVerified, nil)
 	}
 	if rehash {
-		c.PasswordHash = a.rehash(ctx, c, password)
+		c.PasswordHash = a.rehash(ctx, c, p.Password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), ifPasswordHash: &c.PasswordHash, gone: CodeInvalidCredentials})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), ifPasswordHash: &c.PasswordHash, totp: p.TOTPCode, gone: CodeInvalidCredentials})
 }
 
 // judgePassword compares a password under the limits on failures, and does the

@@ -223,13 +223,15 @@ type UserPatch struct {
 
 	Revoke     *SessionFilter // end these sessions
 	DropTokens []Purpose      // remove the user's tokens of these purposes
+
+	RemoveFactor bool // remove the second factor, if there is one
 }
 
 // Empty tells whether the patch would change nothing and asks nothing.
 func (p *UserPatch) Empty() bool {
 	return p.IfRevision == nil && p.IfPasswordHash == nil && p.Email == nil && p.EmailVerified == nil &&
 		p.Phone == nil && p.PhoneVerified == nil && p.FullName == nil && p.UserMetadata == nil && p.AppMetadata == nil &&
-		p.PasswordHash == nil && p.BannedUntil == nil && p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil
+		p.PasswordHash == nil && p.BannedUntil == nil && p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.RemoveFactor
 }
 
 // Session is one signed-in device. Its tokens are derived from ID and Counter;
@@ -297,6 +299,8 @@ const (
 	PurposeReset       Purpose = "reset_password"
 	PurposeExchange    Purpose = "exchange"
 	PurposePhoneCode   Purpose = "phone_code"   // sign in
+	PurposeMFA         Purpose = "mfa"          // go on to the second factor
+	PurposeEnroll      Purpose = "mfa_enroll"   // go on to setting one up
 	PurposePhoneChange Purpose = "phone_change" // make a number one's own
 )
 

@@ -20,12 +20,14 @@ import (
 // keyring holds every key. Each is derived for one purpose, so that none of
 // them can be used, or leaked, as another.
 type keyring struct {
-	signing *signingKey
-	byID    map[string]*signingKey // what verification accepts
-	refresh [][]byte               // MAC keys of refresh tokens, the current one first
-	codes   []byte                 // MAC key of phone codes
-	limits  []byte                 // hides addresses in the keys of rate limits
-	jwks    []byte                 // the public keys, as served
+	signing  *signingKey
+	byID     map[string]*signingKey // what verification accepts
+	refresh  [][]byte               // MAC keys of refresh tokens, the current one first
+	codes    []byte                 // MAC key of phone codes
+	recovery []byte                 // MAC key of recovery codes
+	factors  [][]byte               // seal TOTP secrets, the current one first
+	limits   []byte                 // hides addresses in the keys of rate limits
+	jwks     []byte                 // the public keys, as served
 }
 
 // signingKey is one key of access tokens, pinned to its one algorithm.
@@ -51,6 +53,7 @@ func newKeyring(c *config) (*keyring, error) {
 	var keys []*signingKey
 	for _, s := range c.secrets {
 		k.refresh = append(k.refresh, derive(s, "refresh token", 32))
+		k.factors = append(k.factors, derive(s, "TOTP secret", 32))
 		if c.signer == nil {
 			sk, err := derivedSigningKey(s, c.tokens.Algorithm)
 			if err != nil {

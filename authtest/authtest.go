@@ -180,7 +180,7 @@ func (e *Env) MintToken(tb testing.TB, claims map[string]any) string {
 		"iat": now.Unix(), "exp": now.Add(15 * time.Minute).Unix(),
 		"role": "authenticated", "roles": []string{}, "permissions": []string{},
 		"email": "minted@example.com", "email_verified": true, "phone": nil,
-		"aal": auth.AAL1, "amr": []any{map[string]any{"method": "password", "timestamp": now.Unix()}}, "app_metadata": map[string]any{},
+		"aal": auth.LevelAAL1, "amr": []any{map[string]any{"method": "password", "timestamp": now.Unix()}}, "app_metadata": map[string]any{},
 	}
 	for k, v := range claims {
 		if v == nil {

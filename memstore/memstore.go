@@ -34,6 +34,7 @@ type (
 	user struct {
 		auth.User
 		hash     string
+		factor   *factor
 		sessions map[string]bool
 		tokens   map[tokenID]bool
 	}

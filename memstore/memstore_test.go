@@ -32,7 +32,7 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	session := func(id string) auth.Session {
-		return auth.Session{ID: id, UserID: userID, AAL: auth.AAL1, CreatedAt: now, IdleUntil: now.Add(time.Hour), Counter: 7}
+		return auth.Session{ID: id, UserID: userID, AAL: auth.LevelAAL1, CreatedAt: now, IdleUntil: now.Add(time.Hour), Counter: 7}
 	}
 	u := auth.User{
 		ID: userID, Email: "Ada@example.com", CreatedAt: now, UserMetadata: map[string]any{"a": "b"},

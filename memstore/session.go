@@ -22,7 +22,7 @@ func (s *Store) CreateSession(ctx context.Context, n auth.NewSession) (auth.User
 		return auth.User{}, auth.ErrNotFound
 	case u.Banned(n.Session.CreatedAt):
 		return auth.User{}, auth.ErrBanned
-	case u.MFAEnabled && n.Session.AAL != auth.AAL2:
+	case u.MFAEnabled && n.Session.AAL != auth.LevelAAL2:
 		return auth.User{}, auth.ErrMFARequired
 	case n.IfPasswordHash != nil && *n.IfPasswordHash != u.hash:
 		return auth.User{}, auth.ErrStale

@@ -25,8 +25,10 @@ type snapshot struct {
 
 // savedUser spells the user out, because auth.User's JSON is the wire's.
 type savedUser struct {
-	User fields `json:"user"`
-	Hash string `json:"password_hash"`
+	User     fields       `json:"user"`
+	Hash     string       `json:"password_hash"`
+	Factor   *auth.Factor `json:"factor,omitempty"`
+	Recovery [][]byte     `json:"recovery,omitempty"`
 }
 
 // fields and identity drop the methods of the types they are made of.
@@ -79,6 +81,9 @@ func (s *Store) load(b []byte) error {
 		if _, err := s.createUser(auth.NewUser{User: plainUser, PasswordHash: u.Hash}); err != nil {
 			return err
 		}
+		if u.Factor != nil {
+			s.users[plainUser.ID].factor = &factor{*u.Factor, u.Recovery}
+		}
 	}
 	for _, sess := range snap.Sessions {
 		u := s.users[sess.UserID]
@@ -125,7 +130,11 @@ func (s *Store) snapshot() snapshot {
 		for _, i := range u.Identities {
 			f.Identities = append(f.Identities, identity(i))
 		}
-		snap.Users = append(snap.Users, savedUser{f, u.hash})
+		saved := savedUser{User: f, Hash: u.hash}
+		if u.factor != nil {
+			saved.Factor, saved.Recovery = &u.factor.Factor, u.factor.recovery
+		}
+		snap.Users = append(snap.Users, saved)
 	}
 	for _, sess := range s.sessions {
 		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked})

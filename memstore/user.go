@@ -141,6 +141,9 @@ func (s *Store) updateUser(id string, p auth.UserPatch, now time.Time) (auth.Use
 	s.unindex(u)
 	u.User = next
 	s.index(u)
+	if p.RemoveFactor {
+		u.factor = nil
+	}
 	if p.PasswordHash != nil {
 		u.hash = *p.PasswordHash
 	}
@@ -172,6 +175,9 @@ func patched(u auth.User, p auth.UserPatch) auth.User {
 	}
 	at := func(provider, subject string) int {
 		return slices.IndexFunc(u.Identities, func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject })
+	}
+	if p.RemoveFactor {
+		u.MFAEnabled = false
 	}
 	if p.Unlink != nil {
 		if i := at(p.Unlink.Provider, p.Unlink.Subject); i >= 0 {

@@ -260,7 +260,7 @@ func (s noBan) CreateSession(ctx context.Context, n auth.NewSession) (auth.User,
 type noMFA struct{ auth.Store }
 
 func (s noMFA) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	n.Session.AAL = auth.AAL2
+	n.Session.AAL = auth.LevelAAL2
 	return s.Store.CreateSession(ctx, n)
 }
 

@@ -31,7 +31,7 @@ var sessions = map[string]func(*bench){
 	"a session comes back as it went in": func(b *bench) {
 		u := b.user("ada@example.com")
 		s := b.newSession(u.ID)
-		s.AAL, s.ExpiresAt = auth.AAL2, now.Add(24*time.Hour)
+		s.AAL, s.ExpiresAt = auth.LevelAAL2, now.Add(24*time.Hour)
 		s.AMR = append(s.AMR, auth.AMR{Method: "totp", Timestamp: now.Unix() + 1})
 		signedIn, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
 		b.ok(err)
@@ -92,7 +92,7 @@ var sessions = map[string]func(*bench){
 		b.is(err, auth.ErrMFARequired)
 		_, _, err = b.Session(b.ctx(), s.ID, now)
 		b.is(err, auth.ErrNotFound)
-		s.AAL = auth.AAL2
+		s.AAL = auth.LevelAAL2
 		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s})
 		b.ok(err)
 	},

@@ -95,7 +95,7 @@ func (b *bench) user(email string) auth.User {
 func (b *bench) newSession(userID string) auth.Session {
 	b.Helper()
 	return auth.Session{
-		ID: b.id(), UserID: userID, AAL: auth.AAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
+		ID: b.id(), UserID: userID, AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour), IP: "192.0.2.1", UserAgent: "storetest",
 	}
 }

@@ -1,0 +1,183 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// enrolment lets somebody in who has to set a second factor up before the first
+// session: the token of CodeMFAEnrollmentRequired serves as bearer, here only.
+func (a *Auth) enrolment(r *http.Request) (current, error) {
+	token, err := a.bearer(r)
+	if err != nil {
+		return current{}, err
+	}
+	t, d, err := a.peek(r.Context(), PurposeEnroll, token)
+	if errors.Is(err, CodeInvalidToken) {
+		return a.live(r)
+	}
+	if err != nil {
+		return current{}, err
+	}
+	u, err := a.store.User(r.Context(), ByID(t.UserID))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return current{}, fail(CodeBadToken, err)
+	case err != nil:
+		return current{}, storeFailed(err)
+	case u.Banned(a.now()):
+		return current{}, fail(CodeUserBanned, nil)
+	}
+	return current{session: a.newSession(r.Context(), u.ID, d.AMR, a.now()), user: u, enrolment: t.Hash}, nil
+}
+
+func (a *Auth) handleSetupTOTP(w http.ResponseWriter, r *http.Request) error {
+	setup, err := a.SetupTOTP(r.Context(), currentFrom(r.Context()).user)
+	if err != nil {
+		return err
+	}
+	if acceptsByName(r, "image/png") {
+		w.Header().Set("Content-Type", "image/png")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(setup.png) // a client that has gone needs no answer
+		return nil
+	}
+	return writeJSON(w, http.StatusOK, setup)
+}
+
+func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		TOTPCode string `json:"totp_code"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if p.TOTPCode == "" {
+		return invalid("totp_code", "is required")
+	}
+	me, ctx := currentFrom(r.Context()), r.Context()
+	if me.enrolment != nil {
+		if err := a.beforeSignIn(ctx, SignInAttempt{User: me.user, Method: me.session.AMR[0].Method}); err != nil {
+			return err
+		}
+	}
+	codes, tokens, err := a.EnableTOTP(ctx, me.user, me.session, p.TOTPCode)
+	if err != nil {
+		return err
+	}
+	if me.enrolment != nil { // used up; that it was is seen to by the factor, which is enabled once
+		_, _, _ = a.store.RedeemToken(ctx, Redemption{Purpose: PurposeEnroll, Hash: me.enrolment, Now: a.now()})
+		a.emit(ctx, Event{Type: EventSignedIn, UserID: me.user.ID, SessionID: tokens.SessionID, Method: me.session.AMR[0].Method})
+	}
+	out := *tokens
+	if a.cfg.cookies != nil {
+		a.setCookies(w, tokens)
+		out.AccessToken, out.RefreshToken = "", ""
+	}
+	return writeJSON(w, http.StatusOK, struct {
+		RecoveryCodes []string `json:"recovery_codes"`
+		wireTokens
+	}{codes, out.wire()})
+}
+
+func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		TOTPCode     string `json:"totp_code"`
+		RecoveryCode string `json:"recovery_code"`
+		Password     string `json:"password"`
+	}
+	if err := decodeOptional(r, &p); err != nil {
+		return err
+	}
+	me, ctx := currentFrom(r.Context()), r.Context()
+	switch {
+	case !me.user.MFAEnabled:
+		return fail(CodeMFANotEnabled, nil)
+	case a.mfaRequired(me.user):
+		return fail(CodeMFAEnforced, nil)
+	}
+	var err error
+	switch {
+	case p.TOTPCode != "" || p.RecoveryCode != "":
+		_, err = a.judgeFactor(ctx, me.user.ID, factorCode{p.TOTPCode, p.RecoveryCode})
+	case p.Password != "":
+		err = a.provePassword(ctx, me.user.ID, p.Password)
+	case !a.freshAAL2(me.session):
+		err = fail(CodeReauthNeeded, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.DisableTOTP(ctx, me.user); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// provePassword judges the password of somebody who is signed in.
+func (a *Auth) provePassword(ctx context.Context, userID, password string) error {
+	c, err := a.store.Credentials(ctx, ByID(userID))
+	if err != nil {
+		return storeFailed(err)
+	}
+	_, err = a.judgePassword(ctx, userID, c.PasswordHash, password)
+	return err
+}
+
+// freshAAL2 tells whether the second factor was shown on this session lately.
+func (a *Auth) freshAAL2(s Session) bool {
+	for _, m := range s.AMR {
+		if (m.Method == methodTOTP || m.Method == methodRecovery) && a.now().Sub(time.Unix(m.Timestamp, 0)) < freshFor {
+			return s.AAL == LevelAAL2
+		}
+	}
+	return false
+}
+
+func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		MFAToken     string `json:"mfa_token"`
+		TOTPCode     string `json:"totp_code"`
+		RecoveryCode string `json:"recovery_code"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if (p.TOTPCode == "") == (p.RecoveryCode == "") {
+		return invalid("totp_code", "or recovery_code is required, one of them")
+	}
+	var tokens *Tokens
+	var err error
+	if p.MFAToken != "" {
+		tokens, err = a.VerifyMFA(r.Context(), p.MFAToken, p.TOTPCode, p.RecoveryCode)
+	} else {
+		var me current
+		if me, err = a.live(r); err != nil {
+			return err
+		}
+		tokens, err = a.StepUp(r.Context(), me.user, me.session, p.TOTPCode, p.RecoveryCode)
+	}
+	if err != nil {
+		return err
+	}
+	return a.writeTokens(w, tokens)
+}
+
+func (a *Auth) handleRecoveryCodes(w http.ResponseWriter, r *http.Request) error {
+	me := currentFrom(r.Context())
+	switch {
+	case !me.user.MFAEnabled:
+		return fail(CodeMFANotEnabled, nil)
+	case me.session.AAL != LevelAAL2:
+		return fail(CodeInsufficientAAL, nil)
+	case !a.freshAAL2(me.session):
+		return fail(CodeReauthNeeded, nil)
+	}
+	codes, err := a.NewRecoveryCodes(r.Context(), me.user.ID)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"recovery_codes": codes})
+}
