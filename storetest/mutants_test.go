@@ -48,6 +48,9 @@ var mutants = map[string]struct {
 	"draws are separate":                {func(s auth.Store) auth.Store { return separate{s} }, "limits/one refusal leaves all buckets alone"},
 	"draws are ask, then take":          {func(s auth.Store) auth.Store { return askThenTake{s} }, "limits/parallel draws never exceed the burst"},
 	"giving back overfills":             {func(s auth.Store) auth.Store { return &overfilling{Store: s} }, "limits/giving back never overfills"},
+	"a TOTP step is get, then put":      {func(s auth.Store) auth.Store { return stepRace{s, factorsOf(s)} }, "factors/of parallel uses of a step one wins"},
+	"recovery codes are get, then put":  {func(s auth.Store) auth.Store { return recoveryRace{s, factorsOf(s)} }, "factors/of parallel uses of a recovery code one wins"},
+	"older steps pass":                  {func(s auth.Store) auth.Store { return anyStep{s, factorsOf(s)} }, "factors/a step is used once, and never an older one"},
 	"sweeps take the living":            {func(s auth.Store) auth.Store { return greedy{s} }, "upkeep/a sweep deletes what is over and nothing else"},
 }
 
@@ -413,4 +416,56 @@ type greedy struct{ auth.Store }
 
 func (s greedy) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	return s.Store.Sweep(ctx, now.Add(24*time.Hour), limit)
+}
+
+// factorsOf is the second half of a store, to be embedded beside the first.
+func factorsOf(s auth.Store) auth.FactorStore {
+	f, _ := s.(auth.FactorStore)
+	return f
+}
+
+type stepRace struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s stepRace) UseTOTPStep(ctx context.Context, userID string, step int64) error {
+	f, err := s.Factor(ctx, userID)
+	if err != nil || !f.Enabled || step <= f.LastStep {
+		return auth.ErrStale
+	}
+	yield()
+	_ = s.FactorStore.UseTOTPStep(ctx, userID, step)
+	return nil
+}
+
+type recoveryRace struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s recoveryRace) UseRecoveryCode(ctx context.Context, userID string, hash []byte) (int, error) {
+	f, err := s.Factor(ctx, userID)
+	if err != nil || f.RecoveryLeft < 2 {
+		return s.FactorStore.UseRecoveryCode(ctx, userID, hash)
+	}
+	yield()
+	_, _ = s.FactorStore.UseRecoveryCode(ctx, userID, hash)
+	return f.RecoveryLeft - 1, nil
+}
+
+type anyStep struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s anyStep) UseTOTPStep(ctx context.Context, userID string, step int64) error {
+	if err := s.FactorStore.UseTOTPStep(ctx, userID, step); err == nil {
+		return nil
+	}
+	f, err := s.Factor(ctx, userID)
+	if err == nil && f.Enabled && step < f.LastStep {
+		return nil
+	}
+	return auth.ErrStale
 }

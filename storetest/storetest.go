@@ -26,7 +26,8 @@ import (
 // parallel is how many goroutines race for one thing.
 const parallel = 50
 
-// Run checks every promise of auth.Store. open makes an empty store, and
+// Run checks every promise of auth.Store, and of auth.FactorStore if the store
+// is one. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	t.Helper()
@@ -42,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 			}
 		})
 	}
+	t.Run("factors", func(t *testing.T) { runFactors(t, open) })
 }
 
 // bench is one store under test.

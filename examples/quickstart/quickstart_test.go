@@ -8,9 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth/internal/browsertest"
 )
@@ -107,6 +109,31 @@ func TestWalk(t *testing.T) {
 		shot("phone"))
 	do(chromedp.SendKeys("#ph-otp", code), chromedp.Click("#ph-button"), chromedp.WaitVisible("#signed-in"), shot("phone-signed-in"))
 	says("Signed in by phone")
+
+	// A second factor, with a real generator of codes: switched on by somebody who
+	// came by link, then asked for at the login with a password.
+	var secret string
+	enterCode := func(field string, ahead time.Duration) chromedp.Action { // when its turn comes: the secret is read before
+		return chromedp.ActionFunc(func(ctx context.Context) error {
+			code, err := totp.GenerateCode(secret, time.Now().Add(ahead))
+			if err != nil {
+				return err
+			}
+			return chromedp.SendKeys(field, code).Do(ctx)
+		})
+	}
+	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#tab-magic"), chromedp.SetValue("#ml-email", "bob@example.com"), chromedp.Click("#magic button"))
+	says("sign-in link")
+	openNewest("sign-in link")
+	do(chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#me-confirmed"),
+		chromedp.Click("#mfa-setup"), chromedp.Poll(`document.getElementById('mfa-qr').naturalWidth > 100`, nil), chromedp.Text("#mfa-secret", &secret, chromedp.ByQuery), shot("mfa-setup"),
+		enterCode("#mfa-first", 0), chromedp.Click("#mfa-enable button"), chromedp.WaitVisible("#mfa-codes"), shot("mfa-on"))
+	says("factor is on")
+	do(chromedp.Evaluate(`call('POST', '/me/password', {new_password: 'a third horse battery'})`, nil, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
+		chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#tab-login"), chromedp.SetValue("#li-email", "bob@example.com"),
+		chromedp.SetValue("#li-password", "a third horse battery"), chromedp.Click("#login button"), chromedp.WaitVisible("#second"), shot("mfa-asked"),
+		enterCode("#mfa-code", 30*time.Second), chromedp.Click("#mfa button"), chromedp.WaitVisible("#signed-in"))
+	says("both factors")
 
 	openMessage("sign-in link") // used up
 	wantText(ctx, t, "#title", "That did not work")

@@ -27,7 +27,7 @@ import (
 type settings struct {
 	addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
 	twilioSID, twilioToken, twilioFrom                                               string
-	confirm, inbox, noLimits, deletion, cookies, pprof, verbose                      bool
+	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose          bool
 }
 
 func main() {
@@ -63,6 +63,7 @@ func parse(args []string) (settings, error) {
 	str(&s.twilioSID, "twilio-account-sid", "", "Twilio account, for phone codes")
 	str(&s.twilioToken, "twilio-auth-token", "", "Twilio token; better set in the environment")
 	str(&s.twilioFrom, "twilio-from", "", "number or sender id of text messages")
+	yes(&s.requireMFA, "require-mfa", "everybody needs a second factor")
 	yes(&s.confirm, "require-confirmation", "e-mail addresses must be confirmed before the first sign-in")
 	yes(&s.inbox, "dev-inbox", "keep messages at /dev/inbox instead of sending them; for loopback only")
 	yes(&s.noLimits, "no-rate-limit", "no rate limits; for benchmarks only")
@@ -139,6 +140,9 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	if s.noLimits {
 		log.Warn("RATE LIMITS ARE OFF: passwords and codes can be guessed without end; never do this in production")
 		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	}
+	if s.requireMFA {
+		opts = append(opts, auth.WithMFARequired())
 	}
 	if s.deletion {
 		opts = append(opts, auth.WithAccountDeletion())

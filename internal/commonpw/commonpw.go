@@ -5,8 +5,10 @@ package commonpw
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 //go:embed words.txt
@@ -29,17 +31,25 @@ var rows = []string{
 	"qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "yxcvbnm", "azertyuiop",
 	"1qaz2wsx3edc4rfv5tgb6yhn7ujm", "qazwsxedcrfvtgbyhnujm", "1q2w3e4r5t6y7u8i9o0p", "q1w2e3r4t5y6u7i8o9p0",
 	"qweasdzxc", "qweasdzxcrtyfghvbn", "abcd1234", "a1b2c3d4e5f6g7h8", "abc123def456", "123qweasdzxc", "1a2b3c4d5e6f",
+	"!@#$%^&*()_+", "~!@#$%^&*()",
 	"qwerty123456789", "asdf1234567890", "zxcv1234567890", "qwer1234567890", "asdfghjkl1234567890", "qwertyuiop1234567890",
 }
+
+// maxDressing is how many marks around a word are dress and not part of the
+// password's strength.
+const maxDressing = 6
 
 // Contains tells whether a password is one of the first to be guessed.
 func Contains(password string) bool {
 	pw := strings.ToLower(password)
-	if _, ok := list[pw]; ok {
+	if _, ok := list[pw]; ok || repeats(pw) || walks(pw) {
 		return true
 	}
 	core := strings.TrimFunc(pw, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	if core == "" || repeats(core) || walks(core) {
+	if utf8.RuneCountInString(pw)-utf8.RuneCountInString(core) > maxDressing {
+		return false
+	}
+	if repeats(core) || walks(core) {
 		return true
 	}
 	for _, form := range []string{pw, core} {
@@ -50,14 +60,15 @@ func Contains(password string) bool {
 	return false
 }
 
-// listed looks a word up without the short tail of digits and marks that rules
-// about composition have taught people to add.
+// listed looks a word up without the tail that rules about composition have
+// taught people to add: a few digits and marks, or more of them in a row.
 func listed(s string) bool {
 	if list[s] {
 		return true
 	}
 	stem := strings.TrimRightFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
-	return len(s)-len(stem) <= 5 && list[stem]
+	tail := s[len(stem):]
+	return list[stem] && (len(tail) <= 5 || repeats(tail) || walks(tail))
 }
 
 var leet = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
@@ -69,14 +80,20 @@ func unleet(s string) string {
 	return leet.Replace(stem) + s[len(stem):]
 }
 
-// repeats tells whether a password is one to three characters over and over.
+// repeats tells whether a password is one to three characters over and over, or
+// made of no more than two.
 func repeats(s string) bool {
-	for n := 1; n <= 3 && n*2 < len(s); n++ {
-		if strings.Repeat(s[:n], len(s)/n+1)[:len(s)] == s {
+	r := []rune(s)
+	if len(r) < 5 {
+		return false
+	}
+	for n := 1; n <= 3 && 2*n < len(r); n++ {
+		if slices.Equal(r[n:], r[:len(r)-n]) {
 			return true
 		}
 	}
-	return false
+	slices.Sort(r)
+	return len(slices.Compact(r)) <= 2
 }
 
 // walks tells whether a password is a piece of a row, forwards, backwards, or

@@ -15,6 +15,7 @@
 package passhash
 
 import (
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/pbkdf2"
@@ -35,17 +36,26 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// ErrFormat means that a hash is in none of the formats, or asks for more work
-// than a login may cost.
-var ErrFormat = errors.New("passhash: unknown format or unreasonable parameters")
+// What Parse refuses. The errors that wrap these never quote the hash.
+var (
+	// ErrFormat: the hash is in none of the formats.
+	ErrFormat = errors.New("password hash is malformed or of an unknown format")
+	// ErrUnsafe: the hash asks for more work than a login may cost, or so short
+	// a sum or salt that it proves nothing.
+	ErrUnsafe = errors.New("password hash has unsafe parameters")
+)
 
 // Limits on what a hash may ask for, so that a hostile import cannot exhaust
-// the server.
+// the server. Parameters multiply, so their product is bounded too: the worst
+// hash that passes takes a few seconds.
 const (
-	maxMemory     = 256 << 10 // KiB
-	maxTime       = 32
-	maxIterations = 10_000_000
-	maxCost       = 16 // bcrypt
+	maxMemory     = 256 << 10  // KiB
+	maxTime       = 32         // argon2
+	maxThreads    = 16         // argon2
+	maxPasses     = 2 << 20    // argon2: KiB written in all passes
+	maxMixed      = 1 << 20    // scrypt: KiB written for all p
+	maxIterations = 10_000_000 // PBKDF2, over all blocks of the sum
+	maxCost       = 16         // bcrypt
 )
 
 // Hash is a parsed password hash.
@@ -75,6 +85,11 @@ func (p Argon2id) Make(password string) string {
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", p.Memory, p.Time, p.Threads, b64(salt), b64(sum))
 }
 
+// Check refuses parameters that Parse would refuse, with ErrUnsafe.
+func (p Argon2id) Check() error {
+	return checkArgon2(uint64(p.Memory), uint64(p.Time), uint64(p.Threads))
+}
+
 // MakeBcrypt hashes a password of at most 72 bytes.
 func MakeBcrypt(password string, cost int) (string, error) {
 	b, err := bcrypt.GenerateFromPassword([]byte(password), cost)
@@ -94,14 +109,17 @@ func (h *Hash) BcryptCost() int {
 	return int(h.params["cost"]) //nolint:gosec // checked to be at most maxCost
 }
 
-// Parse reads a hash. The error is ErrFormat.
+// Parse reads a hash. The error wraps ErrFormat or ErrUnsafe.
 func Parse(encoded string) (*Hash, error) {
 	if len(encoded) > 1024 {
 		return nil, ErrFormat
 	}
 	h, err := parse(encoded)
-	if err != nil || !h.reasonable() {
+	if err != nil {
 		return nil, ErrFormat
+	}
+	if err := h.check(); err != nil {
+		return nil, err
 	}
 	return h, nil
 }
@@ -118,8 +136,8 @@ func parse(encoded string) (*Hash, error) {
 	switch parts[0] {
 	case "2a", "2b", "2y":
 		cost, err := bcrypt.Cost([]byte(encoded))
-		if err != nil || len(encoded) != 60 {
-			return nil, ErrFormat
+		if err != nil || len(encoded) != 60 || len(parts) != 3 || strings.Trim(parts[2], bcryptDigits) != "" {
+			return nil, ErrFormat // a malformed one would be refused at once, and that can be timed
 		}
 		return &Hash{scheme: "bcrypt", params: map[string]uint64{"cost": uint64(cost)}, text: encoded}, nil //nolint:gosec // a cost is positive
 	case "argon2id", "argon2i":
@@ -190,6 +208,9 @@ func build(scheme, params, salt, sum string, names ...string) (*Hash, error) {
 	return h, err
 }
 
+// bcryptDigits are those of its own base64.
+const bcryptDigits = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
 func decode64(s string) ([]byte, error) {
 	s = strings.TrimRight(s, "=")
 	if strings.ContainsAny(s, "-_") {
@@ -198,22 +219,45 @@ func decode64(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// reasonable bounds the work and refuses hashes that any password could match.
-func (h *Hash) reasonable() bool {
+// check bounds the work and refuses hashes that any password could match.
+func (h *Hash) check() error {
+	v := h.params
 	if h.scheme == "bcrypt" {
-		return h.params["cost"] <= maxCost
+		return within("bcrypt cost", v["cost"], maxCost)
 	}
-	if len(h.salt) == 0 || len(h.sum) < 16 || len(h.sum) > 512 {
-		return false
+	if len(h.salt) == 0 {
+		return fmt.Errorf("%w: the salt is empty", ErrUnsafe)
+	}
+	if len(h.sum) < 16 || len(h.sum) > 512 {
+		return fmt.Errorf("%w: the hash itself has to have 16 to 512 bytes", ErrUnsafe)
 	}
 	switch h.scheme {
 	case "argon2id", "argon2i":
-		return h.params["m"] <= maxMemory && h.params["t"] <= maxTime && h.params["p"] <= 16 && h.params["m"] >= 8*h.params["p"]
+		return checkArgon2(v["m"], v["t"], v["p"])
 	case "scrypt", "firebase-scrypt":
-		ln, r, p := h.params["ln"], h.params["r"], h.params["p"]
-		return ln < 24 && r <= 64 && p <= 16 && r<<ln*128 <= maxMemory<<10
+		if v["ln"] > 24 || v["r"] > 64 || v["p"] > 16 {
+			return fmt.Errorf("%w: scrypt takes ln up to 24, r up to 64, p up to 16", ErrUnsafe)
+		}
+		kib := v["r"] << v["ln"] / 8 // a block has 128*r bytes
+		return cmp.Or(within("scrypt memory in KiB", kib, maxMemory), within("scrypt memory times p", kib*v["p"], maxMixed))
 	}
-	return h.params["i"] <= maxIterations
+	size := map[string]int{"pbkdf2-sha1": sha1.Size, "pbkdf2-sha256": sha256.Size, "pbkdf2-sha512": sha512.Size}[h.scheme]
+	blocks := (len(h.sum) + size - 1) / size
+	return within("PBKDF2 iterations times blocks", v["i"]*uint64(blocks), maxIterations) //nolint:gosec // blocks is positive
+}
+
+func checkArgon2(m, t, p uint64) error {
+	if t < 1 || p < 1 || m < 8*p {
+		return fmt.Errorf("%w: argon2 needs t and p of at least 1 and 8 KiB for each p", ErrUnsafe)
+	}
+	return cmp.Or(within("argon2 m in KiB", m, maxMemory), within("argon2 t", t, maxTime), within("argon2 p", p, maxThreads), within("argon2 m times t", m*t, maxPasses))
+}
+
+func within(name string, n, limit uint64) error {
+	if n > limit {
+		return fmt.Errorf("%w: %s is %d, above the limit of %d", ErrUnsafe, name, n, limit)
+	}
+	return nil
 }
 
 // Verify tells whether a password has this hash, in constant time for hashes of
@@ -232,26 +276,26 @@ func (h *Hash) Verify(password string) bool {
 
 func (h *Hash) compute(password string) ([]byte, error) {
 	pw, n := []byte(password), len(h.sum)
-	m, t, p := uint32(h.params["m"]), uint32(h.params["t"]), uint8(h.params["p"]) //nolint:gosec // bounded by reasonable
+	m, t, p := uint32(h.params["m"]), uint32(h.params["t"]), uint8(h.params["p"]) //nolint:gosec // bounded by check
 	switch h.scheme {
 	case "argon2id":
-		return argon2.IDKey(pw, h.salt, t, m, p, uint32(n)), nil //nolint:gosec // bounded by reasonable
+		return argon2.IDKey(pw, h.salt, t, m, p, uint32(n)), nil //nolint:gosec // bounded by check
 	case "argon2i":
-		return argon2.Key(pw, h.salt, t, m, p, uint32(n)), nil //nolint:gosec // bounded by reasonable
+		return argon2.Key(pw, h.salt, t, m, p, uint32(n)), nil //nolint:gosec // bounded by check
 	case "scrypt":
-		return scrypt.Key(pw, h.salt, 1<<h.params["ln"], int(h.params["r"]), int(p), n) //nolint:gosec // bounded by reasonable
+		return scrypt.Key(pw, h.salt, 1<<h.params["ln"], int(h.params["r"]), int(p), n) //nolint:gosec // bounded by check
 	case "firebase-scrypt":
 		return h.firebase(pw)
 	}
 	digests := map[string]func() hash.Hash{"pbkdf2-sha1": sha1.New, "pbkdf2-sha256": sha256.New, "pbkdf2-sha512": sha512.New}
-	return pbkdf2.Key(digests[h.scheme], password, h.salt, int(h.params["i"]), n) //nolint:gosec // bounded by reasonable
+	return pbkdf2.Key(digests[h.scheme], password, h.salt, int(h.params["i"]), n) //nolint:gosec // bounded by check
 }
 
 // firebase encrypts the project's signer key under a key stretched from the
 // password (AES-256-CTR, zero counter); the ciphertext is the hash.
 func (h *Hash) firebase(password []byte) ([]byte, error) {
 	salt := append(append([]byte(nil), h.salt...), h.separator...)
-	key, err := scrypt.Key(password, salt, 1<<h.params["ln"], int(h.params["r"]), int(h.params["p"]), 64) //nolint:gosec // bounded by reasonable
+	key, err := scrypt.Key(password, salt, 1<<h.params["ln"], int(h.params["r"]), int(h.params["p"]), 64) //nolint:gosec // bounded by check
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 // Vectors: the argon2 ones by the reference implementation's command, bcrypt
 // and scrypt from their papers' customary test strings, PBKDF2 from RFC 6070 and
-// its SHA-256 counterpart, Firebase's from its published example project.
+// its SHA-2 counterparts, Firebase's from its published example project.
 var vectors = []struct{ name, encoded, password string }{
 	{"argon2id", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "password"},
 	{"argon2i", "$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj+qf+YFY4NeBbtA", "password"},
@@ -17,6 +17,7 @@ var vectors = []struct{ name, encoded, password string }{
 	{"scrypt, RFC 7914", "$scrypt$ln=10,r=8,p=16$TmFDbA$/bq+HJ00cgB4VucZDQHp/nxq18vII3gw53N2Y0s3MWIurzDZLiKjiG/xCSedmDDaxyevuUqD7m2DYMvfoswGQA", "password"},
 	{"PBKDF2-SHA-1, RFC 6070", "$pbkdf2-sha1$i=4096$c2FsdA$SwB5AbdlSJq+rUnZJvch0GWkKcE", "password"},
 	{"PBKDF2-SHA-256", "$pbkdf2-sha256$i=4096$c2FsdA$xeR41ZKIyEGqUw22hFxMjZYok6ABzk4RpJY4c6qYE0o", "password"},
+	{"PBKDF2-SHA-512", "$pbkdf2-sha512$i=4096$c2FsdA$0Zexsz2wFD4BixLz0dFHnmzevcyXxcD4f2kC4HL0V7UUPzBgJkGz1VzTNZiMs2uEN2Bg7NUy4Dm3QqI5Q0ry1Q", "password"},
 	{"Django", "pbkdf2_sha256$4096$salt$xeR41ZKIyEGqUw22hFxMjZYok6ABzk4RpJY4c6qYE0o=", "password"},
 	{"Firebase", "$firebase-scrypt$ln=14,r=8,p=1$42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==$jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==$Bw==", "user1password"},
 }
@@ -80,10 +81,62 @@ func TestParseRefuses(t *testing.T) {
 		"$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$AAAA", "$scrypt$ln=63,r=8,p=1$" + salt + "$" + sum, "$scrypt$ln=20,r=64,p=16$" + salt + "$" + sum,
 		"$scrypt$ln=14,r=8,p=17$" + salt + "$" + sum, "$pbkdf2-sha256$i=10000001$" + salt + "$" + sum, "$pbkdf2-md5$i=1000$" + salt + "$" + sum,
 		"pbkdf2_md5$1000$salt$" + sum, "pbkdf2_sha256$1000$$" + sum, "$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
-		"$2a$05$short", "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$$Bw", "$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$" + strings.Repeat("A", 1024),
+		"$2a$05$short", "$2a$05!CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "$2a$05$CCCCCCCCCC!CCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
+		"$2a$05$CCCCCCCCCCCCCCCCCCCCC.$5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$$Bw", "$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$" + strings.Repeat("A", 1024),
 	} {
-		if h, err := Parse(s); !errors.Is(err, ErrFormat) {
+		if h, err := Parse(s); !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsafe) {
 			t.Errorf("%q: %+v, %v", s, h, err)
+		}
+	}
+}
+
+// Each parameter may be within its limit while their product takes minutes; the
+// error says which limit it was and nothing of the hash.
+func TestParseBoundsWork(t *testing.T) {
+	const salt, sum = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
+	long := strings.Repeat("A", 680) // 510 bytes: 26 blocks of SHA-1
+	for _, c := range []struct{ encoded, says string }{
+		{"$pbkdf2-sha1$i=10000000$" + salt + "$" + sum, "PBKDF2"},
+		{"$pbkdf2-sha1$i=400000$" + salt + "$" + long, "PBKDF2"},
+		{"$pbkdf2-sha256$i=10000000$" + salt + "$" + sum, ""},
+		{"$pbkdf2-sha1$i=300000$" + salt + "$" + long, ""},
+		{"$argon2id$v=19$m=262144,t=9,p=1$" + salt + "$" + sum, "m times t"},
+		{"$argon2id$v=19$m=262144,t=8,p=1$" + salt + "$" + sum, ""},
+		{"$argon2i$v=19$m=65536,t=32,p=4$" + salt + "$" + sum, ""},
+		{"$argon2i$v=19$m=65536,t=2,p=17$" + salt + "$" + sum, "argon2 p"},
+		{"$scrypt$ln=18,r=8,p=5$" + salt + "$" + sum, "times p"},
+		{"$scrypt$ln=18,r=8,p=4$" + salt + "$" + sum, ""},
+		{"$scrypt$ln=19,r=8,p=1$" + salt + "$" + sum, "memory"},
+		{"$firebase-scrypt$ln=18,r=16,p=1$" + salt + "$" + sum + "$QUFB$Bw", "memory"},
+		{"$scrypt$ln=25,r=1,p=1$" + salt + "$" + sum, "ln"},
+		{"$2b$17$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "bcrypt cost"},
+		{"$argon2id$v=19$m=65536,t=2,p=1$$" + sum, "salt"},
+		{"$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$AAAA", "16 to 512"},
+	} {
+		switch _, err := Parse(c.encoded); {
+		case c.says == "" && err != nil:
+			t.Errorf("%q: %v", c.encoded, err)
+		case c.says != "" && (!errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), sum)):
+			t.Errorf("%q: %v, want one about %q", c.encoded, err, c.says)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for p, ok := range map[Argon2id]bool{
+		{Memory: 19456, Time: 2, Threads: 1}:               true,
+		{Memory: 262144, Time: 8, Threads: 4}:              true,
+		{Memory: 262145, Time: 1, Threads: 1}:              false,
+		{Memory: 65536, Time: 33, Threads: 1}:              false,
+		{Memory: 262144, Time: 9, Threads: 1}:              false,
+		{Memory: 65536, Time: 2, Threads: 17}:              false,
+		{Memory: 65536, Time: 2}:                           false,
+		{Memory: 65536, Threads: 1}:                        false,
+		{Memory: 15, Time: 2, Threads: 2}:                  false,
+		{Memory: 1<<32 - 1, Time: 1<<32 - 1, Threads: 255}: false,
+	} {
+		if err := p.Check(); (err == nil) != ok || (!ok && !errors.Is(err, ErrUnsafe)) {
+			t.Errorf("%+v: %v", p, err)
 		}
 	}
 }
@@ -94,6 +147,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("$scrypt$ln=14,r=8,p=1$c2FsdA$AAAA")
 	f.Add("pbkdf2_sha1$1$a$")
+	f.Add("$2a$05!CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW")
 	f.Fuzz(func(t *testing.T, s string) {
 		h, err := Parse(s)
 		if err != nil {
