@@ -40,7 +40,8 @@ func TestPasswordPolicy(t *testing.T) {
 		{"🐎🔋📎✅🐎🔋📎✅x", nil, nil},
 		{strings.Repeat("long words ", 23)[:253] + "end", nil, nil},
 		{"short7!", nil, []string{"length"}},
-		{"🐎🔋📎✅", nil, []string{"length", "common"}}, // nothing but marks
+		{"🐎🔋📎✅", nil, []string{"length"}}, // characters count, not bytes
+		{"{]%^~*#&@+=", nil, nil},         // nothing but marks is no reason by itself
 		{"qwerty", nil, []string{"length", "common"}},
 		{strings.Repeat("long words ", 24), nil, []string{"too_long"}},
 		{"password", nil, []string{"common"}},
