@@ -1,6 +1,6 @@
 // Package auth is Authmount, authentication that a Go server mounts: sign-up,
-// password login, magic links, phone codes, e-mail verification, password
-// reset and refreshable JWT sessions, on the application's own store.
+// password login, magic links, phone codes, TOTP two-factor, e-mail
+// verification, password reset and refreshable JWT sessions, on the application's own store.
 //
 //	store := memstore.New()
 //	a, err := auth.New(store,

@@ -219,10 +219,11 @@ type wireTokens struct {
 	ExpiresAt    int64  `json:"expires_at"`
 	RefreshToken any    `json:"refresh_token"`
 	User         User   `json:"user"`
+	Left         *int   `json:"recovery_codes_left,omitempty"`
 }
 
 func (t Tokens) wire() wireTokens {
-	return wireTokens{nullable(t.AccessToken), "bearer", t.ExpiresIn, t.ExpiresAt.Unix(), nullable(t.RefreshToken), t.User}
+	return wireTokens{nullable(t.AccessToken), "bearer", t.ExpiresIn, t.ExpiresAt.Unix(), nullable(t.RefreshToken), t.User, t.RecoveryCodesLeft}
 }
 
 // MarshalJSON writes the wire's Session object.

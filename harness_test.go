@@ -190,6 +190,7 @@ type session struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
 	User         user   `json:"user"`
+	Left         int    `json:"recovery_codes_left"`
 }
 
 type user struct {

@@ -311,11 +311,12 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 	return d, u, nil
 }
 
-// dropPhone takes the number and the second factor away from an account whose address was never
-// proved until now: it would be a way in for whoever set the account up.
+// dropPhone takes the number away from an account whose address was never
+// proved until now: it would be a way in for whoever set the account up. A second
+// factor stays, since no mailed link may do away with one.
 func dropPhone(p *UserPatch) {
 	no, none := false, ""
-	p.Phone, p.PhoneVerified, p.RemoveFactor = &none, &no, true
+	p.Phone, p.PhoneVerified = &none, &no
 	p.DropTokens = append(p.DropTokens, PurposePhoneCode, PurposePhoneChange)
 }
 

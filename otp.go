@@ -248,7 +248,6 @@ func (a *Auth) phoneUser(ctx context.Context, phone string, d linkData) (User, e
 		takenOver := d.Verifies != u.ID
 		if takenOver {
 			patch.PasswordHash, patch.Email, patch.EmailVerified, patch.Revoke = &none, &none, &no, &SessionFilter{}
-			patch.RemoveFactor = true
 			patch.DropTokens = []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange, PurposeMagicLink}
 		}
 		u, err = a.store.UpdateUser(ctx, u.ID, patch, a.now())

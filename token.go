@@ -28,6 +28,8 @@ type Tokens struct {
 	ExpiresIn    int       // seconds
 	SessionID    string
 	User         User
+
+	RecoveryCodesLeft *int // after a sign-in with a recovery code
 }
 
 // Claims are the contents of an access token.

@@ -57,8 +57,8 @@ func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal st
 	case s.user.MFAEnabled && s.totp == "":
 		return nil, "", a.ask(ctx, CodeMFARequired, PurposeMFA, s)
 	case s.user.MFAEnabled:
-		proof, err := a.judgeFactor(ctx, s.user.ID, factorCode{totp: s.totp})
-		return append(s.amr, proof), LevelAAL2, err
+		second, err := a.judgeFactor(ctx, s.user.ID, factorCode{totp: s.totp})
+		return append(s.amr, second.proof), LevelAAL2, err
 	case a.mfaRequired(s.user):
 		return nil, "", a.ask(ctx, CodeMFAEnrollmentRequired, PurposeEnroll, s)
 	}
@@ -84,55 +84,61 @@ func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
 // factorCode is what somebody offers as second factor; one of the two.
 type factorCode struct{ totp, recovery string }
 
+// shown is a second factor that was right.
+type shown struct {
+	proof AMR
+	left  *int // recovery codes that are left, after one was used
+}
+
 // judgeFactor judges a second factor, at whichever door. Every try draws from
 // one bucket of the user before it is judged, and only a right one is given
 // back, so that of parallel guesses no more than the cap are judged. A TOTP code
 // is good once, and never older than the newest one used (RFC 6238, 5.2).
 // Errors: CodeInvalidTOTPCode, CodeRateLimited.
-func (a *Auth) judgeFactor(ctx context.Context, userID string, c factorCode, more ...Draw) (AMR, error) {
+func (a *Auth) judgeFactor(ctx context.Context, userID string, c factorCode, more ...Draw) (shown, error) {
 	draw := a.draw(a.cfg.limits.FactorPerUser, "factor", userID, 1)
 	if _, err := a.take(ctx, append(more, draw)...); err != nil {
-		return AMR{}, err
+		return shown{}, err
 	}
 	proof, err := a.useFactor(ctx, userID, c)
 	if err != nil {
 		if errors.Is(err, CodeInvalidTOTPCode) {
 			a.emit(ctx, Event{Type: EventSignInFailed, UserID: userID, Method: methodTOTP, Err: err})
 		}
-		return AMR{}, err
+		return shown{}, err
 	}
 	draw.Cost = -1
 	if _, err := a.take(ctx, draw); err != nil {
-		return AMR{}, err
+		return shown{}, err
 	}
 	return proof, nil
 }
 
-func (a *Auth) useFactor(ctx context.Context, userID string, c factorCode) (AMR, error) {
+func (a *Auth) useFactor(ctx context.Context, userID string, c factorCode) (shown, error) {
 	if a.factors == nil {
-		return AMR{}, fail(CodeInvalidTOTPCode, nil)
+		return shown{}, fail(CodeInvalidTOTPCode, nil)
 	}
 	now := a.now()
 	if c.recovery != "" {
 		left, err := a.factors.UseRecoveryCode(ctx, userID, a.recoveryHash(userID, c.recovery))
 		if err != nil {
-			return AMR{}, factorFailed(err)
+			return shown{}, factorFailed(err)
 		}
 		a.emit(ctx, Event{Type: EventRecoveryCodeUsed, UserID: userID, Left: left})
-		return AMR{Method: methodRecovery, Timestamp: now.Unix()}, nil
+		return shown{AMR{Method: methodRecovery, Timestamp: now.Unix()}, &left}, nil
 	}
 	f, err := a.factors.Factor(ctx, userID)
 	if err != nil {
-		return AMR{}, factorFailed(err)
+		return shown{}, factorFailed(err)
 	}
 	step, ok := a.matchTOTP(f, c.totp, now)
 	if !ok || !f.Enabled {
-		return AMR{}, fail(CodeInvalidTOTPCode, nil)
+		return shown{}, fail(CodeInvalidTOTPCode, nil)
 	}
 	if err := a.factors.UseTOTPStep(ctx, userID, step); err != nil {
-		return AMR{}, factorFailed(err)
+		return shown{}, factorFailed(err)
 	}
-	return AMR{Method: methodTOTP, Timestamp: now.Unix()}, nil
+	return shown{AMR{Method: methodTOTP, Timestamp: now.Unix()}, nil}, nil
 }
 
 // factorFailed makes absent, used and outdated the same error.
@@ -340,7 +346,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, mfaToken, totpCode, recoveryCode s
 	if a.cfg.limits.Off {
 		perToken = Draw{}
 	}
-	proof, err := a.judgeFactor(ctx, t.UserID, factorCode{totpCode, recoveryCode}, perToken)
+	second, err := a.judgeFactor(ctx, t.UserID, factorCode{totpCode, recoveryCode}, perToken)
 	if err != nil {
 		return nil, err
 	}
@@ -348,7 +354,11 @@ func (a *Auth) VerifyMFA(ctx context.Context, mfaToken, totpCode, recoveryCode s
 	if err != nil {
 		return nil, linkFailed(err)
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: append(d.AMR, proof), second: true, gone: CodeInvalidToken})
+	tokens, err := a.completeSignIn(ctx, signIn{user: u, amr: append(d.AMR, second.proof), second: true, gone: CodeInvalidToken})
+	if err == nil {
+		tokens.RecoveryCodesLeft = second.left
+	}
+	return tokens, err
 }
 
 // StepUp raises a session to AAL2 with a second factor. Errors:
@@ -357,18 +367,22 @@ func (a *Auth) StepUp(ctx context.Context, u User, s Session, totpCode, recovery
 	if !u.MFAEnabled {
 		return nil, fail(CodeMFANotEnabled, nil)
 	}
-	proof, err := a.judgeFactor(ctx, u.ID, factorCode{totpCode, recoveryCode})
+	second, err := a.judgeFactor(ctx, u.ID, factorCode{totpCode, recoveryCode})
 	if err != nil {
 		return nil, err
 	}
-	raised, u, err := a.factors.RaiseSession(ctx, s.ID, proof, a.now())
+	raised, u, err := a.factors.RaiseSession(ctx, s.ID, second.proof, a.now())
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrSessionEnded) {
 		return nil, fail(CodeSessionEnded, err)
 	}
 	if err != nil {
 		return nil, storeFailed(err)
 	}
-	return a.mint(ctx, u, raised)
+	tokens, err := a.mint(ctx, u, raised)
+	if err == nil {
+		tokens.RecoveryCodesLeft = second.left
+	}
+	return tokens, err
 }
 
 // NewRecoveryCodes replaces the recovery codes. Errors: CodeMFANotEnabled.

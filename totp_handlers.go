@@ -34,7 +34,11 @@ func (a *Auth) enrolment(r *http.Request) (current, error) {
 }
 
 func (a *Auth) handleSetupTOTP(w http.ResponseWriter, r *http.Request) error {
-	setup, err := a.SetupTOTP(r.Context(), currentFrom(r.Context()).user)
+	me := currentFrom(r.Context())
+	if !me.user.MFAEnabled && !a.fresh(me.session) {
+		return fail(CodeReauthNeeded, nil)
+	}
+	setup, err := a.SetupTOTP(r.Context(), me.user)
 	if err != nil {
 		return err
 	}
@@ -58,6 +62,9 @@ func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
 		return invalid("totp_code", "is required")
 	}
 	me, ctx := currentFrom(r.Context()), r.Context()
+	if !me.user.MFAEnabled && !a.fresh(me.session) {
+		return fail(CodeReauthNeeded, nil)
+	}
 	if me.enrolment != nil {
 		if err := a.beforeSignIn(ctx, SignInAttempt{User: me.user, Method: me.session.AMR[0].Method}); err != nil {
 			return err

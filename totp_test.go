@@ -349,8 +349,8 @@ func TestRecoveryCodes(t *testing.T) {
 	}
 	w.fired()
 	in := use(strings.ToUpper(strings.ReplaceAll(ada.recovery[0], "-", " "))).session() // as people type
-	if c := w.claimsOf(in); c.AAL != "aal2" || c.AMR[1].Method != "recovery_code" {
-		t.Errorf("claims %+v", c)
+	if c := w.claimsOf(in); c.AAL != "aal2" || c.AMR[1].Method != "recovery_code" || in.Left != 9 {
+		t.Errorf("claims %+v, %d codes left", c, in.Left)
 	}
 	w.wantEvents(auth.EventRecoveryCodeUsed, auth.EventSignedIn)
 	use(ada.recovery[0]).want(422, auth.CodeInvalidTOTPCode)
@@ -475,12 +475,27 @@ func TestRequireLevels(t *testing.T) {
 	}
 }
 
-// A second factor that somebody set up before the address was proved does not
-// lock its owner out.
-func TestPreHijackLeavesNoFactor(t *testing.T) {
+// No link does away with a second factor, also where the address had not been
+// proved before.
+func TestLinksKeepTheFactor(t *testing.T) {
 	w := newWorld(t)
-	w.enrol(w.signUp("victim@example.com").AccessToken)
-	w.do("GET", "/magic-link/verify?token="+w.magicLink("victim@example.com", nil), nil).session()
+	w.enrol(w.signUp("one@example.com").AccessToken)
+	w.do("GET", "/magic-link/verify?token="+w.magicLink("one@example.com", nil), nil).want(403, auth.CodeMFARequired)
+	w.enrol(w.signUp("two@example.com").AccessToken)
+	w.do("POST", "/forgot-password", map[string]any{"email": "two@example.com"}).want(200)
+	w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("two@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).want(200)
+	w.do("POST", "/login", map[string]any{"email": "two@example.com", "password": "another horse battery"}).want(403, auth.CodeMFARequired)
+}
+
+// A stolen access token of an old session cannot lock the owner out with a
+// factor of the thief's (ASVS 7.5.1).
+func TestEnrolmentNeedsFreshSignIn(t *testing.T) {
+	w := newWorld(t, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
+	ada := w.LoginAs(t, "ada@example.com")
+	setup := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(200))
+	w.Clock.Advance(16 * time.Minute)
+	w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(403, auth.CodeReauthNeeded)
+	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.code(setup.Secret, 0)}, bearer(ada.AccessToken)).want(403, auth.CodeReauthNeeded)
 }
 
 // plainStore is a store without second factors.
