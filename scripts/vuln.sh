@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs govulncheck. A finding fails; a database out of reach is said and passes,
+# Runs govulncheck. Findings fail (govulncheck exits with 3), and so does anything
+# else that goes wrong, but for a database out of reach: that is said and passes,
 # because it tells nothing about the code.
 set -uo pipefail
 
 out=$("$@" govulncheck ./... 2>&1)
 status=$?
 echo "$out"
-if [ $status -ne 0 ] && grep -qiE 'vuln\.go\.dev|no such host|connection refused|dial tcp|fetching vulnerabilities|403 Forbidden' <<<"$out" && ! grep -q 'Vulnerability #' <<<"$out"; then
+if [ $status -ne 0 ] && [ $status -ne 3 ] && grep -q 'fetching vulnerabilities: ' <<<"$out"; then
 	echo "vulnerability check: the database cannot be reached from here; NOT checked"
 	exit 0
 fi
