@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -86,12 +85,9 @@ func TestMutant(t *testing.T) {
 	storetest.Run(t, func(*testing.T) auth.Store { return m.broken(memstore.New()) })
 }
 
-// yield lets others in between the two halves of what should be one step.
-func yield() {
-	for range 100 {
-		runtime.Gosched()
-	}
-}
+// yield lets others in between the two halves of what should be one step, long
+// enough that they come on a busy machine, too.
+func yield() { <-time.After(5 * time.Millisecond) }
 
 type getThenRedeem struct{ auth.Store }
 
