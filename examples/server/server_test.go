@@ -116,7 +116,7 @@ func TestServer(t *testing.T) {
 
 func TestRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
-		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
+		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
 		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
 	} {
 		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
