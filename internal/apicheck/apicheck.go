@@ -1,5 +1,6 @@
-// Package apicheck holds responses to an OpenAPI 3.1 document, in tests. Schemas
-// of OpenAPI 3.1 are JSON Schema 2020-12, so a validator of that does the work.
+// Package apicheck holds requests and responses to an OpenAPI 3.1 document, in
+// tests. Schemas of OpenAPI 3.1 are JSON Schema 2020-12, so a validator of that
+// does the work.
 package apicheck
 
 import (
@@ -7,9 +8,10 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -42,17 +44,23 @@ func Load(doc []byte) (*Checker, error) {
 	return &Checker{doc: root, compiler: c, compiled: map[string]*jsonschema.Schema{}}, nil
 }
 
+// methods are the names in a path item that are operations; the others, such as
+// parameters, are shared by them.
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+
 // Operations lists "GET /path" for everything in the document, sorted.
 func (c *Checker) Operations() []string {
 	var ops []string
 	paths, _ := c.doc["paths"].(map[string]any)
-	for path, item := range paths {
-		methods, _ := item.(map[string]any)
-		for m := range methods {
-			ops = append(ops, strings.ToUpper(m)+" "+path)
+	for path := range paths {
+		item, _ := c.lookup("paths", path)
+		for _, m := range methods {
+			if item[m] != nil {
+				ops = append(ops, strings.ToUpper(m)+" "+path)
+			}
 		}
 	}
-	sort.Strings(ops)
+	slices.Sort(ops)
 	return ops
 }
 
@@ -72,11 +80,8 @@ func (c *Checker) Response(method, path string, status int, header http.Header, 
 	if !ok {
 		return fmt.Errorf("apicheck: %s %s does not document status %d", method, template, status)
 	}
-	if ref, isRef := response["$ref"].(string); isRef {
-		at = strings.Split(strings.TrimPrefix(ref, "#/"), "/")
-		response, _ = c.lookup(at...)
-	}
-	if err := c.headers(response, header); err != nil {
+	at, response = c.follow(at, response)
+	if err := c.headers(at, response, header); err != nil {
 		return fmt.Errorf("apicheck: %s %s %d: %w", method, template, status, err)
 	}
 	content, _ := response["content"].(map[string]any)
@@ -106,42 +111,81 @@ func (c *Checker) Response(method, path string, status int, header http.Header, 
 	return nil
 }
 
-// headers checks the headers that a response promises.
-func (c *Checker) headers(response map[string]any, header http.Header) error {
+// headers checks the headers that the response found at a place promises, and
+// those that it only allows, if they are there.
+func (c *Checker) headers(at []string, response map[string]any, header http.Header) error {
 	named, _ := response["headers"].(map[string]any)
 	for name := range named {
+		at, promise := c.follow(c.lookupAt(at, "headers", name))
 		values := header.Values(name)
 		if len(values) == 0 {
-			return fmt.Errorf("no %s header", name)
+			if promise["required"] == true {
+				return fmt.Errorf("no %s header", name)
+			}
+			continue
 		}
-		if err := c.validate(values[0], "components", "headers", name, "schema"); err != nil {
+		if err := c.validate(values[0], append(at, "schema")...); err != nil {
 			return fmt.Errorf("header %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// match finds the documented path with parameters that a real one is.
-func (c *Checker) match(path string) (string, bool) {
+// match finds the documented path that a real one is. Of several, the one whose
+// parameters come latest is meant, so that /users/me is not a /users/{id}.
+func (c *Checker) match(path string) (template string, ok bool) {
 	paths, _ := c.doc["paths"].(map[string]any)
-	if _, ok := paths[path]; ok {
-		return path, true
-	}
-	real := strings.Split(path, "/")
-	for template := range paths {
-		parts := strings.Split(template, "/")
-		if len(parts) != len(real) {
-			continue
-		}
-		same := true
-		for i, p := range parts {
-			same = same && (p == real[i] || strings.HasPrefix(p, "{"))
-		}
-		if same {
-			return template, true
+	var best string // the template with parameters marked by the highest rune: the least wins
+	for t := range paths {
+		rank, fits := fit(t, path)
+		if fits && (!ok || rank < best) {
+			template, best, ok = t, rank, true
 		}
 	}
-	return "", false
+	return template, ok
+}
+
+// fit tells whether a path is of a template, and how the template sorts among
+// others that fit.
+func fit(template, path string) (rank string, ok bool) {
+	want, have := strings.Split(template, "/"), strings.Split(path, "/")
+	if len(want) != len(have) {
+		return "", false
+	}
+	for i, w := range want {
+		switch {
+		case strings.HasPrefix(w, "{") && have[i] != "":
+			want[i] = string(utf8.MaxRune)
+		case w != have[i]:
+			return "", false
+		}
+	}
+	return strings.Join(want, "/"), true
+}
+
+// lookupAt is lookup below a place; it answers the place found, too.
+func (c *Checker) lookupAt(at []string, below ...string) ([]string, map[string]any) {
+	at = slices.Concat(at, below)
+	v, _ := c.lookup(at...)
+	return at, v
+}
+
+// follow goes where a $ref leads, from what was found at a place.
+func (c *Checker) follow(at []string, v map[string]any) ([]string, map[string]any) {
+	ref, ok := v["$ref"].(string)
+	if !ok {
+		return at, v
+	}
+	return c.lookupAt(pointer(ref))
+}
+
+// pointer splits a reference within the document into names (RFC 6901).
+func pointer(ref string) []string {
+	names := strings.Split(strings.TrimPrefix(ref, "#/"), "/")
+	for i, n := range names {
+		names[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(n)
+	}
+	return names
 }
 
 func (c *Checker) lookup(at ...string) (map[string]any, bool) {
@@ -155,11 +199,11 @@ func (c *Checker) lookup(at ...string) (map[string]any, bool) {
 }
 
 func (c *Checker) validate(v any, at ...string) error {
-	var pointer strings.Builder
+	var place strings.Builder
 	for _, name := range at {
-		pointer.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		place.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
-	key := pointer.String()
+	key := place.String()
 	if c.compiled[key] == nil {
 		schema, err := c.compiler.Compile(location + "#" + escape(key))
 		if err != nil {
@@ -171,8 +215,8 @@ func (c *Checker) validate(v any, at ...string) error {
 }
 
 // escape makes a JSON pointer fit for a URL's fragment.
-func escape(pointer string) string {
-	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(pointer)
+func escape(place string) string {
+	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(place)
 }
 
 // References lists the document's references that lead nowhere.
@@ -183,7 +227,7 @@ func (c *Checker) References() []string {
 		switch v := v.(type) {
 		case map[string]any:
 			if ref, ok := v["$ref"].(string); ok {
-				if _, found := c.lookup(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...); !found {
+				if _, found := c.lookup(pointer(ref)...); !found {
 					dangling = append(dangling, ref)
 				}
 			}
