@@ -80,12 +80,19 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 		return nil, errors.New("WithPasswords: MinLength below 8 is unsafe (NIST SP 800-63B-4)")
 	case o.MaxLength < 64 || o.MaxLength > 1024:
 		return nil, errors.New("WithPasswords: MaxLength has to lie between 64 and 1024")
+	case o.MinLength > o.MaxLength:
+		return nil, errors.New("WithPasswords: MinLength is above MaxLength, so no password would do")
 	case o.Workers < 1 || o.Queue < 1:
 		return nil, errors.New("WithPasswords: Workers and Queue have to be positive")
 	case o.BcryptCost == 0 && (uint64(a.Memory)*uint64(a.Time) < 7168*5 || a.Memory < 7168 || a.Time < 1 || a.Threads < 1):
 		return nil, errors.New("WithPasswords: argon2id parameters are weaker than OWASP's minimum (such as m=19456,t=2,p=1 or m=7168,t=5,p=1)")
 	case o.BcryptCost != 0 && (o.BcryptCost < bcrypt.DefaultCost || o.BcryptCost > 16):
 		return nil, errors.New("WithPasswords: BcryptCost has to lie between 10 and 16")
+	}
+	if o.BcryptCost == 0 { // before the first hash is made with them
+		if err := passhash.Argon2id(a).Check(); err != nil {
+			return nil, fmt.Errorf("WithPasswords: Argon2id: %w", err)
+		}
 	}
 	p := &passwords{o: o, log: log, admission: make(chan struct{}, 2*o.Workers), cpu: make(chan struct{}, o.Workers)}
 	encoded, err := p.make("a password that nobody has")
@@ -104,6 +111,7 @@ func (p *passwords) works() uint64 { return p.done.Load() }
 // ValidPasswordHash tells whether ImportUser takes a hash: argon2id and argon2i
 // (PHC), bcrypt, scrypt (PHC), Firebase's scrypt, PBKDF2 (PHC or Django's), with
 // parameters that a login can afford. Package internal/passhash lists the forms.
+// The error says what is wrong and does not quote the hash.
 func ValidPasswordHash(encoded string) error {
 	_, err := passhash.Parse(encoded)
 	return err
@@ -135,31 +143,35 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 // verify judges a password, and does the same work when there is no hash.
 // admit is asked right before the hash is computed, when few others are between
 // their own question and their answer. rehash tells that the hash is of an
-// older format or cost. Errors: CodeOverloaded, the context's, admit's.
+// older format or cost, or of a password that was not normalised. Errors: CodeOverloaded, the context's, admit's.
 func (p *passwords) verify(ctx context.Context, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
-	real := parseErr == nil && len(password) <= maxPasswordBytes
+	judged := parseErr == nil && len(password) <= maxPasswordBytes
 	if parseErr != nil {
 		h = p.dummy
 	}
 	if len(password) > maxPasswordBytes {
 		password = "x"
 	}
+	normal, raw := nfkc(password), false
 	err = p.run(ctx, admit, func() error {
-		ok = h.Verify(nfkc(password))
-		if normal := nfkc(password); !ok && normal != password {
-			ok = h.Verify(password) // imported from a system that does not normalise
+		ok = h.Verify(normal)
+		if !ok && normal != password {
+			// Systems that do not normalise hashed the raw form. It is tried
+			// whatever the hash, so that the work tells no accounts apart.
+			ok = h.Verify(password)
+			raw = ok
 			p.done.Add(1)
 		}
 		return nil
 	})
-	if err != nil || !ok || !real {
+	if err != nil || !ok || !judged {
 		return false, false, err
 	}
 	if p.o.BcryptCost > 0 {
-		return true, h.BcryptCost() < p.o.BcryptCost, nil
+		return true, raw || h.BcryptCost() < p.o.BcryptCost, nil
 	}
-	return true, !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
+	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
 // run computes work in the caller's goroutine once it is its turn. Two stages

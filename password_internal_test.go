@@ -6,9 +6,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"unicode/utf8"
 
 	"github.com/authmount/auth/internal/passhash"
 )
@@ -75,6 +76,79 @@ func TestPasswordPolicy(t *testing.T) {
 	}
 }
 
+func TestUnsafePasswordOptions(t *testing.T) {
+	for says, o := range map[string]PasswordOptions{
+		"MinLength below":     {MinLength: 7},
+		"MaxLength has":       {MaxLength: 63},
+		"MinLength is above":  {MinLength: 65, MaxLength: 64},
+		"Workers":             {Workers: -1},
+		"Queue":               {Queue: -1},
+		"OWASP":               {Argon2id: Argon2idParams{Memory: 19456, Time: 1, Threads: 1}},
+		"argon2 m in KiB":     {Argon2id: Argon2idParams{Memory: 1 << 20, Time: 2, Threads: 1}},
+		"argon2 t":            {Argon2id: Argon2idParams{Memory: 19456, Time: 1 << 30, Threads: 1}},
+		"argon2 m times t":    {Argon2id: Argon2idParams{Memory: 256 << 10, Time: 32, Threads: 1}},
+		"BcryptCost has to":   {BcryptCost: 9},
+		"between 10 and 16":   {BcryptCost: 17},
+		"weaker than OWASP's": {Argon2id: Argon2idParams{Memory: 19456, Time: 2}},
+	} {
+		if _, err := newPasswords(o, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want one about %q", o, err, says)
+		}
+	}
+}
+
+// bcrypt reads 72 bytes: what is longer is refused where it makes the hashes.
+func TestBcryptLimit(t *testing.T) {
+	p := testPasswords(t, PasswordOptions{BcryptCost: 10})
+	for password, want := range map[string][]string{
+		strings.Repeat("long word", 8):       nil,
+		strings.Repeat("long word", 8) + "s": {"too_long"},
+		strings.Repeat("слово-", 7):          {"too_long"}, // 42 characters, 77 bytes
+	} {
+		if got, err := p.check(t.Context(), password); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v", password, got, err)
+		}
+	}
+	encoded, err := p.hash(t.Context(), "secret words")
+	if err != nil || !strings.HasPrefix(encoded, "$2a$10$") {
+		t.Fatalf("%q, %v", encoded, err)
+	}
+	if ok, rehash, err := p.verify(t.Context(), encoded, "secret words", nil); !ok || rehash || err != nil {
+		t.Errorf("%v, %v, %v", ok, rehash, err)
+	}
+}
+
+// The policy judges the normal form, and nothing but the reasons it knows comes
+// out of it.
+func FuzzPasswordCheck(f *testing.F) {
+	p := testPasswords(f, PasswordOptions{})
+	for _, s := range [][2]string{
+		{"correct horse battery", "ada@example.com"}, {"ｐａｓｓｗｏｒｄ", ""}, {"e\u0301e\u0301e\u0301e\u0301", "éééé"}, {"ﬁﬁﬁﬁ", "fi@fi"},
+		{"\ufdfa", "\ufdfa@x"}, {"\xff\xfe", "\xff"}, {"adalovelace1", "adalovelace@example.com"}, {strings.Repeat("\u0344", 40), "@"},
+	} {
+		f.Add(s[0], s[1])
+	}
+	order := []string{"length", "too_long", "common", "similar"}
+	f.Fuzz(func(t *testing.T, password, about string) {
+		got, err := p.check(t.Context(), password, about)
+		again, errAgain := p.check(t.Context(), nfkc(password), about)
+		if err != nil || errAgain != nil || !slices.Equal(got, again) {
+			t.Errorf("%q: %v, %v; in normal form %v, %v", password, got, err, again, errAgain)
+		}
+		next := 0
+		for _, reason := range got {
+			at := slices.Index(order[next:], reason)
+			if at < 0 {
+				t.Fatalf("%q: reasons %v", password, got)
+			}
+			next += at + 1
+		}
+		if n := utf8.RuneCountInString(nfkc(password)); slices.Contains(got, "length") != (n < 8) || slices.Contains(got, "too_long") != (n > 256) {
+			t.Errorf("%q has %d characters: %v", password, n, got)
+		}
+	})
+}
+
 type checker func(context.Context, string) (bool, error)
 
 func (f checker) Breached(ctx context.Context, pw string) (bool, error) { return f(ctx, pw) }
@@ -118,8 +192,9 @@ func TestPasswordsAreNormalised(t *testing.T) {
 			t.Errorf("%q: %v, %v", same, ok, err)
 		}
 	}
-	// A foreign hash may be of the raw form.
-	raw := passhash.Argon2id{Memory: 8, Time: 1, Threads: 1}.Make("ﬁve of them")
+	// A foreign hash may be of the raw form,
+	// and is then renewed, however strong it is.
+	raw := passhash.Argon2id(p.o.Argon2id).Make("ﬁve of them")
 	if ok, rehash, err := p.verify(t.Context(), raw, "ﬁve of them", nil); !ok || !rehash || err != nil {
 		t.Errorf("raw form: %v, %v, %v", ok, rehash, err)
 	}
@@ -192,45 +267,104 @@ func TestDummyWorkForOddPasswords(t *testing.T) {
 // The pool: never more at once than there are workers, few between the
 // question and the answer, and an honest refusal beyond the queue.
 func TestPoolBounds(t *testing.T) {
-	p := testPasswords(t, PasswordOptions{Workers: 3, Queue: 10})
-	var working, admitted, mostWorking, mostAdmitted, refused, done atomic.Int32
-	raise := func(most *atomic.Int32, n int32) {
-		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-		}
-	}
-	release := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 400 {
-		wg.Go(func() {
-			err := p.run(context.Background(), func(context.Context) error {
-				raise(&mostAdmitted, admitted.Add(1))
-				return nil
-			}, func() error {
-				raise(&mostWorking, working.Add(1))
-				<-release
-				working.Add(-1)
-				admitted.Add(-1)
-				return nil
-			})
-			switch {
-			case err == nil:
-				done.Add(1)
-			case errors.Is(err, CodeOverloaded):
-				if refused.Add(1) == 400-16 { // all but the queue and those admitted
-					close(release)
+	synctest.Test(t, func(t *testing.T) {
+		p := testPasswords(t, PasswordOptions{Workers: 3, Queue: 10})
+		var working, admitted, mostWorking, refused, done atomic.Int32
+		release := make(chan struct{})
+		for range 400 {
+			go func() {
+				err := p.run(t.Context(), func(context.Context) error {
+					admitted.Add(1)
+					return nil
+				}, func() error {
+					n := working.Add(1)
+					for most := mostWorking.Load(); n > most && !mostWorking.CompareAndSwap(most, n); most = mostWorking.Load() {
+					}
+					<-release
+					working.Add(-1)
+					return nil
+				})
+				var e *Error
+				switch {
+				case err == nil:
+					done.Add(1)
+				case errors.As(err, &e) && e.Code == CodeOverloaded && e.RetryAfter > 0:
+					refused.Add(1)
+				default:
+					t.Error(err)
 				}
-			default:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if mostWorking.Load() != 3 || mostAdmitted.Load() != 6 || done.Load() != 16 || refused.Load() != 384 {
-		t.Errorf("working %d, admitted %d, done %d, refused %d", mostWorking.Load(), mostAdmitted.Load(), done.Load(), refused.Load())
-	}
+			}()
+		}
+		synctest.Wait() // until everybody is stuck or gone
+		if working.Load() != 3 || admitted.Load() != 6 || refused.Load() != 400-6-10 {
+			t.Errorf("working %d, admitted %d, refused %d", working.Load(), admitted.Load(), refused.Load())
+		}
+		close(release)
+		synctest.Wait()
+		if mostWorking.Load() != 3 || done.Load() != 16 {
+			t.Errorf("at most %d working, %d done", mostWorking.Load(), done.Load())
+		}
+		noPlaceLost(t, p)
+	})
+}
+
+func noPlaceLost(t *testing.T, p *passwords) {
+	t.Helper()
 	if p.waiting.Load() != 0 || len(p.admission) != 0 || len(p.cpu) != 0 {
-		t.Error("places were lost")
+		t.Errorf("places were lost: %d waiting, %d admitted, %d working", p.waiting.Load(), len(p.admission), len(p.cpu))
 	}
+}
+
+// Whoever gives up while waiting, in either stage, makes room for the next and
+// has computed nothing.
+func TestPoolLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := testPasswords(t, PasswordOptions{Workers: 1, Queue: 1})
+		before := p.works()
+		p.cpu <- struct{}{} // somebody computes
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make(chan error, 3)
+		for range 3 { // two wait for the processor, one in the queue
+			go func() {
+				_, _, err := p.verify(ctx, "", "secret words", nil)
+				results <- err
+			}()
+		}
+		synctest.Wait()
+		if len(p.admission) != 2 || p.waiting.Load() != 3 || len(results) != 0 {
+			t.Fatalf("%d admitted, %d waiting, %d gone", len(p.admission), p.waiting.Load(), len(results))
+		}
+		if _, err := p.hash(t.Context(), "secret words"); !errors.Is(err, CodeOverloaded) {
+			t.Errorf("error %v", err)
+		}
+		cancel()
+		for range 3 {
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+		}
+		<-p.cpu
+		noPlaceLost(t, p)
+		if p.works() != before {
+			t.Errorf("%d hashes for nobody", p.works()-before)
+		}
+		if _, err := p.hash(t.Context(), "secret words"); err != nil {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// The question is put right before the hash, and its answer is passed on.
+func TestAdmit(t *testing.T) {
+	p := testPasswords(t, PasswordOptions{})
+	refuse, before := errors.New("refused"), p.works()
+	if ok, _, err := p.verify(t.Context(), "", "secret words", func(context.Context) error { return refuse }); ok || err != refuse { //nolint:errorlint // as it is, not wrapped
+		t.Errorf("%v, %v", ok, err)
+	}
+	if p.works() != before {
+		t.Error("a hash was computed")
+	}
+	noPlaceLost(t, p)
 }
 
 func TestPoolGivesPlacesBack(t *testing.T) {
@@ -248,21 +382,5 @@ func TestPoolGivesPlacesBack(t *testing.T) {
 	if err := p.run(gone, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if p.waiting.Load() != 0 || len(p.admission) != 0 || len(p.cpu) != 0 {
-		t.Error("places were lost")
-	}
-}
-
-func BenchmarkBareHash(b *testing.B) {
-	encoded := passhash.Argon2id{Memory: 19456, Time: 2, Threads: 1}.Make("correct horse battery")
-	h, err := passhash.Parse(encoded)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if !h.Verify("correct horse battery") {
-			b.Fatal("wrong")
-		}
-	}
+	noPlaceLost(t, p)
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func New(o Options) *Client {
 }
 
 // Breached tells whether a password is in a known leak. Errors never hold the
-// password or its hash.
+// password or any part of its hash.
 func (c *Client) Breached(ctx context.Context, password string) (bool, error) {
 	sum := sha1.Sum([]byte(password)) //nolint:gosec // the API's index
 	digits := strings.ToUpper(hex.EncodeToString(sum[:]))
@@ -74,6 +75,9 @@ func (c *Client) Breached(ctx context.Context, password string) (bool, error) {
 	req.Header.Set("User-Agent", "authmount")
 	res, err := c.o.HTTP.Do(req)
 	if err != nil {
+		if at := (*url.Error)(nil); errors.As(err, &at) {
+			err = at.Err // without the URL, which holds a part of the hash
+		}
 		return false, fmt.Errorf("hibp: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,14 +39,16 @@ func TestBreached(t *testing.T) {
 		"server error":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 0, false, true},
 		"rate limited":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, 0, false, true},
 		"not the API":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, 0, false, true},
-		"endless":          {lines(strings.Split(strings.Repeat(other+":1,", 40000), ",")[:40000]...), 0, false, true},
+		"endless":          {lines(slices.Repeat([]string{strings.Repeat(" ", 25) + other + ":1"}, 20000)...), 0, false, true}, // lines of 64 bytes, so that the limit cuts none
 		"one endless line": {lines(strings.Repeat("x", 1<<20)), 0, false, true},
+		"no count":         {lines(suffix), 0, false, true},
+		"count of words":   {lines(suffix + ":many"), 0, false, true},
 		"slow":             {func(http.ResponseWriter, *http.Request) { <-release }, 0, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var path, padding string
+			var path, padding, agent string
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				path, padding = r.URL.Path, r.Header.Get("Add-Padding")
+				path, padding, agent = r.URL.Path, r.Header.Get("Add-Padding"), r.UserAgent()
 				c.answer(w, r)
 			}))
 			t.Cleanup(func() {
@@ -56,14 +59,14 @@ func TestBreached(t *testing.T) {
 			if got != c.want || (err != nil) != c.wantErr {
 				t.Errorf("%v, %v", got, err)
 			}
+			if err != nil && (strings.Contains(err.Error(), prefix) || strings.Contains(err.Error(), suffix) || strings.Contains(err.Error(), password)) {
+				t.Errorf("the error tells: %v", err)
+			}
 			if name == "slow" {
 				return // its handler still runs
 			}
-			if path != "/range/"+prefix || padding != "true" {
-				t.Errorf("asked %q, padding %q", path, padding)
-			}
-			if err != nil && (strings.Contains(err.Error(), suffix) || strings.Contains(err.Error(), password)) {
-				t.Errorf("the error tells: %v", err)
+			if path != "/range/"+prefix || padding != "true" || agent != "authmount" {
+				t.Errorf("asked %q, padding %q, as %q", path, padding, agent)
 			}
 		})
 	}
@@ -74,8 +77,8 @@ func lines(list ...string) http.HandlerFunc {
 }
 
 func TestNobodyThere(t *testing.T) {
-	if _, err := hibp.New(hibp.Options{URL: "http://127.0.0.1:1"}).Breached(t.Context(), password); err == nil {
-		t.Error("no error")
+	if _, err := hibp.New(hibp.Options{URL: "http://127.0.0.1:1"}).Breached(t.Context(), password); err == nil || strings.Contains(err.Error(), "/range/") {
+		t.Errorf("error %v", err)
 	}
 	if _, err := hibp.New(hibp.Options{URL: ":"}).Breached(t.Context(), password); err == nil {
 		t.Error("no error")
