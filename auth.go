@@ -1,6 +1,7 @@
 // Package auth is Authmount, authentication that a Go server mounts: sign-up,
-// password login, magic links, phone codes, TOTP two-factor, e-mail
-// verification, password reset and refreshable JWT sessions, on the application's own store.
+// password login, sign-in with Google, GitHub and any OpenID provider, magic
+// links, phone codes, TOTP two-factor, e-mail verification, password reset and
+// refreshable JWT sessions, on the application's own store.
 //
 //	store := memstore.New()
 //	a, err := auth.New(store,
@@ -73,6 +74,9 @@ type Auth struct {
 	remember  *claimsCache
 	handler   http.Handler
 	inbox     *Inbox
+	providers map[string]*provider
+
+	providerNames []string // as configured
 
 	crossOrigin *http.CrossOriginProtection
 
@@ -207,6 +211,9 @@ func (a *Auth) build() error {
 		return err
 	}
 	if a.pages, err = newPages(c.mail); err != nil {
+		return err
+	}
+	if a.providers, a.providerNames, err = a.newProviders(); err != nil {
 		return err
 	}
 	a.handler = a.newHandler()

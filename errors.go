@@ -23,6 +23,8 @@ const (
 	CodeRefreshTokenReused  Code = "refresh_token_reused"
 	CodeSessionEnded        Code = "session_ended"
 	CodeRedirectNotAllowed  Code = "redirect_not_allowed"
+	CodeBadOAuthState       Code = "bad_oauth_state"
+	CodeOAuthDenied         Code = "oauth_denied"
 	CodeInvalidCredentials  Code = "invalid_credentials" //nolint:gosec // a name, not credentials
 	CodeMissingToken        Code = "missing_token"
 	CodeBadToken            Code = "bad_token"
@@ -45,7 +47,11 @@ const (
 	CodeNotFound              Code = "not_found"
 	CodeSessionNotFound       Code = "session_not_found"
 	CodeMethodNotAllowed      Code = "method_not_allowed"
+	CodeUnknownProvider       Code = "unknown_provider"
 	CodeUserAlreadyExists     Code = "user_already_exists"
+	CodeAccountExists         Code = "account_exists"
+	CodeIdentityAlreadyExists Code = "identity_already_exists"
+	CodeLastSignInMethod      Code = "last_sign_in_method"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeValidationFailed      Code = "validation_failed"
@@ -53,6 +59,7 @@ const (
 	CodeSamePassword          Code = "same_password"
 	CodeRateLimited           Code = "rate_limited"
 	CodeInternal              Code = "internal"
+	CodeProviderError         Code = "provider_error"
 	CodeUnavailable           Code = "unavailable"
 	CodeOverloaded            Code = "overloaded"
 )
@@ -70,6 +77,8 @@ var errorTable = map[Code]struct {
 	CodeRefreshTokenReused:  {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
 	CodeSessionEnded:        {http.StatusUnauthorized, "The session has ended. Sign in again."},
 	CodeRedirectNotAllowed:  {http.StatusBadRequest, "The redirect address is not on the allow-list."},
+	CodeBadOAuthState:       {http.StatusBadRequest, "This sign-in is not valid any more, or began in another browser. Start again."},
+	CodeOAuthDenied:         {http.StatusBadRequest, "The sign-in was cancelled."},
 	CodeInvalidCredentials:  {http.StatusUnauthorized, "The credentials are not right."},
 	CodeMissingToken:        {http.StatusUnauthorized, "This needs an access token."},
 	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
@@ -87,13 +96,17 @@ var errorTable = map[Code]struct {
 	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code is not right, or was used before."},
 
 	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to go on."},
+	CodeIdentityAlreadyExists: {http.StatusConflict, "This provider is linked already, or the identity belongs to another account."},
 
 	CodeMissingPermission:    {http.StatusForbidden, "You do not have the permission for this."},
 	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
 	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},
 	CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "This path does not take that method."},
+	CodeUnknownProvider:      {http.StatusNotFound, "There is no such provider."},
 	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address exists already."},
+	CodeAccountExists:        {http.StatusConflict, "An account with this address exists already. Sign in to it as before, then link the provider."},
+	CodeLastSignInMethod:     {http.StatusConflict, "This is the last way to sign in. Set a password first."},
 	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The request body is too large."},
 	CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Send the body as application/json."},
 	CodeValidationFailed:     {http.StatusUnprocessableEntity, "Some of the values are not right."},
@@ -101,6 +114,7 @@ var errorTable = map[Code]struct {
 	CodeSamePassword:         {http.StatusUnprocessableEntity, "The new password is the same as the old one."},
 	CodeRateLimited:          {http.StatusTooManyRequests, "Too many attempts. Wait a little and try again."},
 	CodeInternal:             {http.StatusInternalServerError, "Something went wrong on our side."},
+	CodeProviderError:        {http.StatusBadGateway, "The provider did not answer as it should. Try again."},
 	CodeUnavailable:          {http.StatusServiceUnavailable, "The service is not available right now. Try again soon."},
 	CodeOverloaded:           {http.StatusServiceUnavailable, "The service is busy. Try again soon."},
 }

@@ -34,6 +34,9 @@ const (
 	EventRecoveryCodesReplaced EventType = "recovery_codes.replaced"
 
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
+
+	EventIdentityLinked   EventType = "identity.linked"
+	EventIdentityUnlinked EventType = "identity.unlinked"
 )
 
 // Event is something that has happened, after it was committed. It carries no
@@ -43,7 +46,8 @@ type Event struct {
 	At        time.Time
 	UserID    string // empty if there is no user
 	SessionID string
-	Method    string // sign-ins: "password", "magic_link"
+	Method    string // sign-ins: "password", "magic_link", "otp", "oauth"
+	Provider  string // identities, and what failed or signed up by one
 	Message   Kind   // message.failed
 	Left      int    // recovery_code.used: how many codes are left
 	Err       error  // message.failed, sign_in.failed: why
@@ -52,11 +56,13 @@ type Event struct {
 
 // SignUpAttempt is what BeforeSignUp decides on.
 type SignUpAttempt struct {
-	Email        string // or Phone
-	Phone        string
-	FullName     string
-	UserMetadata map[string]any
-	Method       string // "password", "magic_link", "otp"
+	Email         string // or Phone; sign-ups by a provider may have neither
+	EmailVerified bool   // by the provider
+	Phone         string
+	FullName      string
+	UserMetadata  map[string]any
+	Method        string // "password", "magic_link", "otp", "oauth"
+	Provider      string // of "oauth"
 }
 
 // SignInAttempt is what BeforeSignIn decides on, after the proof was right.
@@ -77,6 +83,21 @@ type Hooks struct {
 	// OnEvent observes what has happened. It runs inside the request, so it
 	// should be quick.
 	OnEvent func(ctx context.Context, e Event)
+	// OnProviderToken receives what a provider gave for a person who has just
+	// proved to be a user, before any second factor is asked for. Authmount keeps
+	// no such tokens. An identity linked by /exchange comes without.
+	OnProviderToken func(ctx context.Context, t ProviderToken)
+}
+
+// ProviderToken is a provider's permission to act for a person.
+type ProviderToken struct {
+	UserID       string
+	Provider     string
+	Subject      string
+	AccessToken  string
+	RefreshToken string // if the provider gave one
+	TokenType    string
+	ExpiresAt    time.Time // zero: not told
 }
 
 // emit tells the application that something has happened.
@@ -132,6 +153,29 @@ func (p LoginParams) LogValue() slog.Value {
 // LogValue keeps the passwords out of the log.
 func (p ChangePasswordParams) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", p.UserID), slog.String("passwords", redacted))
+}
+
+// LogValue keeps the tokens out of the log.
+func (t ProviderToken) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", t.UserID), slog.String("provider", t.Provider), slog.String("tokens", redacted))
+}
+
+// LogValue keeps the secret out of the log.
+func (p Provider) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", p.Name), slog.String("client_secret", redacted))
+}
+
+// LogValue keeps the secrets out of the log.
+func (api *ProviderAPI) LogValue() slog.Value { return api.Provider.LogValue() }
+
+// LogValue keeps the tokens out of the log.
+func (p IDTokenParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("provider", p.Provider), slog.String("tokens", redacted))
+}
+
+// LogValue keeps code and state out of the log.
+func (c OAuthCallback) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("code", redacted), slog.String("error", c.Error))
 }
 
 // LogValue keeps the hash out of the log.

@@ -48,6 +48,11 @@ func (a *Auth) routes() []route {
 		{"POST /logout", keyed, a.handleLogout, nil},
 		{"POST /exchange", keyed, a.handleExchange, nil},
 
+		{"GET /oauth/{provider}", open, a.handleOAuthStart, nil},
+		{"GET /oauth/{provider}/callback", open, a.handleOAuthCallback, nil},
+		{"POST /oauth/{provider}/callback", open, a.handleOAuthCallback, nil},
+		{"POST /oauth/{provider}/id-token", keyed, a.handleIDToken, nil},
+
 		{"POST /magic-link/send", keyed, a.handleMagicLinkSend, nil},
 		{"GET /magic-link/verify", open, a.handleMagicLink, nil},
 		{"POST /magic-link/verify", open, a.handleMagicLinkPost, nil},
@@ -63,6 +68,8 @@ func (a *Auth) routes() []route {
 		{"PATCH /me", signedIn, a.handleUpdateMe, nil},
 		{"DELETE /me", signedIn, a.handleDeleteMe, nil},
 		{"POST /me/password", signedIn, a.handleChangePassword, nil},
+		{"POST /me/identities/{provider}", signedIn, a.handleLinkIdentity, nil},
+		{"DELETE /me/identities/{provider}", signedIn, a.handleUnlinkIdentity, nil},
 		{"GET /sessions", signedIn, a.handleSessions, nil},
 		{"DELETE /sessions", signedIn, a.handleEndOtherSessions, nil},
 		{"DELETE /sessions/{id}", signedIn, a.handleEndSession, nil},

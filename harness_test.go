@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -164,8 +165,13 @@ func documented(path string, status int) bool {
 	known := strings.TrimPrefix(path, "/auth/v1")
 	return status != http.StatusMethodNotAllowed && slices.ContainsFunc(api.Operations(), func(op string) bool {
 		_, p, _ := strings.Cut(op, " ")
-		return p == known || (strings.HasPrefix(p, "/sessions/{") && strings.HasPrefix(known, "/sessions/"))
+		return template(p).MatchString(known)
 	})
+}
+
+// template matches the paths that a documented path stands for.
+func template(path string) *regexp.Regexp {
+	return regexp.MustCompile("^" + regexp.MustCompile(`\\{[a-z]+\\}`).ReplaceAllString(regexp.QuoteMeta(path), "[^/]+") + "$")
 }
 
 // want fails the test unless the status is right and, for errors, the code.
@@ -197,10 +203,18 @@ type user struct {
 	ID            string         `json:"id"`
 	Email         string         `json:"email"`
 	EmailVerified bool           `json:"email_verified"`
+	MFAEnabled    bool           `json:"mfa_enabled"`
+	Identities    []identity     `json:"identities"`
 	FullName      string         `json:"full_name"`
 	UserMetadata  map[string]any `json:"user_metadata"`
 	AppMetadata   map[string]any `json:"app_metadata"`
 	Roles         []string       `json:"roles"`
+}
+
+type identity struct {
+	Provider string `json:"provider"`
+	Subject  string `json:"subject"`
+	Email    string `json:"email"`
 }
 
 func decodeAs[T any](a *answer) T {

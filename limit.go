@@ -62,6 +62,7 @@ type RateLimits struct {
 	RefreshPerSession Rate // 120 in 1 min
 	CodesPerPhone     Rate // wrong phone codes: 10 in 1 h
 	FactorPerUser     Rate // wrong TOTP and recovery codes: 5 in 5 min
+	OAuthPerIP        Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
 	SMSBudget         Rate // text messages in all: 1000 in 1 h
 	Off               bool // no limits at all: for load tests only
 }
@@ -84,6 +85,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.RefreshPerSession, 120, time.Minute)
 	set(&l.CodesPerPhone, 10, time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)
+	set(&l.OAuthPerIP, 300, 5*time.Minute)
 	set(&l.SMSBudget, 1000, time.Hour)
 	return l
 }

@@ -34,6 +34,8 @@ type linkData struct {
 	CreateUser bool   `json:"create_user,omitempty"`
 	Verifies   string `json:"verifies,omitempty"` // phone codes: the account whose sign-up sent it
 	AMR        []AMR  `json:"amr,omitempty"`      // exchange codes: the proof already given
+
+	Identity *Identity `json:"identity,omitempty"` // exchange codes: to link by the exchange
 }
 
 // newLink makes a single-use token; the caller says whose and about what it is.
@@ -260,7 +262,7 @@ func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, effect func
 // useMagicLink uses a magic link up: it creates the account, or proves the
 // address of the one there is. Holding the mailbox outranks whatever was set up
 // without proving it: a password or session made before the address was ever
-// confirmed goes, and so does a phone number (no pre-hijack).
+// confirmed goes, and so do phone number and identities (no pre-hijack).
 func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User, error) {
 	if a.cfg.settings.MagicLinkDisabled {
 		return linkData{}, User{}, fail(CodeMethodDisabled, nil)
@@ -294,7 +296,7 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 				IfRevision: &u.Revision, EmailVerified: &yes, PasswordHash: &none,
 				Revoke: &SessionFilter{}, DropTokens: []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange},
 			}
-			dropPhone(&patch)
+			dropSideDoors(&patch)
 		}
 		return Redemption{UserID: u.ID, Patch: &patch}, nil
 	})
@@ -311,13 +313,14 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 	return d, u, nil
 }
 
-// dropPhone takes the number away from an account whose address was never
-// proved until now: it would be a way in for whoever set the account up. A second
-// factor stays, since no mailed link may do away with one.
-func dropPhone(p *UserPatch) {
+// dropSideDoors takes number and identities away from an account whose address
+// was never proved until now: they would be ways in for whoever set the account
+// up. An enabled second factor stays, since no first one may do away with it.
+func dropSideDoors(p *UserPatch) {
 	no, none := false, ""
 	p.Phone, p.PhoneVerified = &none, &no
-	p.DropTokens = append(p.DropTokens, PurposePhoneCode, PurposePhoneChange)
+	p.DropIdentities = true
+	p.DropTokens = append(p.DropTokens, PurposePhoneCode, PurposePhoneChange, PurposeOAuth)
 }
 
 func (a *Auth) createByMagicLink(ctx context.Context, d linkData) (Redemption, error) {

@@ -171,7 +171,7 @@ func (a *Auth) resetPassword(ctx context.Context, token, newPassword string) (li
 			DropTokens: []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange},
 		}
 		if !u.EmailVerified {
-			dropPhone(patch)
+			dropSideDoors(patch)
 		}
 		return Redemption{UserID: t.UserID, Patch: patch}, nil
 	})

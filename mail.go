@@ -36,6 +36,9 @@ const (
 	KindMFAEnabled      Kind = "mfa_enabled"      // notice
 	KindMFADisabled     Kind = "mfa_disabled"     // notice
 	KindPhoneCode       Kind = "phone_code"       // text message
+
+	KindIdentityLinked   Kind = "identity_linked"   // notice
+	KindIdentityUnlinked Kind = "identity_unlinked" // notice
 )
 
 // Channel is the way a message travels.
@@ -129,6 +132,7 @@ type outgoing struct {
 	Code       string
 	ExpiresIn  time.Duration
 	NewAddress string
+	Provider   string
 	Locale     string
 	IP         string // of whoever asked for it
 

@@ -121,7 +121,7 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindPhoneCode,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindIdentityLinked, KindIdentityUnlinked, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.
@@ -195,6 +195,7 @@ type mailData struct {
 	Hours      int    // the same, 0 if less than two
 	To         string
 	NewAddress string
+	Provider   string // the name of an outside service
 	IP         string
 	Subject    string
 }
@@ -213,7 +214,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
 		App: m.app, Name: safeName(o.Name), Link: o.Link, Code: o.Code, Host: m.host, Minutes: minutes, To: o.To,
-		NewAddress: printable(o.NewAddress), IP: o.IP,
+		NewAddress: printable(o.NewAddress), Provider: o.Provider, IP: o.IP,
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60

@@ -37,6 +37,9 @@ type config struct {
 	verifiers []crypto.PublicKey
 	claims    func(context.Context, User) (map[string]any, error)
 	hooks     Hooks
+	providers []Provider
+
+	noAutoLinking bool
 
 	refreshGrace    time.Duration
 	sessionLifetime time.Duration
@@ -187,6 +190,19 @@ func WithMFARequired() Option { return func(c *config) { c.mfaRequired = true } 
 func WithMFARequiredFor(who func(u User) bool) Option {
 	return func(c *config) { c.mfaRequiredFor = who }
 }
+
+// WithProvider lets people sign in with outside services: Google, GitHub,
+// Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any OpenID provider, and
+// OAuth2Provider for the rest. Register
+// {base URL}/oauth/{name}/callback with the service. The default is none.
+func WithProvider(p ...Provider) Option {
+	return func(c *config) { c.providers = append(c.providers, p...) }
+}
+
+// WithAutoLinking(false) never joins a provider's identity to an account by its
+// address: people then have to sign in first and link the identity. By default
+// it joins if both the provider and the account proved the address.
+func WithAutoLinking(on bool) Option { return func(c *config) { c.noAutoLinking = !on } }
 
 // WithHooks sets functions that are called before and after what happens.
 func WithHooks(h Hooks) Option { return func(c *config) { c.hooks = h } }

@@ -248,7 +248,8 @@ func (a *Auth) phoneUser(ctx context.Context, phone string, d linkData) (User, e
 		takenOver := d.Verifies != u.ID
 		if takenOver {
 			patch.PasswordHash, patch.Email, patch.EmailVerified, patch.Revoke = &none, &none, &no, &SessionFilter{}
-			patch.DropTokens = []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange, PurposeMagicLink}
+			patch.DropTokens = []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange, PurposeMagicLink, PurposeOAuth}
+			patch.DropIdentities = true
 		}
 		u, err = a.store.UpdateUser(ctx, u.ID, patch, a.now())
 		if errors.Is(err, ErrStale) {

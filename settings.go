@@ -1,13 +1,16 @@
 package auth
 
+import "slices"
+
 // Settings say what is switched off or demanded. The zero value is the default.
 type Settings struct {
 	Disabled            bool // every endpoint answers 404
-	SignupDisabled      bool // nobody new: no sign-up, no accounts made by magic links
+	SignupDisabled      bool // nobody new: no sign-up, no accounts made by links, codes or providers
 	RequireConfirmation bool // an e-mail address must be confirmed before the first sign-in
 	PasswordDisabled    bool // no sign-up, login, change or reset of passwords
 	MagicLinkDisabled   bool
 	PhoneDisabled       bool // no phone codes
+	OAuthDisabled       bool // no sign-in at providers; identities can be unlinked
 	TOTPDisabled        bool // no new second factors; those there are stay in force
 }
 
@@ -47,10 +50,19 @@ func (a *Auth) Settings() PublicSettings {
 			Password:  !s.PasswordDisabled,
 			MagicLink: !s.MagicLinkDisabled,
 			PhoneOTP:  !a.phoneOff(),
+			OAuth:     len(a.providers) > 0 && !s.OAuthDisabled,
 			TOTP:      !a.totpOff(),
 		},
-		Providers:   []string{},
+		Providers:   a.providersOn(),
 		MFARequired: a.cfg.mfaRequired,
 		Password:    PasswordSetting{MinLength: a.passwords.minLength()},
 	}
+}
+
+// providersOn are the names of the providers, in the order they were configured.
+func (a *Auth) providersOn() []string {
+	if a.cfg.settings.OAuthDisabled {
+		return []string{}
+	}
+	return slices.Clone(a.providerNames)
 }

@@ -218,8 +218,9 @@ type UserPatch struct {
 	PasswordHash  *string        // "" removes the password
 	BannedUntil   *time.Time     // the zero time lifts a ban
 
-	Link   *Identity // add an identity, or update the user's own of the same provider and subject
-	Unlink *UserKey  // remove the identity with this Provider and Subject; none: no change
+	DropIdentities bool      // remove every identity, before Link
+	Link           *Identity // add an identity, or update the user's own of the same provider and subject
+	Unlink         *UserKey  // remove the identity with this Provider and Subject; none: no change
 
 	Revoke     *SessionFilter // end these sessions
 	DropTokens []Purpose      // remove the user's tokens of these purposes
@@ -231,7 +232,7 @@ type UserPatch struct {
 func (p *UserPatch) Empty() bool {
 	return p.IfRevision == nil && p.IfPasswordHash == nil && p.Email == nil && p.EmailVerified == nil &&
 		p.Phone == nil && p.PhoneVerified == nil && p.FullName == nil && p.UserMetadata == nil && p.AppMetadata == nil &&
-		p.PasswordHash == nil && p.BannedUntil == nil && p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.RemoveFactor
+		p.PasswordHash == nil && p.BannedUntil == nil && p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.RemoveFactor && !p.DropIdentities
 }
 
 // Session is one signed-in device. Its tokens are derived from ID and Counter;
@@ -302,6 +303,7 @@ const (
 	PurposeMFA         Purpose = "mfa"          // go on to the second factor
 	PurposeEnroll      Purpose = "mfa_enroll"   // go on to setting one up
 	PurposePhoneChange Purpose = "phone_change" // make a number one's own
+	PurposeOAuth       Purpose = "oauth_state"  // come back from a provider
 )
 
 // Token is a single-use secret, kept as a hash only.

@@ -106,12 +106,14 @@ func TestEnrol(t *testing.T) {
 
 // Every door: whatever the way in, a user with a second factor is asked for it.
 func TestEveryDoorAsks(t *testing.T) {
-	w := newWorld(t)
+	w, idp := providerWorld(t)
 	s := w.signUp("ada@example.com")
-	w.do("GET", "/verify-email?token="+w.linkToken("ada@example.com", auth.KindVerifyEmail), nil).want(200)
+	w.confirm("ada@example.com")
+	w.visitor(idp).signIn("google", ada, "").session()
+	w.visitor(idp).signIn("apple", ada, "").session()
 	w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(200)
 	w.otp(number, w.Mail(t, number, auth.KindPhoneCode).Code, bearer(s.AccessToken)).want(200)
-	ada := w.enrol(s.AccessToken)
+	second := w.enrol(s.AccessToken)
 	password := goodPassword
 	doors := map[string]func() *answer{
 		"POST /login": func() *answer {
@@ -127,6 +129,11 @@ func TestEveryDoorAsks(t *testing.T) {
 			a := w.do("POST", "/magic-link/verify", "token="+w.magicLink("ada@example.com", map[string]any{"redirect_to": "https://app.test/"}), form, browser).want(303)
 			to, _ := url.Parse(a.header.Get("Location"))
 			return w.do("POST", "/exchange", map[string]any{"code": to.Query().Get("code")})
+		},
+		"GET /oauth/{provider}/callback":  func() *answer { return w.visitor(idp).signIn("google", ada, "") },
+		"POST /oauth/{provider}/callback": func() *answer { return w.visitor(idp).signIn("apple", ada, "") },
+		"POST /oauth/{provider}/id-token": func() *answer {
+			return w.do("POST", "/oauth/google/id-token", map[string]any{"id_token": idp.IDToken("google", ada, "")})
 		},
 		"POST /otp/verify": func() *answer { return w.otp(number, w.phoneCode(number)) },
 		"reset, then login": func() *answer {
@@ -153,11 +160,11 @@ func TestEveryDoorAsks(t *testing.T) {
 		}
 		w.do("GET", "/me", nil, bearer(asked.MFAToken)).want(401, auth.CodeBadToken)
 		w.do("POST", "/2fa/setup-totp", nil, bearer(asked.MFAToken)).want(401, auth.CodeBadToken)
-		in := w.do("POST", "/2fa/verify", map[string]any{"mfa_token": asked.MFAToken, "totp_code": w.code(ada.secret, 0)}).session()
+		in := w.do("POST", "/2fa/verify", map[string]any{"mfa_token": asked.MFAToken, "totp_code": w.code(second.secret, 0)}).session()
 		if c := w.claimsOf(in); c.AAL != "aal2" || len(c.AMR) != 2 {
 			t.Errorf("%s: claims %+v", name, c)
 		}
-		w.do("POST", "/2fa/verify", map[string]any{"mfa_token": asked.MFAToken, "recovery_code": ada.recovery[0]}).want(400, auth.CodeInvalidToken)
+		w.do("POST", "/2fa/verify", map[string]any{"mfa_token": asked.MFAToken, "recovery_code": second.recovery[0]}).want(400, auth.CodeInvalidToken)
 	}
 	// These are all the routes that can answer a session, but for those that
 	// need one or its second factor, and sign-up, which makes a user without one.
@@ -168,13 +175,13 @@ func TestEveryDoorAsks(t *testing.T) {
 	}
 	// Both proofs in one call.
 	w.Clock.Advance(time.Hour)
-	in := w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": password, "totp_code": w.code(ada.secret, 0)}).session()
+	in := w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": password, "totp_code": w.code(second.secret, 0)}).session()
 	if w.claimsOf(in).AAL != "aal2" {
 		t.Error("not at aal2")
 	}
 	w.Inbox.Clear()
 	w.Clock.Advance(time.Hour)
-	w.do("POST", "/otp/verify", map[string]any{"phone": number, "otp": w.phoneCode(number), "totp_code": w.code(ada.secret, 0)}).session()
+	w.do("POST", "/otp/verify", map[string]any{"phone": number, "otp": w.phoneCode(number), "totp_code": w.code(second.secret, 0)}).session()
 }
 
 // sessionRoutes lists the operations whose document says that they can answer a

@@ -179,6 +179,9 @@ func patched(u auth.User, p auth.UserPatch) auth.User {
 	if p.RemoveFactor {
 		u.MFAEnabled = false
 	}
+	if p.DropIdentities {
+		u.Identities = nil
+	}
 	if p.Unlink != nil {
 		if i := at(p.Unlink.Provider, p.Unlink.Subject); i >= 0 {
 			u.Identities = slices.Delete(u.Identities, i, i+1)

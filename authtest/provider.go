@@ -1,0 +1,687 @@
+package authtest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"hash/fnv"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/authmount/auth"
+)
+
+// Provider is an identity provider for tests and examples: an OpenID provider
+// with discovery, keys and PKCE, that also speaks as Google, Microsoft, Apple,
+// GitHub, Facebook, Twitter and Discord do. It lets anybody be anybody, so it
+// belongs on loopback hosts only.
+//
+//	idp := authtest.StartProvider(t)
+//	env := authtest.New(t, auth.WithProvider(idp.Google(), idp.GitHub()))
+//	idp.Now = env.Clock.Now
+//	ada := env.SignInWith(t, idp, "google", authtest.Person{Subject: "1", Email: "ada@example.com", EmailVerified: true})
+//
+// It is safe for concurrent use, but for its exported fields, which are to be
+// set before the first request.
+type Provider struct {
+	Issuer string           // its URL
+	Now    func() time.Time // clock of its tokens; default time.Now
+
+	mux  *http.ServeMux
+	done chan struct{} // closed at the end, so that slow answers let go
+
+	mu       sync.Mutex
+	key      *rsa.PrivateKey
+	kid      string
+	person   *Person // who signs in without being asked
+	deny     bool
+	fault    Fault
+	grants   map[string]grant // by code, then by access token
+	greeted  map[string]bool  // Apple's subjects whose name was told
+	requests map[string]int   // by path
+}
+
+// Person is somebody who signs in at a Provider.
+type Person struct {
+	Subject       string
+	Email         string
+	EmailVerified bool
+	Name          string
+	// Claims replace or add to the claims of the ID token; nil removes one.
+	Claims map[string]any
+}
+
+// Fault is a way for a Provider to misbehave.
+type Fault string
+
+// The faults. Those of the ID token concern every OpenID style.
+const (
+	NoFault        Fault = ""
+	BadSignature   Fault = "bad signature"        // signed by a key other than the one named
+	UnknownKey     Fault = "unknown key"          // names a key that is not published
+	AlgNone        Fault = "alg none"             // not signed at all
+	AlgHS256       Fault = "alg HS256"            // signed with the public key as a secret
+	WrongNonce     Fault = "wrong nonce"          // of another sign-in
+	WrongIssuer    Fault = "wrong issuer"         // iss of the ID token
+	WrongAudience  Fault = "wrong audience"       // for another client
+	Expired        Fault = "expired"              // an hour ago
+	NoIDToken      Fault = "no ID token"          // left out
+	OtherUserInfo  Fault = "userinfo of another"  // about another subject
+	OtherCallback  Fault = "callback of another"  // iss of the callback (RFC 9207)
+	HugeBody       Fault = "huge body"            // answers never end
+	Slow           Fault = "slow"                 // answers never begin
+	ServerError    Fault = "server error"         // status 500
+	Garbage        Fault = "garbage"              // answers are no JSON
+	OtherDiscovery Fault = "discovery of another" // issuer of the discovery document
+)
+
+// grant is what a code or an access token stands for.
+type grant struct {
+	style    string
+	person   Person
+	redirect string
+	code     string // the challenge's; empty for access tokens
+	nonce    string
+	email    bool // the scope was asked for
+}
+
+const (
+	clientID     = "authtest-client"
+	clientSecret = "authtest-client-secret" //nolint:gosec // for tests
+	tenant       = "11111111-2222-4333-8444-555555555555"
+	appleTeam    = "AUTHTEST01"
+	appleKeyID   = "AUTHTEST02"
+)
+
+var (
+	firstKey = sync.OnceValue(newRSAKey)
+	appleKey = sync.OnceValue(func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			panic(err) // crypto/rand never fails
+		}
+		return k
+	})
+)
+
+func newRSAKey() *rsa.PrivateKey {
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return k
+}
+
+// NewProvider makes a Provider to be served at the URL issuer. Its pages let the
+// visitor choose who to be.
+func NewProvider(issuer string) *Provider {
+	p := &Provider{
+		Issuer: strings.TrimSuffix(issuer, "/"), Now: time.Now, done: make(chan struct{}), key: firstKey(), kid: "1",
+		grants: map[string]grant{}, greeted: map[string]bool{}, requests: map[string]int{},
+	}
+	p.mux = http.NewServeMux()
+	p.mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
+	p.mux.HandleFunc("GET /keys", p.keys)
+	p.mux.HandleFunc("GET /{style}/authorize", p.authorize)
+	p.mux.HandleFunc("POST /{style}/authorize", p.choose)
+	p.mux.HandleFunc("POST /{style}/token", p.token)
+	p.mux.HandleFunc("GET /oidc/userinfo", p.userInfo)
+	p.mux.HandleFunc("GET /github/user", p.githubUser)
+	p.mux.HandleFunc("GET /github/user/emails", p.githubEmails)
+	p.mux.HandleFunc("GET /facebook/me", p.facebookUser)
+	p.mux.HandleFunc("GET /twitter/2/users/me", p.twitterUser)
+	p.mux.HandleFunc("GET /discord/users/@me", p.discordUser)
+	return p
+}
+
+// StartProvider serves a Provider on a loopback address until the test ends.
+func StartProvider(tb testing.TB) *Provider {
+	tb.Helper()
+	p := NewProvider("")
+	srv := httptest.NewServer(p)
+	p.Issuer = srv.URL
+	tb.Cleanup(func() {
+		close(p.done)
+		srv.Close()
+	})
+	return p
+}
+
+// ServeHTTP serves the provider, at the path of its issuer or at the root.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	if u, err := url.Parse(p.Issuer); err == nil && u.Path != "" {
+		path = strings.TrimPrefix(path, u.Path)
+	}
+	p.mu.Lock()
+	p.requests[path]++
+	fault := p.fault
+	p.mu.Unlock()
+	if !strings.HasSuffix(path, "/authorize") && p.failing(w, r, fault) {
+		return
+	}
+	r = r.Clone(r.Context())
+	r.URL.Path = path
+	p.mux.ServeHTTP(w, r)
+}
+
+// failing misbehaves in the ways that concern every answer.
+func (p *Provider) failing(w http.ResponseWriter, r *http.Request, f Fault) bool {
+	switch f {
+	case ServerError:
+		http.Error(w, "out of order", http.StatusInternalServerError)
+	case Garbage:
+		_, _ = w.Write([]byte("<html>"))
+	case Slow:
+		select {
+		case <-r.Context().Done():
+		case <-p.done:
+		}
+	case HugeBody:
+		w.Header().Set("Content-Type", "application/json")
+		_, err := w.Write([]byte(`{"access_token":"`))
+		for block := []byte(strings.Repeat("a", 64<<10)); err == nil; {
+			_, err = w.Write(block)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// Requests tells how often a path below the issuer was asked for.
+func (p *Provider) Requests(path string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.requests[path]
+}
+
+// Misbehave makes the provider fail from now on, until NoFault.
+func (p *Provider) Misbehave(f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = f
+}
+
+// SignsIn makes a person sign in without being asked, from now on.
+func (p *Provider) SignsIn(who Person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.person, p.deny = &who, false
+}
+
+// Denies makes whoever comes cancel the sign-in, from now on.
+func (p *Provider) Denies() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deny = true
+}
+
+// RotateKey replaces the key that signs ID tokens.
+func (p *Provider) RotateKey() {
+	key := newRSAKey()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.key, p.kid = key, p.kid+"1"
+}
+
+// OIDC is the provider as an OpenID provider that is discovered.
+func (p *Provider) OIDC(name string) auth.Provider {
+	return auth.OIDC(name, p.Issuer, clientID, clientSecret)
+}
+
+// at points a provider's endpoints here.
+func (p *Provider) at(made auth.Provider, style, userInfo string) auth.Provider {
+	made.AuthURL, made.TokenURL = p.Issuer+"/"+style+"/authorize", p.Issuer+"/"+style+"/token"
+	if userInfo != "" {
+		made.UserInfoURL = p.Issuer + userInfo
+	}
+	if made.JWKSURL != "" {
+		made.JWKSURL = p.Issuer + "/keys"
+	}
+	if made.Issuer != "" {
+		made.Issuer = p.Issuer
+	}
+	return made
+}
+
+// Google is the provider in the shape of Google.
+func (p *Provider) Google() auth.Provider {
+	return p.at(auth.Google(clientID, clientSecret), "google", "/oidc/userinfo")
+}
+
+// Microsoft is the provider in the shape of Microsoft, for every tenant. The
+// claim "tid" says which one a person is of.
+func (p *Provider) Microsoft() auth.Provider {
+	made := p.at(auth.Microsoft(clientID, clientSecret), "microsoft", "")
+	made.Issuer = p.Issuer + "/{tenant}/v2.0"
+	return made
+}
+
+// Apple is the provider in the shape of Apple.
+func (p *Provider) Apple() auth.Provider {
+	der, err := x509.MarshalPKCS8PrivateKey(appleKey())
+	if err != nil {
+		panic(err) // the key is of a kind that can be marshalled
+	}
+	p8 := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return p.at(auth.Apple(clientID, appleTeam, appleKeyID, p8), "apple", "")
+}
+
+// GitHub is the provider in the shape of GitHub.
+func (p *Provider) GitHub() auth.Provider {
+	return p.at(auth.GitHub(clientID, clientSecret), "github", "/github/user")
+}
+
+// Facebook is the provider in the shape of Facebook.
+func (p *Provider) Facebook() auth.Provider {
+	return p.at(auth.Facebook(clientID, clientSecret), "facebook", "/facebook/me")
+}
+
+// Twitter is the provider in the shape of X.
+func (p *Provider) Twitter() auth.Provider {
+	return p.at(auth.Twitter(clientID, clientSecret), "twitter", "/twitter/2/users/me")
+}
+
+// Discord is the provider in the shape of Discord.
+func (p *Provider) Discord() auth.Provider {
+	return p.at(auth.Discord(clientID, clientSecret), "discord", "/discord/users/@me")
+}
+
+func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
+	issuer := p.Issuer
+	if p.has(OtherDiscovery) {
+		issuer = "https://other.example.com"
+	}
+	answer(w, http.StatusOK, map[string]any{
+		"issuer":                                issuer,
+		"authorization_endpoint":                p.Issuer + "/oidc/authorize",
+		"token_endpoint":                        p.Issuer + "/oidc/token",
+		"userinfo_endpoint":                     p.Issuer + "/oidc/userinfo",
+		"jwks_uri":                              p.Issuer + "/keys",
+		"response_types_supported":              []string{"code"},
+		"subject_types_supported":               []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"RS256"},
+		"code_challenge_methods_supported":      []string{"S256"},
+
+		"authorization_response_iss_parameter_supported": true,
+	})
+}
+
+func (p *Provider) has(f Fault) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault == f
+}
+
+func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	key, kid := p.key.PublicKey, p.kid
+	p.mu.Unlock()
+	b64 := base64.RawURLEncoding.EncodeToString
+	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]string{
+		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid, "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes()),
+	}}})
+}
+
+// hasIDTokens tells which styles are OpenID providers.
+func hasIDTokens(style string) bool {
+	return slices.Contains([]string{"oidc", "google", "microsoft", "apple"}, style)
+}
+
+// checkRequest finds what is wrong with an authorization request. Unlike most
+// real providers it insists on all that a careful client sends.
+func checkRequest(style string, q url.Values) string {
+	target, err := url.Parse(q.Get("redirect_uri"))
+	switch {
+	case err != nil || target.Host == "":
+		return "redirect_uri is missing"
+	case q.Get("client_id") != clientID:
+		return "client_id is unknown"
+	case q.Get("response_type") != "code":
+		return "response_type is not code"
+	case q.Get("state") == "":
+		return "state is missing"
+	case q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43:
+		return "PKCE is missing"
+	case hasIDTokens(style) && q.Get("nonce") == "":
+		return "nonce is missing"
+	case style == "apple" && q.Get("response_mode") != "form_post":
+		return "response_mode has to be form_post when name or email is asked for"
+	}
+	return ""
+}
+
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	style, q := r.PathValue("style"), r.URL.Query()
+	if wrong := checkRequest(style, q); wrong != "" {
+		http.Error(w, wrong, http.StatusBadRequest)
+		return
+	}
+	p.mu.Lock()
+	person, deny := p.person, p.deny
+	p.mu.Unlock()
+	if person == nil && !deny {
+		showChoice(w, style, q)
+		return
+	}
+	p.callBack(w, r, style, q, person, deny)
+}
+
+// callBack sends the browser back with a code, or without.
+func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string, q url.Values, person *Person, deny bool) {
+	back := url.Values{"state": {q.Get("state")}}
+	if deny {
+		back.Set("error", "access_denied")
+	} else {
+		code := newID20()
+		p.mu.Lock()
+		p.grants[code] = grant{
+			style: style, person: *person, redirect: q.Get("redirect_uri"), code: q.Get("code_challenge"), nonce: q.Get("nonce"),
+			email: strings.Contains(q.Get("scope"), "email"),
+		}
+		if style == "apple" && !p.greeted[person.Subject] {
+			p.greeted[person.Subject] = true
+			first, last, _ := strings.Cut(person.Name, " ")
+			b, _ := json.Marshal(map[string]any{"email": person.Email, "name": map[string]string{"firstName": first, "lastName": last}})
+			back.Set("user", string(b))
+		}
+		p.mu.Unlock()
+		back.Set("code", code)
+	}
+	if style == "oidc" {
+		back.Set("iss", p.Issuer)
+	}
+	if p.has(OtherCallback) {
+		back.Set("iss", "https://other.example.com")
+	}
+	if style == "apple" {
+		showPost(w, q.Get("redirect_uri"), back)
+		return
+	}
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+// token is the token endpoint.
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	style := r.PathValue("style")
+	refuse := func(code string) {
+		status := http.StatusBadRequest
+		if style == "github" {
+			status = http.StatusOK // as GitHub does
+		}
+		answer(w, status, map[string]string{"error": code})
+	}
+	if err := r.ParseForm(); err != nil || !p.knowsClient(style, r) {
+		refuse("invalid_client")
+		return
+	}
+	p.mu.Lock()
+	g, ok := p.grants[r.PostForm.Get("code")]
+	delete(p.grants, r.PostForm.Get("code"))
+	p.mu.Unlock()
+	sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
+	if !ok || g.code == "" || g.style != style || g.redirect != r.PostForm.Get("redirect_uri") || g.code != base64.RawURLEncoding.EncodeToString(sum[:]) {
+		refuse("invalid_grant")
+		return
+	}
+	access := newID20()
+	body := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 3600, "refresh_token": newID20()}
+	if hasIDTokens(style) && !p.has(NoIDToken) {
+		body["id_token"] = p.IDToken(style, g.person, g.nonce)
+	}
+	g.code = ""
+	p.mu.Lock()
+	p.grants[access] = g
+	p.mu.Unlock()
+	answer(w, http.StatusOK, body)
+}
+
+// knowsClient authenticates the client the way the style asks for.
+func (p *Provider) knowsClient(style string, r *http.Request) bool {
+	id, secret, basic := r.BasicAuth()
+	if !basic {
+		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
+	}
+	switch {
+	case id != clientID || (style == "twitter") != basic && style != "oidc":
+		return false
+	case style != "apple":
+		return secret == clientSecret
+	}
+	t, err := jwt.Parse(secret, func(t *jwt.Token) (any, error) {
+		if t.Header["kid"] != appleKeyID {
+			return nil, jwt.ErrTokenUnverifiable
+		}
+		return &appleKey().PublicKey, nil
+	}, jwt.WithValidMethods([]string{"ES256"}), jwt.WithIssuer(appleTeam), jwt.WithSubject(clientID),
+		jwt.WithAudience("https://appleid.apple.com"), jwt.WithExpirationRequired(), jwt.WithTimeFunc(p.Now))
+	return err == nil && t.Valid
+}
+
+// IDToken mints an ID token as a native app would get it from the provider's
+// library. style is "oidc", "google", "microsoft" or "apple".
+func (p *Provider) IDToken(style string, who Person, nonce string) string {
+	p.mu.Lock()
+	key, kid, fault := p.key, p.kid, p.fault
+	p.mu.Unlock()
+	c := p.claims(style, who, nonce)
+	switch fault {
+	case WrongNonce:
+		c["nonce"] = "another"
+	case WrongIssuer:
+		c["iss"] = "https://other.example.com"
+	case WrongAudience:
+		c["aud"] = "another-client"
+	case Expired:
+		c["exp"] = p.Now().Add(-time.Hour).Unix()
+	}
+	for name, v := range who.Claims {
+		if v == nil {
+			delete(c, name)
+		} else {
+			c[name] = v
+		}
+	}
+	var method jwt.SigningMethod = jwt.SigningMethodRS256
+	var signer any = key
+	switch fault {
+	case BadSignature:
+		signer = newRSAKey()
+	case UnknownKey:
+		kid = "unknown"
+	case AlgNone:
+		method, signer = jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType
+	case AlgHS256:
+		method, signer = jwt.SigningMethodHS256, publicPEM(&key.PublicKey)
+	}
+	t := jwt.NewWithClaims(method, c)
+	t.Header["kid"] = kid
+	signed, err := t.SignedString(signer)
+	if err != nil {
+		panic(err) // the keys fit the methods
+	}
+	return signed
+}
+
+// claims are the claims of an ID token of good faith.
+func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims {
+	now := p.Now()
+	c := jwt.MapClaims{
+		"iss": p.Issuer, "sub": who.Subject, "aud": clientID, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+	}
+	set := func(name, v string) {
+		if v != "" {
+			c[name] = v
+		}
+	}
+	set("nonce", nonce)
+	switch style {
+	case "google":
+		set("email", who.Email)
+		set("name", who.Name)
+		c["email_verified"] = who.EmailVerified
+	case "apple":
+		set("email", who.Email)
+		c["email_verified"] = strconv.FormatBool(who.EmailVerified) // a string, as Apple has it
+	case "microsoft":
+		set("email", who.Email)
+		set("name", who.Name)
+		c["tid"] = tenant
+		if tid, ok := who.Claims["tid"].(string); ok {
+			c["tid"] = tid
+		}
+		c["iss"] = p.Issuer + "/" + c["tid"].(string) + "/v2.0"
+		if who.EmailVerified {
+			c["xms_edov"] = "1"
+		}
+	}
+	return c // those of "oidc" come from the userinfo endpoint
+}
+
+func publicPEM(key *rsa.PublicKey) []byte {
+	der, err := x509.MarshalPKIXPublicKey(crypto.PublicKey(key))
+	if err != nil {
+		panic(err) // the key is of a kind that can be marshalled
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// asked finds whom an API request is about.
+func (p *Provider) asked(w http.ResponseWriter, r *http.Request) (Person, bool) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	p.mu.Lock()
+	g, ok := p.grants[token]
+	p.mu.Unlock()
+	if !ok || g.code != "" {
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
+		return Person{}, false
+	}
+	if !g.email {
+		g.person.Email, g.person.EmailVerified = "", false
+	}
+	return g.person, true
+}
+
+func (p *Provider) userInfo(w http.ResponseWriter, r *http.Request) {
+	who, ok := p.asked(w, r)
+	if !ok {
+		return
+	}
+	if p.has(OtherUserInfo) {
+		who.Subject = "another"
+	}
+	body := map[string]any{"sub": who.Subject, "name": who.Name}
+	if who.Email != "" {
+		body["email"], body["email_verified"] = who.Email, who.EmailVerified
+	}
+	maps.Copy(body, who.Claims)
+	answer(w, http.StatusOK, body)
+}
+
+func (p *Provider) githubUser(w http.ResponseWriter, r *http.Request) {
+	if who, ok := p.asked(w, r); ok {
+		answer(w, http.StatusOK, map[string]any{
+			"id": number(who.Subject), "login": "login", "name": orNull(who.Name), "email": "shown@example.com",
+		})
+	}
+}
+
+func (p *Provider) githubEmails(w http.ResponseWriter, r *http.Request) {
+	who, ok := p.asked(w, r)
+	switch {
+	case !ok:
+	case who.Email == "":
+		answer(w, http.StatusNotFound, map[string]string{"message": "Not Found"})
+	default:
+		answer(w, http.StatusOK, []map[string]any{
+			{"email": "other." + who.Email, "primary": false, "verified": true, "visibility": nil},
+			{"email": who.Email, "primary": true, "verified": who.EmailVerified, "visibility": "private"},
+		})
+	}
+}
+
+func (p *Provider) facebookUser(w http.ResponseWriter, r *http.Request) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	mac := hmac.New(sha256.New, []byte(clientSecret))
+	mac.Write([]byte(token))
+	if r.URL.Query().Get("appsecret_proof") != hex.EncodeToString(mac.Sum(nil)) {
+		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "Invalid appsecret_proof", "code": 100}})
+		return
+	}
+	if who, ok := p.asked(w, r); ok {
+		body := map[string]any{"id": who.Subject, "name": who.Name}
+		if who.Email != "" {
+			body["email"] = who.Email
+		}
+		answer(w, http.StatusOK, body)
+	}
+}
+
+func (p *Provider) twitterUser(w http.ResponseWriter, r *http.Request) {
+	if who, ok := p.asked(w, r); ok {
+		data := map[string]any{"id": who.Subject, "name": who.Name, "username": "username"}
+		if who.Email != "" && who.EmailVerified && strings.Contains(r.URL.Query().Get("user.fields"), "confirmed_email") {
+			data["confirmed_email"] = who.Email
+		}
+		answer(w, http.StatusOK, map[string]any{"data": data})
+	}
+}
+
+func (p *Provider) discordUser(w http.ResponseWriter, r *http.Request) {
+	if who, ok := p.asked(w, r); ok {
+		answer(w, http.StatusOK, map[string]any{
+			"id": who.Subject, "username": "username", "global_name": orNull(who.Name), "email": orNull(who.Email), "verified": who.EmailVerified,
+		})
+	}
+}
+
+// number makes a GitHub id of any subject.
+func number(subject string) uint64 {
+	if n, err := strconv.ParseUint(subject, 10, 64); err == nil {
+		return n
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(subject))
+	return uint64(h.Sum32())
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// newID20 makes a code or token of 160 bits.
+func newID20() string {
+	b := make([]byte, 20)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}

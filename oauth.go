@@ -1,0 +1,485 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// oauthLife is how long somebody may take at the provider.
+const oauthLife = 10 * time.Minute
+
+const methodOAuth = "oauth"
+
+// oauthState is what a sign-in at a provider has to remember until the callback.
+// It is kept in the store under the hash of the state parameter, which is used
+// up by the callback (RFC 9700, sections 4.7 and 4.4).
+type oauthState struct {
+	Provider   string `json:"provider"`
+	RedirectTo string `json:"redirect_to,omitempty"`
+	Challenge  string `json:"challenge,omitempty"` // of the application's own PKCE
+	Browser    []byte `json:"browser,omitempty"`   // SHA-256 of the secret that the browser keeps
+	Remote     bool   `json:"remote,omitempty"`    // the URL was asked for by a script, whose page may not share our cookies
+	Verifier   string `json:"verifier"`            // PKCE towards the provider (RFC 7636)
+	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
+	SessionID  string `json:"session_id,omitempty"`
+}
+
+// OAuthParams begin a sign-in at a provider.
+type OAuthParams struct {
+	Provider      string
+	RedirectTo    string   // on the allow-list; empty: the callback answers the session
+	CodeChallenge string   // PKCE S256 between the application and /exchange
+	Scopes        []string // on top of the provider's
+	LoginHint     string   // passed on
+	Prompt        string   // passed on: "none", "login", "consent", "select_account"
+
+	// Browser is a secret that stays with the browser that begins, and that the
+	// callback has to present. Without it, CodeChallenge and RedirectTo are
+	// needed: then whoever comes back gets a code which only the holder of the
+	// verifier can exchange.
+	Browser string
+	// Remote says that the callback may come without Browser all the same, under
+	// that condition.
+	Remote bool
+}
+
+// StartOAuth answers the provider's URL to send the browser to. Errors:
+// CodeUnknownProvider, CodeMethodDisabled, CodeRedirectNotAllowed,
+// CodeValidationFailed, CodeProviderError, CodeRateLimited.
+func (a *Auth) StartOAuth(ctx context.Context, in OAuthParams) (string, error) {
+	return a.startOAuth(ctx, in, nil)
+}
+
+// startOAuth begins a sign-in or, with a session, the linking of an identity to
+// its user.
+func (a *Auth) startOAuth(ctx context.Context, in OAuthParams, linkTo *Session) (string, error) {
+	p, err := a.provider(in.Provider)
+	if err != nil {
+		return "", err
+	}
+	if err := a.checkOAuthParams(&in); err != nil {
+		return "", err
+	}
+	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth", 1)); err != nil {
+		return "", err
+	}
+	e, err := p.reach(ctx)
+	if err != nil {
+		return "", fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
+	}
+	st := oauthState{
+		Provider: p.Name, RedirectTo: in.RedirectTo, Challenge: in.CodeChallenge,
+		Browser: hashBrowser(in.Browser), Remote: in.Remote, Verifier: oauth2.GenerateVerifier(),
+	}
+	if p.openID {
+		st.Nonce = oauth2.GenerateVerifier()
+	}
+	var userID string
+	if linkTo != nil {
+		userID, st.SessionID = linkTo.UserID, linkTo.ID
+	}
+	data, err := json.Marshal(st)
+	if err != nil {
+		return "", fail(CodeInternal, err)
+	}
+	secret, hash := newLinkToken()
+	now := a.now()
+	err = a.store.PutToken(ctx, Token{Purpose: PurposeOAuth, Hash: hash, UserID: userID, Data: data, CreatedAt: now, ExpiresAt: now.Add(oauthLife)})
+	if err != nil {
+		return "", storeFailed(err)
+	}
+	return p.authURL(e, secret, st, in)
+}
+
+// reach is endpoints within the provider's timeout.
+func (p *provider) reach(ctx context.Context) (endpoints, error) {
+	ctx, cancel := p.bounded(ctx)
+	defer cancel()
+	return p.endpoints(ctx)
+}
+
+// authURL is the authorization request (RFC 6749, section 4.1.1).
+func (p *provider) authURL(e endpoints, state string, st oauthState, in OAuthParams) (string, error) {
+	scopes := slices.Clone(p.Scopes)
+	for _, s := range in.Scopes {
+		if !slices.Contains(scopes, s) {
+			scopes = append(scopes, s)
+		}
+	}
+	opts := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(st.Verifier)}
+	add := func(name, value string) {
+		if value != "" {
+			opts = append(opts, oauth2.SetAuthURLParam(name, value))
+		}
+	}
+	for name, value := range p.AuthParams {
+		add(name, value)
+	}
+	add("nonce", st.Nonce)
+	add("login_hint", in.LoginHint)
+	add("prompt", in.Prompt)
+	cfg := oauth2.Config{ClientID: p.ClientID, RedirectURL: p.callback, Scopes: scopes, Endpoint: oauth2.Endpoint{AuthURL: e.auth}}
+	return cfg.AuthCodeURL(state, opts...), nil
+}
+
+var prompts = []string{"", "none", "login", "consent", "select_account"}
+
+// checkOAuthParams refuses what could not be passed on safely.
+func (a *Auth) checkOAuthParams(in *OAuthParams) error {
+	if err := a.allowRedirect(in.RedirectTo); err != nil {
+		return err
+	}
+	switch {
+	case in.CodeChallenge != "" && !validChallenge(in.CodeChallenge):
+		return invalid("code_challenge", "is not an S256 challenge")
+	case in.Remote && in.CodeChallenge == "":
+		return invalid("code_challenge", "is required")
+	case in.Browser == "" && (in.CodeChallenge == "" || in.RedirectTo == ""):
+		return invalid("code_challenge", "is required, with a redirect, where no browser is named")
+	case len(in.LoginHint) > 320 || strings.ContainsFunc(in.LoginHint, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+		return invalid("login_hint", "is too long or has control characters")
+	case !slices.Contains(prompts, in.Prompt):
+		return invalid("prompt", "is none of none, login, consent and select_account")
+	case len(in.Scopes) > 20:
+		return invalid("scopes", "are too many")
+	}
+	for _, s := range in.Scopes {
+		if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e || r == '"' || r == '\\' }) {
+			return invalid("scopes", "has one that is no scope") // RFC 6749, section 3.3
+		}
+	}
+	return nil
+}
+
+func hashBrowser(secret string) []byte {
+	if secret == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// OAuthCallback is what a provider sends the browser back with.
+type OAuthCallback struct {
+	Provider string
+	State    string
+	Code     string
+	Error    string // in place of Code
+	Issuer   string // iss (RFC 9207), if there was one
+	User     string // what Apple posts beside the code
+	Browser  string // as in OAuthParams
+}
+
+// OAuthResult is the end of a sign-in at a provider.
+type OAuthResult struct {
+	// RedirectURL is where the browser goes on to: with ?code= for /exchange,
+	// with ?error= if FinishOAuth failed. Empty without redirect_to.
+	RedirectURL string
+	// Tokens are set if there is no RedirectURL, or cookies carry the session.
+	Tokens *Tokens
+}
+
+// FinishOAuth completes a sign-in at a provider. The state is good once, in the
+// browser that began. With an error the result is there, too, if the error can
+// be told to the application by a redirect. Errors: CodeBadOAuthState,
+// CodeOAuthDenied, CodeProviderError, and those of the linking rules:
+// CodeAccountExists, CodeIdentityAlreadyExists, CodeSignupDisabled,
+// CodeUserBanned, CodeEmailNotVerified, CodeMFARequired.
+func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, error) {
+	st, linkTo, bound, err := a.useState(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	res, err := a.finishOAuth(ctx, c, st, linkTo, bound)
+	if err != nil && st.RedirectTo != "" {
+		res = &OAuthResult{RedirectURL: withQuery(st.RedirectTo, errorQuery(err))}
+	}
+	if err != nil {
+		a.emit(ctx, Event{Type: EventSignInFailed, Method: methodOAuth, Provider: st.Provider, Err: err})
+	}
+	return res, err
+}
+
+// errorQuery is how a redirect tells an error (RFC 6749, section 4.1.2.1), with
+// the wire's own code beside it.
+func errorQuery(err error) url.Values {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = fail(CodeInternal, err)
+	}
+	name := "access_denied"
+	if e.Status >= http.StatusInternalServerError {
+		name = "server_error"
+	}
+	return url.Values{"error": {name}, "error_code": {string(e.Code)}, "error_description": {e.Message}}
+}
+
+// useState finds what a state stands for and uses it up. It is left alone where
+// it is presented wrongly, so that nobody can spoil another's sign-in.
+func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, linkTo string, bound bool, err error) {
+	bad := func(why string) error { return fail(CodeBadOAuthState, errors.New(why)) }
+	if c.State == "" {
+		return st, "", false, bad("no state")
+	}
+	hash, now := hashLinkToken(c.State), a.now()
+	t, err := a.store.PeekToken(ctx, PurposeOAuth, hash, now)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return st, "", false, bad("unknown, used or expired")
+	case err != nil:
+		return st, "", false, storeFailed(err)
+	}
+	if err := json.Unmarshal(t.Data, &st); err != nil {
+		return st, "", false, fail(CodeInternal, err)
+	}
+	bound = st.Browser != nil && subtle.ConstantTimeCompare(st.Browser, hashBrowser(c.Browser)) == 1
+	switch {
+	case st.Provider != c.Provider:
+		return st, "", false, bad("of another provider")
+	case !bound && (!st.Remote || st.RedirectTo == "" || st.Challenge == ""):
+		return st, "", false, bad("of another browser")
+	}
+	_, _, err = a.store.RedeemToken(ctx, Redemption{Purpose: PurposeOAuth, Hash: hash, Now: now})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return st, "", false, bad("used meanwhile")
+	case err != nil:
+		return st, "", false, storeFailed(err)
+	}
+	return st, t.UserID, bound, nil
+}
+
+// finishOAuth goes on once the state was right.
+func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, linkTo string, bound bool) (*OAuthResult, error) {
+	p, err := a.provider(c.Provider)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.judgeCallback(ctx, c); err != nil {
+		return nil, err
+	}
+	who, token, err := p.redeem(ctx, c.Code, st)
+	if err != nil {
+		return nil, fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
+	}
+	if p.formPost && who.FullName == "" {
+		who.FullName, _ = cleanName(appleName(c.User)) // unsigned: only a name
+	}
+	if linkTo != "" {
+		return a.finishLinking(ctx, p, who, token, st, linkTo, bound)
+	}
+	u, err := a.userOf(ctx, p, who)
+	if err != nil {
+		return nil, err
+	}
+	a.handOver(ctx, u, p, who, token)
+	return a.answerOAuth(ctx, u, st)
+}
+
+// judgeCallback checks what the provider sent besides the state.
+func (p *provider) judgeCallback(ctx context.Context, c OAuthCallback) error {
+	failed := func(err error) error { return fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err)) }
+	e, err := p.reach(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	// The answer of another server must not be taken for this one's (RFC 9207).
+	// Microsoft's depends on the person's tenant, which the ID token tells.
+	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && p.judge == nil) || (c.Issuer == "" && e.issues) {
+		return failed(fmt.Errorf("the callback names the issuer %.200q", c.Issuer))
+	}
+	switch c.Error {
+	case "":
+	case "access_denied", "user_cancelled_authorize", "user_denied", // Apple, Facebook
+		"login_required", "consent_required", "interaction_required", "account_selection_required": // prompt=none
+		return fail(CodeOAuthDenied, fmt.Errorf("%s: %s", p.Name, c.Error))
+	default:
+		return failed(fmt.Errorf("error %.100q", c.Error))
+	}
+	if c.Code == "" || len(c.Code) > 4096 {
+		return failed(errors.New("the callback has no code"))
+	}
+	return nil
+}
+
+// answersHere tells whether the callback itself hands out the session: without
+// a redirect or, unless the application's challenge stands before it, in cookie
+// mode.
+func (a *Auth) answersHere(st oauthState) bool {
+	return st.RedirectTo == "" || (a.cfg.cookies != nil && st.Challenge == "")
+}
+
+// answerOAuth hands a proved user on to the application: as a session, or by a
+// code in the redirect. A second factor is asked for at the code's exchange.
+func (a *Auth) answerOAuth(ctx context.Context, u User, st oauthState) (*OAuthResult, error) {
+	if a.answersHere(st) {
+		tokens, err := a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodOAuth), gone: CodeBadOAuthState})
+		asked := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
+		if err == nil {
+			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
+		}
+		if st.RedirectTo == "" || !asked {
+			return nil, err
+		}
+	}
+	return a.redirectWith(ctx, u, st, nil)
+}
+
+// redirectWith makes the redirect with a code, whose exchange may link an
+// identity.
+func (a *Auth) redirectWith(ctx context.Context, u User, st oauthState, link *Identity) (*OAuthResult, error) {
+	code, err := a.exchangeCode(ctx, u, linkData{Challenge: st.Challenge, Identity: link}, methodOAuth)
+	if err != nil {
+		return nil, err
+	}
+	return &OAuthResult{RedirectURL: withQuery(st.RedirectTo, url.Values{"code": {code}})}, nil
+}
+
+// browserCookie is the name of the cookie that holds a browser's secret. It has
+// to come along with Apple's post from another site, so that one is apart.
+func (a *Auth) browserCookie(p *provider) string {
+	name := "authmount"
+	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
+		name = a.cfg.cookies.Name
+	}
+	name += "-oauth"
+	if p.formPost {
+		name += "-post"
+	}
+	if a.cfg.baseURL.Scheme == "https" {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+// bindBrowser answers the browser's secret and sees to it that it is kept. One
+// secret serves all of a browser's sign-ins, so that tabs do not disturb each
+// other and cookies do not pile up.
+func (a *Auth) bindBrowser(w http.ResponseWriter, r *http.Request, name string) string {
+	p, err := a.provider(name)
+	if err != nil {
+		return "" // StartOAuth answers the same error
+	}
+	secret := a.browserSecret(r, p)
+	if secret == "" {
+		secret, _ = newLinkToken()
+	}
+	c := &http.Cookie{ //nolint:gosec // Secure wherever the base URL is https; http is for loopback only
+		Name: a.browserCookie(p), Value: secret, Path: "/", MaxAge: int(oauthLife / time.Second),
+		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
+	}
+	if p.formPost && c.Secure {
+		c.SameSite = http.SameSiteNoneMode
+	}
+	http.SetCookie(w, c)
+	return secret
+}
+
+// browserSecret reads the browser's secret; "" if there is none of our making.
+func (a *Auth) browserSecret(r *http.Request, p *provider) string {
+	c, err := r.Cookie(a.browserCookie(p))
+	if err != nil {
+		return ""
+	}
+	if b, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(b) != 32 {
+		return ""
+	}
+	return c.Value
+}
+
+// handleOAuthStart is GET /oauth/{provider}: a redirect to the provider, or its
+// URL as JSON for a script that sends the browser there itself.
+func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	in := OAuthParams{
+		Provider: r.PathValue("provider"), RedirectTo: q.Get("redirect_to"), CodeChallenge: q.Get("code_challenge"),
+		Scopes:    strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
+		LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
+	}
+	if m := q.Get("code_challenge_method"); m != "" && m != "S256" {
+		return invalid("code_challenge_method", "is not S256")
+	}
+	if r.Method == http.MethodHead {
+		_, err := a.provider(in.Provider)
+		return err
+	}
+	in.Browser = a.bindBrowser(w, r, in.Provider)
+	to, err := a.StartOAuth(r.Context(), in)
+	if err != nil {
+		w.Header().Del("Set-Cookie")
+		return err
+	}
+	if in.Remote {
+		return writeJSON(w, http.StatusOK, map[string]string{"url": to})
+	}
+	h := w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusFound)
+	return nil
+}
+
+// handleOAuthCallback is GET or POST /oauth/{provider}/callback.
+func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
+	p, err := a.provider(r.PathValue("provider"))
+	if err != nil || r.Method == http.MethodHead {
+		return err
+	}
+	c, err := readCallback(r)
+	if err != nil {
+		return err
+	}
+	c.Provider, c.Browser = p.Name, a.browserSecret(r, p)
+	res, err := a.FinishOAuth(r.Context(), c)
+	switch {
+	case err != nil && res == nil:
+		return err
+	case err != nil:
+		a.logged(r, err)
+		return seeOther(w, res.RedirectURL)
+	case res.RedirectURL == "":
+		return a.writeTokens(w, res.Tokens)
+	case res.Tokens != nil:
+		a.setCookies(w, res.Tokens)
+	}
+	return seeOther(w, res.RedirectURL)
+}
+
+// readCallback takes the parameters from the query or from the form that was
+// posted, never from both. One that comes twice is refused (RFC 6749, 3.1).
+func readCallback(r *http.Request) (OAuthCallback, error) {
+	values := r.URL.Query()
+	if r.Method == http.MethodPost {
+		if !isForm(r) {
+			return OAuthCallback{}, fail(CodeUnsupportedMediaType, nil)
+		}
+		body, _, err := readBody(r)
+		if err != nil {
+			return OAuthCallback{}, err
+		}
+		if values, err = url.ParseQuery(string(body)); err != nil {
+			return OAuthCallback{}, fail(CodeBadOAuthState, errors.New("malformed form"))
+		}
+	}
+	for _, name := range []string{"state", "code", "error", "iss"} {
+		if len(values[name]) > 1 {
+			return OAuthCallback{}, fail(CodeBadOAuthState, fmt.Errorf("%s comes twice", name))
+		}
+	}
+	return OAuthCallback{
+		State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error"), Issuer: values.Get("iss"), User: values.Get("user"),
+	}, nil
+}

@@ -1,0 +1,308 @@
+package auth_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// short bounds what a provider may cost in a test.
+func short(p auth.Provider) auth.Provider {
+	p.Timeout = 300 * time.Millisecond
+	return p
+}
+
+// A provider that lies, is down or does not end: 502, nobody signed in, and the
+// cause in the log.
+func TestProviderFaults(t *testing.T) {
+	idTokens := map[string]bool{"oidc": true, "google": true, "apple": true, "microsoft": true}
+	for fault, only := range map[authtest.Fault]map[string]bool{
+		authtest.BadSignature: idTokens, authtest.UnknownKey: idTokens, authtest.AlgNone: idTokens, authtest.AlgHS256: idTokens,
+		authtest.WrongNonce: idTokens, authtest.WrongIssuer: idTokens, authtest.WrongAudience: idTokens, authtest.Expired: idTokens, authtest.NoIDToken: idTokens,
+		authtest.OtherUserInfo: {"oidc": true}, authtest.OtherCallback: {"oidc": true, "google": true, "github": true, "apple": true},
+		authtest.ServerError: nil, authtest.Garbage: nil, authtest.HugeBody: nil, authtest.Slow: nil,
+	} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			idp := authtest.StartProvider(t)
+			w := newWorld(t, auth.WithProvider(
+				short(idp.OIDC("oidc")), short(idp.Google()), short(idp.Microsoft()), short(idp.Apple()),
+				short(idp.GitHub()), short(idp.Facebook()), short(idp.Twitter()), short(idp.Discord()),
+			))
+			idp.Now = w.Clock.Now
+			for _, name := range everyProvider {
+				if only != nil && !only[name] {
+					continue
+				}
+				v := w.visitor(idp)
+				idp.Misbehave(authtest.NoFault)
+				to := v.start(name, "") // the discovery works still
+				idp.SignsIn(ada)
+				idp.Misbehave(fault)
+				back := idp.Authorize(t, to)
+				began := time.Now()
+				a := v.back(name, back).want(502, auth.CodeProviderError)
+				if took := time.Since(began); fault == authtest.Slow && took > 5*time.Second {
+					t.Errorf("%s took %s", name, took)
+				}
+				if strings.Contains(string(a.body), "127.0.0.1") {
+					t.Errorf("%s: the answer tells the cause: %s", name, a.body)
+				}
+			}
+			if log := w.log.String(); !strings.Contains(log, "code=provider_error") || !strings.Contains(log, "level=ERROR") {
+				t.Errorf("log %s", log)
+			}
+			if _, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err == nil {
+				t.Error("a user was made")
+			}
+		})
+	}
+}
+
+// A provider that cannot be discovered costs its timeout, and works once it is
+// back.
+func TestDiscoveryFaults(t *testing.T) {
+	for _, fault := range []authtest.Fault{authtest.ServerError, authtest.Garbage, authtest.HugeBody, authtest.Slow, authtest.OtherDiscovery} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			idp := authtest.StartProvider(t)
+			w := newWorld(t, auth.WithProvider(short(idp.OIDC("oidc"))))
+			idp.Now = w.Clock.Now
+			idp.Misbehave(fault)
+			a := w.do("GET", "/oauth/oidc", nil).want(502, auth.CodeProviderError)
+			if a.header.Get("Set-Cookie") != "" {
+				t.Error("a cookie for a sign-in that did not begin")
+			}
+			idp.Misbehave(authtest.NoFault)
+			if fault == authtest.Slow {
+				// The fetch under way is everybody's, and ends by its own timeout.
+				w = newWorld(t, auth.WithProvider(short(idp.OIDC("oidc"))))
+				idp.Now = w.Clock.Now
+			}
+			w.visitor(idp).signIn("oidc", ada, "").session()
+		})
+	}
+}
+
+// The discovery document and the keys are fetched once, not for each sign-in.
+func TestProviderCaching(t *testing.T) {
+	w, idp := providerWorld(t)
+	for range 3 {
+		w.visitor(idp).signIn("oidc", ada, "").session()
+	}
+	if d, k := idp.Requests("/.well-known/openid-configuration"), idp.Requests("/keys"); d != 1 || k != 1 {
+		t.Errorf("discovered %d times, keys fetched %d times", d, k)
+	}
+	// A new key is fetched when a token names it.
+	idp.RotateKey()
+	w.visitor(idp).signIn("oidc", ada, "").session()
+	if k := idp.Requests("/keys"); k != 2 {
+		t.Errorf("keys fetched %d times", k)
+	}
+	// But made-up key ids do not make us hammer the provider.
+	idp.Misbehave(authtest.UnknownKey)
+	forged := map[string]any{"id_token": idp.IDToken("oidc", ada, "")}
+	for range 30 {
+		w.do("POST", "/oauth/oidc/id-token", forged).want(400, auth.CodeInvalidToken)
+	}
+	if k := idp.Requests("/keys"); k > 7 {
+		t.Errorf("keys fetched %d times", k)
+	}
+	// A known key with a wrong signature is no reason to ask.
+	idp.Misbehave(authtest.BadSignature)
+	before := idp.Requests("/keys")
+	w.do("POST", "/oauth/oidc/id-token", map[string]any{"id_token": idp.IDToken("oidc", ada, "")}).want(400, auth.CodeInvalidToken)
+	if k := idp.Requests("/keys"); k != before {
+		t.Errorf("keys fetched %d times", k)
+	}
+}
+
+// A provider in trouble is served from what is known.
+func TestStaleDiscovery(t *testing.T) {
+	w, idp := providerWorld(t)
+	w.visitor(idp).signIn("oidc", ada, "").session()
+	w.Clock.Advance(2 * time.Hour)
+	idp.Misbehave(authtest.ServerError)
+	w.do("GET", "/oauth/oidc", nil).want(302)
+}
+
+// Native apps bring an ID token of the provider's own library.
+func TestIDTokenSignIn(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	google := idp.Google()
+	google.Audiences = []string{"android-app"}
+	w := newWorld(t, auth.WithProvider(google, idp.Apple(), idp.Microsoft(), idp.OIDC("oidc"), idp.GitHub()))
+	idp.Now = w.Clock.Now
+	post := func(provider string, body map[string]any) *answer { return w.do("POST", "/oauth/"+provider+"/id-token", body) }
+	for _, name := range []string{"google", "apple", "microsoft", "oidc"} {
+		s := post(name, map[string]any{"id_token": idp.IDToken(name, authtest.Person{Subject: name}, "n"), "nonce": "n"}).session()
+		again := post(name, map[string]any{"id_token": idp.IDToken(name, authtest.Person{Subject: name}, "")}).session()
+		if again.User.ID != s.User.ID || s.User.Identities[0].Subject != name {
+			t.Errorf("%s: %+v", name, s.User)
+		}
+	}
+	sum := sha256.Sum256([]byte("raw"))
+	token := func(who authtest.Person, nonce string) string { return idp.IDToken("google", who, nonce) }
+	post("google", map[string]any{"id_token": token(ada, hex.EncodeToString(sum[:])), "nonce": "raw"}).session()
+	android := ada
+	android.Claims = map[string]any{"aud": "android-app"}
+	post("google", map[string]any{"id_token": token(android, "")}).session()
+	twoAudiences := ada
+	twoAudiences.Claims = map[string]any{"aud": []string{"android-app", "somebody-else"}}
+	for name, body := range map[string]map[string]any{
+		"nonce missing":         {"id_token": token(ada, "n")},
+		"nonce wrong":           {"id_token": token(ada, "n"), "nonce": "m"},
+		"nonce not in token":    {"id_token": token(ada, ""), "nonce": "n"},
+		"several audiences":     {"id_token": token(twoAudiences, "")},
+		"garbage":               {"id_token": "a.b.c"},
+		"of another provider":   {"id_token": idp.IDToken("microsoft", ada, "")},
+		"our own access token":  {"id_token": w.LoginAs(t, "bob@example.com").AccessToken},
+		"no expiry":             {"id_token": token(authtest.Person{Subject: "1", Claims: map[string]any{"exp": nil}}, "")},
+		"no subject":            {"id_token": token(authtest.Person{}, "")},
+		"subject too long":      {"id_token": token(authtest.Person{Subject: strings.Repeat("x", 256)}, "")},
+		"issuer in other case":  {"id_token": token(authtest.Person{Subject: "1", Claims: map[string]any{"iss": strings.ToUpper(idp.Issuer)}}, "")},
+		"access token of other": {"id_token": token(authtest.Person{Subject: "1", Claims: map[string]any{"at_hash": "x"}}, ""), "access_token": "y"},
+	} {
+		if a := post("google", body); a.status != 400 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		} else {
+			a.want(400, auth.CodeInvalidToken)
+		}
+	}
+	for _, fault := range []authtest.Fault{authtest.BadSignature, authtest.AlgNone, authtest.AlgHS256, authtest.WrongIssuer, authtest.WrongAudience, authtest.Expired, authtest.UnknownKey} {
+		idp.Misbehave(fault)
+		post("google", map[string]any{"id_token": token(ada, "")}).want(400, auth.CodeInvalidToken)
+	}
+	idp.Misbehave(authtest.NoFault)
+	post("google", map[string]any{}).want(422, auth.CodeValidationFailed)
+	post("github", map[string]any{"id_token": token(ada, "")}).want(404, auth.CodeUnknownProvider)
+	post("nobody", map[string]any{"id_token": token(ada, "")}).want(404, auth.CodeUnknownProvider)
+	if strings.Contains(w.log.String(), strings.SplitN(token(ada, ""), ".", 3)[1]) {
+		t.Error("the log holds an ID token")
+	}
+	// Keys that cannot be had are the provider's fault, not the token's.
+	fresh := newWorld(t, auth.WithProvider(short(idp.Google())))
+	idp.Misbehave(authtest.ServerError)
+	fresh.do("POST", "/oauth/google/id-token", map[string]any{"id_token": token(ada, "")}).want(502, auth.CodeProviderError)
+}
+
+// Microsoft's issuer depends on the tenant, and so does who may come in.
+func TestMicrosoftTenants(t *testing.T) {
+	const (
+		home     = "11111111-2222-4333-8444-555555555555"
+		elswhere = "22222222-2222-4333-8444-555555555555"
+		personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
+	)
+	for tenant, in := range map[string]map[string]bool{
+		"common":        {home: true, elswhere: true, personal: true},
+		"organizations": {home: true, elswhere: true, personal: false},
+		"consumers":     {home: false, elswhere: false, personal: true},
+		home:            {home: true, elswhere: false, personal: false},
+	} {
+		idp := authtest.StartProvider(t)
+		ms := idp.Microsoft()
+		ms.Tenant = tenant
+		w := newWorld(t, auth.WithProvider(ms))
+		idp.Now = w.Clock.Now
+		for tid, ok := range in {
+			who := authtest.Person{Subject: tid, Claims: map[string]any{"tid": tid}}
+			if a := w.visitor(idp).signIn("microsoft", who, ""); (a.status == 200) != ok {
+				t.Errorf("tenant %s, account of %s: %d %s", tenant, tid, a.status, a.body)
+			}
+			// The issuer of one tenant with the id of another.
+			who.Claims = map[string]any{"tid": tid, "iss": idp.Issuer + "/" + elswhere + "x/v2.0"}
+			w.visitor(idp).signIn("microsoft", who, "").want(502, auth.CodeProviderError)
+		}
+	}
+}
+
+// Apple tells the name once, beside the code and unsigned: it is a name and
+// nothing more.
+func TestAppleName(t *testing.T) {
+	w, idp := providerWorld(t)
+	v := w.visitor(idp)
+	to := v.start("apple", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	back.Set("user", `{"name":{"firstName":"Ada","lastName":"L"},"email":"victim@example.com"}`)
+	s := v.back("apple", back).session()
+	if s.User.FullName != "Ada L" || s.User.Email != "ada@example.com" {
+		t.Errorf("user %+v", s.User)
+	}
+}
+
+// A provider that is none of those here.
+func TestOAuth2Provider(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	like := idp.Discord()
+	own := auth.OAuth2Provider("own", auth.OAuth2Options{
+		ClientID: like.ClientID, ClientSecret: like.ClientSecret, AuthURL: like.AuthURL, TokenURL: like.TokenURL, Scopes: []string{"identify", "email"},
+		Profile: func(ctx context.Context, api *auth.ProviderAPI) (auth.Profile, error) {
+			var u struct {
+				ID, Email string
+				Verified  bool
+			}
+			err := api.Get(ctx, idp.Issuer+"/discord/users/@me", &u)
+			return auth.Profile{Subject: u.ID, Email: u.Email, EmailVerified: u.Verified}, err
+		},
+	})
+	w := newWorld(t, auth.WithProvider(own))
+	if s := w.visitor(idp).signIn("own", ada, "").session(); s.User.Email != "ada@example.com" || !s.User.EmailVerified {
+		t.Errorf("user %+v", s.User)
+	}
+}
+
+// A token endpoint that redirects does not get the client's secret sent on.
+func TestProviderRedirects(t *testing.T) {
+	reached := false
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer thief.Close()
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
+	}))
+	defer away.Close()
+	idp := authtest.StartProvider(t)
+	p := idp.GitHub()
+	p.TokenURL = away.URL
+	w := newWorld(t, auth.WithProvider(p))
+	w.visitor(idp).signIn("github", ada, "").want(502, auth.CodeProviderError)
+	if reached {
+		t.Error("the redirect was followed")
+	}
+}
+
+// New refuses providers that cannot work or are not safe.
+func TestProviderConfiguration(t *testing.T) {
+	edit := func(p auth.Provider, f func(*auth.Provider)) auth.Provider { f(&p); return p }
+	google := auth.Google("id", "secret")
+	for want, p := range map[string]auth.Provider{
+		"the name":          auth.OIDC("No Good", "https://op.example.com", "id", "secret"),
+		"client id":         auth.GitHub("", "secret"),
+		"issuer is missing": auth.OIDC("oidc", "", "id", "secret"),
+		"not https":         auth.OIDC("oidc", "http://op.example.com", "id", "secret"),
+		"absolute":          edit(google, func(p *auth.Provider) { p.TokenURL = "/token" }),
+		"AuthURL":           edit(google, func(p *auth.Provider) { p.AuthURL = "" }),
+		"not PEM":           auth.Apple("id", "team", "key", []byte("x")),
+		"tenant":            edit(auth.Microsoft("id", "secret"), func(p *auth.Provider) { p.Tenant = "contoso.example.com" }),
+		"Profile":           auth.OAuth2Provider("own", auth.OAuth2Options{ClientID: "id", AuthURL: "https://a.test", TokenURL: "https://a.test"}),
+		"timeout":           edit(google, func(p *auth.Provider) { p.Timeout = -1 }),
+		"functions":         {Name: "bare", ClientID: "id"},
+	} {
+		_, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithProvider(p))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if _, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithProvider(google, google)); err == nil {
+		t.Error("two providers of one name")
+	}
+}
