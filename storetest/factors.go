@@ -1,7 +1,8 @@
 package storetest
 
 import (
-	"bytes"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -28,21 +29,72 @@ func runFactors(t *testing.T, open func(t *testing.T) auth.Store) {
 	}
 }
 
+// totp is a proof by the factor.
+var totp = auth.AMR{Method: "totp", Timestamp: now.Unix()}
+
 // enable describes the end of an enrolment on a session.
 func enable(userID string, s auth.Session) auth.EnableFactor {
-	s.AAL = auth.LevelAAL2
+	s.AAL, s.AMR = auth.LevelAAL2, append(slices.Clip(s.AMR), totp)
 	return auth.EnableFactor{UserID: userID, Secret: []byte("sealed"), Step: 100, Recovery: [][]byte{hashOf("r1"), hashOf("r2")}, Session: s, Now: now}
 }
 
-// enrolled adds a user with a factor, and the session it was enabled on.
+// enrolled adds a whole user with a factor, and the session it was enabled on.
 func (b *factorBench) enrolled() (auth.User, auth.Session) {
 	b.Helper()
-	u := b.user("ada@example.com")
+	u := b.whole("ada@example.com")
 	s := b.session(u.ID)
 	b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
 	u, err := b.EnableFactor(b.ctx(), enable(u.ID, s))
 	b.ok(err)
 	return u, s
+}
+
+// sealed is the factor of a user who is enrolled.
+func sealed(userID string) auth.Factor {
+	return auth.Factor{UserID: userID, Secret: []byte("sealed"), Enabled: true, LastStep: 100, RecoveryLeft: 2}
+}
+
+// has wants a factor as the store keeps it.
+func (b *factorBench) has(want auth.Factor) {
+	b.Helper()
+	got, err := b.Factor(b.ctx(), want.UserID)
+	b.ok(err)
+	if !reflect.DeepEqual(got, want) {
+		b.Errorf("factor\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// recovers wants these recovery codes to be good, and uses them up.
+func (b *factorBench) recovers(userID string, codes ...string) {
+	b.Helper()
+	for _, c := range codes {
+		_, err := b.UseRecoveryCode(b.ctx(), userID, hashOf(c))
+		b.ok(err)
+	}
+}
+
+// forgotten wants nothing left of a factor, not even for the next one.
+func (b *factorBench) forgotten(userID string) {
+	b.Helper()
+	_, err := b.Factor(b.ctx(), userID)
+	b.is(err, auth.ErrNotFound)
+	_, err = b.RemoveFactor(b.ctx(), userID, now)
+	b.is(err, auth.ErrNotFound)
+	_, err = b.UseRecoveryCode(b.ctx(), userID, hashOf("r2"))
+	b.is(err, auth.ErrNotFound)
+	b.is(b.PutRecoveryCodes(b.ctx(), userID, nil), auth.ErrNotFound)
+	b.is(b.UseTOTPStep(b.ctx(), userID, 200), auth.ErrStale)
+	s := b.session(userID)
+	b.ok(b.PutFactor(b.ctx(), userID, []byte("sealed"), now))
+	e := enable(userID, s)
+	e.Step, e.Recovery = 7, [][]byte{hashOf("n1")}
+	_, err = b.EnableFactor(b.ctx(), e)
+	b.ok(err)
+	want := sealed(userID)
+	want.LastStep, want.RecoveryLeft = 7, 1
+	b.has(want)
+	_, err = b.UseRecoveryCode(b.ctx(), userID, hashOf("r2"))
+	b.is(err, auth.ErrNotFound)
 }
 
 var factors = map[string]func(*factorBench){
@@ -53,46 +105,48 @@ var factors = map[string]func(*factorBench){
 		b.is(b.PutFactor(b.ctx(), b.id(), []byte("x"), now), auth.ErrNotFound)
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("first"), now))
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		f, err := b.Factor(b.ctx(), u.ID)
-		b.ok(err)
-		if f.Enabled || !bytes.Equal(f.Secret, []byte("sealed")) || f.UserID != u.ID {
-			b.Errorf("factor %+v", f)
-		}
 		b.is(b.UseTOTPStep(b.ctx(), u.ID, 7), auth.ErrStale)
+		b.is(b.PutRecoveryCodes(b.ctx(), u.ID, [][]byte{hashOf("r1")}), auth.ErrNotFound)
+		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r1"))
+		b.is(err, auth.ErrNotFound)
+		_, err = b.RemoveFactor(b.ctx(), u.ID, now)
+		b.is(err, auth.ErrNotFound)
+		b.has(auth.Factor{UserID: u.ID, Secret: []byte("sealed")})
 		got, err := b.User(b.ctx(), auth.ByID(u.ID))
 		b.ok(err)
 		if got.MFAEnabled {
 			b.Error("enabled already")
 		}
+		b.session(u.ID)
 	},
 	"enabling raises one session and ends the others": func(b *factorBench) {
-		u, other := b.user("ada@example.com"), b.user("eve@example.com")
+		u, other := b.whole("ada@example.com"), b.user("eve@example.com")
 		kept, ended, foreign := b.session(u.ID), b.session(u.ID), b.session(other.ID)
+		u.LastSignInAt = now
 		_, err := b.EnableFactor(b.ctx(), enable(u.ID, kept))
 		b.is(err, auth.ErrNotFound)
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("other"), now))
 		_, err = b.EnableFactor(b.ctx(), enable(u.ID, kept))
 		b.is(err, auth.ErrStale) // replaced meanwhile
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		got, err := b.EnableFactor(b.ctx(), enable(u.ID, kept))
+		moved, err := b.advance(kept.ID, 0, now)
 		b.ok(err)
-		if !got.MFAEnabled || got.Revision <= u.Revision {
-			b.Errorf("user %+v", got)
-		}
+		e := enable(u.ID, kept) // as read before that refresh, which has to last
+		e.Now = now.Add(us)
+		got, err := b.EnableFactor(b.ctx(), e)
+		b.ok(err)
+		u.MFAEnabled, u.UpdatedAt, u.Revision = true, e.Now, max(got.Revision, u.Revision+1)
+		b.sameUser(got, u)
+		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
 		s, _, err := b.Session(b.ctx(), kept.ID, now)
 		b.ok(err)
-		if s.AAL != auth.LevelAAL2 {
-			b.Errorf("session %+v", s)
-		}
+		moved.AAL, moved.AMR = e.Session.AAL, e.Session.AMR
+		b.sameSession(s, moved)
 		_, _, err = b.Session(b.ctx(), ended.ID, now)
 		b.is(err, auth.ErrSessionEnded)
 		_, _, err = b.Session(b.ctx(), foreign.ID, now)
 		b.ok(err)
-		f, err := b.Factor(b.ctx(), u.ID)
-		b.ok(err)
-		if !f.Enabled || f.LastStep != 100 || f.RecoveryLeft != 2 {
-			b.Errorf("factor %+v", f)
-		}
+		b.has(sealed(u.ID))
 		_, err = b.EnableFactor(b.ctx(), enable(u.ID, kept))
 		b.is(err, auth.ErrConflict)
 		b.is(b.PutFactor(b.ctx(), u.ID, []byte("x"), now), auth.ErrConflict)
@@ -105,9 +159,112 @@ var factors = map[string]func(*factorBench){
 		b.ok(err)
 		got, _, err := b.Session(b.ctx(), s.ID, now)
 		b.ok(err)
-		if got.AAL != auth.LevelAAL2 {
-			b.Errorf("session %+v", got)
+		b.sameSession(got, enable(u.ID, s).Session)
+	},
+	"an enabling that fails changes nothing": func(b *factorBench) {
+		u := b.user("ada@example.com")
+		s, ended := b.session(u.ID), b.session(u.ID)
+		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
+		_, err := b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: ended.ID}, now)
+		b.ok(err)
+		u, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))}, now)
+		b.ok(err)
+		_, err = b.EnableFactor(b.ctx(), enable(u.ID, s))
+		b.is(err, auth.ErrBanned)
+		e := enable(u.ID, ended)
+		e.Now = now.Add(us) // the ban is over
+		_, err = b.EnableFactor(b.ctx(), e)
+		b.is(err, auth.ErrStale)
+		e = enable(u.ID, s)
+		e.Now = s.IdleUntil
+		_, err = b.EnableFactor(b.ctx(), e)
+		b.is(err, auth.ErrStale)
+		b.stands(auth.Credentials{User: u})
+		b.has(auth.Factor{UserID: u.ID, Secret: []byte("sealed")})
+		got, _, err := b.Session(b.ctx(), s.ID, now.Add(us))
+		b.ok(err)
+		b.sameSession(got, s)
+	},
+	"a patch that does not name the factor leaves it alone": func(b *factorBench) {
+		for name, c := range b.ordinary() {
+			b.Logf("patch: %s", name)
+			u, _ := b.enrolled()
+			got, err := b.UpdateUser(b.ctx(), u.ID, c.patch, now)
+			b.ok(err)
+			want := auth.Credentials{User: u, PasswordHash: "hash"}
+			c.edit(&want)
+			want.User.Revision = got.Revision
+			b.sameUser(got, want.User)
+			b.stands(want)
+			b.has(sealed(u.ID))
+			b.token(newToken("t", "subject"))
+			_, got, err = b.RedeemToken(b.ctx(), auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("t"), Now: now, UserID: u.ID, Patch: &c.patch})
+			b.ok(err)
+			want.User.Revision = got.Revision
+			b.stands(want)
+			b.has(sealed(u.ID))
+			b.recovers(u.ID, "r1", "r2")
+			b.ok(b.DeleteUser(b.ctx(), u.ID))
 		}
+	},
+	"a session's life leaves the factor alone": func(b *factorBench) {
+		u, _ := b.enrolled()
+		s := b.newSession(u.ID)
+		s.AAL = auth.LevelAAL2
+		u, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+		_, err = b.advance(s.ID, 0, now)
+		b.ok(err)
+		_, got, err := b.RaiseSession(b.ctx(), s.ID, totp, now)
+		b.ok(err)
+		b.sameUser(got, u)
+		_, err = b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{}, now)
+		b.ok(err)
+		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+		b.has(sealed(u.ID))
+		b.recovers(u.ID, "r1", "r2")
+	},
+	"using a factor leaves the rest of it and its user alone": func(b *factorBench) {
+		u, _ := b.enrolled()
+		want := sealed(u.ID)
+		b.ok(b.UseTOTPStep(b.ctx(), u.ID, 200))
+		want.LastStep = 200
+		b.has(want)
+		b.recovers(u.ID, "r1")
+		want.RecoveryLeft = 1
+		b.has(want)
+		b.ok(b.PutRecoveryCodes(b.ctx(), u.ID, [][]byte{hashOf("n1"), hashOf("n2"), hashOf("n3")}))
+		want.RecoveryLeft = 3
+		b.has(want)
+		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+	},
+	"factors are copies": func(b *factorBench) {
+		u := b.user("ada@example.com")
+		secret := []byte("sealed")
+		b.ok(b.PutFactor(b.ctx(), u.ID, secret, now))
+		secret[0] = 'x'
+		f, err := b.Factor(b.ctx(), u.ID)
+		b.ok(err)
+		f.Secret[0] = 'x'
+		s := b.session(u.ID)
+		e := enable(u.ID, s)
+		_, err = b.EnableFactor(b.ctx(), e)
+		b.ok(err)
+		e.Secret[0], e.Recovery[0][0], e.Session.AMR[0].Method = 'x', e.Recovery[0][0]^1, "spoilt"
+		b.has(sealed(u.ID))
+		b.recovers(u.ID, "r1")
+		raised, _, err := b.RaiseSession(b.ctx(), s.ID, totp, now)
+		b.ok(err)
+		raised.AMR[0].Method = "spoilt"
+		kept, _, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		if kept.AMR[0] != s.AMR[0] {
+			b.Errorf("session %+v", kept)
+		}
+		codes := [][]byte{hashOf("n1")}
+		b.ok(b.PutRecoveryCodes(b.ctx(), u.ID, codes))
+		codes[0][0] ^= 1
+		b.recovers(u.ID, "n1")
 	},
 	"of parallel enablings one wins": func(b *factorBench) {
 		u := b.user("ada@example.com")
@@ -163,30 +320,23 @@ var factors = map[string]func(*factorBench){
 	},
 	"removing forgets everything": func(b *factorBench) {
 		u, _ := b.enrolled()
-		got, err := b.RemoveFactor(b.ctx(), u.ID, now)
+		got, err := b.RemoveFactor(b.ctx(), u.ID, now.Add(us))
 		b.ok(err)
-		if got.MFAEnabled {
-			b.Errorf("user %+v", got)
-		}
-		_, err = b.RemoveFactor(b.ctx(), u.ID, now)
-		b.is(err, auth.ErrNotFound)
-		_, err = b.Factor(b.ctx(), u.ID)
-		b.is(err, auth.ErrNotFound)
-		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r2"))
-		b.is(err, auth.ErrNotFound)
-		b.is(b.PutRecoveryCodes(b.ctx(), u.ID, nil), auth.ErrNotFound)
-		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID)})
-		b.ok(err)
+		u.MFAEnabled, u.UpdatedAt, u.Revision = false, now.Add(us), max(got.Revision, u.Revision+1)
+		b.sameUser(got, u)
+		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+		b.forgotten(u.ID)
 	},
 	"a patch removes the factor": func(b *factorBench) {
 		u, _ := b.enrolled()
 		got, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{RemoveFactor: true}, now)
 		b.ok(err)
-		if got.MFAEnabled {
-			b.Errorf("user %+v", got)
-		}
-		_, err = b.Factor(b.ctx(), u.ID)
-		b.is(err, auth.ErrNotFound)
+		u.MFAEnabled, u.Revision = false, max(got.Revision, u.Revision+1)
+		b.sameUser(got, u)
+		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+		b.forgotten(u.ID)
+		_, err = b.UpdateUser(b.ctx(), b.user("").ID, auth.UserPatch{RemoveFactor: true}, now)
+		b.ok(err) // there was none
 	},
 	"a factor goes with its user": func(b *factorBench) {
 		u, _ := b.enrolled()
@@ -196,20 +346,35 @@ var factors = map[string]func(*factorBench){
 		b.is(b.PutFactor(b.ctx(), u.ID, []byte("x"), now), auth.ErrNotFound)
 	},
 	"raising lifts a live session": func(b *factorBench) {
-		u := b.user("ada@example.com")
-		s, ended := b.session(u.ID), b.session(u.ID)
-		_, err := b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: ended.ID}, now)
+		want := auth.Credentials{User: b.whole("ada@example.com"), PasswordHash: "hash"}
+		s, ended := b.session(want.User.ID), b.session(want.User.ID)
+		want.User.LastSignInAt = now
+		_, err := b.RevokeSessions(b.ctx(), s.UserID, auth.SessionFilter{ID: ended.ID}, now)
 		b.ok(err)
-		proof := auth.AMR{Method: "totp", Timestamp: now.Unix()}
-		got, _, err := b.RaiseSession(b.ctx(), s.ID, proof, now)
+		moved, err := b.advance(s.ID, 0, now)
 		b.ok(err)
-		if got.AAL != auth.LevelAAL2 || len(got.AMR) != 2 || got.AMR[1] != proof {
-			b.Errorf("session %+v", got)
+		for i := range 2 { // a second proof is added, too
+			proof := auth.AMR{Method: "totp", Timestamp: now.Unix() + int64(i)}
+			moved.AAL, moved.AMR = auth.LevelAAL2, append(moved.AMR, proof)
+			got, user, err := b.RaiseSession(b.ctx(), s.ID, proof, now.Add(minute))
+			b.ok(err)
+			b.sameSession(got, moved)
+			b.sameUser(user, want.User)
+			read, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			b.sameSession(read, moved)
+			b.stands(want)
 		}
-		_, _, err = b.RaiseSession(b.ctx(), ended.ID, proof, now)
+		_, _, err = b.RaiseSession(b.ctx(), ended.ID, totp, now)
 		b.is(err, auth.ErrSessionEnded)
-		_, _, err = b.RaiseSession(b.ctx(), b.id(), proof, now)
+		_, _, err = b.RaiseSession(b.ctx(), s.ID, totp, moved.IdleUntil)
+		b.is(err, auth.ErrSessionEnded)
+		_, _, err = b.RaiseSession(b.ctx(), b.id(), totp, now)
 		b.is(err, auth.ErrNotFound)
+		_, err = b.UpdateUser(b.ctx(), s.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(us))}, now)
+		b.ok(err)
+		_, _, err = b.RaiseSession(b.ctx(), s.ID, totp, now)
+		b.is(err, auth.ErrBanned)
 	},
 	"a caller who has gone changes nothing": func(b *factorBench) {
 		u, s := b.enrolled()

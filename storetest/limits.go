@@ -50,6 +50,10 @@ var limits = map[string]func(*bench){
 		for range 10 {
 			b.left("k", now, 5)
 		}
+		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 1})
+		for range 2 {
+			b.left("k", now.Add(12*time.Second-us), 4)
+		}
 	},
 	"giving back never overfills": func(b *bench) {
 		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 3})
@@ -70,6 +74,13 @@ var limits = map[string]func(*bench){
 		}
 		b.left("full", now, 5)
 		b.left("last", now, 5)
+	},
+	"the longest wait is told": func(b *bench) {
+		b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 5}, auth.Draw{Key: "b", Rate: five, Cost: 5})
+		d := b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 2}, auth.Draw{Key: "b", Rate: five, Cost: 1})
+		if d.Allowed || d.RetryAfter != 24*time.Second {
+			b.Errorf("decision %+v", d)
+		}
 	},
 	"a key that comes twice is drawn twice": func(b *bench) {
 		d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 2}, auth.Draw{Key: "k", Rate: five, Cost: 2})
@@ -115,6 +126,10 @@ var upkeep = map[string]func(*bench){
 		over.IdleUntil = now.Add(minute)
 		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: over})
 		b.ok(err)
+		spent := b.newSession(u.ID) // used to the last, but its time is up
+		spent.ExpiresAt = now.Add(minute)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: spent})
+		b.ok(err)
 		_, err = b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: revoked.ID}, now)
 		b.ok(err)
 		b.token(newToken("over", "a"))
@@ -126,8 +141,13 @@ var upkeep = map[string]func(*bench){
 		at := now.Add(minute)
 		n, err := b.Sweep(b.ctx(), at, 100)
 		b.ok(err)
-		if n != 3 {
-			b.Errorf("%d deleted, want the session, the token and the bucket", n)
+		if n != 4 {
+			b.Errorf("%d deleted, want two sessions, the token and the bucket", n)
+		}
+		list, err := b.Sessions(b.ctx(), u.ID, at)
+		b.ok(err)
+		if len(list) != 1 {
+			b.Errorf("%d sessions listed", len(list))
 		}
 		_, _, err = b.Session(b.ctx(), live.ID, at)
 		b.ok(err)
@@ -159,6 +179,21 @@ var upkeep = map[string]func(*bench){
 		}
 		if total != 5 {
 			b.Errorf("%d deleted in all", total)
+		}
+	},
+	"a sweep's limit is for all kinds together": func(b *bench) {
+		u := b.user("ada@example.com")
+		for _, s := range []string{"a", "b"} {
+			b.token(newToken(s, s))
+			b.session(u.ID)
+			b.take(now, auth.Draw{Key: s, Rate: five, Cost: 1})
+		}
+		for _, want := range []int{1, 1, 1, 1, 1, 1, 0} {
+			n, err := b.Sweep(b.ctx(), now.Add(time.Hour), 1)
+			b.ok(err)
+			if n != want {
+				b.Errorf("%d deleted, want %d", n, want)
+			}
 		}
 	},
 	"the store answers": func(b *bench) {

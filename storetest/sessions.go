@@ -31,7 +31,8 @@ var sessions = map[string]func(*bench){
 	"a session comes back as it went in": func(b *bench) {
 		u := b.user("ada@example.com")
 		s := b.newSession(u.ID)
-		s.AAL, s.ExpiresAt = auth.LevelAAL2, now.Add(24*time.Hour)
+		s.AAL, s.ExpiresAt, s.Counter = auth.LevelAAL2, now.Add(24*time.Hour), 7
+		s.RotatedAt, s.LastActiveAt = now.Add(us), now.Add(2*us)
 		s.AMR = append(s.AMR, auth.AMR{Method: "totp", Timestamp: now.Unix() + 1})
 		signedIn, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
 		b.ok(err)
@@ -48,6 +49,44 @@ var sessions = map[string]func(*bench){
 		if again.AMR[0].Method != "password" {
 			b.Error("the store shares memory with its callers")
 		}
+	},
+	"a session's life leaves its user alone": func(b *bench) {
+		want := auth.Credentials{User: b.whole("ada@example.com"), PasswordHash: "hash"}
+		s := b.newSession(want.User.ID)
+		s.CreatedAt = now.Add(us)
+		got, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+		want.User.LastSignInAt = s.CreatedAt
+		b.sameUser(got, want.User)
+		b.stands(want)
+		for range 2 { // the second is the grace's
+			_, got, err = b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Now: now.Add(minute), Grace: us, IdleUntil: now.Add(time.Hour)})
+			b.ok(err)
+			b.sameUser(got, want.User)
+			b.stands(want)
+		}
+		_, err = b.RevokeSessions(b.ctx(), s.UserID, auth.SessionFilter{}, now.Add(minute))
+		b.ok(err)
+		b.stands(want)
+	},
+	"a session id is given once": func(b *bench) {
+		s, eve := b.session(b.user("ada@example.com").ID), b.user("eve@example.com")
+		again := b.newSession(eve.ID)
+		again.ID = s.ID
+		if _, err := b.CreateSession(b.ctx(), auth.NewSession{Session: again}); err == nil {
+			b.Error("given twice")
+		}
+		nu := b.newUser("bob@example.com")
+		again.UserID, nu.Session = nu.User.ID, &again
+		if _, err := b.CreateUser(b.ctx(), nu); err == nil {
+			b.Error("given twice, at sign-up")
+		}
+		_, err := b.User(b.ctx(), auth.ByID(nu.User.ID))
+		b.is(err, auth.ErrNotFound)
+		b.stands(auth.Credentials{User: eve})
+		got, _, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		b.sameSession(got, s)
 	},
 	"an unknown session is not found": func(b *bench) {
 		_, _, err := b.Session(b.ctx(), b.id(), now)
@@ -156,7 +195,10 @@ var sessions = map[string]func(*bench){
 		}
 	},
 	"refreshing moves the counter and the end": func(b *bench) {
-		s := b.session(b.user("ada@example.com").ID)
+		s := b.newSession(b.user("ada@example.com").ID)
+		s.AAL, s.AMR, s.ExpiresAt = auth.LevelAAL2, append(s.AMR, auth.AMR{Method: "totp", Timestamp: 1}), now.Add(24*time.Hour)
+		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
 		at := now.Add(minute)
 		got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Counter: 0, Now: at, IdleUntil: at.Add(time.Hour), IP: "192.0.2.2"})
 		b.ok(err)
@@ -169,6 +211,10 @@ var sessions = map[string]func(*bench){
 		read, _, err := b.Session(b.ctx(), s.ID, at)
 		b.ok(err)
 		b.sameSession(read, want)
+		got, _, err = b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Counter: 1, Now: at, IdleUntil: at.Add(time.Hour), UserAgent: "other"})
+		b.ok(err)
+		want.Counter, want.UserAgent = 2, "other"
+		b.sameSession(got, want)
 	},
 	"the counter before is answered with the current one, within grace": func(b *bench) {
 		s := b.session(b.user("ada@example.com").ID)
@@ -178,6 +224,16 @@ var sessions = map[string]func(*bench){
 		b.ok(err)
 		b.sameSession(again, moved)
 		_, err = b.advance(s.ID, 0, now.Add(10*time.Second))
+		b.is(err, auth.ErrReused)
+	},
+	"grace begins when the counter moves": func(b *bench) {
+		s := b.newSession(b.user("ada@example.com").ID)
+		s.Counter, s.RotatedAt = 1, now.Add(-10*time.Second)
+		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+		_, err = b.advance(s.ID, 0, now.Add(-us))
+		b.ok(err)
+		_, err = b.advance(s.ID, 0, now)
 		b.is(err, auth.ErrReused)
 	},
 	"no grace means no repetition": func(b *bench) {
@@ -280,11 +336,13 @@ var sessions = map[string]func(*bench){
 		revoke(auth.SessionFilter{ID: foreign.ID}, 0)
 		revoke(auth.SessionFilter{ID: one.ID}, 1)
 		revoke(auth.SessionFilter{ID: one.ID}, 0)
+		revoke(auth.SessionFilter{ID: two.ID, Except: two.ID}, 0)
 		revoke(auth.SessionFilter{Except: two.ID}, 1)
 		_, _, err := b.Session(b.ctx(), three.ID, now)
 		b.is(err, auth.ErrSessionEnded)
-		_, _, err = b.Session(b.ctx(), two.ID, now)
+		kept, _, err := b.Session(b.ctx(), two.ID, now)
 		b.ok(err)
+		b.sameSession(kept, two)
 		revoke(auth.SessionFilter{}, 1)
 		_, _, err = b.Session(b.ctx(), foreign.ID, now)
 		b.ok(err)

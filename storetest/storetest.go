@@ -14,6 +14,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -91,6 +93,36 @@ func (b *bench) user(email string) auth.User {
 	u, err := b.CreateUser(b.ctx(), b.newUser(email))
 	b.ok(err)
 	return u
+}
+
+// whole adds a user of whom everything is known, with the password hash "hash".
+func (b *bench) whole(email string) auth.User {
+	b.Helper()
+	nu := b.newUser(email)
+	nu.User.EmailVerified, nu.User.Phone, nu.User.PhoneVerified, nu.User.FullName = true, "+4930123456", true, "Ada"
+	nu.User.UserMetadata, nu.User.AppMetadata, nu.User.Roles = map[string]any{"a": "b"}, map[string]any{"c": "d"}, []string{"r"}
+	nu.User.Identities = []auth.Identity{b.identity("p", "1"), b.identity("p", "2"), b.identity("q", "1")}
+	nu.User.LastSignInAt, nu.PasswordHash = now.Add(-minute), "hash"
+	u, err := b.CreateUser(b.ctx(), nu)
+	b.ok(err)
+	return u
+}
+
+// identity describes an account at a provider.
+func (b *bench) identity(provider, subject string) auth.Identity {
+	b.Helper()
+	return auth.Identity{ID: b.id(), Provider: provider, Subject: subject, Email: "x@example.com", CreatedAt: now, LastSignInAt: now}
+}
+
+// stands wants a user and the password hash as the store keeps them.
+func (b *bench) stands(want auth.Credentials) {
+	b.Helper()
+	got, err := b.Credentials(b.ctx(), auth.ByID(want.User.ID))
+	b.ok(err)
+	b.sameUser(got.User, want.User)
+	if got.PasswordHash != want.PasswordHash {
+		b.Errorf("hash %q, want %q", got.PasswordHash, want.PasswordHash)
+	}
 }
 
 // newSession describes a session of a user.
@@ -195,7 +227,8 @@ func cancelled() context.Context {
 	return ctx
 }
 
-// sameUser compares users; the store may spell empty lists and maps either way.
+// sameUser compares users; the store may spell empty lists and maps either way,
+// and put identities in any order.
 func (b *bench) sameUser(got, want auth.User) {
 	b.Helper()
 	if g, w := plain(got), plain(want); !reflect.DeepEqual(g, w) {
@@ -213,9 +246,9 @@ func plain(u auth.User) auth.User {
 	if len(u.Roles) == 0 {
 		u.Roles = nil
 	}
-	if len(u.Identities) == 0 {
-		u.Identities = nil
-	}
+	u.Identities = slices.SortedFunc(slices.Values(u.Identities), func(a, b auth.Identity) int {
+		return strings.Compare(a.Provider+a.Subject, b.Provider+b.Subject)
+	})
 	return u
 }
 

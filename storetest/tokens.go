@@ -29,12 +29,24 @@ var tokens = map[string]func(*bench){
 			got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
 			b.ok(err)
 			b.sameToken(got, t)
-			got.Data[0], got.Hash[0] = 'x', got.Hash[0]^1
 		}
 		got, user, err := b.RedeemToken(b.ctx(), auth.Redemption{Purpose: t.Purpose, Hash: t.Hash, Now: now})
 		b.ok(err)
 		b.sameToken(got, t)
 		b.sameUser(user, u)
+	},
+	"tokens are copies": func(b *bench) {
+		want := newToken("t", "subject")
+		t := newToken("t", "subject")
+		b.token(t)
+		t.Data[0], t.Hash[0] = 'x', t.Hash[0]^1
+		got, err := b.PeekToken(b.ctx(), want.Purpose, want.Hash, now)
+		b.ok(err)
+		b.sameToken(got, want)
+		got.Data[0], got.Hash[0] = 'x', got.Hash[0]^1
+		got, err = b.PeekToken(b.ctx(), want.Purpose, want.Hash, now)
+		b.ok(err)
+		b.sameToken(got, want)
 	},
 	"a token works once": func(b *bench) {
 		b.token(newToken("t", "subject"))
@@ -123,9 +135,9 @@ var tokens = map[string]func(*bench){
 		t := newToken("t", "subject")
 		t.UserID = u.ID
 		b.token(t)
-		_, got, err := b.RedeemToken(b.ctx(), auth.Redemption{Purpose: t.Purpose, Hash: t.Hash, Now: now, Patch: &auth.UserPatch{EmailVerified: ptr(true)}})
+		_, got, err := b.RedeemToken(b.ctx(), auth.Redemption{Purpose: t.Purpose, Hash: t.Hash, Now: now.Add(us), Patch: &auth.UserPatch{EmailVerified: ptr(true)}})
 		b.ok(err)
-		if got.ID != u.ID || !got.EmailVerified {
+		if got.ID != u.ID || !got.EmailVerified || !got.UpdatedAt.Equal(now.Add(us)) {
 			b.Errorf("user %+v", got)
 		}
 		b.token(newToken("nobody's", "nobody"))
@@ -172,6 +184,7 @@ var tokens = map[string]func(*bench){
 			"conflict":         {auth.Redemption{Patch: &auth.UserPatch{Email: ptr("eve@example.com"), FullName: ptr("x")}}, auth.ErrConflict},
 			"create conflicts": {auth.Redemption{Create: &taken}, auth.ErrConflict},
 			"user gone":        {auth.Redemption{UserID: b.id(), Patch: &auth.UserPatch{FullName: ptr("x")}}, auth.ErrNotFound},
+			"nobody to return": {auth.Redemption{UserID: b.id(), Patch: &auth.UserPatch{}}, auth.ErrNotFound},
 		} {
 			c.r.Purpose, c.r.Hash, c.r.Now = t.Purpose, t.Hash, now
 			if _, _, err := b.RedeemToken(b.ctx(), c.r); !errors.Is(err, c.want) {

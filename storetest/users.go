@@ -1,10 +1,47 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/authmount/auth"
 )
+
+// ordinary are patches that leave the second factor alone, each with what it
+// makes of a user that whole has added.
+func (b *bench) ordinary() map[string]struct {
+	patch auth.UserPatch
+	edit  func(*auth.Credentials)
+} {
+	b.Helper()
+	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
+	without := func(c *auth.Credentials, provider, subject string) []auth.Identity {
+		return slices.DeleteFunc(c.User.Identities, func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject })
+	}
+	return map[string]struct {
+		patch auth.UserPatch
+		edit  func(*auth.Credentials)
+	}{
+		"address":        {auth.UserPatch{Email: ptr("new@example.com")}, func(c *auth.Credentials) { c.User.Email = "new@example.com" }},
+		"email verified": {auth.UserPatch{EmailVerified: ptr(false)}, func(c *auth.Credentials) { c.User.EmailVerified = false }},
+		"phone":          {auth.UserPatch{Phone: ptr("+491")}, func(c *auth.Credentials) { c.User.Phone = "+491" }},
+		"phone verified": {auth.UserPatch{PhoneVerified: ptr(false)}, func(c *auth.Credentials) { c.User.PhoneVerified = false }},
+		"name":           {auth.UserPatch{FullName: ptr("B")}, func(c *auth.Credentials) { c.User.FullName = "B" }},
+		"user metadata":  {auth.UserPatch{UserMetadata: map[string]any{}}, func(c *auth.Credentials) { c.User.UserMetadata = nil }},
+		"app metadata":   {auth.UserPatch{AppMetadata: map[string]any{}}, func(c *auth.Credentials) { c.User.AppMetadata = nil }},
+		"password":       {auth.UserPatch{PasswordHash: ptr("two")}, func(c *auth.Credentials) { c.PasswordHash = "two" }},
+		"no password":    {auth.UserPatch{PasswordHash: ptr("")}, func(c *auth.Credentials) { c.PasswordHash = "" }},
+		"ban":            {auth.UserPatch{BannedUntil: ptr(now)}, func(c *auth.Credentials) { c.User.BannedUntil = now }},
+		"link":           {auth.UserPatch{Link: &linked}, func(c *auth.Credentials) { c.User.Identities = append(c.User.Identities, linked) }},
+		"renewal":        {auth.UserPatch{Link: &renewed}, func(c *auth.Credentials) { c.User.Identities = append(without(c, "p", "1"), renewed) }},
+		"unlink":         {auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, func(c *auth.Credentials) { c.User.Identities = without(c, "p", "1") }},
+		"link and unlink": {auth.UserPatch{Link: &linked, Unlink: ptr(auth.ByIdentity("q", "1"))}, func(c *auth.Credentials) {
+			c.User.Identities = append(without(c, "q", "1"), linked)
+		}},
+		"revocation": {auth.UserPatch{Revoke: &auth.SessionFilter{ID: b.id()}}, func(*auth.Credentials) {}},
+		"tokens":     {auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}}, func(*auth.Credentials) {}},
+	}
+}
 
 var users = map[string]func(*bench){
 	"a user comes back as it went in": func(b *bench) {
@@ -107,18 +144,22 @@ var users = map[string]func(*bench){
 	"a user comes with session and tokens": func(b *bench) {
 		nu := b.newUser("ada@example.com")
 		s := b.newSession(nu.User.ID)
-		t := newToken("t", "subject")
-		t.UserID = nu.User.ID
-		nu.Session, nu.Tokens = &s, []auth.Token{t}
+		one, two := newToken("one", "1"), newToken("two", "2")
+		one.UserID, two.UserID = nu.User.ID, nu.User.ID
+		nu.Session, nu.Tokens = &s, []auth.Token{one, two}
 		u, err := b.CreateUser(b.ctx(), nu)
 		b.ok(err)
-		if !u.LastSignInAt.Equal(now) {
-			b.Errorf("last sign-in %v", u.LastSignInAt)
+		want := nu.User
+		want.LastSignInAt = s.CreatedAt
+		b.sameUser(u, want)
+		kept, _, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		b.sameSession(kept, s)
+		for _, t := range nu.Tokens {
+			got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+			b.sameToken(got, t)
 		}
-		_, _, err = b.Session(b.ctx(), s.ID, now)
-		b.ok(err)
-		_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
-		b.ok(err)
 	},
 	"of parallel sign-ups one wins": func(b *bench) {
 		won, lost := b.race(func(int) error {
@@ -170,6 +211,32 @@ var users = map[string]func(*bench){
 		other.User.Phone = "+491" // free again, too
 		_, err = b.CreateUser(b.ctx(), other)
 		b.ok(err)
+	},
+	"a patch keeps what it does not name": func(b *bench) {
+		later := now.Add(time.Second)
+		for name, c := range b.ordinary() {
+			b.Logf("patch: %s", name)
+			u := b.whole("ada@example.com")
+			s := b.newSession(u.ID)
+			u, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+			b.ok(err)
+			t := newToken("t", "subject")
+			t.UserID = u.ID
+			b.token(t)
+			got, err := b.UpdateUser(b.ctx(), u.ID, c.patch, later)
+			b.ok(err)
+			want := auth.Credentials{User: u, PasswordHash: "hash"}
+			c.edit(&want)
+			want.User.UpdatedAt, want.User.Revision = later, max(got.Revision, u.Revision+1)
+			b.sameUser(got, want.User)
+			b.stands(want)
+			kept, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			b.sameSession(kept, s)
+			_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+			b.ok(b.DeleteUser(b.ctx(), u.ID))
+		}
 	},
 	"an own address may change its case": func(b *bench) {
 		u := b.user("ada@example.com")
@@ -256,7 +323,7 @@ var users = map[string]func(*bench){
 		foreign := newToken("foreign", "f")
 		foreign.Purpose, foreign.UserID = auth.PurposeReset, other.ID
 		b.token(foreign)
-		_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: keep.ID}, DropTokens: []auth.Purpose{auth.PurposeReset}}, now)
+		_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: keep.ID}, DropTokens: []auth.Purpose{auth.PurposeExchange, auth.PurposeReset}}, now)
 		b.ok(err)
 		_, _, err = b.Session(b.ctx(), gone.ID, now)
 		b.is(err, auth.ErrSessionEnded)
@@ -290,6 +357,8 @@ var users = map[string]func(*bench){
 		b.is(err, auth.ErrNotFound)
 		_, _, err = b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Now: now, IdleUntil: now.Add(minute)})
 		b.is(err, auth.ErrNotFound)
+		_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+		b.is(err, auth.ErrNotFound)
 		b.is(b.redeem("t"), auth.ErrNotFound)
 		b.is(b.PutToken(b.ctx(), t), auth.ErrNotFound)
 		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID)})
@@ -306,12 +375,12 @@ var users = map[string]func(*bench){
 	"values are copies": func(b *bench) {
 		nu := b.newUser("ada@example.com")
 		nu.User.UserMetadata = map[string]any{"m": map[string]any{"k": "v"}, "l": []any{"a"}}
-		nu.User.Roles = []string{"r"}
+		nu.User.AppMetadata, nu.User.Roles = map[string]any{"k": "v"}, []string{"r"}
 		nu.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", CreatedAt: now}}
 		spoil := func(u auth.User) {
 			u.UserMetadata["m"].(map[string]any)["k"] = "spoilt"
 			u.UserMetadata["l"].([]any)[0] = "spoilt"
-			u.UserMetadata["new"] = true
+			u.UserMetadata["new"], u.AppMetadata["k"] = true, "spoilt"
 			u.Roles[0], u.Identities[0].Subject = "spoilt", "spoilt"
 		}
 		created, err := b.CreateUser(b.ctx(), nu)
@@ -321,17 +390,17 @@ var users = map[string]func(*bench){
 		read, err := b.User(b.ctx(), auth.ByID(nu.User.ID))
 		b.ok(err)
 		if _, added := read.UserMetadata["new"]; added || read.UserMetadata["m"].(map[string]any)["k"] != "v" || read.UserMetadata["l"].([]any)[0] != "a" ||
-			read.Roles[0] != "r" || read.Identities[0].Subject != "s" {
+			read.AppMetadata["k"] != "v" || read.Roles[0] != "r" || read.Identities[0].Subject != "s" {
 			b.Fatalf("the store shares memory with its callers: %+v", read)
 		}
 		spoil(read)
-		patch := map[string]any{"m": map[string]any{"k": "w"}, "l": []any{"b"}}
-		_, err = b.UpdateUser(b.ctx(), nu.User.ID, auth.UserPatch{UserMetadata: patch}, now)
+		patch, app := map[string]any{"m": map[string]any{"k": "w"}, "l": []any{"b"}}, map[string]any{"k": "w"}
+		_, err = b.UpdateUser(b.ctx(), nu.User.ID, auth.UserPatch{UserMetadata: patch, AppMetadata: app}, now)
 		b.ok(err)
-		patch["m"].(map[string]any)["k"] = "spoilt"
+		patch["m"].(map[string]any)["k"], app["k"] = "spoilt", "spoilt"
 		read, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
 		b.ok(err)
-		if read.UserMetadata["m"].(map[string]any)["k"] != "w" {
+		if read.UserMetadata["m"].(map[string]any)["k"] != "w" || read.AppMetadata["k"] != "w" {
 			b.Errorf("the store shares memory with a patch: %+v", read)
 		}
 	},
