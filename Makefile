@@ -2,10 +2,10 @@
 TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 
-.PHONY: help fmt vet lint test race fuzz bench vuln api check
+.PHONY: help fmt vet lint test test-peers race fuzz bench vuln api check
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 fmt: ## format everything
 	gofmt -w .
@@ -21,6 +21,12 @@ test: ## everything: format, vet, race, conformance, browser, API listing
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -race ./...
+
+test-peers: ## sign in through a real OpenID provider, in a browser
+	@scripts/ensure-chromium.sh
+	@scripts/ensure-peers.sh
+	go vet -tags peers ./internal/peertest
+	go test -tags peers -count=1 ./internal/peertest
 
 race: ## the concurrency tests again and again
 	go test -race -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
@@ -39,4 +45,4 @@ vuln: ## known vulnerabilities; says so if the database cannot be reached
 api: ## write api.txt, the listing of the exported API
 	go test -run '^TestAPI$$' . -update
 
-check: test lint vuln ## what CI runs
+check: test test-peers lint vuln ## what CI runs

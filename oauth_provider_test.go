@@ -142,7 +142,9 @@ func TestIDTokenSignIn(t *testing.T) {
 	google.Audiences = []string{"android-app"}
 	w := newWorld(t, auth.WithProvider(google, idp.Apple(), idp.Microsoft(), idp.OIDC("oidc"), idp.GitHub()))
 	idp.Now = w.Clock.Now
-	post := func(provider string, body map[string]any) *answer { return w.do("POST", "/oauth/"+provider+"/id-token", body) }
+	post := func(provider string, body map[string]any) *answer {
+		return w.do("POST", "/oauth/"+provider+"/id-token", body)
+	}
 	for _, name := range []string{"google", "apple", "microsoft", "oidc"} {
 		s := post(name, map[string]any{"id_token": idp.IDToken(name, authtest.Person{Subject: name}, "n"), "nonce": "n"}).session()
 		again := post(name, map[string]any{"id_token": idp.IDToken(name, authtest.Person{Subject: name}, "")}).session()

@@ -26,7 +26,7 @@ button{font:inherit;padding:.6rem 1rem;border-radius:.4rem;border:1px solid #2f4
 
 var (
 	choicePage = template.Must(template.New("choice").Parse(pageStyle + `
-<h1>Dev provider</h1><p>This stands for {{.Style}}. Say who you are; anybody will do.</p>
+<h1>Dev provider</h1><p>It stands in for a real one ({{.Style}}). Say who you are; anybody will do.</p>
 <form method="post">{{range $name, $values := .Request}}<input type="hidden" name="{{$name}}" value="{{index $values 0}}">{{end}}
 <label>E-mail <input type="email" name="person_email" value="ada@example.com"></label>
 <label>Name <input type="text" name="person_name" value="Ada Lovelace"></label>

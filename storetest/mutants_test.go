@@ -39,6 +39,7 @@ var mutants = map[string]struct {
 	"MFA is ignored at sign-in":         {func(s auth.Store) auth.Store { return noMFA{s} }, "sessions/a second factor is not skipped"},
 	"a stale password makes a session":  {func(s auth.Store) auth.Store { return noCondition{s} }, "sessions/a session holds its condition"},
 	"stale patches are applied":         {func(s auth.Store) auth.Store { return stalePatches{s} }, "users/a patch holds its conditions"},
+	"dropping identities leaves them":   {func(s auth.Store) auth.Store { return keepsIdentities{s} }, "users/a patch drops every identity, but for the one it links"},
 	"deletion leaves sessions":          {func(s auth.Store) auth.Store { return &noCascade{Store: s} }, "users/deleting takes everything along"},
 	"a failed sign-up leaves a session": {func(s auth.Store) auth.Store { return halfSignUp{s} }, "users/a conflict keeps nothing"},
 	"addresses are case-sensitive":      {func(s auth.Store) auth.Store { return caseSensitive{s} }, "users/addresses are one whatever their case"},
@@ -464,4 +465,11 @@ func (s anyStep) UseTOTPStep(ctx context.Context, userID string, step int64) err
 		return nil
 	}
 	return auth.ErrStale
+}
+
+type keepsIdentities struct{ auth.Store }
+
+func (s keepsIdentities) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	p.DropIdentities = false
+	return s.Store.UpdateUser(ctx, id, p, now)
 }

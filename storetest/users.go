@@ -299,6 +299,31 @@ var users = map[string]func(*bench){
 		_, err = b.User(b.ctx(), auth.ByIdentity("p", "1"))
 		b.is(err, auth.ErrNotFound)
 	},
+	"a patch drops every identity, but for the one it links": func(b *bench) {
+		nu := b.newUser("ada@example.com")
+		for _, provider := range []string{"p", "q"} {
+			nu.User.Identities = append(nu.User.Identities, auth.Identity{ID: b.id(), Provider: provider, Subject: "1", CreatedAt: now})
+		}
+		u, err := b.CreateUser(b.ctx(), nu)
+		b.ok(err)
+		kept := auth.Identity{ID: b.id(), Provider: "r", Subject: "1", CreatedAt: now, LastSignInAt: now}
+		got, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{DropIdentities: true, Link: &kept}, now)
+		b.ok(err)
+		if len(got.Identities) != 1 || got.Identities[0] != kept {
+			b.Errorf("identities %+v", got.Identities)
+		}
+		for _, provider := range []string{"p", "q"} {
+			_, err := b.User(b.ctx(), auth.ByIdentity(provider, "1"))
+			b.is(err, auth.ErrNotFound)
+		}
+		other := b.user("eve@example.com")
+		_, err = b.UpdateUser(b.ctx(), other.ID, auth.UserPatch{Link: &auth.Identity{ID: b.id(), Provider: "p", Subject: "1", CreatedAt: now}}, now)
+		b.ok(err) // free again
+		_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{DropIdentities: true}, now)
+		b.ok(err)
+		_, err = b.User(b.ctx(), auth.ByIdentity("r", "1"))
+		b.is(err, auth.ErrNotFound)
+	},
 	"of parallel links of one identity one wins": func(b *bench) {
 		ids := make([]string, parallel)
 		for i := range ids {

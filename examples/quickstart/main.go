@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -28,10 +29,13 @@ func main() {
 	}
 	url := "http://" + ln.Addr().String()
 
+	provider := authtest.NewProvider(url + "/dev/provider") // stands for Google and the like; anybody can be anybody
+
 	a, err := auth.New(memstore.New(),
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
+		auth.WithProvider(provider.OIDC("dev")),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -41,6 +45,7 @@ func main() {
 	mux.Handle("/auth/v1/", a.Handler())                         // every endpoint
 	mux.Handle("GET /hello", a.Require(http.HandlerFunc(hello))) // yours, for people who signed in
 	mux.Handle("/dev/", a.Inbox())
+	mux.Handle("/dev/provider/", provider)
 	mux.Handle("/", http.FileServerFS(page))
 
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)

@@ -135,6 +135,22 @@ func TestWalk(t *testing.T) {
 		enterCode("#mfa-code", 30*time.Second), chromedp.Click("#mfa button"), chromedp.WaitVisible("#signed-in"))
 	says("both factors")
 
+	// By a provider: a stranger, then cancelled, then linked to an account.
+	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#dev"), chromedp.WaitVisible("input[name=person_email]"),
+		shot("provider"), chromedp.SetValue("input[name=person_email]", "eve@example.com"), chromedp.Click("button[value=go]"), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#unlink"))
+	says("Signed in by Dev provider")
+	wantText(ctx, t, "#me-confirmed", "yes")
+	do(shot("provider-signed-in"), chromedp.Click("#unlink"))
+	says("last way to sign in")
+	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#dev"), chromedp.WaitVisible("input[name=person_email]"), chromedp.Click("button[value=cancel]"), chromedp.WaitVisible("#signed-out"))
+	says("cancelled")
+	do(chromedp.Click("#tab-signup"), chromedp.SetValue("#su-email", "carol@example.com"), chromedp.SetValue("#su-password", "correct horse battery"), chromedp.Click("#signup button"),
+		chromedp.WaitVisible("#link"), chromedp.Click("#link"), chromedp.WaitVisible("input[name=person_email]"), chromedp.SetValue("input[name=person_email]", "carol@work.test"),
+		chromedp.Click("button[value=go]"), chromedp.WaitVisible("#unlink"))
+	wantText(ctx, t, "#me-e-mail", "carol@example.com")
+	do(chromedp.Click("#unlink"), chromedp.WaitVisible("#link"))
+	says("Unlinked")
+
 	openMessage("sign-in link") // used up
 	wantText(ctx, t, "#title", "That did not work")
 	do(shot("problem"))

@@ -13,6 +13,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,8 +28,13 @@ import (
 type settings struct {
 	addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
 	twilioSID, twilioToken, twilioFrom                                               string
+	clients                                                                          map[string]*client // by provider
+	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                     string
 	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose          bool
 }
+
+// client is this application as a provider knows it.
+type client struct{ id, secret string }
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -63,6 +69,20 @@ func parse(args []string) (settings, error) {
 	str(&s.twilioSID, "twilio-account-sid", "", "Twilio account, for phone codes")
 	str(&s.twilioToken, "twilio-auth-token", "", "Twilio token; better set in the environment")
 	str(&s.twilioFrom, "twilio-from", "", "number or sender id of text messages")
+	s.clients = map[string]*client{}
+	for _, name := range []string{"google", "github", "facebook", "twitter", "microsoft", "discord", "apple", "oidc"} {
+		c := &client{}
+		s.clients[name] = c
+		str(&c.id, name+"-client-id", "", "client id at "+name+"; switches it on")
+		if name != "apple" {
+			str(&c.secret, name+"-client-secret", "", "client secret at "+name+"; better set in the environment")
+		}
+	}
+	str(&s.oidcIssuer, "oidc-issuer", "", "issuer of any OpenID provider, which is then called oidc")
+	str(&s.microsoftTenant, "microsoft-tenant", "common", "tenant id, common, organizations or consumers")
+	str(&s.appleTeam, "apple-team-id", "", "team id at Apple")
+	str(&s.appleKeyID, "apple-key-id", "", "id of the private key at Apple")
+	str(&s.appleKey, "apple-private-key", "", "file with the private key (.p8) of Apple")
 	yes(&s.requireMFA, "require-mfa", "everybody needs a second factor")
 	yes(&s.confirm, "require-confirmation", "e-mail addresses must be confirmed before the first sign-in")
 	yes(&s.inbox, "dev-inbox", "keep messages at /dev/inbox instead of sending them; for loopback only")
@@ -130,6 +150,11 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	if s.twilioSID != "" {
 		opts = append(opts, auth.WithSMSSender(twiliosms.New(twiliosms.Options{AccountSID: s.twilioSID, AuthToken: s.twilioToken, From: s.twilioFrom})))
 	}
+	on, err := providers(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts = append(opts, auth.WithProvider(on...))
 	switch s.hash {
 	case "argon2id":
 	case "bcrypt":
@@ -151,6 +176,36 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		opts = append(opts, auth.WithCookies(auth.CookieOptions{}))
 	}
 	return opts, inbox, nil
+}
+
+// providers are those whose client id is set.
+func providers(s settings) ([]auth.Provider, error) {
+	var on []auth.Provider
+	for name, makes := range map[string]func(id, secret string) auth.Provider{
+		"google": auth.Google, "github": auth.GitHub, "facebook": auth.Facebook, "twitter": auth.Twitter, "discord": auth.Discord,
+		"microsoft": func(id, secret string) auth.Provider {
+			p := auth.Microsoft(id, secret)
+			p.Tenant = s.microsoftTenant
+			return p
+		},
+		"oidc": func(id, secret string) auth.Provider { return auth.OIDC("oidc", s.oidcIssuer, id, secret) },
+	} {
+		if c := s.clients[name]; c.id != "" {
+			on = append(on, makes(c.id, c.secret))
+		}
+	}
+	if s.oidcIssuer != "" && s.clients["oidc"].id == "" {
+		return nil, errors.New("-oidc-issuer needs -oidc-client-id")
+	}
+	if c := s.clients["apple"]; c.id != "" {
+		key, err := os.ReadFile(s.appleKey)
+		if err != nil {
+			return nil, fmt.Errorf("-apple-private-key: %w", err)
+		}
+		on = append(on, auth.Apple(c.id, s.appleTeam, s.appleKeyID, key))
+	}
+	slices.SortFunc(on, func(a, b auth.Provider) int { return strings.Compare(a.Name, b.Name) })
+	return on, nil
 }
 
 func run(args []string) error {

@@ -114,10 +114,30 @@ func TestServer(t *testing.T) {
 	}
 }
 
+func TestProviders(t *testing.T) {
+	url, _ := start(t, []string{"AUTH_GITHUB_CLIENT_SECRET=from environment"}, "-dev-inbox", "-github-client-id", "gh", "-google-client-id", "g", "-google-client-secret", "s",
+		"-microsoft-client-id", "ms", "-microsoft-tenant", "organizations", "-facebook-client-id", "f", "-twitter-client-id", "t", "-discord-client-id", "d")
+	status, body := call(t, "GET", url+"/auth/v1/settings", "")
+	if want := `"providers":["discord","facebook","github","google","microsoft","twitter"]`; status != 200 || !strings.Contains(body, want) {
+		t.Errorf("settings: %d %s", status, body)
+	}
+	challenge := strings.Repeat("A", 43)
+	for name, host := range map[string]string{
+		"google": "accounts.google.com/o/oauth2", "github": "github.com/login/oauth/authorize", "microsoft": "login.microsoftonline.com/organizations/oauth2/v2.0/authorize",
+		"facebook": "www.facebook.com/", "twitter": "x.com/i/oauth2/authorize", "discord": "discord.com/",
+	} {
+		status, body := call(t, "GET", url+"/auth/v1/oauth/"+name+"?code_challenge="+challenge, "", "Accept", "application/json")
+		if status != 200 || !strings.Contains(body, host) {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+}
+
 func TestRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
 		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
-		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
+		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
+		{"-dev-inbox", "-apple-client-id", "x", "-apple-private-key", "/nonexistent"}, {"-dev-inbox", "-microsoft-client-id", "x", "-microsoft-tenant", "contoso"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
 	} {
 		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
 			t.Errorf("%v: started", args)
