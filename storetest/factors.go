@@ -41,7 +41,7 @@ func enable(userID string, s auth.Session) auth.EnableFactor {
 // enrolled adds a whole user with a factor, and the session it was enabled on.
 func (b *factorBench) enrolled() (auth.User, auth.Session) {
 	b.Helper()
-	u := b.whole("ada@example.com")
+	u := b.whole()
 	s := b.session(u.ID)
 	b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
 	u, err := b.EnableFactor(b.ctx(), enable(u.ID, s))
@@ -112,15 +112,11 @@ var factors = map[string]func(*factorBench){
 		_, err = b.RemoveFactor(b.ctx(), u.ID, now)
 		b.is(err, auth.ErrNotFound)
 		b.has(auth.Factor{UserID: u.ID, Secret: []byte("sealed")})
-		got, err := b.User(b.ctx(), auth.ByID(u.ID))
-		b.ok(err)
-		if got.MFAEnabled {
-			b.Error("enabled already")
-		}
+		b.stands(auth.Credentials{User: u})
 		b.session(u.ID)
 	},
 	"enabling raises one session and ends the others": func(b *factorBench) {
-		u, other := b.whole("ada@example.com"), b.user("eve@example.com")
+		u, other := b.whole(), b.user("eve@example.com")
 		kept, ended, foreign := b.session(u.ID), b.session(u.ID), b.session(other.ID)
 		u.LastSignInAt = now
 		_, err := b.EnableFactor(b.ctx(), enable(u.ID, kept))
@@ -155,8 +151,11 @@ var factors = map[string]func(*factorBench){
 		u := b.user("ada@example.com")
 		s := b.newSession(u.ID)
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		_, err := b.EnableFactor(b.ctx(), enable(u.ID, s))
+		user, err := b.EnableFactor(b.ctx(), enable(u.ID, s))
 		b.ok(err)
+		if !user.LastSignInAt.Equal(s.CreatedAt) {
+			b.Errorf("last sign-in %v", user.LastSignInAt)
+		}
 		got, _, err := b.Session(b.ctx(), s.ID, now)
 		b.ok(err)
 		b.sameSession(got, enable(u.ID, s).Session)
@@ -203,9 +202,21 @@ var factors = map[string]func(*factorBench){
 			want.User.Revision = got.Revision
 			b.stands(want)
 			b.has(sealed(u.ID))
-			b.recovers(u.ID, "r1", "r2")
+			b.recovers(u.ID, "r2", "r1")
 			b.ok(b.DeleteUser(b.ctx(), u.ID))
 		}
+	},
+	"a patch that is refused leaves the factor alone": func(b *factorBench) {
+		u, _ := b.enrolled()
+		for name, p := range b.refused(u) {
+			b.Logf("refused: %s", name)
+			if _, err := b.UpdateUser(b.ctx(), u.ID, p, now); err == nil {
+				b.Error("applied all the same")
+			}
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.has(sealed(u.ID))
+		}
+		b.recovers(u.ID, "r1", "r2")
 	},
 	"a session's life leaves the factor alone": func(b *factorBench) {
 		u, _ := b.enrolled()
@@ -239,7 +250,7 @@ var factors = map[string]func(*factorBench){
 		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
 	},
 	"factors are copies": func(b *factorBench) {
-		u := b.user("ada@example.com")
+		u := b.whole()
 		secret := []byte("sealed")
 		b.ok(b.PutFactor(b.ctx(), u.ID, secret, now))
 		secret[0] = 'x'
@@ -248,12 +259,12 @@ var factors = map[string]func(*factorBench){
 		f.Secret[0] = 'x'
 		s := b.session(u.ID)
 		e := enable(u.ID, s)
-		_, err = b.EnableFactor(b.ctx(), e)
+		enabled, err := b.EnableFactor(b.ctx(), e)
 		b.ok(err)
 		e.Secret[0], e.Recovery[0][0], e.Session.AMR[0].Method = 'x', e.Recovery[0][0]^1, "spoilt"
 		b.has(sealed(u.ID))
 		b.recovers(u.ID, "r1")
-		raised, _, err := b.RaiseSession(b.ctx(), s.ID, totp, now)
+		raised, read, err := b.RaiseSession(b.ctx(), s.ID, totp, now)
 		b.ok(err)
 		raised.AMR[0].Method = "spoilt"
 		kept, _, err := b.Session(b.ctx(), s.ID, now)
@@ -265,6 +276,16 @@ var factors = map[string]func(*factorBench){
 		b.ok(b.PutRecoveryCodes(b.ctx(), u.ID, codes))
 		codes[0][0] ^= 1
 		b.recovers(u.ID, "n1")
+		removed, err := b.RemoveFactor(b.ctx(), u.ID, now)
+		b.ok(err)
+		for _, shared := range []auth.User{enabled, read, removed} {
+			shared.Roles[0] = "spoilt"
+		}
+		u, err = b.User(b.ctx(), auth.ByID(u.ID))
+		b.ok(err)
+		if u.Roles[0] != "r" {
+			b.Errorf("the store shares memory with its callers: %+v", u)
+		}
 	},
 	"of parallel enablings one wins": func(b *factorBench) {
 		u := b.user("ada@example.com")
@@ -319,12 +340,14 @@ var factors = map[string]func(*factorBench){
 		}
 	},
 	"removing forgets everything": func(b *factorBench) {
-		u, _ := b.enrolled()
+		u, s := b.enrolled()
 		got, err := b.RemoveFactor(b.ctx(), u.ID, now.Add(us))
 		b.ok(err)
 		u.MFAEnabled, u.UpdatedAt, u.Revision = false, now.Add(us), max(got.Revision, u.Revision+1)
 		b.sameUser(got, u)
 		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+		_, _, err = b.Session(b.ctx(), s.ID, now) // goes on
+		b.ok(err)
 		b.forgotten(u.ID)
 	},
 	"a patch removes the factor": func(b *factorBench) {
@@ -346,7 +369,7 @@ var factors = map[string]func(*factorBench){
 		b.is(b.PutFactor(b.ctx(), u.ID, []byte("x"), now), auth.ErrNotFound)
 	},
 	"raising lifts a live session": func(b *factorBench) {
-		want := auth.Credentials{User: b.whole("ada@example.com"), PasswordHash: "hash"}
+		want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
 		s, ended := b.session(want.User.ID), b.session(want.User.ID)
 		want.User.LastSignInAt = now
 		_, err := b.RevokeSessions(b.ctx(), s.UserID, auth.SessionFilter{ID: ended.ID}, now)
@@ -378,8 +401,19 @@ var factors = map[string]func(*factorBench){
 	},
 	"a caller who has gone changes nothing": func(b *factorBench) {
 		u, s := b.enrolled()
+		pending := b.user("eve@example.com")
+		b.gone(b.PutFactor(cancelled(), pending.ID, []byte("x"), now))
+		_, err := b.Factor(b.ctx(), pending.ID)
+		b.is(err, auth.ErrNotFound)
+		b.ok(b.PutFactor(b.ctx(), pending.ID, []byte("sealed"), now))
+		_, err = b.EnableFactor(cancelled(), enable(pending.ID, b.newSession(pending.ID)))
+		b.gone(err)
+		b.has(auth.Factor{UserID: pending.ID, Secret: []byte("sealed")})
+		_, err = b.Factor(cancelled(), u.ID)
+		b.gone(err)
+		b.gone(b.PutRecoveryCodes(cancelled(), u.ID, nil))
 		b.gone(b.UseTOTPStep(cancelled(), u.ID, 200))
-		_, err := b.UseRecoveryCode(cancelled(), u.ID, hashOf("r1"))
+		_, err = b.UseRecoveryCode(cancelled(), u.ID, hashOf("r1"))
 		b.gone(err)
 		_, err = b.RemoveFactor(cancelled(), u.ID, now)
 		b.gone(err)

@@ -126,7 +126,7 @@ var upkeep = map[string]func(*bench){
 		over.IdleUntil = now.Add(minute)
 		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: over})
 		b.ok(err)
-		spent := b.newSession(u.ID) // used to the last, but its time is up
+		spent := b.newSession(u.ID) // in use, but its time is up
 		spent.ExpiresAt = now.Add(minute)
 		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: spent})
 		b.ok(err)

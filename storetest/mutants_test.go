@@ -51,7 +51,30 @@ var mutants = map[string]struct {
 	"a TOTP step is get, then put":      {func(s auth.Store) auth.Store { return stepRace{s, factorsOf(s)} }, "factors/of parallel uses of a step one wins"},
 	"recovery codes are get, then put":  {func(s auth.Store) auth.Store { return recoveryRace{s, factorsOf(s)} }, "factors/of parallel uses of a recovery code one wins"},
 	"older steps pass":                  {func(s auth.Store) auth.Store { return anyStep{s, factorsOf(s)} }, "factors/a step is used once, and never an older one"},
-	"sweeps take the living":            {func(s auth.Store) auth.Store { return greedy{s} }, "upkeep/a sweep deletes what is over and nothing else"},
+	"updates drop the factor":           {func(s auth.Store) auth.Store { return dropsFactor{s, factorsOf(s)} }, "factors/a patch that does not name the factor leaves it alone"},
+	"updates drop recovery codes":       {func(s auth.Store) auth.Store { return dropsCodes{s, factorsOf(s)} }, "factors/a patch that does not name the factor leaves it alone"},
+	"refused updates drop the factor":   {func(s auth.Store) auth.Store { return refusedDrops{s, factorsOf(s)} }, "factors/a patch that is refused leaves the factor alone"},
+	"patches only hide the factor":      {func(s auth.Store) auth.Store { return hidesFactor{s, factorsOf(s)} }, "factors/a patch removes the factor"},
+	"recovery codes outlive a factor":   {func(s auth.Store) auth.Store { return &heirloom{Store: s, FactorStore: factorsOf(s)} }, "factors/removing forgets everything"},
+	"sign-ins move the step":            {func(s auth.Store) auth.Store { return movesStep{s, factorsOf(s)} }, "factors/a session's life leaves the factor alone"},
+	"new codes raise the revision":      {func(s auth.Store) auth.Store { return codesRaise{s, factorsOf(s)} }, "factors/using a factor leaves the rest of it and its user alone"},
+	"raising moves the counter":         {func(s auth.Store) auth.Store { return raisesCounter{s, factorsOf(s)} }, "factors/raising lifts a live session"},
+	"enabling brings sessions back":     {func(s auth.Store) auth.Store { return revivesSession{s, factorsOf(s)} }, "factors/an enabling that fails changes nothing"},
+	"secrets are shared": {func(s auth.Store) auth.Store {
+		return &sharesSecret{Store: s, FactorStore: factorsOf(s), kept: map[string][]byte{}}
+	}, "factors/factors are copies"},
+	"links replace one another":    {func(s auth.Store) auth.Store { return oneIdentity{s} }, "users/a patch keeps what it does not name"},
+	"updates drop the password":    {func(s auth.Store) auth.Store { return dropsPassword{s} }, "users/a patch keeps what it does not name"},
+	"updates end sessions":         {func(s auth.Store) auth.Store { return endsSessions{s} }, "users/a patch keeps what it does not name"},
+	"refused updates revoke":       {func(s auth.Store) auth.Store { return refusedRevokes{s} }, "users/a patch that is refused changes nothing"},
+	"sign-ins raise the revision":  {func(s auth.Store) auth.Store { return signInRaises{s} }, "sessions/a session's life leaves its user alone"},
+	"refreshes raise the revision": {func(s auth.Store) auth.Store { return refreshRaises{s} }, "sessions/a session's life leaves its user alone"},
+	"sign-outs raise the revision": {func(s auth.Store) auth.Store { return signOutRaises{s} }, "sessions/a session's life leaves its user alone"},
+	"refreshes lower the level":    {func(s auth.Store) auth.Store { return lowers{s} }, "sessions/refreshing moves the counter and the end"},
+	"session ids are given again":  {func(s auth.Store) auth.Store { return anyID{s} }, "sessions/a session id is given once"},
+	"tokens are shared":            {func(s auth.Store) auth.Store { return &sharesTokens{Store: s, kept: map[string][]byte{}} }, "tokens/tokens are copies"},
+	"the last wait counts":         {func(s auth.Store) auth.Store { return lastWait{s} }, "limits/the longest wait is told"},
+	"sweeps take the living":       {func(s auth.Store) auth.Store { return greedy{s} }, "upkeep/a sweep deletes what is over and nothing else"},
 }
 
 const mutantEnv = "STORETEST_MUTANT"
@@ -409,6 +432,133 @@ func (s *overfilling) Take(ctx context.Context, draws []auth.Draw, now time.Time
 	return d, err
 }
 
+type oneIdentity struct{ auth.Store }
+
+func (s oneIdentity) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, id, p, now)
+	if err != nil || p.Link == nil {
+		return u, err
+	}
+	for _, i := range u.Identities {
+		if i.Provider == p.Link.Provider && i.Subject != p.Link.Subject {
+			u, err = s.Store.UpdateUser(ctx, id, auth.UserPatch{Unlink: &auth.UserKey{Provider: i.Provider, Subject: i.Subject}}, now)
+		}
+	}
+	return u, err
+}
+
+type dropsPassword struct{ auth.Store }
+
+func (s dropsPassword) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	if p.PasswordHash == nil {
+		p.PasswordHash = new(string)
+	}
+	return s.Store.UpdateUser(ctx, id, p, now)
+}
+
+type endsSessions struct{ auth.Store }
+
+func (s endsSessions) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	if p.Revoke == nil {
+		p.Revoke = &auth.SessionFilter{}
+	}
+	return s.Store.UpdateUser(ctx, id, p, now)
+}
+
+type refusedRevokes struct{ auth.Store }
+
+func (s refusedRevokes) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, id, p, now)
+	if err != nil && p.Revoke != nil {
+		_, _ = s.RevokeSessions(ctx, id, *p.Revoke, now)
+	}
+	return u, err
+}
+
+type signInRaises struct{ auth.Store }
+
+func (s signInRaises) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, n)
+	if err == nil {
+		_, err = s.UpdateUser(ctx, u.ID, auth.UserPatch{}, u.UpdatedAt)
+	}
+	return u, err
+}
+
+type refreshRaises struct{ auth.Store }
+
+func (s refreshRaises) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+	sess, u, err := s.Store.AdvanceSession(ctx, a)
+	if err == nil {
+		_, err = s.UpdateUser(ctx, u.ID, auth.UserPatch{}, u.UpdatedAt)
+	}
+	return sess, u, err
+}
+
+type signOutRaises struct{ auth.Store }
+
+func (s signOutRaises) RevokeSessions(ctx context.Context, userID string, f auth.SessionFilter, now time.Time) (int, error) {
+	n, err := s.Store.RevokeSessions(ctx, userID, f, now)
+	if n > 0 {
+		_, err = s.UpdateUser(ctx, userID, auth.UserPatch{}, now)
+	}
+	return n, err
+}
+
+type lowers struct{ auth.Store }
+
+func (s lowers) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+	sess, u, err := s.Store.AdvanceSession(ctx, a)
+	sess.AAL = auth.LevelAAL1
+	return sess, u, err
+}
+
+type anyID struct{ auth.Store }
+
+func (s anyID) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, n)
+	if errors.Is(err, auth.ErrConflict) {
+		return s.User(ctx, auth.ByID(n.Session.UserID))
+	}
+	return u, err
+}
+
+type sharesTokens struct {
+	auth.Store
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+func (s *sharesTokens) PutToken(ctx context.Context, t auth.Token) error {
+	s.mu.Lock()
+	s.kept[string(t.Hash)] = t.Data
+	s.mu.Unlock()
+	return s.Store.PutToken(ctx, t)
+}
+
+func (s *sharesTokens) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+	t, err := s.Store.PeekToken(ctx, p, hash, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Data = s.kept[string(hash)]
+	return t, err
+}
+
+type lastWait struct{ auth.Store }
+
+func (s lastWait) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	d, err := s.Store.Take(ctx, draws, now)
+	if err != nil || d.Allowed {
+		return d, err
+	}
+	for _, draw := range draws {
+		if one, err := s.Store.Take(ctx, []auth.Draw{draw}, now); err == nil && !one.Allowed {
+			d.RetryAfter = one.RetryAfter
+		}
+	}
+	return d, nil
+}
+
 type greedy struct{ auth.Store }
 
 func (s greedy) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
@@ -472,4 +622,143 @@ type keepsIdentities struct{ auth.Store }
 func (s keepsIdentities) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
 	p.DropIdentities = false
 	return s.Store.UpdateUser(ctx, id, p, now)
+}
+
+type dropsFactor struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s dropsFactor) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	p.RemoveFactor = true
+	return s.Store.UpdateUser(ctx, id, p, now)
+}
+
+type dropsCodes struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s dropsCodes) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, id, p, now)
+	if u.MFAEnabled {
+		_ = s.PutRecoveryCodes(ctx, id, nil)
+	}
+	return u, err
+}
+
+type refusedDrops struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s refusedDrops) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, id, p, now)
+	if err != nil && p.RemoveFactor {
+		_, _ = s.RemoveFactor(ctx, id, now)
+	}
+	return u, err
+}
+
+type hidesFactor struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s hidesFactor) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	hide := p.RemoveFactor
+	p.RemoveFactor = false
+	u, err := s.Store.UpdateUser(ctx, id, p, now)
+	u.MFAEnabled = u.MFAEnabled && !hide
+	return u, err
+}
+
+type heirloom struct {
+	auth.Store
+	auth.FactorStore
+	mu    sync.Mutex
+	codes [][]byte
+}
+
+func (s *heirloom) EnableFactor(ctx context.Context, e auth.EnableFactor) (auth.User, error) {
+	s.mu.Lock()
+	e.Recovery = append(s.codes, e.Recovery...)
+	s.codes = e.Recovery
+	s.mu.Unlock()
+	return s.FactorStore.EnableFactor(ctx, e)
+}
+
+type movesStep struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s movesStep) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, n)
+	if f, none := s.Factor(ctx, n.Session.UserID); err == nil && none == nil && f.Enabled {
+		_ = s.UseTOTPStep(ctx, f.UserID, f.LastStep+1)
+	}
+	return u, err
+}
+
+type codesRaise struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s codesRaise) PutRecoveryCodes(ctx context.Context, userID string, hashes [][]byte) error {
+	if err := s.FactorStore.PutRecoveryCodes(ctx, userID, hashes); err != nil {
+		return err
+	}
+	_, err := s.UpdateUser(ctx, userID, auth.UserPatch{}, time.Time{})
+	return err
+}
+
+type raisesCounter struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s raisesCounter) RaiseSession(ctx context.Context, id string, proof auth.AMR, now time.Time) (auth.Session, auth.User, error) {
+	sess, u, err := s.FactorStore.RaiseSession(ctx, id, proof, now)
+	if err != nil {
+		return sess, u, err
+	}
+	return s.AdvanceSession(ctx, auth.Advance{SessionID: id, Counter: sess.Counter, Now: now, IdleUntil: sess.IdleUntil})
+}
+
+type revivesSession struct {
+	auth.Store
+	auth.FactorStore
+}
+
+func (s revivesSession) EnableFactor(ctx context.Context, e auth.EnableFactor) (auth.User, error) {
+	u, err := s.FactorStore.EnableFactor(ctx, e)
+	if _, _, ended := s.Session(ctx, e.Session.ID, e.Now); errors.Is(err, auth.ErrStale) && errors.Is(ended, auth.ErrSessionEnded) {
+		e.Session.ID += "again"
+		return s.FactorStore.EnableFactor(ctx, e)
+	}
+	return u, err
+}
+
+type sharesSecret struct {
+	auth.Store
+	auth.FactorStore
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+func (s *sharesSecret) PutFactor(ctx context.Context, userID string, sealed []byte, now time.Time) error {
+	s.mu.Lock()
+	s.kept[userID] = sealed
+	s.mu.Unlock()
+	return s.FactorStore.PutFactor(ctx, userID, sealed, now)
+}
+
+func (s *sharesSecret) Factor(ctx context.Context, userID string) (auth.Factor, error) {
+	f, err := s.FactorStore.Factor(ctx, userID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Secret = s.kept[userID]
+	return f, err
 }

@@ -43,7 +43,11 @@ var sessions = map[string]func(*bench){
 		b.ok(err)
 		b.sameSession(got, s)
 		b.sameUser(user, signedIn)
-		s.AMR[0].Method, got.AMR[0].Method = "spoilt", "spoilt"
+		list, err := b.Sessions(b.ctx(), u.ID, now)
+		b.ok(err)
+		moved, err := b.advance(s.ID, 7, now)
+		b.ok(err)
+		s.AMR[0].Method, got.AMR[0].Method, list[0].AMR[0].Method, moved.AMR[0].Method = "spoilt", "spoilt", "spoilt", "spoilt"
 		again, _, err := b.Session(b.ctx(), s.ID, now)
 		b.ok(err)
 		if again.AMR[0].Method != "password" {
@@ -51,7 +55,7 @@ var sessions = map[string]func(*bench){
 		}
 	},
 	"a session's life leaves its user alone": func(b *bench) {
-		want := auth.Credentials{User: b.whole("ada@example.com"), PasswordHash: "hash"}
+		want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
 		s := b.newSession(want.User.ID)
 		s.CreatedAt = now.Add(us)
 		got, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
@@ -67,6 +71,21 @@ var sessions = map[string]func(*bench){
 		}
 		_, err = b.RevokeSessions(b.ctx(), s.UserID, auth.SessionFilter{}, now.Add(minute))
 		b.ok(err)
+		b.stands(want)
+	},
+	"users who come with sessions are copies": func(b *bench) {
+		want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+		s := b.newSession(want.User.ID)
+		want.User.LastSignInAt = s.CreatedAt
+		created, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
+		b.ok(err)
+		_, read, err := b.Session(b.ctx(), s.ID, now)
+		b.ok(err)
+		_, advanced, err := b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Now: now, IdleUntil: now.Add(time.Hour)})
+		b.ok(err)
+		for _, u := range []auth.User{created, read, advanced} {
+			u.Roles[0], u.Identities[0].Subject, u.UserMetadata["a"] = "spoilt", "spoilt", "spoilt"
+		}
 		b.stands(want)
 	},
 	"a session id is given once": func(b *bench) {
@@ -116,6 +135,11 @@ var sessions = map[string]func(*bench){
 			_, err = b.advance(s.ID, 0, now)
 			b.is(err, auth.ErrBanned)
 		}
+		list, err := b.Sessions(b.ctx(), u.ID, now)
+		b.ok(err)
+		if len(list) != 1 || list[0].ID != live.ID {
+			b.Errorf("sessions %+v", list)
+		}
 		_, err = b.advance(live.ID, 0, now.Add(minute))
 		b.ok(err) // the refused try did not move the counter
 		_, _, err = b.Session(b.ctx(), ended.ID, now.Add(minute))
@@ -142,6 +166,10 @@ var sessions = map[string]func(*bench){
 		b.ok(err)
 		s := b.newSession(u.ID)
 		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s, IfPasswordHash: ptr("two")})
+		b.is(err, auth.ErrStale)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s, IfPasswordHash: ptr("")})
+		b.is(err, auth.ErrStale)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(b.user("").ID), IfPasswordHash: ptr("two")})
 		b.is(err, auth.ErrStale)
 		_, _, err = b.Session(b.ctx(), s.ID, now)
 		b.is(err, auth.ErrNotFound)
@@ -196,7 +224,7 @@ var sessions = map[string]func(*bench){
 	},
 	"refreshing moves the counter and the end": func(b *bench) {
 		s := b.newSession(b.user("ada@example.com").ID)
-		s.AAL, s.AMR, s.ExpiresAt = auth.LevelAAL2, append(s.AMR, auth.AMR{Method: "totp", Timestamp: 1}), now.Add(24*time.Hour)
+		s.AAL, s.AMR, s.ExpiresAt = auth.LevelAAL2, append(s.AMR, auth.AMR{Method: "totp", Timestamp: 1}), now.Add(2*minute)
 		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
 		b.ok(err)
 		at := now.Add(minute)
@@ -245,20 +273,26 @@ var sessions = map[string]func(*bench){
 		b.is(err, auth.ErrReused)
 	},
 	"reuse ends the session for good": func(b *bench) {
-		s := b.session(b.user("ada@example.com").ID)
+		want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+		other, s := b.session(want.User.ID), b.session(want.User.ID)
+		want.User.LastSignInAt = s.CreatedAt
 		for i := range uint32(3) {
 			_, err := b.advance(s.ID, i, now)
 			b.ok(err)
 		}
+		s.Counter = 3
 		got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{SessionID: s.ID, Counter: 1, Now: now, Grace: minute, IdleUntil: now.Add(time.Hour)})
 		b.is(err, auth.ErrReused)
-		if got.UserID != s.UserID || user.ID != s.UserID {
-			b.Errorf("session %+v, user %+v", got, user)
-		}
+		b.sameSession(got, s)
+		b.sameUser(user, want.User)
+		b.stands(want)
 		_, err = b.advance(s.ID, 3, now)
 		b.is(err, auth.ErrSessionEnded)
 		_, _, err = b.Session(b.ctx(), s.ID, now)
 		b.is(err, auth.ErrSessionEnded)
+		got, _, err = b.Session(b.ctx(), other.ID, now)
+		b.ok(err)
+		b.sameSession(got, other)
 	},
 	"a counter from the future changes nothing": func(b *bench) {
 		s := b.session(b.user("ada@example.com").ID)
@@ -333,12 +367,17 @@ var sessions = map[string]func(*bench){
 				b.Errorf("%+v ended %d, want %d", f, n, want)
 			}
 		}
+		over := b.newSession(u.ID)
+		over.IdleUntil = now
+		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: over})
+		b.ok(err)
 		revoke(auth.SessionFilter{ID: foreign.ID}, 0)
+		revoke(auth.SessionFilter{ID: over.ID}, 0)
 		revoke(auth.SessionFilter{ID: one.ID}, 1)
 		revoke(auth.SessionFilter{ID: one.ID}, 0)
 		revoke(auth.SessionFilter{ID: two.ID, Except: two.ID}, 0)
 		revoke(auth.SessionFilter{Except: two.ID}, 1)
-		_, _, err := b.Session(b.ctx(), three.ID, now)
+		_, _, err = b.Session(b.ctx(), three.ID, now)
 		b.is(err, auth.ErrSessionEnded)
 		kept, _, err := b.Session(b.ctx(), two.ID, now)
 		b.ok(err)

@@ -96,9 +96,9 @@ func (b *bench) user(email string) auth.User {
 }
 
 // whole adds a user of whom everything is known, with the password hash "hash".
-func (b *bench) whole(email string) auth.User {
+func (b *bench) whole() auth.User {
 	b.Helper()
-	nu := b.newUser(email)
+	nu := b.newUser("ada@example.com")
 	nu.User.EmailVerified, nu.User.Phone, nu.User.PhoneVerified, nu.User.FullName = true, "+4930123456", true, "Ada"
 	nu.User.UserMetadata, nu.User.AppMetadata, nu.User.Roles = map[string]any{"a": "b"}, map[string]any{"c": "d"}, []string{"r"}
 	nu.User.Identities = []auth.Identity{b.identity("p", "1"), b.identity("p", "2"), b.identity("q", "1")}

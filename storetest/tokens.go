@@ -85,7 +85,9 @@ var tokens = map[string]func(*bench){
 		other.Purpose = auth.PurposeReset
 		b.token(other)
 		b.token(newToken("else", "somebody else"))
-		b.token(newToken("new", "subject"))
+		newer := newToken("new", "subject")
+		newer.UserID = b.user("ada@example.com").ID // known by now
+		b.token(newer)
 		b.is(b.redeem("old"), auth.ErrNotFound)
 		b.ok(b.redeem("new"))
 		b.ok(b.redeem("else"))
@@ -148,13 +150,15 @@ var tokens = map[string]func(*bench){
 		}
 	},
 	"a redemption without effect changes nothing": func(b *bench) {
-		u := b.user("ada@example.com")
+		u := b.whole()
 		t := newToken("t", "subject")
 		t.UserID = u.ID
 		b.token(t)
 		_, got, err := b.RedeemToken(b.ctx(), auth.Redemption{Purpose: t.Purpose, Hash: t.Hash, Now: now.Add(us), Patch: &auth.UserPatch{}})
 		b.ok(err)
 		b.sameUser(got, u)
+		got.Roles[0] = "spoilt"
+		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
 		b.token(newToken("nobody's", "nobody"))
 		_, got, err = b.RedeemToken(b.ctx(), auth.Redemption{Purpose: t.Purpose, Hash: hashOf("nobody's"), Now: now})
 		b.ok(err)
@@ -163,11 +167,19 @@ var tokens = map[string]func(*bench){
 	"a redemption creates its user": func(b *bench) {
 		b.token(newToken("t", "subject"))
 		nu := b.newUser("ada@example.com")
+		s := b.newSession(nu.User.ID)
+		nu.Session, nu.Tokens, nu.PasswordHash = &s, []auth.Token{newToken("next", "next")}, "hash"
 		_, got, err := b.RedeemToken(b.ctx(), auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("t"), Now: now, Create: &nu})
 		b.ok(err)
-		b.sameUser(got, nu.User)
-		_, err = b.User(b.ctx(), auth.ByEmail("ada@example.com"))
+		want := nu.User
+		want.LastSignInAt = s.CreatedAt
+		b.sameUser(got, want)
+		b.stands(auth.Credentials{User: want, PasswordHash: "hash"})
+		kept, _, err := b.Session(b.ctx(), s.ID, now)
 		b.ok(err)
+		b.sameSession(kept, s)
+		b.is(b.redeem("t"), auth.ErrNotFound)
+		b.ok(b.redeem("next"))
 	},
 	"an effect that fails leaves the token good": func(b *bench) {
 		u := b.user("ada@example.com")
@@ -221,6 +233,11 @@ var tokens = map[string]func(*bench){
 		b.is(b.try("+491", "000000"), auth.ErrTooManyTries)
 		b.token(newCode("654321", "+491", 3)) // a new code has tries of its own
 		b.ok(b.try("+491", "654321"))
+	},
+	"a token without tries is no code": func(b *bench) {
+		b.token(newToken("t", "subject"))
+		b.is(b.try("subject", "t"), auth.ErrTooManyTries)
+		b.ok(b.redeem("t"))
 	},
 	"a code expires": func(b *bench) {
 		c := newCode("123456", "+491", 3)

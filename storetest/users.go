@@ -43,11 +43,33 @@ func (b *bench) ordinary() map[string]struct {
 	}
 }
 
+// refused are patches that would change all there is, but must not be applied.
+func (b *bench) refused(u auth.User) map[string]auth.UserPatch {
+	b.Helper()
+	nu := b.newUser("taken@example.com")
+	nu.User.Phone, nu.User.Identities = "+49", []auth.Identity{b.identity("p", "taken")}
+	_, err := b.CreateUser(b.ctx(), nu)
+	b.ok(err)
+	refused := map[string]auth.UserPatch{
+		"revision": {IfRevision: ptr(u.Revision + 1)},
+		"hash":     {IfPasswordHash: ptr("other")},
+		"email":    {Email: ptr("taken@example.com")},
+		"phone":    {Phone: ptr("+49")},
+		"identity": {Link: ptr(b.identity("p", "taken"))},
+	}
+	for name, p := range refused {
+		p.FullName, p.PasswordHash, p.Unlink, p.RemoveFactor = ptr("x"), ptr("x"), ptr(auth.ByIdentity("p", "1")), true
+		p.Revoke, p.DropTokens = &auth.SessionFilter{}, []auth.Purpose{auth.PurposeMagicLink}
+		refused[name] = p
+	}
+	return refused
+}
+
 var users = map[string]func(*bench){
 	"a user comes back as it went in": func(b *bench) {
 		nu := b.newUser("Ada@example.com")
 		nu.User.EmailVerified, nu.User.Phone, nu.User.PhoneVerified, nu.User.FullName = true, "+4930123456", true, "Ada Lovelace"
-		nu.User.UserMetadata = map[string]any{"s": "ü", "n": 1.5, "t": true, "z": nil, "m": map[string]any{"l": []any{"a", 2.0, map[string]any{}}}}
+		nu.User.UserMetadata = map[string]any{"s": "ü", "n": 1.5, "t": true, "z": nil, "m": map[string]any{"l": []any{"a", 2.0, map[string]any{}, []any{}}}}
 		nu.User.AppMetadata = map[string]any{"plan": "pro"}
 		nu.User.Roles = []string{"b", "a"}
 		nu.User.Identities = []auth.Identity{{ID: b.id(), Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now, LastSignInAt: now.Add(us)}}
@@ -216,7 +238,7 @@ var users = map[string]func(*bench){
 		later := now.Add(time.Second)
 		for name, c := range b.ordinary() {
 			b.Logf("patch: %s", name)
-			u := b.whole("ada@example.com")
+			u := b.whole()
 			s := b.newSession(u.ID)
 			u, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
 			b.ok(err)
@@ -266,6 +288,28 @@ var users = map[string]func(*bench){
 		b.ok(err)
 		_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{IfRevision: &u.Revision, FullName: ptr("y")}, now)
 		b.is(err, auth.ErrStale)
+		_, err = b.UpdateUser(b.ctx(), b.user("").ID, auth.UserPatch{IfPasswordHash: ptr("one"), FullName: ptr("x")}, now)
+		b.is(err, auth.ErrStale) // who has no password has not this one
+	},
+	"a patch that is refused changes nothing": func(b *bench) {
+		want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+		s := b.session(want.User.ID)
+		want.User.LastSignInAt = s.CreatedAt
+		t := newToken("t", "subject")
+		t.UserID = want.User.ID
+		b.token(t)
+		for name, p := range b.refused(want.User) {
+			b.Logf("refused: %s", name)
+			if _, err := b.UpdateUser(b.ctx(), want.User.ID, p, now.Add(us)); err == nil {
+				b.Error("applied all the same")
+			}
+			b.stands(want)
+			kept, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			b.sameSession(kept, s)
+			_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+		}
 	},
 	"of parallel patches of one revision one wins": func(b *bench) {
 		u := b.user("ada@example.com")
@@ -341,9 +385,11 @@ var users = map[string]func(*bench){
 		u, other := b.user("ada@example.com"), b.user("eve@example.com")
 		keep, gone, others := b.session(u.ID), b.session(u.ID), b.session(other.ID)
 		for _, p := range []auth.Purpose{auth.PurposeReset, auth.PurposeMagicLink} {
-			t := newToken(string(p), "s")
-			t.Purpose, t.UserID = p, u.ID
-			b.token(t)
+			for _, about := range []string{"", "s"} {
+				t := newToken(string(p)+about, about)
+				t.Purpose, t.UserID = p, u.ID
+				b.token(t)
+			}
 		}
 		foreign := newToken("foreign", "f")
 		foreign.Purpose, foreign.UserID = auth.PurposeReset, other.ID
@@ -356,10 +402,12 @@ var users = map[string]func(*bench){
 			_, _, err = b.Session(b.ctx(), id, now)
 			b.ok(err)
 		}
-		_, err = b.PeekToken(b.ctx(), auth.PurposeReset, hashOf(string(auth.PurposeReset)), now)
-		b.is(err, auth.ErrNotFound)
-		_, err = b.PeekToken(b.ctx(), auth.PurposeMagicLink, hashOf(string(auth.PurposeMagicLink)), now)
-		b.ok(err)
+		for _, about := range []string{"", "s"} {
+			_, err = b.PeekToken(b.ctx(), auth.PurposeReset, hashOf(string(auth.PurposeReset)+about), now)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.PeekToken(b.ctx(), auth.PurposeMagicLink, hashOf(string(auth.PurposeMagicLink)+about), now)
+			b.ok(err)
+		}
 		_, err = b.PeekToken(b.ctx(), auth.PurposeReset, foreign.Hash, now)
 		b.ok(err)
 	},
@@ -370,7 +418,7 @@ var users = map[string]func(*bench){
 		u, err := b.CreateUser(b.ctx(), nu)
 		b.ok(err)
 		s := b.session(u.ID)
-		t := newToken("t", "subject")
+		t := newToken("t", "")
 		t.UserID = u.ID
 		b.token(t)
 		b.ok(b.DeleteUser(b.ctx(), u.ID))
@@ -420,8 +468,9 @@ var users = map[string]func(*bench){
 		}
 		spoil(read)
 		patch, app := map[string]any{"m": map[string]any{"k": "w"}, "l": []any{"b"}}, map[string]any{"k": "w"}
-		_, err = b.UpdateUser(b.ctx(), nu.User.ID, auth.UserPatch{UserMetadata: patch, AppMetadata: app}, now)
+		updated, err := b.UpdateUser(b.ctx(), nu.User.ID, auth.UserPatch{UserMetadata: patch, AppMetadata: app}, now)
 		b.ok(err)
+		spoil(updated)
 		patch["m"].(map[string]any)["k"], app["k"] = "spoilt", "spoilt"
 		read, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
 		b.ok(err)
@@ -437,6 +486,8 @@ var users = map[string]func(*bench){
 		b.gone(err)
 		b.gone(b.DeleteUser(cancelled(), u.ID))
 		_, err = b.User(cancelled(), auth.ByID(u.ID))
+		b.gone(err)
+		_, err = b.Credentials(cancelled(), auth.ByID(u.ID))
 		b.gone(err)
 		_, err = b.User(b.ctx(), auth.ByEmail("eve@example.com"))
 		b.is(err, auth.ErrNotFound)
