@@ -448,7 +448,7 @@ func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error
 	case err != nil && res == nil:
 		return err
 	case err != nil:
-		a.logged(r, err)
+		_ = a.logged(r, err)
 		return seeOther(w, res.RedirectURL)
 	case res.RedirectURL == "":
 		return a.writeTokens(w, res.Tokens)

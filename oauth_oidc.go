@@ -223,7 +223,7 @@ type keyLookup struct {
 
 // VerifySignature answers the payload of a token that one of the keys signed.
 func (k *keyLookup) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
-	jws, err := jose.ParseSigned(raw, signatures)
+	jws, err := jose.ParseSignedCompact(raw, signatures)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,10 @@ type FactorStore interface {
 	Factor(ctx context.Context, userID string) (Factor, error)
 	// EnableFactor switches a pending factor on: it keeps step and recovery
 	// codes, sets MFAEnabled, ends all other sessions, and raises the session
-	// named or, if there is none of that id, creates it. ErrNotFound without a
-	// pending factor, ErrConflict if it is enabled, ErrStale if the secret is
-	// another by now or the session has ended, ErrBanned.
+	// named (its AAL and AMR) or, if there is none of that id, creates it as
+	// CreateSession does. It raises Revision. ErrNotFound without a pending
+	// factor, ErrConflict if it is enabled, ErrStale if the secret is another by
+	// now or the session has ended or is another user's, ErrBanned.
 	EnableFactor(ctx context.Context, e EnableFactor) (User, error)
 	// UseTOTPStep records a time step as used. ErrStale unless it is newer than
 	// every one used before.
@@ -27,8 +28,8 @@ type FactorStore interface {
 	UseRecoveryCode(ctx context.Context, userID string, hash []byte) (left int, err error)
 	// PutRecoveryCodes replaces all codes. ErrNotFound without enabled factor.
 	PutRecoveryCodes(ctx context.Context, userID string, hashes [][]byte) error
-	// RemoveFactor switches the factor off and forgets the codes. ErrNotFound
-	// without enabled factor.
+	// RemoveFactor switches the factor off, forgets the codes and raises
+	// Revision. ErrNotFound without enabled factor.
 	RemoveFactor(ctx context.Context, userID string, now time.Time) (User, error)
 	// RaiseSession lifts a live session to AAL2 and adds the proof. Errors as
 	// for Session.

@@ -107,7 +107,7 @@ type grant struct {
 
 const (
 	clientID     = "authtest-client"
-	clientSecret = "authtest-client-secret" //nolint:gosec // for tests
+	clientSecret = "authtest-client-secret"
 	tenant       = "11111111-2222-4333-8444-555555555555"
 	appleTeam    = "AUTHTEST01"
 	appleKeyID   = "AUTHTEST02"
@@ -419,7 +419,7 @@ func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string
 		showPost(w, q.Get("redirect_uri"), back)
 		return
 	}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // as a provider does; for tests
 }
 
 // token is the token endpoint.

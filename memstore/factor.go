@@ -68,7 +68,7 @@ func (s *Store) EnableFactor(ctx context.Context, e auth.EnableFactor) (enabled 
 			return auth.ErrStale
 		case u.Banned(e.Now):
 			return auth.ErrBanned
-		case kept != nil && !kept.liveAt(e.Now):
+		case kept != nil && (kept.UserID != e.UserID || !kept.liveAt(e.Now)):
 			return auth.ErrStale
 		}
 		u.factor.Enabled, u.factor.LastStep = true, e.Step

@@ -287,6 +287,19 @@ var factors = map[string]func(*factorBench){
 			b.Errorf("the store shares memory with its callers: %+v", u)
 		}
 	},
+	"an enabling raises nobody else's session": func(b *factorBench) {
+		u := b.whole()
+		foreign := b.session(b.user("eve@example.com").ID)
+		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
+		e := enable(u.ID, foreign)
+		_, err := b.EnableFactor(b.ctx(), e)
+		b.is(err, auth.ErrStale)
+		s, _, err := b.Session(b.ctx(), foreign.ID, now)
+		b.ok(err)
+		if s.AAL != auth.LevelAAL1 {
+			b.Errorf("session %+v", s)
+		}
+	},
 	"of parallel enablings one wins": func(b *factorBench) {
 		u := b.user("ada@example.com")
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
