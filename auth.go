@@ -74,6 +74,7 @@ type Auth struct {
 	remember  *claimsCache
 	handler   http.Handler
 	inbox     *Inbox
+	client    *http.Client // towards providers
 	providers map[string]*provider
 
 	providerNames []string // as configured
@@ -172,6 +173,14 @@ func (c *config) check() {
 	if err := c.phone.check(); err != nil {
 		c.errs = append(c.errs, err)
 	}
+	names := map[string]bool{}
+	for _, p := range c.providers {
+		if err := p.check(); err != nil {
+			c.fail("WithProvider: "+p.Name, err)
+		}
+		need(!names[p.Name], fmt.Sprintf("WithProvider: two providers are named %q", p.Name))
+		names[p.Name] = true
+	}
 	if c.cookies != nil {
 		for _, o := range c.corsOrigins {
 			need(o != "*", "WithCORS: any origin cannot be allowed together with WithCookies")
@@ -213,9 +222,7 @@ func (a *Auth) build() error {
 	if a.pages, err = newPages(c.mail); err != nil {
 		return err
 	}
-	if a.providers, a.providerNames, err = a.newProviders(); err != nil {
-		return err
-	}
+	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.newHandler()
 	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
 		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
@@ -236,6 +243,7 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped
+	a.client.CloseIdleConnections()
 	return a.outbox.close(ctx)
 }
 

@@ -3,7 +3,9 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -106,7 +108,7 @@ var errorTable = map[Code]struct {
 	CodeUnknownProvider:      {http.StatusNotFound, "There is no such provider."},
 	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address exists already."},
 	CodeAccountExists:        {http.StatusConflict, "An account with this address exists already. Sign in to it as before, then link the provider."},
-	CodeLastSignInMethod:     {http.StatusConflict, "This is the last way to sign in. Set a password first."},
+	CodeLastSignInMethod:     {http.StatusConflict, "This is the last way to sign in. Add another one first."},
 	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The request body is too large."},
 	CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Send the body as application/json."},
 	CodeValidationFailed:     {http.StatusUnprocessableEntity, "Some of the values are not right."},
@@ -136,10 +138,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	if e.cause != nil {
-		return fmt.Sprintf("auth: %s: %v", e.Code, e.cause)
+	s := "auth: " + string(e.Code)
+	for _, field := range slices.Sorted(maps.Keys(e.Fields)) {
+		s += fmt.Sprintf(": %s %s", field, e.Fields[field])
 	}
-	return "auth: " + string(e.Code)
+	if e.cause != nil {
+		s += fmt.Sprintf(": %v", e.cause)
+	}
+	return s
 }
 
 // Unwrap returns the cause, if any.
@@ -148,8 +154,9 @@ func (e *Error) Unwrap() error { return e.cause }
 // Is matches the error's Code.
 func (e *Error) Is(target error) bool { return target == error(e.Code) }
 
-// Reject makes an error with a code and a message of the caller's own, for
-// before-hooks that refuse an operation. An empty message takes the table's.
+// Reject makes an error with one of the codes above and a message of the caller's
+// own, for before-hooks that refuse an operation. An empty message takes the
+// table's; a code that is not in the table answers 500.
 func Reject(c Code, message string) *Error {
 	e := fail(c, nil)
 	if message != "" {

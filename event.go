@@ -67,8 +67,9 @@ type SignUpAttempt struct {
 
 // SignInAttempt is what BeforeSignIn decides on, after the proof was right.
 type SignInAttempt struct {
-	User   User
-	Method string
+	User     User
+	Method   string
+	Provider string // of "oauth"
 }
 
 // Hooks are functions of the application's own. Each may be nil, must be safe
@@ -80,12 +81,18 @@ type SignInAttempt struct {
 type Hooks struct {
 	BeforeSignUp func(ctx context.Context, s SignUpAttempt) error
 	BeforeSignIn func(ctx context.Context, s SignInAttempt) error
+	// OnUserCreating is called in the step that creates an account, whichever way
+	// and also by ImportUser, and its error undoes it. With pgstore that is a
+	// transaction, which pgstore.Tx(ctx) answers: a row of the application's own
+	// is there with the account or not at all. It must not call Auth.
+	OnUserCreating func(ctx context.Context, u User) error
 	// OnEvent observes what has happened. It runs inside the request, so it
 	// should be quick.
 	OnEvent func(ctx context.Context, e Event)
 	// OnProviderToken receives what a provider gave for a person who has just
-	// proved to be a user, before any second factor is asked for. Authmount keeps
-	// no such tokens. An identity linked by /exchange comes without.
+	// proved to be a user, before BeforeSignIn and before any second factor is
+	// asked for. Authmount keeps no such tokens. An identity linked by /exchange
+	// comes without.
 	OnProviderToken func(ctx context.Context, t ProviderToken)
 }
 
@@ -124,6 +131,15 @@ func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) error {
 		return nil
 	}
 	return hookRefused(a.cfg.hooks.BeforeSignIn(ctx, s))
+}
+
+// creating is the hook in the form stores call it.
+func (a *Auth) creating() func(context.Context, User) error {
+	hook := a.cfg.hooks.OnUserCreating
+	if hook == nil {
+		return nil
+	}
+	return func(ctx context.Context, u User) error { return hookRefused(hook(ctx, u)) }
 }
 
 // What holds secrets logs without them.
@@ -166,7 +182,7 @@ func (p Provider) LogValue() slog.Value {
 }
 
 // LogValue keeps the secrets out of the log.
-func (api *ProviderAPI) LogValue() slog.Value { return api.Provider.LogValue() }
+func (api *ProviderAPI) LogValue() slog.Value { return api.provider.LogValue() }
 
 // LogValue keeps the tokens out of the log.
 func (p IDTokenParams) LogValue() slog.Value {

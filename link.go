@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -35,7 +36,9 @@ type linkData struct {
 	Verifies   string `json:"verifies,omitempty"` // phone codes: the account whose sign-up sent it
 	AMR        []AMR  `json:"amr,omitempty"`      // exchange codes: the proof already given
 
-	Identity *Identity `json:"identity,omitempty"` // exchange codes: to link by the exchange
+	Identity  *Identity `json:"identity,omitempty"`   // exchange codes: to link by the exchange
+	SessionID string    `json:"session_id,omitempty"` // exchange codes: whose session asked to link
+	By        provenBy  `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
 }
 
 // newLink makes a single-use token; the caller says whose and about what it is.
@@ -229,7 +232,7 @@ func linkFailed(err error) error {
 
 // attempts bounds how often a redemption is judged anew because the user
 // changed between the look and the leap.
-const attempts = 5
+const attempts = 20
 
 // redeem uses a link up together with its effect, which is worked out from the
 // user as they are and applied only if they still are so.
@@ -294,7 +297,7 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 			yes, none := true, ""
 			patch = UserPatch{
 				IfRevision: &u.Revision, EmailVerified: &yes, PasswordHash: &none,
-				Revoke: &SessionFilter{}, DropTokens: []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange},
+				Revoke: &SessionFilter{}, RemoveFactor: !u.MFAEnabled,
 			}
 			dropSideDoors(&patch)
 		}
@@ -313,6 +316,13 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string) (linkData, User,
 	return d, u, nil
 }
 
+// pendingSignIns are the tokens that stand for a proof already given. They die
+// with what the proof rested on.
+var pendingSignIns = []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange, PurposeMFA, PurposeEnroll}
+
+// pendingChanges are the tokens that would change the account later on.
+var pendingChanges = []Purpose{PurposeVerifyEmail, PurposePhoneChange, PurposeOAuth}
+
 // dropSideDoors takes number and identities away from an account whose address
 // was never proved until now: they would be ways in for whoever set the account
 // up. An enabled second factor stays, since no first one may do away with it.
@@ -320,7 +330,7 @@ func dropSideDoors(p *UserPatch) {
 	no, none := false, ""
 	p.Phone, p.PhoneVerified = &none, &no
 	p.DropIdentities = true
-	p.DropTokens = append(p.DropTokens, PurposePhoneCode, PurposePhoneChange, PurposeOAuth)
+	p.DropTokens = slices.Concat(pendingSignIns, pendingChanges, []Purpose{PurposePhoneCode})
 }
 
 func (a *Auth) createByMagicLink(ctx context.Context, d linkData) (Redemption, error) {
@@ -328,7 +338,7 @@ func (a *Auth) createByMagicLink(ctx context.Context, d linkData) (Redemption, e
 		return Redemption{}, err
 	}
 	now := a.now()
-	return Redemption{Create: &NewUser{User: User{
+	return Redemption{Create: &NewUser{Creating: a.creating(), User: User{
 		ID: a.newID(), Email: d.Email, EmailVerified: true, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now,
 	}}}, nil
 }
@@ -344,5 +354,5 @@ func (a *Auth) VerifyMagicLink(ctx context.Context, token, codeVerifier string) 
 	if err := checkVerifier(d.Challenge, codeVerifier); err != nil {
 		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Email: d.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
 }

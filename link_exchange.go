@@ -14,7 +14,7 @@ import (
 // exchangeCode makes the single-use code that a redirect carries in place of
 // tokens.
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string) (string, error) {
-	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity})
+	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By})
 	code.UserID = u.ID
 	if err := a.store.PutToken(ctx, code); err != nil {
 		return "", storeFailed(err)
@@ -25,8 +25,9 @@ func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method stri
 // Exchange trades the code that a redirect carried for tokens. Where the flow
 // began with a code challenge, the verifier must match it (RFC 7636); the code
 // is used up by the first try, right or wrong. Errors: CodeInvalidCode,
-// CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired, and
-// CodeIdentityAlreadyExists where the exchange links an identity.
+// CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
+// CodeMFAEnrollmentRequired, and CodeIdentityAlreadyExists where the exchange
+// links an identity.
 func (a *Auth) Exchange(ctx context.Context, code, codeVerifier string) (*Tokens, error) {
 	t, u, err := a.store.RedeemToken(ctx, Redemption{Purpose: PurposeExchange, Hash: hashLinkToken(code), Now: a.now()})
 	if errors.Is(err, ErrNotFound) {
@@ -43,11 +44,11 @@ func (a *Auth) Exchange(ctx context.Context, code, codeVerifier string) (*Tokens
 		return nil, err
 	}
 	if d.Identity != nil {
-		if u, err = a.linkIdentity(ctx, u.ID, *d.Identity); err != nil {
+		if u, err = a.linkIdentity(ctx, u.ID, d.SessionID, CodeInvalidCode, *d.Identity); err != nil {
 			return nil, err
 		}
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: d.AMR, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode})
 }
 
 func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {

@@ -182,7 +182,7 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string) (string, err
 	if u.Banned(a.now()) {
 		return "", fail(CodeUserBanned, nil)
 	}
-	code, err := a.exchangeCode(ctx, u, d, methodMagicLink)
+	code, err := a.exchangeCode(ctx, u, linkData{Challenge: d.Challenge, By: provenBy{Email: d.Email}}, methodMagicLink)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 )
 
 // StartEmailVerification mails the link that confirms a user's address. An
@@ -83,7 +84,7 @@ func (a *Auth) verifyEmail(ctx context.Context, token, userID string) (linkData,
 		patch := UserPatch{IfRevision: &before.Revision, EmailVerified: &yes}
 		if EmailKey(before.Email) != EmailKey(d.Email) {
 			patch.Email = &d.Email
-			patch.DropTokens = []Purpose{PurposeMagicLink, PurposeReset, PurposeExchange}
+			patch.DropTokens = pendingSignIns
 		}
 		return Redemption{UserID: t.UserID, Patch: &patch}, nil
 	})
@@ -168,9 +169,10 @@ func (a *Auth) resetPassword(ctx context.Context, token, newPassword string) (li
 		yes := true
 		patch := &UserPatch{
 			IfRevision: &u.Revision, PasswordHash: &hash, EmailVerified: &yes, Revoke: &SessionFilter{},
-			DropTokens: []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange},
+			DropTokens: slices.Concat(pendingSignIns, pendingChanges),
 		}
 		if !u.EmailVerified {
+			patch.RemoveFactor = !u.MFAEnabled
 			dropSideDoors(patch)
 		}
 		return Redemption{UserID: t.UserID, Patch: patch}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,11 +46,11 @@ type OAuthParams struct {
 
 	// Browser is a secret that stays with the browser that begins, and that the
 	// callback has to present. Without it, CodeChallenge and RedirectTo are
-	// needed: then whoever comes back gets a code which only the holder of the
+	// needed: then whoever comes back gets a code, which only the holder of the
 	// verifier can exchange.
 	Browser string
-	// Remote says that the callback may come without Browser all the same, under
-	// that condition.
+	// Remote lets a callback through that presents no Browser although one was
+	// given, provided that CodeChallenge and RedirectTo are set.
 	Remote bool
 }
 
@@ -72,6 +71,7 @@ func (a *Auth) startOAuth(ctx context.Context, in OAuthParams, linkTo *Session) 
 	if err := a.checkOAuthParams(&in); err != nil {
 		return "", err
 	}
+	in.Remote = in.Remote || in.Browser == "" // the challenge is there then
 	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth", 1)); err != nil {
 		return "", err
 	}
@@ -97,6 +97,9 @@ func (a *Auth) startOAuth(ctx context.Context, in OAuthParams, linkTo *Session) 
 	secret, hash := newLinkToken()
 	now := a.now()
 	err = a.store.PutToken(ctx, Token{Purpose: PurposeOAuth, Hash: hash, UserID: userID, Data: data, CreatedAt: now, ExpiresAt: now.Add(oauthLife)})
+	if errors.Is(err, ErrNotFound) {
+		return "", fail(CodeSessionEnded, err)
+	}
 	if err != nil {
 		return "", storeFailed(err)
 	}
@@ -126,6 +129,9 @@ func (p *provider) authURL(e endpoints, state string, st oauthState, in OAuthPar
 	}
 	for name, value := range p.AuthParams {
 		add(name, value)
+	}
+	if p.formPost {
+		add("response_mode", "form_post")
 	}
 	add("nonce", st.Nonce)
 	add("login_hint", in.LoginHint)
@@ -194,9 +200,10 @@ type OAuthResult struct {
 // FinishOAuth completes a sign-in at a provider. The state is good once, in the
 // browser that began. With an error the result is there, too, if the error can
 // be told to the application by a redirect. Errors: CodeBadOAuthState,
-// CodeOAuthDenied, CodeProviderError, and those of the linking rules:
-// CodeAccountExists, CodeIdentityAlreadyExists, CodeSignupDisabled,
-// CodeUserBanned, CodeEmailNotVerified, CodeMFARequired.
+// CodeOAuthDenied, CodeProviderError, CodeUnknownProvider, CodeMethodDisabled,
+// those of the linking rules, CodeAccountExists, CodeIdentityAlreadyExists,
+// CodeSignupDisabled, CodeEmailNotVerified, and those of any sign-in,
+// CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, error) {
 	st, linkTo, bound, err := a.useState(ctx, c)
 	if err != nil {
@@ -206,10 +213,18 @@ func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, 
 	if err != nil && st.RedirectTo != "" {
 		res = &OAuthResult{RedirectURL: withQuery(st.RedirectTo, errorQuery(err))}
 	}
-	if err != nil {
-		a.emit(ctx, Event{Type: EventSignInFailed, Method: methodOAuth, Provider: st.Provider, Err: err})
+	if err != nil && linkTo == "" {
+		a.oauthFailed(ctx, st.Provider, err)
 	}
 	return res, err
+}
+
+// oauthFailed tells of a sign-in that did not come about. One that waits for its
+// second factor has not failed.
+func (a *Auth) oauthFailed(ctx context.Context, provider string, err error) {
+	if !errors.Is(err, CodeMFARequired) && !errors.Is(err, CodeMFAEnrollmentRequired) {
+		a.emit(ctx, Event{Type: EventSignInFailed, Method: methodOAuth, Provider: provider, Err: err})
+	}
 }
 
 // errorQuery is how a redirect tells an error (RFC 6749, section 4.1.2.1), with
@@ -267,10 +282,11 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.judgeCallback(ctx, c); err != nil {
-		return nil, err
+	who, token, err := p.answered(ctx, c, st)
+	var refusal *Error // the person's own, or of a Profile function
+	if errors.As(err, &refusal) {
+		return nil, refusal
 	}
-	who, token, err := p.redeem(ctx, c.Code, st)
 	if err != nil {
 		return nil, fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
 	}
@@ -285,20 +301,29 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 		return nil, err
 	}
 	a.handOver(ctx, u, p, who, token)
-	return a.answerOAuth(ctx, u, st)
+	return a.answerOAuth(ctx, u, st, provenBy{Provider: p.Name, Subject: who.Subject})
+}
+
+// answered judges the provider's answer and learns who it is about.
+func (p *provider) answered(ctx context.Context, c OAuthCallback, st oauthState) (Profile, *oauth2.Token, error) {
+	ctx, cancel := p.bounded(ctx)
+	defer cancel()
+	e, err := p.endpoints(ctx)
+	if err == nil {
+		err = p.judgeCallback(e, c)
+	}
+	if err != nil {
+		return Profile{}, nil, err
+	}
+	return p.redeem(ctx, e, c.Code, st)
 }
 
 // judgeCallback checks what the provider sent besides the state.
-func (p *provider) judgeCallback(ctx context.Context, c OAuthCallback) error {
-	failed := func(err error) error { return fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err)) }
-	e, err := p.reach(ctx)
-	if err != nil {
-		return failed(err)
-	}
+func (p *provider) judgeCallback(e endpoints, c OAuthCallback) error {
 	// The answer of another server must not be taken for this one's (RFC 9207).
 	// Microsoft's depends on the person's tenant, which the ID token tells.
 	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && p.judge == nil) || (c.Issuer == "" && e.issues) {
-		return failed(fmt.Errorf("the callback names the issuer %.200q", c.Issuer))
+		return fmt.Errorf("the callback names the issuer %.200q", c.Issuer)
 	}
 	switch c.Error {
 	case "":
@@ -306,10 +331,10 @@ func (p *provider) judgeCallback(ctx context.Context, c OAuthCallback) error {
 		"login_required", "consent_required", "interaction_required", "account_selection_required": // prompt=none
 		return fail(CodeOAuthDenied, fmt.Errorf("%s: %s", p.Name, c.Error))
 	default:
-		return failed(fmt.Errorf("error %.100q", c.Error))
+		return fmt.Errorf("error %.100q", c.Error)
 	}
 	if c.Code == "" || len(c.Code) > 4096 {
-		return failed(errors.New("the callback has no code"))
+		return errors.New("the callback has no code")
 	}
 	return nil
 }
@@ -323,9 +348,9 @@ func (a *Auth) answersHere(st oauthState) bool {
 
 // answerOAuth hands a proved user on to the application: as a session, or by a
 // code in the redirect. A second factor is asked for at the code's exchange.
-func (a *Auth) answerOAuth(ctx context.Context, u User, st oauthState) (*OAuthResult, error) {
+func (a *Auth) answerOAuth(ctx context.Context, u User, st oauthState, by provenBy) (*OAuthResult, error) {
 	if a.answersHere(st) {
-		tokens, err := a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodOAuth), gone: CodeBadOAuthState})
+		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.proof(methodOAuth), gone: CodeBadOAuthState})
 		asked := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
 		if err == nil {
 			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
@@ -334,152 +359,16 @@ func (a *Auth) answerOAuth(ctx context.Context, u User, st oauthState) (*OAuthRe
 			return nil, err
 		}
 	}
-	return a.redirectWith(ctx, u, st, nil)
+	return a.redirectWith(ctx, u, st, linkData{By: by})
 }
 
 // redirectWith makes the redirect with a code, whose exchange may link an
 // identity.
-func (a *Auth) redirectWith(ctx context.Context, u User, st oauthState, link *Identity) (*OAuthResult, error) {
-	code, err := a.exchangeCode(ctx, u, linkData{Challenge: st.Challenge, Identity: link}, methodOAuth)
+func (a *Auth) redirectWith(ctx context.Context, u User, st oauthState, d linkData) (*OAuthResult, error) {
+	d.Challenge = st.Challenge
+	code, err := a.exchangeCode(ctx, u, d, methodOAuth)
 	if err != nil {
 		return nil, err
 	}
 	return &OAuthResult{RedirectURL: withQuery(st.RedirectTo, url.Values{"code": {code}})}, nil
-}
-
-// browserCookie is the name of the cookie that holds a browser's secret. It has
-// to come along with Apple's post from another site, so that one is apart.
-func (a *Auth) browserCookie(p *provider) string {
-	name := "authmount"
-	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
-		name = a.cfg.cookies.Name
-	}
-	name += "-oauth"
-	if p.formPost {
-		name += "-post"
-	}
-	if a.cfg.baseURL.Scheme == "https" {
-		name = "__Host-" + name
-	}
-	return name
-}
-
-// bindBrowser answers the browser's secret and sees to it that it is kept. One
-// secret serves all of a browser's sign-ins, so that tabs do not disturb each
-// other and cookies do not pile up.
-func (a *Auth) bindBrowser(w http.ResponseWriter, r *http.Request, name string) string {
-	p, err := a.provider(name)
-	if err != nil {
-		return "" // StartOAuth answers the same error
-	}
-	secret := a.browserSecret(r, p)
-	if secret == "" {
-		secret, _ = newLinkToken()
-	}
-	c := &http.Cookie{ //nolint:gosec // Secure wherever the base URL is https; http is for loopback only
-		Name: a.browserCookie(p), Value: secret, Path: "/", MaxAge: int(oauthLife / time.Second),
-		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
-	}
-	if p.formPost && c.Secure {
-		c.SameSite = http.SameSiteNoneMode
-	}
-	http.SetCookie(w, c)
-	return secret
-}
-
-// browserSecret reads the browser's secret; "" if there is none of our making.
-func (a *Auth) browserSecret(r *http.Request, p *provider) string {
-	c, err := r.Cookie(a.browserCookie(p))
-	if err != nil {
-		return ""
-	}
-	if b, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(b) != 32 {
-		return ""
-	}
-	return c.Value
-}
-
-// handleOAuthStart is GET /oauth/{provider}: a redirect to the provider, or its
-// URL as JSON for a script that sends the browser there itself.
-func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	in := OAuthParams{
-		Provider: r.PathValue("provider"), RedirectTo: q.Get("redirect_to"), CodeChallenge: q.Get("code_challenge"),
-		Scopes:    strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
-		LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
-	}
-	if m := q.Get("code_challenge_method"); m != "" && m != "S256" {
-		return invalid("code_challenge_method", "is not S256")
-	}
-	if r.Method == http.MethodHead {
-		_, err := a.provider(in.Provider)
-		return err
-	}
-	in.Browser = a.bindBrowser(w, r, in.Provider)
-	to, err := a.StartOAuth(r.Context(), in)
-	if err != nil {
-		w.Header().Del("Set-Cookie")
-		return err
-	}
-	if in.Remote {
-		return writeJSON(w, http.StatusOK, map[string]string{"url": to})
-	}
-	h := w.Header()
-	h.Set("Location", to)
-	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(http.StatusFound)
-	return nil
-}
-
-// handleOAuthCallback is GET or POST /oauth/{provider}/callback.
-func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
-	p, err := a.provider(r.PathValue("provider"))
-	if err != nil || r.Method == http.MethodHead {
-		return err
-	}
-	c, err := readCallback(r)
-	if err != nil {
-		return err
-	}
-	c.Provider, c.Browser = p.Name, a.browserSecret(r, p)
-	res, err := a.FinishOAuth(r.Context(), c)
-	switch {
-	case err != nil && res == nil:
-		return err
-	case err != nil:
-		_ = a.logged(r, err)
-		return seeOther(w, res.RedirectURL)
-	case res.RedirectURL == "":
-		return a.writeTokens(w, res.Tokens)
-	case res.Tokens != nil:
-		a.setCookies(w, res.Tokens)
-	}
-	return seeOther(w, res.RedirectURL)
-}
-
-// readCallback takes the parameters from the query or from the form that was
-// posted, never from both. One that comes twice is refused (RFC 6749, 3.1).
-func readCallback(r *http.Request) (OAuthCallback, error) {
-	values := r.URL.Query()
-	if r.Method == http.MethodPost {
-		if !isForm(r) {
-			return OAuthCallback{}, fail(CodeUnsupportedMediaType, nil)
-		}
-		body, _, err := readBody(r)
-		if err != nil {
-			return OAuthCallback{}, err
-		}
-		if values, err = url.ParseQuery(string(body)); err != nil {
-			return OAuthCallback{}, fail(CodeBadOAuthState, errors.New("malformed form"))
-		}
-	}
-	for _, name := range []string{"state", "code", "error", "iss"} {
-		if len(values[name]) > 1 {
-			return OAuthCallback{}, fail(CodeBadOAuthState, fmt.Errorf("%s comes twice", name))
-		}
-	}
-	return OAuthCallback{
-		State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error"), Issuer: values.Get("iss"), User: values.Get("user"),
-	}, nil
 }

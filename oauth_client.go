@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 )
 
@@ -43,31 +45,26 @@ type endpoints struct {
 }
 
 // newProviders makes the configured providers ready, without asking them.
-func (a *Auth) newProviders() (map[string]*provider, []string, error) {
-	client := &http.Client{
+func (a *Auth) newProviders() (map[string]*provider, []string) {
+	a.client = &http.Client{
 		Transport: newBoundedTransport(),
 		// Redirects would carry secrets to where nobody configured them to go.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	all, names := map[string]*provider{}, []string{}
 	for _, p := range a.cfg.providers {
-		if err := p.check(); err != nil {
-			return nil, nil, fmt.Errorf("WithProvider: %s: %w", p.Name, err)
-		}
-		if all[p.Name] != nil {
-			return nil, nil, fmt.Errorf("WithProvider: two providers are named %q", p.Name)
-		}
 		if p.Timeout == 0 {
 			p.Timeout = providerTimeout
 		}
 		all[p.Name] = &provider{
-			Provider: p, client: client, now: a.now,
+			Provider: p, client: a.client, now: a.now,
 			callback: a.cfg.baseURL.String() + "/oauth/" + p.Name + "/callback",
-			keys:     &keySet{now: a.now},
+			found:    latest[endpoints]{timeout: p.Timeout},
+			keys:     &keySet{now: a.now, kept: latest[[]jose.JSONWebKey]{timeout: p.Timeout}},
 		}
 		names = append(names, p.Name)
 	}
-	return all, names, nil
+	return all, names
 }
 
 // provider finds a configured provider by its name in a path.
@@ -78,7 +75,7 @@ func (a *Auth) provider(name string) (*provider, error) {
 	if p := a.providers[name]; p != nil {
 		return p, nil
 	}
-	return nil, fail(CodeUnknownProvider, nil)
+	return nil, fail(CodeUnknownProvider, fmt.Errorf("%.64q is none of %q", name, a.providerNames))
 }
 
 // bounded limits all that a request of ours asks of the provider.
@@ -100,19 +97,16 @@ func (p *provider) endpoints(ctx context.Context) (endpoints, error) {
 	if err != nil {
 		return e, err
 	}
-	for to, from := range map[*string]string{&e.auth: d.auth, &e.token: d.token, &e.userInfo: d.userInfo, &e.jwks: d.jwks} {
-		if *to == "" {
-			*to = from
-		}
-	}
+	e.auth, e.token = cmp.Or(e.auth, d.auth), cmp.Or(e.token, d.token)
+	e.userInfo, e.jwks = cmp.Or(e.userInfo, d.userInfo), cmp.Or(e.jwks, d.jwks)
 	e.basic, e.issues, e.algs = d.basic, d.issues, d.algs
 	return e, nil
 }
 
 // config is the client as x/oauth2 knows it.
 func (p *provider) config(e endpoints, scopes []string) (*oauth2.Config, error) {
-	style := oauth2.AuthStyleInParams
-	if e.basic {
+	style := oauth2.AuthStyleInParams // also for public clients, which have no secret
+	if e.basic && p.ClientSecret != "" {
 		style = oauth2.AuthStyleInHeader
 	}
 	secret := p.ClientSecret
@@ -130,13 +124,7 @@ func (p *provider) config(e endpoints, scopes []string) (*oauth2.Config, error) 
 
 // redeem trades the callback's code for tokens (RFC 6749, 4.1.3) and answers who
 // they are about.
-func (p *provider) redeem(ctx context.Context, code string, st oauthState) (Profile, *oauth2.Token, error) {
-	ctx, cancel := p.bounded(ctx)
-	defer cancel()
-	e, err := p.endpoints(ctx)
-	if err != nil {
-		return Profile{}, nil, err
-	}
+func (p *provider) redeem(ctx context.Context, e endpoints, code string, st oauthState) (Profile, *oauth2.Token, error) {
 	cfg, err := p.config(e, nil)
 	if err != nil {
 		return Profile{}, nil, err
@@ -149,7 +137,7 @@ func (p *provider) redeem(ctx context.Context, code string, st oauthState) (Prof
 	if p.openID {
 		who, err = p.whoByIDToken(ctx, e, t, st.Nonce)
 	} else {
-		who, err = p.fetch(ctx, &ProviderAPI{Provider: p.Provider, accessToken: t.AccessToken, client: p.client})
+		who, err = p.fetch(ctx, &ProviderAPI{provider: p.Provider, accessToken: t.AccessToken, client: p.client})
 	}
 	if err == nil {
 		err = who.clean()
@@ -179,27 +167,27 @@ func withoutURL(err error) error {
 
 // ProviderAPI asks a provider's API in the name of the person who has signed in.
 type ProviderAPI struct {
-	Provider // as configured
-
+	provider    Provider
 	accessToken string
 	client      *http.Client
 }
 
-// Get reads a JSON document of at most 1 MiB into v, with the person's access
-// token as bearer.
+// Get reads a JSON document of at most 1 MiB from an absolute URL into v. The
+// person's access token goes along as bearer, so ask nobody but the provider. An
+// answer other than 200 is a *ProviderStatusError.
 func (api *ProviderAPI) Get(ctx context.Context, rawURL string, v any) error {
 	return getJSON(ctx, api.client, rawURL, api.accessToken, v)
 }
 
-// statusError is an answer other than 200.
-type statusError int
+// ProviderStatusError is an answer of a provider's API other than 200.
+type ProviderStatusError struct{ Status int }
 
-func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+func (e *ProviderStatusError) Error() string { return fmt.Sprintf("status %d", e.Status) }
 
 // refused tells whether the API answered that it will not tell.
 func refused(err error) bool {
-	var s statusError
-	return errors.As(err, &s) && (s == http.StatusForbidden || s == http.StatusNotFound)
+	var s *ProviderStatusError
+	return errors.As(err, &s) && (s.Status == http.StatusForbidden || s.Status == http.StatusNotFound)
 }
 
 func getJSON(ctx context.Context, client *http.Client, rawURL, bearer string, v any) error {
@@ -218,7 +206,7 @@ func getJSON(ctx context.Context, client *http.Client, rawURL, bearer string, v 
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %w", where, statusError(res.StatusCode))
+		return fmt.Errorf("%s: %w", where, &ProviderStatusError{res.StatusCode})
 	}
 	body, err := io.ReadAll(res.Body)
 	if err == nil {
@@ -251,6 +239,11 @@ func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
+// CloseIdleConnections lets go of what http.Client.CloseIdleConnections asks for.
+func (t boundedTransport) CloseIdleConnections() {
+	(&http.Client{Transport: t.base}).CloseIdleConnections()
+}
+
 type boundedBody struct {
 	io.ReadCloser
 	left int
@@ -272,29 +265,39 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // latest is a value that is fetched when it is needed, by one caller for all,
 // and kept for a while. An old one outlives a failure to renew it.
 type latest[T any] struct {
+	timeout time.Duration // of a fetch
+
 	mu    sync.Mutex
 	value T
 	at    time.Time     // of value; zero: none yet
+	again time.Time     // not to be asked for anew before, after a failure
 	busy  chan struct{} // closed when the fetch under way has ended
 	err   error         // of the last fetch
 }
 
 func (l *latest[T]) get(ctx context.Context, now time.Time, life time.Duration, fetch func(context.Context) (T, error)) (T, error) {
 	l.mu.Lock()
-	if !l.at.IsZero() && now.Sub(l.at) < life {
+	if !l.at.IsZero() && (now.Sub(l.at) < life || (life > 0 && now.Before(l.again))) {
 		defer l.mu.Unlock()
 		return l.value, nil
 	}
-	wait := l.busy
+	wait, old := l.busy, l.at
 	if wait == nil {
 		wait = make(chan struct{})
 		l.busy = wait
-		go l.renew(context.WithoutCancel(ctx), now, life, fetch, wait)
+		go l.renew(context.WithoutCancel(ctx), now, fetch, wait)
 	}
 	l.mu.Unlock()
+	if !old.IsZero() && life > 0 { // the old value will do, if the new one is slow
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience(ctx))
+		defer cancel()
+	}
 	select {
 	case <-ctx.Done():
-		return *new(T), ctx.Err()
+		if old.IsZero() || life == 0 {
+			return *new(T), ctx.Err()
+		}
 	case <-wait:
 	}
 	l.mu.Lock()
@@ -305,19 +308,38 @@ func (l *latest[T]) get(ctx context.Context, now time.Time, life time.Duration, 
 	return l.value, nil
 }
 
+// patience is how long to wait for a new value where the old one would do: a part
+// of the time there is.
+func patience(ctx context.Context) time.Duration {
+	d := 2 * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)/4)
+	}
+	return d
+}
+
 // renew fetches apart from any one caller: they may leave while others wait.
-func (l *latest[T]) renew(ctx context.Context, now time.Time, life time.Duration, fetch func(context.Context) (T, error), done chan struct{}) {
-	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+func (l *latest[T]) renew(ctx context.Context, now time.Time, fetch func(context.Context) (T, error), done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	v, err := fetch(ctx)
+	v, err := guarded(ctx, fetch)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch l.err = err; {
-	case err == nil:
+	if l.err = err; err == nil {
 		l.value, l.at = v, now
-	case !l.at.IsZero():
-		l.at = now.Add(time.Minute - life) // do not ask a provider in trouble every time
+	} else {
+		l.again = now.Add(time.Minute) // do not ask a provider in trouble every time
 	}
 	l.busy = nil
 	close(done)
+}
+
+// guarded turns a panic over a stranger's document into an error.
+func guarded[T any](ctx context.Context, fetch func(context.Context) (T, error)) (v T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return fetch(ctx)
 }

@@ -17,6 +17,10 @@ import (
 func (a *Auth) userOf(ctx context.Context, p *provider, who Profile) (User, error) {
 	for range attempts {
 		u, err := a.tryUserOf(ctx, p, who)
+		var refused *Error // by a rule or a hook, whatever that wraps
+		if errors.As(err, &refused) {
+			return u, err
+		}
 		if errors.Is(err, ErrStale) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
 			continue // changed, or signed up, meanwhile
 		}
@@ -84,7 +88,7 @@ func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (
 		return User{}, err
 	}
 	now := a.now()
-	nu := NewUser{User: User{
+	nu := NewUser{Creating: a.creating(), User: User{
 		ID: a.newID(), Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, UserMetadata: map[string]any{},
 		Identities: []Identity{a.newIdentity(p, who)}, CreatedAt: now, UpdatedAt: now,
 	}}
@@ -112,10 +116,13 @@ func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (
 // joinByEmail decides about an identity that was never seen and an account with
 // the same address.
 func (a *Auth) joinByEmail(ctx context.Context, p *provider, who Profile, u User) (User, error) {
+	is := func(i Identity) bool { return i.Provider == p.Name }
 	switch {
+	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
+		return u, ErrStale // another tab was faster: the identity is known by now
 	case !who.EmailVerified || a.cfg.noAutoLinking:
 		return u, fail(CodeAccountExists, nil)
-	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == p.Name }) && u.EmailVerified:
+	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified:
 		// The provider gave the address to somebody else since.
 		return u, fail(CodeAccountExists, errors.New("another identity of the provider is linked"))
 	case u.Banned(a.now()):
@@ -147,7 +154,6 @@ func takeOver(patch *UserPatch, u User) {
 	yes, none := true, ""
 	patch.EmailVerified, patch.PasswordHash = &yes, &none
 	patch.Revoke = &SessionFilter{}
-	patch.DropTokens = []Purpose{PurposeVerifyEmail, PurposeReset, PurposeMagicLink, PurposeExchange, PurposeMFA, PurposeEnroll}
 	patch.RemoveFactor = !u.MFAEnabled
 	dropSideDoors(patch)
 }
@@ -165,15 +171,21 @@ func (a *Auth) handOver(ctx context.Context, u User, p *provider, who Profile, t
 	if a.cfg.hooks.OnProviderToken == nil || t == nil {
 		return
 	}
-	a.cfg.hooks.OnProviderToken(ctx, ProviderToken{
+	out := ProviderToken{
 		UserID: u.ID, Provider: p.Name, Subject: who.Subject,
-		AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, TokenType: t.Type(), ExpiresAt: t.Expiry,
-	})
+		AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, TokenType: t.Type(),
+	}
+	if t.ExpiresIn > 0 {
+		out.ExpiresAt = a.now().Add(time.Duration(t.ExpiresIn) * time.Second)
+	}
+	a.cfg.hooks.OnProviderToken(ctx, out)
 }
 
 // LinkIdentity begins to link an identity to the user of a session and answers
 // the provider's URL. The callback has to come from the same browser, or the link
-// is made by /exchange with the code verifier. Errors: those of StartOAuth.
+// is made by /exchange with the code verifier. The caller sees to it that the
+// sign-in is recent; the endpoint asks for 15 minutes. Errors: those of
+// StartOAuth.
 func (a *Auth) LinkIdentity(ctx context.Context, s Session, in OAuthParams) (string, error) {
 	return a.startOAuth(ctx, in, &s)
 }
@@ -183,46 +195,56 @@ func (a *Auth) LinkIdentity(ctx context.Context, s Session, in OAuthParams) (str
 // code, and only its exchange, with the verifier, makes the link: else somebody
 // could be brought to link their identity to a stranger's account.
 func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *oauth2.Token, st oauthState, userID string, bound bool) (*OAuthResult, error) {
-	s, u, err := a.store.Session(ctx, st.SessionID, a.now())
-	switch {
-	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
-		return nil, fail(CodeBadOAuthState, err)
-	case err != nil:
-		return nil, storeFailed(err)
-	case u.ID != userID:
-		return nil, fail(CodeBadOAuthState, errors.New("session of another user"))
+	_, u, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
+	if err != nil {
+		return nil, err
 	}
 	id := a.newIdentity(p, who)
 	if !bound {
-		return a.redirectWith(ctx, u, st, &id)
+		return a.redirectWith(ctx, u, st, linkData{Identity: &id, SessionID: st.SessionID})
 	}
-	if u, err = a.linkIdentity(ctx, u.ID, id); err != nil {
+	if u, err = a.linkIdentity(ctx, u.ID, st.SessionID, CodeBadOAuthState, id); err != nil {
 		return nil, err
 	}
 	a.handOver(ctx, u, p, who, t)
 	if !a.answersHere(st) {
-		return a.redirectWith(ctx, u, st, nil)
+		return a.redirectWith(ctx, u, st, linkData{By: provenBy{Provider: id.Provider, Subject: id.Subject}})
 	}
-	tokens, err := a.mint(ctx, u, s) // the session that asked goes on
+	// The session that asked goes on, from where it is by now.
+	s, u, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := a.mint(ctx, u, s)
 	if err != nil {
 		return nil, err
 	}
 	return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
 }
 
+// asking reads the session that asked to link, which has to be live still,
+// together with its user: what takes the session away raises the user's
+// revision, too.
+func (a *Auth) asking(ctx context.Context, sessionID, userID string, gone Code) (Session, User, error) {
+	s, u, err := a.store.Session(ctx, sessionID, a.now())
+	switch {
+	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
+		return s, u, fail(gone, err)
+	case err != nil:
+		return s, u, storeFailed(err)
+	case s.UserID != userID:
+		return s, u, fail(gone, errors.New("session of another user"))
+	}
+	return s, u, nil
+}
+
 // linkIdentity adds an identity to a user. One that is anybody's already, or a
 // second one of the same provider, is CodeIdentityAlreadyExists.
-func (a *Auth) linkIdentity(ctx context.Context, userID string, id Identity) (User, error) {
+func (a *Auth) linkIdentity(ctx context.Context, userID, sessionID string, gone Code, id Identity) (User, error) {
 	for range attempts {
-		u, err := a.store.User(ctx, ByID(userID))
-		if errors.Is(err, ErrNotFound) {
-			return u, fail(CodeBadOAuthState, err)
-		}
+		_, u, err := a.asking(ctx, sessionID, userID, gone)
 		if err != nil {
-			return u, storeFailed(err)
-		}
-		if u.Banned(a.now()) {
-			return u, fail(CodeUserBanned, nil)
+			return u, err
 		}
 		if slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == id.Provider }) {
 			return u, fail(CodeIdentityAlreadyExists, nil)
@@ -234,7 +256,7 @@ func (a *Auth) linkIdentity(ctx context.Context, userID string, id Identity) (Us
 		case errors.Is(err, ErrConflict):
 			return u, fail(CodeIdentityAlreadyExists, err)
 		case errors.Is(err, ErrNotFound):
-			return u, fail(CodeBadOAuthState, err)
+			return u, fail(gone, err)
 		case err != nil:
 			return u, storeFailed(err)
 		}
@@ -246,7 +268,8 @@ func (a *Auth) linkIdentity(ctx context.Context, userID string, id Identity) (Us
 
 // UnlinkIdentity removes a user's identity of a provider, unless it is the last
 // way to sign in: CodeLastSignInMethod. CodeNotFound if there is none,
-// CodeUnknownProvider if there is no such provider either.
+// CodeUnknownProvider if there is no such provider either. The caller sees to it
+// that the sign-in is recent; the endpoint asks for 15 minutes.
 func (a *Auth) UnlinkIdentity(ctx context.Context, userID, provider string) error {
 	for range attempts {
 		c, err := a.store.Credentials(ctx, ByID(userID))
@@ -267,7 +290,7 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, userID, provider string) erro
 		}
 		gone := ByIdentity(provider, c.User.Identities[i].Subject)
 		// The password's removal raises the revision, too.
-		_, err = a.store.UpdateUser(ctx, userID, UserPatch{IfRevision: &c.User.Revision, Unlink: &gone, DropTokens: []Purpose{PurposeExchange}}, a.now())
+		_, err = a.store.UpdateUser(ctx, userID, UserPatch{IfRevision: &c.User.Revision, Unlink: &gone, DropTokens: pendingSignIns}, a.now())
 		switch {
 		case errors.Is(err, ErrStale):
 			continue
@@ -310,22 +333,27 @@ func (a *Auth) handleLinkIdentity(w http.ResponseWriter, r *http.Request) error 
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
-	if p.CodeChallengeMethod != "" && p.CodeChallengeMethod != "S256" {
-		return invalid("code_challenge_method", "is not S256")
+	if err := checkChallengeMethod(p.CodeChallengeMethod, p.CodeChallenge); err != nil {
+		return err
 	}
-	me, name := currentFrom(r.Context()), r.PathValue("provider")
+	me := currentFrom(r.Context())
 	if !a.fresh(me.session) {
 		return fail(CodeReauthNeeded, nil)
 	}
-	to, err := a.LinkIdentity(r.Context(), me.session, OAuthParams{
-		Provider: name, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge, Scopes: p.Scopes, Prompt: p.Prompt,
-		Browser: a.bindBrowser(w, r, name), Remote: p.CodeChallenge != "",
-	})
+	to, err := a.provider(r.PathValue("provider"))
 	if err != nil {
-		w.Header().Del("Set-Cookie")
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]string{"url": to})
+	cookie := a.bindBrowser(r, to)
+	url, err := a.LinkIdentity(r.Context(), me.session, OAuthParams{
+		Provider: to.Name, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge, Scopes: p.Scopes, Prompt: p.Prompt,
+		Browser: cookie.Value, Remote: p.CodeChallenge != "",
+	})
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie)
+	return writeJSON(w, http.StatusOK, map[string]string{"url": url})
 }
 
 // handleUnlinkIdentity is DELETE /me/identities/{provider}.

@@ -43,12 +43,16 @@ func (p *provider) discover(ctx context.Context) (endpoints, error) {
 		return endpoints{}, errors.New("discovery: the document lacks an endpoint")
 	}
 	for _, s := range []string{d.Auth, d.Token, d.UserInfo, d.JWKS} {
-		if err := safeEndpoint(s); err != nil {
+		err := safeEndpoint(s)
+		if err == nil && strings.HasPrefix(p.Issuer, "https:") && strings.HasPrefix(s, "http:") {
+			err = fmt.Errorf("%q is not https", s) // loopback is for issuers that are there, too
+		}
+		if err != nil {
 			return endpoints{}, fmt.Errorf("discovery: %w", err)
 		}
 	}
 	return endpoints{
-		issuer: d.Issuer, auth: d.Auth, token: d.Token, userInfo: d.UserInfo, jwks: d.JWKS, issues: d.Issues,
+		auth: d.Auth, token: d.Token, userInfo: d.UserInfo, jwks: d.JWKS, issues: d.Issues,
 		// Absent means client_secret_basic (Discovery, section 3).
 		basic: d.Methods == nil || slices.Contains(d.Methods, "client_secret_basic"),
 		algs:  asymmetric(d.Algs),
@@ -101,10 +105,10 @@ func (c *idClaims) profile() Profile {
 	return Profile{Subject: c.Subject, Email: c.Email, EmailVerified: bool(c.EmailVerified), FullName: name}
 }
 
-// clean makes a profile fit to keep. Who somebody is must be certain ("0" is
-// what a missing number becomes); the rest is left out if it is not in order.
+// clean makes a profile fit to keep. Who somebody is must be certain; the rest
+// is left out if it is not in order.
 func (w *Profile) clean() error {
-	if w.Subject == "" || w.Subject == "0" || len(w.Subject) > maxSubject || strings.ContainsFunc(w.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+	if w.Subject == "" || len(w.Subject) > maxSubject || strings.ContainsFunc(w.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return errors.New("no usable subject")
 	}
 	email, err := NormalizeEmail(w.Email)
@@ -152,8 +156,6 @@ func (p *provider) verify(ctx context.Context, e endpoints, raw string, audience
 		return nil, nil, tokenFault{fmt.Errorf("audience %.200q", t.Audience)}
 	case len(t.Audience) > 1 && !ours(c.Authorized):
 		return nil, nil, tokenFault{fmt.Errorf("authorized party %.200q", c.Authorized)}
-	case t.Expiry.IsZero():
-		return nil, nil, tokenFault{errors.New("no expiry")}
 	}
 	if p.judge != nil {
 		if err := p.judge(&p.Provider, c); err != nil {
@@ -287,14 +289,15 @@ type IDTokenParams struct {
 	Provider    string
 	IDToken     string
 	Nonce       string // as the app chose it; needed if the token has one
-	AccessToken string // of the provider, for OnProviderToken; checked against the token's at_hash
+	AccessToken string // of the provider, for OnProviderToken; left out unless the token's at_hash vouches for it
 }
 
 // SignInWithIDToken signs in with an ID token whose audience is the provider's
 // ClientID or one of its Audiences. Errors: CodeUnknownProvider (also for
-// providers without ID tokens), CodeInvalidToken, CodeProviderError, and those
-// of the linking rules, CodeAccountExists, CodeSignupDisabled, CodeUserBanned,
-// CodeMFARequired.
+// providers without ID tokens), CodeMethodDisabled, CodeValidationFailed,
+// CodeInvalidToken, CodeProviderError, CodeRateLimited, those of the linking
+// rules, CodeAccountExists, CodeSignupDisabled, CodeEmailNotVerified, and those
+// of any sign-in, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens, error) {
 	p, err := a.provider(in.Provider)
 	if err != nil {
@@ -309,6 +312,14 @@ func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens
 	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth", 1)); err != nil {
 		return nil, err
 	}
+	tokens, err := a.signInWithIDToken(ctx, p, in)
+	if err != nil {
+		a.oauthFailed(ctx, p.Name, err)
+	}
+	return tokens, err
+}
+
+func (a *Auth) signInWithIDToken(ctx context.Context, p *provider, in IDTokenParams) (*Tokens, error) {
 	who, token, err := p.judgeIDToken(ctx, in)
 	var fault tokenFault
 	switch {
@@ -324,7 +335,7 @@ func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens
 		return nil, err
 	}
 	a.handOver(ctx, u, p, who, token)
-	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodOAuth), gone: CodeInvalidToken})
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Provider: p.Name, Subject: who.Subject}, amr: a.proof(methodOAuth), gone: CodeInvalidToken})
 }
 
 func (p *provider) judgeIDToken(ctx context.Context, in IDTokenParams) (Profile, *oauth2.Token, error) {

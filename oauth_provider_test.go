@@ -285,22 +285,27 @@ func TestProviderRedirects(t *testing.T) {
 // New refuses providers that cannot work or are not safe.
 func TestProviderConfiguration(t *testing.T) {
 	edit := func(p auth.Provider, f func(*auth.Provider)) auth.Provider { f(&p); return p }
-	google := auth.Google("id", "secret")
+	google := auth.Google("id", "s3cr3t")
 	for want, p := range map[string]auth.Provider{
-		"the name":          auth.OIDC("No Good", "https://op.example.com", "id", "secret"),
-		"client id":         auth.GitHub("", "secret"),
-		"issuer is missing": auth.OIDC("oidc", "", "id", "secret"),
-		"not https":         auth.OIDC("oidc", "http://op.example.com", "id", "secret"),
+		"the name":          auth.OIDC("No Good", "https://op.example.com", "id", "s3cr3t"),
+		"client id":         auth.GitHub("", "s3cr3t"),
+		"issuer is missing": auth.OIDC("oidc", "", "id", "s3cr3t"),
+		"not https":         auth.OIDC("oidc", "http://op.example.com", "id", "s3cr3t"),
 		"absolute":          edit(google, func(p *auth.Provider) { p.TokenURL = "/token" }),
 		"AuthURL":           edit(google, func(p *auth.Provider) { p.AuthURL = "" }),
 		"not PEM":           auth.Apple("id", "team", "key", []byte("x")),
-		"tenant":            edit(auth.Microsoft("id", "secret"), func(p *auth.Provider) { p.Tenant = "contoso.example.com" }),
+		"tenant":            edit(auth.Microsoft("id", "s3cr3t"), func(p *auth.Provider) { p.Tenant = "contoso.example.com" }),
 		"Profile":           auth.OAuth2Provider("own", auth.OAuth2Options{ClientID: "id", AuthURL: "https://a.test", TokenURL: "https://a.test"}),
+		"client secret":     auth.GitHub("id", ""),
+		"well-known":        auth.OIDC("oidc", "https://op.example.com/.well-known/openid-configuration", "id", "s3cr3t"),
+		"AuthParams":        edit(google, func(p *auth.Provider) { p.AuthParams = map[string]string{"state": "mine"} }),
+		"openid":            edit(google, func(p *auth.Provider) { p.Scopes = []string{"email"} }),
+		"for Microsoft":     edit(google, func(p *auth.Provider) { p.Tenant = "common" }),
 		"timeout":           edit(google, func(p *auth.Provider) { p.Timeout = -1 }),
 		"functions":         {Name: "bare", ClientID: "id"},
 	} {
 		_, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithProvider(p))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

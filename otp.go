@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -169,33 +170,33 @@ func (a *Auth) sendSMS(ctx context.Context, to, code string, u User) {
 
 // tryCode judges a guess under the cap on wrong ones, which sending again does
 // not reset. Errors: CodeInvalidCode, CodeRateLimited when the code is dead.
-func (a *Auth) tryCode(ctx context.Context, p Purpose, subject, code string) (linkData, error) {
+func (a *Auth) tryCode(ctx context.Context, p Purpose, subject, code string) (linkData, User, error) {
 	var d linkData
 	wrong := func(cost int) error {
 		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", subject, cost))
 		return err
 	}
 	if err := wrong(0); err != nil {
-		return d, err
+		return d, User{}, err
 	}
-	t, err := a.store.TryCode(ctx, p, subject, a.phoneCodeHash(p, subject, code), a.now())
+	t, u, err := a.store.TryCode(ctx, p, subject, a.phoneCodeHash(p, subject, code), a.now())
 	switch {
 	case errors.Is(err, ErrWrongCode):
 		if err := wrong(1); err != nil {
-			return d, err
+			return d, User{}, err
 		}
-		return d, fail(CodeInvalidCode, err)
+		return d, User{}, fail(CodeInvalidCode, err)
 	case errors.Is(err, ErrNotFound):
-		return d, fail(CodeInvalidCode, err)
+		return d, User{}, fail(CodeInvalidCode, err)
 	case errors.Is(err, ErrTooManyTries):
-		return d, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
+		return d, User{}, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
 	case err != nil:
-		return d, storeFailed(err)
+		return d, User{}, storeFailed(err)
 	}
 	if err := json.Unmarshal(t.Data, &d); err != nil {
-		return d, fail(CodeInternal, err)
+		return d, User{}, fail(CodeInternal, err)
 	}
-	return d, nil
+	return d, u, nil
 }
 
 // VerifyPhoneCode signs in with a code, and creates the account at its first
@@ -213,15 +214,16 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, phone, code, totpCode string
 	if code == "" {
 		return nil, invalid("otp", "is required")
 	}
-	d, err := a.tryCode(ctx, PurposePhoneCode, phone, code)
+	d, u, err := a.tryCode(ctx, PurposePhoneCode, phone, code)
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.phoneUser(ctx, phone, d)
-	if err != nil {
-		return nil, err
+	if u.Phone != phone || !u.PhoneVerified { // else it is the number's owner already
+		if u, err = a.phoneUser(ctx, phone, d); err != nil {
+			return nil, err
+		}
 	}
-	return a.completeSignIn(ctx, signIn{user: u, amr: a.proof(methodPhoneCode), totp: totpCode, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: totpCode, gone: CodeInvalidCode})
 }
 
 // phoneUser is the account of a number that was just proved: the one there is,
@@ -248,7 +250,7 @@ func (a *Auth) phoneUser(ctx context.Context, phone string, d linkData) (User, e
 		takenOver := d.Verifies != u.ID
 		if takenOver {
 			patch.PasswordHash, patch.Email, patch.EmailVerified, patch.Revoke = &none, &none, &no, &SessionFilter{}
-			patch.DropTokens = []Purpose{PurposeVerifyEmail, PurposeReset, PurposeExchange, PurposeMagicLink, PurposeOAuth}
+			patch.DropTokens, patch.RemoveFactor = slices.Concat(pendingSignIns, pendingChanges), !u.MFAEnabled
 			patch.DropIdentities = true
 		}
 		u, err = a.store.UpdateUser(ctx, u.ID, patch, a.now())
@@ -275,7 +277,7 @@ func (a *Auth) createByPhone(ctx context.Context, phone string, d linkData) (Use
 		return User{}, err
 	}
 	now := a.now()
-	u, err := a.store.CreateUser(ctx, NewUser{User: User{
+	u, err := a.store.CreateUser(ctx, NewUser{Creating: a.creating(), User: User{
 		ID: a.newID(), Phone: phone, PhoneVerified: true, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now,
 	}})
 	if errors.Is(err, ErrConflict) {
@@ -319,7 +321,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, userID, phone, code string) (Us
 	if err != nil {
 		return User{}, invalid("phone", err.Error())
 	}
-	if _, err := a.tryCode(ctx, PurposePhoneChange, userID+" "+phone, code); err != nil {
+	if _, _, err := a.tryCode(ctx, PurposePhoneChange, userID+" "+phone, code); err != nil {
 		return User{}, err
 	}
 	yes := true

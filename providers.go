@@ -13,148 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 )
-
-// Provider is an outside service that people sign in with. One of the functions
-// below makes it; its fields may be changed before it goes to WithProvider.
-type Provider struct {
-	Name         string // in the paths: /oauth/{name}; lower-case letters, digits, "-" and "_"
-	ClientID     string
-	ClientSecret string
-	Scopes       []string // asked for at every sign-in
-
-	// The endpoints. They are set for the services named here; change them for a
-	// test or for an enterprise installation of the same make. OIDC discovers
-	// those that are empty.
-	AuthURL     string
-	TokenURL    string
-	UserInfoURL string
-	JWKSURL     string
-	// Issuer is what ID tokens and the callback's iss (RFC 9207) have to name.
-	Issuer string
-
-	// Audiences are further client ids whose ID tokens POST
-	// /oauth/{name}/id-token accepts, such as those of native apps. ClientID is
-	// always accepted.
-	Audiences []string
-	// Tenant limits Microsoft to one tenant (its id), "organizations" or
-	// "consumers". Default "common": everybody.
-	Tenant string
-	// AuthParams are further parameters of the authorization request, such as
-	// "access_type": "offline" to get refresh tokens from Google.
-	AuthParams map[string]string
-	// Timeout bounds all that one request of ours asks the provider; default 10 s.
-	Timeout time.Duration
-
-	openID    bool // has ID tokens
-	discovers bool // finds its endpoints through Issuer
-	formPost  bool // posts to the callback from its own site
-	basic     bool // the client authenticates in the header (RFC 6749, 2.3.1)
-	idOnly    bool // nothing to fetch besides the ID token
-	secret    func(p *Provider, now time.Time) (string, error)
-	fetch     func(ctx context.Context, api *ProviderAPI) (Profile, error)
-	judge     func(p *Provider, c *idClaims) error // what is particular about its ID tokens
-	err       error
-}
-
-// Profile is what a provider says about a person.
-type Profile struct {
-	Subject       string // the provider's own id of the person, which never changes and is never given to another
-	Email         string
-	EmailVerified bool // only if the provider says that it proved the address
-	FullName      string
-}
-
-// maxSubject is the longest subject OpenID Connect allows (Core 1.0, section 2).
-const maxSubject = 255
-
-var providerName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-
-// check tells what is missing.
-func (p *Provider) check() error {
-	switch {
-	case p.err != nil:
-		return p.err
-	case !providerName.MatchString(p.Name):
-		return errors.New(`the name has to consist of lower-case letters, digits, "-" and "_"`)
-	case p.ClientID == "":
-		return errors.New("the client id is missing")
-	case p.fetch == nil && !p.openID:
-		return errors.New("use one of the functions that make a Provider")
-	case p.discovers && p.Issuer == "":
-		return errors.New("the issuer is missing")
-	case !p.discovers && (p.AuthURL == "" || p.TokenURL == ""):
-		return errors.New("AuthURL and TokenURL are missing")
-	case p.Timeout < 0:
-		return errors.New("the timeout is negative")
-	case strings.Contains(p.Issuer, "{tenant}") && !slices.Contains([]string{"common", "organizations", "consumers"}, p.Tenant) && !isID(strings.ToLower(p.Tenant)):
-		return fmt.Errorf("the tenant is %q; it has to be the tenant's id, common, organizations or consumers", p.Tenant)
-	}
-	for _, s := range []string{p.AuthURL, p.TokenURL, p.UserInfoURL, p.JWKSURL, p.Issuer} {
-		if err := safeEndpoint(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// safeEndpoint refuses endpoints that would send secrets in the clear. On
-// loopback hosts http is for tests and development.
-func safeEndpoint(s string) error {
-	if s == "" {
-		return nil
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%q is not an absolute URL", s)
-	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !isLoopbackHost(u.Hostname())) {
-		return fmt.Errorf("%q is not https", s)
-	}
-	return nil
-}
-
-// OIDC is any OpenID provider. Its endpoints come from its discovery document
-// (OpenID Connect Discovery 1.0), which is read when they are first needed.
-func OIDC(name, issuer, clientID, clientSecret string) Provider {
-	return Provider{
-		Name: name, ClientID: clientID, ClientSecret: clientSecret, Issuer: issuer,
-		Scopes: []string{"openid", "email", "profile"}, openID: true, discovers: true,
-	}
-}
-
-// OAuth2Options describe a provider without ID tokens.
-type OAuth2Options struct {
-	ClientID     string
-	ClientSecret string
-	AuthURL      string
-	TokenURL     string
-	Scopes       []string
-	// BasicAuth sends the client's secret in the Authorization header instead of
-	// the body.
-	BasicAuth bool
-	// Profile asks the provider's API who has signed in. It must set
-	// EmailVerified only if the provider says that it proved the address.
-	Profile func(ctx context.Context, api *ProviderAPI) (Profile, error)
-}
-
-// OAuth2Provider is a provider for which there is no function here.
-func OAuth2Provider(name string, o OAuth2Options) Provider {
-	p := Provider{
-		Name: name, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes,
-		AuthURL: o.AuthURL, TokenURL: o.TokenURL, basic: o.BasicAuth, fetch: o.Profile,
-	}
-	if o.Profile == nil {
-		p.err = errors.New("OAuth2Options.Profile is missing")
-	}
-	return p
-}
 
 // Google signs in with Google accounts.
 //
@@ -201,7 +64,7 @@ func githubProfile(ctx context.Context, api *ProviderAPI) (Profile, error) {
 		Login string      `json:"login"`
 		Name  string      `json:"name"`
 	}
-	if err := api.Get(ctx, api.UserInfoURL, &u); err != nil {
+	if err := api.Get(ctx, api.provider.UserInfoURL, &u); err != nil {
 		return Profile{}, err
 	}
 	var list []struct {
@@ -209,7 +72,7 @@ func githubProfile(ctx context.Context, api *ProviderAPI) (Profile, error) {
 		Primary  bool   `json:"primary"`
 		Verified bool   `json:"verified"`
 	}
-	if err := api.Get(ctx, api.UserInfoURL+"/emails", &list); err != nil && !refused(err) {
+	if err := api.Get(ctx, api.provider.UserInfoURL+"/emails", &list); err != nil && !refused(err) {
 		return Profile{}, err // refused: the person did not grant user:email
 	}
 	p := Profile{Subject: u.ID.String(), FullName: cmp.Or(u.Name, u.Login)}
@@ -242,20 +105,20 @@ func Facebook(clientID, clientSecret string) Provider {
 // facebookProfile proves with each call that the caller knows the app's secret,
 // so that a token stolen from the app is of no use elsewhere.
 func facebookProfile(ctx context.Context, api *ProviderAPI) (Profile, error) {
-	mac := hmac.New(sha256.New, []byte(api.ClientSecret))
+	mac := hmac.New(sha256.New, []byte(api.provider.ClientSecret))
 	mac.Write([]byte(api.accessToken))
 	var u struct {
 		ID    string `json:"id"`
 		Name  string `json:"name"`
 		Email string `json:"email"`
 	}
-	err := api.Get(ctx, withQuery(api.UserInfoURL, url.Values{
+	err := api.Get(ctx, withQuery(api.provider.UserInfoURL, url.Values{
 		"fields": {"id,name,email"}, "appsecret_proof": {hex.EncodeToString(mac.Sum(nil))},
 	}), &u)
 	return Profile{Subject: u.ID, Email: u.Email, FullName: u.Name}, err
 }
 
-// Twitter signs in with X accounts. The address needs "Request email from
+// Twitter signs in with X accounts, under the name "twitter". The address needs "Request email from
 // users" in the developer portal; without it accounts have none.
 //
 // https://docs.x.com/fundamentals/authentication/oauth-2-0/authorization-code,
@@ -283,7 +146,7 @@ func twitterProfile(ctx context.Context, api *ProviderAPI) (Profile, error) {
 			Email    string `json:"confirmed_email"`
 		} `json:"data"`
 	}
-	err := api.Get(ctx, withQuery(api.UserInfoURL, url.Values{"user.fields": {"confirmed_email"}}), &u)
+	err := api.Get(ctx, withQuery(api.provider.UserInfoURL, url.Values{"user.fields": {"confirmed_email"}}), &u)
 	d := u.Data
 	return Profile{Subject: d.ID, Email: d.Email, EmailVerified: d.Email != "", FullName: cmp.Or(d.Name, d.Username)}, err
 }
@@ -312,7 +175,7 @@ func discordProfile(ctx context.Context, api *ProviderAPI) (Profile, error) {
 		Email      string `json:"email"`
 		Verified   bool   `json:"verified"` // the address
 	}
-	err := api.Get(ctx, api.UserInfoURL, &u)
+	err := api.Get(ctx, api.provider.UserInfoURL, &u)
 	return Profile{Subject: u.ID, Email: u.Email, EmailVerified: u.Verified, FullName: cmp.Or(u.GlobalName, u.Username)}, err
 }
 
@@ -377,13 +240,12 @@ func judgeMicrosoft(p *Provider, c *idClaims) error {
 func Apple(clientID, teamID, keyID string, privateKey []byte) Provider {
 	p := Provider{
 		Name: "apple", ClientID: clientID,
-		Scopes:     []string{"name", "email"},
-		Issuer:     "https://appleid.apple.com",
-		AuthURL:    "https://appleid.apple.com/auth/authorize",
-		TokenURL:   "https://appleid.apple.com/auth/token",
-		JWKSURL:    "https://appleid.apple.com/auth/keys",
-		AuthParams: map[string]string{"response_mode": "form_post"},
-		openID:     true, idOnly: true, formPost: true,
+		Scopes:   []string{"name", "email"},
+		Issuer:   "https://appleid.apple.com",
+		AuthURL:  "https://appleid.apple.com/auth/authorize",
+		TokenURL: "https://appleid.apple.com/auth/token",
+		JWKSURL:  "https://appleid.apple.com/auth/keys",
+		openID:   true, idOnly: true, formPost: true,
 	}
 	key, err := appleKey(privateKey)
 	if err == nil && (teamID == "" || keyID == "") {

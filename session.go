@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -19,12 +20,37 @@ const freshFor = 15 * time.Minute
 
 // signIn is a proof that was right, on its way to a session.
 type signIn struct {
-	user           User
-	amr            []AMR
-	ifPasswordHash *string // the password was judged by this hash
-	totp           string  // a code that came along with the first proof
-	second         bool    // the second factor was shown
-	gone           Code    // the answer if the user changed or went since the proof was judged
+	user   User
+	amr    []AMR
+	totp   string // a code that came along with the first proof
+	second bool   // the second factor was shown
+	by     provenBy
+	gone   Code // the answer if the user changed or went since the proof was judged
+}
+
+// provenBy is what of an account a proof rests on. A sign-in that is under way
+// while the account loses it, to its rightful owner for instance, must not
+// outlive the loss.
+type provenBy struct {
+	Provider string  `json:"provider,omitempty"` // an identity, with Subject
+	Subject  string  `json:"subject,omitempty"`
+	Email    string  `json:"email,omitempty"`
+	Phone    string  `json:"phone,omitempty"`
+	Password *string `json:"password_hash,omitempty"` // the hash that it was judged by
+}
+
+// holds tells whether the proof still rests on something of the user's. The
+// store judges the password.
+func (b provenBy) holds(u User) bool {
+	switch {
+	case b.Provider != "":
+		return slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == b.Provider && i.Subject == b.Subject })
+	case b.Email != "":
+		return EmailKey(u.Email) == EmailKey(b.Email)
+	case b.Phone != "":
+		return u.Phone == b.Phone
+	}
+	return true
 }
 
 // completeSignIn is the one way to a session: it decides whether the user may
@@ -39,16 +65,12 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 		return nil, err
 	}
 	method := s.amr[0].Method
-	if err := a.beforeSignIn(ctx, SignInAttempt{User: s.user, Method: method}); err != nil {
+	if err := a.beforeSignIn(ctx, SignInAttempt{User: s.user, Method: method, Provider: s.by.Provider}); err != nil {
 		return nil, err
 	}
 	sess := a.newSession(ctx, s.user.ID, amr, now)
 	sess.AAL = aal
-	tokens, err := a.mint(ctx, s.user, sess)
-	if err != nil {
-		return nil, err
-	}
-	tokens.User, err = a.store.CreateSession(ctx, NewSession{Session: sess, IfPasswordHash: s.ifPasswordHash})
+	tokens, err := a.startSession(ctx, s, sess)
 	switch {
 	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
 		return nil, fail(s.gone, err)
@@ -59,6 +81,34 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	}
 	a.emit(ctx, Event{Type: EventSignedIn, UserID: s.user.ID, SessionID: sess.ID, Method: method})
 	return tokens, nil
+}
+
+// startSession makes the session on the condition that what the proof rests on
+// is the user's still: the password hash, or else the very state of the account,
+// which is looked at anew if it has changed.
+func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Tokens, error) {
+	u := s.user
+	for range attempts {
+		if !s.by.holds(u) {
+			return nil, ErrStale
+		}
+		tokens, err := a.mint(ctx, u, sess)
+		if err != nil {
+			return nil, err
+		}
+		n := NewSession{Session: sess, IfPasswordHash: s.by.Password}
+		if n.IfPasswordHash == nil {
+			n.IfRevision = &u.Revision
+		}
+		tokens.User, err = a.store.CreateSession(ctx, n)
+		if err == nil || !errors.Is(err, ErrStale) || s.by.Password != nil {
+			return tokens, err
+		}
+		if u, err = a.store.User(ctx, ByID(u.ID)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, retryAfter(CodeUnavailable, time.Second, ErrStale)
 }
 
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {

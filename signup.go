@@ -106,7 +106,7 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 		CreatedAt: now, UpdatedAt: now,
 	}
 	proof, message := a.firstProof(u, p.RedirectTo)
-	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}}
+	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}, Creating: a.creating()}
 	var tokens *Tokens
 	confirm := a.cfg.settings.RequireConfirmation
 	enrol := !confirm && a.mfaRequired(u)
@@ -135,10 +135,15 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	a.sendMail(ctx, message, created)
 	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})
 	if enrol {
-		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), ifPasswordHash: &hash, gone: CodeInvalidCredentials})
+		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: provenBy{Password: &hash}, gone: CodeInvalidCredentials})
 		return nil, err
 	}
 	if tokens != nil {
+		if created.Claims != nil { // known only now
+			if tokens, err = a.mint(ctx, created, *nu.Session); err != nil {
+				return nil, err
+			}
+		}
 		tokens.User = created
 		a.emit(ctx, Event{Type: EventSignedIn, UserID: u.ID, SessionID: tokens.SessionID, Method: methodPassword})
 	}
@@ -301,7 +306,7 @@ func (a *Auth) afterPassword(ctx context.Context, c Credentials, p LoginParams, 
 	if rehash {
 		c.PasswordHash = a.rehash(ctx, c, p.Password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), ifPasswordHash: &c.PasswordHash, totp: p.TOTPCode, gone: CodeInvalidCredentials})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: provenBy{Password: &c.PasswordHash}, totp: p.TOTPCode, gone: CodeInvalidCredentials})
 }
 
 // judgePassword compares a password under the limits on failures, and does the

@@ -42,7 +42,7 @@ func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error)
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
 	}
-	u, err := a.store.CreateUser(ctx, NewUser{PasswordHash: p.PasswordHash, User: User{
+	u, err := a.store.CreateUser(ctx, NewUser{PasswordHash: p.PasswordHash, Creating: a.creating(), User: User{
 		ID: a.newID(), Email: email, EmailVerified: p.EmailVerified, FullName: name,
 		UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles,
 		CreatedAt: wireTime(p.CreatedAt), UpdatedAt: now,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -223,7 +224,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	u, err := a.store.UpdateUser(ctx, p.UserID, UserPatch{
 		IfPasswordHash: &c.PasswordHash, PasswordHash: &hash,
 		Revoke:     &SessionFilter{Except: p.SessionID},
-		DropTokens: []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange},
+		DropTokens: slices.Concat(pendingSignIns, pendingChanges),
 	}, a.now())
 	switch {
 	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):

@@ -80,11 +80,12 @@ type Store interface {
 	RedeemToken(ctx context.Context, r Redemption) (Token, User, error)
 	// TryCode judges a guess at the live code of a purpose and subject and
 	// counts it in the same step. The right code is used up and its token
-	// returned. ErrWrongCode if it was wrong, ErrTooManyTries if MaxTries wrong
+	// returned, with the user it names (the zero User if it names none).
+	// ErrWrongCode if it was wrong, ErrTooManyTries if MaxTries wrong
 	// guesses had been counted before this one (the right code loses too),
 	// ErrNotFound if there is no live code. Hashes are compared in constant
 	// time.
-	TryCode(ctx context.Context, p Purpose, subject string, hash []byte, now time.Time) (Token, error)
+	TryCode(ctx context.Context, p Purpose, subject string, hash []byte, now time.Time) (Token, User, error)
 
 	// Take draws from every bucket named, or from none of them if one refuses.
 	// Draws with a key that comes twice are applied one after the other.
@@ -148,6 +149,11 @@ type User struct {
 	LastSignInAt  time.Time // zero: never
 	BannedUntil   time.Time // zero: not banned
 	Revision      int64     // rises with every UpdateUser; for IfRevision
+
+	// Claims go into the user's access tokens, as those of WithClaims do. They
+	// are worked out by stores that can, in the read before a sign-in or refresh,
+	// and are kept nowhere.
+	Claims map[string]any
 }
 
 // Banned tells whether the user is banned at now.
@@ -200,6 +206,11 @@ type NewUser struct {
 	PasswordHash string
 	Session      *Session // first session; sets LastSignInAt
 	Tokens       []Token  // as for PutToken
+
+	// Creating, if set, is called in the step that creates the user, and its
+	// error undoes the step and is returned. A store with transactions calls it
+	// inside the one and gives it a context to reach it by.
+	Creating func(ctx context.Context, u User) error
 }
 
 // UserPatch is a change to one user, applied wholly or not at all. Nil fields
@@ -270,6 +281,7 @@ type AMR struct {
 type NewSession struct {
 	Session        Session
 	IfPasswordHash *string // create only while this hash is current, else ErrStale
+	IfRevision     *int64  // create only at this revision of the user, else ErrStale
 }
 
 // Advance is a refresh: the session and counter a refresh token names, and what

@@ -74,16 +74,20 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time
 	life := a.cfg.tokens.life()
 	expires := now.Truncate(time.Second).Add(life)
 	claims := jwt.MapClaims{}
-	if a.cfg.claims != nil {
-		custom, err := a.cfg.claims(ctx, u)
-		if err != nil {
-			return "", time.Time{}, retryAfter(CodeUnavailable, time.Second, fmt.Errorf("custom claims: %w", err))
-		}
-		for name, v := range custom {
+	custom := func(more map[string]any) {
+		for name, v := range more {
 			if !reserved[name] {
 				claims[name] = v
 			}
 		}
+	}
+	custom(u.Claims)
+	if a.cfg.claims != nil {
+		more, err := a.cfg.claims(ctx, u)
+		if err != nil {
+			return "", time.Time{}, retryAfter(CodeUnavailable, time.Second, fmt.Errorf("custom claims: %w", err))
+		}
+		custom(more)
 	}
 	maps.Copy(claims, jwt.MapClaims{
 		"iss": a.cfg.tokens.Issuer, "aud": a.cfg.tokens.audience(), "sub": u.ID,

@@ -68,7 +68,7 @@ func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal st
 // ask stops a sign-in with a token that carries the proof already given on to
 // /2fa/verify or to the enrolment.
 func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
-	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr})
+	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by})
 	t.UserID = s.user.ID
 	if err := a.store.PutToken(ctx, t); err != nil {
 		return storeFailed(err)
@@ -354,7 +354,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, mfaToken, totpCode, recoveryCode s
 	if err != nil {
 		return nil, linkFailed(err)
 	}
-	tokens, err := a.completeSignIn(ctx, signIn{user: u, amr: append(d.AMR, second.proof), second: true, gone: CodeInvalidToken})
+	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: append(d.AMR, second.proof), second: true, gone: CodeInvalidToken})
 	if err == nil {
 		tokens.RecoveryCodesLeft = second.left
 	}

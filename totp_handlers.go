@@ -27,6 +27,8 @@ func (a *Auth) enrolment(r *http.Request) (current, error) {
 		return current{}, fail(CodeBadToken, err)
 	case err != nil:
 		return current{}, storeFailed(err)
+	case !d.By.holds(u):
+		return current{}, fail(CodeBadToken, errors.New("what the proof rested on is gone"))
 	case u.Banned(a.now()):
 		return current{}, fail(CodeUserBanned, nil)
 	}

@@ -24,7 +24,7 @@ func (s *Store) CreateSession(ctx context.Context, n auth.NewSession) (auth.User
 		return auth.User{}, auth.ErrBanned
 	case u.MFAEnabled && n.Session.AAL != auth.LevelAAL2:
 		return auth.User{}, auth.ErrMFARequired
-	case n.IfPasswordHash != nil && *n.IfPasswordHash != u.hash:
+	case n.IfPasswordHash != nil && *n.IfPasswordHash != u.hash, n.IfRevision != nil && *n.IfRevision != u.Revision:
 		return auth.User{}, auth.ErrStale
 	case s.sessions[n.Session.ID] != nil:
 		return auth.User{}, &auth.ConflictError{Field: "id"}

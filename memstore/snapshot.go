@@ -78,7 +78,7 @@ func (s *Store) load(b []byte) error {
 		for _, i := range u.User.Identities {
 			plainUser.Identities = append(plainUser.Identities, auth.Identity(i))
 		}
-		if _, err := s.createUser(auth.NewUser{User: plainUser, PasswordHash: u.Hash}); err != nil {
+		if _, err := s.createUser(context.Background(), auth.NewUser{User: plainUser, PasswordHash: u.Hash}); err != nil {
 			return err
 		}
 		if u.Factor != nil {

@@ -89,7 +89,7 @@ func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token,
 	if t == nil {
 		return auth.Token{}, auth.User{}, auth.ErrNotFound
 	}
-	u, err := s.effect(t, r)
+	u, err := s.effect(ctx, t, r)
 	if err != nil {
 		return auth.Token{}, auth.User{}, err
 	}
@@ -99,14 +99,14 @@ func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token,
 }
 
 // effect applies what a redemption does besides using the token up.
-func (s *Store) effect(t *auth.Token, r auth.Redemption) (auth.User, error) {
+func (s *Store) effect(ctx context.Context, t *auth.Token, r auth.Redemption) (auth.User, error) {
 	id := r.UserID
 	if id == "" {
 		id = t.UserID
 	}
 	switch {
 	case r.Create != nil:
-		return s.createUser(*r.Create)
+		return s.createUser(ctx, *r.Create)
 	case id == "":
 		return auth.User{}, nil
 	case r.Patch != nil && !r.Patch.Empty():
@@ -120,27 +120,32 @@ func (s *Store) effect(t *auth.Token, r auth.Redemption) (auth.User, error) {
 }
 
 // TryCode judges a guess and counts it.
-func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subj string, hash []byte, now time.Time) (auth.Token, error) {
+func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subj string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
+	none := func(err error) (auth.Token, auth.User, error) { return auth.Token{}, auth.User{}, err }
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Token{}, err
+		return none(err)
 	}
 	defer unlock()
 	id, ok := s.live[subject{p, subj}]
 	if !ok {
-		return auth.Token{}, auth.ErrNotFound
+		return none(auth.ErrNotFound)
 	}
 	t := s.liveToken(id, now)
 	switch {
 	case t == nil:
-		return auth.Token{}, auth.ErrNotFound
+		return none(auth.ErrNotFound)
 	case t.Tries >= t.MaxTries:
-		return auth.Token{}, auth.ErrTooManyTries
+		return none(auth.ErrTooManyTries)
 	case subtle.ConstantTimeCompare(t.Hash, hash) != 1:
 		t.Tries++
-		return auth.Token{}, auth.ErrWrongCode
+		return none(auth.ErrWrongCode)
 	}
 	used := copyToken(*t)
 	s.dropToken(id)
-	return used, nil
+	var owner auth.User
+	if u := s.users[used.UserID]; u != nil {
+		owner = copyUser(u.User)
+	}
+	return used, owner, nil
 }

@@ -15,10 +15,10 @@ func (s *Store) CreateUser(ctx context.Context, nu auth.NewUser) (auth.User, err
 		return auth.User{}, err
 	}
 	defer unlock()
-	return s.createUser(nu)
+	return s.createUser(ctx, nu)
 }
 
-func (s *Store) createUser(nu auth.NewUser) (auth.User, error) {
+func (s *Store) createUser(ctx context.Context, nu auth.NewUser) (auth.User, error) {
 	u := &user{User: copyUser(nu.User), hash: nu.PasswordHash, sessions: map[string]bool{}, tokens: map[tokenID]bool{}}
 	if s.users[u.ID] != nil {
 		return auth.User{}, &auth.ConflictError{Field: "id"}
@@ -28,6 +28,12 @@ func (s *Store) createUser(nu auth.NewUser) (auth.User, error) {
 	}
 	if nu.Session != nil && s.sessions[nu.Session.ID] != nil {
 		return auth.User{}, &auth.ConflictError{Field: "id"}
+	}
+	if nu.Creating != nil {
+		// Nothing is kept yet, so there is nothing to undo.
+		if err := nu.Creating(ctx, copyUser(u.User)); err != nil {
+			return auth.User{}, err
+		}
 	}
 	s.users[u.ID] = u
 	s.index(u)

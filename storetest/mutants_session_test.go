@@ -155,3 +155,25 @@ func (s anyID) CreateSession(ctx context.Context, n auth.NewSession) (auth.User,
 	}
 	return u, err
 }
+
+type noRevision struct{ auth.Store }
+
+func (s noRevision) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
+	n.IfRevision = nil
+	return s.Store.CreateSession(ctx, n)
+}
+
+// slipping ends the sessions that were there when the patch began.
+type slipping struct{ auth.Store }
+
+func (s slipping) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+	if p.Revoke == nil {
+		return s.Store.UpdateUser(ctx, id, p, now)
+	}
+	if _, err := s.RevokeSessions(ctx, id, *p.Revoke, now); err != nil {
+		return auth.User{}, err
+	}
+	yield()
+	p.Revoke = nil
+	return s.Store.UpdateUser(ctx, id, p, now)
+}

@@ -37,6 +37,8 @@ var mutants = map[string]struct {
 	"ended sessions are listed":         {func(s auth.Store) auth.Store { return &listsAll{Store: s} }, "sessions/sessions are listed, newest first"},
 	"bans are ignored at sign-in":       {func(s auth.Store) auth.Store { return noBan{s} }, "sessions/a banned user gets no session"},
 	"MFA is ignored at sign-in":         {func(s auth.Store) auth.Store { return noMFA{s} }, "sessions/a second factor is not skipped"},
+	"a stale revision makes a session":  {func(s auth.Store) auth.Store { return noRevision{s} }, "sessions/a session holds its revision"},
+	"sessions slip past a revocation":   {func(s auth.Store) auth.Store { return slipping{s} }, "sessions/no session outlives the patch that ends them all"},
 	"a stale password makes a session":  {func(s auth.Store) auth.Store { return noCondition{s} }, "sessions/a session holds its condition"},
 	"stale patches are applied":         {func(s auth.Store) auth.Store { return stalePatches{s} }, "users/a patch holds its conditions"},
 	"dropping identities leaves them":   {func(s auth.Store) auth.Store { return keepsIdentities{s} }, "users/a patch drops every identity, but for the one it links"},

@@ -77,19 +77,19 @@ func (s *codes) PutToken(ctx context.Context, t auth.Token) error {
 	return s.Store.PutToken(ctx, t)
 }
 
-func (s *codes) TryCode(ctx context.Context, p auth.Purpose, subject string, hash []byte, now time.Time) (auth.Token, error) {
+func (s *codes) TryCode(ctx context.Context, p auth.Purpose, subject string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
 	s.mu.Lock()
 	right := bytes.Equal(hash, s.last.Hash)
 	last := s.last
 	s.mu.Unlock()
 	if s.uncounted && !right {
-		return auth.Token{}, auth.ErrWrongCode
+		return auth.Token{}, auth.User{}, auth.ErrWrongCode
 	}
-	t, err := s.Store.TryCode(ctx, p, subject, hash, now)
+	t, u, err := s.Store.TryCode(ctx, p, subject, hash, now)
 	if s.late && right && errors.Is(err, auth.ErrTooManyTries) {
-		return last, nil
+		return last, u, nil
 	}
-	return t, err
+	return t, u, err
 }
 
 type sharesTokens struct {

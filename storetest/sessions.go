@@ -88,6 +88,46 @@ var sessions = map[string]func(*bench){
 		}
 		b.stands(want)
 	},
+	"a session holds its revision": func(b *bench) {
+		u := b.user("ada@example.com")
+		old := u.Revision
+		u, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{FullName: ptr("x")}, now)
+		b.ok(err)
+		s := b.newSession(u.ID)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s, IfRevision: &old})
+		b.is(err, auth.ErrStale)
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: s, IfRevision: &u.Revision})
+		b.ok(err)
+	},
+	"no session outlives the patch that ends them all": func(b *bench) {
+		// Whichever comes first: a session made on the old state is ended, or is
+		// never made.
+		for range 20 {
+			nu := b.newUser("")
+			nu.PasswordHash = "old"
+			u, err := b.CreateUser(b.ctx(), nu)
+			b.ok(err)
+			b.race(func(i int) error {
+				if i == parallel/2 {
+					_, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{PasswordHash: ptr("new"), Revoke: &auth.SessionFilter{}, DropTokens: []auth.Purpose{auth.PurposeMFA}}, now)
+					return err
+				}
+				if i%2 == 0 {
+					_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID), IfRevision: &u.Revision})
+					return err
+				}
+				_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID), IfPasswordHash: ptr("old")})
+				return err
+			}, auth.ErrStale)
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			if len(list) > 0 {
+				b.Fatalf("%d sessions are left", len(list))
+			}
+		}
+	},
 	"a session id is given once": func(b *bench) {
 		s, eve := b.session(b.user("ada@example.com").ID), b.user("eve@example.com")
 		again := b.newSession(eve.ID)

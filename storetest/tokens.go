@@ -15,7 +15,7 @@ func newCode(code, subject string, tries int) auth.Token {
 }
 
 func (b *bench) try(subject, code string) error {
-	_, err := b.TryCode(b.ctx(), auth.PurposeMagicLink, subject, hashOf(code), now)
+	_, _, err := b.TryCode(b.ctx(), auth.PurposeMagicLink, subject, hashOf(code), now)
 	return err
 }
 
@@ -216,13 +216,26 @@ var tokens = map[string]func(*bench){
 		b.token(c)
 		b.is(b.try("+491", "000000"), auth.ErrWrongCode)
 		b.is(b.try("+492", "123456"), auth.ErrNotFound)
-		_, err := b.TryCode(b.ctx(), auth.PurposeReset, "+491", c.Hash, now)
+		_, _, err := b.TryCode(b.ctx(), auth.PurposeReset, "+491", c.Hash, now)
 		b.is(err, auth.ErrNotFound)
-		got, err := b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now)
+		got, _, err := b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now)
 		b.ok(err)
 		c.Tries = 1
 		b.sameToken(got, c)
 		b.is(b.try("+491", "123456"), auth.ErrNotFound)
+	},
+	"a code tells whose it is": func(b *bench) {
+		u := b.user("ada@example.com")
+		c := newCode("123456", "+491", 3)
+		c.UserID = u.ID
+		b.token(c)
+		_, got, err := b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now)
+		b.ok(err)
+		b.sameUser(got, u)
+		b.token(newCode("123456", "+492", 3))
+		_, got, err = b.TryCode(b.ctx(), c.Purpose, "+492", c.Hash, now)
+		b.ok(err)
+		b.sameUser(got, auth.User{})
 	},
 	"a code dies with its tries": func(b *bench) {
 		b.token(newCode("123456", "+491", 3))
@@ -242,9 +255,9 @@ var tokens = map[string]func(*bench){
 	"a code expires": func(b *bench) {
 		c := newCode("123456", "+491", 3)
 		b.token(c)
-		_, err := b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now.Add(minute))
+		_, _, err := b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now.Add(minute))
 		b.is(err, auth.ErrNotFound)
-		_, err = b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now.Add(minute-us))
+		_, _, err = b.TryCode(b.ctx(), c.Purpose, "+491", c.Hash, now.Add(minute-us))
 		b.ok(err)
 	},
 	"parallel guesses are all counted": func(b *bench) {
@@ -267,7 +280,7 @@ var tokens = map[string]func(*bench){
 		b.gone(b.PutToken(cancelled(), newToken("new", "subject")))
 		_, _, err := b.RedeemToken(cancelled(), auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("t"), Now: now})
 		b.gone(err)
-		_, err = b.TryCode(cancelled(), auth.PurposeMagicLink, "subject", hashOf("wrong"), now)
+		_, _, err = b.TryCode(cancelled(), auth.PurposeMagicLink, "subject", hashOf("wrong"), now)
 		b.gone(err)
 		_, err = b.PeekToken(cancelled(), auth.PurposeMagicLink, hashOf("t"), now)
 		b.gone(err)

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -162,6 +164,35 @@ var users = map[string]func(*bench){
 		b.is(err, auth.ErrNotFound)
 		_, err = b.User(b.ctx(), auth.ByIdentity("p", "s"))
 		b.is(err, auth.ErrNotFound)
+	},
+	"a creation that is refused keeps nothing": func(b *bench) {
+		refused := errors.New("refused")
+		nu := b.newUser("ada@example.com")
+		s := b.newSession(nu.User.ID)
+		t := newToken("t", "subject")
+		t.UserID = nu.User.ID
+		nu.Session, nu.Tokens = &s, []auth.Token{t}
+		nu.Creating = func(_ context.Context, u auth.User) error {
+			if u.ID != nu.User.ID || u.Email != "ada@example.com" {
+				b.Errorf("creating %+v", u)
+			}
+			return refused
+		}
+		_, err := b.CreateUser(b.ctx(), nu)
+		b.is(err, refused)
+		b.token(newToken("link", "other"))
+		_, _, err = b.RedeemToken(b.ctx(), auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("link"), Now: now, Create: &nu})
+		b.is(err, refused)
+		b.ok(b.redeem("link")) // still good
+		_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
+		b.is(err, auth.ErrNotFound)
+		_, _, err = b.Session(b.ctx(), s.ID, now)
+		b.is(err, auth.ErrNotFound)
+		_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+		b.is(err, auth.ErrNotFound)
+		nu.Creating = func(context.Context, auth.User) error { return nil }
+		_, err = b.CreateUser(b.ctx(), nu)
+		b.ok(err)
 	},
 	"a user comes with session and tokens": func(b *bench) {
 		nu := b.newUser("ada@example.com")

@@ -49,7 +49,7 @@ func main() {
 	mux.Handle("/", http.FileServerFS(page))
 
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
-	fmt.Println("Then: confirm the address, sign out and in, try a magic link and a forgotten password.")
+	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password and the Dev provider.")
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	log.Fatal(srv.Serve(ln))
 }

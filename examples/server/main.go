@@ -194,10 +194,18 @@ func providers(s settings) ([]auth.Provider, error) {
 			on = append(on, makes(c.id, c.secret))
 		}
 	}
-	if s.oidcIssuer != "" && s.clients["oidc"].id == "" {
-		return nil, errors.New("-oidc-issuer needs -oidc-client-id")
+	if (s.oidcIssuer != "") != (s.clients["oidc"].id != "") {
+		return nil, errors.New("-oidc-issuer and -oidc-client-id need each other")
+	}
+	for name, c := range s.clients {
+		if c.secret != "" && c.id == "" {
+			return nil, fmt.Errorf("-%s-client-secret needs -%s-client-id", name, name)
+		}
 	}
 	if c := s.clients["apple"]; c.id != "" {
+		if s.appleTeam == "" || s.appleKeyID == "" || s.appleKey == "" {
+			return nil, errors.New("-apple-client-id needs -apple-team-id, -apple-key-id and -apple-private-key")
+		}
 		key, err := os.ReadFile(s.appleKey)
 		if err != nil {
 			return nil, fmt.Errorf("-apple-private-key: %w", err)

@@ -116,7 +116,8 @@ func TestServer(t *testing.T) {
 
 func TestProviders(t *testing.T) {
 	url, _ := start(t, []string{"AUTH_GITHUB_CLIENT_SECRET=from environment"}, "-dev-inbox", "-github-client-id", "gh", "-google-client-id", "g", "-google-client-secret", "s",
-		"-microsoft-client-id", "ms", "-microsoft-tenant", "organizations", "-facebook-client-id", "f", "-twitter-client-id", "t", "-discord-client-id", "d")
+		"-microsoft-client-id", "ms", "-microsoft-client-secret", "s", "-microsoft-tenant", "organizations", "-facebook-client-id", "f", "-facebook-client-secret", "s",
+		"-twitter-client-id", "t", "-twitter-client-secret", "s", "-discord-client-id", "d", "-discord-client-secret", "s")
 	status, body := call(t, "GET", url+"/auth/v1/settings", "")
 	if want := `"providers":["discord","facebook","github","google","microsoft","twitter"]`; status != 200 || !strings.Contains(body, want) {
 		t.Errorf("settings: %d %s", status, body)

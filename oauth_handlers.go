@@ -1,0 +1,155 @@
+package auth
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// browserCookie is the name of the cookie that holds a browser's secret. It has
+// to come along with Apple's post from another site, so that one is apart.
+func (a *Auth) browserCookie(p *provider) string {
+	name := "authmount"
+	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
+		name = a.cfg.cookies.Name
+	}
+	name += "-oauth"
+	if p.formPost {
+		name += "-post"
+	}
+	if a.cfg.baseURL.Scheme == "https" {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+// bindBrowser is the cookie with the browser's secret, to be set once a sign-in
+// has begun. One secret serves all of a browser's sign-ins, so that tabs do not
+// disturb each other and cookies do not pile up.
+func (a *Auth) bindBrowser(r *http.Request, p *provider) *http.Cookie {
+	secret := a.browserSecret(r, p)
+	if secret == "" {
+		secret, _ = newLinkToken()
+	}
+	c := &http.Cookie{ //nolint:gosec // Secure wherever the base URL is https; http is for loopback only
+		Name: a.browserCookie(p), Value: secret, Path: "/", MaxAge: int(oauthLife / time.Second),
+		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
+	}
+	if p.formPost && c.Secure {
+		c.SameSite = http.SameSiteNoneMode
+	}
+	return c
+}
+
+// browserSecret reads the browser's secret; "" if there is none of our making.
+func (a *Auth) browserSecret(r *http.Request, p *provider) string {
+	c, err := r.Cookie(a.browserCookie(p))
+	if err != nil {
+		return ""
+	}
+	if b, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(b) != 32 {
+		return ""
+	}
+	return c.Value
+}
+
+// handleOAuthStart is GET /oauth/{provider}: a redirect to the provider, or its
+// URL as JSON for a script that sends the browser there itself.
+func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	in := OAuthParams{
+		Provider: r.PathValue("provider"), RedirectTo: q.Get("redirect_to"), CodeChallenge: q.Get("code_challenge"),
+		Scopes:    strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
+		LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
+	}
+	p, err := a.provider(in.Provider)
+	if err != nil || r.Method == http.MethodHead {
+		return err
+	}
+	if err := checkChallengeMethod(q.Get("code_challenge_method"), in.CodeChallenge); err != nil {
+		return err
+	}
+	cookie := a.bindBrowser(r, p)
+	in.Browser = cookie.Value
+	to, err := a.StartOAuth(r.Context(), in)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie)
+	if in.Remote {
+		return writeJSON(w, http.StatusOK, map[string]string{"url": to})
+	}
+	h := w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusFound)
+	return nil
+}
+
+// checkChallengeMethod refuses what would silently be no PKCE, or another one.
+func checkChallengeMethod(method, challenge string) error {
+	switch {
+	case method != "" && method != "S256":
+		return invalid("code_challenge_method", "is not S256")
+	case method != "" && challenge == "":
+		return invalid("code_challenge", "is required with code_challenge_method")
+	}
+	return nil
+}
+
+// handleOAuthCallback is GET or POST /oauth/{provider}/callback.
+func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
+	p, err := a.provider(r.PathValue("provider"))
+	if err != nil || r.Method == http.MethodHead {
+		return err
+	}
+	c, err := readCallback(r)
+	if err != nil {
+		return err
+	}
+	c.Provider, c.Browser = p.Name, a.browserSecret(r, p)
+	res, err := a.FinishOAuth(r.Context(), c)
+	switch {
+	case err != nil && res == nil:
+		return err
+	case err != nil:
+		_ = a.logged(r, err)
+		return seeOther(w, res.RedirectURL)
+	case res.RedirectURL == "":
+		return a.writeTokens(w, res.Tokens)
+	case res.Tokens != nil:
+		a.setCookies(w, res.Tokens)
+	}
+	return seeOther(w, res.RedirectURL)
+}
+
+// readCallback takes the parameters from the query or from the form that was
+// posted, never from both. One that comes twice is refused (RFC 6749, 3.1).
+func readCallback(r *http.Request) (OAuthCallback, error) {
+	values := r.URL.Query()
+	if r.Method == http.MethodPost {
+		if !isForm(r) {
+			return OAuthCallback{}, fail(CodeUnsupportedMediaType, nil)
+		}
+		body, _, err := readBody(r)
+		if err != nil {
+			return OAuthCallback{}, err
+		}
+		if values, err = url.ParseQuery(string(body)); err != nil {
+			return OAuthCallback{}, fail(CodeBadOAuthState, errors.New("malformed form"))
+		}
+	}
+	for _, name := range []string{"state", "code", "error", "iss"} {
+		if len(values[name]) > 1 {
+			return OAuthCallback{}, fail(CodeBadOAuthState, fmt.Errorf("%s comes twice", name))
+		}
+	}
+	return OAuthCallback{
+		State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error"), Issuer: values.Get("iss"), User: values.Get("user"),
+	}, nil
+}
