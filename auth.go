@@ -115,6 +115,9 @@ func New(store Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.cfg = c
+	if err := checkStore(store); err != nil {
+		return nil, fmt.Errorf("auth.New: %w", err)
+	}
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
@@ -122,6 +125,24 @@ func New(store Store, opts ...Option) (*Auth, error) {
 	a.stop, a.stopped = stop, make(chan struct{})
 	go a.sweep(ctx)
 	return a, nil
+}
+
+// checkStore asks a store that can tell whether it is ready to be used, such as
+// one whose schema has to be migrated first.
+func checkStore(store Store) error {
+	for s := store; s != nil; {
+		if c, ok := s.(interface{ Check(context.Context) error }); ok {
+			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+			defer cancel()
+			return c.Check(ctx)
+		}
+		w, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		s = w.Unwrap()
+	}
+	return nil
 }
 
 // developing fills in what dev mode may make up, and returns the inbox that

@@ -22,7 +22,8 @@ import (
 //
 // Package storetest holds the conformance suite for implementations. Optional
 // powers are separate small interfaces; a wrapper exposes the store it wraps by
-// a method Unwrap() Store.
+// a method Unwrap() Store. New calls a method Check(context.Context) error, if
+// there is one, and fails with its error.
 type Store interface {
 	// CreateUser adds a user together with everything that comes with it.
 	// An address, phone or identity that is taken: a *ConflictError, and

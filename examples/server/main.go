@@ -20,17 +20,18 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/smtpmail"
 	"github.com/authmount/auth/twiliosms"
 )
 
 // settings are the flags.
 type settings struct {
-	addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
-	twilioSID, twilioToken, twilioFrom                                               string
-	clients                                                                          map[string]*client // by provider
-	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                     string
-	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose          bool
+	database, addr, baseURL, secret, apiKeys, redirects, smtpURL, proxies, cors, hash, appName string
+	twilioSID, twilioToken, twilioFrom                                                         string
+	clients                                                                                    map[string]*client // by provider
+	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                               string
+	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose                    bool
 }
 
 // client is this application as a provider knows it.
@@ -58,6 +59,7 @@ func parse(args []string) (settings, error) {
 	}
 	str(&s.addr, "addr", "127.0.0.1:8080", "address to listen on")
 	str(&s.baseURL, "base-url", "", "public URL of the mount; default http://<addr>/auth/v1, for development")
+	str(&s.database, "database-url", "", "postgres://… to keep everything in, with the schema brought up to date; default: memory")
 	str(&s.secret, "secret", "", "secret of at least 32 bytes; commas separate the current one from previous ones; on http, default: made up at each start")
 	str(&s.appName, "app-name", "", "name shown in messages and pages")
 	str(&s.apiKeys, "api-key", "", "public API keys, separated by commas")
@@ -241,11 +243,32 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	a, err := auth.New(memstore.New(), opts...)
+	store, closeStore, err := openStore(ctx, s.database)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	a, err := auth.New(store, opts...)
 	if err != nil {
 		return err
 	}
 	return serve(ctx, ln, a, inbox, s, log)
+}
+
+// openStore is Postgres, or memory.
+func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
+	if url == "" {
+		return memstore.New(), func() {}, nil
+	}
+	store, err := pgstore.Open(ctx, url)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := store.Migrate(ctx); err != nil {
+		store.Close()
+		return nil, nil, err
+	}
+	return store, store.Close, nil
 }
 
 // serve answers until a signal comes, then lets requests finish and messages go

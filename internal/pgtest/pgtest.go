@@ -1,0 +1,287 @@
+// Package pgtest gives tests a real Postgres: the one that
+// AUTH_TEST_DATABASE_URL names, or else a throw-away cluster made of the
+// binaries that are installed here. It never skips a test: without either, the
+// test fails and says what to install.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// EnvURL names a Postgres to use instead of a cluster of our own. Its user has to
+// be allowed to create databases and roles.
+const EnvURL = "AUTH_TEST_DATABASE_URL"
+
+// Server is a Postgres that a test started.
+type Server struct {
+	URL string // of the database postgres, as superuser
+	Dir string // data
+
+	bin  string
+	port string
+	as   *syscall.Credential // nil: as ourselves
+	cmd  *exec.Cmd
+	log  *bytes.Buffer
+	mu   sync.Mutex
+}
+
+var shared struct {
+	once sync.Once
+	url  string
+	srv  *Server
+	err  error
+}
+
+// URL answers the connection string of a Postgres that all tests of a process
+// share.
+func URL(tb testing.TB) string {
+	tb.Helper()
+	shared.once.Do(func() {
+		if shared.url = os.Getenv(EnvURL); shared.url != "" {
+			return
+		}
+		// Durability is not what these tests are about.
+		if shared.srv, shared.err = Start("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"); shared.err == nil {
+			shared.url = shared.srv.URL
+		}
+	})
+	if shared.err != nil {
+		tb.Fatal(shared.err)
+	}
+	return shared.url
+}
+
+// Main runs the tests of a package and stops the shared server afterwards.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if shared.srv != nil {
+		shared.srv.Remove()
+	}
+	return code
+}
+
+var databases struct {
+	sync.Mutex
+	n int
+}
+
+// Database makes an empty database and drops it when the test ends.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	base := URL(tb)
+	databases.Lock()
+	databases.n++
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), databases.n)
+	databases.Unlock()
+	run := func(sql string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, base)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		_, err = conn.Exec(ctx, sql)
+		return err
+	}
+	if err := run("create database " + name); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := run("drop database if exists " + name + " with (force)"); err != nil {
+			tb.Error(err)
+		}
+	})
+	cfg, err := pgx.ParseConfig(base)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return InDatabase(cfg, name)
+}
+
+// InDatabase is the connection string of another database on the same server.
+func InDatabase(cfg *pgx.ConnConfig, name string) string {
+	return fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=disable", cfg.Host, cfg.Port, cfg.User, cfg.Password, name)
+}
+
+// Find answers the folder with the binaries of the newest Postgres here.
+func Find() (string, error) {
+	var found []string
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin", "/usr/local/pgsql/bin"} {
+		dirs, _ := filepath.Glob(pattern)
+		found = append(found, dirs...)
+	}
+	slices.Sort(found)
+	slices.Reverse(found)
+	if initdb, err := exec.LookPath("initdb"); err == nil {
+		found = append(found, filepath.Dir(initdb))
+	}
+	for _, dir := range found {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("the tests need Postgres: install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set " + EnvURL)
+}
+
+// Start makes a cluster in a throw-away folder and runs it on a free loopback
+// port, with settings such as "fsync=off".
+func Start(settings ...string) (*Server, error) {
+	bin, err := Find()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pgtest")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, Dir: filepath.Join(dir, "data"), log: &bytes.Buffer{}}
+	if err := s.become(dir); err != nil {
+		return nil, err
+	}
+	if out, err := s.command("initdb", "-D", s.Dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return s, s.Run(settings...)
+}
+
+// become sees to it that Postgres does not run as root, which it refuses.
+func (s *Server) become(dir string) error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		return os.Chown(dir, int(uid), int(gid))
+	}
+	return errors.New("pgtest: Postgres does not run as root, and there is no user postgres or nobody")
+}
+
+// command runs a program of Postgres as the right user.
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...) //nolint:gosec,noctx // outlives any one test
+	cmd.Dir = filepath.Dir(s.Dir)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.SysProcAttr = sysProcAttr(s.as)
+	return cmd
+}
+
+// Command is for tests that need more of Postgres's programs, such as
+// pg_basebackup.
+func (s *Server) Command(name string, args ...string) *exec.Cmd { return s.command(name, args...) }
+
+// Clone is another data folder beside this one, to be run as a server of its
+// own.
+func (s *Server) Clone(name string) *Server {
+	return &Server{bin: s.bin, Dir: filepath.Join(filepath.Dir(s.Dir), name), as: s.as, log: &bytes.Buffer{}}
+}
+
+// Run starts the server on the port it had before, or on a free one, and waits
+// until it answers.
+func (s *Server) Run(settings ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.port == "" {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a port, no connection
+		if err != nil {
+			return err
+		}
+		_, s.port, _ = net.SplitHostPort(l.Addr().String())
+		_ = l.Close()
+	}
+	args := []string{"-D", s.Dir, "-p", s.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
+	for _, set := range settings {
+		args = append(args, "-c", set)
+	}
+	s.cmd = s.command("postgres", args...)
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	// A server dies with the thread that started it, so that no run of the tests
+	// leaves one behind; the thread is kept.
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		started <- s.cmd.Start()
+		_ = s.cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.URL = "host=127.0.0.1 port=" + s.port + " user=postgres dbname=postgres sslmode=disable"
+	return s.await(30 * time.Second)
+}
+
+// await waits until the server answers.
+func (s *Server) await(patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("pgtest: Postgres does not answer: %w\n%s", err, s.log)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Port is the loopback port.
+func (s *Server) Port() string { return s.port }
+
+// Signal sends a signal to the server: SIGINT stops it at once, SIGQUIT without
+// a checkpoint, SIGKILL the hard way.
+func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+
+// Stop stops the server at once and waits until it has gone.
+func (s *Server) Stop(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	_ = s.Signal(sig)
+	// Children of a killed server hold its folder for a moment.
+	for range 500 {
+		if s.cmd.Process.Signal(syscall.Signal(0)) != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // waits for a process, not for a clock
+	}
+	if sig == syscall.SIGKILL {
+		_ = os.Remove(filepath.Join(s.Dir, "postmaster.pid"))
+	}
+}
+
+// Remove stops the server and deletes its data.
+func (s *Server) Remove() {
+	s.Stop(syscall.SIGINT)
+	_ = os.RemoveAll(filepath.Dir(s.Dir))
+}

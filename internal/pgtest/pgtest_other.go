@@ -1,0 +1,9 @@
+//go:build !linux
+
+package pgtest
+
+import "syscall"
+
+func sysProcAttr(as *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: as}
+}

@@ -1,0 +1,97 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Take draws from every bucket or from none. The database decides, in a
+// function; what is left in the buckets is worked out here by the same
+// arithmetic.
+func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	keys, steps, fulls, costs := make([]string, len(draws)), make([]int64, len(draws)), make([]int64, len(draws)), make([]int32, len(draws))
+	for i, d := range draws {
+		keys[i], costs[i] = d.Key, int32(d.Cost) //nolint:gosec // a handful
+		if d.Rate.Burst > 0 && d.Rate.Per > 0 {
+			step := d.Rate.Per / time.Duration(d.Rate.Burst)
+			steps[i], fulls[i] = int64(step), int64(step)*int64(d.Rate.Burst)
+		}
+	}
+	var before []int64
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		return q.QueryRow(ctx, s.sql("select auth.take($1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::bigint)"),
+			keys, steps, fulls, costs, now.UnixNano()).Scan(&before)
+	})
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	return decide(draws, before, now), nil
+}
+
+// decide answers what the database decided, from what the buckets were before.
+func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
+	d := auth.Decision{Allowed: true}
+	tats := make(map[string]time.Time, len(draws))
+	for i, draw := range draws {
+		tat, ok := tats[draw.Key]
+		if !ok {
+			tat = time.Unix(0, before[i])
+		}
+		next, allowed, wait, remaining := draw.Rate.Apply(tat, now, draw.Cost)
+		if !allowed {
+			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
+		}
+		tats[draw.Key] = next
+		d.Remaining = append(d.Remaining, remaining)
+	}
+	if !d.Allowed { // nothing was drawn
+		for i, draw := range draws {
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0)
+		}
+	}
+	return d
+}
+
+// lease is for how long whoever swept last is the one who sweeps.
+const lease = 3 * time.Minute
+
+// Sweep deletes what is over, a few rows at a time, past rows that others hold.
+// Of several instances only one sweeps; the others answer 0. Each kind is one
+// statement.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	total := 0
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		total = 0
+		tag, err := q.Exec(ctx, s.sql(`
+			insert into auth.leases as l (name, holder, until) values ('sweep', $1::uuid, $2::timestamptz + $3::interval)
+			on conflict (name) do update set holder = excluded.holder, until = excluded.until
+			where l.holder = excluded.holder or l.until <= $2::timestamptz`), s.holder, now, lease)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		for _, kind := range []string{
+			`delete from auth.tokens where (purpose, hash) in (
+				select purpose, hash from auth.tokens where expires_at <= $1::timestamptz limit $2::integer for update skip locked)`,
+			`delete from auth.sessions where id in (
+				select id from auth.sessions where ends_on <= ($1::timestamptz at time zone 'UTC')::date and least(idle_until, expires_at) <= $1::timestamptz
+				limit $2::integer for update skip locked)`,
+			`delete from auth.limits where key in (
+				select key from auth.limits where tat <= (extract(epoch from $1::timestamptz) * 1000000)::bigint * 1000 limit $2::integer for update skip locked)`,
+			`delete from auth.revocations where id in (
+				select id from auth.revocations where at < now() - interval '25 hours' and $1::timestamptz is not null limit $2::integer for update skip locked)`,
+		} {
+			if limit <= total {
+				return nil
+			}
+			tag, err := q.Exec(ctx, s.sql(kind), now, limit-total)
+			if err != nil {
+				return err
+			}
+			total += int(tag.RowsAffected())
+		}
+		return nil
+	})
+	return total, err
+}

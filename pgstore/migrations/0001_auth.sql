@@ -1,0 +1,207 @@
+-- Users, identities, sessions, single-use tokens, second factors, rate limits.
+-- Times come from the application's clock. Nothing here can sign anybody in:
+-- tokens are hashes, sessions are counters.
+
+create table auth.users (
+	id uuid primary key,
+	email text,
+	email_key text unique, -- what addresses are compared by
+	email_verified boolean not null default false,
+	phone text unique,
+	phone_verified boolean not null default false,
+	full_name text not null default '',
+	user_metadata jsonb not null default '{}',
+	app_metadata jsonb not null default '{}',
+	roles text[] not null default '{}',
+	password_hash text not null default '',
+	mfa_enabled boolean not null default false,
+	created_at timestamptz not null,
+	updated_at timestamptz not null,
+	last_sign_in_at timestamptz,
+	banned_until timestamptz,
+	revision bigint not null default 0
+) with (fillfactor = 85); -- room for updates in place: last_sign_in_at changes at every sign-in
+
+create table auth.identities (
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	provider text not null,
+	subject text not null,
+	email text not null default '',
+	created_at timestamptz not null,
+	last_sign_in_at timestamptz,
+	constraint identities_provider_subject_key unique (provider, subject)
+);
+create index identities_user_id_idx on auth.identities (user_id);
+
+create table auth.sessions (
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	counter bigint not null,
+	rotated_at timestamptz not null,
+	aal text not null,
+	amr jsonb not null default '[]',
+	created_at timestamptz not null,
+	last_active_at timestamptz not null,
+	idle_until timestamptz not null,
+	expires_at timestamptz,
+	ip text not null default '',
+	user_agent text not null default '',
+	revoked_at timestamptz,
+	-- The day of the end, for sweeps. It changes once a day at most, so that a
+	-- refresh updates its row in place and touches no index.
+	ends_on date not null generated always as ((least(idle_until, expires_at) at time zone 'UTC')::date) stored
+) with (fillfactor = 75);
+create index sessions_user_id_idx on auth.sessions (user_id);
+create index sessions_ends_on_idx on auth.sessions (ends_on);
+
+create table auth.tokens (
+	purpose text not null,
+	hash bytea not null,
+	subject text not null default '',
+	user_id uuid references auth.users on delete cascade,
+	data bytea not null default '',
+	created_at timestamptz not null,
+	expires_at timestamptz not null,
+	max_tries integer not null default 0,
+	tries integer not null default 0,
+	primary key (purpose, hash)
+);
+create unique index tokens_subject_key on auth.tokens (purpose, subject) where subject <> '';
+create index tokens_user_id_idx on auth.tokens (user_id) where user_id is not null;
+create index tokens_expires_at_idx on auth.tokens (expires_at);
+
+create table auth.factors (
+	user_id uuid primary key references auth.users on delete cascade,
+	secret bytea not null, -- sealed by the application
+	enabled boolean not null default false,
+	last_step bigint not null default 0,
+	recovery bytea[] not null default '{}'
+);
+
+-- A bucket is the instant at which it will be full again, in nanoseconds since
+-- 1970. One that is full is no different from none.
+create table auth.limits (
+	key text primary key,
+	tat bigint not null
+) with (fillfactor = 50);
+
+-- Who sweeps: one instance at a time.
+create table auth.leases (
+	name text primary key,
+	holder uuid not null,
+	until timestamptz not null
+);
+
+-- What ended before its access tokens did, for instances that watch.
+create table auth.revocations (
+	id uuid primary key default gen_random_uuid(),
+	at timestamptz not null default clock_timestamp(),
+	session_id uuid,
+	user_id uuid
+);
+create index revocations_at_idx on auth.revocations (at);
+
+-- take draws from every bucket or from none, and answers what they were before.
+-- Rows are locked in the order of their keys, so that calls cannot deadlock. The
+-- arithmetic is that of GCRA; the caller repeats it on what is answered.
+create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], now_ns bigint)
+returns bigint[] language plpgsql as $$
+declare
+	k text;
+	before bigint[] := '{}';
+	after bigint[] := '{}';
+	one bigint;
+	distinct_keys text[] := array(select distinct u from unnest(keys) u order by u);
+	allowed boolean := true;
+begin
+	if 0 = all (costs) then -- only asking: nothing to lock or to write
+		return array(select coalesce(l.tat, 0) from unnest(keys) with ordinality as d (key, i) left join auth.limits l using (key) order by d.i);
+	end if;
+	foreach k in array distinct_keys loop
+		select tat into one from auth.limits where key = k for update;
+		if not found then
+			insert into auth.limits as l (key, tat) values (k, 0) on conflict (key) do update set key = excluded.key returning tat into one;
+		end if;
+		before := before || one;
+	end loop;
+	after := before;
+	for i in 1 .. cardinality(keys) loop
+		declare
+			at integer := array_position(distinct_keys, keys[i]);
+			tat bigint := greatest(after[at], now_ns);
+			need integer := case when costs[i] = 0 then 1 else costs[i] end;
+		begin
+			if steps[i] > 0 then
+				if need > 0 and tat + steps[i] * need - now_ns > fulls[i] then
+					allowed := false;
+				elsif costs[i] <> 0 then
+					after[at] := greatest(tat + steps[i] * need, now_ns);
+				end if;
+			end if;
+		end;
+	end loop;
+	if allowed then
+		for i in 1 .. cardinality(distinct_keys) loop
+			if after[i] <> before[i] then
+				update auth.limits set tat = after[i] where key = distinct_keys[i];
+			end if;
+		end loop;
+	end if;
+	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
+end $$;
+
+create function auth.note_revocation() returns trigger language plpgsql security definer set search_path = '' as $$
+declare
+	sid uuid;
+	uid uuid;
+begin
+	if tg_table_name = 'sessions' then
+		sid := old.id;
+	else
+		uid := old.id;
+	end if;
+	insert into auth.revocations (session_id, user_id) values (sid, uid);
+	perform pg_notify('auth_revoked', coalesce('s' || sid::text, 'u' || uid::text));
+	return null;
+end $$;
+
+create trigger session_revoked after update of revoked_at on auth.sessions for each row
+	when (old.revoked_at is null and new.revoked_at is not null) execute function auth.note_revocation();
+create trigger user_banned after update of banned_until on auth.users for each row
+	when (new.banned_until is not null and new.banned_until is distinct from old.banned_until) execute function auth.note_revocation();
+create trigger user_deleted after delete on auth.users for each row execute function auth.note_revocation();
+
+-- For row-level security: what the access token of the request says.
+create function auth.jwt() returns jsonb language sql stable as $$
+	select nullif(current_setting('request.jwt.claims', true), '')::jsonb
+$$;
+create function auth.uid() returns uuid language sql stable as $$
+	select nullif(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub', '')::uuid
+$$;
+create function auth.role() returns text language sql stable as $$
+	select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role'
+$$;
+create function auth.email() returns text language sql stable as $$
+	select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'email'
+$$;
+
+-- The roles that policies are written for. They cannot log in, and see no table
+-- here; only the functions above.
+do $$
+begin
+	if not exists (select from pg_roles where rolname = 'anon') then
+		create role anon nologin noinherit;
+	end if;
+	if not exists (select from pg_roles where rolname = 'authenticated') then
+		create role authenticated nologin noinherit;
+	end if;
+exception
+	when duplicate_object or unique_violation then null; -- made meanwhile by another
+	when insufficient_privilege then
+		raise exception 'the roles anon and authenticated do not exist, and this user may not create them'
+			using hint = 'Have an administrator run: create role anon nologin; create role authenticated nologin;';
+end $$;
+revoke all on all functions in schema auth from public;
+grant usage on schema auth to anon, authenticated;
+grant execute on function auth.jwt(), auth.uid(), auth.role(), auth.email() to anon, authenticated;

@@ -1,0 +1,67 @@
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// pool is shared by the tests that need no database of their own.
+var pool = sync.OnceValues(func() (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(sharedURL)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = 20
+	return pgxpool.NewWithConfig(context.Background(), cfg)
+})
+
+var (
+	sharedURL string
+	schemas   atomic.Int32
+)
+
+// open makes a store in a schema of its own.
+func open(t testing.TB, opts ...pgstore.Option) *pgstore.Store {
+	t.Helper()
+	sharedURL = pgtest.URL(t)
+	p, err := pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := fmt.Sprintf("auth_%d", schemas.Add(1))
+	s, err := pgstore.New(p, append([]pgstore.Option{pgstore.InSchema(schema)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := s.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if _, err := p.Exec(ctx, "drop schema "+schema+" cascade"); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) auth.Store { return open(t) })
+}

@@ -1,0 +1,169 @@
+package pgstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/authmount/auth"
+)
+
+// How rows become auth's types. Lists of columns name the alias of their table;
+// those of users bear rows that are not there (outer joins).
+
+const userColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), coalesce(u.email_verified, false), coalesce(u.phone, ''), coalesce(u.phone_verified, false),
+	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false),
+	u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, coalesce(u.revision, 0),
+	(select jsonb_agg(to_jsonb(i) - 'user_id' order by i.created_at, i.id) from auth.identities i where i.user_id = u.id)`
+
+// claimsColumn is replaced by a call of the claims function, if there is one.
+const claimsColumn = `null::jsonb /* claims */`
+
+const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.revoked_at`
+
+const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries` //nolint:gosec // names of columns
+
+// userRow receives userColumns.
+type userRow struct {
+	u                                  auth.User
+	userMetadata, appMetadata          []byte
+	created, updated, signedIn, banned pgtype.Timestamptz
+	identities, claims                 []byte
+}
+
+func (r *userRow) into() []any {
+	u := &r.u
+	return []any{
+		&u.ID, &u.Email, &u.EmailVerified, &u.Phone, &u.PhoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
+		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &r.identities,
+	}
+}
+
+func (r *userRow) user() (auth.User, error) {
+	u := r.u
+	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = at(r.created), at(r.updated), at(r.signedIn), at(r.banned)
+	for _, part := range []struct {
+		raw  []byte
+		into any
+	}{{r.userMetadata, &u.UserMetadata}, {r.appMetadata, &u.AppMetadata}, {r.identities, &u.Identities}, {r.claims, &u.Claims}} {
+		if len(part.raw) == 0 || string(part.raw) == "{}" {
+			continue
+		}
+		if err := json.Unmarshal(part.raw, part.into); err != nil {
+			return auth.User{}, fmt.Errorf("pgstore: user %s: %w", u.ID, err)
+		}
+	}
+	for i := range u.Identities {
+		id := &u.Identities[i]
+		id.CreatedAt, id.LastSignInAt = id.CreatedAt.UTC(), utc(id.LastSignInAt)
+	}
+	return u, nil
+}
+
+// sessionRow receives sessionColumns.
+type sessionRow struct {
+	s                                           auth.Session
+	counter                                     int64
+	rotated, created, active, idle, ends, ended pgtype.Timestamptz
+	amr                                         []byte
+}
+
+func (r *sessionRow) into() []any {
+	s := &r.s
+	return []any{&s.ID, &s.UserID, &r.counter, &r.rotated, &s.AAL, &r.amr, &r.created, &r.active, &r.idle, &r.ends, &s.IP, &s.UserAgent, &r.ended}
+}
+
+func (r *sessionRow) session() (auth.Session, error) {
+	s := r.s
+	s.Counter = uint32(r.counter) //nolint:gosec // written from one
+	s.RotatedAt, s.CreatedAt, s.LastActiveAt, s.IdleUntil, s.ExpiresAt = at(r.rotated), at(r.created), at(r.active), at(r.idle), at(r.ends)
+	if err := json.Unmarshal(r.amr, &s.AMR); err != nil {
+		return auth.Session{}, fmt.Errorf("pgstore: session %s: %w", s.ID, err)
+	}
+	return s, nil
+}
+
+// tokenRow receives tokenColumns.
+type tokenRow struct {
+	t                auth.Token
+	created, expires pgtype.Timestamptz
+}
+
+func (r *tokenRow) into() []any {
+	t := &r.t
+	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries}
+}
+
+func (r *tokenRow) token() auth.Token {
+	t := r.t
+	t.CreatedAt, t.ExpiresAt = at(r.created), at(r.expires)
+	return t
+}
+
+// at is a time, or the zero time for null.
+func at(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC()
+}
+
+// orNull is null for the zero value.
+func orNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// object is a map as jsonb has it.
+func object(m map[string]any) (string, error) {
+	if len(m) == 0 {
+		return "{}", nil
+	}
+	b, err := json.Marshal(m)
+	return string(b), err
+}
+
+func proofs(list []auth.AMR) string {
+	if len(list) == 0 {
+		return "[]"
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return string(b)
+}
+
+// statement collects the parts of one statement and its arguments.
+type statement struct {
+	parts []string
+	args  []any
+}
+
+// arg adds an argument and answers how the statement names it.
+func (st *statement) arg(v any, sqlType string) string {
+	st.args = append(st.args, v)
+	return fmt.Sprintf("$%d::%s", len(st.args), sqlType)
+}
+
+// with adds a part that the others may refer to by name.
+func (st *statement) with(name, text string) {
+	st.parts = append(st.parts, name+" as ("+text+")")
+}
+
+// text is the statement that ends with a query.
+func (st *statement) text(query string) string {
+	return "with " + strings.Join(st.parts, ",\n") + "\n" + query
+}
