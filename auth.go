@@ -72,6 +72,7 @@ type Auth struct {
 	outbox    *outbox
 	pages     *pages
 	remember  *claimsCache
+	revoked   *denylist
 	handler   http.Handler
 	inbox     *Inbox
 	client    *http.Client // towards providers
@@ -237,6 +238,7 @@ func (a *Auth) build() error {
 		}
 	}
 	a.remember = newClaimsCache(c.tokens.Remember)
+	a.revoked = &denylist{now: a.now, life: c.tokens.life() + leeway, until: map[string]entry{}}
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
 		return err
 	}

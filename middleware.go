@@ -78,7 +78,7 @@ func UserFrom(ctx context.Context) *Claims {
 // 401 without a valid token, 403 if a requirement does not hold.
 func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := a.authenticate(r)
+		c, err := a.admitted(r)
 		if err != nil {
 			a.refuse(w, r, err)
 			return
@@ -97,7 +97,7 @@ func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 // token goes through, one with a bad token does not.
 func (a *Auth) Optional(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := a.authenticate(r)
+		c, err := a.admitted(r)
 		switch {
 		case errors.Is(err, CodeMissingToken):
 			next.ServeHTTP(w, r)
@@ -117,6 +117,16 @@ func (a *Auth) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // authenticate verifies the access token of a request. Errors: CodeMissingToken,
 // CodeBadToken.
 func (a *Auth) authenticate(r *http.Request) (*Claims, error) {
+	token, err := a.bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.verify(token)
+}
+
+// admitted is authenticate for the application's handlers, which do not ask the
+// store: what Revoke told of is refused, with CodeSessionEnded.
+func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	token, err := a.bearer(r)
 	if err != nil {
 		return nil, err

@@ -121,12 +121,21 @@ func (o TokenOptions) audience() string {
 
 // Verify checks an access token as RFC 8725 asks: the algorithm pinned to the
 // key its kid names, issuer, audience, type and times with 30 s leeway. It reads
-// no store, so a session that ended lately still passes; see CheckSession. The
-// error is CodeBadToken.
+// no store, so a session that ended lately still passes, unless Revoke told of
+// it; see CheckSession. Errors: CodeBadToken, CodeSessionEnded.
 //
 // A token that passed is remembered until it expires. The claims are shared:
 // callers must not change them.
 func (a *Auth) Verify(token string) (*Claims, error) {
+	c, err := a.verify(token)
+	if err == nil && a.revoked.ended(c) {
+		return nil, fail(CodeSessionEnded, errors.New("revoked"))
+	}
+	return c, err
+}
+
+// verify is Verify for the endpoints, which ask the store about the session.
+func (a *Auth) verify(token string) (*Claims, error) {
 	now := a.cfg.now()
 	if c := a.remember.get(token, now); c != nil {
 		return c, nil

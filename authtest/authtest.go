@@ -44,11 +44,15 @@ type Env struct {
 	key *ecdsa.PrivateKey
 }
 
+// NewStore makes the store of every Env that New makes: memory. A test binary
+// that runs its scenarios on another store sets it before the tests begin.
+var NewStore = func(testing.TB) auth.Store { return memstore.New() }
+
 // New makes an Env and closes it when the test ends. The options come after
 // Env's own, so they may replace its clock, its keys or its mailer.
 func New(tb testing.TB, opts ...auth.Option) *Env {
 	tb.Helper()
-	return NewOn(tb, memstore.New(), opts...)
+	return NewOn(tb, NewStore(tb), opts...)
 }
 
 // NewOn is New on a store of the test's own.
@@ -88,6 +92,10 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	})
 	return e
 }
+
+// SameKeys makes another Env sign with this one's key, as the instances of one
+// service do.
+func (e *Env) SameKeys() auth.Option { return auth.WithSigningKeys(e.key) }
 
 // Clock is a clock that stands still until the test moves it. It is safe for
 // concurrent use.

@@ -104,7 +104,7 @@ func Timeout(d time.Duration) Option {
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("pgstore: the connection string cannot be parsed") // pgx repeats it, password and all
+		return nil, errBadURL
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -118,6 +118,9 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	s.own = true
 	return s, nil
 }
+
+// errBadURL does without pgx's error, which repeats the string, password and all.
+var errBadURL = errors.New("pgstore: the connection string cannot be parsed")
 
 // New makes a Store on a pool of the application's.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
@@ -225,7 +228,7 @@ func changedNothing(err error) bool {
 		return true
 	}
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // serialization_failure, deadlock_detected
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // gave way to another
 }
 
 // unique maps constraints to the values they keep unique.

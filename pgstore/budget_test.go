@@ -1,0 +1,122 @@
+package pgstore_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/pgstore"
+)
+
+// counter counts the statements that reach the driver.
+type counter struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, d.SQL)
+	return ctx
+}
+
+func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// taken answers the statements since the last call, the limiter's apart.
+func (c *counter) taken() (statements []string, limiter int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, sql := range c.list {
+		if strings.Contains(sql, "auth.take(") {
+			limiter++
+		} else {
+			statements = append(statements, sql)
+		}
+	}
+	c.list = nil
+	return statements, limiter
+}
+
+// Round trips are what a sign-in costs: each flow has a budget of statements, in
+// steady state.
+func TestStatementBudget(t *testing.T) {
+	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counter{}
+	cfg.ConnConfig.Tracer = c
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store, err := pgstore.New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	env := authtest.NewOn(t, store)
+	ctx := t.Context()
+	ada := env.LoginAs(t, "ada@example.com")
+	const phone = "+4930123456"
+	code := func() string {
+		env.Clock.Advance(2 * time.Minute)
+		env.Inbox.Clear()
+		if err := env.SendPhoneCode(ctx, phone, false); err != nil {
+			t.Fatal(err)
+		}
+		return env.Mail(t, phone, auth.KindPhoneCode).Code
+	}
+	if _, err := env.VerifyPhoneCode(ctx, phone, code(), ""); err != nil {
+		t.Fatal(err) // the account is there from now on
+	}
+	ready := code()
+	// Whatever is asked for, the client's address is known, as behind HTTP.
+	ctx = auth.ContextWithClient(ctx, auth.Client{IP: netip.MustParseAddr("192.0.2.1")})
+	for name, flow := range map[string]struct {
+		statements, limiter int
+		run                 func() error
+	}{
+		"login": {2, 1, func() error {
+			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+			return err
+		}},
+		"refresh": {1, 1, func() error { _, err := env.Refresh(ctx, ada.RefreshToken); return err }},
+		"me":      {1, 0, func() error { return me(ctx, env, ada) }},
+		"sign-up": {1, 1, func() error {
+			_, err := env.SignUp(ctx, auth.SignUpParams{Email: "new@example.com", Password: "correct horse battery"})
+			return err
+		}},
+		"verify a code": {2, 1, func() error { _, err := env.VerifyPhoneCode(ctx, phone, ready, ""); return err }},
+	} {
+		c.taken()
+		if err := flow.run(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if statements, limiter := c.taken(); len(statements) > flow.statements || limiter > flow.limiter {
+			t.Errorf("%s: %d statements and %d of the limiter, want %d and %d:\n%s", name, len(statements), limiter, flow.statements, flow.limiter, strings.Join(slices.Compact(statements), "\n"))
+		}
+	}
+}
+
+func me(ctx context.Context, env *authtest.Env, s *authtest.SignedIn) error {
+	claims, err := env.Verify(s.AccessToken)
+	if err == nil {
+		_, _, err = env.Current(ctx, claims)
+	}
+	return err
+}

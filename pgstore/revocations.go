@@ -1,0 +1,99 @@
+package pgstore
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+// How the feed of revocations is kept.
+const (
+	reconnectAfter = 500 * time.Millisecond // doubled up to reconnectMost
+	reconnectMost  = 5 * time.Second
+	lookAnyway     = 15 * time.Second // finds a connection that died silently
+	// A transaction may commit later than others that began after it, so each
+	// look goes back a little.
+	overlap     = time.Minute
+	longestLife = 25 * time.Hour // of access tokens, and some
+)
+
+// WatchRevocations tells an Auth of every session that ends and every user who
+// is banned or deleted, in whichever instance, within a second or so, so that
+// Require refuses their access tokens at once:
+//
+//	go store.WatchRevocations(ctx, a.Revoke)
+//
+// It listens on a connection of its own (LISTEN), which a pooler in transaction
+// mode cannot give: direct, if not nil, names the database itself then. It
+// reconnects, and catches up with what it missed. It returns when ctx ends.
+func (s *Store) WatchRevocations(ctx context.Context, tell func(auth.Revocation), direct ...string) error {
+	cfg := s.pool.Config().ConnConfig
+	if len(direct) > 0 {
+		var err error
+		if cfg, err = pgx.ParseConfig(direct[0]); err != nil {
+			return errBadURL
+		}
+	}
+	since := time.Now().Add(-longestLife)
+	for wait := reconnectAfter; ctx.Err() == nil; wait = min(2*wait, reconnectMost) {
+		err := s.listen(ctx, cfg, &since, func(r auth.Revocation) {
+			wait = reconnectAfter
+			tell(r)
+		})
+		if ctx.Err() != nil {
+			break
+		}
+		slog.WarnContext(ctx, "pgstore: the feed of revocations broke off and begins anew", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return ctx.Err()
+}
+
+// listen follows the feed on one connection, until that fails.
+func (s *Store) listen(ctx context.Context, cfg *pgx.ConnConfig, since *time.Time, tell func(auth.Revocation)) error {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "listen "+inSchema("auth_revoked", s.schema)); err != nil {
+		return err
+	}
+	for {
+		if err := s.catchUp(ctx, conn, since, tell); err != nil {
+			return err
+		}
+		quiet, cancel := context.WithTimeout(ctx, lookAnyway)
+		_, err := conn.WaitForNotification(quiet)
+		cancel()
+		if err != nil && (ctx.Err() != nil || quiet.Err() == nil) {
+			return err
+		}
+	}
+}
+
+// catchUp tells what has ended since it was called last.
+func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, tell func(auth.Revocation)) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := conn.Query(ctx, s.sql("select coalesce(session_id::text, ''), coalesce(user_id::text, ''), at from auth.revocations where at > $1::timestamptz order by at"), since.Add(-overlap))
+	if err != nil {
+		return err
+	}
+	var r auth.Revocation
+	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.At}, func() error {
+		if r.At.After(*since) {
+			*since = r.At
+		}
+		tell(r)
+		return nil
+	})
+	return err
+}
