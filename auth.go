@@ -122,7 +122,7 @@ func New(store Store, opts ...Option) (*Auth, error) {
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
-	ctx, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+	ctx, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
 	go a.sweep(ctx)
 	return a, nil
