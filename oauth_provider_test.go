@@ -200,7 +200,7 @@ func TestIDTokenSignIn(t *testing.T) {
 // Microsoft's issuer depends on the tenant, and so does who may come in.
 func TestMicrosoftTenants(t *testing.T) {
 	const (
-		home     = "11111111-2222-4333-8444-555555555555"
+		home     = authtest.TenantID
 		elswhere = "22222222-2222-4333-8444-555555555555"
 		personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
 	)

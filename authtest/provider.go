@@ -90,12 +90,15 @@ type grant struct {
 	code     string // the challenge's; empty for access tokens
 	nonce    string
 	email    bool // the scope was asked for
+	openID   bool // likewise, or the style has ID tokens in any case
 }
+
+// TenantID is the Microsoft tenant that a Person is of by default.
+const TenantID = "11111111-2222-4333-8444-555555555555"
 
 const (
 	clientID     = "authtest-client"
 	clientSecret = "authtest-client-secret"
-	tenant       = "11111111-2222-4333-8444-555555555555"
 	appleTeam    = "AUTHTEST01"
 	appleKeyID   = "AUTHTEST02"
 )
@@ -238,8 +241,9 @@ func (p *Provider) Google() auth.Provider {
 	return p.at(auth.Google(clientID, clientSecret), "google", "/oidc/userinfo")
 }
 
-// Microsoft is the provider in the shape of Microsoft, for every tenant. The
-// claim "tid" says which one a person is of.
+// Microsoft is the provider in the shape of Microsoft, for every tenant. A
+// person is of the tenant TenantID unless their claim "tid" names another.
+// EmailVerified becomes the claim xms_edov.
 func (p *Provider) Microsoft() auth.Provider {
 	made := p.at(auth.Microsoft(clientID, clientSecret), "microsoft", "")
 	made.Issuer = p.Issuer + "/{tenant}/v2.0"
@@ -351,7 +355,7 @@ func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string
 		p.mu.Lock()
 		p.grants[code] = grant{
 			style: style, person: *person, redirect: q.Get("redirect_uri"), code: q.Get("code_challenge"), nonce: q.Get("nonce"),
-			email: strings.Contains(q.Get("scope"), "email"),
+			email: strings.Contains(q.Get("scope"), "email"), openID: givesIDToken(style, q.Get("scope")),
 		}
 		if style == "apple" && !p.greeted[person.Subject] {
 			p.greeted[person.Subject] = true

@@ -61,6 +61,7 @@ func (p *Provider) githubEmails(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, []map[string]any{
 			{"email": "other." + who.Email, "primary": false, "verified": true, "visibility": nil},
 			{"email": who.Email, "primary": true, "verified": who.EmailVerified, "visibility": "private"},
+			{"email": "another." + who.Email, "primary": false, "verified": true, "visibility": nil},
 		})
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 
 var (
 	firstKey = sync.OnceValue(newRSAKey)
+	otherKey = sync.OnceValue(newRSAKey) // never published
 	appleKey = sync.OnceValue(func() *ecdsa.PrivateKey {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
@@ -54,6 +57,12 @@ func hasIDTokens(style string) bool {
 	return slices.Contains([]string{"oidc", "google", "microsoft", "apple"}, style)
 }
 
+// givesIDToken tells whether the code of an authorization request is worth an ID
+// token. Apple has no scope "openid".
+func givesIDToken(style, scope string) bool {
+	return style == "apple" || (hasIDTokens(style) && slices.Contains(strings.Fields(scope), "openid"))
+}
+
 // token is the token endpoint.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	style := r.PathValue("style")
@@ -79,7 +88,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	access := newID20()
 	body := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 3600, "refresh_token": newID20()}
-	if hasIDTokens(style) && !p.has(NoIDToken) {
+	if g.openID && !p.has(NoIDToken) {
 		body["id_token"] = p.IDToken(style, g.person, g.nonce)
 	}
 	g.code = ""
@@ -89,15 +98,20 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, body)
 }
 
-// knowsClient authenticates the client the way the style asks for.
+// knowsClient authenticates the client the way the style asks for. The discovery
+// document names no method, so that a secret comes by client_secret_basic there;
+// a client without one is public, and PKCE stands for it.
 func (p *Provider) knowsClient(style string, r *http.Request) bool {
 	id, secret, basic := r.BasicAuth()
 	if !basic {
 		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
 	}
+	public := style == "oidc" && !basic && !r.PostForm.Has("client_secret")
 	switch {
-	case id != clientID || (style == "twitter") != basic && style != "oidc":
+	case id != clientID || (basic != (style == "twitter" || style == "oidc") && !public):
 		return false
+	case public:
+		return true
 	case style != "apple":
 		return secret == clientSecret
 	}
@@ -112,8 +126,12 @@ func (p *Provider) knowsClient(style string, r *http.Request) bool {
 }
 
 // IDToken mints an ID token as a native app would get it from the provider's
-// library. style is "oidc", "google", "microsoft" or "apple".
+// library. style is "oidc", "google", "microsoft" or "apple"; it panics over any
+// other.
 func (p *Provider) IDToken(style string, who Person, nonce string) string {
+	if !hasIDTokens(style) {
+		panic(fmt.Sprintf("authtest: IDToken: no ID tokens of style %q", style))
+	}
 	p.mu.Lock()
 	key, kid, fault := p.key, p.kid, p.fault
 	p.mu.Unlock()
@@ -139,7 +157,7 @@ func (p *Provider) IDToken(style string, who Person, nonce string) string {
 	var signer any = key
 	switch fault {
 	case BadSignature:
-		signer = newRSAKey()
+		signer = otherKey()
 	case UnknownKey:
 		kid = "unknown"
 	case AlgNone:
@@ -179,7 +197,7 @@ func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims 
 	case "microsoft":
 		set("email", who.Email)
 		set("name", who.Name)
-		c["tid"] = tenant
+		c["tid"] = TenantID
 		if tid, ok := who.Claims["tid"].(string); ok {
 			c["tid"] = tid
 		}
