@@ -22,14 +22,28 @@ func short(p auth.Provider) auth.Provider {
 }
 
 // A provider that lies, is down or does not end: 502, nobody signed in, and the
-// cause in the log.
+// cause in the log. Were it another cause, the fault would not have been seen.
 func TestProviderFaults(t *testing.T) {
-	idTokens := map[string]bool{"oidc": true, "google": true, "apple": true, "microsoft": true}
-	for fault, only := range map[authtest.Fault]map[string]bool{
-		authtest.BadSignature: idTokens, authtest.UnknownKey: idTokens, authtest.AlgNone: idTokens, authtest.AlgHS256: idTokens,
-		authtest.WrongNonce: idTokens, authtest.WrongIssuer: idTokens, authtest.WrongAudience: idTokens, authtest.Expired: idTokens, authtest.NoIDToken: idTokens,
-		authtest.OtherUserInfo: {"oidc": true}, authtest.OtherCallback: {"oidc": true, "google": true, "github": true, "apple": true},
-		authtest.ServerError: nil, authtest.Garbage: nil, authtest.HugeBody: nil, authtest.Slow: nil,
+	idTokens := []string{"oidc", "google", "apple", "microsoft"}
+	for fault, c := range map[authtest.Fault]struct {
+		cause string
+		at    []string
+	}{
+		authtest.BadSignature:  {"the signature is wrong", idTokens},
+		authtest.UnknownKey:    {"no key has the id", idTokens},
+		authtest.AlgNone:       {`signature algorithm \"none\"`, idTokens},
+		authtest.AlgHS256:      {`signature algorithm \"HS256\"`, idTokens},
+		authtest.WrongNonce:    {"the nonce is not the one of this sign-in", idTokens},
+		authtest.WrongIssuer:   {"other.example.com", idTokens},
+		authtest.WrongAudience: {"another-client", idTokens},
+		authtest.Expired:       {"token is expired", idTokens},
+		authtest.NoIDToken:     {"ID token: oidc: malformed jwt: go-jose/go-jose: empty input", idTokens},
+		authtest.OtherUserInfo: {"about somebody else", []string{"oidc"}},
+		authtest.OtherCallback: {"the callback names the issuer", []string{"oidc", "google", "github", "apple"}},
+		authtest.ServerError:   {"status 500", everyProvider},
+		authtest.Garbage:       {"invalid character '<'", everyProvider},
+		authtest.HugeBody:      {"unexpected end of JSON input", everyProvider}, // x/oauth2 stops reading,
+		authtest.Slow:          {"context deadline exceeded", []string{"oidc", "github"}},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
@@ -39,16 +53,14 @@ func TestProviderFaults(t *testing.T) {
 				short(idp.GitHub()), short(idp.Facebook()), short(idp.Twitter()), short(idp.Discord()),
 			))
 			idp.Now = w.Clock.Now
-			for _, name := range everyProvider {
-				if only != nil && !only[name] {
-					continue
-				}
+			for _, name := range c.at {
 				v := w.visitor(idp)
 				idp.Misbehave(authtest.NoFault)
 				to := v.start(name, "") // the discovery works still
 				idp.SignsIn(ada)
 				idp.Misbehave(fault)
 				back := idp.Authorize(t, to)
+				before := len(w.log.String())
 				began := time.Now()
 				a := v.back(name, back).want(502, auth.CodeProviderError)
 				if took := time.Since(began); fault == authtest.Slow && took > 5*time.Second {
@@ -57,9 +69,12 @@ func TestProviderFaults(t *testing.T) {
 				if strings.Contains(string(a.body), "127.0.0.1") {
 					t.Errorf("%s: the answer tells the cause: %s", name, a.body)
 				}
-			}
-			if log := w.log.String(); !strings.Contains(log, "code=provider_error") || !strings.Contains(log, "level=ERROR") {
-				t.Errorf("log %s", log)
+				log := w.log.String()[before:]
+				for _, part := range []string{"level=ERROR", "code=provider_error", c.cause} {
+					if !strings.Contains(log, part) {
+						t.Errorf("%s: no %q in the log %s", name, part, log)
+					}
+				}
 			}
 			if _, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err == nil {
 				t.Error("a user was made")
@@ -71,7 +86,10 @@ func TestProviderFaults(t *testing.T) {
 // A provider that cannot be discovered costs its timeout, and works once it is
 // back.
 func TestDiscoveryFaults(t *testing.T) {
-	for _, fault := range []authtest.Fault{authtest.ServerError, authtest.Garbage, authtest.HugeBody, authtest.Slow, authtest.OtherDiscovery} {
+	for fault, cause := range map[authtest.Fault]string{
+		authtest.ServerError: "status 500", authtest.Garbage: "invalid character '<'", authtest.HugeBody: "larger than 1 MiB",
+		authtest.Slow: "context deadline exceeded", authtest.OtherDiscovery: "the issuer calls itself",
+	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
 			idp := authtest.StartProvider(t)
@@ -81,6 +99,9 @@ func TestDiscoveryFaults(t *testing.T) {
 			a := w.do("GET", "/oauth/oidc", nil).want(502, auth.CodeProviderError)
 			if a.header.Get("Set-Cookie") != "" {
 				t.Error("a cookie for a sign-in that did not begin")
+			}
+			if log := w.log.String(); !strings.Contains(log, cause) {
+				t.Errorf("no %q in the log %s", cause, log)
 			}
 			idp.Misbehave(authtest.NoFault)
 			if fault == authtest.Slow {
