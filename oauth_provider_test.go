@@ -42,7 +42,7 @@ func TestProviderFaults(t *testing.T) {
 		authtest.OtherCallback: {"the callback names the issuer", []string{"oidc", "google", "github", "apple"}},
 		authtest.ServerError:   {"status 500", everyProvider},
 		authtest.Garbage:       {"invalid character '<'", everyProvider},
-		authtest.HugeBody:      {"unexpected end of JSON input", everyProvider}, // x/oauth2 stops reading,
+		authtest.HugeBody:      {"unexpected end of JSON input", everyProvider}, // x/oauth2 reads no further
 		authtest.Slow:          {"context deadline exceeded", []string{"oidc", "github"}},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
