@@ -3,9 +3,12 @@ package auth_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,13 +150,152 @@ func TestProviderCaching(t *testing.T) {
 	}
 }
 
-// A provider in trouble is served from what is known.
+// A provider in trouble is served from what is known, and asked again after a
+// minute, not at every sign-in.
 func TestStaleDiscovery(t *testing.T) {
 	w, idp := providerWorld(t)
-	w.visitor(idp).signIn("oidc", ada, "").session()
+	asked := func(want int) {
+		t.Helper()
+		w.do("GET", "/oauth/oidc", nil).want(302)
+		if n := idp.Requests("/.well-known/openid-configuration"); n != want {
+			t.Errorf("asked %d times, want %d", n, want)
+		}
+	}
+	asked(1)
 	w.Clock.Advance(2 * time.Hour)
 	idp.Misbehave(authtest.ServerError)
-	w.do("GET", "/oauth/oidc", nil).want(302)
+	asked(2)
+	asked(2)
+	w.Clock.Advance(time.Minute)
+	asked(3)
+	idp.Misbehave(authtest.NoFault)
+	w.Clock.Advance(time.Minute)
+	asked(4)
+	asked(4)
+	w.Clock.Advance(2 * time.Minute) // the new document is good for an hour again
+	asked(4)
+}
+
+// A discovery document cannot have codes and secrets sent in the clear.
+func TestDiscoveredEndpointsAreSafe(t *testing.T) {
+	for _, bad := range []string{"", "authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"} {
+		doc := map[string]string{}
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(doc) }))
+		t.Cleanup(srv.Close)
+		doc["issuer"] = srv.URL
+		for _, name := range []string{"authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"} {
+			doc[name] = srv.URL + "/x"
+		}
+		w := newWorld(t, auth.WithProvider(auth.OIDC("oidc", srv.URL, "client", "secret")))
+		if bad == "" {
+			w.do("GET", "/oauth/oidc", nil).want(302)
+			continue
+		}
+		doc[bad] = "http://evil.test/x"
+		w.do("GET", "/oauth/oidc", nil).want(502, auth.CodeProviderError)
+		if log := w.log.String(); !strings.Contains(log, `evil.test/x\" is not https`) {
+			t.Errorf("%s: log %s", bad, log)
+		}
+	}
+}
+
+// The provider's document says that every callback names the issuer: one that
+// does not may be another server's (RFC 9207, section 2.4).
+func TestCallbackWithoutIssuer(t *testing.T) {
+	w, idp := providerWorld(t)
+	v := w.visitor(idp)
+	to := v.start("oidc", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	back.Del("iss")
+	v.back("oidc", back).want(502, auth.CodeProviderError)
+	if idp.Requests("/oidc/token") != 0 {
+		t.Error("the code was sent to the token endpoint")
+	}
+}
+
+// An ID token that vouches for another access token than the one beside it.
+func TestAccessTokenOfAnother(t *testing.T) {
+	w, idp := providerWorld(t)
+	who := ada
+	who.Claims = map[string]any{"at_hash": "bm90IHRoaXMgb25lIQ"}
+	for _, name := range []string{"oidc", "google"} {
+		before := len(w.log.String())
+		w.visitor(idp).signIn(name, who, "").want(502, auth.CodeProviderError)
+		if log := w.log.String()[before:]; !strings.Contains(log, "access token hash does not match") {
+			t.Errorf("%s: log %s", name, log)
+		}
+	}
+}
+
+// A native app's access token is anybody's word unless the ID token vouches for
+// it by at_hash.
+func TestNativeAccessToken(t *testing.T) {
+	var got []auth.ProviderToken
+	idp := authtest.StartProvider(t)
+	hooks := auth.WithHooks(auth.Hooks{OnProviderToken: func(_ context.Context, p auth.ProviderToken) { got = append(got, p) }})
+	w := newWorld(t, auth.WithProvider(idp.Google()), hooks)
+	idp.Now = w.Clock.Now
+	body := map[string]any{"id_token": idp.IDToken("google", ada, ""), "access_token": "theirs"}
+	w.do("POST", "/oauth/google/id-token", body).session()
+	if len(got) != 0 {
+		t.Fatalf("handed over unproved: %+v", got)
+	}
+	sum := sha256.Sum256([]byte("theirs"))
+	who := ada
+	who.Claims = map[string]any{"at_hash": base64.RawURLEncoding.EncodeToString(sum[:16])}
+	body["id_token"] = idp.IDToken("google", who, "")
+	s := w.do("POST", "/oauth/google/id-token", body).session()
+	if len(got) != 1 || got[0].AccessToken != "theirs" || got[0].UserID != s.User.ID {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is configured wins over what is discovered, and the client authenticates
+// as it has to: without a secret only its id goes along, in the body.
+func TestTokenRequest(t *testing.T) {
+	for name, public := range map[string]bool{"confidential": false, "public": true} {
+		t.Run(name, func(t *testing.T) {
+			idp := authtest.StartProvider(t)
+			asked := 0
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				id, secret, basic := r.BasicAuth()
+				inBody, secretInBody := r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+				want := []any{"authtest-client", "authtest-client-secret", true, "", ""}
+				if public {
+					want = []any{"", "", false, "authtest-client", ""}
+				}
+				if got := []any{id, secret, basic, inBody, secretInBody}; !slices.Equal(got, want) {
+					t.Errorf("%v, want %v", got, want)
+				}
+				idp.ServeHTTP(w, r)
+			}))
+			t.Cleanup(front.Close)
+			p := idp.OIDC("oidc")
+			p.TokenURL = front.URL + "/oidc/token"
+			if public {
+				p.ClientSecret = ""
+			}
+			w := newWorld(t, auth.WithProvider(p))
+			idp.Now = w.Clock.Now
+			w.visitor(idp).signIn("oidc", ada, "").session()
+			if asked != 1 {
+				t.Errorf("asked %d times where it was configured", asked)
+			}
+		})
+	}
+}
+
+// A provider vouches for something that is no address.
+func TestVerifiedNonsense(t *testing.T) {
+	w, idp := providerWorld(t)
+	for _, name := range []string{"google", "discord", "oidc"} {
+		s := w.visitor(idp).signIn(name, authtest.Person{Subject: "5", Email: "not an address", EmailVerified: true}, "").session()
+		if s.User.Email != "" || s.User.EmailVerified || s.User.Identities[0].Email != "" {
+			t.Errorf("%s: %+v", name, s.User)
+		}
+	}
 }
 
 // Native apps bring an ID token of the provider's own library.
