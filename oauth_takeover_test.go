@@ -51,10 +51,10 @@ func (r *recorder) live(t *testing.T, userID string, now time.Time) []auth.Purpo
 
 // leftovers is what a squatter keeps of an account for later.
 type leftovers struct {
-	v                                *visitor
-	back                             url.Values // of a linking
-	code, mfa, enrol, secret, change string
-	magic, reset                     string // sent to the owner, asked for by the squatter
+	v                   *visitor
+	back                url.Values // of a linking
+	code, enrol, change string
+	magic, reset        string // sent to the owner, asked for by the squatter
 }
 
 // squat sets an account up that is somebody else's, by address or by number, and
