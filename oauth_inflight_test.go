@@ -34,9 +34,7 @@ func TestSignInInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
 	w := newWorld(t, auth.WithProvider(idp.Google(), idp.Facebook()), auth.WithHooks(auth.Hooks{BeforeSignIn: func(context.Context, auth.SignInAttempt) error {
-		if f := during.Swap(nil); f != nil {
-			(*f)()
-		}
+		once(&during)
 		return nil
 	}}))
 	idp.Now = w.Clock.Now
@@ -55,9 +53,7 @@ func TestExchangeCodeInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
 	w := newWorld(t, auth.WithProvider(idp.Google(), idp.Facebook()), auth.WithHooks(auth.Hooks{OnProviderToken: func(context.Context, auth.ProviderToken) {
-		if f := during.Swap(nil); f != nil {
-			(*f)()
-		}
+		once(&during)
 	}}))
 	idp.Now = w.Clock.Now
 	w.visitor(idp).signIn("facebook", squatter, "").session()
@@ -71,26 +67,46 @@ func TestExchangeCodeInFlight(t *testing.T) {
 	}
 }
 
-// Slow is a store in which something happens right after a call.
+// Slow is a store in which something happens right after a read.
 type slow struct {
 	*memstore.Store
-	afterSession, afterRedeem atomic.Pointer[func()]
+	afterSession, afterRedeem, afterIdentity, afterEmail, afterCredentials atomic.Pointer[func()]
+}
+
+// once lets happen what is planned, if anything is.
+func once(planned *atomic.Pointer[func()]) {
+	if f := planned.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
+func (s *slow) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
+	u, err := s.Store.User(ctx, key)
+	switch {
+	case key.Provider != "":
+		once(&s.afterIdentity)
+	case key.Email != "":
+		once(&s.afterEmail)
+	}
+	return u, err
+}
+
+func (s *slow) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+	c, err := s.Store.Credentials(ctx, key)
+	once(&s.afterCredentials)
+	return c, err
 }
 
 func (s *slow) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
 	a, b, err := s.Store.Session(ctx, id, now)
-	if f := s.afterSession.Swap(nil); f != nil {
-		(*f)()
-	}
+	once(&s.afterSession)
 	return a, b, err
 }
 
 func (s *slow) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
 	a, b, err := s.Store.RedeemToken(ctx, r)
 	if r.Purpose == auth.PurposeExchange {
-		if f := s.afterRedeem.Swap(nil); f != nil {
-			(*f)()
-		}
+		once(&s.afterRedeem)
 	}
 	return a, b, err
 }
@@ -105,20 +121,26 @@ func slowWorld(t *testing.T) (*world, *authtest.Provider, *slow) {
 
 var evilGit = authtest.Person{Subject: "667", Email: "evil@example.com", EmailVerified: true}
 
-// Linking in flight, bound: the session check and the link are two steps.
+// Linking in flight, bound: the session check and the link are two steps, and
+// the takeover comes after the first look at the session, or after the last.
 func TestLinkInFlight(t *testing.T) {
-	w, idp, st := slowWorld(t)
-	evil := w.signUp("ada@example.com")
-	v := w.visitor(idp)
-	to := v.link("github", evil, nil)
-	idp.SignsIn(evilGit)
-	back := idp.Authorize(t, to)
-	takeOver := func() { w.visitor(idp).signIn("google", ada, "").session() }
-	st.afterSession.Store(&takeOver)
-	a := v.back("github", back)
-	t.Logf("callback %d", a.status)
-	if got := w.ownerOf(w.visitor(idp).signIn("github", evilGit, "")); got == evil.User.ID {
-		t.Error("the attacker's identity opens the account for good")
+	for looks := range 2 {
+		w, idp, st := slowWorld(t)
+		evil := w.signUp("ada@example.com")
+		v := w.visitor(idp)
+		to := v.link("github", evil, nil)
+		idp.SignsIn(evilGit)
+		back := idp.Authorize(t, to)
+		plan := func() { w.visitor(idp).signIn("google", ada, "").session() }
+		if looks == 1 {
+			takeOver := plan
+			plan = func() { st.afterSession.Store(&takeOver) }
+		}
+		st.afterSession.Store(&plan)
+		v.back("github", back).want(400, auth.CodeBadOAuthState)
+		if got := w.ownerOf(w.visitor(idp).signIn("github", evilGit, "")); got == evil.User.ID {
+			t.Errorf("after %d looks the attacker's identity opens the account for good", looks+1)
+		}
 	}
 }
 
@@ -230,9 +252,7 @@ func TestLinkAnswersStaleRefresh(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
 	w := newWorld(t, auth.WithProvider(idp.GitHub()), auth.WithHooks(auth.Hooks{OnProviderToken: func(context.Context, auth.ProviderToken) {
-		if f := during.Swap(nil); f != nil {
-			(*f)()
-		}
+		once(&during)
 	}}))
 	idp.Now = w.Clock.Now
 	s := w.signUp("ada@example.com")
@@ -355,9 +375,7 @@ func TestAskInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
 	w := newWorld(t, auth.WithMFARequired(), auth.WithProvider(idp.Google(), idp.Facebook()), auth.WithHooks(auth.Hooks{OnProviderToken: func(context.Context, auth.ProviderToken) {
-		if f := during.Swap(nil); f != nil {
-			(*f)()
-		}
+		once(&during)
 	}}))
 	idp.Now = w.Clock.Now
 	w.visitor(idp).signIn("facebook", squatter, "").want(403)
@@ -379,9 +397,7 @@ func TestUnlinkInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
 	w := newWorld(t, auth.WithProvider(idp.Google(), idp.GitHub()), auth.WithHooks(auth.Hooks{OnProviderToken: func(context.Context, auth.ProviderToken) {
-		if f := during.Swap(nil); f != nil {
-			(*f)()
-		}
+		once(&during)
 	}}))
 	idp.Now = w.Clock.Now
 	w.visitor(idp).signIn("google", ada, "").session()
@@ -405,5 +421,78 @@ func TestDiscoveryPointsInside(t *testing.T) {
 	w := newWorld(t, auth.WithProvider(auth.OIDC("oidc", srv.URL, "c", "s")))
 	if a := w.do("GET", "/oauth/oidc", nil); a.status != 502 {
 		t.Errorf("accepted: %d", a.status)
+	}
+}
+
+// The takeover comes between the look at a known identity and its renewal, which
+// must not bring back what was dropped.
+func TestRenewalInFlight(t *testing.T) {
+	w, idp, st := slowWorld(t)
+	w.visitor(idp).signIn("facebook", squatter, "").session()
+	takeOver := func() { w.visitor(idp).signIn("google", ada, "").session() }
+	st.afterIdentity.Store(&takeOver)
+	w.visitor(idp).signIn("facebook", squatter, "").want(409, auth.CodeAccountExists)
+	if u, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err != nil || len(u.Identities) != 1 || u.Identities[0].Provider != "google" {
+		t.Errorf("identities %+v, %v", u.Identities, err)
+	}
+}
+
+// The account moves to another address between the look-up by address and the
+// join: the identity is not the account's owner's any more.
+func TestJoinInFlight(t *testing.T) {
+	w, idp, st := slowWorld(t)
+	s := w.signUp("ada@example.com")
+	w.confirm("ada@example.com")
+	w.do("PATCH", "/me", map[string]any{"email": "bob@example.com"}, bearer(s.AccessToken)).want(200)
+	change := w.linkToken("bob@example.com", auth.KindChangeEmail)
+	move := func() { w.do("GET", "/verify-email?token="+change, nil).want(200) }
+	st.afterEmail.Store(&move)
+	if joined := w.visitor(idp).signIn("google", ada, "").session(); joined.User.ID == s.User.ID {
+		t.Errorf("the identity joined the account of %s", joined.User.Email)
+	}
+}
+
+// The other identity goes between the look at the ways in and the unlinking.
+func TestLastWayGoesInFlight(t *testing.T) {
+	w, idp, st := slowWorld(t)
+	w.visitor(idp).signIn("google", ada, "").session()
+	s := w.visitor(idp).signIn("github", ada, "").session()
+	unlink := func(provider string) *answer {
+		return w.do("DELETE", "/me/identities/"+provider, nil, bearer(s.AccessToken))
+	}
+	rival := func() { unlink("github").want(204) }
+	st.afterCredentials.Store(&rival)
+	unlink("google").want(409, auth.CodeLastSignInMethod)
+}
+
+// Two tabs at a first sign-in: the slower one found no identity, and then finds
+// the account that the faster one made.
+func TestTwoTabsAtFirstSignIn(t *testing.T) {
+	for _, provider := range []string{"google", "facebook"} {
+		w, idp, st := slowWorld(t)
+		var first session
+		faster := func() { first = w.visitor(idp).signIn(provider, ada, "").session() }
+		st.afterIdentity.Store(&faster)
+		second := w.visitor(idp).signIn(provider, ada, "").session()
+		if second.User.ID != first.User.ID || len(second.User.Identities) != 1 {
+			t.Errorf("%s: %+v, %+v", provider, first.User, second.User)
+		}
+	}
+}
+
+// The user is banned between the callback and the exchange that links.
+func TestBanBeforeLinkByExchange(t *testing.T) {
+	w, idp := providerWorld(t)
+	s := w.signUp("ada@example.com")
+	to := w.visitor(idp).link("github", s, map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)})
+	idp.SignsIn(evilGit)
+	code := w.visitor(idp).back("github", idp.Authorize(t, to)).location().Query().Get("code")
+	until := w.Clock.Now().Add(time.Hour)
+	if _, err := w.Store.UpdateUser(t.Context(), s.User.ID, auth.UserPatch{BannedUntil: &until}, w.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier}).want(403, auth.CodeUserBanned)
+	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
+		t.Errorf("linked to a banned user: %+v, %v", u.Identities, err)
 	}
 }

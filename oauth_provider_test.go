@@ -3,9 +3,12 @@ package auth_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,14 +25,28 @@ func short(p auth.Provider) auth.Provider {
 }
 
 // A provider that lies, is down or does not end: 502, nobody signed in, and the
-// cause in the log.
+// cause in the log. Were it another cause, the fault would not have been seen.
 func TestProviderFaults(t *testing.T) {
-	idTokens := map[string]bool{"oidc": true, "google": true, "apple": true, "microsoft": true}
-	for fault, only := range map[authtest.Fault]map[string]bool{
-		authtest.BadSignature: idTokens, authtest.UnknownKey: idTokens, authtest.AlgNone: idTokens, authtest.AlgHS256: idTokens,
-		authtest.WrongNonce: idTokens, authtest.WrongIssuer: idTokens, authtest.WrongAudience: idTokens, authtest.Expired: idTokens, authtest.NoIDToken: idTokens,
-		authtest.OtherUserInfo: {"oidc": true}, authtest.OtherCallback: {"oidc": true, "google": true, "github": true, "apple": true},
-		authtest.ServerError: nil, authtest.Garbage: nil, authtest.HugeBody: nil, authtest.Slow: nil,
+	idTokens := []string{"oidc", "google", "apple", "microsoft"}
+	for fault, c := range map[authtest.Fault]struct {
+		cause string
+		at    []string
+	}{
+		authtest.BadSignature:  {"the signature is wrong", idTokens},
+		authtest.UnknownKey:    {"no key has the id", idTokens},
+		authtest.AlgNone:       {`signature algorithm \"none\"`, idTokens},
+		authtest.AlgHS256:      {`signature algorithm \"HS256\"`, idTokens},
+		authtest.WrongNonce:    {"the nonce is not the one of this sign-in", idTokens},
+		authtest.WrongIssuer:   {"other.example.com", idTokens},
+		authtest.WrongAudience: {"another-client", idTokens},
+		authtest.Expired:       {"token is expired", idTokens},
+		authtest.NoIDToken:     {"ID token: oidc: malformed jwt: go-jose/go-jose: empty input", idTokens},
+		authtest.OtherUserInfo: {"about somebody else", []string{"oidc"}},
+		authtest.OtherCallback: {"the callback names the issuer", []string{"oidc", "google", "github", "apple"}},
+		authtest.ServerError:   {"status 500", everyProvider},
+		authtest.Garbage:       {"invalid character '<'", everyProvider},
+		authtest.HugeBody:      {"unexpected end of JSON input", everyProvider}, // x/oauth2 reads no further
+		authtest.Slow:          {"context deadline exceeded", []string{"oidc", "github"}},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
@@ -39,16 +56,14 @@ func TestProviderFaults(t *testing.T) {
 				short(idp.GitHub()), short(idp.Facebook()), short(idp.Twitter()), short(idp.Discord()),
 			))
 			idp.Now = w.Clock.Now
-			for _, name := range everyProvider {
-				if only != nil && !only[name] {
-					continue
-				}
+			for _, name := range c.at {
 				v := w.visitor(idp)
 				idp.Misbehave(authtest.NoFault)
 				to := v.start(name, "") // the discovery works still
 				idp.SignsIn(ada)
 				idp.Misbehave(fault)
 				back := idp.Authorize(t, to)
+				before := len(w.log.String())
 				began := time.Now()
 				a := v.back(name, back).want(502, auth.CodeProviderError)
 				if took := time.Since(began); fault == authtest.Slow && took > 5*time.Second {
@@ -57,9 +72,12 @@ func TestProviderFaults(t *testing.T) {
 				if strings.Contains(string(a.body), "127.0.0.1") {
 					t.Errorf("%s: the answer tells the cause: %s", name, a.body)
 				}
-			}
-			if log := w.log.String(); !strings.Contains(log, "code=provider_error") || !strings.Contains(log, "level=ERROR") {
-				t.Errorf("log %s", log)
+				log := w.log.String()[before:]
+				for _, part := range []string{"level=ERROR", "code=provider_error", c.cause} {
+					if !strings.Contains(log, part) {
+						t.Errorf("%s: no %q in the log %s", name, part, log)
+					}
+				}
 			}
 			if _, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err == nil {
 				t.Error("a user was made")
@@ -71,7 +89,10 @@ func TestProviderFaults(t *testing.T) {
 // A provider that cannot be discovered costs its timeout, and works once it is
 // back.
 func TestDiscoveryFaults(t *testing.T) {
-	for _, fault := range []authtest.Fault{authtest.ServerError, authtest.Garbage, authtest.HugeBody, authtest.Slow, authtest.OtherDiscovery} {
+	for fault, cause := range map[authtest.Fault]string{
+		authtest.ServerError: "status 500", authtest.Garbage: "invalid character '<'", authtest.HugeBody: "larger than 1 MiB",
+		authtest.Slow: "context deadline exceeded", authtest.OtherDiscovery: "the issuer calls itself",
+	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
 			idp := authtest.StartProvider(t)
@@ -81,6 +102,9 @@ func TestDiscoveryFaults(t *testing.T) {
 			a := w.do("GET", "/oauth/oidc", nil).want(502, auth.CodeProviderError)
 			if a.header.Get("Set-Cookie") != "" {
 				t.Error("a cookie for a sign-in that did not begin")
+			}
+			if log := w.log.String(); !strings.Contains(log, cause) {
+				t.Errorf("no %q in the log %s", cause, log)
 			}
 			idp.Misbehave(authtest.NoFault)
 			if fault == authtest.Slow {
@@ -126,13 +150,152 @@ func TestProviderCaching(t *testing.T) {
 	}
 }
 
-// A provider in trouble is served from what is known.
+// A provider in trouble is served from what is known, and asked again after a
+// minute, not at every sign-in.
 func TestStaleDiscovery(t *testing.T) {
 	w, idp := providerWorld(t)
-	w.visitor(idp).signIn("oidc", ada, "").session()
+	asked := func(want int) {
+		t.Helper()
+		w.do("GET", "/oauth/oidc", nil).want(302)
+		if n := idp.Requests("/.well-known/openid-configuration"); n != want {
+			t.Errorf("asked %d times, want %d", n, want)
+		}
+	}
+	asked(1)
 	w.Clock.Advance(2 * time.Hour)
 	idp.Misbehave(authtest.ServerError)
-	w.do("GET", "/oauth/oidc", nil).want(302)
+	asked(2)
+	asked(2)
+	w.Clock.Advance(time.Minute)
+	asked(3)
+	idp.Misbehave(authtest.NoFault)
+	w.Clock.Advance(time.Minute)
+	asked(4)
+	asked(4)
+	w.Clock.Advance(2 * time.Minute) // the new document is good for an hour again
+	asked(4)
+}
+
+// A discovery document cannot have codes and secrets sent in the clear.
+func TestDiscoveredEndpointsAreSafe(t *testing.T) {
+	for _, bad := range []string{"", "authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"} {
+		doc := map[string]string{}
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(doc) }))
+		t.Cleanup(srv.Close)
+		doc["issuer"] = srv.URL
+		for _, name := range []string{"authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"} {
+			doc[name] = srv.URL + "/x"
+		}
+		w := newWorld(t, auth.WithProvider(auth.OIDC("oidc", srv.URL, "client", "secret")))
+		if bad == "" {
+			w.do("GET", "/oauth/oidc", nil).want(302)
+			continue
+		}
+		doc[bad] = "http://evil.test/x"
+		w.do("GET", "/oauth/oidc", nil).want(502, auth.CodeProviderError)
+		if log := w.log.String(); !strings.Contains(log, `evil.test/x\" is not https`) {
+			t.Errorf("%s: log %s", bad, log)
+		}
+	}
+}
+
+// The provider's document says that every callback names the issuer: one that
+// does not may be another server's (RFC 9207, section 2.4).
+func TestCallbackWithoutIssuer(t *testing.T) {
+	w, idp := providerWorld(t)
+	v := w.visitor(idp)
+	to := v.start("oidc", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	back.Del("iss")
+	v.back("oidc", back).want(502, auth.CodeProviderError)
+	if idp.Requests("/oidc/token") != 0 {
+		t.Error("the code was sent to the token endpoint")
+	}
+}
+
+// An ID token that vouches for another access token than the one beside it.
+func TestAccessTokenOfAnother(t *testing.T) {
+	w, idp := providerWorld(t)
+	who := ada
+	who.Claims = map[string]any{"at_hash": "bm90IHRoaXMgb25lIQ"}
+	for _, name := range []string{"oidc", "google"} {
+		before := len(w.log.String())
+		w.visitor(idp).signIn(name, who, "").want(502, auth.CodeProviderError)
+		if log := w.log.String()[before:]; !strings.Contains(log, "access token hash does not match") {
+			t.Errorf("%s: log %s", name, log)
+		}
+	}
+}
+
+// A native app's access token is anybody's word unless the ID token vouches for
+// it by at_hash.
+func TestNativeAccessToken(t *testing.T) {
+	var got []auth.ProviderToken
+	idp := authtest.StartProvider(t)
+	hooks := auth.WithHooks(auth.Hooks{OnProviderToken: func(_ context.Context, p auth.ProviderToken) { got = append(got, p) }})
+	w := newWorld(t, auth.WithProvider(idp.Google()), hooks)
+	idp.Now = w.Clock.Now
+	body := map[string]any{"id_token": idp.IDToken("google", ada, ""), "access_token": "theirs"}
+	w.do("POST", "/oauth/google/id-token", body).session()
+	if len(got) != 0 {
+		t.Fatalf("handed over unproved: %+v", got)
+	}
+	sum := sha256.Sum256([]byte("theirs"))
+	who := ada
+	who.Claims = map[string]any{"at_hash": base64.RawURLEncoding.EncodeToString(sum[:16])}
+	body["id_token"] = idp.IDToken("google", who, "")
+	s := w.do("POST", "/oauth/google/id-token", body).session()
+	if len(got) != 1 || got[0].AccessToken != "theirs" || got[0].UserID != s.User.ID {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is configured wins over what is discovered, and the client authenticates
+// as it has to: without a secret only its id goes along, in the body.
+func TestTokenRequest(t *testing.T) {
+	for name, public := range map[string]bool{"confidential": false, "public": true} {
+		t.Run(name, func(t *testing.T) {
+			idp := authtest.StartProvider(t)
+			asked := 0
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				id, secret, basic := r.BasicAuth()
+				inBody, secretInBody := r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+				want := []any{"authtest-client", "authtest-client-secret", true, "", ""}
+				if public {
+					want = []any{"", "", false, "authtest-client", ""}
+				}
+				if got := []any{id, secret, basic, inBody, secretInBody}; !slices.Equal(got, want) {
+					t.Errorf("%v, want %v", got, want)
+				}
+				idp.ServeHTTP(w, r)
+			}))
+			t.Cleanup(front.Close)
+			p := idp.OIDC("oidc")
+			p.TokenURL = front.URL + "/oidc/token"
+			if public {
+				p.ClientSecret = ""
+			}
+			w := newWorld(t, auth.WithProvider(p))
+			idp.Now = w.Clock.Now
+			w.visitor(idp).signIn("oidc", ada, "").session()
+			if asked != 1 {
+				t.Errorf("asked %d times where it was configured", asked)
+			}
+		})
+	}
+}
+
+// A provider vouches for something that is no address.
+func TestVerifiedNonsense(t *testing.T) {
+	w, idp := providerWorld(t)
+	for _, name := range []string{"google", "discord", "oidc"} {
+		s := w.visitor(idp).signIn(name, authtest.Person{Subject: "5", Email: "not an address", EmailVerified: true}, "").session()
+		if s.User.Email != "" || s.User.EmailVerified || s.User.Identities[0].Email != "" {
+			t.Errorf("%s: %+v", name, s.User)
+		}
+	}
 }
 
 // Native apps bring an ID token of the provider's own library.
@@ -200,7 +363,7 @@ func TestIDTokenSignIn(t *testing.T) {
 // Microsoft's issuer depends on the tenant, and so does who may come in.
 func TestMicrosoftTenants(t *testing.T) {
 	const (
-		home     = "11111111-2222-4333-8444-555555555555"
+		home     = authtest.TenantID
 		elswhere = "22222222-2222-4333-8444-555555555555"
 		personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
 	)

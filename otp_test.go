@@ -75,7 +75,7 @@ func (w *world) newCode(old string) string {
 	w.do("POST", "/otp/send", map[string]any{"phone": number}).want(200)
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 	defer cancel()
-	m, err := w.Inbox.Wait(ctx, func(m auth.Message) bool { return m.Kind == auth.KindPhoneCode && !seen[m.ID] })
+	m, err := w.Inbox.Wait(ctx, func(m auth.Message) bool { return m.Kind == auth.KindPhoneCode && m.To == number && !seen[m.ID] })
 	if err != nil {
 		w.t.Fatalf("no code after %s: %v", old, err)
 	}

@@ -1,32 +1,19 @@
 package authtest
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
-	"hash/fnv"
-	"maps"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/authmount/auth"
 )
@@ -103,34 +90,18 @@ type grant struct {
 	code     string // the challenge's; empty for access tokens
 	nonce    string
 	email    bool // the scope was asked for
+	openID   bool // likewise, or the style has ID tokens in any case
 }
+
+// TenantID is the Microsoft tenant that a Person is of by default.
+const TenantID = "11111111-2222-4333-8444-555555555555"
 
 const (
 	clientID     = "authtest-client"
 	clientSecret = "authtest-client-secret"
-	tenant       = "11111111-2222-4333-8444-555555555555"
 	appleTeam    = "AUTHTEST01"
 	appleKeyID   = "AUTHTEST02"
 )
-
-var (
-	firstKey = sync.OnceValue(newRSAKey)
-	appleKey = sync.OnceValue(func() *ecdsa.PrivateKey {
-		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			panic(err) // crypto/rand never fails
-		}
-		return k
-	})
-)
-
-func newRSAKey() *rsa.PrivateKey {
-	k, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err) // crypto/rand never fails
-	}
-	return k
-}
 
 // NewProvider makes a Provider to be served at the URL issuer. Its pages let the
 // visitor choose who to be.
@@ -270,8 +241,9 @@ func (p *Provider) Google() auth.Provider {
 	return p.at(auth.Google(clientID, clientSecret), "google", "/oidc/userinfo")
 }
 
-// Microsoft is the provider in the shape of Microsoft, for every tenant. The
-// claim "tid" says which one a person is of.
+// Microsoft is the provider in the shape of Microsoft, for every tenant. A
+// person is of the tenant TenantID unless their claim "tid" names another.
+// EmailVerified becomes the claim xms_edov.
 func (p *Provider) Microsoft() auth.Provider {
 	made := p.at(auth.Microsoft(clientID, clientSecret), "microsoft", "")
 	made.Issuer = p.Issuer + "/{tenant}/v2.0"
@@ -334,21 +306,6 @@ func (p *Provider) has(f Fault) bool {
 	return p.fault == f
 }
 
-func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
-	p.mu.Lock()
-	key, kid := p.key.PublicKey, p.kid
-	p.mu.Unlock()
-	b64 := base64.RawURLEncoding.EncodeToString
-	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]string{
-		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid, "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes()),
-	}}})
-}
-
-// hasIDTokens tells which styles are OpenID providers.
-func hasIDTokens(style string) bool {
-	return slices.Contains([]string{"oidc", "google", "microsoft", "apple"}, style)
-}
-
 // checkRequest finds what is wrong with an authorization request. Unlike most
 // real providers it insists on all that a careful client sends.
 func checkRequest(style string, q url.Values) string {
@@ -398,7 +355,7 @@ func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string
 		p.mu.Lock()
 		p.grants[code] = grant{
 			style: style, person: *person, redirect: q.Get("redirect_uri"), code: q.Get("code_challenge"), nonce: q.Get("nonce"),
-			email: strings.Contains(q.Get("scope"), "email"),
+			email: strings.Contains(q.Get("scope"), "email"), openID: givesIDToken(style, q.Get("scope")),
 		}
 		if style == "apple" && !p.greeted[person.Subject] {
 			p.greeted[person.Subject] = true
@@ -420,257 +377,6 @@ func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string
 		return
 	}
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // as a provider does; for tests
-}
-
-// token is the token endpoint.
-func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
-	style := r.PathValue("style")
-	refuse := func(code string) {
-		status := http.StatusBadRequest
-		if style == "github" {
-			status = http.StatusOK // as GitHub does
-		}
-		answer(w, status, map[string]string{"error": code})
-	}
-	if err := r.ParseForm(); err != nil || !p.knowsClient(style, r) {
-		refuse("invalid_client")
-		return
-	}
-	p.mu.Lock()
-	g, ok := p.grants[r.PostForm.Get("code")]
-	delete(p.grants, r.PostForm.Get("code"))
-	p.mu.Unlock()
-	sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
-	if !ok || g.code == "" || g.style != style || g.redirect != r.PostForm.Get("redirect_uri") || g.code != base64.RawURLEncoding.EncodeToString(sum[:]) {
-		refuse("invalid_grant")
-		return
-	}
-	access := newID20()
-	body := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 3600, "refresh_token": newID20()}
-	if hasIDTokens(style) && !p.has(NoIDToken) {
-		body["id_token"] = p.IDToken(style, g.person, g.nonce)
-	}
-	g.code = ""
-	p.mu.Lock()
-	p.grants[access] = g
-	p.mu.Unlock()
-	answer(w, http.StatusOK, body)
-}
-
-// knowsClient authenticates the client the way the style asks for.
-func (p *Provider) knowsClient(style string, r *http.Request) bool {
-	id, secret, basic := r.BasicAuth()
-	if !basic {
-		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
-	}
-	switch {
-	case id != clientID || (style == "twitter") != basic && style != "oidc":
-		return false
-	case style != "apple":
-		return secret == clientSecret
-	}
-	t, err := jwt.Parse(secret, func(t *jwt.Token) (any, error) {
-		if t.Header["kid"] != appleKeyID {
-			return nil, jwt.ErrTokenUnverifiable
-		}
-		return &appleKey().PublicKey, nil
-	}, jwt.WithValidMethods([]string{"ES256"}), jwt.WithIssuer(appleTeam), jwt.WithSubject(clientID),
-		jwt.WithAudience("https://appleid.apple.com"), jwt.WithExpirationRequired(), jwt.WithTimeFunc(p.Now))
-	return err == nil && t.Valid
-}
-
-// IDToken mints an ID token as a native app would get it from the provider's
-// library. style is "oidc", "google", "microsoft" or "apple".
-func (p *Provider) IDToken(style string, who Person, nonce string) string {
-	p.mu.Lock()
-	key, kid, fault := p.key, p.kid, p.fault
-	p.mu.Unlock()
-	c := p.claims(style, who, nonce)
-	switch fault {
-	case WrongNonce:
-		c["nonce"] = "another"
-	case WrongIssuer:
-		c["iss"] = "https://other.example.com"
-	case WrongAudience:
-		c["aud"] = "another-client"
-	case Expired:
-		c["exp"] = p.Now().Add(-time.Hour).Unix()
-	}
-	for name, v := range who.Claims {
-		if v == nil {
-			delete(c, name)
-		} else {
-			c[name] = v
-		}
-	}
-	var method jwt.SigningMethod = jwt.SigningMethodRS256
-	var signer any = key
-	switch fault {
-	case BadSignature:
-		signer = newRSAKey()
-	case UnknownKey:
-		kid = "unknown"
-	case AlgNone:
-		method, signer = jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType
-	case AlgHS256:
-		method, signer = jwt.SigningMethodHS256, publicPEM(&key.PublicKey)
-	}
-	t := jwt.NewWithClaims(method, c)
-	t.Header["kid"] = kid
-	signed, err := t.SignedString(signer)
-	if err != nil {
-		panic(err) // the keys fit the methods
-	}
-	return signed
-}
-
-// claims are the claims of an ID token of good faith.
-func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims {
-	now := p.Now()
-	c := jwt.MapClaims{
-		"iss": p.Issuer, "sub": who.Subject, "aud": clientID, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-	}
-	set := func(name, v string) {
-		if v != "" {
-			c[name] = v
-		}
-	}
-	set("nonce", nonce)
-	switch style {
-	case "google":
-		set("email", who.Email)
-		set("name", who.Name)
-		c["email_verified"] = who.EmailVerified
-	case "apple":
-		set("email", who.Email)
-		c["email_verified"] = strconv.FormatBool(who.EmailVerified) // a string, as Apple has it
-	case "microsoft":
-		set("email", who.Email)
-		set("name", who.Name)
-		c["tid"] = tenant
-		if tid, ok := who.Claims["tid"].(string); ok {
-			c["tid"] = tid
-		}
-		c["iss"] = p.Issuer + "/" + c["tid"].(string) + "/v2.0"
-		if who.EmailVerified {
-			c["xms_edov"] = "1"
-		}
-	}
-	return c // those of "oidc" come from the userinfo endpoint
-}
-
-func publicPEM(key *rsa.PublicKey) []byte {
-	der, err := x509.MarshalPKIXPublicKey(crypto.PublicKey(key))
-	if err != nil {
-		panic(err) // the key is of a kind that can be marshalled
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-}
-
-// asked finds whom an API request is about.
-func (p *Provider) asked(w http.ResponseWriter, r *http.Request) (Person, bool) {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	p.mu.Lock()
-	g, ok := p.grants[token]
-	p.mu.Unlock()
-	if !ok || g.code != "" {
-		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
-		return Person{}, false
-	}
-	if !g.email {
-		g.person.Email, g.person.EmailVerified = "", false
-	}
-	return g.person, true
-}
-
-func (p *Provider) userInfo(w http.ResponseWriter, r *http.Request) {
-	who, ok := p.asked(w, r)
-	if !ok {
-		return
-	}
-	if p.has(OtherUserInfo) {
-		who.Subject = "another"
-	}
-	body := map[string]any{"sub": who.Subject, "name": who.Name}
-	if who.Email != "" {
-		body["email"], body["email_verified"] = who.Email, who.EmailVerified
-	}
-	maps.Copy(body, who.Claims)
-	answer(w, http.StatusOK, body)
-}
-
-func (p *Provider) githubUser(w http.ResponseWriter, r *http.Request) {
-	if who, ok := p.asked(w, r); ok {
-		answer(w, http.StatusOK, map[string]any{
-			"id": number(who.Subject), "login": "login", "name": orNull(who.Name), "email": "shown@example.com",
-		})
-	}
-}
-
-func (p *Provider) githubEmails(w http.ResponseWriter, r *http.Request) {
-	who, ok := p.asked(w, r)
-	switch {
-	case !ok:
-	case who.Email == "":
-		answer(w, http.StatusNotFound, map[string]string{"message": "Not Found"})
-	default:
-		answer(w, http.StatusOK, []map[string]any{
-			{"email": "other." + who.Email, "primary": false, "verified": true, "visibility": nil},
-			{"email": who.Email, "primary": true, "verified": who.EmailVerified, "visibility": "private"},
-		})
-	}
-}
-
-func (p *Provider) facebookUser(w http.ResponseWriter, r *http.Request) {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	mac := hmac.New(sha256.New, []byte(clientSecret))
-	mac.Write([]byte(token))
-	if r.URL.Query().Get("appsecret_proof") != hex.EncodeToString(mac.Sum(nil)) {
-		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "Invalid appsecret_proof", "code": 100}})
-		return
-	}
-	if who, ok := p.asked(w, r); ok {
-		body := map[string]any{"id": who.Subject, "name": who.Name}
-		if who.Email != "" {
-			body["email"] = who.Email
-		}
-		answer(w, http.StatusOK, body)
-	}
-}
-
-func (p *Provider) twitterUser(w http.ResponseWriter, r *http.Request) {
-	if who, ok := p.asked(w, r); ok {
-		data := map[string]any{"id": who.Subject, "name": who.Name, "username": "username"}
-		if who.Email != "" && who.EmailVerified && strings.Contains(r.URL.Query().Get("user.fields"), "confirmed_email") {
-			data["confirmed_email"] = who.Email
-		}
-		answer(w, http.StatusOK, map[string]any{"data": data})
-	}
-}
-
-func (p *Provider) discordUser(w http.ResponseWriter, r *http.Request) {
-	if who, ok := p.asked(w, r); ok {
-		answer(w, http.StatusOK, map[string]any{
-			"id": who.Subject, "username": "username", "global_name": orNull(who.Name), "email": orNull(who.Email), "verified": who.EmailVerified,
-		})
-	}
-}
-
-// number makes a GitHub id of any subject.
-func number(subject string) uint64 {
-	if n, err := strconv.ParseUint(subject, 10, 64); err == nil {
-		return n
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(subject))
-	return uint64(h.Sum32())
-}
-
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 func answer(w http.ResponseWriter, status int, v any) {

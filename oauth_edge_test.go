@@ -1,0 +1,246 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+)
+
+// From Go, too, a sign-in is bound to a browser or to the holder of a verifier.
+func TestStartBoundToNobody(t *testing.T) {
+	w, _ := providerWorld(t)
+	const to = "https://app.test/"
+	for name, in := range map[string]auth.OAuthParams{
+		"nothing":              {},
+		"a redirect alone":     {RedirectTo: to},
+		"a challenge alone":    {CodeChallenge: challengeOf(verifier)},
+		"remote, no challenge": {RedirectTo: to, Browser: "secret", Remote: true},
+	} {
+		in.Provider = "google"
+		if got, err := w.StartOAuth(t.Context(), in); !errors.Is(err, auth.CodeValidationFailed) || got != "" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// Two of a kind: nobody can tell which one was meant.
+func TestDoubledCallbackParameters(t *testing.T) {
+	w, idp := providerWorld(t)
+	v := w.visitor(idp)
+	to := v.start("oidc", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	for _, name := range []string{"state", "code", "error", "iss"} {
+		doubled := url.Values{name: {back.Get(name), back.Get(name)}}
+		for k, values := range back {
+			if k != name {
+				doubled[k] = values
+			}
+		}
+		v.back("oidc", doubled).want(400, auth.CodeBadOAuthState)
+		v.do("POST", "/oauth/oidc/callback", doubled.Encode(), form).want(400, auth.CodeBadOAuthState)
+	}
+	v.back("oidc", back).session() // and none of these spoilt it
+}
+
+// A code that is longer than any code is not passed on.
+func TestEndlessCode(t *testing.T) {
+	w, idp := providerWorld(t)
+	for length, asked := range map[int]int{4096: 1, 4097: 0} {
+		before := idp.Requests("/google/token")
+		v := w.visitor(idp)
+		to := v.start("google", "")
+		idp.SignsIn(ada)
+		back := idp.Authorize(t, to)
+		back.Set("code", strings.Repeat("x", length))
+		v.back("google", back).want(502, auth.CodeProviderError)
+		if n := idp.Requests("/google/token") - before; n != asked {
+			t.Errorf("%d bytes: the token endpoint was asked %d times", length, n)
+		}
+	}
+}
+
+// Only Apple tells a name beside the code. Anybody can add one to a callback.
+func TestNameBesideTheCode(t *testing.T) {
+	w, idp := providerWorld(t)
+	for i, post := range []bool{false, true} {
+		v := w.visitor(idp)
+		to := v.start("google", "")
+		idp.SignsIn(authtest.Person{Subject: fmt.Sprint(i)})
+		back := idp.Authorize(t, to)
+		back.Set("user", `{"name":{"firstName":"Mallory","lastName":"M"}}`)
+		a := v.back
+		if post {
+			a = func(_ string, with url.Values) *answer {
+				return v.do("POST", "/oauth/google/callback", with.Encode(), form)
+			}
+		}
+		if s := a("google", back).session(); s.User.FullName != "" {
+			t.Errorf("post %v: name %q", post, s.User.FullName)
+		}
+	}
+}
+
+// Browsers drop a cookie with SameSite=None that is not Secure, and one that is
+// Secure where there is no https.
+func TestAppleCookieWithoutHTTPS(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	w := newWorld(t, auth.WithDevMode(), auth.WithBaseURL("http://localhost:8080/auth/v1"), auth.WithProvider(idp.Apple()))
+	v := w.visitor(idp)
+	v.start("apple", "")
+	if c := v.cookies["authmount-oauth-post"]; c == nil || c.SameSite != http.SameSiteLaxMode || c.Secure || !c.HttpOnly {
+		t.Errorf("cookies %+v", v.cookies)
+	}
+}
+
+// The person's own refusal, and the answers to prompt=none, are no faults of the
+// provider.
+func TestDenials(t *testing.T) {
+	w, idp := providerWorld(t)
+	for _, name := range []string{
+		"access_denied", "user_cancelled_authorize", "user_denied",
+		"login_required", "consent_required", "interaction_required", "account_selection_required",
+	} {
+		v := w.visitor(idp)
+		to, err := url.Parse(v.start("google", "prompt=none"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.back("google", url.Values{"state": {to.Query().Get("state")}, "error": {name}}).want(400, auth.CodeOAuthDenied)
+	}
+}
+
+// A hook may fail as stores do. That is no reason to ask it again.
+func TestHookThatFailsLikeAStore(t *testing.T) {
+	for _, err := range []error{auth.ErrNotFound, auth.ErrStale, auth.ErrConflict} {
+		calls := 0
+		w, idp := providerWorld(t, auth.WithHooks(auth.Hooks{BeforeSignUp: func(context.Context, auth.SignUpAttempt) error {
+			calls++
+			return fmt.Errorf("look-up: %w", err)
+		}}))
+		w.visitor(idp).signIn("google", ada, "").want(500, auth.CodeInternal)
+		if calls != 1 {
+			t.Errorf("%v: called %d times", err, calls)
+		}
+	}
+}
+
+// What counts as a failed sign-in: not the question for the second factor, nor a
+// linking, where somebody is signed in already.
+func TestFailedSignInEvents(t *testing.T) {
+	w, idp := providerWorld(t)
+	s := w.visitor(idp).signIn("google", ada, "").session()
+	w.visitor(idp).signIn("github", evilGit, "").session()
+	v := w.visitor(idp)
+	to := v.link("github", s, nil)
+	idp.SignsIn(evilGit)
+	back := idp.Authorize(t, to)
+	w.fired()
+	v.back("github", back).want(409, auth.CodeIdentityAlreadyExists)
+	w.wantEvents()
+	w.enrol(s.AccessToken)
+	w.fired()
+	w.visitor(idp).signIn("google", ada, "").want(403, auth.CodeMFARequired)
+	w.do("POST", "/oauth/google/id-token", map[string]any{"id_token": idp.IDToken("google", ada, "")}).want(403, auth.CodeMFARequired)
+	w.wantEvents()
+	w.do("POST", "/oauth/google/id-token", map[string]any{"id_token": "a.b.c"}).want(400, auth.CodeInvalidToken)
+	w.wantEvents(auth.EventSignInFailed)
+
+	w, idp = providerWorld(t, auth.WithMFARequired())
+	w.visitor(idp).signIn("google", ada, "").want(403, auth.CodeMFAEnrollmentRequired)
+	w.wantEvents(auth.EventSignedUp)
+}
+
+// A Profile function may turn people away in words of its own.
+func TestProfileRejects(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	like := idp.Discord()
+	w := newWorld(t, auth.WithProvider(auth.OAuth2Provider("own", auth.OAuth2Options{
+		ClientID: like.ClientID, ClientSecret: like.ClientSecret, AuthURL: like.AuthURL, TokenURL: like.TokenURL,
+		Profile: func(context.Context, *auth.ProviderAPI) (auth.Profile, error) {
+			return auth.Profile{}, auth.Reject(auth.CodeSignupDisabled, "Members only.")
+		},
+	})))
+	a := w.visitor(idp).signIn("own", ada, "").want(403, auth.CodeSignupDisabled)
+	if !strings.Contains(string(a.body), "Members only.") {
+		t.Errorf("%s", a.body)
+	}
+}
+
+// An identity that is known is no proof of the address beside it.
+func TestConfirmationOfKnownIdentity(t *testing.T) {
+	w, idp := providerWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	for range 2 {
+		w.visitor(idp).signIn("facebook", ada, "").want(403, auth.CodeEmailNotVerified)
+	}
+}
+
+// A banned user's account gets no further ways in, for when the ban is over.
+func TestBannedUserGetsNoIdentity(t *testing.T) {
+	w, idp := providerWorld(t)
+	s := w.visitor(idp).signIn("google", ada, "").session()
+	until := w.Clock.Now().Add(time.Hour)
+	if _, err := w.Store.UpdateUser(t.Context(), s.User.ID, auth.UserPatch{BannedUntil: &until}, w.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.visitor(idp).signIn("github", ada, "").want(403, auth.CodeUserBanned)
+	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 1 {
+		t.Errorf("identities %+v, %v", u.Identities, err)
+	}
+}
+
+// The only other way in is one that is switched off, or gone from the
+// configuration: it does not count.
+func TestOtherWayInIsOff(t *testing.T) {
+	w, idp := providerWorld(t)
+	unlinkable := func(id string, opts ...auth.Option) error {
+		return authtest.NewOn(t, w.Store, append([]auth.Option{auth.WithProvider(idp.Google(), idp.GitHub())}, opts...)...).UnlinkIdentity(t.Context(), id, "google")
+	}
+	settings := func(s auth.Settings) []auth.Option { return []auth.Option{auth.WithSettings(s)} }
+	begin := func(subject string) session {
+		return w.visitor(idp).signIn("google", authtest.Person{Subject: subject, Email: subject + "@example.com", EmailVerified: true}, "").session()
+	}
+	for name, c := range map[string]struct {
+		add func(s session)
+		off []auth.Option
+	}{
+		"password": {
+			func(s session) {
+				w.do("POST", "/me/password", map[string]any{"new_password": goodPassword}, bearer(s.AccessToken)).want(200)
+			}, settings(auth.Settings{PasswordDisabled: true}),
+		},
+		"phone": {
+			func(s session) {
+				w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(200)
+				w.otp(number, w.Mail(t, number, auth.KindPhoneCode).Code, bearer(s.AccessToken)).want(200)
+			}, settings(auth.Settings{PhoneDisabled: true}),
+		},
+		"providers": {
+			func(s session) {
+				w.visitor(idp).signIn("github", authtest.Person{Subject: "77", Email: s.User.Email, EmailVerified: true}, "").session()
+			}, settings(auth.Settings{OAuthDisabled: true}),
+		},
+		"provider-gone": {
+			func(s session) {
+				w.visitor(idp).signIn("discord", authtest.Person{Subject: "78", Email: s.User.Email, EmailVerified: true}, "").session()
+			}, nil,
+		},
+	} {
+		s := begin(name)
+		c.add(s)
+		if err := unlinkable(s.User.ID, c.off...); !errors.Is(err, auth.CodeLastSignInMethod) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := w.UnlinkIdentity(t.Context(), s.User.ID, "google"); err != nil {
+			t.Errorf("%s, switched on: %v", name, err)
+		}
+	}
+}
