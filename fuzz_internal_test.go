@@ -130,7 +130,7 @@ func FuzzVerify(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	a := &Auth{cfg: *c, keys: keys, parser: newParser(c), remember: newClaimsCache(-1)}
+	a := &Auth{cfg: *c, keys: keys, parser: newParser(c), remember: newClaimsCache(-1), revoked: &denylist{}}
 	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, c.now())
 	if err != nil {
 		f.Fatal(err)
