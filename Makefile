@@ -16,8 +16,9 @@ vet: ## go vet
 lint: ## golangci-lint (the first run builds it)
 	$(TOOL) golangci-lint run ./...
 
-test: ## everything: format, vet, race, conformance, browser, API listing
+test: ## everything: format, vet, race, conformance, Postgres, browser, API listing
 	@scripts/ensure-chromium.sh
+	@scripts/ensure-postgres.sh
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -race ./...

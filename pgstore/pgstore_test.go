@@ -37,6 +37,13 @@ var (
 // open makes a store in a schema of its own.
 func open(t testing.TB, opts ...pgstore.Option) *pgstore.Store {
 	t.Helper()
+	s, _ := openSchema(t, opts...)
+	return s
+}
+
+// openSchema is open, for tests that look into the schema.
+func openSchema(t testing.TB, opts ...pgstore.Option) (*pgstore.Store, string) {
+	t.Helper()
 	sharedURL = pgtest.URL(t)
 	p, err := pool()
 	if err != nil {
@@ -59,7 +66,7 @@ func open(t testing.TB, opts ...pgstore.Option) *pgstore.Store {
 			t.Error(err)
 		}
 	})
-	return s
+	return s, schema
 }
 
 func TestConformance(t *testing.T) {
