@@ -210,8 +210,9 @@ func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *o
 	if !a.answersHere(st) {
 		return a.redirectWith(ctx, u, st, linkData{By: provenBy{Provider: id.Provider, Subject: id.Subject}})
 	}
-	// The session that asked goes on, from where it is by now.
-	s, u, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
+	// The session that asked goes on, from where it is by now. Its user as read with
+	// it would lack the claims that the store works out.
+	s, _, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if tx := Tx(ctx); tx != nil {
-		return nested(ctx, tx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
+		return s.nested(ctx, tx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
 	}
 	var err error
 	for range retries {
@@ -181,7 +181,7 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 			break
 		}
 	}
-	return outcome(err)
+	return s.outcome(err)
 }
 
 // inTx is do for the calls that need a transaction.
@@ -192,7 +192,7 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if tx := Tx(ctx); tx != nil {
-		return nested(ctx, tx, f)
+		return s.nested(ctx, tx, f)
 	}
 	var err error
 	for range retries {
@@ -201,12 +201,12 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error)
 			break
 		}
 	}
-	return outcome(err)
+	return s.outcome(err)
 }
 
 // nested keeps an outcome that is an error, such as a conflict, from aborting
 // the application's transaction.
-func nested(ctx context.Context, tx pgx.Tx, f func(context.Context, pgx.Tx) error) error {
+func (s *Store) nested(ctx context.Context, tx pgx.Tx, f func(context.Context, pgx.Tx) error) error {
 	var kept *counted
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		err := f(context.WithValue(ctx, txKey{}, tx), tx)
@@ -218,7 +218,7 @@ func nested(ctx context.Context, tx pgx.Tx, f func(context.Context, pgx.Tx) erro
 	if err == nil && kept != nil {
 		return kept
 	}
-	return outcome(err)
+	return s.outcome(err)
 }
 
 // changedNothing tells whether a call can be made again without harm: it never
@@ -236,8 +236,21 @@ var unique = map[string]string{
 	"users_pkey": "id", "sessions_pkey": "id", "users_email_key_key": "email", "users_phone_key": "phone", "identities_provider_subject_key": "identity",
 }
 
-// outcome makes auth's errors of the database's.
-func outcome(err error) error {
+// hookFailed is an error of NewUser.Creating. It is answered as it is: what the
+// application's own constraints say, or rows it did not find, are no outcomes of
+// the store's, even if they bear the same names.
+type hookFailed struct{ error }
+
+func (h hookFailed) Unwrap() error { return h.error }
+
+// outcome makes auth's errors of the database's. Only what is about this store's
+// own tables is one: triggers and the claims function may fail for reasons of
+// their own.
+func (s *Store) outcome(err error) error {
+	var hook hookFailed
+	if errors.As(err, &hook) {
+		return hook.error
+	}
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -246,9 +259,11 @@ func outcome(err error) error {
 		return err
 	}
 	switch {
-	case e.Code == "23505" && unique[e.ConstraintName] != "":
+	case s.claims != "" && strings.Contains(e.Where, s.claims[strings.LastIndex(s.claims, ".")+1:]):
+		return fmt.Errorf("%w (%s)", err, e.Where)
+	case e.Code == "23505" && e.SchemaName == s.schema && unique[e.ConstraintName] != "":
 		return &auth.ConflictError{Field: unique[e.ConstraintName]}
-	case e.Code == "23503": // a user who is gone
+	case e.Code == "23503" && e.SchemaName == s.schema: // a user who is gone
 		return auth.ErrNotFound
 	case e.Code == "22P02" && strings.Contains(e.Message, "uuid"): // no id of ours
 		return auth.ErrNotFound

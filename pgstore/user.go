@@ -45,7 +45,7 @@ func (s *Store) CreateUser(ctx context.Context, nu auth.NewUser) (auth.User, err
 func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.User) error {
 	if nu.Creating != nil {
 		if err := nu.Creating(ctx, *u); err != nil {
-			return err
+			return hookFailed{err}
 		}
 	}
 	if s.claims == "" {

@@ -90,22 +90,11 @@ func Database(tb testing.TB) string {
 	databases.n++
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), databases.n)
 	databases.Unlock()
-	run := func(sql string) error {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, base)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		_, err = conn.Exec(ctx, sql)
-		return err
-	}
-	if err := run("create database " + name); err != nil {
+	if err := run(base, "create database "+name); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := run("drop database if exists " + name + " with (force)"); err != nil {
+		if err := run(base, "drop database if exists "+name+" with (force)"); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -114,6 +103,44 @@ func Database(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	return InDatabase(cfg, name)
+}
+
+// Role makes a role that may log in and nothing else, and drops it with its
+// privileges in the database of url when the test ends. It answers the role's
+// name and the connection string to log in with.
+func Role(tb testing.TB, url string) (name, as string) {
+	tb.Helper()
+	databases.Lock()
+	databases.n++
+	name = fmt.Sprintf("role_%d_%d", os.Getpid(), databases.n)
+	databases.Unlock()
+	if err := run(url, "create role "+name+" login password 'secret'"); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := run(url, "drop owned by "+name+"; drop role "+name); err != nil {
+			tb.Error(err)
+		}
+	})
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cfg.User, cfg.Password = name, "secret"
+	return name, InDatabase(cfg, cfg.Database)
+}
+
+// run runs statements without parameters.
+func run(url, sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
 }
 
 // InDatabase is the connection string of another database on the same server.

@@ -1,0 +1,237 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/pgstore"
+)
+
+// errRollback makes a transaction of the test's end without a trace.
+var errRollback = errors.New("rolled back on purpose")
+
+// inTx runs f inside a transaction of the application's that ends as f says.
+func inTx(t *testing.T, s *pgstore.Store, f func(ctx context.Context, tx pgx.Tx) error) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error { return f(pgstore.InTx(t.Context(), tx), tx) })
+	if err != nil && !errors.Is(err, errRollback) {
+		t.Fatal(err)
+	}
+}
+
+func newUser(email string) auth.NewUser {
+	id, _ := uuid.NewV7()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.NewUser{User: auth.User{ID: id.String(), Email: email, CreatedAt: now, UpdatedAt: now}}
+}
+
+func TestInTxIsUndoneByRollback(t *testing.T) {
+	s := openDatabase(t)
+	// More than one connection: inside and outside look at the same time.
+	outside, err := pgstore.Open(t.Context(), s.Pool().Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(outside.Close)
+	env := authtest.NewOn(t, s)
+	exec(t, s.Pool(), "create table public.members (user_id uuid references auth.users)")
+	var id string
+	for _, end := range []error{errRollback, nil} {
+		inTx(t, s, func(ctx context.Context, tx pgx.Tx) error {
+			u, err := env.ImportUser(ctx, auth.ImportUserParams{Email: "ada@example.com", EmailVerified: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id = u.ID
+			if _, err := tx.Exec(ctx, "insert into public.members values ($1)", id); err != nil {
+				t.Errorf("a row that refers to the user: %v", err)
+			}
+			if n := count(t, tx, "select count(*) from auth.users where id = $1", id); n != 1 {
+				t.Errorf("inside: %d users", n)
+			}
+			if _, err := s.User(ctx, auth.ByID(id)); err != nil {
+				t.Errorf("inside: %v", err)
+			}
+			if _, err := outside.User(t.Context(), auth.ByID(id)); !errors.Is(err, auth.ErrNotFound) {
+				t.Errorf("outside, before the commit: %v", err)
+			}
+			return end
+		})
+		_, err := s.User(t.Context(), auth.ByID(id))
+		if end == nil && err != nil || end != nil && !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("after %v: %v", end, err)
+		}
+	}
+	if n := count(t, s.Pool(), "select count(*) from public.members"); n != 1 {
+		t.Errorf("%d members", n)
+	}
+}
+
+// A whole sign-up with its session, together with the application's own work.
+func TestInTxSignUp(t *testing.T) {
+	s := openDatabase(t)
+	env := authtest.NewOn(t, s)
+	p := auth.SignUpParams{Email: "ada@example.com", Password: authtest.Password}
+	var tokens *auth.Tokens
+	for _, end := range []error{errRollback, nil} {
+		inTx(t, s, func(ctx context.Context, _ pgx.Tx) error {
+			res, err := env.SignUp(ctx, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens = res.Tokens
+			return end
+		})
+		_, err := env.Refresh(t.Context(), tokens.RefreshToken)
+		if end == nil && err != nil || end != nil && !errors.Is(err, auth.CodeSessionEnded) {
+			t.Errorf("refresh after %v: %v", end, err)
+		}
+	}
+}
+
+// Outcomes that are errors for the caller leave the transaction usable, and what
+// went before in it stays.
+func TestInTxOutcomesDoNotAbort(t *testing.T) {
+	s := openDatabase(t)
+	env := authtest.NewOn(t, s)
+	importUser := func(ctx context.Context, email string) error {
+		_, err := env.ImportUser(ctx, auth.ImportUserParams{Email: email})
+		return err
+	}
+	if err := importUser(t.Context(), "ada@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	ada, err := s.User(t.Context(), auth.ByEmail("ada@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTx(t, s, func(ctx context.Context, tx pgx.Tx) error {
+		if err := importUser(ctx, "bob@example.com"); err != nil {
+			t.Error(err)
+		}
+		if err := importUser(ctx, "ADA@example.com"); !errors.Is(err, auth.CodeUserAlreadyExists) {
+			t.Errorf("a conflict: %v", err)
+		}
+		if _, err := s.User(ctx, auth.ByID("no id")); !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("an id that is none: %v", err)
+		}
+		if err := s.PutToken(ctx, auth.Token{Purpose: auth.PurposeReset, Hash: make([]byte, 32), UserID: uuid.NewString(), ExpiresAt: time.Now()}); !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("a user who is gone: %v", err)
+		}
+		email, stale := "bob@example.com", int64(77)
+		if _, err := s.UpdateUser(ctx, ada.ID, auth.UserPatch{Email: &email}, time.Now()); !errors.Is(err, auth.ErrConflict) {
+			t.Errorf("an address that is taken: %v", err)
+		}
+		if _, err := s.UpdateUser(ctx, ada.ID, auth.UserPatch{IfRevision: &stale, Revoke: &auth.SessionFilter{}}, time.Now()); !errors.Is(err, auth.ErrStale) {
+			t.Errorf("a condition that does not hold: %v", err)
+		}
+		if err := importUser(ctx, "carol@example.com"); err != nil {
+			t.Errorf("after all this: %v", err)
+		}
+		return nil
+	})
+	if n := count(t, s.Pool(), "select count(*) from auth.users where email in ('ada@example.com', 'bob@example.com', 'carol@example.com')"); n != 3 {
+		t.Errorf("%d users", n)
+	}
+}
+
+// Wrong codes and a reused refresh token are errors and count nevertheless.
+func TestInTxCounts(t *testing.T) {
+	s := openDatabase(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	right, wrong := []byte("right"), []byte("wrong")
+	code := auth.Token{Purpose: auth.PurposePhoneCode, Subject: "+49301", Hash: right, CreatedAt: now, ExpiresAt: now.Add(time.Minute), MaxTries: 2}
+	if err := s.PutToken(t.Context(), code); err != nil {
+		t.Fatal(err)
+	}
+	nu := newUser("ada@example.com")
+	sid := uuid.NewString()
+	nu.Session = &auth.Session{ID: sid, UserID: nu.User.ID, AAL: auth.LevelAAL1, RotatedAt: now, CreatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour)}
+	if _, err := s.CreateUser(t.Context(), nu); err != nil {
+		t.Fatal(err)
+	}
+	inTx(t, s, func(ctx context.Context, _ pgx.Tx) error {
+		for _, want := range []error{auth.ErrWrongCode, auth.ErrWrongCode, auth.ErrTooManyTries} {
+			if _, _, err := s.TryCode(ctx, code.Purpose, code.Subject, wrong, now); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+		for counter, want := range []error{nil, nil, auth.ErrReused, auth.ErrSessionEnded} {
+			if counter > 1 {
+				counter = 0
+			}
+			if _, _, err := s.AdvanceSession(ctx, auth.Advance{SessionID: sid, Counter: uint32(counter), Now: now, IdleUntil: now.Add(time.Hour)}); !errors.Is(err, want) { //nolint:gosec // small
+				t.Errorf("refresh: %v, want %v", err, want)
+			}
+		}
+		return nil
+	})
+	if _, _, err := s.TryCode(t.Context(), code.Purpose, code.Subject, right, now); !errors.Is(err, auth.ErrTooManyTries) {
+		t.Errorf("the right code after the commit: %v", err)
+	}
+	if _, _, err := s.Session(t.Context(), sid, now); !errors.Is(err, auth.ErrSessionEnded) {
+		t.Errorf("the session after the commit: %v", err)
+	}
+}
+
+// post sends JSON and answers status and body.
+func post(t *testing.T, env *authtest.Env, path, body string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	env.Handler().ServeHTTP(rec, r)
+	return rec.Code, rec.Body.String()
+}
+
+// What a hook's own statements fail with says nothing about the account: their
+// constraints may bear the very names of the store's.
+func TestHookErrorsAreNoOutcomes(t *testing.T) {
+	s := openDatabase(t)
+	exec(t, s.Pool(), `create table public.users (id integer constraint users_pkey primary key, other integer constraint users_phone_key references public.users);
+		insert into public.users values (1)`)
+	var sql string
+	env := authtest.NewOn(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: func(ctx context.Context, _ auth.User) error {
+		var n int
+		return pgstore.Tx(ctx).QueryRow(ctx, sql).Scan(&n)
+	}}))
+	for what, text := range map[string]string{
+		"a unique constraint":        "insert into public.users values (1) returning id",
+		"a foreign key":              "insert into public.users values (2, 3) returning id",
+		"a row that is not there":    "select id from public.users where id = 7",
+		"text that is no uuid":       "select 1 where 'nonsense'::text::uuid is null",
+		"a row of auth's that is":    "insert into auth.limits (key, tat) values ('k', 1), ('k', 2) returning 1",
+		"an error that is no outage": "select 1/0",
+	} {
+		sql = text
+		if status, body := post(t, env, "/auth/v1/signup", `{"email":"ada@example.com","password":"`+authtest.Password+`"}`); status != http.StatusInternalServerError || !strings.Contains(body, `"internal"`) {
+			t.Errorf("sign-up with %s: %d %s", what, status, body)
+		}
+		_, err := env.ImportUser(t.Context(), auth.ImportUserParams{Email: "ada@example.com"})
+		if !errors.Is(err, auth.CodeInternal) {
+			t.Errorf("import with %s: %v", what, err)
+		}
+		env.Clock.Advance(time.Hour)
+		if err := env.SendMagicLink(t.Context(), auth.MagicLinkParams{Email: "ada@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(env.Mail(t, "ada@example.com", auth.KindMagicLink).Link, "token=")
+		if _, err := env.VerifyMagicLink(t.Context(), token, ""); !errors.Is(err, auth.CodeInternal) {
+			t.Errorf("magic link with %s: %v", what, err)
+		}
+		env.Inbox.Clear()
+		if n := count(t, s.Pool(), "select count(*) from auth.users"); n != 0 {
+			t.Errorf("%s: %d users", what, n)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/pgstore"
+)
+
+// unmigrated is a store on an empty database.
+func unmigrated(t *testing.T, url string, opts ...pgstore.Option) *pgstore.Store {
+	t.Helper()
+	s, err := pgstore.Open(t.Context(), url, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// smoke signs somebody up, in, on and out.
+func smoke(t *testing.T, s *pgstore.Store) {
+	t.Helper()
+	env := authtest.NewOn(t, s)
+	in := env.LoginAs(t, "ada@example.com")
+	tokens, err := env.Refresh(t.Context(), in.RefreshToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Logout(t.Context(), tokens.User.ID, tokens.SessionID, auth.LogoutGlobal); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Refresh(t.Context(), tokens.RefreshToken); !errors.Is(err, auth.CodeSessionEnded) {
+		t.Errorf("refresh after logout: %v", err)
+	}
+}
+
+// applied answers the versions and when they were applied.
+func applied(t *testing.T, s *pgstore.Store, schema string) string {
+	t.Helper()
+	var list string
+	if err := s.Pool().QueryRow(t.Context(), "select string_agg(v::text, ' ' order by version) from "+schema+".schema_version v").Scan(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestMigrateAgain(t *testing.T) {
+	s := unmigrated(t, pgtest.Database(t))
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := applied(t, s, "auth")
+	env := authtest.NewOn(t, s)
+	env.LoginAs(t, "ada@example.com")
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := applied(t, s, "auth"); after != before {
+		t.Errorf("versions %s, before %s", after, before)
+	}
+	if n := count(t, s.Pool(), "select count(*) from auth.users"); n != 1 {
+		t.Errorf("%d users", n)
+	}
+}
+
+// Instances that start together on an empty database.
+func TestMigrateParallel(t *testing.T) {
+	url := pgtest.Database(t)
+	stores := make([]*pgstore.Store, 8)
+	for i := range stores {
+		stores[i] = unmigrated(t, url)
+	}
+	var wg sync.WaitGroup
+	for _, s := range stores {
+		wg.Go(func() {
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	smoke(t, stores[0])
+}
+
+// Schemas side by side, which share the roles.
+func TestMigrateParallelSchemas(t *testing.T) {
+	url := pgtest.Database(t)
+	var wg sync.WaitGroup
+	for _, schema := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		s := unmigrated(t, url, pgstore.InSchema(schema))
+		wg.Go(func() {
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// newOn is what auth.New says to a store.
+func newOn(s *pgstore.Store) error {
+	a, err := auth.New(s, auth.WithDevMode())
+	if err == nil {
+		err = errors.Join(errors.New("auth.New took the store"), a.Close(context.Background()))
+	}
+	return err
+}
+
+func TestCheck(t *testing.T) {
+	s := unmigrated(t, pgtest.Database(t))
+	refused := func(want error, says string) {
+		t.Helper()
+		if err := s.Check(t.Context()); !errors.Is(err, want) {
+			t.Errorf("check: %v, want %v", err, want)
+		}
+		if err := newOn(s); !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+			t.Errorf("auth.New: %v, want %v and %q", err, want, says)
+		}
+	}
+	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of 1)")
+	exec(t, s.Pool(), "create schema auth") // made by hand, and empty
+	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of 1)")
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	exec(t, s.Pool(), "insert into auth.schema_version (version, name) values (999, 'from the future')")
+	refused(pgstore.ErrSchemaAhead, "update it (it is at 999, the package at 1)")
+	if err := s.Migrate(t.Context()); !errors.Is(err, pgstore.ErrSchemaAhead) {
+		t.Errorf("migrate: %v", err)
+	}
+}
+
+// Neither a database that is down nor a table that may not be read is taken for
+// an empty one.
+func TestCheckUnreadable(t *testing.T) {
+	url := pgtest.Database(t)
+	if err := unmigrated(t, url).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, as := pgtest.Role(t, url)
+	for what, s := range map[string]*pgstore.Store{
+		"permission denied": unmigrated(t, as),
+		"connect":           unmigrated(t, "host=127.0.0.1 port=1 user=nobody dbname=nowhere sslmode=disable"),
+	} {
+		err := newOn(s)
+		if err == nil || errors.Is(err, pgstore.ErrSchemaBehind) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "pgstore: migrate: ") {
+			t.Errorf("%s: migrate: %v", what, err)
+		}
+	}
+}
+
+// An administrator applies the schema by other means, in one transaction.
+func TestSchemaByHand(t *testing.T) {
+	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.InSchema("accounts")}} {
+		t.Run(name, func(t *testing.T) {
+			sql, err := pgstore.Schema(opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := unmigrated(t, pgtest.Database(t), opts...)
+			err = pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), sql)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := applied(t, s, name)
+			if err := s.Migrate(t.Context()); err != nil || applied(t, s, name) != before {
+				t.Errorf("migrated again: %v", err)
+			}
+			smoke(t, s)
+			// By hand or by Migrate, it is the same.
+			other := unmigrated(t, pgtest.Database(t), opts...)
+			if err := other.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if a, b := shape(t, s), shape(t, other); a != b {
+				t.Errorf("by hand\n%s\nby Migrate\n%s", a, b)
+			}
+		})
+	}
+}
+
+// shape lists columns, indexes and functions with who may do what.
+func shape(t *testing.T, s *pgstore.Store) (text string) {
+	t.Helper()
+	err := s.Pool().QueryRow(t.Context(), `select string_agg(line, E'\n' order by line) from (
+		select concat_ws(' ', table_schema, table_name, column_name, data_type, column_default, is_nullable) as line from information_schema.columns where table_schema in ('auth', 'accounts')
+		union all select indexdef from pg_indexes where schemaname in ('auth', 'accounts')
+		union all select concat_ws(' ', n.nspname, p.proname, p.proacl, n.nspacl) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('auth', 'accounts')) lines`).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A schema of another name holds everything: nothing is looked for or left in
+// auth.
+func TestInSchema(t *testing.T) {
+	s := unmigrated(t, pgtest.Database(t), pgstore.InSchema("accounts"))
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	smoke(t, s)
+	if n := count(t, s.Pool(), "select count(*) from pg_namespace where nspname = 'auth'"); n != 0 {
+		t.Error("there is a schema auth")
+	}
+	if n := count(t, s.Pool(), "select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'accounts' and p.prosrc ~ '\\mauth[._]'"); n != 0 {
+		t.Errorf("%d functions speak of auth", n)
+	}
+	if n := count(t, s.Pool(), "select count(*) from accounts.users"); n != 1 {
+		t.Errorf("%d users", n)
+	}
+	var role *string
+	err := pgstore.AsUser(t.Context(), s.Pool(), nil, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), "select accounts.role()").Scan(&role)
+	})
+	if err != nil || role == nil || *role != "anon" {
+		t.Errorf("accounts.role(): %v, %v", role, err)
+	}
+	for _, name := range []string{"", "Auth", "a-b", "a.b", `a"b`, "1a", "a;drop", strings.Repeat("a", 64)} {
+		if _, err := pgstore.Schema(pgstore.InSchema(name)); err == nil {
+			t.Errorf("%q was taken", name)
+		}
+	}
+}
+
+// Without the right to make the roles, the error says who has to.
+func TestMigrateWithoutRoles(t *testing.T) {
+	srv, err := pgtest.Start("fsync=off") // the shared one has the roles
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Remove)
+	admin := unmigrated(t, srv.URL)
+	exec(t, admin.Pool(), "create role app login; grant create on database postgres to app")
+	s := unmigrated(t, strings.Replace(srv.URL, "user=postgres", "user=app", 1))
+	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "anon and authenticated do not exist") {
+		t.Errorf("migrate: %v", err)
+	}
+	if n := count(t, admin.Pool(), "select count(*) from pg_namespace where nspname = 'auth'"); n != 0 {
+		t.Error("half of it is there")
+	}
+	exec(t, admin.Pool(), "create role anon nologin; create role authenticated nologin")
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Errorf("once the roles are there: %v", err)
+	}
+	smoke(t, s)
+}

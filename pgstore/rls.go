@@ -1,0 +1,86 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+)
+
+// The roles that policies are written for. What a token says about its role is
+// not asked: no text from outside ever names one.
+const (
+	roleAnon          = "anon"
+	roleAuthenticated = "authenticated"
+)
+
+// AsUser runs fn in a transaction as the person whom claims name, or as nobody
+// for nil claims, so that row-level security decides what fn sees and changes.
+// Pass auth.UserFrom(r.Context()).
+//
+// In it, current_user is authenticated, or anon for nil claims, and auth.jwt(),
+// auth.uid(), auth.role() and auth.email() tell what the access token says.
+// Both are settings of the transaction, made by one statement in it, so that
+// nothing of them is left on the connection and a pooler in transaction mode may
+// stand in between. The pool's own user has to be a member of both roles, and
+// should be neither superuser nor the tables' owner, who stand above policies.
+//
+// The transaction is committed if fn returns nil. Otherwise, or if it panics, it
+// is rolled back, and fn's error is returned as it is; other errors are those of
+// the database, and claims without a user. fn must not end the transaction
+// itself, nor change the role for the session (set role without local). What
+// AsUser holds back is the mistake in a query, not a stranger's SQL: that could
+// reset the role.
+//
+// AsUser may be called concurrently; fn's transaction may not be used so.
+func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn func(pgx.Tx) error) error {
+	role := roleAnon
+	said := map[string]any{}
+	if claims != nil {
+		if claims.UserID == "" {
+			return errors.New("pgstore: AsUser: the claims name no user")
+		}
+		role = roleAuthenticated
+		said = saidBy(claims)
+	}
+	said["role"] = role
+	text, err := json.Marshal(said)
+	if err != nil {
+		return fmt.Errorf("pgstore: AsUser: %w", err)
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select set_config('role', $1::text, true), set_config('request.jwt.claims', $2::text, true)", role, string(text)); err != nil {
+			return fmt.Errorf("pgstore: AsUser: cannot become %s: %w", role, err)
+		}
+		return fn(tx)
+	})
+}
+
+// saidBy is what policies get to know of a token, by the names it has there.
+// Authmount's own come last, so that custom claims cannot replace them.
+func saidBy(c *auth.Claims) map[string]any {
+	said := map[string]any{}
+	maps.Copy(said, c.Custom)
+	maps.Copy(said, map[string]any{
+		"sub": c.UserID, "session_id": c.SessionID, "email": orNull(c.Email), "email_verified": c.EmailVerified, "phone": orNull(c.Phone),
+		"roles": orEmpty(c.Roles), "permissions": orEmpty(c.Permissions), "aal": c.AAL, "amr": orEmpty(c.AMR), "app_metadata": c.AppMetadata,
+	})
+	if c.AppMetadata == nil {
+		said["app_metadata"] = struct{}{}
+	}
+	return said
+}
+
+// orEmpty is an empty list for nil, which JSON would call null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
