@@ -91,12 +91,16 @@ func TestMigrateParallel(t *testing.T) {
 	smoke(t, stores[0])
 }
 
-// Schemas side by side, which share the roles.
+// Schemas side by side, which share the roles, on a cluster that has none yet.
 func TestMigrateParallelSchemas(t *testing.T) {
-	url := pgtest.Database(t)
+	srv, err := pgtest.Start("fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Remove)
 	var wg sync.WaitGroup
 	for _, schema := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		s := unmigrated(t, url, pgstore.InSchema(schema))
+		s := unmigrated(t, srv.URL, pgstore.InSchema(schema))
 		wg.Go(func() {
 			if err := s.Migrate(t.Context()); err != nil {
 				t.Error(err)
