@@ -130,9 +130,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("auth.New: %v, want %v and %q", err, want, says)
 		}
 	}
-	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of 1)")
+	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of ")
 	exec(t, s.Pool(), "create schema auth") // made by hand, and empty
-	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of 1)")
+	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of ")
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	exec(t, s.Pool(), "insert into auth.schema_version (version, name) values (999, 'from the future')")
-	refused(pgstore.ErrSchemaAhead, "update it (it is at 999, the package at 1)")
+	refused(pgstore.ErrSchemaAhead, "update it (it is at 999, the package at ")
 	if err := s.Migrate(t.Context()); !errors.Is(err, pgstore.ErrSchemaAhead) {
 		t.Errorf("migrate: %v", err)
 	}
