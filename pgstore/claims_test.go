@@ -145,7 +145,7 @@ func TestClaimsFunction(t *testing.T) {
 		t.Fatalf("%v: %s", err, rec.Body)
 	}
 	idp.SignsIn(authtest.Person{Subject: "7", Email: "ada@work.test", EmailVerified: true})
-	rec = get(t, env, "/auth/v1/oauth/dev/callback?"+idp.Authorize(t, start.URL).Encode(), rec.Result().Cookies()...) //nolint:bodyclose // a recorder's
+	rec = get(t, env, "/auth/v1/oauth/dev/callback?"+idp.Authorize(t, start.URL).Encode(), rec.Result().Cookies()...)
 	var linked struct {
 		AccessToken string `json:"access_token"`
 		User        auth.User

@@ -170,7 +170,7 @@ func TestInTxCounts(t *testing.T) {
 			if counter > 1 {
 				counter = 0
 			}
-			if _, _, err := s.AdvanceSession(ctx, auth.Advance{SessionID: sid, Counter: uint32(counter), Now: now, IdleUntil: now.Add(time.Hour)}); !errors.Is(err, want) { //nolint:gosec // small
+			if _, _, err := s.AdvanceSession(ctx, auth.Advance{SessionID: sid, Counter: uint32(counter), Now: now, IdleUntil: now.Add(time.Hour)}); !errors.Is(err, want) {
 				t.Errorf("refresh: %v, want %v", err, want)
 			}
 		}
@@ -232,6 +232,24 @@ func TestHookErrorsAreNoOutcomes(t *testing.T) {
 		env.Inbox.Clear()
 		if n := count(t, s.Pool(), "select count(*) from auth.users"); n != 0 {
 			t.Errorf("%s: %d users", what, n)
+		}
+	}
+}
+
+// Nor does what a trigger of the application's fails with.
+func TestTriggerErrorsAreNoOutcomes(t *testing.T) {
+	s := openDatabase(t)
+	exec(t, s.Pool(), `create table public.users (id integer constraint users_pkey primary key, other integer references public.users);
+		insert into public.users values (1);
+		create function public.mirror() returns trigger language plpgsql as $$ begin
+			if new.email like 'twice%' then insert into public.users values (1); else insert into public.users values (2, 3); end if;
+			return null;
+		end $$;
+		create trigger mirror after insert on auth.users for each row execute function public.mirror()`)
+	for _, email := range []string{"twice@example.com", "dangling@example.com"} {
+		_, err := s.CreateUser(t.Context(), newUser(email))
+		if sqlState(err) == "" || errors.Is(err, auth.ErrConflict) || errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("%s: %v", email, err)
 		}
 	}
 }

@@ -91,12 +91,16 @@ func TestMigrateParallel(t *testing.T) {
 	smoke(t, stores[0])
 }
 
-// Schemas side by side, which share the roles.
+// Schemas side by side, which share the roles, on a cluster that has none yet.
 func TestMigrateParallelSchemas(t *testing.T) {
-	url := pgtest.Database(t)
+	srv, err := pgtest.Start("fsync=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Remove)
 	var wg sync.WaitGroup
 	for _, schema := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		s := unmigrated(t, url, pgstore.InSchema(schema))
+		s := unmigrated(t, srv.URL, pgstore.InSchema(schema))
 		wg.Go(func() {
 			if err := s.Migrate(t.Context()); err != nil {
 				t.Error(err)
@@ -126,9 +130,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("auth.New: %v, want %v and %q", err, want, says)
 		}
 	}
-	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of 1)")
+	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of ")
 	exec(t, s.Pool(), "create schema auth") // made by hand, and empty
-	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of 1)")
+	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of ")
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +140,7 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	exec(t, s.Pool(), "insert into auth.schema_version (version, name) values (999, 'from the future')")
-	refused(pgstore.ErrSchemaAhead, "update it (it is at 999, the package at 1)")
+	refused(pgstore.ErrSchemaAhead, "update it (it is at 999, the package at ")
 	if err := s.Migrate(t.Context()); !errors.Is(err, pgstore.ErrSchemaAhead) {
 		t.Errorf("migrate: %v", err)
 	}

@@ -74,8 +74,10 @@ func InSchema(name string) Option {
 
 // ClaimsFunction names an SQL function (user_id uuid) returns jsonb, whose
 // object goes into the user's access tokens as custom claims. It is called in
-// the same round trip as the read before a sign-in or refresh; if it fails, so
-// does that, with 503.
+// the same round trip as the read before a sign-in or refresh, and sees what was
+// committed before; if it fails, so does that, with 503. At a sign-up it is called
+// in the transaction that creates the account, which it then undoes. Names of
+// Authmount's own claims are ignored. null means no claims.
 func ClaimsFunction(name string) Option {
 	return func(s *Store) error {
 		if !qualifiedName.MatchString(name) {

@@ -1,0 +1,101 @@
+// Postgres is the smallest program that keeps its users in Postgres, with a table
+// of its own that has a row for each of them: the profile is there with the
+// account or not at all, whichever way somebody signs up.
+//
+//	go run ./examples/postgres -database postgres://localhost/app
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pgstore"
+)
+
+const profiles = `create table if not exists profiles (
+	user_id uuid primary key references auth.users on delete cascade,
+	name text not null constraint profiles_name_check check (lower(name) <> 'admin')
+)`
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
+	database := flag.String("database", "", "connection string")
+	flag.Parse()
+	ln, err := net.Listen("tcp", *addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := "http://" + ln.Addr().String()
+	store, err := open(context.Background(), *database)
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, err := newAuth(store, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Sign up at %s/auth/v1/signup; messages arrive at %s/dev/inbox\n", url, url)
+	srv := &http.Server{Handler: routes(a, store), ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(srv.Serve(ln))
+}
+
+// open connects and brings both schemas up to date.
+func open(ctx context.Context, url string) (*pgstore.Store, error) {
+	store, err := pgstore.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if err = store.Migrate(ctx); err == nil {
+		_, err = store.Pool().Exec(ctx, profiles)
+	}
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	return store, nil
+}
+
+func newAuth(store *pgstore.Store, url string) (*auth.Auth, error) {
+	return auth.New(store,
+		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
+		auth.WithBaseURL(url+"/auth/v1"),
+		auth.WithHooks(auth.Hooks{OnUserCreating: addProfile}),
+	)
+}
+
+// addProfile runs in the transaction that creates the account. An error of it
+// undoes the sign-up; one made by auth.Reject is what the person is told.
+func addProfile(ctx context.Context, u auth.User) error {
+	_, err := pgstore.Tx(ctx).Exec(ctx, "insert into profiles (user_id, name) values ($1, $2)", u.ID, cmp.Or(u.FullName, u.Email, u.Phone))
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.ConstraintName == "profiles_name_check" {
+		return auth.Reject(auth.CodeValidationFailed, "This name is reserved.")
+	}
+	return err
+}
+
+func routes(a *auth.Auth, store *pgstore.Store) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/", a.Handler())
+	mux.Handle("/dev/", a.Inbox())
+	mux.Handle("GET /hello", a.Require(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var name string
+		err := store.Pool().QueryRow(r.Context(), "select name from profiles where user_id = $1", auth.UserFrom(r.Context()).UserID).Scan(&name)
+		if err != nil {
+			http.Error(w, "Something went wrong.", http.StatusInternalServerError)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "Hello %s\n", name)
+	})))
+	return mux
+}

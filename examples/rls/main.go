@@ -1,0 +1,166 @@
+// RLS is a notes API in which no query says whose notes it is about: policies in
+// Postgres keep people apart, by what their access token says.
+//
+//	go run ./examples/rls -migrate postgres://owner@localhost/notes
+//	go run ./examples/rls -database postgres://notes_app:notes@localhost/notes
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pgstore"
+)
+
+//go:embed schema.sql
+var schema string
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
+	owner := flag.String("migrate", "", "connection string of the tables' owner: migrate and exit")
+	database := flag.String("database", "", "connection string of the role notes_app")
+	flag.Parse()
+	ctx := context.Background()
+	if *owner != "" {
+		if err := migrate(ctx, *owner); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	ln, err := net.Listen("tcp", *addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := "http://" + ln.Addr().String()
+	store, err := pgstore.Open(ctx, *database)
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, err := auth.New(store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("Sign up at %s/auth/v1/signup, then POST and GET %s/notes\n", url, url)
+	srv := &http.Server{Handler: routes(a, store.Pool()), ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(srv.Serve(ln))
+}
+
+// migrate is run by the owner, once per release; the server itself may not.
+func migrate(ctx context.Context, url string) error {
+	store, err := pgstore.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := store.Migrate(ctx); err != nil {
+		return err
+	}
+	_, err = store.Pool().Exec(ctx, schema)
+	return err
+}
+
+func routes(a *auth.Auth, pool *pgxpool.Pool) http.Handler {
+	n := notes{pool}
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/", a.Handler())
+	mux.Handle("GET /notes", a.Optional(http.HandlerFunc(n.list))) // anybody may ask
+	mux.Handle("POST /notes", a.Require(http.HandlerFunc(n.add)))
+	mux.Handle("PUT /notes/{id}", a.Require(http.HandlerFunc(n.change)))
+	mux.Handle("DELETE /notes/{id}", a.Require(http.HandlerFunc(n.remove)))
+	return mux
+}
+
+type notes struct{ pool *pgxpool.Pool }
+
+type note struct {
+	ID   int64  `json:"id"`
+	Text string `json:"text"`
+}
+
+// as runs fn as whoever sends the request.
+func (n notes) as(r *http.Request, fn func(pgx.Tx) error) error {
+	return pgstore.AsUser(r.Context(), n.pool, auth.UserFrom(r.Context()), fn)
+}
+
+func (n notes) list(w http.ResponseWriter, r *http.Request) {
+	list := []note{}
+	err := n.as(r, func(tx pgx.Tx) error {
+		rows, err := tx.Query(r.Context(), "select id, text from notes order by id")
+		if err == nil {
+			list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[note])
+		}
+		return err
+	})
+	answer(w, list, err)
+}
+
+func (n notes) add(w http.ResponseWriter, r *http.Request) {
+	in, ok := decode(w, r)
+	if !ok {
+		return
+	}
+	err := n.as(r, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), "insert into notes (text) values ($1) returning id", in.Text).Scan(&in.ID)
+	})
+	answer(w, in, err)
+}
+
+func (n notes) change(w http.ResponseWriter, r *http.Request) {
+	in, ok := decode(w, r)
+	if !ok {
+		return
+	}
+	err := n.as(r, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), "update notes set text = $2 where id = $1 returning id", id(r), in.Text).Scan(&in.ID)
+	})
+	answer(w, in, err)
+}
+
+func (n notes) remove(w http.ResponseWriter, r *http.Request) {
+	var gone note
+	err := n.as(r, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), "delete from notes where id = $1 returning id, text", id(r)).Scan(&gone.ID, &gone.Text)
+	})
+	answer(w, gone, err)
+}
+
+// id is the note that a path names; what is no number names none.
+func id(r *http.Request) int64 {
+	n, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	return n
+}
+
+func decode(w http.ResponseWriter, r *http.Request) (n note, ok bool) {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&n); err != nil {
+		http.Error(w, "This is no note.", http.StatusBadRequest)
+		return note{}, false
+	}
+	return n, true
+}
+
+// answer sends what came of a request. A note of somebody else's is not there.
+func answer(w http.ResponseWriter, v any, err error) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		http.Error(w, "There is no such note.", http.StatusNotFound)
+	case err != nil:
+		log.Print(err)
+		http.Error(w, "Something went wrong.", http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+}
