@@ -2,7 +2,7 @@
 TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 
-.PHONY: help fmt vet lint test test-peers race fuzz bench vuln api check
+.PHONY: help fmt vet lint test test-peers test-faults race fuzz bench vuln api check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,11 @@ test-peers: ## sign in through a real OpenID provider, in a browser
 	go vet -tags peers ./internal/peertest
 	go test -tags peers -count=1 ./internal/peertest
 
+test-faults: ## kill servers, databases, primaries, disks, under load
+	@scripts/ensure-pgbouncer.sh
+	go vet -tags faults ./bench/chaos
+	go test -tags faults -count=1 -timeout 10m ./bench/chaos
+
 race: ## the concurrency tests again and again
 	go test -race -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
@@ -46,4 +51,4 @@ vuln: ## known vulnerabilities; says so if the database cannot be reached
 api: ## write api.txt, the listing of the exported API
 	go test -run '^TestAPI$$' . -update
 
-check: test test-peers lint vuln ## what CI runs
+check: test test-peers test-faults lint vuln ## what CI runs
