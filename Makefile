@@ -30,6 +30,7 @@ test-peers: ## sign in through a real OpenID provider, in a browser
 	go test -tags peers -count=1 ./internal/peertest
 
 test-faults: ## kill servers, databases, primaries, disks, under load
+	@scripts/ensure-postgres.sh
 	@scripts/ensure-pgbouncer.sh
 	go vet -tags faults ./bench/chaos
 	go test -tags faults -count=1 -timeout 10m ./bench/chaos
