@@ -63,7 +63,7 @@ func crashed(t *testing.T, pg *pgtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(out, []byte("in production")) {
+	if bytes.Contains(out, []byte("shut down")) {
 		t.Errorf("not a crash:\n%s", out)
 	}
 }

@@ -1,0 +1,168 @@
+//go:build faults
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/authmount/auth/internal/pgtest"
+)
+
+// disk is what a cluster's data is on.
+type disk struct {
+	pg         *pgtest.Server
+	fill, free func()
+}
+
+// smallDisk is a cluster on a file system of its own, which root may make.
+func smallDisk(t *testing.T) *disk {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "chaosdisk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=160m,mode=0755", "chaos", dir).CombinedOutput(); err != nil {
+		t.Logf("no file system of our own: %v\n%s", err, out)
+		return nil
+	}
+	t.Cleanup(func() { // after the cluster's
+		eventually(t, 10*time.Second, "unmount "+dir, func() bool { return exec.Command("umount", dir).Run() == nil })
+	})
+	t.Setenv("TMPDIR", dir)
+	d := &disk{pg: postgres(t)}
+	filler := filepath.Join(dir, "filler")
+	d.fill = func() {
+		f, err := os.Create(filler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		for size := 1 << 20; size >= 512; {
+			if _, err = f.Write(make([]byte, size)); err != nil {
+				size /= 2
+			}
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("the disk is not full: %v", err)
+		}
+	}
+	d.free = func() {
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// reportedFull is a cluster that says that its disk is full as soon as a session
+// or token is added: after the account's own row.
+func reportedFull(t *testing.T) *disk {
+	t.Helper()
+	d := &disk{pg: postgres(t)}
+	d.fill = func() {
+		execute(t, d.pg.URL, `create function public.disk_full() returns trigger language plpgsql as $$ begin
+				raise exception 'could not extend file "base/5/16411": No space left on device' using errcode = '53100';
+			end $$`,
+			"create trigger disk_full before insert on auth.sessions for each row execute function public.disk_full()",
+			"create trigger disk_full before insert on auth.tokens for each row execute function public.disk_full()")
+	}
+	d.free = func() { execute(t, d.pg.URL, "drop function public.disk_full cascade") }
+	return d
+}
+
+func TestDiskFullUnderLoad(t *testing.T) {
+	for name, prepare := range map[string]func(*testing.T) *disk{"file system": smallDisk, "reported": reportedFull} {
+		t.Run(name, func(t *testing.T) {
+			d := prepare(t)
+			if d == nil {
+				return // said so
+			}
+			servers := trio(t, d.pg.URL)
+			l := begin(t, 120, servers...)
+			l.flows(40, 30*time.Second)
+			d.fill()
+			eventually(t, 60*time.Second, "answers of 503", func() bool {
+				_, n := l.count()
+				return n >= 30
+			})
+			if out := strings.Join(tails(servers), "\n"); !strings.Contains(out, "53100") {
+				t.Errorf("not for the disk's sake:\n%s", out)
+			}
+			for _, s := range servers { // reading needs no room
+				s.must(t, 200, "GET", "/healthz", nil)
+			}
+			whole(t, d.pg.URL)
+			d.free()
+			l.up()
+			if name == "file system" {
+				noRoomForWAL(t, d, l)
+			}
+			l.end()
+			l.report()
+			l.verify(servers[0], d.pg.URL)
+		})
+	}
+}
+
+func tails(servers []*server) (lines []string) {
+	for _, s := range servers {
+		lines = append(lines, s.p.tail()...)
+	}
+	return lines
+}
+
+// nextSegment makes Postgres begin a new file of its log.
+func nextSegment(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, "select pg_logical_emit_message(false, 'chaos', 'x'), pg_switch_wal()")
+	return err
+}
+
+// crashing tells an error of a server that has just crashed from one of a
+// statement that failed.
+func crashing(err error) bool {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Severity == "PANIC" || strings.HasPrefix(e.Code, "57P0") // ending, or not up yet
+	}
+	return true // no connection, or one that was lost
+}
+
+// noRoomForWAL fills the disk until Postgres cannot write its log, which it does
+// not survive.
+func noRoomForWAL(t *testing.T, d *disk, l *load) {
+	t.Helper()
+	d.fill()
+	var panicked error
+	eventually(t, 30*time.Second, "Postgres panics", func() bool {
+		panicked = try(d.pg.URL, nextSegment)
+		return panicked != nil && crashing(panicked)
+	})
+	t.Log(panicked)
+	_, before := l.count()
+	eventually(t, 30*time.Second, "answers of 503", func() bool {
+		_, n := l.count()
+		return n >= before+workers
+	})
+	pause(time.Second) // for Postgres to come back, or not
+	d.free()
+	if d.pg.Signal(0) != nil { // it gave up: somebody starts it again
+		crashed(t, d.pg)
+		t.Log("Postgres ended for want of room, and is started again")
+		if err := d.pg.Run("max_connections=100"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.up()
+}
