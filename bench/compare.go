@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -160,7 +161,7 @@ func (b *bench) compareMe(ctx context.Context, database string, server, before *
 	if err := b.measure(ctx, "me", list); err != nil {
 		return err
 	}
-	return b.writeProfile(ctx, list[1])
+	return b.writeProfiles(ctx, list[0], list[1])
 }
 
 func (b *bench) compareRefresh(ctx context.Context, database string, server, before *process, size int) error {
@@ -187,7 +188,7 @@ func (b *bench) compareRefresh(ctx context.Context, database string, server, bef
 	if err := b.measure(ctx, "refresh", list); err != nil {
 		return err
 	}
-	return b.writeProfile(ctx, list[1])
+	return b.writeProfiles(ctx, list[0], list[1])
 }
 
 // measure lets the contenders take turns and prints what came out.
@@ -248,17 +249,19 @@ func (c *contender) measure(ctx context.Context, d time.Duration, postmaster str
 
 // report prints a table of medians. A ratio is the median of the rounds' own.
 func (b *bench) report(title string, list []*contender) {
-	b.printf("\n%s\n\n| | requests/s | ms CPU, server | ms CPU, Postgres | of the floor's throughput | goal |\n|---|---|---|---|---|---|\n", title)
+	b.printf("\n%s\n\n| | requests/s | ms CPU, server | ms CPU, Postgres | of the floor's CPU | of the floor's throughput | goal |\n|---|---|---|---|---|---|---|\n", title)
 	for i, c := range list {
-		ratio, goal := "", ""
+		cpu, ratio, goal := "", "", ""
 		if i > 0 {
-			ratios := all(len(c.perSecond), func(r int) float64 { return c.perSecond[r] / list[0].perSecond[r] })
+			floor := list[0]
+			cpu = fmt.Sprintf("%.2f", median(all(b.rounds, func(r int) float64 { return (c.server[r] + c.postgres[r]) / (floor.server[r] + floor.postgres[r]) })))
+			ratios := all(b.rounds, func(r int) float64 { return c.perSecond[r] / floor.perSecond[r] })
 			ratio = fmt.Sprintf("%.3f (%.3f–%.3f)", median(ratios), slices.Min(ratios), slices.Max(ratios))
 		}
 		if c.goal > 0 {
 			goal = fmt.Sprintf("%.2f", c.goal)
 		}
-		b.printf("| %s | %.0f | %.3f | %.3f | %s | %s |\n", c.name, median(c.perSecond), median(c.server), median(c.postgres), ratio, goal)
+		b.printf("| %s | %.0f | %.3f | %.3f | %s | %s | %s |\n", c.name, median(c.perSecond), median(c.server), median(c.postgres), cpu, ratio, goal)
 	}
 }
 
@@ -271,16 +274,21 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// writeProfile profiles a contender's server while it works.
-func (b *bench) writeProfile(ctx context.Context, c *contender) error {
+// writeProfiles profiles the servers of a floor and of what is measured against
+// it while they work.
+func (b *bench) writeProfiles(ctx context.Context, floor, c *contender) error {
 	if b.profile == "" || b.only == "" {
 		return nil
 	}
+	return errors.Join(writeProfile(ctx, floor, b.profile+".floor"), writeProfile(ctx, c, b.profile))
+}
+
+func writeProfile(ctx context.Context, c *contender, file string) error {
 	profile := make(chan error, 1)
 	go func() {
 		raw, err := c.proc.get(ctx, "/debug/pprof/profile?seconds=10")
 		if err == nil {
-			err = os.WriteFile(b.profile, raw, 0o600)
+			err = os.WriteFile(file, raw, 0o600)
 		}
 		profile <- err
 	}()
