@@ -265,6 +265,9 @@ func (a *Auth) keyAccepted(r *http.Request) bool {
 }
 
 func (a *Auth) isAPIKey(key string) bool {
+	if len(a.cfg.apiKeys) == 0 {
+		return false
+	}
 	given, ok := sha256.Sum256([]byte(key)), 0
 	for _, k := range a.cfg.apiKeys {
 		want := sha256.Sum256([]byte(k))
@@ -335,7 +338,7 @@ func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
 		a.setCookies(w, t)
 		out.AccessToken, out.RefreshToken = "", ""
 	}
-	return writeJSON(w, http.StatusOK, out)
+	return writeJSON(w, http.StatusOK, out.wire())
 }
 
 func (a *Auth) handleSettings(w http.ResponseWriter, _ *http.Request) error {

@@ -158,7 +158,7 @@ func checkValue(dec *json.Decoder, depth int) error {
 
 // writeJSON is the one way a JSON body is written.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
-	b, err := json.Marshal(v)
+	b, err := encode(v)
 	if err != nil {
 		return fail(CodeInternal, fmt.Errorf("encode response: %w", err))
 	}
@@ -175,29 +175,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 // The JSON forms of the wire's objects.
 
 // MarshalJSON writes the User object.
-func (u User) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		ID            string         `json:"id"`
-		Email         any            `json:"email"`
-		EmailVerified bool           `json:"email_verified"`
-		Phone         any            `json:"phone"`
-		PhoneVerified bool           `json:"phone_verified"`
-		FullName      any            `json:"full_name"`
-		UserMetadata  map[string]any `json:"user_metadata"`
-		AppMetadata   map[string]any `json:"app_metadata"`
-		Roles         []string       `json:"roles"`
-		MFAEnabled    bool           `json:"mfa_enabled"`
-		Identities    []Identity     `json:"identities"`
-		CreatedAt     time.Time      `json:"created_at"`
-		UpdatedAt     time.Time      `json:"updated_at"`
-		LastSignInAt  any            `json:"last_sign_in_at"`
-		BannedUntil   any            `json:"banned_until"`
-	}{
-		u.ID, nullable(u.Email), u.EmailVerified, nullable(u.Phone), u.PhoneVerified, nullable(u.FullName),
-		orEmptyMap(u.UserMetadata), orEmptyMap(u.AppMetadata), orEmpty(u.Roles), u.MFAEnabled,
-		orEmpty(u.Identities), wireTime(u.CreatedAt), wireTime(u.UpdatedAt), nullableTime(u.LastSignInAt), nullableTime(u.BannedUntil),
-	})
-}
+func (u User) MarshalJSON() ([]byte, error) { return u.appendJSON(make([]byte, 0, 1<<10)) }
 
 // MarshalJSON writes an identity; the times and the address may be null.
 func (i Identity) MarshalJSON() ([]byte, error) {

@@ -73,32 +73,43 @@ var reserved = map[string]bool{
 func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time) (string, time.Time, error) {
 	life := a.cfg.tokens.life()
 	expires := now.Truncate(time.Second).Add(life)
-	claims := jwt.MapClaims{}
-	custom := func(more map[string]any) {
-		for name, v := range more {
-			if !reserved[name] {
-				claims[name] = v
-			}
-		}
-	}
-	custom(u.Claims)
+	custom := u.Claims
 	if a.cfg.claims != nil {
 		more, err := a.cfg.claims(ctx, u)
 		if err != nil {
 			return "", time.Time{}, retryAfter(CodeUnavailable, time.Second, fmt.Errorf("custom claims: %w", err))
 		}
-		custom(more)
+		custom = map[string]any{}
+		maps.Copy(custom, u.Claims)
+		maps.Copy(custom, more)
 	}
-	maps.Copy(claims, jwt.MapClaims{
-		"iss": a.cfg.tokens.Issuer, "aud": a.cfg.tokens.audience(), "sub": u.ID,
-		"iat": now.Unix(), "exp": expires.Unix(), "jti": a.newID(),
-		"session_id": s.ID, "role": tokenRole, "roles": orEmpty(u.Roles), "permissions": []string{},
-		"email": nullable(u.Email), "email_verified": u.EmailVerified, "phone": nullable(u.Phone),
-		"aal": s.AAL, "amr": orEmpty(s.AMR), "app_metadata": orEmptyMap(u.AppMetadata),
-	})
-	t := jwt.NewWithClaims(a.keys.signing.method, claims)
-	t.Header["kid"], t.Header["typ"] = a.keys.signing.id, tokenType
-	signed, err := t.SignedString(a.keys.signing.sign)
+	o := object{b: make([]byte, 0, 1<<10)}
+	o.text("iss", a.cfg.tokens.Issuer)
+	o.text("aud", a.cfg.tokens.audience())
+	o.text("sub", u.ID)
+	o.number("iat", now.Unix())
+	o.number("exp", expires.Unix())
+	o.text("jti", a.newID())
+	o.text("session_id", s.ID)
+	o.text("role", tokenRole)
+	list(&o, "roles", u.Roles)
+	list(&o, "permissions", []string(nil))
+	o.orNull("email", u.Email)
+	o.yes("email_verified", u.EmailVerified)
+	o.orNull("phone", u.Phone)
+	o.text("aal", s.AAL)
+	list(&o, "amr", s.AMR)
+	o.members("app_metadata", u.AppMetadata)
+	for name, v := range custom {
+		if !reserved[name] {
+			o.any(name, v)
+		}
+	}
+	claims, err := o.end()
+	if err != nil {
+		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
+	}
+	signed, err := a.keys.signing.jwt(claims)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("sign access token: %w", err))
 	}

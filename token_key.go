@@ -34,7 +34,8 @@ type keyring struct {
 type signingKey struct {
 	id     string
 	method jwt.SigningMethod
-	sign   any // nil: verifies only
+	sign   any    // nil: verifies only
+	head   []byte // of the tokens it signs, encoded and with its dot
 	verify any
 	public crypto.PublicKey // nil for HS256, which is never published
 }
@@ -80,6 +81,7 @@ func newKeyring(c *config) (*keyring, error) {
 		}
 	}
 	k.signing = keys[0]
+	k.signing.head = k.signing.header()
 	set := struct {
 		Keys []map[string]string `json:"keys"`
 	}{Keys: []map[string]string{}}
@@ -149,6 +151,28 @@ func verifyingKey(pub crypto.PublicKey) (*signingKey, error) {
 	}
 	k.id = k.thumbprint()
 	return k, nil
+}
+
+// header is the JOSE header of access tokens.
+func (k *signingKey) header() []byte {
+	o := object{}
+	o.text("alg", k.method.Alg())
+	o.text("kid", k.id)
+	o.text("typ", tokenType)
+	header, _ := o.end() // strings can be encoded
+	return append(base64.RawURLEncoding.AppendEncode(nil, header), '.')
+}
+
+// jwt signs encoded claims.
+func (k *signingKey) jwt(claims []byte) (string, error) {
+	b64 := base64.RawURLEncoding
+	b := make([]byte, 0, len(k.head)+b64.EncodedLen(len(claims))+b64.EncodedLen(512)) // of an RSA signature of 4096 bits
+	b = b64.AppendEncode(append(b, k.head...), claims)
+	signature, err := k.method.Sign(string(b), k.sign)
+	if err != nil {
+		return "", err
+	}
+	return string(b64.AppendEncode(append(b, '.'), signature)), nil
 }
 
 // jwk is the public key as RFC 7517 and 8037 write it.

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,13 +12,19 @@ import (
 	"github.com/authmount/auth"
 )
 
-// How rows become auth's types. Lists of columns name the alias of their table;
-// those of users bear rows that are not there (outer joins).
+// How rows become auth's types. Lists of columns name the alias of their table.
 
-const userColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), coalesce(u.email_verified, false), coalesce(u.phone, ''), coalesce(u.phone_verified, false),
+const userColumns = "u.id, " + userFacts
+
+// userFacts are the columns of a user whose id is known.
+const userFacts = `coalesce(u.email, ''), u.email_verified, coalesce(u.phone, ''), u.phone_verified,
+	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled,
+	u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, u.revision, case when u.linked then auth.identities_of(u.id) end`
+
+// maybeUserColumns are userColumns of a row that may not be there (outer joins).
+const maybeUserColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), coalesce(u.email_verified, false), coalesce(u.phone, ''), coalesce(u.phone_verified, false),
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false),
-	u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, coalesce(u.revision, 0),
-	(select jsonb_agg(to_jsonb(i) - 'user_id' order by i.created_at, i.id) from auth.identities i where i.user_id = u.id)`
+	u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, coalesce(u.revision, 0), case when u.linked then auth.identities_of(u.id) end`
 
 // claimsColumn is replaced by a call of the claims function, if there is one.
 const claimsColumn = `null::jsonb /* claims */`
@@ -26,7 +33,7 @@ const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, 
 
 const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries` //nolint:gosec // names of columns
 
-// userRow receives userColumns.
+// userRow receives userColumns or maybeUserColumns.
 type userRow struct {
 	u                                  auth.User
 	userMetadata, appMetadata          []byte
@@ -34,10 +41,13 @@ type userRow struct {
 	identities, claims                 []byte
 }
 
-func (r *userRow) into() []any {
+func (r *userRow) into() []any { return append([]any{&r.u.ID}, r.facts()...) }
+
+// facts receives userFacts.
+func (r *userRow) facts() []any {
 	u := &r.u
 	return []any{
-		&u.ID, &u.Email, &u.EmailVerified, &u.Phone, &u.PhoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
+		&u.Email, &u.EmailVerified, &u.Phone, &u.PhoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
 		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &r.identities,
 	}
 }
@@ -80,10 +90,27 @@ func (r *sessionRow) session() (auth.Session, error) {
 	s := r.s
 	s.Counter = uint32(r.counter) //nolint:gosec // written from one
 	s.RotatedAt, s.CreatedAt, s.LastActiveAt, s.IdleUntil, s.ExpiresAt = at(r.rotated), at(r.created), at(r.active), at(r.idle), at(r.ends)
-	if err := json.Unmarshal(r.amr, &s.AMR); err != nil {
+	var err error
+	if s.AMR, err = parseProofs(r.amr); err != nil {
 		return auth.Session{}, fmt.Errorf("pgstore: session %s: %w", s.ID, err)
 	}
 	return s, nil
+}
+
+// andUser receives sessionColumns, userFacts and more.
+func (r *sessionRow) andUser(u *userRow, more ...any) []any {
+	return append(append(r.into(), u.facts()...), more...)
+}
+
+// both are the session and the user of a row.
+func (r *sessionRow) both(ur *userRow) (auth.Session, auth.User, error) {
+	ur.u.ID = r.s.UserID
+	u, err := ur.user()
+	if err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	s, err := r.session()
+	return s, u, err
 }
 
 // tokenRow receives tokenColumns.
@@ -144,6 +171,21 @@ func proofs(list []auth.AMR) string {
 		panic(err) // strings and numbers
 	}
 	return string(b)
+}
+
+// parseProofs reads what proofs wrote. Most sessions have one proof, which in the
+// one form that jsonb has is quicker to read than JSON.
+func parseProofs(raw []byte) ([]auth.AMR, error) {
+	if one, ok := strings.CutPrefix(string(raw), `[{"method": "`); ok {
+		method, rest, _ := strings.Cut(one, `", "timestamp": `)
+		number, ok := strings.CutSuffix(rest, "}]")
+		if at, err := strconv.ParseInt(number, 10, 64); ok && err == nil && !strings.ContainsAny(method, `"\`) {
+			return []auth.AMR{{Method: method, Timestamp: at}}, nil
+		}
+	}
+	var list []auth.AMR
+	err := json.Unmarshal(raw, &list)
+	return list, err
 }
 
 // statement collects the parts of one statement and its arguments.

@@ -75,14 +75,11 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		var sr sessionRow
 		var ur userRow
-		row := q.QueryRow(ctx, s.sql("select "+sessionColumns+", "+userColumns+" from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid"), id)
-		if err = row.Scan(append(sr.into(), ur.into()...)...); err != nil {
+		row := q.QueryRow(ctx, s.sql("select "+sessionColumns+", "+userFacts+" from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid"), id)
+		if err = row.Scan(sr.andUser(&ur)...); err != nil {
 			return err
 		}
-		if u, err = ur.user(); err != nil {
-			return err
-		}
-		if sess, err = sr.session(); err != nil {
+		if sess, u, err = sr.both(&ur); err != nil {
 			return err
 		}
 		switch {
@@ -115,23 +112,20 @@ func (s *Store) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Sessio
 		from auth.users u
 		where s.id = $1::uuid and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > $3::timestamptz
 			and (u.banned_until is null or u.banned_until <= $3::timestamptz)
-		returning ` + sessionColumns + ", " + userColumns + ", " + claimsColumn)
+		returning ` + sessionColumns + ", " + userFacts + ", " + claimsColumn)
 	var sess auth.Session
 	var u auth.User
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		var sr sessionRow
 		var ur userRow
-		err = q.QueryRow(ctx, text, a.SessionID, int64(a.Counter), a.Now, a.Grace, a.IdleUntil, a.IP, a.UserAgent).Scan(append(append(sr.into(), ur.into()...), &ur.claims)...)
+		err = q.QueryRow(ctx, text, a.SessionID, int64(a.Counter), a.Now, a.Grace, a.IdleUntil, a.IP, a.UserAgent).Scan(sr.andUser(&ur, &ur.claims)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errNotLive
 		}
 		if err != nil {
 			return err
 		}
-		if u, err = ur.user(); err != nil {
-			return err
-		}
-		if sess, err = sr.session(); err != nil {
+		if sess, u, err = sr.both(&ur); err != nil {
 			return err
 		}
 		switch {

@@ -82,7 +82,7 @@ func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token,
 	}
 	// Without a patch there may be no user at all; with one there has to be.
 	join := "left join upd u on true where exists (select from upd) or " + strings.ReplaceAll(id, "cand.", "t.") + " is null"
-	text := s.sql(st.text("select " + tokenColumns + ", " + userColumns + ", " + claimsColumn + " from cand t " + join))
+	text := s.sql(st.text("select " + tokenColumns + ", " + maybeUserColumns + ", " + claimsColumn + " from cand t " + join))
 	var t auth.Token
 	var u auth.User
 	redeem := func(ctx context.Context, q querier) (err error) {
@@ -171,7 +171,7 @@ func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subject string, has
 		), used as (
 			delete from auth.tokens c using t where c.purpose = t.purpose and c.hash = t.hash and t.tries < t.max_tries and t.hash = $3::bytea
 		)
-		select t.hash = $3::bytea, ` + tokenColumns + `, ` + userColumns + `, ` + claimsColumn + ` from t left join auth.users u on u.id = t.user_id`)
+		select t.hash = $3::bytea, ` + tokenColumns + `, ` + maybeUserColumns + `, ` + claimsColumn + ` from t left join auth.users u on u.id = t.user_id`)
 	var t auth.Token
 	var u auth.User
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {

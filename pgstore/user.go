@@ -85,13 +85,13 @@ func insertUser(st *statement, nu auth.NewUser, from string) error {
 		st.arg(u.ID, "uuid"), st.arg(orNull(u.Email), "text"), st.arg(orNull(auth.EmailKey(u.Email)), "text"), st.arg(u.EmailVerified, "boolean"),
 		st.arg(orNull(u.Phone), "text"), st.arg(u.PhoneVerified, "boolean"), st.arg(u.FullName, "text"), st.arg(userMetadata, "jsonb"), st.arg(appMetadata, "jsonb"),
 		st.arg(roles, "text[]"), st.arg(nu.PasswordHash, "text"), st.arg(u.MFAEnabled, "boolean"), st.arg(u.CreatedAt, "timestamptz"), st.arg(u.UpdatedAt, "timestamptz"),
-		st.arg(orNull(u.LastSignInAt), "timestamptz"), st.arg(orNull(u.BannedUntil), "timestamptz"),
+		st.arg(orNull(u.LastSignInAt), "timestamptz"), st.arg(orNull(u.BannedUntil), "timestamptz"), st.arg(len(u.Identities) > 0, "boolean"),
 	}, ", ")
 	if from != "" {
 		values += " from " + from
 	}
 	st.with("ins", `insert into auth.users (id, email, email_key, email_verified, phone, phone_verified, full_name, user_metadata, app_metadata, roles,
-		password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until) select `+values+` returning *`)
+		password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked) select `+values+` returning *`)
 	for i, id := range u.Identities {
 		st.with("identity"+digit(i), insertIdentity(st, id, "ins"))
 	}
@@ -243,6 +243,9 @@ func applyPatch(st *statement, p auth.UserPatch, now time.Time, where string) er
 	}
 	if p.RemoveFactor {
 		sets = append(sets, "mfa_enabled = false")
+	}
+	if p.Link != nil {
+		sets = append(sets, "linked = true")
 	}
 	if p.IfRevision != nil {
 		where += " and u.revision = " + st.arg(*p.IfRevision, "bigint")

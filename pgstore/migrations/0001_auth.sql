@@ -15,6 +15,7 @@ create table auth.users (
 	roles text[] not null default '{}',
 	password_hash text not null default '',
 	mfa_enabled boolean not null default false,
+	linked boolean not null default false, -- false: never had an identity, so that none need be looked for
 	created_at timestamptz not null,
 	updated_at timestamptz not null,
 	last_sign_in_at timestamptz,
@@ -33,6 +34,12 @@ create table auth.identities (
 	constraint identities_provider_subject_key unique (provider, subject)
 );
 create index identities_user_id_idx on auth.identities (user_id);
+
+-- A function costs nothing unless it is called; a sub-select of most statements
+-- would be set up each time, also for users without identities.
+create function auth.identities_of(one uuid) returns jsonb language sql stable as $$
+	select jsonb_agg(to_jsonb(i) - 'user_id' order by i.created_at, i.id) from auth.identities i where i.user_id = one
+$$;
 
 create table auth.sessions (
 	id uuid primary key,

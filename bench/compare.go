@@ -1,0 +1,299 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/internal/pgtest"
+)
+
+// bench is one run of the tool.
+type bench struct {
+	config
+	cluster *pgtest.Server
+	out     io.Writer
+	servers []*process
+}
+
+func (b *bench) stop() {
+	for _, p := range b.servers {
+		p.stop()
+	}
+}
+
+// server starts a server process that ends with this run.
+func (b *bench) server(binary, mode, database string, args ...string) (*process, error) {
+	p, err := start(binary, append([]string{"-serve", mode, "-database", database}, args...)...)
+	if err == nil {
+		b.servers = append(b.servers, p)
+	}
+	return p, err
+}
+
+func (b *bench) printf(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
+
+// contender takes turns with the others of its comparison. The first of a
+// comparison is the floor.
+type contender struct {
+	name string
+	proc *process
+	turn func(ctx context.Context, d time.Duration) (int, error)
+	goal float64 // of the floor's throughput; 0: none
+
+	perSecond, server, postgres []float64 // of each round; CPU in ms per request
+}
+
+// usedUsers is how many users of those loaded take part.
+const (
+	loadedUsers = 10_000
+	usedUsers   = 512
+)
+
+// compare measures everything that was asked for.
+func (b *bench) compare(ctx context.Context) error {
+	b.printf("%d rounds of %v for each contender, %d workers\n", b.rounds, b.round, b.workers)
+	for _, hash := range []string{"bcrypt", "argon2id"} {
+		if b.only == "" || b.only == hash {
+			if err := b.comparePasswords(ctx, hash); err != nil {
+				return fmt.Errorf("%s: %w", hash, err)
+			}
+		}
+	}
+	if b.only == "" || b.only == "me" || b.only == "refresh" {
+		return b.compareSessions(ctx)
+	}
+	return nil
+}
+
+// comparePasswords measures login and sign-up beside the bare hash.
+func (b *bench) comparePasswords(ctx context.Context, hash string) error {
+	database, err := load(ctx, b.cluster, hash, hash, loadedUsers)
+	if err != nil {
+		return err
+	}
+	bare, err := b.server("", "hash", "", "-hash", hash, "-workers", strconv.Itoa(b.workers))
+	if err != nil {
+		return err
+	}
+	server, err := b.server("", "auth", database, "-hash", hash)
+	if err != nil {
+		return err
+	}
+	logins := all(usedUsers, func(i int) []byte {
+		return request(nil, "POST", prefix+"/login", "", fmt.Sprintf(`{"email":"%s","password":"%s"}`, email(i), password))
+	})
+	return b.measure(ctx, "login and sign-up, "+hash, []*contender{
+		{name: "bare hash", proc: bare, turn: func(ctx context.Context, d time.Duration) (int, error) {
+			n, err := bare.get(ctx, "/run?for="+url.QueryEscape(d.String()))
+			if err != nil {
+				return 0, err
+			}
+			return strconv.Atoi(string(n))
+		}},
+		{name: "login", proc: server, turn: asLoad(server.addr, repeaters(b.workers, logins)), goal: 0.97},
+		{name: "sign-up", proc: server, turn: asLoad(server.addr, make([]newcomer, b.workers))},
+	})
+}
+
+// compareSessions measures GET /me and POST /refresh beside one SELECT and one
+// UPDATE.
+func (b *bench) compareSessions(ctx context.Context) error {
+	database, err := load(ctx, b.cluster, "sessions", "bcrypt", loadedUsers)
+	if err != nil {
+		return err
+	}
+	server, err := b.server("", "auth", database)
+	if err != nil {
+		return err
+	}
+	// Each contender has sessions of its own.
+	tokens, refreshSize, meSize, err := signIn(ctx, server.addr, used(0, 0))
+	if err != nil {
+		return err
+	}
+	if err := loadFloor(ctx, database, usedUsers, meSize); err != nil {
+		return err
+	}
+	var before *process
+	if b.against != "" {
+		if before, err = b.server(b.against, "auth", database); err != nil {
+			return err
+		}
+	}
+	if b.only != "refresh" {
+		err = b.compareMe(ctx, database, server, before, tokens, meSize)
+	}
+	if err == nil && b.only != "me" {
+		err = b.compareRefresh(ctx, database, server, before, refreshSize)
+	}
+	return err
+}
+
+func (b *bench) compareMe(ctx context.Context, database string, server, before *process, tokens []string, size int) error {
+	selects, err := b.server("", "select", database, "-size", strconv.Itoa(size))
+	if err != nil {
+		return err
+	}
+	empty, err := b.server("", "empty", "", "-size", strconv.Itoa(size))
+	if err != nil {
+		return err
+	}
+	rows := all(usedUsers, func(i int) []byte { return request(nil, "GET", "/rows/"+sessionID(i, 0).String(), tokens[i], "") })
+	mine := all(usedUsers, func(i int) []byte { return meRequest(tokens[i]) })
+	list := []*contender{
+		{name: "net/http + SELECT", proc: selects, turn: asLoad(selects.addr, repeaters(b.workers, rows))},
+		{name: "GET /me", proc: server, turn: asLoad(server.addr, repeaters(b.workers, mine)), goal: 0.85},
+	}
+	if before != nil {
+		list = append(list, &contender{name: "GET /me, other build", proc: before, turn: asLoad(before.addr, repeaters(b.workers, mine))})
+	} else {
+		list = append(list, &contender{name: "net/http alone", proc: empty, turn: asLoad(empty.addr, repeaters(b.workers, rows))})
+	}
+	if err := b.measure(ctx, "me", list); err != nil {
+		return err
+	}
+	return b.writeProfiles(ctx, list[0], list[1])
+}
+
+func (b *bench) compareRefresh(ctx context.Context, database string, server, before *process, size int) error {
+	updates, err := b.server("", "update", database, "-size", strconv.Itoa(size))
+	if err != nil {
+		return err
+	}
+	limited, err := b.server("", "auth", database, "-limits")
+	if err != nil {
+		return err
+	}
+	body := refreshBody(refreshToken(sessionID(0, 0)))
+	rows := all(usedUsers, func(i int) []byte { return request(nil, "POST", "/rows/"+sessionID(i, 0).String(), "", body) })
+	list := []*contender{
+		{name: "net/http + UPDATE", proc: updates, turn: asLoad(updates.addr, repeaters(b.workers, rows))},
+		{name: "POST /refresh", proc: server, turn: asLoad(server.addr, refreshers(b.workers, used(0, 1))), goal: 0.75},
+	}
+	if before != nil {
+		list = append(list, &contender{name: "POST /refresh, other build", proc: before, turn: asLoad(before.addr, refreshers(b.workers, used(usedUsers, 1)))})
+	}
+	// Limits are per session, so there are enough of these.
+	many := slices.Concat(used(0, 2), used(usedUsers, 2), used(2*usedUsers, 2), used(3*usedUsers, 2))
+	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many))})
+	if err := b.measure(ctx, "refresh", list); err != nil {
+		return err
+	}
+	return b.writeProfiles(ctx, list[0], list[1])
+}
+
+// measure lets the contenders take turns and prints what came out.
+func (b *bench) measure(ctx context.Context, title string, list []*contender) error {
+	pid, err := os.ReadFile(b.cluster.Dir + "/postmaster.pid") // its first line
+	if err != nil {
+		return err
+	}
+	postmaster, _, _ := strings.Cut(string(pid), "\n")
+	for _, c := range list { // connections, statements, caches
+		if _, err := c.turn(ctx, b.round/3); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	for range b.rounds {
+		for _, c := range list {
+			if err := c.measure(ctx, b.round, postmaster); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+		slices.Reverse(list[1:]) // nobody always follows the same one
+	}
+	slices.SortStableFunc(list[1:], func(x, y *contender) int { return cmp.Compare(y.goal, x.goal) })
+	b.report(title, list)
+	return nil
+}
+
+func (c *contender) measure(ctx context.Context, d time.Duration, postmaster string) error {
+	pid := strconv.Itoa(c.proc.cmd.Process.Pid)
+	server, err := cpuOf(pid)
+	if err != nil {
+		return err
+	}
+	postgres, err := cpuOfFamily(postmaster)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	n, err := c.turn(ctx, d)
+	took := time.Since(began)
+	if err != nil {
+		return err
+	}
+	serverAfter, err := cpuOf(pid)
+	if err != nil {
+		return err
+	}
+	postgresAfter, err := cpuOfFamily(postmaster)
+	if err != nil {
+		return err
+	}
+	per := func(cpu time.Duration) float64 { return cpu.Seconds() * 1000 / float64(max(n, 1)) }
+	c.perSecond = append(c.perSecond, float64(n)/took.Seconds())
+	c.server = append(c.server, per(serverAfter-server))
+	c.postgres = append(c.postgres, per(postgresAfter-postgres))
+	return nil
+}
+
+// report prints a table of medians. A ratio is the median of the rounds' own.
+func (b *bench) report(title string, list []*contender) {
+	b.printf("\n%s\n\n| | requests/s | ms CPU, server | ms CPU, Postgres | of the floor's CPU | of the floor's throughput | goal |\n|---|---|---|---|---|---|---|\n", title)
+	for i, c := range list {
+		cpu, ratio, goal := "", "", ""
+		if i > 0 {
+			floor := list[0]
+			cpu = fmt.Sprintf("%.2f", median(all(b.rounds, func(r int) float64 { return (c.server[r] + c.postgres[r]) / (floor.server[r] + floor.postgres[r]) })))
+			ratios := all(b.rounds, func(r int) float64 { return c.perSecond[r] / floor.perSecond[r] })
+			ratio = fmt.Sprintf("%.3f (%.3f–%.3f)", median(ratios), slices.Min(ratios), slices.Max(ratios))
+		}
+		if c.goal > 0 {
+			goal = fmt.Sprintf("%.2f", c.goal)
+		}
+		b.printf("| %s | %.0f | %.3f | %.3f | %s | %s | %s |\n", c.name, median(c.perSecond), median(c.server), median(c.postgres), cpu, ratio, goal)
+	}
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// writeProfiles profiles the servers of a floor and of what is measured against
+// it while they work.
+func (b *bench) writeProfiles(ctx context.Context, floor, c *contender) error {
+	if b.profile == "" || b.only == "" {
+		return nil
+	}
+	return errors.Join(writeProfile(ctx, floor, b.profile+".floor"), writeProfile(ctx, c, b.profile))
+}
+
+func writeProfile(ctx context.Context, c *contender, file string) error {
+	profile := make(chan error, 1)
+	go func() {
+		raw, err := c.proc.get(ctx, "/debug/pprof/profile?seconds=10")
+		if err == nil {
+			err = os.WriteFile(file, raw, 0o600)
+		}
+		profile <- err
+	}()
+	if _, err := c.turn(ctx, 11*time.Second); err != nil {
+		return err
+	}
+	return <-profile
+}

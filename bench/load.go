@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// process is a server in a process of its own.
+type process struct {
+	addr  string
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+// start runs a build of this tool as a server; an empty binary is this one.
+func start(binary string, args ...string) (*process, error) {
+	if binary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		binary = self
+	}
+	cmd := exec.Command(binary, args...) //nolint:gosec,noctx // ourselves, or what the caller named; ends when stdin does
+	cmd.Stderr = os.Stderr
+	stdin, err1 := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		return nil, err
+	}
+	addr, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		_ = stdin.Close()
+		return nil, errors.Join(fmt.Errorf("the server %v did not start: %w", args, err), cmd.Wait())
+	}
+	return &process{addr: strings.TrimSpace(addr), cmd: cmd, stdin: stdin}, nil
+}
+
+func (p *process) stop() {
+	_ = p.stdin.Close()
+	_ = p.cmd.Wait()
+}
+
+// get is for what is asked of a server outside the measurement.
+func (p *process) get(ctx context.Context, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s %s", path, res.Status, body)
+	}
+	return body, err
+}
+
+// worker is one client: it makes requests and looks at the answers.
+type worker interface {
+	next(to []byte) []byte // appends a request
+	got(body []byte) error
+}
+
+// client is a connection that is kept alive. It does little for itself, because
+// it shares the processors with what it measures.
+type client struct {
+	conn net.Conn
+	in   *bufio.Reader
+	req  []byte
+	body []byte
+}
+
+func dial(ctx context.Context, addr string) (*client, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &client{conn: conn, in: bufio.NewReader(conn)}, nil
+}
+
+// ask makes one request; the answer's body is good until the next.
+func (c *client) ask(w worker) ([]byte, error) {
+	c.req = w.next(c.req[:0])
+	if _, err := c.conn.Write(c.req); err != nil {
+		return nil, err
+	}
+	status, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return nil, err
+	}
+	ok, said := bytes.HasPrefix(status, []byte("HTTP/1.1 200")), ""
+	if !ok {
+		said = string(status)
+	}
+	length := -1
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if name, value, _ := bytes.Cut(line, []byte(":")); string(name) == "Content-Length" {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if length < 0 {
+		return nil, errors.New("an answer without a length")
+	}
+	if cap(c.body) < length {
+		c.body = make([]byte, length)
+	}
+	c.body = c.body[:length]
+	if _, err := io.ReadFull(c.in, c.body); err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s %s", said, c.body)
+	}
+	return c.body, w.got(c.body)
+}
+
+// drive keeps every worker busy for d, and answers how many requests there were.
+// each, if not nil, learns how long a worker's request took.
+func drive[W worker](ctx context.Context, addr string, workers []W, d time.Duration, each func(worker int, took time.Duration)) (int, error) {
+	end := time.Now().Add(d)
+	counts, errs := make([]int, len(workers)), make([]error, len(workers))
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() {
+			c, err := dial(ctx, addr)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer func() { _ = c.conn.Close() }()
+			for began := time.Now(); began.Before(end) && ctx.Err() == nil; counts[i]++ {
+				if _, errs[i] = c.ask(w); errs[i] != nil {
+					return
+				}
+				now := time.Now()
+				if each != nil {
+					each(i, now.Sub(began))
+				}
+				began = now
+			}
+		})
+	}
+	wg.Wait()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total, errors.Join(append(errs, ctx.Err())...)
+}
+
+// tick is the unit of CPU times in /proc, on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
+// stat reads a process's parent and CPU time; dead children count too if asked.
+func stat(pid string, children bool) (parent string, cpu time.Duration, err error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat")) //nolint:gosec // a number
+	if err != nil {
+		return "", 0, err
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ") // the name may hold anything
+	f := strings.Fields(rest)
+	if len(f) < 15 {
+		return "", 0, fmt.Errorf("/proc/%s/stat is not as expected", pid)
+	}
+	times := f[11:13]
+	if children {
+		times = f[11:15]
+	}
+	for _, t := range times {
+		n, err := strconv.Atoi(t)
+		if err != nil {
+			return "", 0, err
+		}
+		cpu += time.Duration(n) * tick
+	}
+	return f[1], cpu, nil
+}
+
+// cpuOf is the CPU time that a process has used.
+func cpuOf(pid string) (time.Duration, error) {
+	_, cpu, err := stat(pid, false)
+	return cpu, err
+}
+
+// cpuOfFamily is the CPU time of a process and all its children, dead or alive.
+func cpuOfFamily(pid string) (time.Duration, error) {
+	_, total, err := stat(pid, true)
+	if err != nil {
+		return 0, err
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		if parent, cpu, err := stat(e.Name(), false); err == nil && parent == pid { // others come and go
+			total += cpu
+		}
+	}
+	return total, nil
+}

@@ -1,0 +1,94 @@
+// Bench measures Authmount on Postgres, over HTTP and in a process of its own,
+// beside floors: the least that a server could do for the same answer. All
+// contenders of a comparison take turns in short rounds, so that what else runs
+// on the machine meets them alike; what counts is the ratio. See README.md.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/authmount/auth/internal/pgtest"
+)
+
+// config are the flags.
+type config struct {
+	// What to measure.
+	growth  bool
+	only    string
+	rounds  int
+	round   time.Duration
+	workers int
+	profile string
+	against string
+
+	// What a server process is told.
+	serve    string
+	database string
+	hash     string
+	limits   bool
+	size     int
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var c config
+	flag.BoolVar(&c.growth, "growth", false, "measure how cost grows with the number of users")
+	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
+	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7)")
+	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 2s)")
+	flag.IntVar(&c.workers, "workers", 8, "requests at a time")
+	flag.StringVar(&c.profile, "profile", "", "with -only: write a CPU profile of the server to this file afterwards")
+	flag.StringVar(&c.against, "against", "", "another build of this tool, measured as a contender too")
+	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update, empty or hash (the tool starts these itself)")
+	flag.StringVar(&c.database, "database", "", "with -serve: connection string")
+	flag.StringVar(&c.hash, "hash", "bcrypt", "with -serve: bcrypt or argon2id")
+	flag.BoolVar(&c.limits, "limits", false, "with -serve auth: rate limits as by default")
+	flag.IntVar(&c.size, "size", 0, "with -serve: length of the answer")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if c.serve != "" {
+		return serve(c)
+	}
+	c.rounds = cmp.Or(c.rounds, 7)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// Durability as by default: a commit waits until the disk has it.
+	settings := []string{"max_connections=100"}
+	if c.growth {
+		settings = append(settings, "shared_buffers=1GB", "max_wal_size=4GB")
+	}
+	cluster, err := pgtest.Start(settings...)
+	if err != nil {
+		return err
+	}
+	defer cluster.Remove()
+	b := &bench{config: c, cluster: cluster, out: os.Stdout}
+	defer b.stop()
+	if c.growth {
+		b.round = cmp.Or(c.round, 2*time.Second)
+		err = b.measureGrowth(ctx)
+	} else {
+		b.round = cmp.Or(c.round, 3*time.Second)
+		err = b.compare(ctx)
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}

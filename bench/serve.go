@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	_ "net/http/pprof" //nolint:gosec // these servers listen on loopback, for as long as a measurement
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/passhash"
+	"github.com/authmount/auth/pgstore"
+)
+
+const (
+	prefix   = "/auth/v1"
+	secret   = "the secret of every server that is measured"
+	password = "correct horse battery staple"
+)
+
+// serve is the server process: it says where it listens, and ends with the
+// process that started it.
+func serve(c config) error {
+	ctx := context.Background()
+	var err error
+	switch c.serve {
+	case "auth":
+		err = serveAuth(ctx, c)
+	case "select", "update":
+		err = serveFloor(ctx, c)
+	case "empty":
+		answer := bytes.Repeat([]byte("x"), c.size)
+		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { respond(w, answer) })
+	case "hash":
+		err = serveHash(c)
+	default:
+		err = fmt.Errorf("there is no server %q", c.serve)
+	}
+	if err != nil {
+		return err
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(os.Stdout, ln.Addr())
+	srv := &http.Server{ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = srv.Close()
+	}()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// respond answers as the library's handlers do.
+func respond(w http.ResponseWriter, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	_, _ = w.Write(body)
+}
+
+type nowhere struct{}
+
+func (nowhere) Send(context.Context, auth.Message) error { return nil }
+
+// serveAuth is Authmount, as an application mounts it.
+func serveAuth(ctx context.Context, c config) error {
+	store, err := pgstore.Open(ctx, c.database)
+	if err != nil {
+		return err
+	}
+	opts := []auth.Option{
+		auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)), auth.WithSecret([]byte(secret)),
+		auth.WithBaseURL("http://127.0.0.1" + prefix), auth.WithMailer(nowhere{}),
+		auth.WithTokens(auth.TokenOptions{Life: 24 * time.Hour}), // outlives the measurement
+		auth.WithRateLimits(auth.RateLimits{Off: !c.limits}),
+	}
+	if c.hash == "bcrypt" {
+		opts = append(opts, auth.WithPasswords(auth.PasswordOptions{BcryptCost: 10}))
+	}
+	a, err := auth.New(store, opts...)
+	if err != nil {
+		return err
+	}
+	http.Handle(prefix+"/", a.Handler())
+	// What a login reads, without the hash that hides it.
+	http.HandleFunc("GET /credentials/{email}", func(w http.ResponseWriter, r *http.Request) {
+		found, err := store.Credentials(r.Context(), auth.ByEmail(r.PathValue("email")))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		respond(w, []byte(found.PasswordHash))
+	})
+	return nil
+}
+
+// serveFloor is net/http and one statement that finds its row by the primary
+// key. pgx prepares it once per connection.
+func serveFloor(ctx context.Context, c config) error {
+	pool, err := pgxpool.New(ctx, c.database)
+	if err != nil {
+		return err
+	}
+	answer := bytes.Repeat([]byte("x"), c.size)
+	http.HandleFunc("GET /rows/{id}", func(w http.ResponseWriter, r *http.Request) {
+		var body []byte
+		if err := pool.QueryRow(r.Context(), "select body from floor.documents where id = $1::uuid", r.PathValue("id")).Scan(&body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		respond(w, body)
+	})
+	http.HandleFunc("POST /rows/{id}", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		now := time.Now()
+		tag, err := pool.Exec(r.Context(), "update floor.sessions set counter = counter + 1, rotated_at = $2, last_active_at = $2, idle_until = $3 where id = $1::uuid",
+			r.PathValue("id"), now, now.Add(720*time.Hour))
+		if err != nil || tag.RowsAffected() != 1 {
+			http.Error(w, fmt.Sprint(tag, err), http.StatusInternalServerError)
+			return
+		}
+		respond(w, answer)
+	})
+	return nil
+}
+
+// serveHash answers how many hashes it could judge in the time asked for, with
+// as many callers as there are workers and as many hashes at once as there are
+// processors: the library's pool and nothing around it.
+func serveHash(c config) error {
+	encoded, err := makeHash(c.hash)
+	if err != nil {
+		return err
+	}
+	h, err := passhash.Parse(encoded)
+	if err != nil {
+		return err
+	}
+	cpu := make(chan struct{}, runtime.GOMAXPROCS(0))
+	http.HandleFunc("/run", func(w http.ResponseWriter, r *http.Request) {
+		d, err := time.ParseDuration(r.FormValue("for"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		end := time.Now().Add(d)
+		var n atomic.Int64
+		var wg sync.WaitGroup
+		for range c.workers {
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					cpu <- struct{}{}
+					if h.Verify(password) {
+						n.Add(1)
+					}
+					<-cpu
+				}
+			})
+		}
+		wg.Wait()
+		respond(w, strconv.AppendInt(nil, n.Load(), 10))
+	})
+	return nil
+}
+
+func makeHash(kind string) (string, error) {
+	if kind == "bcrypt" {
+		return passhash.MakeBcrypt(password, 10)
+	}
+	return passhash.Argon2id{Memory: 19456, Time: 2, Threads: 1}.Make(password), nil
+}
