@@ -227,7 +227,7 @@ func changedNothing(err error) bool {
 		return true
 	}
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // serialization_failure, deadlock_detected
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // transactions that got in each other's way, a deadlock
 }
 
 // unique maps constraints to the values they keep unique.
