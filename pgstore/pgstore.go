@@ -101,8 +101,10 @@ func Timeout(d time.Duration) Option {
 
 // Open connects to Postgres with a pool of its own. url is a connection string
 // as pgxpool.ParseConfig takes it, with several hosts for failover if need be:
-// postgres://user:password@one,two/db?target_session_attrs=read-write. It does
-// not wait for the database to answer.
+// postgres://user:password@one,two/db?target_session_attrs=read-write. Behind a
+// pooler in transaction mode that knows no prepared statements (PgBouncer before
+// 1.21), add default_query_exec_mode=exec. It does not wait for the database to
+// answer.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

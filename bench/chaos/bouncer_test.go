@@ -35,14 +35,14 @@ func bouncer(t *testing.T, pg *pgtest.Server) string {
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // not on everybody's path
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_ = l.Close()
 	ini := filepath.Join(filepath.Dir(pg.Dir), "pgbouncer.ini")
-	err = os.WriteFile(ini, fmt.Appendf(nil, `[databases]
+	settings := fmt.Appendf(nil, `[databases]
 * = host=127.0.0.1 port=%s user=postgres
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -52,8 +52,8 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = 500
 default_pool_size = %d
-`, pg.Port(), port, connections), 0o644) //nolint:gosec // another user reads it
-	if err != nil {
+`, pg.Port(), port, connections)
+	if err := os.WriteFile(ini, settings, 0o644); err != nil { //nolint:gosec // another user reads it
 		t.Fatal(err)
 	}
 	cmd := pg.Command("", ini) // as the user that may run it

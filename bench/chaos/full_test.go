@@ -33,12 +33,12 @@ func smallDisk(t *testing.T) *disk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=160m,mode=0755", "chaos", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=160m,mode=0755", "chaos", dir).CombinedOutput(); err != nil {
 		t.Logf("no file system of our own: %v\n%s", err, out)
 		return nil
 	}
 	t.Cleanup(func() { // after the cluster's
-		eventually(t, 10*time.Second, "unmount "+dir, func() bool { return exec.Command("umount", dir).Run() == nil })
+		eventually(t, 10*time.Second, "unmount "+dir, func() bool { return exec.CommandContext(context.Background(), "umount", dir).Run() == nil })
 	})
 	t.Setenv("TMPDIR", dir)
 	d := &disk{pg: postgres(t)}

@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 		defer func() { _ = os.RemoveAll(dir) }()
 		program = filepath.Join(dir, "server")
 		var out []byte
-		if out, err = exec.Command("go", "build", "-o", program, "../../examples/server").CombinedOutput(); err != nil {
+		if out, err = exec.CommandContext(context.Background(), "go", "build", "-o", program, "../../examples/server").CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}
 	}
@@ -161,7 +161,7 @@ func serve(t *testing.T, database string, args ...string) *server {
 // start starts the server, on the port it had before.
 func (s *server) start(t *testing.T) {
 	t.Helper()
-	p, m := spawn(t, exec.Command(program, append([]string{"-addr", s.addr}, s.args...)...), listening)
+	p, m := spawn(t, exec.CommandContext(context.Background(), program, append([]string{"-addr", s.addr}, s.args...)...), listening)
 	s.p = p
 	if s.url == "" {
 		s.addr, s.url = m[1], "http://"+m[1]
@@ -216,7 +216,7 @@ func (s *server) call(method, path string, body obj, headers ...string) (r reply
 		}
 		in = bytes.NewReader(b)
 	}
-	req, err := http.NewRequest(method, s.url+"/auth/v1"+path, in)
+	req, err := http.NewRequestWithContext(context.Background(), method, s.url+"/auth/v1"+path, in)
 	if err != nil {
 		return reply{err: err}
 	}
@@ -281,7 +281,11 @@ func (m message) token() string {
 // messages lists the inbox, newest last.
 func (s *server) messages(t *testing.T) []message {
 	t.Helper()
-	res, err := client.Get(s.url + "/dev/messages")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/dev/messages", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
