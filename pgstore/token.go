@@ -162,14 +162,20 @@ func (s *Store) redeemCreating(ctx context.Context, r auth.Redemption) (auth.Tok
 // TryCode judges a guess and counts it. Hashes are compared by the database, and
 // not in constant time: they are keyed, so that what a comparison's duration
 // tells about one helps nobody to find the next guess.
+//
+// The row that was locked is found again by its subject. One that superseded
+// while this waited has another hash by now, which the statement's snapshot, being
+// older, does not know: by the hash it would not be found, so that its guesses
+// were not counted and it worked twice.
 func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subject string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
 	text := s.sql(`with t as (
 			select * from auth.tokens where purpose = $1::text and subject = $2::text and subject <> '' and expires_at > $4::timestamptz for update
 		), wrong as (
 			update auth.tokens c set tries = t.tries + 1 from t
-			where c.purpose = t.purpose and c.hash = t.hash and t.tries < t.max_tries and t.hash <> $3::bytea
+			where c.purpose = t.purpose and c.subject = t.subject and c.subject <> '' and t.tries < t.max_tries and t.hash <> $3::bytea
 		), used as (
-			delete from auth.tokens c using t where c.purpose = t.purpose and c.hash = t.hash and t.tries < t.max_tries and t.hash = $3::bytea
+			delete from auth.tokens c using t
+			where c.purpose = t.purpose and c.subject = t.subject and c.subject <> '' and t.tries < t.max_tries and t.hash = $3::bytea
 		)
 		select t.hash = $3::bytea, ` + tokenColumns + `, ` + userColumns + `, ` + claimsColumn + ` from t left join auth.users u on u.id = t.user_id`)
 	var t auth.Token
