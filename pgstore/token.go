@@ -75,12 +75,11 @@ func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token,
 		if err := applyPatch(st, *r.Patch, r.Now, "u.id = (select "+id+" from cand)"); err != nil {
 			return auth.Token{}, auth.User{}, err
 		}
-		st.with("used", "delete from auth.tokens t using cand where t.purpose = cand.purpose and t.hash = cand.hash and exists (select from upd)")
 	} else {
 		st.with("upd", "select u.* from auth.users u where u.id = (select "+id+" from cand)")
-		st.with("used", "delete from auth.tokens t using cand where t.purpose = cand.purpose and t.hash = cand.hash and ("+id+" is null or exists (select from upd))")
 	}
-	// Without a patch there may be no user at all; with one there has to be.
+	// There may be no user at all, whatever the patch; one who is named has to be there.
+	st.with("used", "delete from auth.tokens t using cand where t.purpose = cand.purpose and t.hash = cand.hash and ("+id+" is null or exists (select from upd))")
 	join := "left join upd u on true where exists (select from upd) or " + strings.ReplaceAll(id, "cand.", "t.") + " is null"
 	text := s.sql(st.text("select " + tokenColumns + ", " + userColumns + ", " + claimsColumn + " from cand t " + join))
 	var t auth.Token

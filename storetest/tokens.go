@@ -164,6 +164,17 @@ var tokens = map[string]func(*bench){
 		b.ok(err)
 		b.sameUser(got, auth.User{})
 	},
+	"a patch for nobody uses the token up": func(b *bench) {
+		for _, p := range []auth.UserPatch{{FullName: ptr("x")}, {Revoke: &auth.SessionFilter{}}} {
+			b.token(newToken("nobody's", "nobody"))
+			r := auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("nobody's"), Now: now, Patch: &p}
+			_, got, err := b.RedeemToken(b.ctx(), r)
+			b.ok(err)
+			b.sameUser(got, auth.User{})
+			_, _, err = b.RedeemToken(b.ctx(), r)
+			b.is(err, auth.ErrNotFound)
+		}
+	},
 	"a redemption creates its user": func(b *bench) {
 		b.token(newToken("t", "subject"))
 		nu := b.newUser("ada@example.com")
