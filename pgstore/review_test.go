@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
@@ -78,5 +79,42 @@ func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 				t.Errorf("the right guess afterwards: %v with %d tries counted, want %v with %d", err, got.Tries, c.after, c.tries)
 			}
 		})
+	}
+}
+
+func newSession(userID string) auth.Session {
+	id, _ := uuid.NewV7()
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.Session{ID: id.String(), UserID: userID, AAL: auth.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
+}
+
+func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
+	t.Helper()
+	u, err := s.CreateUser(t.Context(), newUser(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sess := newSession(u.ID)
+	if _, err := s.CreateSession(t.Context(), auth.NewSession{Session: sess}); err != nil {
+		t.Fatal(err)
+	}
+	return u, sess
+}
+
+func TestInfiniteBan(t *testing.T) {
+	s, schema := openSchema(t)
+	u, sess := withSession(t, s)
+	if _, err := s.Pool().Exec(t.Context(), "update "+schema+".users set banned_until = 'infinity' where id = $1", u.ID); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.User(t.Context(), auth.ByID(u.ID))
+	if err != nil || !got.Banned(time.Now()) {
+		t.Errorf("banned until %v, %v", got.BannedUntil, err)
+	}
+	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
+		t.Errorf("session: %v", err)
+	}
+	if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{SessionID: sess.ID, Now: time.Now(), IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrBanned) {
+		t.Errorf("advance: %v", err)
 	}
 }
