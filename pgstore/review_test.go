@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"crypto/sha256"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,5 +117,110 @@ func TestInfiniteBan(t *testing.T) {
 	}
 	if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{SessionID: sess.ID, Now: time.Now(), IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrBanned) {
 		t.Errorf("advance: %v", err)
+	}
+}
+
+func TestNoDeadlocks(t *testing.T) {
+	s, _ := openSchema(t)
+	ctx := t.Context()
+	deadlocks := func() (n int) {
+		time.Sleep(1500 * time.Millisecond) // statistics are told once a second
+		if err := s.Pool().QueryRow(ctx, "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := deadlocks()
+	yes := true
+	for name, f := range map[string]func(t *testing.T, u auth.User) []func() error{
+		"redeem and drop": func(t *testing.T, u auth.User) []func() error {
+			tok := newCode(u.ID, u.ID, 0)
+			tok.UserID = u.ID
+			if err := s.PutToken(ctx, tok); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error {
+					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
+					return err
+				},
+				func() error {
+					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{DropTokens: []auth.Purpose{tok.Purpose}}, time.Now())
+					return err
+				},
+			}
+		},
+		"redeem and delete": func(t *testing.T, u auth.User) []func() error {
+			tok := newCode(u.ID, u.ID, 0)
+			tok.UserID = u.ID
+			if err := s.PutToken(ctx, tok); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error {
+					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
+					return err
+				},
+				func() error { return s.DeleteUser(ctx, u.ID) },
+			}
+		},
+		"remove factor twice": func(t *testing.T, u auth.User) []func() error {
+			if err := s.PutFactor(ctx, u.ID, []byte("x"), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.EnableFactor(ctx, auth.EnableFactor{UserID: u.ID, Secret: []byte("x"), Session: newSession(u.ID), Now: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error { _, err := s.RemoveFactor(ctx, u.ID, time.Now()); return err },
+				func() error { return s.DeleteUser(ctx, u.ID) },
+				func() error {
+					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{RemoveFactor: true}, time.Now())
+					return err
+				},
+			}
+		},
+		"revoke and enable": func(t *testing.T, u auth.User) []func() error {
+			var kept auth.Session
+			for range 10 {
+				kept = newSession(u.ID)
+				if _, err := s.CreateSession(ctx, auth.NewSession{Session: kept}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.PutFactor(ctx, u.ID, []byte("x"), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error { _, err := s.RevokeSessions(ctx, u.ID, auth.SessionFilter{}, time.Now()); return err },
+				func() error {
+					_, err := s.EnableFactor(ctx, auth.EnableFactor{UserID: u.ID, Secret: []byte("x"), Session: kept, Now: time.Now()})
+					return err
+				},
+				func() error {
+					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}}, time.Now())
+					return err
+				},
+			}
+		},
+	} {
+		for range 60 {
+			u, err := s.CreateUser(ctx, newUser(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for _, c := range f(t, u) {
+				wg.Go(func() {
+					if err := c(); err != nil && !errors.Is(err, auth.ErrNotFound) && !errors.Is(err, auth.ErrStale) && !errors.Is(err, auth.ErrConflict) {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+	}
+	if after := deadlocks(); after > before {
+		t.Errorf("%d deadlocks", after-before)
 	}
 }

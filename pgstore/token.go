@@ -52,10 +52,26 @@ func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now 
 }
 
 // candidate adds the part that finds a live token and locks it, so that of
-// parallel uses the others wait and then find it gone.
-func candidate(st *statement, r auth.Redemption) {
-	st.with("cand", "select * from auth.tokens where purpose = "+st.arg(string(r.Purpose), "text")+" and hash = "+st.arg(r.Hash, "bytea")+
-		" and expires_at > "+st.arg(r.Now, "timestamptz")+" for update")
+// parallel uses the others wait and then find it gone. If the user will be
+// changed, it locks them before: whoever changes or deletes a user with their
+// tokens does so in this order, and another one would be a deadlock.
+func candidate(st *statement, r auth.Redemption, change bool) {
+	which := "purpose = " + st.arg(string(r.Purpose), "text") + " and hash = " + st.arg(r.Hash, "bytea") + " and expires_at > " + st.arg(r.Now, "timestamptz")
+	if change {
+		id := "(select user_id from auth.tokens where " + which + ")"
+		if r.UserID != "" {
+			id = st.arg(r.UserID, "uuid")
+		}
+		st.with("who", lockUser(id))
+		which += " and (select count(*) from who) >= 0" // worked out first
+	}
+	st.with("cand", "select * from auth.tokens where "+which+" for update")
+}
+
+// lockUser is the part of a statement that locks a user who will be changed, or
+// whose rows will be.
+func lockUser(id string) string {
+	return "select u.id from auth.users u where u.id = " + id + " for no key update"
 }
 
 // RedeemToken uses a token up together with its effect. Without an effect, or
@@ -65,12 +81,12 @@ func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token,
 		return s.redeemCreating(ctx, r)
 	}
 	st := &statement{}
-	candidate(st, r)
+	effect := r.Patch != nil && !r.Patch.Empty()
+	candidate(st, r, effect)
 	id := "cand.user_id"
 	if r.UserID != "" {
 		id = st.arg(r.UserID, "uuid")
 	}
-	effect := r.Patch != nil && !r.Patch.Empty()
 	if effect {
 		if err := applyPatch(st, *r.Patch, r.Now, "u.id = (select "+id+" from cand)"); err != nil {
 			return auth.Token{}, auth.User{}, err
@@ -136,7 +152,7 @@ func (s *Store) whyNotRedeemed(ctx context.Context, q querier, r auth.Redemption
 // redeemCreating uses a token up and creates a user.
 func (s *Store) redeemCreating(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
 	st := &statement{}
-	candidate(st, r)
+	candidate(st, r, false)
 	if err := insertUser(st, *r.Create, "cand"); err != nil {
 		return auth.Token{}, auth.User{}, err
 	}
