@@ -147,7 +147,8 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, userID string, hashes [][]
 // RemoveFactor switches the second factor off.
 func (s *Store) RemoveFactor(ctx context.Context, userID string, now time.Time) (auth.User, error) {
 	st := &statement{}
-	st.with("gone", "delete from auth.factors where user_id = "+st.arg(userID, "uuid")+" and enabled returning user_id")
+	st.with("who", lockUser(st.arg(userID, "uuid"))) // before the factor, as everywhere
+	st.with("gone", "delete from auth.factors where user_id = (select id from who) and enabled returning user_id")
 	st.with("upd", "update auth.users u set mfa_enabled = false, updated_at = "+st.arg(now, "timestamptz")+", revision = u.revision + 1 from gone where u.id = gone.user_id returning u.*")
 	text := s.sql(st.text("select " + userColumns + ", " + claimsColumn + " from upd u"))
 	var u auth.User

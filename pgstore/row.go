@@ -130,10 +130,17 @@ func (r *tokenRow) token() auth.Token {
 	return t
 }
 
-// at is a time, or the zero time for null.
+// forever is what 'infinity' is read as: whoever bans somebody by a statement of
+// their own may well write that, and the zero time would mean no ban at all.
+var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// at is a time, or the zero time for null and '-infinity'.
 func at(t pgtype.Timestamptz) time.Time {
-	if !t.Valid {
+	switch {
+	case !t.Valid || t.InfinityModifier == pgtype.NegativeInfinity:
 		return time.Time{}
+	case t.InfinityModifier == pgtype.Infinity:
+		return forever
 	}
 	return t.Time.UTC()
 }

@@ -208,7 +208,8 @@ func revoke(st *statement, f auth.SessionFilter, now time.Time, user, from strin
 // RevokeSessions ends a user's live sessions that match.
 func (s *Store) RevokeSessions(ctx context.Context, userID string, f auth.SessionFilter, now time.Time) (int, error) {
 	st := &statement{}
-	text := revoke(st, f, now, st.arg(userID, "uuid"), "")
+	st.with("who", lockUser(st.arg(userID, "uuid"))) // so that no two end a user's sessions in different orders
+	text := st.text(revoke(st, f, now, "(select id from who)", ""))
 	n := 0
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		tag, err := q.Exec(ctx, s.sql(text), st.args...)

@@ -52,10 +52,26 @@ func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now 
 }
 
 // candidate adds the part that finds a live token and locks it, so that of
-// parallel uses the others wait and then find it gone.
-func candidate(st *statement, r auth.Redemption) {
-	st.with("cand", "select * from auth.tokens where purpose = "+st.arg(string(r.Purpose), "text")+" and hash = "+st.arg(r.Hash, "bytea")+
-		" and expires_at > "+st.arg(r.Now, "timestamptz")+" for update")
+// parallel uses the others wait and then find it gone. If the user will be
+// changed, it locks them before: whoever changes or deletes a user with their
+// tokens does so in this order, and another one would be a deadlock.
+func candidate(st *statement, r auth.Redemption, change bool) {
+	which := "purpose = " + st.arg(string(r.Purpose), "text") + " and hash = " + st.arg(r.Hash, "bytea") + " and expires_at > " + st.arg(r.Now, "timestamptz")
+	if change {
+		id := "(select user_id from auth.tokens where " + which + ")"
+		if r.UserID != "" {
+			id = st.arg(r.UserID, "uuid")
+		}
+		st.with("who", lockUser(id))
+		which += " and (select count(*) from who) >= 0" // worked out first
+	}
+	st.with("cand", "select * from auth.tokens where "+which+" for update")
+}
+
+// lockUser is the part of a statement that locks a user who will be changed, or
+// whose rows will be.
+func lockUser(id string) string {
+	return "select u.id from auth.users u where u.id = " + id + " for no key update"
 }
 
 // RedeemToken uses a token up together with its effect. Without an effect, or
@@ -65,22 +81,21 @@ func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token,
 		return s.redeemCreating(ctx, r)
 	}
 	st := &statement{}
-	candidate(st, r)
+	effect := r.Patch != nil && !r.Patch.Empty()
+	candidate(st, r, effect)
 	id := "cand.user_id"
 	if r.UserID != "" {
 		id = st.arg(r.UserID, "uuid")
 	}
-	effect := r.Patch != nil && !r.Patch.Empty()
 	if effect {
 		if err := applyPatch(st, *r.Patch, r.Now, "u.id = (select "+id+" from cand)"); err != nil {
 			return auth.Token{}, auth.User{}, err
 		}
-		st.with("used", "delete from auth.tokens t using cand where t.purpose = cand.purpose and t.hash = cand.hash and exists (select from upd)")
 	} else {
 		st.with("upd", "select u.* from auth.users u where u.id = (select "+id+" from cand)")
-		st.with("used", "delete from auth.tokens t using cand where t.purpose = cand.purpose and t.hash = cand.hash and ("+id+" is null or exists (select from upd))")
 	}
-	// Without a patch there may be no user at all; with one there has to be.
+	// There may be no user at all, whatever the patch; one who is named has to be there.
+	st.with("used", "delete from auth.tokens t using cand where t.purpose = cand.purpose and t.hash = cand.hash and ("+id+" is null or exists (select from upd))")
 	join := "left join upd u on true where exists (select from upd) or " + strings.ReplaceAll(id, "cand.", "t.") + " is null"
 	text := s.sql(st.text("select " + tokenColumns + ", " + maybeUserColumns + ", " + claimsColumn + " from cand t " + join))
 	var t auth.Token
@@ -137,7 +152,7 @@ func (s *Store) whyNotRedeemed(ctx context.Context, q querier, r auth.Redemption
 // redeemCreating uses a token up and creates a user.
 func (s *Store) redeemCreating(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
 	st := &statement{}
-	candidate(st, r)
+	candidate(st, r, false)
 	if err := insertUser(st, *r.Create, "cand"); err != nil {
 		return auth.Token{}, auth.User{}, err
 	}
@@ -162,14 +177,20 @@ func (s *Store) redeemCreating(ctx context.Context, r auth.Redemption) (auth.Tok
 // TryCode judges a guess and counts it. Hashes are compared by the database, and
 // not in constant time: they are keyed, so that what a comparison's duration
 // tells about one helps nobody to find the next guess.
+//
+// The row that was locked is found again by its subject. One that superseded
+// while this waited has another hash by now, which the statement's snapshot, being
+// older, does not know: by the hash it would not be found, so that its guesses
+// were not counted and it worked twice.
 func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subject string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
 	text := s.sql(`with t as (
 			select * from auth.tokens where purpose = $1::text and subject = $2::text and subject <> '' and expires_at > $4::timestamptz for update
 		), wrong as (
 			update auth.tokens c set tries = t.tries + 1 from t
-			where c.purpose = t.purpose and c.hash = t.hash and t.tries < t.max_tries and t.hash <> $3::bytea
+			where c.purpose = t.purpose and c.subject = t.subject and c.subject <> '' and t.tries < t.max_tries and t.hash <> $3::bytea
 		), used as (
-			delete from auth.tokens c using t where c.purpose = t.purpose and c.hash = t.hash and t.tries < t.max_tries and t.hash = $3::bytea
+			delete from auth.tokens c using t
+			where c.purpose = t.purpose and c.subject = t.subject and c.subject <> '' and t.tries < t.max_tries and t.hash = $3::bytea
 		)
 		select t.hash = $3::bytea, ` + tokenColumns + `, ` + maybeUserColumns + `, ` + claimsColumn + ` from t left join auth.users u on u.id = t.user_id`)
 	var t auth.Token

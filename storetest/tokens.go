@@ -164,6 +164,17 @@ var tokens = map[string]func(*bench){
 		b.ok(err)
 		b.sameUser(got, auth.User{})
 	},
+	"a patch for nobody uses the token up": func(b *bench) {
+		for _, p := range []auth.UserPatch{{FullName: ptr("x")}, {Revoke: &auth.SessionFilter{}}} {
+			b.token(newToken("nobody's", "nobody"))
+			r := auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("nobody's"), Now: now, Patch: &p}
+			_, got, err := b.RedeemToken(b.ctx(), r)
+			b.ok(err)
+			b.sameUser(got, auth.User{})
+			_, _, err = b.RedeemToken(b.ctx(), r)
+			b.is(err, auth.ErrNotFound)
+		}
+	},
 	"a redemption creates its user": func(b *bench) {
 		b.token(newToken("t", "subject"))
 		nu := b.newUser("ada@example.com")
@@ -273,6 +284,45 @@ var tokens = map[string]func(*bench){
 		won, lost := b.race(func(int) error { return b.try("+491", "123456") }, auth.ErrNotFound)
 		if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
 			b.Errorf("%d won, %v", won, lost)
+		}
+	},
+	"a code that supersedes works once against parallel guesses": func(b *bench) {
+		for round := range 20 {
+			code, subject := fmt.Sprint("new", round), fmt.Sprint("+49", round)
+			b.token(newCode(fmt.Sprint("old", round), subject, 1000))
+			won, _ := b.race(func(i int) error {
+				if i == parallel/2 {
+					if err := b.PutToken(b.ctx(), newCode(code, subject, 1000)); err != nil {
+						return err
+					}
+					return auth.ErrWrongCode // no guess
+				}
+				return b.try(subject, code)
+			}, auth.ErrWrongCode, auth.ErrNotFound)
+			if b.try(subject, code) == nil {
+				won++
+			}
+			if won != 1 {
+				b.Fatalf("it worked %d times", won)
+			}
+		}
+	},
+	"parallel guesses are counted while a code supersedes": func(b *bench) {
+		for round := range 20 {
+			subject := fmt.Sprint("+49", round)
+			b.token(newCode(fmt.Sprint("old", round), subject, 1))
+			_, lost := b.race(func(i int) error {
+				if i == parallel/2 {
+					return b.PutToken(b.ctx(), newCode(fmt.Sprint("new", round), subject, 5))
+				}
+				return b.try(subject, "000000")
+			}, auth.ErrWrongCode, auth.ErrTooManyTries)
+			for errors.Is(b.try(subject, "000000"), auth.ErrWrongCode) {
+				lost[auth.ErrWrongCode]++
+			}
+			if n := lost[auth.ErrWrongCode]; n > 1+5 {
+				b.Fatalf("%d guesses at codes for 6", n)
+			}
 		}
 	},
 	"a caller who has gone changes nothing": func(b *bench) {

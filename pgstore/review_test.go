@@ -1,0 +1,226 @@
+package pgstore_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pgstore"
+)
+
+func hashOf(s string) []byte {
+	h := sha256.Sum256([]byte(s))
+	return h[:]
+}
+
+func newCode(code, subject string, tries int) auth.Token {
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.Token{Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
+}
+
+func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
+	t.Helper()
+	for range 500 {
+		var have int
+		err := s.Pool().QueryRow(t.Context(), "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and position($1 in query) > 0 and pid <> pg_backend_pid()", schema+".").Scan(&have)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have >= n {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%d statements never waited", n)
+}
+
+func TestGuessWhileCodeIsSuperseded(t *testing.T) {
+	s, schema := openSchema(t)
+	for name, c := range map[string]struct {
+		guess string
+		want  error
+		after error // of the right guess that follows
+		tries int
+	}{
+		"wrong": {"000000", auth.ErrWrongCode, nil, 1},
+		"old":   {"111111", auth.ErrWrongCode, nil, 1},
+		"right": {"222222", nil, auth.ErrNotFound, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			if err := s.PutToken(ctx, newCode("111111", "+49"+name, 5)); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+				if err := s.PutToken(pgstore.InTx(ctx, tx), newCode("222222", "+49"+name, 5)); err != nil {
+					return err
+				}
+				go func() {
+					_, _, err := s.TryCode(ctx, auth.PurposePhoneCode, "+49"+name, hashOf(c.guess), time.Now())
+					done <- err
+				}()
+				blocked(t, s, schema, 1)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, c.want) {
+				t.Errorf("the guess: %v, want %v", err, c.want)
+			}
+			got, _, err := s.TryCode(ctx, auth.PurposePhoneCode, "+49"+name, hashOf("222222"), time.Now())
+			if !errors.Is(err, c.after) || got.Tries != c.tries {
+				t.Errorf("the right guess afterwards: %v with %d tries counted, want %v with %d", err, got.Tries, c.after, c.tries)
+			}
+		})
+	}
+}
+
+func newSession(userID string) auth.Session {
+	id, _ := uuid.NewV7()
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.Session{ID: id.String(), UserID: userID, AAL: auth.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
+}
+
+func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
+	t.Helper()
+	u, err := s.CreateUser(t.Context(), newUser(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sess := newSession(u.ID)
+	if _, err := s.CreateSession(t.Context(), auth.NewSession{Session: sess}); err != nil {
+		t.Fatal(err)
+	}
+	return u, sess
+}
+
+func TestInfiniteBan(t *testing.T) {
+	s, schema := openSchema(t)
+	u, sess := withSession(t, s)
+	if _, err := s.Pool().Exec(t.Context(), "update "+schema+".users set banned_until = 'infinity' where id = $1", u.ID); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.User(t.Context(), auth.ByID(u.ID))
+	if err != nil || !got.Banned(time.Now()) {
+		t.Errorf("banned until %v, %v", got.BannedUntil, err)
+	}
+	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
+		t.Errorf("session: %v", err)
+	}
+	if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{SessionID: sess.ID, Now: time.Now(), IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrBanned) {
+		t.Errorf("advance: %v", err)
+	}
+}
+
+func TestNoDeadlocks(t *testing.T) {
+	s, _ := openSchema(t)
+	ctx := t.Context()
+	deadlocks := func() (n int) {
+		time.Sleep(1500 * time.Millisecond) // statistics are told once a second
+		if err := s.Pool().QueryRow(ctx, "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := deadlocks()
+	yes := true
+	for name, f := range map[string]func(t *testing.T, u auth.User) []func() error{
+		"redeem and drop": func(t *testing.T, u auth.User) []func() error {
+			tok := newCode(u.ID, u.ID, 0)
+			tok.UserID = u.ID
+			if err := s.PutToken(ctx, tok); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error {
+					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
+					return err
+				},
+				func() error {
+					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{DropTokens: []auth.Purpose{tok.Purpose}}, time.Now())
+					return err
+				},
+			}
+		},
+		"redeem and delete": func(t *testing.T, u auth.User) []func() error {
+			tok := newCode(u.ID, u.ID, 0)
+			tok.UserID = u.ID
+			if err := s.PutToken(ctx, tok); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error {
+					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
+					return err
+				},
+				func() error { return s.DeleteUser(ctx, u.ID) },
+			}
+		},
+		"remove factor twice": func(t *testing.T, u auth.User) []func() error {
+			if err := s.PutFactor(ctx, u.ID, []byte("x"), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.EnableFactor(ctx, auth.EnableFactor{UserID: u.ID, Secret: []byte("x"), Session: newSession(u.ID), Now: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error { _, err := s.RemoveFactor(ctx, u.ID, time.Now()); return err },
+				func() error { return s.DeleteUser(ctx, u.ID) },
+				func() error {
+					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{RemoveFactor: true}, time.Now())
+					return err
+				},
+			}
+		},
+		"revoke and enable": func(t *testing.T, u auth.User) []func() error {
+			var kept auth.Session
+			for range 10 {
+				kept = newSession(u.ID)
+				if _, err := s.CreateSession(ctx, auth.NewSession{Session: kept}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.PutFactor(ctx, u.ID, []byte("x"), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			return []func() error{
+				func() error { _, err := s.RevokeSessions(ctx, u.ID, auth.SessionFilter{}, time.Now()); return err },
+				func() error {
+					_, err := s.EnableFactor(ctx, auth.EnableFactor{UserID: u.ID, Secret: []byte("x"), Session: kept, Now: time.Now()})
+					return err
+				},
+				func() error {
+					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}}, time.Now())
+					return err
+				},
+			}
+		},
+	} {
+		for range 60 {
+			u, err := s.CreateUser(ctx, newUser(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for _, c := range f(t, u) {
+				wg.Go(func() {
+					if err := c(); err != nil && !errors.Is(err, auth.ErrNotFound) && !errors.Is(err, auth.ErrStale) && !errors.Is(err, auth.ErrConflict) {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+	}
+	if after := deadlocks(); after > before {
+		t.Errorf("%d deadlocks", after-before)
+	}
+}
