@@ -338,7 +338,7 @@ func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
 		a.setCookies(w, t)
 		out.AccessToken, out.RefreshToken = "", ""
 	}
-	return writeJSON(w, http.StatusOK, out.wire())
+	return writeJSON(w, http.StatusOK, out)
 }
 
 func (a *Auth) handleSettings(w http.ResponseWriter, _ *http.Request) error {

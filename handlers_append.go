@@ -19,7 +19,7 @@ type appender interface {
 // encode is json.Marshal.
 func encode(v any) ([]byte, error) {
 	if a, ok := v.(appender); ok {
-		return a.appendJSON(make([]byte, 0, 1<<10))
+		return a.appendJSON(make([]byte, 0, 2<<10))
 	}
 	return json.Marshal(v)
 }
@@ -43,6 +43,29 @@ func (u User) appendJSON(b []byte) ([]byte, error) {
 	o.timeOrNull("last_sign_in_at", u.LastSignInAt)
 	o.timeOrNull("banned_until", u.BannedUntil)
 	return o.end()
+}
+
+// appendJSON appends the wire's Session object.
+func (t Tokens) appendJSON(b []byte) ([]byte, error) {
+	o := object{b: b}
+	t.members(&o)
+	return o.end()
+}
+
+func (t Tokens) members(o *object) {
+	o.orNull("access_token", t.AccessToken)
+	o.text("token_type", "bearer")
+	o.number("expires_in", int64(t.ExpiresIn))
+	o.number("expires_at", t.ExpiresAt.Unix())
+	o.orNull("refresh_token", t.RefreshToken)
+	o.name("user")
+	user, err := t.User.appendJSON(o.b)
+	if o.b = user; err != nil && o.err == nil {
+		o.err = err
+	}
+	if t.RecoveryCodesLeft != nil {
+		o.number("recovery_codes_left", int64(*t.RecoveryCodesLeft))
+	}
 }
 
 // object is a JSON object in the making.

@@ -189,23 +189,8 @@ func (i Identity) MarshalJSON() ([]byte, error) {
 	}{i.ID, i.Provider, i.Subject, nullable(i.Email), wireTime(i.CreatedAt), nullableTime(i.LastSignInAt)})
 }
 
-// wireTokens is the wire's Session object.
-type wireTokens struct {
-	AccessToken  any    `json:"access_token"`
-	TokenType    string `json:"token_type"`
-	ExpiresIn    int    `json:"expires_in"`
-	ExpiresAt    int64  `json:"expires_at"`
-	RefreshToken any    `json:"refresh_token"`
-	User         User   `json:"user"`
-	Left         *int   `json:"recovery_codes_left,omitempty"`
-}
-
-func (t Tokens) wire() wireTokens {
-	return wireTokens{nullable(t.AccessToken), "bearer", t.ExpiresIn, t.ExpiresAt.Unix(), nullable(t.RefreshToken), t.User, t.RecoveryCodesLeft}
-}
-
 // MarshalJSON writes the wire's Session object.
-func (t Tokens) MarshalJSON() ([]byte, error) { return json.Marshal(t.wire()) }
+func (t Tokens) MarshalJSON() ([]byte, error) { return t.appendJSON(make([]byte, 0, 2<<10)) }
 
 func nullable(s string) any {
 	if s == "" {

@@ -85,10 +85,20 @@ func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
 		a.setCookies(w, tokens)
 		out.AccessToken, out.RefreshToken = "", ""
 	}
-	return writeJSON(w, http.StatusOK, struct {
-		RecoveryCodes []string `json:"recovery_codes"`
-		wireTokens
-	}{codes, out.wire()})
+	return writeJSON(w, http.StatusOK, enabledTOTP{codes, out})
+}
+
+// enabledTOTP is the Session object with recovery codes.
+type enabledTOTP struct {
+	codes  []string
+	tokens Tokens
+}
+
+func (e enabledTOTP) appendJSON(b []byte) ([]byte, error) {
+	o := object{b: b}
+	list(&o, "recovery_codes", e.codes)
+	e.tokens.members(&o)
+	return o.end()
 }
 
 func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {

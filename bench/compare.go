@@ -169,6 +169,10 @@ func (b *bench) compareRefresh(ctx context.Context, database string, server, bef
 	if err != nil {
 		return err
 	}
+	signing, err := b.server("", "update", database, "-sign", "-size", strconv.Itoa(size))
+	if err != nil {
+		return err
+	}
 	limited, err := b.server("", "auth", database, "-limits")
 	if err != nil {
 		return err
@@ -184,7 +188,8 @@ func (b *bench) compareRefresh(ctx context.Context, database string, server, bef
 	}
 	// Limits are per session, so there are enough of these.
 	many := slices.Concat(used(0, 2), used(usedUsers, 2), used(2*usedUsers, 2), used(3*usedUsers, 2))
-	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many))})
+	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many))},
+		&contender{name: "net/http + UPDATE + ES256", proc: signing, turn: asLoad(signing.addr, repeaters(b.workers, rows))})
 	if err := b.measure(ctx, "refresh", list); err != nil {
 		return err
 	}

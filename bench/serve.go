@@ -3,6 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -119,6 +123,10 @@ func serveFloor(ctx context.Context, c config) error {
 		return err
 	}
 	answer := bytes.Repeat([]byte("x"), c.size)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
 	http.HandleFunc("GET /rows/{id}", func(w http.ResponseWriter, r *http.Request) {
 		var body []byte
 		if err := pool.QueryRow(r.Context(), "select body from floor.documents where id = $1::uuid", r.PathValue("id")).Scan(&body); err != nil {
@@ -135,6 +143,13 @@ func serveFloor(ctx context.Context, c config) error {
 		if err != nil || tag.RowsAffected() != 1 {
 			http.Error(w, fmt.Sprint(tag, err), http.StatusInternalServerError)
 			return
+		}
+		if c.sign {
+			sum := sha256.Sum256(answer)
+			if _, err := ecdsa.SignASN1(rand.Reader, key, sum[:]); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
 		}
 		respond(w, answer)
 	})

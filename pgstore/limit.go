@@ -2,7 +2,10 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
 )
@@ -11,12 +14,14 @@ import (
 // function; what is left in the buckets is worked out here by the same
 // arithmetic.
 func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	if len(draws) == 1 && draws[0].Cost > 0 && draws[0].Rate.Burst > 0 && draws[0].Rate.Per > 0 {
+		return s.takeOne(ctx, draws, now)
+	}
 	keys, steps, fulls, costs := make([]string, len(draws)), make([]int64, len(draws)), make([]int64, len(draws)), make([]int32, len(draws))
 	for i, d := range draws {
 		keys[i], costs[i] = d.Key, int32(d.Cost) //nolint:gosec // a handful
 		if d.Rate.Burst > 0 && d.Rate.Per > 0 {
-			step := d.Rate.Per / time.Duration(d.Rate.Burst)
-			steps[i], fulls[i] = int64(step), int64(step)*int64(d.Rate.Burst)
+			steps[i], fulls[i] = bucket(d.Rate)
 		}
 	}
 	var before []int64
@@ -28,6 +33,37 @@ func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (aut
 		return auth.Decision{}, err
 	}
 	return decide(draws, before, now), nil
+}
+
+// bucket is how long one token of a rate takes to come back, and all of them, in
+// nanoseconds.
+func bucket(r auth.Rate) (step, full int64) {
+	step = int64(r.Per / time.Duration(r.Burst))
+	return step, step * int64(r.Burst)
+}
+
+// takeOne is Take for one bucket, such as a refresh draws from, without the
+// function's loops. What the bucket was follows from what it has become.
+func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	step, full := bucket(draws[0].Rate)
+	drawn, before := step*int64(draws[0].Cost), int64(0)
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		if drawn <= full {
+			err := q.QueryRow(ctx, s.sql(`insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)
+				on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
+				returning tat - $3::bigint`), draws[0].Key, now.UnixNano(), drawn, full).Scan(&before)
+			if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+		}
+		// Refused. A bucket that has become fuller since is refused all the same.
+		return q.QueryRow(ctx, s.sql("select greatest(max(tat), $2::bigint + $3::bigint) from auth.limits where key = $1::text"),
+			draws[0].Key, now.UnixNano(), full-drawn+1).Scan(&before)
+	})
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	return decide(draws, []int64{before}, now), nil
 }
 
 // decide answers what the database decided, from what the buckets were before.
