@@ -168,7 +168,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 		h.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // a client that has gone needs no answer
+	_, _ = w.Write(append(b, '\n')) //nolint:gosec // JSON, marked as such; a client that has gone needs no answer
 	return nil
 }
 

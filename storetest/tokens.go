@@ -317,7 +317,10 @@ var tokens = map[string]func(*bench){
 				}
 				return b.try(subject, "000000")
 			}, auth.ErrWrongCode, auth.ErrTooManyTries)
-			for errors.Is(b.try(subject, "000000"), auth.ErrWrongCode) {
+			for range parallel { // a store that never counts would never stop
+				if !errors.Is(b.try(subject, "000000"), auth.ErrWrongCode) {
+					break
+				}
 				lost[auth.ErrWrongCode]++
 			}
 			if n := lost[auth.ErrWrongCode]; n > 1+5 {
