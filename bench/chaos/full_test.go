@@ -90,7 +90,7 @@ func TestDiskFullUnderLoad(t *testing.T) {
 				return // said so
 			}
 			servers := trio(t, d.pg.URL)
-			l := begin(t, 120, servers...)
+			l := begin(t, 90, servers...)
 			l.flows(40, 30*time.Second)
 			d.fill()
 			eventually(t, 60*time.Second, "answers of 503", func() bool {

@@ -11,7 +11,7 @@ import (
 func TestServerKilledUnderLoad(t *testing.T) {
 	pg := postgres(t)
 	servers := []*server{serve(t, pg.URL, "-no-rate-limit"), serve(t, pg.URL, "-no-rate-limit"), serve(t, pg.URL, "-no-rate-limit")}
-	l := begin(t, 120, servers...)
+	l := begin(t, 90, servers...)
 	l.mu.Lock()
 	l.cuts = true
 	l.mu.Unlock()

@@ -71,7 +71,7 @@ func crashed(t *testing.T, pg *pgtest.Server) {
 func TestPostgresStoppedHardUnderLoad(t *testing.T) {
 	pg := postgres(t)
 	servers := trio(t, pg.URL)
-	l := begin(t, 120, servers...)
+	l := begin(t, 90, servers...)
 	for range 2 {
 		l.flows(60, 30*time.Second)
 		pg.Stop(syscall.SIGQUIT)
@@ -159,7 +159,7 @@ func TestPrimaryKilledUnderLoad(t *testing.T) {
 	})
 	servers := trio(t, "host=127.0.0.1,127.0.0.1 port="+primary.Port()+","+standby.Port()+" user=postgres dbname=postgres sslmode=disable target_session_attrs=read-write")
 
-	l := begin(t, 120, servers...)
+	l := begin(t, 90, servers...)
 	l.flows(60, 30*time.Second)
 	if !ask[bool](t, standby.URL, "select pg_is_in_recovery()") {
 		t.Fatal("the standby is none")
