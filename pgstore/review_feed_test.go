@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/pgstore"
 )
 
@@ -121,4 +122,24 @@ func schemaOf(t *testing.T, s *pgstore.Store) string {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// The clocks of the application and the database differ by a few seconds.
+func TestBanUnderClockSkew(t *testing.T) {
+	for _, skew := range []time.Duration{3 * time.Second, -3 * time.Second} {
+		store := open(t)
+		secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
+		env := authtest.NewOn(t, store, secret, auth.WithClock(func() time.Time { return time.Now().Add(skew) }))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		told := make(chan auth.Revocation, 100)
+		go func() { _ = store.WatchRevocations(ctx, func(r auth.Revocation) { env.Revoke(r); told <- r }) }()
+		bob := env.LoginAs(t, "bob@example.com")
+		until := time.Now().Add(time.Hour)
+		if _, err := store.UpdateUser(ctx, bob.User.ID, auth.UserPatch{BannedUntil: &until}, time.Now().Add(skew)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, told, bob.User.ID)
+		refused(t, env, bob)
+	}
 }
