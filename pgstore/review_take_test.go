@@ -34,6 +34,6 @@ func TestTakeAgreesWithMemstore(t *testing.T) {
 			len(got.Remaining) > 0 && !reflect.DeepEqual(got.Remaining, want.Remaining) {
 			t.Fatalf("seed %d, step %d: %+v: %+v, %v, want %+v", seed, i, draws, got, err, want)
 		}
-		at = at.Add(time.Duration(r.Int64N(int64(20*time.Second))))
+		at = at.Add(time.Duration(r.Int64N(int64(20 * time.Second))))
 	}
 }
