@@ -95,7 +95,8 @@ const lease = 3 * time.Minute
 
 // Sweep deletes what is over, a few rows at a time, past rows that others hold.
 // Of several instances only one sweeps; the others answer 0. Each kind is one
-// statement.
+// statement, in which what to delete is found once: as a subquery (in …) it may
+// be run for each row of the table, and then finds others each time.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
 	total := 0
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
@@ -108,15 +109,15 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 			return err
 		}
 		for _, kind := range []string{
-			`delete from auth.tokens where (purpose, hash) in (
-				select purpose, hash from auth.tokens where expires_at <= $1::timestamptz limit $2::integer for update skip locked)`,
-			`delete from auth.sessions where id in (
-				select id from auth.sessions where ends_on <= ($1::timestamptz at time zone 'UTC')::date and least(idle_until, expires_at) <= $1::timestamptz
-				limit $2::integer for update skip locked)`,
-			`delete from auth.limits where key in (
-				select key from auth.limits where tat <= (extract(epoch from $1::timestamptz) * 1000000)::bigint * 1000 limit $2::integer for update skip locked)`,
-			`delete from auth.revocations where id in (
-				select id from auth.revocations where at < now() - interval '25 hours' and $1::timestamptz is not null limit $2::integer for update skip locked)`,
+			`with over as (select purpose, hash from auth.tokens where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
+				delete from auth.tokens t using over where t.purpose = over.purpose and t.hash = over.hash`,
+			`with over as (select id from auth.sessions where ends_on <= ($1::timestamptz at time zone 'UTC')::date and least(idle_until, expires_at) <= $1::timestamptz
+				limit $2::integer for update skip locked)
+				delete from auth.sessions s using over where s.id = over.id`,
+			`with over as (select key from auth.limits where tat <= (extract(epoch from $1::timestamptz) * 1000000)::bigint * 1000 limit $2::integer for update skip locked)
+				delete from auth.limits l using over where l.key = over.key`,
+			`with over as (select id from auth.revocations where at < now() - interval '25 hours' and $1::timestamptz is not null limit $2::integer for update skip locked)
+				delete from auth.revocations r using over where r.id = over.id`,
 		} {
 			if limit <= total {
 				return nil

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"sync"
@@ -222,5 +223,40 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 	if after := deadlocks(); after > before {
 		t.Errorf("%d deadlocks", after-before)
+	}
+}
+
+// A code that superseded meanwhile may be that of a user who was made meanwhile.
+func TestCodeOfUserMadeMeanwhile(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	if err := s.PutToken(ctx, newCode("1", "p", 5)); err != nil {
+		t.Fatal(err)
+	}
+	var want, got auth.User
+	done := make(chan error, 1)
+	err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select from "+schema+".tokens for update"); err != nil {
+			return err
+		}
+		go func() {
+			_, u, err := s.TryCode(context.Background(), auth.PurposePhoneCode, "p", hashOf("2"), time.Now())
+			got = u
+			done <- err
+		}()
+		blocked(t, s, schema, 1)
+		var err error
+		if want, err = s.CreateUser(ctx, newUser("")); err != nil {
+			return err
+		}
+		c := newCode("2", "p", 5)
+		c.UserID = want.ID
+		return s.PutToken(pgstore.InTx(ctx, tx), c)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || got.ID != want.ID {
+		t.Errorf("user %+v, %v", got, err)
 	}
 }

@@ -16,9 +16,14 @@ const (
 	reconnectMost  = 5 * time.Second
 	lookAnyway     = 15 * time.Second // finds a connection that died silently
 	// A transaction may commit later than others that began after it, so each
-	// look goes back a little.
+	// look goes back a little, and now and then one goes back as far as an
+	// application's transactions (InTx) may last.
 	overlap     = time.Minute
+	longest     = 15 * time.Minute
 	longestLife = 25 * time.Hour // of access tokens, and some
+	// Access tokens are dated by the application's clock, what ended by the
+	// database's. What they may differ by is what tokens are allowed, too.
+	clocksDiffer = 30 * time.Second
 )
 
 // WatchRevocations tells an Auth of every session that ends and every user who
@@ -66,8 +71,15 @@ func (s *Store) listen(ctx context.Context, cfg *pgx.ConnConfig, since *time.Tim
 	if _, err := conn.Exec(ctx, "listen "+inSchema("auth_revoked", s.schema)); err != nil {
 		return err
 	}
+	now, cancel := context.WithCancel(ctx)
+	cancel()           // does not wait
+	far := time.Time{} // when a look went far back
 	for {
-		if err := s.catchUp(ctx, conn, since, tell); err != nil {
+		back := overlap
+		if time.Since(far) >= lookAnyway {
+			back, far = longest, time.Now()
+		}
+		if err := s.catchUp(ctx, conn, since, back, tell); err != nil {
 			return err
 		}
 		quiet, cancel := context.WithTimeout(ctx, lookAnyway)
@@ -76,14 +88,18 @@ func (s *Store) listen(ctx context.Context, cfg *pgx.ConnConfig, since *time.Tim
 		if err != nil && (ctx.Err() != nil || quiet.Err() == nil) {
 			return err
 		}
+		for err == nil { // many may have come at once: one look is for all of them
+			_, err = conn.WaitForNotification(now)
+		}
 	}
 }
 
-// catchUp tells what has ended since it was called last.
-func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, tell func(auth.Revocation)) error {
+// catchUp tells what has ended since it was called last, and some of what it told
+// before.
+func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back time.Duration, tell func(auth.Revocation)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := conn.Query(ctx, s.sql("select coalesce(session_id::text, ''), coalesce(user_id::text, ''), at from auth.revocations where at > $1::timestamptz order by at"), since.Add(-overlap))
+	rows, err := conn.Query(ctx, s.sql("select coalesce(session_id::text, ''), coalesce(user_id::text, ''), at from auth.revocations where at > $1::timestamptz order by at"), since.Add(-back))
 	if err != nil {
 		return err
 	}
@@ -92,6 +108,7 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, t
 		if r.At.After(*since) {
 			*since = r.At
 		}
+		r.At = r.At.Add(clocksDiffer)
 		tell(r)
 		return nil
 	})

@@ -1,6 +1,8 @@
 package pgstore_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +73,42 @@ func TestSweepWaitsForNobody(t *testing.T) {
 	}
 	if n, err := s.Sweep(ctx, now, 100); n != 1 || err != nil {
 		t.Errorf("swept %d, %v", n, err)
+	}
+}
+
+// A sweep stops at its limit, whatever the planner thinks the tables hold: here,
+// next to nothing.
+func TestSweepLimitUnderStaleStatistics(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	for _, sql := range []string{
+		"insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
+		"insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
+		"insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
+		"with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
+	} {
+		sql = strings.ReplaceAll(sql, "auth.", schema+".")
+		table := strings.Fields(sql[strings.LastIndex(sql, "insert into "):])[2]
+		for _, step := range []string{fmt.Sprintf(sql, 1, 1), "analyze " + table, fmt.Sprintf(sql, 2, 31)} {
+			if _, err := s.Pool().Exec(ctx, step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		total := 0
+		for {
+			n, err := s.Sweep(ctx, time.Now(), 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n > 5 {
+				t.Errorf("%s: swept %d of at most 5", table, n)
+			}
+			if total += n; n == 0 {
+				break
+			}
+		}
+		if total != 31 {
+			t.Errorf("%s: swept %d of 31", table, total)
+		}
 	}
 }

@@ -221,6 +221,9 @@ func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subject string, has
 	case errors.Is(err, errWrong):
 		err = auth.ErrWrongCode
 	}
+	if err == nil && t.UserID != "" && u.ID == "" { // a user made since the statement began, whose code superseded
+		u, err = s.User(ctx, auth.ByID(t.UserID))
+	}
 	if err != nil {
 		return auth.Token{}, auth.User{}, err
 	}

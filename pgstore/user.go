@@ -99,7 +99,10 @@ func insertUser(st *statement, nu auth.NewUser, from string) error {
 		st.with("ses", insertSession(st, *nu.Session, "ins"))
 	}
 	for i, t := range nu.Tokens {
-		st.with("token"+digit(i), insertToken(st, t, " from ins"))
+		superseded := func(o auth.Token) bool { return t.Subject != "" && o.Purpose == t.Purpose && o.Subject == t.Subject }
+		if !slices.ContainsFunc(nu.Tokens[i+1:], superseded) { // one statement cannot write a row twice
+			st.with("token"+digit(i), insertToken(st, t, " from ins"))
+		}
 	}
 	return nil
 }
@@ -138,6 +141,9 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	text := s.sql("select u.password_hash, " + userColumns + ", " + claimsColumn + " from auth.users u where " + by(st, key))
 	var c auth.Credentials
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
+		if name := key.ID + key.Email + key.Phone + key.Provider + key.Subject; strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+			return pgx.ErrNoRows // no text that Postgres keeps, so nobody's
+		}
 		var r userRow
 		if err = q.QueryRow(ctx, text, st.args...).Scan(append(append([]any{&c.PasswordHash}, r.into()...), &r.claims)...); err == nil {
 			c.User, err = r.user()

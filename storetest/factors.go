@@ -300,6 +300,59 @@ var factors = map[string]func(*factorBench){
 			b.Errorf("session %+v", s)
 		}
 	},
+	"no session outlives an enabling without the factor": func(b *factorBench) {
+		for range 20 {
+			u := b.user("")
+			kept := b.session(u.ID)
+			b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
+			b.race(func(i int) error {
+				switch {
+				case i == parallel/2:
+					_, err := b.EnableFactor(b.ctx(), enable(u.ID, kept))
+					return err
+				case i%4 == 0:
+					_, err := b.advance(kept.ID, 0, now)
+					return err
+				}
+				_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID)})
+				return err
+			}, auth.ErrMFARequired)
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			if len(list) != 1 || list[0].ID != kept.ID || list[0].AAL != auth.LevelAAL2 || list[0].Counter != 1 {
+				b.Fatalf("sessions %+v", list)
+			}
+		}
+	},
+	"parallel removals and enrolments leave user and factor at one": func(b *factorBench) {
+		for range 20 {
+			u := b.user("")
+			b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
+			b.race(func(i int) error {
+				var err error
+				switch i % 4 {
+				case 0:
+					_, err = b.RemoveFactor(b.ctx(), u.ID, now)
+				case 1:
+					err = b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now)
+				case 2:
+					_, err = b.EnableFactor(b.ctx(), enable(u.ID, b.newSession(u.ID)))
+				case 3:
+					_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{RemoveFactor: i%8 == 3, FullName: ptr("x")}, now)
+				}
+				return err
+			}, auth.ErrNotFound, auth.ErrConflict, auth.ErrStale)
+			got, err := b.User(b.ctx(), auth.ByID(u.ID))
+			b.ok(err)
+			f, err := b.Factor(b.ctx(), u.ID)
+			if err != nil {
+				b.is(err, auth.ErrNotFound)
+			}
+			if got.MFAEnabled != f.Enabled {
+				b.Fatalf("user %v, factor %v", got.MFAEnabled, f.Enabled)
+			}
+		}
+	},
 	"of parallel enablings one wins": func(b *factorBench) {
 		u := b.user("ada@example.com")
 		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))

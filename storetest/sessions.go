@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -125,6 +126,76 @@ var sessions = map[string]func(*bench){
 			b.ok(err)
 			if len(list) > 0 {
 				b.Fatalf("%d sessions are left", len(list))
+			}
+		}
+	},
+	"no session outlives the redemption that ends them all": func(b *bench) {
+		for round := range 20 {
+			nu := b.newUser("")
+			nu.PasswordHash = "old"
+			u, err := b.CreateUser(b.ctx(), nu)
+			b.ok(err)
+			t := newToken(u.ID, "")
+			t.Purpose = auth.PurposeReset
+			r := auth.Redemption{Purpose: t.Purpose, Hash: t.Hash, Now: now, Patch: &auth.UserPatch{PasswordHash: ptr("new"), Revoke: &auth.SessionFilter{}}}
+			if round%2 == 0 {
+				t.UserID = u.ID
+			} else {
+				r.UserID = u.ID
+			}
+			b.token(t)
+			b.race(func(i int) error {
+				if i == parallel/2 {
+					_, _, err := b.RedeemToken(b.ctx(), r)
+					return err
+				}
+				n := auth.NewSession{Session: b.newSession(u.ID), IfRevision: &u.Revision}
+				if i%2 == 0 {
+					n.IfRevision, n.IfPasswordHash = nil, ptr("old")
+				}
+				_, err := b.CreateSession(b.ctx(), n)
+				return err
+			}, auth.ErrStale)
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			if len(list) > 0 {
+				b.Fatalf("%d sessions are left", len(list))
+			}
+		}
+	},
+	"nothing of a user outlives a deletion": func(b *bench) {
+		for range 10 {
+			u := b.user("")
+			s := b.session(u.ID)
+			mine := func(i int) auth.Token {
+				t := newToken(fmt.Sprint(u.ID, i), fmt.Sprint(u.ID, i%3))
+				t.UserID = u.ID
+				return t
+			}
+			b.race(func(i int) error {
+				switch {
+				case i == parallel/2:
+					return b.DeleteUser(b.ctx(), u.ID)
+				case i%4 == 0:
+					_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID)})
+					return err
+				case i%4 == 1:
+					return b.PutToken(b.ctx(), mine(i))
+				case i%4 == 2:
+					_, err := b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: s.ID}, now)
+					return err
+				}
+				_, err := b.advance(s.ID, 0, now)
+				return err
+			}, auth.ErrNotFound, auth.ErrSessionEnded)
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			if len(list) > 0 {
+				b.Fatalf("%d sessions are left", len(list))
+			}
+			for i := range parallel {
+				_, err := b.PeekToken(b.ctx(), auth.PurposeMagicLink, mine(i).Hash, now)
+				b.is(err, auth.ErrNotFound)
 			}
 		}
 	},

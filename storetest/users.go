@@ -99,7 +99,10 @@ var users = map[string]func(*bench){
 	},
 	"an unknown user is not found": func(b *bench) {
 		b.user("ada@example.com")
-		for _, key := range []auth.UserKey{auth.ByID(b.id()), auth.ByEmail("b@example.com"), auth.ByPhone("+491"), auth.ByIdentity("p", "s")} {
+		for _, key := range []auth.UserKey{
+			auth.ByID(b.id()), auth.ByEmail("b@example.com"), auth.ByPhone("+491"), auth.ByIdentity("p", "s"),
+			auth.ByID("x"), auth.ByID("\x00"), auth.ByEmail("\x00@example.com"), auth.ByPhone("\x00"), auth.ByIdentity("p", "\x00"), auth.ByIdentity("\xff", "s"),
+		} {
 			_, err := b.User(b.ctx(), key)
 			b.is(err, auth.ErrNotFound)
 			_, err = b.Credentials(b.ctx(), key)
