@@ -38,7 +38,7 @@ func (c *counter) taken() (statements []string, limiter int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, sql := range c.list {
-		if strings.Contains(sql, "auth.take(") {
+		if strings.Contains(sql, "auth.take(") || strings.Contains(sql, "auth.limits") {
 			limiter++
 		} else {
 			statements = append(statements, sql)
