@@ -103,7 +103,7 @@ func (a *Auth) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, methods := range byPath {
 		allow := allowed(methods)
-		mux.Handle(pattern, a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+		h := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 			method := r.Method
 			if method == http.MethodHead {
 				method = http.MethodGet
@@ -114,11 +114,15 @@ func (a *Auth) newHandler() http.Handler {
 				return fail(CodeMethodNotAllowed, nil)
 			}
 			return a.serve(rt, w, r)
-		}))
+		})
+		mux.Handle(pattern, h)
+		if a.cfg.prefix != "" { // it works with and without the mount's prefix
+			mux.Handle(a.cfg.prefix+pattern, h)
+		}
 	}
 	notFound := a.endpoint(func(http.ResponseWriter, *http.Request) error { return fail(CodeNotFound, nil) })
 	mux.Handle("/", notFound)
-	h := a.withoutPrefix(mux, notFound)
+	h := plainPaths(mux, notFound)
 	if len(a.cfg.corsOrigins) > 0 {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
@@ -144,19 +148,15 @@ func allowed(methods map[string]route) string {
 	return strings.Join(list, ", ")
 }
 
-// withoutPrefix makes the handler work with and without the mount's prefix. A
-// path that is not in its plain form is not found, where the mux would redirect.
-func (a *Auth) withoutPrefix(mux, notFound http.Handler) http.Handler {
-	strip := http.StripPrefix(a.cfg.prefix, mux)
+// plainPaths finds nothing at a path that is not in its plain form, where the mux
+// would redirect.
+func plainPaths(mux, notFound http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path):
+		if r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path) {
 			notFound.ServeHTTP(w, r)
-		case a.cfg.prefix != "" && strings.HasPrefix(r.URL.Path, a.cfg.prefix+"/"):
-			strip.ServeHTTP(w, r)
-		default:
-			mux.ServeHTTP(w, r)
+			return
 		}
+		mux.ServeHTTP(w, r)
 	})
 }
 
@@ -171,7 +171,7 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		if accept := r.Header.Get("Accept-Language"); len(accept) <= maxLanguages {
+		if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
 			ctx = context.WithValue(ctx, languageKey{}, accept)
 		}
 		r = r.WithContext(ContextWithClient(ctx, a.cfg.clientOf(r)))

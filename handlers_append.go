@@ -16,12 +16,13 @@ type appender interface {
 	appendJSON(b []byte) ([]byte, error)
 }
 
-// encode is json.Marshal.
-func encode(v any) ([]byte, error) {
+// appendEncoded appends what json.Marshal would write.
+func appendEncoded(b []byte, v any) ([]byte, error) {
 	if a, ok := v.(appender); ok {
-		return a.appendJSON(make([]byte, 0, 2<<10))
+		return a.appendJSON(b)
 	}
-	return json.Marshal(v)
+	raw, err := json.Marshal(v)
+	return append(b, raw...), err
 }
 
 // appendJSON appends the User object.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -156,11 +157,21 @@ func checkValue(dec *json.Decoder, depth int) error {
 	return nil
 }
 
+var buffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, 2<<10)
+	return &b
+}}
+
 // writeJSON is the one way a JSON body is written.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
-	b, err := encode(v)
+	buf := buffers.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
+	defer buffers.Put(buf)
+	b, err := appendEncoded((*buf)[:0], v)
 	if err != nil {
 		return fail(CodeInternal, fmt.Errorf("encode response: %w", err))
+	}
+	if cap(b) <= 16<<10 { // a rare long one is not kept
+		*buf = b
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")

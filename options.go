@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 )
@@ -100,12 +101,16 @@ func WithBaseURL(raw string) Option {
 
 // WithPrefix sets the path the handler is mounted at, "/auth/v1" by default.
 // Requests are accepted with and without it.
-func WithPrefix(path string) Option {
+func WithPrefix(prefix string) Option {
 	return func(c *config) {
-		if path != "" && !strings.HasPrefix(path, "/") {
-			c.fail("WithPrefix", fmt.Errorf("%q does not start with a slash", path))
+		c.prefix = strings.TrimSuffix(prefix, "/")
+		switch {
+		case c.prefix == "":
+		case !strings.HasPrefix(prefix, "/"):
+			c.fail("WithPrefix", fmt.Errorf("%q does not start with a slash", prefix))
+		case path.Clean(c.prefix) != c.prefix || strings.ContainsAny(c.prefix, "{} \t"): // http.ServeMux has other uses for them
+			c.fail("WithPrefix", fmt.Errorf("%q is not a plain path", prefix))
 		}
-		c.prefix = strings.TrimSuffix(path, "/")
 	}
 }
 

@@ -171,26 +171,12 @@ func (s *Store) RaiseSession(ctx context.Context, id string, proof auth.AMR, now
 		where s.id = $1::uuid and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > $4::timestamptz
 			and (u.banned_until is null or u.banned_until <= $4::timestamptz)
 		returning ` + sessionColumns + ", " + userFacts + ", " + claimsColumn)
-	var sess auth.Session
-	var u auth.User
-	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		var sr sessionRow
-		var ur userRow
-		err = q.QueryRow(ctx, text, id, auth.LevelAAL2, proofs([]auth.AMR{proof}), now).Scan(sr.andUser(&ur, &ur.claims)...)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return errNotLive
-		}
-		if err != nil {
-			return err
-		}
-		sess, u, err = sr.both(&ur)
-		return err
-	})
-	if errors.Is(err, errNotLive) {
+	r, err := s.find(ctx, true, text, id, auth.LevelAAL2, proofs([]auth.AMR{proof}), now)
+	if err == nil && r == nil {
 		err = s.whyNotLive(ctx, id, now)
 	}
 	if err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
-	return sess, u, nil
+	return r.both()
 }

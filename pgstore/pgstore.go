@@ -45,6 +45,9 @@ type Store struct {
 	timeout time.Duration
 	holder  string   // names this store among those that sweep
 	texts   sync.Map // statement as written → for this schema
+
+	reads    gather[string, sessionUser]
+	advances gather[auth.Advance, sessionUser]
 }
 
 var (
@@ -133,6 +136,9 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{pool: pool, schema: defaultSchema, timeout: 10 * time.Second, holder: id.String()}
+	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is left to everything else
+	s.reads = gather[string, sessionUser]{one: s.readOne, many: s.readMany, limit: atOnce}
+	s.advances = gather[auth.Advance, sessionUser]{one: s.advanceOne, many: s.advanceMany, limit: atOnce}
 	for _, o := range opts {
 		if err := o(s); err != nil {
 			return nil, err

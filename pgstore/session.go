@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/authmount/auth"
 )
@@ -68,87 +70,193 @@ func (s *Store) whyNoSession(ctx context.Context, q querier, sess auth.Session) 
 	return auth.ErrStale
 }
 
-// Session reads a session with its user.
+// sessionUser receives a session and its user.
+type sessionUser struct {
+	sess sessionRow
+	user userRow
+}
+
+func (r *sessionUser) into(withClaims bool) []any {
+	if withClaims {
+		return r.sess.andUser(&r.user, &r.user.claims)
+	}
+	return r.sess.andUser(&r.user)
+}
+
+func (r *sessionUser) both() (auth.Session, auth.User, error) { return r.sess.both(&r.user) }
+
+// Session reads a session with its user. Calls at the same time share statements.
 func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
-	var sess auth.Session
-	var u auth.User
-	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		var sr sessionRow
-		var ur userRow
-		row := q.QueryRow(ctx, s.sql("select "+sessionColumns+", "+userFacts+" from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid"), id)
-		if err = row.Scan(sr.andUser(&ur)...); err != nil {
-			return err
-		}
-		if sess, u, err = sr.both(&ur); err != nil {
-			return err
-		}
-		switch {
-		case u.Banned(now):
-			return auth.ErrBanned
-		case sr.ended.Valid || !now.Before(sess.End()):
-			return auth.ErrSessionEnded
-		}
-		return nil
-	})
+	r, err := gathered(ctx, s, &s.reads, id, id)
+	if err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	if r == nil {
+		return auth.Session{}, auth.User{}, auth.ErrNotFound
+	}
+	sess, u, err := r.both()
+	switch {
+	case err != nil:
+	case u.Banned(now):
+		err = auth.ErrBanned
+	case r.sess.ended.Valid || !now.Before(sess.End()):
+		err = auth.ErrSessionEnded
+	}
 	if err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
 	return sess, u, nil
 }
 
+// Arrays behind a select of their own do not tempt Postgres to plan anew for
+// each length.
+const (
+	oneRead  = "select " + sessionColumns + ", " + userFacts + " from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid"
+	manyRead = "select r.n, " + sessionColumns + ", " + userFacts + ` from unnest((select $1::uuid[])) with ordinality r (id, n)
+		join auth.sessions s on s.id = r.id join auth.users u on u.id = s.user_id`
+)
+
+func (s *Store) readOne(ctx context.Context, id string) (*sessionUser, error) {
+	return s.find(ctx, false, s.sql(oneRead), id)
+}
+
+func (s *Store) readMany(ctx context.Context, calls []*call[string, sessionUser]) error {
+	ids := make([]pgtype.UUID, len(calls))
+	for i, c := range calls {
+		ids[i] = idOf(c.arg)
+	}
+	return findAll(ctx, s, calls, false, manyRead, ids)
+}
+
 // AdvanceSession moves the counter of a session on. The update judges the
 // counter as it is once the row is locked, so that of parallel calls one moves
-// it and the others see it moved.
+// it and the others see it moved. Calls at the same time share statements.
 func (s *Store) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
-	text := s.sql(`
-		update auth.sessions s set
-			counter = case when s.counter = $2::bigint then s.counter + 1 else s.counter end,
-			rotated_at = case when s.counter = $2::bigint then $3::timestamptz else s.rotated_at end,
-			last_active_at = case when s.counter = $2::bigint then $3::timestamptz else s.last_active_at end,
-			idle_until = case when s.counter = $2::bigint then $5::timestamptz else s.idle_until end,
-			ip = case when s.counter = $2::bigint and $6::text <> '' then $6::text else s.ip end,
-			user_agent = case when s.counter = $2::bigint and $7::text <> '' then $7::text else s.user_agent end,
-			revoked_at = case when s.counter > $2::bigint and not (s.counter = $2::bigint + 1 and $3::timestamptz < s.rotated_at + $4::interval) then $3::timestamptz end
-		from auth.users u
-		where s.id = $1::uuid and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > $3::timestamptz
-			and (u.banned_until is null or u.banned_until <= $3::timestamptz)
-		returning ` + sessionColumns + ", " + userFacts + ", " + claimsColumn)
-	var sess auth.Session
-	var u auth.User
-	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		var sr sessionRow
-		var ur userRow
-		err = q.QueryRow(ctx, text, a.SessionID, int64(a.Counter), a.Now, a.Grace, a.IdleUntil, a.IP, a.UserAgent).Scan(sr.andUser(&ur, &ur.claims)...)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return errNotLive
-		}
-		if err != nil {
-			return err
-		}
-		if sess, u, err = sr.both(&ur); err != nil {
-			return err
-		}
-		switch {
-		case sr.ended.Valid:
-			return errReused
-		case sess.Counter <= a.Counter: // from the future
-			return auth.ErrSessionEnded
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errNotLive):
+	r, err := gathered(ctx, s, &s.advances, a, a.SessionID)
+	if err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	if r == nil {
 		return auth.Session{}, auth.User{}, s.whyNotLive(ctx, a.SessionID, a.Now)
-	case errors.Is(err, errReused):
+	}
+	sess, u, err := r.both()
+	switch {
+	case err != nil:
+	case r.sess.ended.Valid:
 		err = auth.ErrReused
+	case sess.Counter <= a.Counter: // from the future
+		err = auth.ErrSessionEnded
 	}
 	return sess, u, err
 }
 
+// advance moves a session on for each row of r.
+func advance(r, returning string) string {
+	return `update auth.sessions s set
+			counter = case when s.counter = r.counter then s.counter + 1 else s.counter end,
+			rotated_at = case when s.counter = r.counter then r.now else s.rotated_at end,
+			last_active_at = case when s.counter = r.counter then r.now else s.last_active_at end,
+			idle_until = case when s.counter = r.counter then r.idle_until else s.idle_until end,
+			ip = case when s.counter = r.counter and r.ip <> '' then r.ip else s.ip end,
+			user_agent = case when s.counter = r.counter and r.user_agent <> '' then r.user_agent else s.user_agent end,
+			revoked_at = case when s.counter > r.counter and not (s.counter = r.counter + 1 and r.graced < s.rotated_at) then r.now end
+		from ` + r + ` r, auth.users u
+		where s.id = r.id and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > r.now
+			and (u.banned_until is null or u.banned_until <= r.now)
+		returning ` + returning + sessionColumns + ", " + userFacts + ", " + claimsColumn
+}
+
 var (
-	errNotLive = errors.New("pgstore: no live session")
-	errReused  = &counted{"refresh token reused"}
+	oneAdvance = advance(`(select $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced,
+		$5::timestamptz as idle_until, $6::text as ip, $7::text as user_agent)`, "")
+	// A session whose row somebody else has locked keeps nobody waiting.
+	manyAdvance = `with free as materialized (
+			select r.* from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]),
+				(select $5::timestamptz[]), (select $6::text[]), (select $7::text[])) with ordinality r (id, counter, now, graced, idle_until, ip, user_agent, n)
+			join auth.sessions s on s.id = r.id for no key update of s skip locked
+		) ` + advance("free", "r.n, ")
 )
+
+func (s *Store) advanceOne(ctx context.Context, a auth.Advance) (*sessionUser, error) {
+	return s.find(ctx, true, s.sql(oneAdvance), a.SessionID, int64(a.Counter), a.Now, a.Now.Add(-a.Grace), a.IdleUntil, a.IP, a.UserAgent)
+}
+
+// advanceMany finds no row for a session that is not live, and for one whose row
+// is locked. Each of them is then done alone, which tells which it is.
+func (s *Store) advanceMany(ctx context.Context, calls []*call[auth.Advance, sessionUser]) error {
+	n := len(calls)
+	ids, counters, ips, agents := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n)
+	nows, graced, idle := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
+	for i, c := range calls {
+		a := &c.arg
+		ids[i], counters[i], ips[i], agents[i] = idOf(a.SessionID), int64(a.Counter), a.IP, a.UserAgent
+		nows[i], graced[i], idle[i] = a.Now, a.Now.Add(-a.Grace), a.IdleUntil
+	}
+	return findAll(ctx, s, calls, true, manyAdvance, ids, counters, nows, graced, idle, ips, agents)
+}
+
+// gathered makes a call about a session, with others unless the context carries
+// a transaction.
+func gathered[A any](ctx context.Context, s *Store, g *gather[A, sessionUser], arg A, id string) (*sessionUser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := uuid.Validate(id); err != nil {
+		return nil, auth.ErrNotFound // no id of ours
+	}
+	if Tx(ctx) != nil {
+		return g.one(ctx, arg)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return g.do(ctx, arg)
+}
+
+// find answers a session and its user, or nil.
+func (s *Store) find(ctx context.Context, withClaims bool, sql string, args ...any) (*sessionUser, error) {
+	r := &sessionUser{}
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		err := q.QueryRow(ctx, sql, args...).Scan(r.into(withClaims)...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			r, err = nil, nil
+		}
+		return err
+	})
+	return r, err
+}
+
+// findAll gives each call its session and user, if there are any. The first
+// column is the call's number.
+func findAll[A any](ctx context.Context, s *Store, calls []*call[A, sessionUser], withClaims bool, sql string, args ...any) error {
+	found := make([]*sessionUser, len(calls))
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		clear(found)
+		rows, err := q.Query(ctx, s.sql(sql), args...)
+		if err != nil {
+			return err
+		}
+		var n int
+		var r sessionUser
+		_, err = pgx.ForEachRow(rows, append([]any{&n}, r.into(withClaims)...), func() error {
+			row := r
+			found[n-1] = &row
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range calls {
+		c.result = found[i]
+	}
+	return nil
+}
+
+func idOf(s string) pgtype.UUID {
+	id, err := uuid.Parse(s)
+	return pgtype.UUID{Bytes: id, Valid: err == nil}
+}
 
 // whyNotLive tells why a session was not live.
 func (s *Store) whyNotLive(ctx context.Context, id string, now time.Time) error {
