@@ -87,8 +87,9 @@ create table auth.factors (
 );
 
 -- A bucket is the instant at which it will be full again, in nanoseconds since
--- 1970. One that is full is no different from none.
-create table auth.limits (
+-- 1970. One that is full is no different from none. A limit that starts anew
+-- after a crash is not worth a write to the disk for each request.
+create unlogged table auth.limits (
 	key text primary key,
 	tat bigint not null
 ) with (fillfactor = 50);
