@@ -80,8 +80,8 @@ func InSchema(name string) Option {
 // answers jsonb, whose object goes into the user's access tokens as custom
 // claims:
 //
-//	create function app.claims(id uuid) returns jsonb language sql stable as $$
-//		select jsonb_build_object('plan', p.plan) from app.profiles p where p.user_id = $1
+//	create function shop.claims(id uuid) returns jsonb language sql stable as $$
+//		select jsonb_build_object('plan', p.plan) from shop.profiles p where p.user_id = $1
 //	$$;
 //
 // Write $1, or a name that no column has: a bare user_id would be the column, and
