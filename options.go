@@ -67,8 +67,9 @@ func (c *config) fail(option string, err error) {
 
 // WithSecret sets the secret that every key is derived from (HKDF, RFC 5869):
 // at least 32 random bytes, the same in every instance. To rotate, put the new
-// secret first and keep the previous ones behind it until the last token signed
-// under them has expired. There is no default.
+// secret first and the previous ones behind it: tokens of those are good until
+// they expire, and second factors for as long as the secret they were set up
+// under is here. There is no default.
 func WithSecret(current []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.secrets = nil

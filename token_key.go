@@ -24,7 +24,7 @@ type keyring struct {
 	byID     map[string]*signingKey // what verification accepts
 	refresh  [][]byte               // MAC keys of refresh tokens, the current one first
 	codes    []byte                 // MAC key of phone codes
-	recovery []byte                 // MAC key of recovery codes
+	recovery [][]byte               // MAC keys of recovery codes, the current one first
 	factors  [][]byte               // seal TOTP secrets, the current one first
 	limits   []byte                 // hides addresses in the keys of rate limits
 	jwks     []byte                 // the public keys, as served
@@ -55,6 +55,7 @@ func newKeyring(c *config) (*keyring, error) {
 	for _, s := range c.secrets {
 		k.refresh = append(k.refresh, derive(s, "refresh token", 32))
 		k.factors = append(k.factors, derive(s, "TOTP secret", 32))
+		k.recovery = append(k.recovery, derive(s, "recovery code", 32))
 		if c.signer == nil {
 			sk, err := derivedSigningKey(s, c.tokens.Algorithm)
 			if err != nil {

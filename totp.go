@@ -120,7 +120,7 @@ func (a *Auth) useFactor(ctx context.Context, userID string, c factorCode) (show
 	}
 	now := a.now()
 	if c.recovery != "" {
-		left, err := a.factors.UseRecoveryCode(ctx, userID, a.recoveryHash(userID, c.recovery))
+		left, err := a.useRecoveryCode(ctx, userID, c.recovery)
 		if err != nil {
 			return shown{}, factorFailed(err)
 		}
@@ -131,7 +131,10 @@ func (a *Auth) useFactor(ctx context.Context, userID string, c factorCode) (show
 	if err != nil {
 		return shown{}, factorFailed(err)
 	}
-	step, ok := a.matchTOTP(f, c.totp, now)
+	step, ok, err := a.matchTOTP(f, c.totp, now)
+	if err != nil {
+		return shown{}, err
+	}
 	if !ok || !f.Enabled {
 		return shown{}, fail(CodeInvalidTOTPCode, nil)
 	}
@@ -139,6 +142,17 @@ func (a *Auth) useFactor(ctx context.Context, userID string, c factorCode) (show
 		return shown{}, factorFailed(err)
 	}
 	return shown{AMR{Method: methodTOTP, Timestamp: now.Unix()}, nil}, nil
+}
+
+// useRecoveryCode uses a code up, also one that was made under a previous secret.
+func (a *Auth) useRecoveryCode(ctx context.Context, userID, code string) (left int, err error) {
+	for _, key := range a.keys.recovery {
+		left, err = a.factors.UseRecoveryCode(ctx, userID, recoveryHash(key, userID, code))
+		if !errors.Is(err, ErrNotFound) {
+			break
+		}
+	}
+	return left, err
 }
 
 // factorFailed makes absent, used and outdated the same error.
@@ -149,11 +163,13 @@ func factorFailed(err error) error {
 	return storeFailed(err)
 }
 
-// matchTOTP finds the time step that a code belongs to.
-func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (step int64, ok bool) {
+// matchTOTP finds the time step that a code belongs to. A secret that cannot be
+// opened is an error, which is logged: no code is right then, and whoever runs
+// the service has to know why.
+func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (step int64, ok bool, err error) {
 	secret, err := a.keys.open(f.Secret, f.UserID)
 	if err != nil {
-		return 0, false
+		return 0, false, fail(CodeInternal, fmt.Errorf("the second factor of user %s: %w", f.UserID, err))
 	}
 	encoded := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 	current := now.Unix() / totpPeriod
@@ -163,7 +179,7 @@ func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (step int64, ok b
 			step, ok = s, true
 		}
 	}
-	return step, ok
+	return step, ok, nil
 }
 
 // seal encrypts a secret under the current key, bound to its user: moved to
@@ -185,7 +201,7 @@ func (k *keyring) open(sealed []byte, userID string) ([]byte, error) {
 			return plain, nil
 		}
 	}
-	return nil, errors.New("sealed under an unknown key")
+	return nil, errors.New("it was not sealed under this secret or a previous one (WithSecret)")
 }
 
 func newGCM(key []byte) cipher.AEAD {
@@ -214,15 +230,15 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 		}
 		code := string(b[:recoveryLen/2]) + "-" + string(b[recoveryLen/2:])
 		codes = append(codes, code)
-		hashes = append(hashes, a.recoveryHash(userID, code))
+		hashes = append(hashes, recoveryHash(a.keys.recovery[0], userID, code))
 	}
 	return codes, hashes
 }
 
 // recoveryHash forgives case, spaces and hyphens.
-func (a *Auth) recoveryHash(userID, code string) []byte {
+func recoveryHash(key []byte, userID, code string) []byte {
 	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(code))
-	h := hmac.New(sha256.New, a.keys.recovery)
+	h := hmac.New(sha256.New, key)
 	h.Write([]byte(userID + "\x00" + code))
 	return h.Sum(nil)
 }
@@ -291,7 +307,10 @@ func (a *Auth) EnableTOTP(ctx context.Context, u User, s Session, code string) (
 		return nil, nil, err
 	}
 	now := a.now()
-	step, ok := a.matchTOTP(f, code, now)
+	step, ok, err := a.matchTOTP(f, code, now)
+	if err != nil {
+		return nil, nil, err
+	}
 	if !ok {
 		return nil, nil, fail(CodeInvalidTOTPCode, nil)
 	}

@@ -1,8 +1,10 @@
 package auth_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -342,6 +344,73 @@ func TestParallelFactorUses(t *testing.T) {
 		if won.Load() != 1 {
 			t.Errorf("%s: %d won", name, won.Load())
 		}
+	}
+}
+
+// A new secret in front of the old one leaves second factors as they are. Without
+// the old one they are lost, recovery codes too, and the cause is logged.
+func TestFactorAcrossRotation(t *testing.T) {
+	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
+	store, ctx, now := memstore.New(), t.Context(), time.Now()
+	var log bytes.Buffer
+	start := func(current []byte, previous ...[]byte) *auth.Auth {
+		return newPlainOn(t, store, auth.WithSecret(current, previous...), auth.WithClock(func() time.Time { return now }),
+			auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	}
+	a := start(one)
+	tokens := login(t, a)
+	sess, u, err := store.Session(ctx, tokens.SessionID, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := a.SetupTOTP(ctx, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := func() string {
+		now = now.Add(time.Minute)
+		c, err := totp.GenerateCode(setup.Secret, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	recovery, _, err := a.EnableTOTP(ctx, u, sess, code())
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(a *auth.Auth, totp, recovery string) error {
+		t.Helper()
+		_, err := a.Login(ctx, auth.LoginParams{Email: u.Email, Password: goodPassword})
+		var asked *auth.Error
+		if !errors.As(err, &asked) || asked.MFAToken == "" {
+			t.Fatalf("login: %v", err)
+		}
+		_, err = a.VerifyMFA(ctx, asked.MFAToken, totp, recovery)
+		return err
+	}
+	rotated, dropped := start(two, one), start(two)
+	if err := by(rotated, code(), ""); err != nil {
+		t.Errorf("code after rotation: %v", err)
+	}
+	if err := by(rotated, "", recovery[0]); err != nil {
+		t.Errorf("recovery code after rotation: %v", err)
+	}
+	if err := by(rotated, "", recovery[0]); !errors.Is(err, auth.CodeInvalidTOTPCode) {
+		t.Errorf("recovery code once more: %v", err)
+	}
+	if err := by(dropped, "", recovery[1]); !errors.Is(err, auth.CodeInvalidTOTPCode) {
+		t.Errorf("recovery code without its secret: %v", err)
+	}
+	if err := by(dropped, code(), ""); !errors.Is(err, auth.CodeInternal) {
+		t.Errorf("code without its secret: %v", err)
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/auth/v1/login", strings.NewReader(`{"email":"`+u.Email+`","password":"`+goodPassword+`","totp_code":"`+code()+`"}`))
+	r.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	dropped.Handler().ServeHTTP(rec, r)
+	if rec.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "WithSecret") || !strings.Contains(log.String(), u.ID) {
+		t.Errorf("code without its secret: %d, logged %q", rec.Code, &log)
 	}
 }
 

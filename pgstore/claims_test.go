@@ -172,6 +172,30 @@ func TestClaimsFunctionNull(t *testing.T) {
 	}
 }
 
+// A function that is not there would lock everybody out: auth.New says so first,
+// while Migrate, which has to come before the function, does not.
+func TestClaimsFunctionMissing(t *testing.T) {
+	url := pgtest.Database(t)
+	s := unmigrated(t, url, pgstore.ClaimsFunction("public.claims_for"))
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(s *pgstore.Store, why string) {
+		t.Helper()
+		if err := newOn(s); err == nil || !strings.Contains(err.Error(), "the claims function cannot be called") || !strings.Contains(err.Error(), why) {
+			t.Errorf("auth.New: %v, want %q", err, why)
+		}
+	}
+	refused(s, "function public.claims_for(uuid) does not exist")
+	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language plpgsql immutable as $$ begin raise exception 'called'; end $$")
+	if err := s.Check(t.Context()); err != nil {
+		t.Errorf("check: %v", err)
+	}
+	name, as := pgtest.Role(t, url)
+	exec(t, s.Pool(), "revoke all on function public.claims_for from public; grant usage on schema auth to "+name+"; grant select on all tables in schema auth to "+name)
+	refused(unmigrated(t, as, pgstore.ClaimsFunction("public.claims_for")), "permission denied for function claims_for")
+}
+
 // A token without claims that policies rely on would be worse than none: whoever
 // the function fails for does not get in, and the log says why.
 func TestClaimsFunctionFails(t *testing.T) {

@@ -118,7 +118,8 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rename := strings.NewReplacer("role anon", "role x_anon", "role authenticated", "role x_authenticated", "role app", "role x_app")
+	rename := strings.NewReplacer("role anon", "role x_anon", "role authenticated", "role x_authenticated", "role app", "role x_app",
+		"role migrator", "role x_migrator", "to migrator", "to x_migrator", "database mydb", "database "+p.owner.Config().ConnConfig.Database)
 	if _, err := tx.Exec(t.Context(), rename.Replace(roles)); err != nil {
 		t.Errorf("%s: %v", roles, err)
 	}

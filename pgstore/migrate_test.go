@@ -130,9 +130,10 @@ func TestCheck(t *testing.T) {
 			t.Errorf("auth.New: %v, want %v and %q", err, want, says)
 		}
 	}
-	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of ")
+	const missing = `call Migrate or apply Schema: schema "auth" is at 0, the package at `
+	refused(pgstore.ErrSchemaBehind, missing)
 	exec(t, s.Pool(), "create schema auth") // made by hand, and empty
-	refused(pgstore.ErrSchemaBehind, "call Migrate (it is at 0 of ")
+	refused(pgstore.ErrSchemaBehind, missing)
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +141,38 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	exec(t, s.Pool(), "insert into auth.schema_version (version, name) values (999, 'from the future')")
-	refused(pgstore.ErrSchemaAhead, "update it (it is at 999, the package at ")
+	refused(pgstore.ErrSchemaAhead, `update the package: schema "auth" is at 999, the package at `)
 	if err := s.Migrate(t.Context()); !errors.Is(err, pgstore.ErrSchemaAhead) {
 		t.Errorf("migrate: %v", err)
+	}
+}
+
+// A role that may not migrate, of which the error speaks.
+func TestMigrateAsApplication(t *testing.T) {
+	url := pgtest.Database(t)
+	_, as := pgtest.Role(t, url)
+	s := unmigrated(t, as)
+	if err := newOn(s); !errors.Is(err, pgstore.ErrSchemaBehind) {
+		t.Errorf("auth.New: %v", err)
+	}
+	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "let its owner migrate") || sqlState(err) != "42501" {
+		t.Errorf("migrate: %v", err)
+	}
+	if err := unmigrated(t, url).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := newOn(s); err == nil || !strings.Contains(err.Error(), "lacks privileges on the schema \"auth\"") {
+		t.Errorf("auth.New without grants: %v", err)
+	}
+}
+
+// A connection string that cannot be parsed is not repeated, for its password.
+func TestBadURL(t *testing.T) {
+	for _, url := range []string{"postgres://app:pass w0rd@localhost/app", "localhost/app", "postgres://app:secret@localhost:port/app"} {
+		_, err := pgstore.Open(t.Context(), url)
+		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "w0rd") || !strings.Contains(err.Error(), "postgres://user:password@host/database") {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }
 
@@ -238,7 +268,7 @@ func TestInSchema(t *testing.T) {
 	if err != nil || role == nil || *role != "anon" {
 		t.Errorf("accounts.role(): %v, %v", role, err)
 	}
-	for _, name := range []string{"", "Auth", "a-b", "a.b", `a"b`, "1a", "a;drop", strings.Repeat("a", 64)} {
+	for _, name := range []string{"", "Auth", "a-b", "a.b", `a"b`, "1a", "a;drop", "public", strings.Repeat("a", 64)} {
 		if _, err := pgstore.Schema(pgstore.InSchema(name)); err == nil {
 			t.Errorf("%q was taken", name)
 		}
@@ -255,7 +285,7 @@ func TestMigrateWithoutRoles(t *testing.T) {
 	admin := unmigrated(t, srv.URL)
 	exec(t, admin.Pool(), "create role app login; grant create on database postgres to app")
 	s := unmigrated(t, strings.Replace(srv.URL, "user=postgres", "user=app", 1))
-	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "anon and authenticated do not exist") {
+	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "anon and authenticated do not exist") || !strings.Contains(err.Error(), "create role anon nologin noinherit") {
 		t.Errorf("migrate: %v", err)
 	}
 	if n := count(t, admin.Pool(), "select count(*) from pg_namespace where nspname = 'auth'"); n != 0 {

@@ -64,23 +64,38 @@ var (
 )
 
 // InSchema names the schema that the tables are in; default "auth". Lower-case
-// letters, digits and underscores.
+// letters, digits and underscores, and no keyword of SQL. Nothing else should be
+// in it: the migration takes the right to call its functions from everybody.
 func InSchema(name string) Option {
 	return func(s *Store) error {
 		if !plainName.MatchString(name) {
 			return fmt.Errorf("pgstore: schema %q is not made of lower-case letters, digits and underscores", name)
+		}
+		if name == "public" {
+			return errors.New("pgstore: the tables need a schema of their own, not public")
 		}
 		s.schema = name
 		return nil
 	}
 }
 
-// ClaimsFunction names an SQL function (user_id uuid) returns jsonb, whose
-// object goes into the user's access tokens as custom claims. It is called in
-// the same round trip as the read before a sign-in or refresh, and sees what was
-// committed before; if it fails, so does that, with 503. At a sign-up it is called
-// in the transaction that creates the account, which it then undoes. Names of
-// Authmount's own claims are ignored. null means no claims.
+// ClaimsFunction names an SQL function that takes the user's id (uuid) and
+// answers jsonb, whose object goes into the user's access tokens as custom
+// claims:
+//
+//	create function shop.claims(id uuid) returns jsonb language sql stable as $$
+//		select jsonb_build_object('plan', p.plan) from shop.profiles p where p.user_id = $1
+//	$$;
+//
+// Write $1, or a name that no column has: a bare user_id would be the column, and
+// everybody would get the first row's claims. The store's own role has to be able
+// to call it and to read what it reads.
+//
+// It is called in the same round trip as the read before a sign-in or refresh,
+// and sees what was committed before; if it fails, so does that, with 503. At a
+// sign-up it is called in the transaction that creates the account, which it then
+// undoes. auth.New refuses a function that is not there. Names of Authmount's own
+// claims are ignored. null means no claims.
 func ClaimsFunction(name string) Option {
 	return func(s *Store) error {
 		if !qualifiedName.MatchString(name) {
@@ -105,9 +120,10 @@ func Timeout(d time.Duration) Option {
 // Open connects to Postgres with a pool of its own. url is a connection string
 // as pgxpool.ParseConfig takes it, with several hosts for failover if need be:
 // postgres://user:password@one,two/db?target_session_attrs=read-write. Behind a
-// pooler in transaction mode that knows no prepared statements (PgBouncer before
-// 1.21), add default_query_exec_mode=exec. It does not wait for the database to
-// answer.
+// pooler in transaction mode that keeps no prepared statements (PgBouncer unless
+// max_prepared_statements is above zero, the default since 1.24), add
+// default_query_exec_mode=exec. An empty url means what the PG… environment
+// variables say, as with psql. Open does not wait for the database to answer.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -127,7 +143,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 }
 
 // errBadURL does without pgx's error, which repeats the string, password and all.
-var errBadURL = errors.New("pgstore: the connection string cannot be parsed")
+var errBadURL = errors.New("pgstore: the connection string cannot be parsed: it is postgres://user:password@host/database, with special characters of the password percent-encoded, or host=… user=… dbname=…")
 
 // New makes a Store on a pool of the application's.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {

@@ -33,13 +33,17 @@ const (
 //	go store.WatchRevocations(ctx, a.Revoke)
 //
 // It listens on a connection of its own (LISTEN), which a pooler in transaction
-// mode cannot give: direct, if not nil, names the database itself then. It
-// reconnects, and catches up with what it missed. It returns when ctx ends.
+// mode cannot give: direct, if given, is the database's own connection string
+// then. It reconnects, and catches up with what it missed. It logs what goes
+// wrong to slog's default, and returns when ctx ends, or at once if direct cannot
+// be parsed.
 func (s *Store) WatchRevocations(ctx context.Context, tell func(auth.Revocation), direct ...string) error {
 	cfg := s.pool.Config().ConnConfig
 	if len(direct) > 0 {
 		var err error
 		if cfg, err = pgx.ParseConfig(direct[0]); err != nil {
+			// Logged, as whoever runs this by a go statement never sees the error.
+			slog.ErrorContext(ctx, "pgstore: there is no feed of revocations", "error", errBadURL)
 			return errBadURL
 		}
 	}

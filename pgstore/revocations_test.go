@@ -3,6 +3,9 @@ package pgstore_test
 import (
 	"context"
 	"errors"
+	"log"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +108,16 @@ func TestRevocationsCatchUp(t *testing.T) {
 	}
 	await(t, told, second.SessionID)
 	refused(t, two, second)
+}
+
+// An address that cannot be parsed does not go unnoticed in a goroutine.
+func TestWatchRevocationsBadURL(t *testing.T) {
+	store := open(t)
+	var logged lockedBuffer
+	log.SetOutput(&logged) // where slog's default writes
+	defer log.SetOutput(os.Stderr)
+	err := store.WatchRevocations(t.Context(), func(auth.Revocation) {}, "postgres://app:pass w0rd@localhost/app")
+	if err == nil || !strings.Contains(logged.String(), "no feed of revocations") || strings.Contains(logged.String(), "w0rd") {
+		t.Errorf("%v, logged %q", err, logged.String())
+	}
 }

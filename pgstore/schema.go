@@ -93,8 +93,9 @@ func Schema(opts ...Option) (string, error) {
 // instances may start together. It does nothing if the schema is up to date.
 // Versions newer than this package knows are an error.
 func (s *Store) Migrate(ctx context.Context) error {
-	if err := s.Check(ctx); err == nil || errors.Is(err, ErrSchemaAhead) {
-		return err
+	behind := s.upToDate(ctx)
+	if behind == nil || errors.Is(behind, ErrSchemaAhead) {
+		return behind
 	}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		h := fnv.New64a()
@@ -119,31 +120,54 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("pgstore: migrate: %w", err)
+	var e *pgconn.PgError
+	switch {
+	case err == nil:
+		return s.upToDate(ctx)
+	case errors.As(err, &e) && e.Code == notPermitted && errors.Is(behind, ErrSchemaBehind):
+		return fmt.Errorf("pgstore: migrate: the schema %q is out of date and this role may not change it: let its owner migrate: %w", s.schema, err)
+	case e != nil && e.Hint != "":
+		return fmt.Errorf("pgstore: migrate: %w (%s)", err, e.Hint)
 	}
-	return s.Check(ctx)
+	return fmt.Errorf("pgstore: migrate: %w", err)
 }
+
+const notPermitted = "42501" // SQLSTATE insufficient_privilege
 
 // What is wrong with a schema.
 var (
 	// ErrSchemaBehind: migrations are missing. Call Migrate, or apply Schema().
-	ErrSchemaBehind = errors.New("pgstore: the database's schema is behind this version of the package: call Migrate")
+	ErrSchemaBehind = errors.New("pgstore: migrations are missing: call Migrate or apply Schema")
 	// ErrSchemaAhead: a newer version of this package has migrated.
-	ErrSchemaAhead = errors.New("pgstore: the database's schema is ahead of this version of the package: update it")
+	ErrSchemaAhead = errors.New("pgstore: a newer version of this package has migrated: update the package")
 )
 
-// Check tells whether the schema is the one this package works with.
-// auth.New calls it.
+// Check tells whether the schema is the one this package works with, and whether
+// there is a claims function if one is named. auth.New calls it.
 func (s *Store) Check(ctx context.Context) error {
+	if err := s.upToDate(ctx); err != nil || s.claims == "" {
+		return err
+	}
+	// Looked up and permitted, but not called.
+	if _, err := s.pool.Exec(ctx, s.sql("select "+s.claims+"(u.id) from auth.users u limit 0")); err != nil {
+		return fmt.Errorf("pgstore: the claims function cannot be called: %w", err)
+	}
+	return nil
+}
+
+// upToDate tells whether exactly the migrations of this package were applied.
+func (s *Store) upToDate(ctx context.Context) error {
 	have, err := s.version(ctx, s.pool)
+	var e *pgconn.PgError
 	switch {
+	case errors.As(err, &e) && e.Code == notPermitted:
+		return fmt.Errorf("pgstore: this role lacks privileges on the schema %q (docs/deployment.md lists them): %w", s.schema, err)
 	case err != nil:
 		return fmt.Errorf("pgstore: %w", err)
 	case have < len(migrations):
-		return fmt.Errorf("%w (it is at %d of %d)", ErrSchemaBehind, have, len(migrations))
+		return fmt.Errorf("%w: schema %q is at %d, the package at %d", ErrSchemaBehind, s.schema, have, len(migrations))
 	case have > len(migrations):
-		return fmt.Errorf("%w (it is at %d, the package at %d)", ErrSchemaAhead, have, len(migrations))
+		return fmt.Errorf("%w: schema %q is at %d, the package at %d", ErrSchemaAhead, s.schema, have, len(migrations))
 	}
 	return nil
 }

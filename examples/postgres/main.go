@@ -3,6 +3,11 @@
 // account or not at all, whichever way somebody signs up.
 //
 //	go run ./examples/postgres -database postgres://localhost/app
+//	curl http://127.0.0.1:8080/auth/v1/signup -H 'Content-Type: application/json' \
+//		-d '{"email":"ada@example.com","password":"correct horse battery","full_name":"Ada"}'
+//	curl http://127.0.0.1:8080/hello -H 'Authorization: Bearer <access_token of the answer>'
+//
+// Its secret is made up at each start: accounts outlive it, sessions do not.
 package main
 
 import (
@@ -29,7 +34,7 @@ const profiles = `create table if not exists profiles (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
-	database := flag.String("database", "", "connection string")
+	database := flag.String("database", "", "connection string; default: what the PG… environment variables say")
 	flag.Parse()
 	ln, err := net.Listen("tcp", *addr)
 	if err != nil {
@@ -44,7 +49,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("Sign up at %s/auth/v1/signup; messages arrive at %s/dev/inbox\n", url, url)
+	fmt.Printf("POST to %s/auth/v1/signup; messages arrive at %s/dev/inbox\n", url, url)
 	srv := &http.Server{Handler: routes(a, store), ReadHeaderTimeout: 5 * time.Second}
 	log.Fatal(srv.Serve(ln))
 }

@@ -3,6 +3,10 @@
 //
 //	go run ./examples/rls -migrate postgres://owner@localhost/notes
 //	go run ./examples/rls -database postgres://notes_app:notes@localhost/notes
+//
+// The owner may create roles here; docs/deployment.md has what an administrator
+// does otherwise. Sessions end with the server, whose secret is made up at each
+// start.
 package main
 
 import (
@@ -53,7 +57,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("Sign up at %s/auth/v1/signup, then POST and GET %s/notes\n", url, url)
+	fmt.Printf("POST to %s/auth/v1/signup, then POST and GET %s/notes with the access token\n", url, url)
 	srv := &http.Server{Handler: routes(a, store.Pool()), ReadHeaderTimeout: 5 * time.Second}
 	log.Fatal(srv.Serve(ln))
 }

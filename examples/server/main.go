@@ -137,6 +137,9 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		}
 		opts = append(opts, auth.WithSecret(secrets[0], secrets[1:]...))
 	}
+	if strings.HasPrefix(s.baseURL, "https://") && s.secret == "" {
+		return nil, nil, errors.New("-secret is needed: at least 32 random bytes, such as openssl rand -base64 32 prints")
+	}
 	var inbox *auth.Inbox
 	switch {
 	case s.smtpURL != "" && s.inbox:
@@ -146,6 +149,8 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	case s.inbox:
 		inbox = auth.NewInbox()
 		opts = append(opts, auth.WithMailer(inbox), auth.WithSMSSender(inbox))
+	case strings.HasPrefix(s.baseURL, "https://"):
+		return nil, nil, errors.New("-smtp-url is needed")
 	case strings.HasPrefix(s.baseURL, "http://"):
 		log.Warn("messages are shown to nobody: set -smtp-url, or -dev-inbox for development")
 	}

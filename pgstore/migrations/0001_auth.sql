@@ -208,7 +208,7 @@ exception
 	when duplicate_object or unique_violation then null; -- made meanwhile by another
 	when insufficient_privilege then
 		raise exception 'the roles anon and authenticated do not exist, and this user may not create them'
-			using hint = 'Have an administrator run: create role anon nologin; create role authenticated nologin;';
+			using hint = 'Have an administrator run: create role anon nologin noinherit; create role authenticated nologin noinherit;';
 end $$;
 revoke all on all functions in schema auth from public;
 grant usage on schema auth to anon, authenticated;
