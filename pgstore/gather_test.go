@@ -316,6 +316,9 @@ func TestRefreshesLeaveConnections(t *testing.T) {
 			time.Sleep(3 * time.Millisecond)
 		}
 	}
+	for range 3 { // all there may be
+		<-c.sent
+	}
 	gone, giveUp := context.WithCancel(ctx)
 	over := make(chan error)
 	go func() {
@@ -327,8 +330,8 @@ func TestRefreshesLeaveConnections(t *testing.T) {
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Errorf("one who gave up: %v", err)
 	}
-	if n := len(c.sent); n != 3 {
-		t.Errorf("%d statements under way on 6 connections", n)
+	if n := len(c.sent); n > 0 {
+		t.Errorf("%d statements under way on 6 connections", 3+n)
 	}
 	unlock()
 	wg.Wait()
