@@ -1,0 +1,183 @@
+package pgtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Planner is a tracer for pgx. While Explain runs, each statement is first
+// explained on a connection of its own, right before it is sent: it finds what
+// the statement will find, whatever its text is.
+type Planner struct {
+	mu    sync.Mutex
+	on    bool
+	plans []Plan
+	errs  []error
+}
+
+// Plan is how the server carries a statement out.
+type Plan struct {
+	SQL   string
+	root  node
+	whole []string // tables of which a scan was begun from the start, also by functions and triggers
+}
+
+type node struct {
+	Type      string  `json:"Node Type"`
+	Operation string  `json:"Operation"`
+	Relation  string  `json:"Relation Name"`
+	Index     string  `json:"Index Name"`
+	Condition string  `json:"Index Cond"`
+	Estimated float64 `json:"Plan Rows"`
+	Actual    float64 `json:"Actual Rows"`
+	Loops     float64 `json:"Actual Loops"`
+	Plans     []node  `json:"Plans"`
+}
+
+// Explain answers the plans of what f sends. f must hold no lock that its next
+// statement needs: that would be waited for.
+func (p *Planner) Explain(f func() error) ([]Plan, error) {
+	p.mu.Lock()
+	p.on, p.plans, p.errs = true, nil, nil
+	p.mu.Unlock()
+	err := f()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.on = false
+	return p.plans, errors.Join(append(p.errs, err)...)
+}
+
+// TraceQueryStart is pgx.QueryTracer's.
+func (p *Planner) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	verb, _, _ := strings.Cut(strings.TrimSpace(d.SQL), " ")
+	if !p.on || !slices.Contains([]string{"select", "insert", "update", "delete", "with"}, verb) {
+		return ctx
+	}
+	plan, err := explain(ctx, conn.Config(), d.SQL, d.Args)
+	if err != nil {
+		p.errs = append(p.errs, fmt.Errorf("explain: %w\n%s", err, d.SQL))
+	} else {
+		p.plans = append(p.plans, plan)
+	}
+	return ctx
+}
+
+// TraceQueryEnd is pgx.QueryTracer's.
+func (p *Planner) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// explain carries a statement out under its generic plan, which is what a
+// statement prepared once comes to, and undoes it.
+func explain(ctx context.Context, cfg *pgx.ConnConfig, sql string, args []any) (Plan, error) {
+	cfg.Tracer = nil
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return Plan{}, err
+	}
+	defer func() { _ = conn.Close(ctx) }() // ends the transaction, too
+	prepared, err := conn.Prepare(ctx, "explained", sql)
+	if err != nil {
+		return Plan{}, err
+	}
+	call := "execute explained"
+	if len(args) > 0 {
+		values := make([]string, len(args))
+		for i, arg := range args {
+			text, err := conn.TypeMap().Encode(prepared.ParamOIDs[i], pgx.TextFormatCode, arg, []byte{})
+			if err != nil {
+				return Plan{}, err
+			}
+			if values[i] = "null"; text != nil {
+				values[i] = "'" + strings.ReplaceAll(string(text), "'", "''") + "'"
+			}
+		}
+		call += "(" + strings.Join(values, ", ") + ")"
+	}
+	results, err := conn.PgConn().Exec(ctx, `begin; set local plan_cache_mode = force_generic_plan;
+		explain (analyze, timing off, format json) `+call+`;
+		select schemaname || '.' || relname from pg_stat_xact_user_tables where seq_scan > 0`).ReadAll()
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{SQL: sql}
+	for _, row := range results[3].Rows {
+		plan.whole = append(plan.whole, string(row[0]))
+	}
+	var top []struct{ Plan node }
+	if err := json.Unmarshal(results[2].Rows[0][0], &top); err != nil {
+		return Plan{}, err
+	}
+	plan.root = top[0].Plan
+	return plan, nil
+}
+
+// String is the plan in one line, with each index scan's rows as expected and as
+// found.
+func (p Plan) String() string { return p.root.String() }
+
+func (n node) String() string {
+	name := n.Type
+	if n.Type == "ModifyTable" {
+		name = n.Operation
+	}
+	switch {
+	case n.Index != "":
+		name += fmt.Sprintf(" %s [%.0f expected, %.0f found]", n.Index, n.Estimated, n.Actual*n.Loops)
+	case n.Relation != "":
+		name += " " + n.Relation
+	}
+	if len(n.Plans) == 0 {
+		return name
+	}
+	var parts []string
+	for _, sub := range n.Plans {
+		parts = append(parts, sub.String())
+	}
+	return name + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// unknownArray is how many elements Postgres expects in an array that it does
+// not know.
+const unknownArray = 10
+
+// Check tells what is wrong with the plan of a statement about one row of a
+// table or a few: it reads a table whole, or by another index than those named,
+// or finds more than one row.
+func (p Plan) Check(indexes ...string) error {
+	var errs []error
+	if len(p.whole) > 0 {
+		errs = append(errs, fmt.Errorf("%s: read from start to end", strings.Join(p.whole, ", ")))
+	}
+	var check func(n node)
+	check = func(n node) {
+		most := 1.0
+		if strings.Contains(n.Condition, "ANY (") {
+			most = unknownArray
+		}
+		switch {
+		case n.Type == "Seq Scan":
+			errs = append(errs, fmt.Errorf("sequential scan of %s", n.Relation))
+		case n.Index == "":
+		case !slices.Contains(indexes, n.Index):
+			errs = append(errs, fmt.Errorf("%s by %s", n.Type, n.Index))
+		case n.Estimated > most || n.Actual*n.Loops > 1:
+			errs = append(errs, fmt.Errorf("%s by %s: %.0f rows expected, %.0f found", n.Type, n.Index, n.Estimated, n.Actual*n.Loops))
+		}
+		for _, sub := range n.Plans {
+			check(sub)
+		}
+	}
+	check(p.root)
+	if len(errs) > 0 {
+		return fmt.Errorf("%w\nin: %v\nof: %s", errors.Join(errs...), p, p.SQL)
+	}
+	return nil
+}
