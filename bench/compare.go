@@ -88,9 +88,7 @@ func (b *bench) comparePasswords(ctx context.Context, hash string) error {
 	if err != nil {
 		return err
 	}
-	logins := all(usedUsers, func(i int) []byte {
-		return request(nil, "POST", prefix+"/login", "", fmt.Sprintf(`{"email":"%s","password":"%s"}`, email(i), password))
-	})
+	logins := all(usedUsers, loginRequest)
 	return b.measure(ctx, "login and sign-up, "+hash, []*contender{
 		{name: "bare hash", proc: bare, turn: func(ctx context.Context, d time.Duration) (int, error) {
 			n, err := bare.get(ctx, "/run?for="+url.QueryEscape(d.String()))

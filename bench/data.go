@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -118,15 +119,21 @@ func loadFloor(ctx context.Context, url string, users, size int) error {
 	return err
 }
 
-// refreshKey is what the library derives from the secret, so that the sessions
-// loaded can be refreshed without a login each.
-var refreshKey = func() []byte {
-	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "authmount v1 refresh token", 32)
+// Keys are what the library derives from the secret, so that what was loaded can
+// be used without a login each.
+var (
+	refreshKey = derive("refresh token", 32)
+	accessKey  = derive("signing HS256", 32)
+	accessID   = base64.RawURLEncoding.EncodeToString(derive("signing HS256 key id", 16))
+)
+
+func derive(purpose string, n int) []byte {
+	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "authmount v1 "+purpose, n)
 	if err != nil {
 		panic(err) // only for a length that is not asked for
 	}
 	return key
-}()
+}
 
 // refreshToken is the first refresh token of a session.
 func refreshToken(session uuid.UUID) string {
@@ -136,4 +143,19 @@ func refreshToken(session uuid.UUID) string {
 	h.Write([]byte(version))
 	h.Write(body)
 	return version + base64.RawURLEncoding.EncodeToString(h.Sum(body))
+}
+
+// accessToken is one of a session, for servers with -hs256.
+func accessToken(user, session uuid.UUID) string {
+	now := time.Now()
+	t := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
+		"iss": baseURL, "aud": "authenticated", "sub": user.String(), "session_id": session.String(), "role": "authenticated",
+		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "aal": "aal1",
+	})
+	t.Header["typ"], t.Header["kid"] = "at+jwt", accessID
+	signed, err := t.SignedString(accessKey)
+	if err != nil {
+		panic(err) // strings and numbers can be encoded
+	}
+	return signed
 }

@@ -1,5 +1,319 @@
 package main
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
 
-func (b *bench) measureGrowth(context.Context) error { return nil }
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/pgstore"
+)
+
+// growthSizes are the numbers of users. Each is compared with the first.
+var growthSizes = []int{1_000, 100_000, 1_000_000}
+
+// growthGoal is how much slower the most users may make what everybody does.
+const growthGoal = 1.25
+
+// population is a number of users, with a database and a server of its own.
+type population struct {
+	users     int
+	database  string
+	server    *process
+	relations []relation
+	took      [][][]float64 // of each operation and round: µs
+}
+
+// relation is a table or an index.
+type relation struct {
+	name  string
+	bytes int64
+}
+
+// operation is what one client does, to a user picked anew for each request.
+type operation struct {
+	name   string
+	client func(p *population) worker
+}
+
+var operations = []operation{
+	{"GET /me", func(p *population) worker {
+		return visitor(func(to []byte) []byte {
+			user := p.anybody()
+			return append(to, meRequest(accessToken(userID(user), sessionID(user, 0)))...)
+		})
+	}},
+	{"POST /refresh", func(p *population) worker { return &returning{p: p, newest: map[int]string{}} }},
+	{"login", func(p *population) worker {
+		return visitor(func(to []byte) []byte { return append(to, loginRequest(p.anybody())...) })
+	}},
+	{"login's statements", func(p *population) worker {
+		return visitor(func(to []byte) []byte { return request(to, "POST", "/sessions/"+email(p.anybody()), "", "") })
+	}},
+	{"login's first statement", func(p *population) worker {
+		return visitor(func(to []byte) []byte { return request(to, "GET", "/credentials/"+email(p.anybody()), "", "") })
+	}},
+}
+
+func (p *population) anybody() int {
+	return rand.IntN(p.users) //nolint:gosec // a sample
+}
+
+// visitor asks for something that leaves nothing to remember.
+type visitor func(to []byte) []byte
+
+func (v visitor) next(to []byte) []byte { return v(to) }
+func (visitor) got([]byte) error        { return nil }
+
+// returning refreshes anybody's session with the newest token it has.
+type returning struct {
+	p      *population
+	newest map[int]string
+	user   int
+}
+
+func (r *returning) next(to []byte) []byte {
+	r.user = r.p.anybody()
+	token := cmp.Or(r.newest[r.user], refreshToken(sessionID(r.user, 1)))
+	return request(to, "POST", prefix+"/refresh", "", refreshBody(token))
+}
+
+func (r *returning) got(body []byte) error {
+	token := member(body, "refresh_token")
+	if token == "" {
+		return fmt.Errorf("no refresh token in %s", body)
+	}
+	r.newest[r.user] = token
+	return nil
+}
+
+// measureGrowth compares what people do all the time, and what is kept of them,
+// between few users and many.
+func (b *bench) measureGrowth(ctx context.Context) error {
+	var list []*population
+	for _, users := range growthSizes {
+		began := time.Now()
+		p, err := b.populate(ctx, users)
+		if err != nil {
+			return fmt.Errorf("%d users: %w", users, err)
+		}
+		b.printf("%d users loaded in %.0f s\n", users, time.Since(began).Seconds())
+		list = append(list, p)
+	}
+	b.reportSizes(list)
+	if err := b.reportPlans(ctx, list); err != nil {
+		return err
+	}
+	for _, o := range operations {
+		if err := b.measureLatency(ctx, o, list); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	b.reportLatency(list)
+	return nil
+}
+
+func (b *bench) populate(ctx context.Context, users int) (*population, error) {
+	database, err := load(ctx, b.cluster, fmt.Sprintf("growth_%d", users), "bcrypt", users)
+	if err != nil {
+		return nil, err
+	}
+	p := &population{users: users, database: database}
+	if p.relations, err = relations(ctx, database); err != nil {
+		return nil, err
+	}
+	p.server, err = b.server("", "auth", database, "-hs256")
+	return p, err
+}
+
+// relations are the tables of users and sessions, each with its indexes.
+func relations(ctx context.Context, database string) ([]relation, error) {
+	conn, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, `select c.relname, pg_relation_size(c.oid) from pg_class c left join pg_index i on i.indexrelid = c.oid
+		where coalesce(i.indrelid, c.oid) in ('auth.users'::regclass, 'auth.sessions'::regclass)
+		order by coalesce(i.indrelid, c.oid) = 'auth.sessions'::regclass, i.indrelid is not null, c.relname`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
+		err = row.Scan(&r.name, &r.bytes)
+		return r, err
+	})
+}
+
+// reportSizes prints a table of MB; its last column is about the most users.
+func (b *bench) reportSizes(list []*population) {
+	b.printf("\nsizes in MB, %d sessions for each user\n\n|", sessionsEach)
+	for _, p := range list {
+		b.printf(" | %d users", p.users)
+	}
+	b.printf(" | bytes per user |\n|%s\n", strings.Repeat("---|", len(list)+2))
+	line := func(name string, size func(p *population) int64) {
+		b.printf("| %s", name)
+		for _, p := range list {
+			b.printf(" | %.2f", float64(size(p))/1e6)
+		}
+		most := list[len(list)-1]
+		b.printf(" | %d |\n", size(most)/int64(most.users))
+	}
+	for i, r := range list[0].relations {
+		line(r.name, func(p *population) int64 { return p.relations[i].bytes })
+	}
+	line("together", func(p *population) (sum int64) {
+		for _, r := range p.relations {
+			sum += r.bytes
+		}
+		return sum
+	})
+}
+
+// reportPlans prints how Postgres carries out what the operations send, and
+// fails if it would read a table whole.
+func (b *bench) reportPlans(ctx context.Context, list []*population) error {
+	b.printf("\nplans\n\n")
+	for _, p := range list {
+		if err := b.reportPlansOf(ctx, p); err != nil {
+			return fmt.Errorf("plans for %d users: %w", p.users, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) reportPlansOf(ctx context.Context, p *population) error {
+	cfg, err := pgxpool.ParseConfig(p.database)
+	if err != nil {
+		return err
+	}
+	planner := &pgtest.Planner{}
+	cfg.ConnConfig.Tracer = planner
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := pgstore.New(pool)
+	if err != nil {
+		return err
+	}
+	a, err := newAuth(store, config{hash: "bcrypt"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Close(ctx) }()
+	user := p.users / 2
+	var tokens *auth.Tokens
+	for _, flow := range []struct {
+		name    string
+		indexes []string
+		run     func() error
+	}{
+		{"login", []string{"users_email_key_key", "users_pkey"}, func() error {
+			_, err := a.Login(ctx, auth.LoginParams{Email: email(user), Password: password})
+			return err
+		}},
+		{"refresh", []string{"sessions_pkey", "users_pkey"}, func() (err error) {
+			tokens, err = a.Refresh(ctx, refreshToken(sessionID(user, 2)))
+			return err
+		}},
+		{"me", []string{"sessions_pkey", "users_pkey"}, func() error {
+			claims, err := a.Verify(tokens.AccessToken)
+			if err == nil {
+				_, _, err = a.Current(ctx, claims)
+			}
+			return err
+		}},
+	} {
+		plans, err := planner.Explain(flow.run)
+		if err == nil && len(plans) == 0 {
+			err = errors.New("no statement was seen")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", flow.name, err)
+		}
+		for _, plan := range plans {
+			b.printf("%s, %d users: %v\n", flow.name, p.users, plan)
+			if err := plan.Check(flow.indexes...); err != nil {
+				return fmt.Errorf("%s: %w", flow.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// measureLatency lets the populations take turns with one client each.
+func (b *bench) measureLatency(ctx context.Context, o operation, list []*population) error {
+	clients := all(len(list), func(i int) worker { return o.client(list[i]) })
+	turns := all(len(list), func(i int) int { return i })
+	for i, p := range list { // connections, statements, caches
+		if _, err := latencies(ctx, p.server.addr, clients[i], b.round/3); err != nil {
+			return err
+		}
+		p.took = append(p.took, nil)
+	}
+	for range b.rounds {
+		for _, i := range turns {
+			took, err := latencies(ctx, list[i].server.addr, clients[i], b.round)
+			if err != nil {
+				return err
+			}
+			last := len(list[i].took) - 1
+			list[i].took[last] = append(list[i].took[last], took)
+		}
+		slices.Reverse(turns) // nobody always follows the same one
+	}
+	return nil
+}
+
+// latencies are what the requests of one client took, one after the other, in µs.
+func latencies(ctx context.Context, addr string, w worker, d time.Duration) ([]float64, error) {
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.conn.Close() }()
+	var took []float64
+	for end := time.Now().Add(d); len(took) == 0 || time.Now().Before(end); {
+		c.req = w.next(c.req[:0])
+		began := time.Now()
+		body, err := c.send()
+		took = append(took, float64(time.Since(began).Nanoseconds())/1000)
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if err := w.got(body); err != nil {
+			return nil, err
+		}
+	}
+	return took, nil
+}
+
+// reportLatency prints a table. A ratio is the median of the rounds' own.
+func (b *bench) reportLatency(list []*population) {
+	few := list[0]
+	b.printf("\nlatency, %d rounds of %v, one request at a time\n\n| | users | requests | median, µs | p99, µs | median / median of %d users | goal |\n|---|---|---|---|---|---|---|\n", b.rounds, b.round, few.users)
+	for i, o := range operations {
+		for _, p := range list {
+			ratio, goal := "", ""
+			if p != few {
+				ratios := all(b.rounds, func(r int) float64 { return median(p.took[i][r]) / median(few.took[i][r]) })
+				ratio = fmt.Sprintf("%.3f (%.3f–%.3f)", median(ratios), slices.Min(ratios), slices.Max(ratios))
+				goal = fmt.Sprintf("≤ %.2f", growthGoal)
+			}
+			sorted := slices.Sorted(slices.Values(slices.Concat(p.took[i]...)))
+			b.printf("| %s | %d | %d | %.0f | %.0f | %s | %s |\n", o.name, p.users, len(sorted), median(sorted), sorted[len(sorted)*99/100], ratio, goal)
+		}
+	}
+}

@@ -98,6 +98,15 @@ func dial(ctx context.Context, addr string) (*client, error) {
 // ask makes one request; the answer's body is good until the next.
 func (c *client) ask(w worker) ([]byte, error) {
 	c.req = w.next(c.req[:0])
+	body, err := c.send()
+	if err != nil {
+		return nil, err
+	}
+	return body, w.got(body)
+}
+
+// send sends the request that req holds, and answers the body of the answer.
+func (c *client) send() ([]byte, error) {
 	if _, err := c.conn.Write(c.req); err != nil {
 		return nil, err
 	}
@@ -137,12 +146,11 @@ func (c *client) ask(w worker) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s %s", said, c.body)
 	}
-	return c.body, w.got(c.body)
+	return c.body, nil
 }
 
 // drive keeps every worker busy for d, and answers how many requests there were.
-// each, if not nil, learns how long a worker's request took.
-func drive[W worker](ctx context.Context, addr string, workers []W, d time.Duration, each func(worker int, took time.Duration)) (int, error) {
+func drive[W worker](ctx context.Context, addr string, workers []W, d time.Duration) (int, error) {
 	end := time.Now().Add(d)
 	counts, errs := make([]int, len(workers)), make([]error, len(workers))
 	var wg sync.WaitGroup
@@ -154,15 +162,11 @@ func drive[W worker](ctx context.Context, addr string, workers []W, d time.Durat
 				return
 			}
 			defer func() { _ = c.conn.Close() }()
-			for began := time.Now(); began.Before(end) && ctx.Err() == nil; counts[i]++ {
+			for time.Now().Before(end) && ctx.Err() == nil {
 				if _, errs[i] = c.ask(w); errs[i] != nil {
 					return
 				}
-				now := time.Now()
-				if each != nil {
-					each(i, now.Sub(began))
-				}
-				began = now
+				counts[i]++
 			}
 		})
 	}

@@ -34,6 +34,7 @@ type config struct {
 	database string
 	hash     string
 	limits   bool
+	hs256    bool
 	sign     bool
 	size     int
 }
@@ -58,6 +59,7 @@ func run() error {
 	flag.StringVar(&c.database, "database", "", "with -serve: connection string")
 	flag.StringVar(&c.hash, "hash", "bcrypt", "with -serve: bcrypt or argon2id")
 	flag.BoolVar(&c.limits, "limits", false, "with -serve auth: rate limits as by default")
+	flag.BoolVar(&c.hs256, "hs256", false, "with -serve auth: sign access tokens with HS256, so that the tool can make them")
 	flag.BoolVar(&c.sign, "sign", false, "with -serve update: sign something with ES256, as whoever issues a token has to")
 	flag.IntVar(&c.size, "size", 0, "with -serve: length of the answer")
 	flag.Parse()

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
@@ -30,6 +31,7 @@ import (
 
 const (
 	prefix   = "/auth/v1"
+	baseURL  = "http://127.0.0.1" + prefix
 	secret   = "the secret of every server that is measured"
 	password = "correct horse battery staple"
 )
@@ -89,21 +91,12 @@ func serveAuth(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	opts := []auth.Option{
-		auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)), auth.WithSecret([]byte(secret)),
-		auth.WithBaseURL("http://127.0.0.1" + prefix), auth.WithMailer(nowhere{}),
-		auth.WithTokens(auth.TokenOptions{Life: 24 * time.Hour}), // outlives the measurement
-		auth.WithRateLimits(auth.RateLimits{Off: !c.limits}),
-	}
-	if c.hash == "bcrypt" {
-		opts = append(opts, auth.WithPasswords(auth.PasswordOptions{BcryptCost: 10}))
-	}
-	a, err := auth.New(store, opts...)
+	a, err := newAuth(store, c)
 	if err != nil {
 		return err
 	}
 	http.Handle(prefix+"/", a.Handler())
-	// What a login reads, without the hash that hides it.
+	// What a login asks of the store, without the hash that hides it.
 	http.HandleFunc("GET /credentials/{email}", func(w http.ResponseWriter, r *http.Request) {
 		found, err := store.Credentials(r.Context(), auth.ByEmail(r.PathValue("email")))
 		if err != nil {
@@ -112,7 +105,50 @@ func serveAuth(ctx context.Context, c config) error {
 		}
 		respond(w, []byte(found.PasswordHash))
 	})
+	http.HandleFunc("POST /sessions/{email}", func(w http.ResponseWriter, r *http.Request) {
+		found, err := store.Credentials(r.Context(), auth.ByEmail(r.PathValue("email")))
+		if err == nil {
+			err = startSession(r.Context(), store, found)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		respond(w, []byte(found.PasswordHash))
+	})
 	return nil
+}
+
+// startSession keeps a session as a login does.
+func startSession(ctx context.Context, store auth.Store, c auth.Credentials) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	_, err = store.CreateSession(ctx, auth.NewSession{IfPasswordHash: &c.PasswordHash, Session: auth.Session{
+		ID: id.String(), UserID: c.User.ID, AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
+		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(720 * time.Hour), IP: "127.0.0.1", UserAgent: userAgent,
+	}})
+	return err
+}
+
+// newAuth is Authmount as the tool configures it.
+func newAuth(store auth.Store, c config) (*auth.Auth, error) {
+	tokens := auth.TokenOptions{Life: 24 * time.Hour} // outlives the measurement
+	if c.hs256 {
+		tokens.Algorithm = "HS256"
+	}
+	opts := []auth.Option{
+		auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)), auth.WithSecret([]byte(secret)),
+		auth.WithBaseURL(baseURL), auth.WithMailer(nowhere{}),
+		auth.WithTokens(tokens),
+		auth.WithRateLimits(auth.RateLimits{Off: !c.limits}),
+	}
+	if c.hash == "bcrypt" {
+		opts = append(opts, auth.WithPasswords(auth.PasswordOptions{BcryptCost: 10}))
+	}
+	return auth.New(store, opts...)
 }
 
 // serveFloor is net/http and one statement that finds its row by the primary

@@ -83,12 +83,12 @@ func (newcomer) next(to []byte) []byte {
 
 func (newcomer) got([]byte) error { return nil }
 
-// refreshers share sessions out among n workers.
 // used are the sessions, one each, of the users from first on who take part.
 func used(first, session int) []uuid.UUID {
 	return all(usedUsers, func(i int) uuid.UUID { return sessionID(first+i, session) })
 }
 
+// refreshers share sessions out among n workers.
 func refreshers(n int, sessions []uuid.UUID) []*refresher {
 	list := make([]*refresher, n)
 	for i := range list {
@@ -139,6 +139,10 @@ func signIn(ctx context.Context, addr string, sessions []uuid.UUID) (tokens []st
 
 func meRequest(token string) []byte { return request(nil, "GET", prefix+"/me", token, "") }
 
+func loginRequest(user int) []byte {
+	return request(nil, "POST", prefix+"/login", "", fmt.Sprintf(`{"email":"%s","password":"%s"}`, email(user), password))
+}
+
 // all makes a list of n.
 func all[T any](n int, f func(i int) T) []T {
 	list := make([]T, n)
@@ -150,5 +154,5 @@ func all[T any](n int, f func(i int) T) []T {
 
 // asLoad is a contender's turn: workers at an address.
 func asLoad[W worker](addr string, workers []W) func(context.Context, time.Duration) (int, error) {
-	return func(ctx context.Context, d time.Duration) (int, error) { return drive(ctx, addr, workers, d, nil) }
+	return func(ctx context.Context, d time.Duration) (int, error) { return drive(ctx, addr, workers, d) }
 }
