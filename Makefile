@@ -2,10 +2,10 @@
 TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 
-.PHONY: help fmt vet lint test test-peers test-faults race fuzz bench vuln api check
+.PHONY: help fmt vet lint test test-peers test-faults race fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 fmt: ## format everything
 	gofmt -w .
@@ -45,6 +45,14 @@ fuzz: ## each fuzz target for FUZZTIME
 
 bench: ## costs side by side: verify, require, login, refresh, me
 	go test -run '^$$' -bench . . ./memstore
+
+bench-pg: ## on Postgres, beside floors: login, sign-up, me, refresh (bench/README.md)
+	@scripts/ensure-postgres.sh
+	go run ./bench
+
+bench-growth: ## what 1,000, 100,000 and 1,000,000 users cost, plans included
+	@scripts/ensure-postgres.sh
+	go run ./bench -growth
 
 vuln: ## known vulnerabilities; says so if the database cannot be reached
 	@scripts/vuln.sh $(TOOL)

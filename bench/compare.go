@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,10 +140,6 @@ func (b *bench) compareMe(ctx context.Context, database string, server, before *
 	if err != nil {
 		return err
 	}
-	empty, err := b.server("", "empty", "", "-size", strconv.Itoa(size))
-	if err != nil {
-		return err
-	}
 	rows := all(usedUsers, func(i int) []byte { return request(nil, "GET", "/rows/"+sessionID(i, 0).String(), tokens[i], "") })
 	mine := all(usedUsers, func(i int) []byte { return meRequest(tokens[i]) })
 	list := []*contender{
@@ -154,6 +149,10 @@ func (b *bench) compareMe(ctx context.Context, database string, server, before *
 	if before != nil {
 		list = append(list, &contender{name: "GET /me, other build", proc: before, turn: asLoad(before.addr, repeaters(b.workers, mine))})
 	} else {
+		empty, err := b.server("", "empty", "", "-size", strconv.Itoa(size))
+		if err != nil {
+			return err
+		}
 		list = append(list, &contender{name: "net/http alone", proc: empty, turn: asLoad(empty.addr, repeaters(b.workers, rows))})
 	}
 	if err := b.measure(ctx, "me", list); err != nil {
@@ -206,15 +205,15 @@ func (b *bench) measure(ctx context.Context, title string, list []*contender) er
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
+	turns := slices.Clone(list)
 	for range b.rounds {
-		for _, c := range list {
+		for _, c := range turns {
 			if err := c.measure(ctx, b.round, postmaster); err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
-		slices.Reverse(list[1:]) // nobody always follows the same one
+		slices.Reverse(turns) // nobody always follows the same one
 	}
-	slices.SortStableFunc(list[1:], func(x, y *contender) int { return cmp.Compare(y.goal, x.goal) })
 	b.report(title, list)
 	return nil
 }
@@ -280,7 +279,7 @@ func median(list []float64) float64 {
 // writeProfiles profiles the servers of a floor and of what is measured against
 // it while they work.
 func (b *bench) writeProfiles(ctx context.Context, floor, c *contender) error {
-	if b.profile == "" || b.only == "" {
+	if b.profile == "" {
 		return nil
 	}
 	return errors.Join(writeProfile(ctx, floor, b.profile+".floor"), writeProfile(ctx, c, b.profile))

@@ -105,6 +105,9 @@ func loadFloor(ctx context.Context, url string, users, size int) error {
 	if _, err := conn.Exec(ctx, `create schema floor;
 		create table floor.documents (id uuid primary key, body text not null);
 		create table floor.sessions (like auth.sessions including all);
+		do $$ begin -- like leaves the room for updates in place out
+			execute (select format('alter table floor.sessions set (%s)', array_to_string(reloptions, ', ')) from pg_class where oid = 'auth.sessions'::regclass);
+		end $$;
 		insert into floor.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent)
 			select id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent from auth.sessions`); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -46,15 +47,31 @@ func main() {
 	}
 }
 
+// check refuses what would measure something else than was asked for.
+func (c config) check() error {
+	sessions := c.only == "me" || c.only == "refresh"
+	switch {
+	case !sessions && !slices.Contains([]string{"", "bcrypt", "argon2id"}, c.only):
+		return fmt.Errorf("-only: there is no %q", c.only)
+	case c.workers < 1 || c.workers > usedUsers:
+		return fmt.Errorf("-workers: between 1 and %d", usedUsers)
+	case c.profile != "" && !sessions:
+		return errors.New("-profile: needs -only me or -only refresh")
+	case c.growth && (c.only != "" || c.against != ""):
+		return errors.New("-growth: measures all there is, and one build")
+	}
+	return nil
+}
+
 func run() error {
 	var c config
 	flag.BoolVar(&c.growth, "growth", false, "measure how cost grows with the number of users")
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
-	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7)")
-	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 2s)")
+	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
+	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
 	flag.IntVar(&c.workers, "workers", 8, "requests at a time")
-	flag.StringVar(&c.profile, "profile", "", "with -only: write a CPU profile of the server to this file afterwards")
-	flag.StringVar(&c.against, "against", "", "another build of this tool, measured as a contender too")
+	flag.StringVar(&c.profile, "profile", "", "with -only me or refresh: write a CPU profile of the server to this file afterwards, and one of the floor to this name with .floor")
+	flag.StringVar(&c.against, "against", "", "another build of this tool, whose /me and /refresh are contenders, too")
 	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update, empty or hash (the tool starts these itself)")
 	flag.StringVar(&c.database, "database", "", "with -serve: connection string")
 	flag.StringVar(&c.hash, "hash", "bcrypt", "with -serve: bcrypt or argon2id")
@@ -69,7 +86,9 @@ func run() error {
 	if c.serve != "" {
 		return serve(c)
 	}
-	c.rounds = cmp.Or(c.rounds, 7)
+	if err := c.check(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// Durability as by default: a commit waits until the disk has it.
@@ -84,11 +103,11 @@ func run() error {
 	defer cluster.Remove()
 	b := &bench{config: c, cluster: cluster, out: os.Stdout}
 	defer b.stop()
-	if c.growth {
-		b.round = cmp.Or(c.round, 2*time.Second)
+	if c.growth { // one request is over soon, and many short turns average the noise of a machine out
+		b.rounds, b.round = cmp.Or(c.rounds, 25), cmp.Or(c.round, 500*time.Millisecond)
 		err = b.measureGrowth(ctx)
 	} else {
-		b.round = cmp.Or(c.round, 3*time.Second)
+		b.rounds, b.round = cmp.Or(c.rounds, 7), cmp.Or(c.round, 3*time.Second)
 		err = b.compare(ctx)
 	}
 	if ctx.Err() != nil {
