@@ -94,7 +94,7 @@ func run() error {
 	// Durability as by default: a commit waits until the disk has it.
 	settings := []string{"max_connections=100"}
 	if c.growth {
-		settings = append(settings, "shared_buffers=1GB", "max_wal_size=4GB")
+		settings = append(settings, "shared_buffers=2GB", "max_wal_size=4GB")
 	}
 	cluster, err := pgtest.Start(settings...)
 	if err != nil {
