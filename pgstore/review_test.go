@@ -36,7 +36,7 @@ func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 		if have >= n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // waits for Postgres, not for a clock
 	}
 	t.Fatalf("%d statements never waited", n)
 }
@@ -125,7 +125,7 @@ func TestNoDeadlocks(t *testing.T) {
 	s, _ := openSchema(t)
 	ctx := t.Context()
 	deadlocks := func() (n int) {
-		time.Sleep(1500 * time.Millisecond) // statistics are told once a second
+		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // statistics are told once a second
 		if err := s.Pool().QueryRow(ctx, "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
