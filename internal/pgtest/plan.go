@@ -26,7 +26,7 @@ type Planner struct {
 type Plan struct {
 	SQL   string
 	root  node
-	whole []string // tables of which a scan was begun from the start, also by functions and triggers
+	whole []string // tables that were read from start to end, by functions and triggers too
 }
 
 type node struct {
@@ -82,7 +82,7 @@ func explain(ctx context.Context, cfg *pgx.ConnConfig, sql string, args []any) (
 	if err != nil {
 		return Plan{}, err
 	}
-	defer func() { _ = conn.Close(ctx) }() // ends the transaction, too
+	defer func() { _ = conn.Close(ctx) }()
 	prepared, err := conn.Prepare(ctx, "explained", sql)
 	if err != nil {
 		return Plan{}, err
@@ -103,7 +103,8 @@ func explain(ctx context.Context, cfg *pgx.ConnConfig, sql string, args []any) (
 	}
 	results, err := conn.PgConn().Exec(ctx, `begin; set local plan_cache_mode = force_generic_plan;
 		explain (analyze, timing off, format json) `+call+`;
-		select schemaname || '.' || relname from pg_stat_xact_user_tables where seq_scan > 0`).ReadAll()
+		select schemaname || '.' || relname from pg_stat_xact_user_tables where seq_scan > 0;
+		rollback`).ReadAll()
 	if err != nil {
 		return Plan{}, err
 	}
@@ -148,9 +149,9 @@ func (n node) String() string {
 // not know.
 const unknownArray = 10
 
-// Check tells what is wrong with the plan of a statement about one row of a
-// table or a few: it reads a table whole, or by another index than those named,
-// or finds more than one row.
+// Check tells what is wrong with the plan of a statement about one row of each
+// table: it reads a table whole, or by another index than those named, or an
+// index finds more than one row or is expected to.
 func (p Plan) Check(indexes ...string) error {
 	var errs []error
 	if len(p.whole) > 0 {
