@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -235,44 +236,57 @@ func (b *bench) reportPlansOf(ctx context.Context, p *population) error {
 		return err
 	}
 	defer func() { _ = a.Close(ctx) }()
-	user := p.users / 2
-	var tokens *auth.Tokens
+	const crowd = 50 // whose sessions come at once, and share statements
+	refresh := func(user int) error {
+		_, err := a.Refresh(ctx, refreshToken(sessionID(user, 2)))
+		return err
+	}
+	me := func(user int) error {
+		_, _, err := a.Current(ctx, &auth.Claims{UserID: userID(user).String(), SessionID: sessionID(user, 2).String()})
+		return err
+	}
+	ofSessions := []string{"sessions_pkey", "users_pkey"}
 	for _, flow := range []struct {
 		name    string
+		rows    int
 		indexes []string
 		run     func() error
 	}{
-		{"login", []string{"users_email_key_key", "users_pkey"}, func() error {
-			_, err := a.Login(ctx, auth.LoginParams{Email: email(user), Password: password})
+		{"login", 1, []string{"users_email_key_key", "users_pkey"}, func() error {
+			_, err := a.Login(ctx, auth.LoginParams{Email: email(0), Password: password})
 			return err
 		}},
-		{"refresh", []string{"sessions_pkey", "users_pkey"}, func() (err error) {
-			tokens, err = a.Refresh(ctx, refreshToken(sessionID(user, 2)))
-			return err
-		}},
-		{"me", []string{"sessions_pkey", "users_pkey"}, func() error {
-			claims, err := a.Verify(tokens.AccessToken)
-			if err == nil {
-				_, _, err = a.Current(ctx, claims)
-			}
-			return err
-		}},
+		{"refresh", 1, ofSessions, func() error { return refresh(0) }},
+		{"me", 1, ofSessions, func() error { return me(0) }},
+		{"refresh, many at once", crowd, ofSessions, func() error { return atOnce(crowd, refresh) }},
+		{"me, many at once", crowd, ofSessions, func() error { return atOnce(crowd, me) }},
 	} {
 		plans, err := planner.Explain(flow.run)
-		if err == nil && len(plans) == 0 {
-			err = errors.New("no statement was seen")
+		if err == nil && (len(plans) == 0 || flow.rows > 1 && len(plans) >= flow.rows) {
+			err = fmt.Errorf("%d statements were seen", len(plans))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", flow.name, err)
 		}
 		for _, plan := range plans {
 			b.printf("%s, %d users: %v\n", flow.name, p.users, plan)
-			if err := plan.Check(flow.indexes...); err != nil {
+			if err := plan.Check(flow.rows, flow.indexes...); err != nil {
 				return fmt.Errorf("%s: %w", flow.name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// atOnce does something for the first users, all at the same time.
+func atOnce(users int, f func(user int) error) error {
+	errs := make([]error, users)
+	var wg sync.WaitGroup
+	for user := range users {
+		wg.Go(func() { errs[user] = f(user) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // measureLatency lets the populations take turns with one client each.

@@ -1,9 +1,13 @@
 package pgstore_test
 
 import (
+	"errors"
 	"net/netip"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
@@ -51,28 +55,57 @@ func TestPlans(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), population); err != nil {
 		t.Fatal(err)
 	}
+	rows, err := pool.Query(t.Context(), "select id::text from auth.sessions where user_id <> $1::uuid limit 50", ada.User.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crowd, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	atOnce := func(call func(session string) error) func() error {
+		return func() error {
+			errs := make([]error, len(crowd))
+			var wg sync.WaitGroup
+			for i, session := range crowd {
+				wg.Go(func() { errs[i] = call(session) })
+			}
+			wg.Wait()
+			return errors.Join(errs...)
+		}
+	}
 	ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.1")})
 	for name, flow := range map[string]struct {
+		rows    int
 		indexes []string
 		run     func() error
 	}{
-		"login": {[]string{"users_email_key_key", "users_pkey"}, func() error {
+		"login": {1, []string{"users_email_key_key", "users_pkey"}, func() error {
 			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
 			return err
 		}},
-		"refresh": {[]string{"sessions_pkey", "users_pkey"}, func() error { _, err := env.Refresh(ctx, ada.RefreshToken); return err }},
-		"me":      {[]string{"sessions_pkey", "users_pkey"}, func() error { return me(ctx, env, ada) }},
+		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error { _, err := env.Refresh(ctx, ada.RefreshToken); return err }},
+		"me":      {1, []string{"sessions_pkey", "users_pkey"}, func() error { return me(ctx, env, ada) }},
+		"refreshes at once": {len(crowd), []string{"sessions_pkey", "users_pkey"}, atOnce(func(session string) error {
+			now := time.Now()
+			_, _, err := store.AdvanceSession(ctx, auth.Advance{SessionID: session, Now: now, IdleUntil: now.Add(time.Hour)})
+			return err
+		})},
+		"reads at once": {len(crowd), []string{"sessions_pkey", "users_pkey"}, atOnce(func(session string) error {
+			_, _, err := store.Session(ctx, session, time.Now())
+			return err
+		})},
 	} {
 		plans, err := planner.Explain(flow.run)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if len(plans) == 0 {
-			t.Errorf("%s: no statement", name)
+		if len(plans) == 0 || flow.rows > 1 && len(plans) >= flow.rows {
+			t.Errorf("%s: %d statements", name, len(plans))
 		}
 		for _, p := range plans {
 			t.Logf("%s: %v", name, p)
-			if err := p.Check(flow.indexes...); err != nil {
+			if err := p.Check(flow.rows, flow.indexes...); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -149,17 +149,18 @@ func (n node) String() string {
 // not know.
 const unknownArray = 10
 
-// Check tells what is wrong with the plan of a statement about one row of each
-// table: it reads a table whole, or by another index than those named, or an
-// index finds more than one row or is expected to.
-func (p Plan) Check(indexes ...string) error {
+// Check tells what is wrong with the plan of a statement that finds at most so
+// many rows of each table, each by its key: it reads a table whole, or by
+// another index than those named, or an index finds more than that or is
+// expected to find more than one row for a key.
+func (p Plan) Check(rows int, indexes ...string) error {
 	var errs []error
 	if len(p.whole) > 0 {
 		errs = append(errs, fmt.Errorf("%s: read from start to end", strings.Join(p.whole, ", ")))
 	}
 	var check func(n node)
 	check = func(n node) {
-		most := 1.0
+		most := 1.0 // for each key
 		if strings.Contains(n.Condition, "ANY (") {
 			most = unknownArray
 		}
@@ -169,7 +170,7 @@ func (p Plan) Check(indexes ...string) error {
 		case n.Index == "":
 		case !slices.Contains(indexes, n.Index):
 			errs = append(errs, fmt.Errorf("%s by %s", n.Type, n.Index))
-		case n.Estimated > most || n.Actual*n.Loops > 1:
+		case n.Estimated > most || n.Actual*n.Loops > float64(rows):
 			errs = append(errs, fmt.Errorf("%s by %s: %.0f rows expected, %.0f found", n.Type, n.Index, n.Estimated, n.Actual*n.Loops))
 		}
 		for _, sub := range n.Plans {
