@@ -129,7 +129,7 @@ func TestSessionReadsShareStatements(t *testing.T) {
 		holder <- err
 	}()
 	<-c.sent
-	time.Sleep(10 * time.Millisecond) // nobody waits when patience ends
+	time.Sleep(10 * time.Millisecond) //nolint:forbidigo // nobody waits when patience, in real time, ends
 	var wg sync.WaitGroup
 	users := make([]auth.User, callers)
 	for i, s := range c.sessions {
@@ -165,7 +165,7 @@ func TestSessionReadsShareStatements(t *testing.T) {
 		}
 	})
 	<-c.sent // the next do not wait for long
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // they wait for the database
 	unlock()
 	wg.Wait()
 	if err := <-holder; err != nil {
@@ -288,7 +288,7 @@ func TestRefreshesShareNoFailure(t *testing.T) {
 	for i := 1; i < callers; i++ {
 		wg.Go(func() { refresh(i) })
 	}
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // they wait for the database
 	unlock()
 	wg.Wait()
 	var moved int
