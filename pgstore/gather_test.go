@@ -313,7 +313,7 @@ func TestRefreshesLeaveConnections(t *testing.T) {
 			}
 		})
 		if i < 2 { // so that each of the first leaves alone
-			time.Sleep(3 * time.Millisecond)
+			time.Sleep(3 * time.Millisecond) //nolint:forbidigo // more than patience
 		}
 	}
 	for range 3 { // all there may be
@@ -325,7 +325,7 @@ func TestRefreshesLeaveConnections(t *testing.T) {
 		_, _, err := c.advance(gone, callers, 0)
 		over <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) //nolint:forbidigo // they wait for the database
 	giveUp()
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Errorf("one who gave up: %v", err)
