@@ -41,7 +41,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	own     bool // the pool was made by Open
 	schema  string
-	claims  string // name of the claims function, quoted; empty: none
+	claims  string // name of the claims function; empty: none
 	timeout time.Duration
 	holder  string   // names this store among those that sweep
 	texts   sync.Map // statement as written → for this schema
@@ -269,13 +269,20 @@ func (s *Store) outcome(err error) error {
 		return &auth.ConflictError{Field: unique[e.ConstraintName]}
 	case e.Code == "23503" && e.SchemaName == s.schema: // a user who is gone
 		return auth.ErrNotFound
-	case e.Code == "22P02" && strings.Contains(e.Message, "uuid"): // no id of ours
+	case e.Code == "22P02" && strings.Contains(e.Message, "uuid") && (ofArgument(e) || s.claims == "" && e.Where == ""): // no id of ours
 		return auth.ErrNotFound
 	case e.Where != "":
 		return fmt.Errorf("%w (%s)", err, e.Where)
 	}
 	return err
 }
+
+var argument = regexp.MustCompile(`^[^\n]*\$\d+( = '|$)`)
+
+// ofArgument tells whether an error is about what a statement was given, and not
+// about what it came upon. Postgres names the parameter, or the place in a
+// statement that was sent with its arguments in it.
+func ofArgument(e *pgconn.PgError) bool { return e.Position > 0 || argument.MatchString(e.Where) }
 
 type txKey struct{}
 
