@@ -43,8 +43,10 @@ type Store struct {
 	schema  string
 	claims  string // name of the claims function; empty: none
 	timeout time.Duration
-	holder  string   // names this store among those that sweep
-	texts   sync.Map // statement as written → for this schema
+	holder  string          // names this store among those that sweep
+	texts   sync.Map        // statement as written → for this schema
+	open    context.Context // ends with Close, and the feeds with it
+	close   context.CancelFunc
 }
 
 var (
@@ -133,6 +135,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{pool: pool, schema: defaultSchema, timeout: 10 * time.Second, holder: id.String()}
+	s.open, s.close = context.WithCancel(context.Background())
 	for _, o := range opts {
 		if err := o(s); err != nil {
 			return nil, err
@@ -141,8 +144,10 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the pool that Open made. One that was passed to New stays open.
+// Close ends WatchRevocations, and the pool that Open made. One that was passed to
+// New stays open.
 func (s *Store) Close() {
+	s.close()
 	if s.own {
 		s.pool.Close()
 	}
