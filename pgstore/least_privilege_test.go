@@ -196,7 +196,8 @@ func TestTriggerLendsNoRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = pgx.BeginFunc(t.Context(), p.app, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `create function trap.pg_notify(text, text) returns void language plpgsql as $$ begin raise exception 'as %', current_user; end $$;
+		_, err := tx.Exec(t.Context(), `grant usage on schema trap to public;
+			create function trap.pg_notify(text, text) returns void language plpgsql as $$ begin raise exception 'as %', current_user; end $$;
 			create function trap.clock_timestamp() returns timestamptz language plpgsql as $$ begin raise exception 'as %', current_user; end $$;
 			set local search_path = trap, pg_catalog`)
 		if err != nil {
