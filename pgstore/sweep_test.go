@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -110,5 +111,50 @@ func TestSweepLimitUnderStaleStatistics(t *testing.T) {
 		if total != 31 {
 			t.Errorf("%s: swept %d of 31", table, total)
 		}
+	}
+}
+
+// Neither a sweep nor a deletion reads whole tables, but for the buckets: those
+// change at every draw, which an index would make dearer.
+func TestSweepAndDeletionUseIndexes(t *testing.T) {
+	s, schema := openSchema(t)
+	u, _ := withSession(t, s)
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, sharedURL) // which has read nothing yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// Small tables are read whole unless that is ruled out.
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`set local enable_seqscan = off;
+			insert into %[1]s.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'infinity' from generate_series(1, 1000) g;
+			analyze %[1]s.tokens`, schema)); err != nil {
+			return err
+		}
+		in := pgstore.InTx(ctx, tx)
+		if _, err := s.Sweep(in, now, 100); err != nil {
+			return err
+		}
+		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx"} {
+			if count(t, tx, "select coalesce(pg_stat_get_xact_numscans(to_regclass($1)), 0)", schema+"."+index) == 0 {
+				t.Errorf("%s is not used", index)
+			}
+		}
+		if err := s.DeleteUser(in, u.ID); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "select relname::text from pg_stat_xact_user_tables where schemaname = $1 and seq_scan > 0", schema)
+		if err != nil {
+			return err
+		}
+		whole, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if len(whole) != 1 || whole[0] != "limits" {
+			t.Errorf("read as a whole: %v", whole)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
