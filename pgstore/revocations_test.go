@@ -139,7 +139,7 @@ func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
 		if count(t, s.Pool(), "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and (query = 'listen ' || $1 || '_revoked' or query like 'select % from ' || $1 || '.revocations where at%')", schema) == n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		pause(10 * time.Millisecond)
 	}
 	t.Fatalf("there never were %d feeds", n)
 }

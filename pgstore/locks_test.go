@@ -25,6 +25,10 @@ func newCode(code, subject string, tries int) auth.Token {
 	return auth.Token{Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
 }
 
+// pause lets another connection go on.
+func pause(d time.Duration) { <-time.After(d) }
+
+// blocked waits until so many statements on a schema wait for a lock.
 func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 	t.Helper()
 	for range 500 {
@@ -36,11 +40,12 @@ func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 		if have >= n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		pause(10 * time.Millisecond)
 	}
 	t.Fatalf("%d statements never waited", n)
 }
 
+// A guess that waited for the code to be superseded is one at the new code.
 func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 	s, schema := openSchema(t)
 	for name, c := range map[string]struct {
@@ -103,6 +108,7 @@ func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
 	return u, sess
 }
 
+// An administrator's statement may ban for good.
 func TestInfiniteBan(t *testing.T) {
 	s, schema := openSchema(t)
 	u, sess := withSession(t, s)
@@ -121,11 +127,12 @@ func TestInfiniteBan(t *testing.T) {
 	}
 }
 
+// Whoever changes more than one of a user's rows locks the user first.
 func TestNoDeadlocks(t *testing.T) {
 	s, _ := openSchema(t)
 	ctx := t.Context()
 	deadlocks := func() (n int) {
-		time.Sleep(1500 * time.Millisecond) // statistics are told once a second
+		pause(1500 * time.Millisecond) // statistics are told once a second
 		if err := s.Pool().QueryRow(ctx, "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
