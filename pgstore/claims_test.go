@@ -344,6 +344,21 @@ func TestWrongGuessCountsWithoutClaims(t *testing.T) {
 	}
 }
 
+// Whoever the function fails for can be banned all the same.
+func TestBanWithoutClaims(t *testing.T) {
+	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
+	u, sess := withSession(t, s)
+	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'no org'; end $$")
+	until := time.Now().Add(time.Hour)
+	if _, err := s.UpdateUser(t.Context(), u.ID, auth.UserPatch{BannedUntil: &until, Revoke: &auth.SessionFilter{}}, time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
+		t.Errorf("session: %v", err)
+	}
+}
+
 func TestClaimsFunctionName(t *testing.T) {
 	for _, name := range []string{"", "a b", "f(x)", "a.b.c", "x;drop", `"q"`, "F"} {
 		if _, err := pgstore.Schema(pgstore.ClaimsFunction(name)); err == nil {

@@ -79,7 +79,9 @@ func InSchema(name string) Option {
 // the same round trip as the read before a sign-in or refresh, and sees what was
 // committed before; if it fails, so does that, with 503. At a sign-up it is called
 // in the transaction that creates the account, which it then undoes. Names of
-// Authmount's own claims are ignored. null means no claims.
+// Authmount's own claims are ignored. null means no claims. Keep it quick: it runs
+// before a password is judged, and only where there is an account, so that its
+// duration tells strangers of one.
 func ClaimsFunction(name string) Option {
 	return func(s *Store) error {
 		if !qualifiedName.MatchString(name) {
