@@ -267,3 +267,95 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 		t.Errorf("user %+v, %v", got, err)
 	}
 }
+
+// redemptions are the kinds of effects that a token of a user may have.
+func redemptions(t *testing.T, s *pgstore.Store) map[string]func() auth.Redemption {
+	yes := true
+	kinds := map[string]func() auth.Redemption{}
+	for name, patch := range map[string]*auth.UserPatch{
+		"nothing": nil, "the user's row": {EmailVerified: &yes}, "the user's sessions": {Revoke: &auth.SessionFilter{}}, "the user's tokens": {DropTokens: []auth.Purpose{auth.PurposeReset}},
+	} {
+		kinds[name] = func() auth.Redemption {
+			u, err := s.CreateUser(t.Context(), newUser(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tok := newCode(u.ID, u.ID, 0)
+			tok.UserID = u.ID
+			if err := s.PutToken(t.Context(), tok); err != nil {
+				t.Fatal(err)
+			}
+			return auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), UserID: u.ID, Patch: patch}
+		}
+	}
+	kinds["a new user"] = func() auth.Redemption {
+		tok := newCode(newSession("").ID, "", 0)
+		if err := s.PutToken(t.Context(), tok); err != nil {
+			t.Fatal(err)
+		}
+		nu := newUser("")
+		return auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Create: &nu}
+	}
+	return kinds
+}
+
+// A redemption that meets another one under way waits for how that ends.
+func TestRedemptionsWaitForEachOther(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	for name, kind := range redemptions(t, s) {
+		for _, end := range []error{nil, errRollback} {
+			r := kind()
+			done := make(chan error, 1)
+			inTx(t, s, func(in context.Context, _ pgx.Tx) error {
+				if _, _, err := s.RedeemToken(in, r); err != nil {
+					t.Errorf("%s: the first: %v", name, err)
+				}
+				again := r
+				if r.Create != nil {
+					nu := newUser("")
+					again.Create = &nu
+				}
+				go func() { _, _, err := s.RedeemToken(ctx, again); done <- err }()
+				blocked(t, s, schema, 1)
+				return end
+			})
+			want := auth.ErrNotFound
+			if end != nil {
+				want = nil
+			}
+			if err := <-done; !errors.Is(err, want) {
+				t.Errorf("%s: the second, after %v: %v, want %v", name, end, err, want)
+			}
+		}
+	}
+}
+
+// A redemption with an effect on the user holds no token while it waits for the
+// user: whoever has the user may be after the token.
+func TestRedemptionLocksUserFirst(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	for name, kind := range redemptions(t, s) {
+		if name == "nothing" || name == "a new user" {
+			continue
+		}
+		r := kind()
+		done := make(chan error, 1)
+		err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "select from "+schema+".users where id = $1 for update", r.UserID); err != nil {
+				return err
+			}
+			go func() { _, _, err := s.RedeemToken(ctx, r); done <- err }()
+			blocked(t, s, schema, 1)
+			_, err := tx.Exec(ctx, "set local lock_timeout = '200ms'; delete from "+schema+".tokens")
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := <-done; !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("%s: the redemption: %v", name, err)
+		}
+	}
+}
