@@ -142,3 +142,31 @@ func TestBanUnderClockSkew(t *testing.T) {
 		refused(t, env, bob)
 	}
 }
+
+// An instance that starts hears of what ended before: access tokens of it may be
+// about for a day.
+func TestRevocationsFromBefore(t *testing.T) {
+	s, schema := openSchema(t)
+	_, old := withSession(t, s)
+	_, older := withSession(t, s)
+	for _, sess := range []auth.Session{old, older} {
+		if _, err := s.RevokeSessions(t.Context(), sess.UserID, auth.SessionFilter{}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, s.Pool(), "update "+schema+".revocations set at = now() - interval '24 hours 30 seconds' where session_id = $1", old.ID)
+	exec(t, s.Pool(), "update "+schema+".revocations set at = now() - interval '26 hours' where session_id = $1", older.ID)
+	told := make(chan auth.Revocation, 10)
+	go func() { _ = s.WatchRevocations(t.Context(), func(r auth.Revocation) { told <- r }) }()
+	await(t, told, old.ID)
+	// A sweep keeps what instances have to hear of, and no more.
+	if _, err := s.Sweep(t.Context(), time.Now(), 100); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, s.Pool(), "select count(*) from "+schema+".revocations where session_id = $1", old.ID); n != 1 {
+		t.Error("a sweep deleted what instances have to hear of")
+	}
+	if n := count(t, s.Pool(), "select count(*) from "+schema+".revocations"); n != 1 {
+		t.Errorf("%d revocations", n)
+	}
+}
