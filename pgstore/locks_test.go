@@ -359,3 +359,42 @@ func TestRedemptionLocksUserFirst(t *testing.T) {
 		}
 	}
 }
+
+// A change of identities that meets one under way sees what that one linked.
+func TestLinksWaitForEachOther(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	link := func(subject string) *auth.Identity {
+		return &auth.Identity{ID: newSession("").ID, Provider: "p", Subject: subject, CreatedAt: now, LastSignInAt: now}
+	}
+	for name, c := range map[string]struct {
+		first string
+		patch auth.UserPatch
+		left  int
+	}{
+		"link the same": {"1", auth.UserPatch{Link: link("1")}, 1},
+		"link another":  {"2", auth.UserPatch{Link: link("3")}, 2},
+		"unlink":        {"4", auth.UserPatch{Unlink: &auth.UserKey{Provider: "p", Subject: "4"}}, 0},
+		"drop all":      {"5", auth.UserPatch{DropIdentities: true}, 0},
+	} {
+		u, err := s.CreateUser(ctx, newUser(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		inTx(t, s, func(in context.Context, _ pgx.Tx) error {
+			if _, err := s.UpdateUser(in, u.ID, auth.UserPatch{Link: link(c.first)}, now); err != nil {
+				t.Errorf("%s: the first: %v", name, err)
+			}
+			go func() { _, err := s.UpdateUser(ctx, u.ID, c.patch, now); done <- err }()
+			blocked(t, s, schema, 1)
+			return nil
+		})
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := s.User(ctx, auth.ByID(u.ID)); err != nil || len(got.Identities) != c.left {
+			t.Errorf("%s: %+v, %v; want %d identities", name, got.Identities, err, c.left)
+		}
+	}
+}

@@ -127,7 +127,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// errBadURL does without pgx's error, which repeats the string, password and all.
+// errBadURL does without pgx's error, which repeats the string, in some cases with
+// the password.
 var errBadURL = errors.New("pgstore: the connection string cannot be parsed")
 
 // New makes a Store on a pool of the application's.
