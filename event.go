@@ -84,7 +84,8 @@ type Hooks struct {
 	// OnUserCreating is called in the step that creates an account, whichever way
 	// and also by ImportUser, and its error undoes it. With pgstore that is a
 	// transaction, which pgstore.Tx(ctx) answers: a row of the application's own
-	// is there with the account or not at all. It must not call Auth.
+	// is there with the account or not at all. One that gave way to another
+	// transaction is made again, the call included. It must not call Auth.
 	OnUserCreating func(ctx context.Context, u User) error
 	// OnEvent observes what has happened. It runs inside the request, so it
 	// should be quick.

@@ -210,7 +210,8 @@ type NewUser struct {
 
 	// Creating, if set, is called in the step that creates the user, and its
 	// error undoes the step and is returned. A store with transactions calls it
-	// inside the one and gives it a context to reach it by.
+	// inside the one and gives it a context to reach it by; it may undo that and
+	// call it again.
 	Creating func(ctx context.Context, u User) error
 }
 

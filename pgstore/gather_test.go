@@ -129,7 +129,7 @@ func TestSessionReadsShareStatements(t *testing.T) {
 		holder <- err
 	}()
 	<-c.sent
-	time.Sleep(10 * time.Millisecond) //nolint:forbidigo // nobody waits when patience, in real time, ends
+	pause(10 * time.Millisecond) // nobody waits when patience ends
 	var wg sync.WaitGroup
 	users := make([]auth.User, callers)
 	for i, s := range c.sessions {
@@ -164,8 +164,8 @@ func TestSessionReadsShareStatements(t *testing.T) {
 			t.Errorf("a read that is given up: %v", err)
 		}
 	})
-	<-c.sent // the next do not wait for long
-	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // they wait for the database
+	<-c.sent                          // the next do not wait for long
+	pause(50 * time.Millisecond)
 	unlock()
 	wg.Wait()
 	if err := <-holder; err != nil {
@@ -288,7 +288,7 @@ func TestRefreshesShareNoFailure(t *testing.T) {
 	for i := 1; i < callers; i++ {
 		wg.Go(func() { refresh(i) })
 	}
-	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // they wait for the database
+	pause(50 * time.Millisecond)
 	unlock()
 	wg.Wait()
 	var moved int
@@ -313,7 +313,7 @@ func TestRefreshesLeaveConnections(t *testing.T) {
 			}
 		})
 		if i < 2 { // so that each of the first leaves alone
-			time.Sleep(3 * time.Millisecond) //nolint:forbidigo // more than patience
+			pause(3 * time.Millisecond) // more than patience
 		}
 	}
 	for range 3 { // all there may be
@@ -325,7 +325,7 @@ func TestRefreshesLeaveConnections(t *testing.T) {
 		_, _, err := c.advance(gone, callers, 0)
 		over <- err
 	}()
-	time.Sleep(20 * time.Millisecond) //nolint:forbidigo // they wait for the database
+	pause(20 * time.Millisecond)
 	giveUp()
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Errorf("one who gave up: %v", err)

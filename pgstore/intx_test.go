@@ -242,11 +242,11 @@ func TestTriggerErrorsAreNoOutcomes(t *testing.T) {
 	exec(t, s.Pool(), `create table public.users (id integer constraint users_pkey primary key, other integer references public.users);
 		insert into public.users values (1);
 		create function public.mirror() returns trigger language plpgsql as $$ begin
-			if new.email like 'twice%' then insert into public.users values (1); else insert into public.users values (2, 3); end if;
+			if new.email like 'twice%' then insert into public.users values (1); elsif new.email like 'text%' then perform 'nonsense'::text::uuid; else insert into public.users values (2, 3); end if;
 			return null;
 		end $$;
 		create trigger mirror after insert on auth.users for each row execute function public.mirror()`)
-	for _, email := range []string{"twice@example.com", "dangling@example.com"} {
+	for _, email := range []string{"twice@example.com", "dangling@example.com", "text@example.com"} {
 		_, err := s.CreateUser(t.Context(), newUser(email))
 		if sqlState(err) == "" || errors.Is(err, auth.ErrConflict) || errors.Is(err, auth.ErrNotFound) {
 			t.Errorf("%s: %v", email, err)

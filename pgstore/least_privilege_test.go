@@ -176,3 +176,65 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 		t.Errorf("without AsUser: %d notes", n)
 	}
 }
+
+// Whoever may ban tells the feed, without a right to write to it, and the trigger
+// lends them none: the functions it calls are Postgres's, whatever they put in
+// the way.
+func TestTriggerLendsNoRights(t *testing.T) {
+	p := newPrivileges(t)
+	s := p.open(t)
+	u, err := s.CreateUser(t.Context(), newUser("ada@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, p.owner, "revoke all on all tables in schema auth from "+p.appName+"; grant select (id), update (banned_until) on auth.users to "+p.appName)
+	admin, err := pgx.Connect(t.Context(), p.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(t.Context()) }()
+	if _, err := admin.Exec(t.Context(), "create schema trap authorization "+p.appName); err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(t.Context(), p.app, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `grant usage on schema trap to public;
+			create function trap.pg_notify(text, text) returns void language plpgsql as $$ begin raise exception 'as %', current_user; end $$;
+			create function trap.clock_timestamp() returns timestamptz language plpgsql as $$ begin raise exception 'as %', current_user; end $$;
+			set local search_path = trap, pg_catalog`)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(t.Context(), "update auth.users set banned_until = 'infinity' where id = $1", u.ID)
+		return err
+	})
+	if err != nil {
+		t.Errorf("ban: %v", err)
+	}
+	if n := count(t, p.owner, "select count(*) from auth.revocations where user_id = $1", u.ID); n != 1 {
+		t.Errorf("%d revocations", n)
+	}
+}
+
+// What the migration leaves open to everybody, and to whoever a policy is
+// written for.
+func TestGrants(t *testing.T) {
+	s := openDatabase(t)
+	const granted = `select coalesce(string_agg(line, E'\n' order by line), '') from (
+		select concat_ws(' ', coalesce(r.rolname, 'public'), a.privilege_type, o.name) as line from (
+			select nspname as name, nspacl as acl from pg_namespace where nspname = 'auth'
+			union all select relname, relacl from pg_class where relnamespace = 'auth'::regnamespace
+			union all select attrelid::regclass || '.' || attname, attacl from pg_attribute where attrelid in (select oid from pg_class where relnamespace = 'auth'::regnamespace)
+			union all select proname, coalesce(proacl, acldefault('f', proowner)) from pg_proc where pronamespace = 'auth'::regnamespace) o,
+		aclexplode(o.acl) a left join pg_roles r on r.oid = a.grantee where r.rolname is distinct from current_user) lines`
+	var got string
+	if err := s.Pool().QueryRow(t.Context(), granted).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join([]string{
+		"anon EXECUTE email", "anon EXECUTE jwt", "anon EXECUTE role", "anon EXECUTE uid", "anon USAGE auth",
+		"authenticated EXECUTE email", "authenticated EXECUTE jwt", "authenticated EXECUTE role", "authenticated EXECUTE uid", "authenticated USAGE auth",
+	}, "\n")
+	if got != want {
+		t.Errorf("granted:\n%s\nwant:\n%s", got, want)
+	}
+}

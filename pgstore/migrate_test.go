@@ -297,3 +297,21 @@ func TestMigrateWithoutRoles(t *testing.T) {
 	}
 	smoke(t, s)
 }
+
+// No error repeats a connection string, whose password would end up in a log.
+func TestBadURLIsNotRepeated(t *testing.T) {
+	s := unmigrated(t, "postgres://db.test/app")
+	for _, url := range []string{"postgres://ada:hunter2@db.test:port/app", "host=db.test password =hunter2 port=x", "host=db.test password = 'hunter2"} {
+		if _, err := pgstore.Open(t.Context(), url); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("open: %v", err)
+		}
+		if err := s.WatchRevocations(t.Context(), func(auth.Revocation) {}, url); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("watch: %v", err)
+		}
+	}
+	// Nor one about a database that cannot be reached.
+	s = unmigrated(t, "postgres://ada:hunter2@127.0.0.1:1/app")
+	if err := s.Ping(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("ping: %v", err)
+	}
+}

@@ -41,10 +41,12 @@ type Store struct {
 	pool    *pgxpool.Pool
 	own     bool // the pool was made by Open
 	schema  string
-	claims  string // name of the claims function, quoted; empty: none
+	claims  string // name of the claims function; empty: none
 	timeout time.Duration
-	holder  string   // names this store among those that sweep
-	texts   sync.Map // statement as written → for this schema
+	holder  string          // names this store among those that sweep
+	texts   sync.Map        // statement as written → for this schema
+	open    context.Context // ends with Close, and the feeds with it
+	close   context.CancelFunc
 
 	reads    gather[string, sessionUser]
 	advances gather[auth.Advance, sessionUser]
@@ -95,7 +97,9 @@ func InSchema(name string) Option {
 // and sees what was committed before; if it fails, so does that, with 503. At a
 // sign-up it is called in the transaction that creates the account, which it then
 // undoes. auth.New refuses a function that is not there. Names of Authmount's own
-// claims are ignored. null means no claims.
+// claims are ignored. null means no claims. Keep it quick: it runs before a
+// password is judged, and only where there is an account, so that its duration
+// tells strangers of one.
 func ClaimsFunction(name string) Option {
 	return func(s *Store) error {
 		if !qualifiedName.MatchString(name) {
@@ -142,7 +146,8 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// errBadURL does without pgx's error, which repeats the string, password and all.
+// errBadURL does without pgx's error, which repeats the string, in some cases with
+// the password.
 var errBadURL = errors.New("pgstore: the connection string cannot be parsed: it is postgres://user:password@host/database, with special characters of the password percent-encoded, or host=… user=… dbname=…")
 
 // New makes a Store on a pool of the application's.
@@ -155,6 +160,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is left to everything else
 	s.reads = gather[string, sessionUser]{one: s.readOne, many: s.readMany, limit: atOnce}
 	s.advances = gather[auth.Advance, sessionUser]{one: s.advanceOne, many: s.advanceMany, limit: atOnce}
+	s.open, s.close = context.WithCancel(context.Background())
 	for _, o := range opts {
 		if err := o(s); err != nil {
 			return nil, err
@@ -163,8 +169,10 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the pool that Open made. One that was passed to New stays open.
+// Close ends WatchRevocations, and the pool that Open made. One that was passed to
+// New stays open.
 func (s *Store) Close() {
+	s.close()
 	if s.own {
 		s.pool.Close()
 	}
@@ -291,13 +299,20 @@ func (s *Store) outcome(err error) error {
 		return &auth.ConflictError{Field: unique[e.ConstraintName]}
 	case e.Code == "23503" && e.SchemaName == s.schema: // a user who is gone
 		return auth.ErrNotFound
-	case e.Code == "22P02" && strings.Contains(e.Message, "uuid"): // no id of ours
+	case e.Code == "22P02" && strings.Contains(e.Message, "uuid") && (ofArgument(e) || s.claims == "" && e.Where == ""): // no id of ours
 		return auth.ErrNotFound
 	case e.Where != "":
 		return fmt.Errorf("%w (%s)", err, e.Where)
 	}
 	return err
 }
+
+var argument = regexp.MustCompile(`^[^\n]*\$\d+( = '|$)`)
+
+// ofArgument tells whether an error is about what a statement was given, and not
+// about what it came upon. Postgres names the parameter, or the place in a
+// statement that was sent with its arguments in it.
+func ofArgument(e *pgconn.PgError) bool { return e.Position > 0 || argument.MatchString(e.Where) }
 
 type txKey struct{}
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
 )
@@ -34,22 +35,26 @@ const (
 //
 // It listens on a connection of its own (LISTEN), which a pooler in transaction
 // mode cannot give: direct, if given, is the database's own connection string
-// then. It reconnects, and catches up with what it missed. It logs what goes
-// wrong to slog's default, and returns when ctx ends, or at once if direct cannot
-// be parsed.
+// then. It reconnects, and catches up with what it missed; what a transaction
+// ended that takes longer than 15 minutes (InTx), it may miss. It logs what goes
+// wrong to slog's default, and returns when ctx ends or the store is closed, or at
+// once if direct cannot be parsed.
 func (s *Store) WatchRevocations(ctx context.Context, tell func(auth.Revocation), direct ...string) error {
-	cfg := s.pool.Config().ConnConfig
+	pool := s.pool.Config()
 	if len(direct) > 0 {
 		var err error
-		if cfg, err = pgx.ParseConfig(direct[0]); err != nil {
+		if pool.ConnConfig, err = pgx.ParseConfig(direct[0]); err != nil {
 			// Logged, as whoever runs this by a go statement never sees the error.
 			slog.ErrorContext(ctx, "pgstore: there is no feed of revocations", "error", errBadURL)
 			return errBadURL
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.open, cancel)()
 	since := time.Now().Add(-longestLife)
 	for wait := reconnectAfter; ctx.Err() == nil; wait = min(2*wait, reconnectMost) {
-		err := s.listen(ctx, cfg, &since, func(r auth.Revocation) {
+		err := s.listen(ctx, pool, &since, func(r auth.Revocation) {
 			wait = reconnectAfter
 			tell(r)
 		})
@@ -66,15 +71,12 @@ func (s *Store) WatchRevocations(ctx context.Context, tell func(auth.Revocation)
 }
 
 // listen follows the feed on one connection, until that fails.
-func (s *Store) listen(ctx context.Context, cfg *pgx.ConnConfig, since *time.Time, tell func(auth.Revocation)) error {
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Time, tell func(auth.Revocation)) error {
+	conn, err := s.listener(ctx, pool)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "listen "+inSchema("auth_revoked", s.schema)); err != nil {
-		return err
-	}
 	now, cancel := context.WithCancel(ctx)
 	cancel()           // does not wait
 	far := time.Time{} // when a look went far back
@@ -96,6 +98,33 @@ func (s *Store) listen(ctx context.Context, cfg *pgx.ConnConfig, since *time.Tim
 			_, err = conn.WaitForNotification(now)
 		}
 	}
+}
+
+// listener connects as the pool does, and listens.
+func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	cfg := pool.ConnConfig.Copy()
+	if pool.BeforeConnect != nil { // passwords that last for minutes come from here
+		if err := pool.BeforeConnect(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if pool.AfterConnect != nil {
+		err = pool.AfterConnect(ctx, conn)
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, "listen "+inSchema("auth_revoked", s.schema))
+	}
+	if err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
 }
 
 // catchUp tells what has ended since it was called last, and some of what it told

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"log"
+	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -120,4 +125,121 @@ func TestWatchRevocationsBadURL(t *testing.T) {
 	if err == nil || !strings.Contains(logged.String(), "no feed of revocations") || strings.Contains(logged.String(), "w0rd") {
 		t.Errorf("%v, logged %q", err, logged.String())
 	}
+}
+
+// watch runs a feed and answers where its end is told.
+func watch(ctx context.Context, s *pgstore.Store) chan error {
+	done := make(chan error, 1)
+	go func() { done <- s.WatchRevocations(ctx, func(auth.Revocation) {}) }()
+	return done
+}
+
+// ended waits for the end of a feed.
+func ended(t *testing.T, done chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it goes on")
+	}
+}
+
+// listening waits until so many feeds of a schema listen.
+func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
+	t.Helper()
+	for range 500 {
+		if count(t, s.Pool(), "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and (query = 'listen ' || $1 || '_revoked' or query like 'select % from ' || $1 || '.revocations where at%')", schema) == n {
+			return
+		}
+		pause(10 * time.Millisecond)
+	}
+	t.Fatalf("there never were %d feeds", n)
+}
+
+// A store that was closed leaves no connection behind.
+func TestRevocationsEndWithStore(t *testing.T) {
+	outside, schema := openSchema(t)
+	s, err := pgstore.New(outside.Pool(), pgstore.InSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := watch(t.Context(), s)
+	listening(t, outside, schema, 1)
+	s.Close()
+	ended(t, done)
+	listening(t, outside, schema, 0)
+	if err := outside.Ping(t.Context()); err != nil {
+		t.Errorf("the application's pool: %v", err)
+	}
+	ended(t, watch(t.Context(), s))
+}
+
+// The feed's connection is made as the pool's are: where a password lasts for
+// minutes, a hook puts it in.
+func TestRevocationsConnectAsThePool(t *testing.T) {
+	outside, schema := openSchema(t)
+	cfg := outside.Pool().Config()
+	var before, after atomic.Int32
+	user := cfg.ConnConfig.User
+	cfg.ConnConfig.User = "nobody"
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		before.Add(1)
+		c.User = user
+		return nil
+	}
+	cfg.AfterConnect = func(context.Context, *pgx.Conn) error { after.Add(1); return nil }
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s, err := pgstore.New(p, pgstore.InSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	watch(t.Context(), s)
+	listening(t, outside, schema, 1)
+	if before.Load() == 0 || after.Load() == 0 {
+		t.Error("hooks were passed by")
+	}
+}
+
+// A database that takes connections and says nothing is given up, so that the
+// next one is tried.
+func TestRevocationsWaitForNobody(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	s, err := pgstore.Open(t.Context(), "postgres://nobody@"+l.Addr().String()+"/nowhere?sslmode=disable", pgstore.Timeout(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	done := watch(t.Context(), s)
+	for range 2 {
+		select {
+		case c := <-accepted:
+			defer func() { _ = c.Close() }()
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for the first one still")
+		}
+	}
+	s.Close()
+	ended(t, done)
 }

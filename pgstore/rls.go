@@ -34,8 +34,8 @@ const (
 // The transaction is committed if fn returns nil. Otherwise, or if it panics, it
 // is rolled back, and fn's error is returned as it is; other errors are those of
 // the database, and claims without a user. fn must not end the transaction
-// itself, nor change the role for the session (set role without local). What
-// AsUser holds back is the mistake in a query, not a stranger's SQL: that could
+// itself, which is an error, nor change the role or the claims for the session
+// (set role without local). What AsUser holds back is the mistake in a query, not a stranger's SQL: that could
 // reset the role.
 //
 // AsUser may be called concurrently; fn's transaction may not be used so.
@@ -58,7 +58,13 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 		if _, err := tx.Exec(ctx, "select set_config('role', $1::text, true), set_config('request.jwt.claims', $2::text, true)", role, string(text)); err != nil {
 			return fmt.Errorf("pgstore: AsUser: cannot become %s: %w", role, err)
 		}
-		return fn(tx)
+		if err := fn(tx); err != nil {
+			return err
+		}
+		if tx.Conn().PgConn().TxStatus() == 'I' { // what followed was done by the pool's user
+			return errors.New("pgstore: AsUser: fn ended the transaction")
+		}
+		return nil
 	})
 }
 

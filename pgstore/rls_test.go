@@ -248,6 +248,14 @@ func TestAsUserEnds(t *testing.T) {
 		t.Errorf("an error that fn kept to itself: %v", err)
 	}
 	clean("an error that fn kept to itself", 1)
+	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "commit")
+		return err
+	})
+	if err == nil {
+		t.Error("fn went on as the pool's user, and nobody was told")
+	}
+	clean("a transaction that fn ended", 1)
 }
 
 func TestAsUserNeedsMembership(t *testing.T) {

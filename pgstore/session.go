@@ -150,7 +150,8 @@ func (s *Store) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Sessio
 	return sess, u, err
 }
 
-// advance moves a session on for each row of r.
+// advance moves a session on for each row of r. What ends a session needs no
+// claims, which could fail and undo it.
 func advance(r, returning string) string {
 	return `update auth.sessions s set
 			counter = case when s.counter = r.counter then s.counter + 1 else s.counter end,
@@ -163,7 +164,7 @@ func advance(r, returning string) string {
 		from ` + r + ` r, auth.users u
 		where s.id = r.id and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > r.now
 			and (u.banned_until is null or u.banned_until <= r.now)
-		returning ` + returning + sessionColumns + ", " + userFacts + ", " + claimsColumn
+		returning ` + returning + sessionColumns + ", " + userFacts + ", case when s.revoked_at is null then " + claimsColumn + " end"
 }
 
 var (

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,25 +55,44 @@ func TestOneInstanceSweeps(t *testing.T) {
 	}
 }
 
+// finished are statements that add rows numbered from one to another, which a
+// sweep deletes.
+var finished = map[string]string{
+	"tokens":      "insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
+	"limits":      "insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
+	"revocations": "insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
+	"sessions":    "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
+}
+
+// finish adds rows that a sweep deletes.
+func finish(t *testing.T, s *pgstore.Store, schema, table string, from, to int) {
+	t.Helper()
+	exec(t, s.Pool(), strings.ReplaceAll(fmt.Sprintf(finished[table], from, to), "auth.", schema+"."))
+}
+
 // A sweep goes past what somebody holds.
 func TestSweepWaitsForNobody(t *testing.T) {
-	s, schema := openSchema(t)
-	over(t, s, "held", "free")
+	s, schema := openSchema(t, pgstore.Timeout(5*time.Second))
 	ctx := t.Context()
-	err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "select from "+schema+".tokens where get_byte(hash, 0) = ascii('h') for update"); err != nil {
-			return err
+	for held := range finished {
+		for table := range finished {
+			finish(t, s, schema, table, 1, 1)
+		}
+		err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "select from "+schema+"."+held+" for update"); err != nil {
+				return err
+			}
+			if n, err := s.Sweep(ctx, now, 100); n != len(finished)-1 || err != nil {
+				t.Errorf("%s: swept %d, %v", held, n, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		if n, err := s.Sweep(ctx, now, 100); n != 1 || err != nil {
-			t.Errorf("swept %d, %v", n, err)
+			t.Errorf("%s: swept %d, %v", held, n, err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := s.Sweep(ctx, now, 100); n != 1 || err != nil {
-		t.Errorf("swept %d, %v", n, err)
 	}
 }
 
@@ -81,19 +101,10 @@ func TestSweepWaitsForNobody(t *testing.T) {
 func TestSweepLimitUnderStaleStatistics(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()
-	for _, sql := range []string{
-		"insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
-		"insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
-		"insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
-		"with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
-	} {
-		sql = strings.ReplaceAll(sql, "auth.", schema+".")
-		table := strings.Fields(sql[strings.LastIndex(sql, "insert into "):])[2]
-		for _, step := range []string{fmt.Sprintf(sql, 1, 1), "analyze " + table, fmt.Sprintf(sql, 2, 31)} {
-			if _, err := s.Pool().Exec(ctx, step); err != nil {
-				t.Fatal(err)
-			}
-		}
+	for table := range finished {
+		finish(t, s, schema, table, 1, 1)
+		exec(t, s.Pool(), "analyze "+schema+"."+table)
+		finish(t, s, schema, table, 2, 31)
 		total := 0
 		for {
 			n, err := s.Sweep(ctx, time.Now(), 5)
@@ -110,5 +121,50 @@ func TestSweepLimitUnderStaleStatistics(t *testing.T) {
 		if total != 31 {
 			t.Errorf("%s: swept %d of 31", table, total)
 		}
+	}
+}
+
+// Neither a sweep nor a deletion reads whole tables, but for the buckets: those
+// change at every draw, which an index would make dearer.
+func TestSweepAndDeletionUseIndexes(t *testing.T) {
+	s, schema := openSchema(t)
+	u, _ := withSession(t, s)
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, sharedURL) // which has read nothing yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// Small tables are read whole unless that is ruled out.
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`set local enable_seqscan = off;
+			insert into %[1]s.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'infinity' from generate_series(1, 1000) g;
+			analyze %[1]s.tokens`, schema)); err != nil {
+			return err
+		}
+		in := pgstore.InTx(ctx, tx)
+		if _, err := s.Sweep(in, now, 100); err != nil {
+			return err
+		}
+		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx"} {
+			if count(t, tx, "select coalesce(pg_stat_get_xact_numscans(to_regclass($1)), 0)", schema+"."+index) == 0 {
+				t.Errorf("%s is not used", index)
+			}
+		}
+		if err := s.DeleteUser(in, u.ID); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "select relname::text from pg_stat_xact_user_tables where schemaname = $1 and seq_scan > 0", schema)
+		if err != nil {
+			return err
+		}
+		whole, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if len(whole) != 1 || whole[0] != "limits" {
+			t.Errorf("read as a whole: %v", whole)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -181,7 +181,8 @@ func (s *Store) redeemCreating(ctx context.Context, r auth.Redemption) (auth.Tok
 // The row that was locked is found again by its subject. One that superseded
 // while this waited has another hash by now, which the statement's snapshot, being
 // older, does not know: by the hash it would not be found, so that its guesses
-// were not counted and it worked twice.
+// were not counted and it worked twice. The claims function is called for the
+// right guess alone, since a failure of it would undo the count.
 func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subject string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
 	text := s.sql(`with t as (
 			select * from auth.tokens where purpose = $1::text and subject = $2::text and subject <> '' and expires_at > $4::timestamptz for update
@@ -192,7 +193,7 @@ func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subject string, has
 			delete from auth.tokens c using t
 			where c.purpose = t.purpose and c.subject = t.subject and c.subject <> '' and t.tries < t.max_tries and t.hash = $3::bytea
 		)
-		select t.hash = $3::bytea, ` + tokenColumns + `, ` + maybeUserColumns + `, ` + claimsColumn + ` from t left join auth.users u on u.id = t.user_id`)
+		select t.hash = $3::bytea, ` + tokenColumns + `, ` + maybeUserColumns + `, case when t.hash = $3::bytea and t.tries < t.max_tries then ` + claimsColumn + ` end from t left join auth.users u on u.id = t.user_id`)
 	var t auth.Token
 	var u auth.User
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {

@@ -164,7 +164,11 @@ func (s *Store) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now
 	if err := applyPatch(st, p, now, "u.id = "+st.arg(id, "uuid")); err != nil {
 		return auth.User{}, err
 	}
-	text := s.sql(st.text("select " + userColumns + ", " + claimsColumn + " from upd u"))
+	claims := claimsColumn
+	if p.BannedUntil != nil { // leads to no token, and must not fail for want of claims
+		claims = "null::jsonb"
+	}
+	text := s.sql(st.text("select " + userColumns + ", " + claims + " from upd u"))
 	var u auth.User
 	update := func(ctx context.Context, q querier) error {
 		var r userRow

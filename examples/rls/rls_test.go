@@ -251,3 +251,43 @@ func TestPoliciesHoldForAnyQuery(t *testing.T) {
 	}
 	a.wantTexts(ada, "")
 }
+
+// Grants and policies are two walls, each of which would hide a gap in the other.
+func TestGrantsAndPolicies(t *testing.T) {
+	a := start(t)
+	ada := a.signIn("ada@example.com")
+	a.call(ada, "POST", "/notes", `{"text":"ada's"}`, nil)
+	adas, err := a.auth.Verify(ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Grants: which statements. The owner's own are not listed.
+	var got string
+	err = a.pool.QueryRow(t.Context(), `select string_agg(line, '; ' order by line) from (
+		select grantee::regrole || ' ' || string_agg(lower(privilege_type), ', ' order by privilege_type) as line
+		from pg_class, aclexplode(relacl) where oid = 'notes'::regclass and grantee <> relowner group by grantee) lines`).Scan(&got)
+	if want := "anon select; authenticated delete, insert, select, update"; err != nil || got != want {
+		t.Errorf("granted: %s, %v; want %s", got, err, want)
+	}
+	// Policies: which rows. Nobody in particular sees none, even with somebody's name.
+	err = pgstore.AsUser(t.Context(), a.pool, nil, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "select set_config('request.jwt.claims', $1, true)", `{"sub":"`+adas.UserID+`"}`); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(t.Context(), "select from notes where owner = auth.uid()")
+		if tag.RowsAffected() != 0 {
+			t.Errorf("anon sees %d notes of ada's", tag.RowsAffected())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// The server's role is bound by both.
+	var bound bool
+	err = a.pool.QueryRow(t.Context(), `select not rolsuper and not rolbypassrls and not rolcreaterole and not rolcreatedb and not pg_has_role(current_user, relowner, 'member')
+		from pg_roles, pg_class where rolname = current_user and pg_class.oid = 'notes'::regclass`).Scan(&bound)
+	if err != nil || !bound {
+		t.Errorf("notes_app stands above policies: %v", err)
+	}
+}

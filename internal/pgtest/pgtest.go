@@ -6,17 +6,21 @@ package pgtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -145,7 +149,12 @@ func run(url, sql string) error {
 
 // InDatabase is the connection string of another database on the same server.
 func InDatabase(cfg *pgx.ConnConfig, name string) string {
-	return fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=disable", cfg.Host, cfg.Port, cfg.User, cfg.Password, name)
+	tls := "disable"
+	if cfg.TLSConfig != nil {
+		tls = "prefer"
+	}
+	password := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(cfg.Password)
+	return fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=%s", cfg.Host, cfg.Port, cfg.User, password, name, tls)
 }
 
 // Find answers the folder with the binaries of the newest Postgres here.
@@ -155,8 +164,7 @@ func Find() (string, error) {
 		dirs, _ := filepath.Glob(pattern)
 		found = append(found, dirs...)
 	}
-	slices.Sort(found)
-	slices.Reverse(found)
+	newestFirst(found)
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		found = append(found, filepath.Dir(initdb))
 	}
@@ -166,6 +174,20 @@ func Find() (string, error) {
 		}
 	}
 	return "", errors.New("the tests need Postgres: install it (Debian: apt-get install postgresql; macOS: brew install postgresql), or set " + EnvURL)
+}
+
+// newestFirst sorts folders by the version in their names; the one without, such
+// as Homebrew's, is as new as any.
+func newestFirst(dirs []string) {
+	version := regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+	of := func(dir string) float64 {
+		v, err := strconv.ParseFloat(version.FindString(dir), 64)
+		if err != nil {
+			return math.MaxFloat64
+		}
+		return v
+	}
+	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(of(b), of(a)) })
 }
 
 // Start makes a cluster in a throw-away folder and runs it on a free loopback
@@ -180,13 +202,20 @@ func Start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, Dir: filepath.Join(dir, "data"), log: &bytes.Buffer{}}
-	if err := s.become(dir); err != nil {
+	if err = s.become(dir); err == nil {
+		var out []byte
+		if out, err = s.command("initdb", "-D", s.Dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
+			err = fmt.Errorf("initdb: %w\n%s", err, out)
+		}
+	}
+	if err == nil {
+		err = s.Run(settings...)
+	}
+	if err != nil {
+		s.Remove()
 		return nil, err
 	}
-	if out, err := s.command("initdb", "-D", s.Dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	return s, s.Run(settings...)
+	return s, nil
 }
 
 // become sees to it that Postgres does not run as root, which it refuses.

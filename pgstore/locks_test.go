@@ -25,6 +25,10 @@ func newCode(code, subject string, tries int) auth.Token {
 	return auth.Token{Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
 }
 
+// pause lets another connection go on.
+func pause(d time.Duration) { <-time.After(d) }
+
+// blocked waits until so many statements on a schema wait for a lock.
 func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 	t.Helper()
 	for range 500 {
@@ -36,11 +40,12 @@ func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 		if have >= n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // waits for Postgres, not for a clock
+		pause(10 * time.Millisecond)
 	}
 	t.Fatalf("%d statements never waited", n)
 }
 
+// A guess that waited for the code to be superseded is one at the new code.
 func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 	s, schema := openSchema(t)
 	for name, c := range map[string]struct {
@@ -103,6 +108,7 @@ func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
 	return u, sess
 }
 
+// An administrator's statement may ban for good.
 func TestInfiniteBan(t *testing.T) {
 	s, schema := openSchema(t)
 	u, sess := withSession(t, s)
@@ -121,11 +127,12 @@ func TestInfiniteBan(t *testing.T) {
 	}
 }
 
+// Whoever changes more than one of a user's rows locks the user first.
 func TestNoDeadlocks(t *testing.T) {
 	s, _ := openSchema(t)
 	ctx := t.Context()
 	deadlocks := func() (n int) {
-		time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // statistics are told once a second
+		pause(1500 * time.Millisecond) // statistics are told once a second
 		if err := s.Pool().QueryRow(ctx, "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -258,5 +265,136 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 	}
 	if err := <-done; err != nil || got.ID != want.ID {
 		t.Errorf("user %+v, %v", got, err)
+	}
+}
+
+// redemptions are the kinds of effects that a token of a user may have.
+func redemptions(t *testing.T, s *pgstore.Store) map[string]func() auth.Redemption {
+	yes := true
+	kinds := map[string]func() auth.Redemption{}
+	for name, patch := range map[string]*auth.UserPatch{
+		"nothing": nil, "the user's row": {EmailVerified: &yes}, "the user's sessions": {Revoke: &auth.SessionFilter{}}, "the user's tokens": {DropTokens: []auth.Purpose{auth.PurposeReset}},
+	} {
+		kinds[name] = func() auth.Redemption {
+			u, err := s.CreateUser(t.Context(), newUser(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tok := newCode(u.ID, u.ID, 0)
+			tok.UserID = u.ID
+			if err := s.PutToken(t.Context(), tok); err != nil {
+				t.Fatal(err)
+			}
+			return auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), UserID: u.ID, Patch: patch}
+		}
+	}
+	kinds["a new user"] = func() auth.Redemption {
+		tok := newCode(newSession("").ID, "", 0)
+		if err := s.PutToken(t.Context(), tok); err != nil {
+			t.Fatal(err)
+		}
+		nu := newUser("")
+		return auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Create: &nu}
+	}
+	return kinds
+}
+
+// A redemption that meets another one under way waits for how that ends.
+func TestRedemptionsWaitForEachOther(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	for name, kind := range redemptions(t, s) {
+		for _, end := range []error{nil, errRollback} {
+			r := kind()
+			done := make(chan error, 1)
+			inTx(t, s, func(in context.Context, _ pgx.Tx) error {
+				if _, _, err := s.RedeemToken(in, r); err != nil {
+					t.Errorf("%s: the first: %v", name, err)
+				}
+				again := r
+				if r.Create != nil {
+					nu := newUser("")
+					again.Create = &nu
+				}
+				go func() { _, _, err := s.RedeemToken(ctx, again); done <- err }()
+				blocked(t, s, schema, 1)
+				return end
+			})
+			want := auth.ErrNotFound
+			if end != nil {
+				want = nil
+			}
+			if err := <-done; !errors.Is(err, want) {
+				t.Errorf("%s: the second, after %v: %v, want %v", name, end, err, want)
+			}
+		}
+	}
+}
+
+// A redemption with an effect on the user holds no token while it waits for the
+// user: whoever has the user may be after the token.
+func TestRedemptionLocksUserFirst(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	for name, kind := range redemptions(t, s) {
+		if name == "nothing" || name == "a new user" {
+			continue
+		}
+		r := kind()
+		done := make(chan error, 1)
+		err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "select from "+schema+".users where id = $1 for update", r.UserID); err != nil {
+				return err
+			}
+			go func() { _, _, err := s.RedeemToken(ctx, r); done <- err }()
+			blocked(t, s, schema, 1)
+			_, err := tx.Exec(ctx, "set local lock_timeout = '200ms'; delete from "+schema+".tokens")
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := <-done; !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("%s: the redemption: %v", name, err)
+		}
+	}
+}
+
+// A change of identities that meets one under way sees what that one linked.
+func TestLinksWaitForEachOther(t *testing.T) {
+	s, schema := openSchema(t)
+	ctx := t.Context()
+	link := func(subject string) *auth.Identity {
+		return &auth.Identity{ID: newSession("").ID, Provider: "p", Subject: subject, CreatedAt: now, LastSignInAt: now}
+	}
+	for name, c := range map[string]struct {
+		first string
+		patch auth.UserPatch
+		left  int
+	}{
+		"link the same": {"1", auth.UserPatch{Link: link("1")}, 1},
+		"link another":  {"2", auth.UserPatch{Link: link("3")}, 2},
+		"unlink":        {"4", auth.UserPatch{Unlink: &auth.UserKey{Provider: "p", Subject: "4"}}, 0},
+		"drop all":      {"5", auth.UserPatch{DropIdentities: true}, 0},
+	} {
+		u, err := s.CreateUser(ctx, newUser(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		inTx(t, s, func(in context.Context, _ pgx.Tx) error {
+			if _, err := s.UpdateUser(in, u.ID, auth.UserPatch{Link: link(c.first)}, now); err != nil {
+				t.Errorf("%s: the first: %v", name, err)
+			}
+			go func() { _, err := s.UpdateUser(ctx, u.ID, c.patch, now); done <- err }()
+			blocked(t, s, schema, 1)
+			return nil
+		})
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := s.User(ctx, auth.ByID(u.ID)); err != nil || len(got.Identities) != c.left {
+			t.Errorf("%s: %+v, %v; want %d identities", name, got.Identities, err, c.left)
+		}
 	}
 }

@@ -18,7 +18,7 @@ func TestTakeAgreesWithMemstore(t *testing.T) {
 	rates := []auth.Rate{{Burst: 5, Per: time.Minute}, {Burst: 1, Per: time.Minute}, {Burst: 7, Per: time.Second}, {Burst: 3, Per: time.Hour}, {}, {Burst: -1, Per: time.Hour}}
 	costs := []int{0, 0, 1, 1, 1, 2, 5, 6, -1, -2, -7}
 	seed := uint64(time.Now().UnixNano())
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the seed is told if it fails
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // to be repeated, not to be secret
 	at := now
 	for i := range 1000 {
 		var draws []auth.Draw
