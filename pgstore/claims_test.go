@@ -390,3 +390,26 @@ func TestClaimsFunctionName(t *testing.T) {
 		}
 	}
 }
+
+// A refresh token that comes twice ends its session, also where nobody's claims
+// can be told.
+func TestReuseEndsSessionWithoutClaims(t *testing.T) {
+	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
+	_, sess := withSession(t, s)
+	at := time.Now()
+	advance := func(counter uint32) error {
+		_, _, err := s.AdvanceSession(t.Context(), auth.Advance{SessionID: sess.ID, Counter: counter, Now: at, IdleUntil: at.Add(time.Hour)})
+		return err
+	}
+	if err := errors.Join(advance(0), advance(1)); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
+	if err := advance(0); !errors.Is(err, auth.ErrReused) {
+		t.Errorf("an old token: %v", err)
+	}
+	if err := advance(2); !errors.Is(err, auth.ErrSessionEnded) {
+		t.Errorf("the current one afterwards: %v", err)
+	}
+}
