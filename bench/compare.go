@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ const (
 
 // compare measures everything that was asked for.
 func (b *bench) compare(ctx context.Context) error {
-	b.printf("%d rounds of %v for each contender, %d workers\n", b.rounds, b.round, b.workers)
+	b.printf("%d rounds of %v for each contender\n", b.rounds, b.round)
 	for _, hash := range []string{"bcrypt", "argon2id"} {
 		if b.only == "" || b.only == hash {
 			if err := b.comparePasswords(ctx, hash); err != nil {
@@ -75,11 +76,12 @@ func (b *bench) compare(ctx context.Context) error {
 
 // comparePasswords measures login and sign-up beside the bare hash.
 func (b *bench) comparePasswords(ctx context.Context, hash string) error {
+	workers := cmp.Or(b.workers, 8)
 	database, err := load(ctx, b.cluster, hash, hash, loadedUsers)
 	if err != nil {
 		return err
 	}
-	bare, err := b.server("", "hash", "", "-hash", hash, "-workers", strconv.Itoa(b.workers))
+	bare, err := b.server("", "hash", "", "-hash", hash, "-workers", strconv.Itoa(workers))
 	if err != nil {
 		return err
 	}
@@ -96,8 +98,8 @@ func (b *bench) comparePasswords(ctx context.Context, hash string) error {
 			}
 			return strconv.Atoi(string(n))
 		}},
-		{name: "login", proc: server, turn: asLoad(server.addr, repeaters(b.workers, logins)), goal: 0.97},
-		{name: "sign-up", proc: server, turn: asLoad(server.addr, make([]newcomer, b.workers))},
+		{name: "login", proc: server, turn: asLoad(server.addr, repeaters(workers, logins)), goal: 0.97},
+		{name: "sign-up", proc: server, turn: asLoad(server.addr, make([]newcomer, workers))},
 	})
 }
 
@@ -126,17 +128,35 @@ func (b *bench) compareSessions(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.only != "refresh" {
-		err = b.compareMe(ctx, database, server, before, tokens, meSize)
+	counts := []int{8, 32} // more requests at a time share more
+	if b.workers > 0 {
+		counts = []int{b.workers}
 	}
-	if err == nil && b.only != "me" {
-		err = b.compareRefresh(ctx, database, server, before, refreshSize)
+	for i, workers := range counts {
+		c := sessionComparison{b, database, server, before, workers}
+		if b.only != "refresh" {
+			err = c.me(ctx, tokens, meSize)
+		}
+		if err == nil && b.only != "me" {
+			err = c.refresh(ctx, i*4*usedUsers, refreshSize)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
-func (b *bench) compareMe(ctx context.Context, database string, server, before *process, tokens []string, size int) error {
-	selects, err := b.server("", "select", database, "-size", strconv.Itoa(size))
+// sessionComparison is one number of workers.
+type sessionComparison struct {
+	*bench
+	database     string
+	ours, before *process
+	workers      int
+}
+
+func (b sessionComparison) me(ctx context.Context, tokens []string, size int) error {
+	selects, err := b.server("", "select", b.database, "-size", strconv.Itoa(size))
 	if err != nil {
 		return err
 	}
@@ -144,10 +164,10 @@ func (b *bench) compareMe(ctx context.Context, database string, server, before *
 	mine := all(usedUsers, func(i int) []byte { return meRequest(tokens[i]) })
 	list := []*contender{
 		{name: "net/http + SELECT", proc: selects, turn: asLoad(selects.addr, repeaters(b.workers, rows))},
-		{name: "GET /me", proc: server, turn: asLoad(server.addr, repeaters(b.workers, mine)), goal: 0.85},
+		{name: "GET /me", proc: b.ours, turn: asLoad(b.ours.addr, repeaters(b.workers, mine)), goal: 0.85},
 	}
-	if before != nil {
-		list = append(list, &contender{name: "GET /me, other build", proc: before, turn: asLoad(before.addr, repeaters(b.workers, mine))})
+	if b.before != nil {
+		list = append(list, &contender{name: "GET /me, other build", proc: b.before, turn: asLoad(b.before.addr, repeaters(b.workers, mine))})
 	} else {
 		empty, err := b.server("", "empty", "", "-size", strconv.Itoa(size))
 		if err != nil {
@@ -155,22 +175,23 @@ func (b *bench) compareMe(ctx context.Context, database string, server, before *
 		}
 		list = append(list, &contender{name: "net/http alone", proc: empty, turn: asLoad(empty.addr, repeaters(b.workers, rows))})
 	}
-	if err := b.measure(ctx, "me", list); err != nil {
+	if err := b.measure(ctx, fmt.Sprintf("me, %d requests at a time", b.workers), list); err != nil {
 		return err
 	}
 	return b.writeProfiles(ctx, list[0], list[1])
 }
 
-func (b *bench) compareRefresh(ctx context.Context, database string, server, before *process, size int) error {
-	updates, err := b.server("", "update", database, "-size", strconv.Itoa(size))
+// refresh uses sessions of four times as many users as take part elsewhere.
+func (b sessionComparison) refresh(ctx context.Context, first, size int) error {
+	updates, err := b.server("", "update", b.database, "-size", strconv.Itoa(size))
 	if err != nil {
 		return err
 	}
-	signing, err := b.server("", "update", database, "-sign", "-size", strconv.Itoa(size))
+	signing, err := b.server("", "update", b.database, "-sign", "-size", strconv.Itoa(size))
 	if err != nil {
 		return err
 	}
-	limited, err := b.server("", "auth", database, "-limits")
+	limited, err := b.server("", "auth", b.database, "-limits")
 	if err != nil {
 		return err
 	}
@@ -178,16 +199,16 @@ func (b *bench) compareRefresh(ctx context.Context, database string, server, bef
 	rows := all(usedUsers, func(i int) []byte { return request(nil, "POST", "/rows/"+sessionID(i, 0).String(), "", body) })
 	list := []*contender{
 		{name: "net/http + UPDATE", proc: updates, turn: asLoad(updates.addr, repeaters(b.workers, rows))},
-		{name: "POST /refresh", proc: server, turn: asLoad(server.addr, refreshers(b.workers, used(0, 1))), goal: 0.75},
+		{name: "POST /refresh", proc: b.ours, turn: asLoad(b.ours.addr, refreshers(b.workers, used(first, 1))), goal: 0.75},
 	}
-	if before != nil {
-		list = append(list, &contender{name: "POST /refresh, other build", proc: before, turn: asLoad(before.addr, refreshers(b.workers, used(usedUsers, 1)))})
+	if b.before != nil {
+		list = append(list, &contender{name: "POST /refresh, other build", proc: b.before, turn: asLoad(b.before.addr, refreshers(b.workers, used(first+usedUsers, 1)))})
 	}
 	// Limits are per session, so there are enough of these.
-	many := slices.Concat(used(0, 2), used(usedUsers, 2), used(2*usedUsers, 2), used(3*usedUsers, 2))
+	many := slices.Concat(used(first, 2), used(first+usedUsers, 2), used(first+2*usedUsers, 2), used(first+3*usedUsers, 2))
 	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many))},
 		&contender{name: "net/http + UPDATE + ES256", proc: signing, turn: asLoad(signing.addr, repeaters(b.workers, rows))})
-	if err := b.measure(ctx, "refresh", list); err != nil {
+	if err := b.measure(ctx, fmt.Sprintf("refresh, %d requests at a time", b.workers), list); err != nil {
 		return err
 	}
 	return b.writeProfiles(ctx, list[0], list[1])

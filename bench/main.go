@@ -53,7 +53,7 @@ func (c config) check() error {
 	switch {
 	case !sessions && !slices.Contains([]string{"", "bcrypt", "argon2id"}, c.only):
 		return fmt.Errorf("-only: there is no %q", c.only)
-	case c.workers < 1 || c.workers > usedUsers:
+	case c.workers < 0 || c.workers > usedUsers:
 		return fmt.Errorf("-workers: between 1 and %d", usedUsers)
 	case c.profile != "" && !sessions:
 		return errors.New("-profile: needs -only me or -only refresh")
@@ -69,7 +69,7 @@ func run() error {
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
 	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
-	flag.IntVar(&c.workers, "workers", 8, "requests at a time")
+	flag.IntVar(&c.workers, "workers", 0, "requests at a time (default 8; /me and /refresh with 32, too)")
 	flag.StringVar(&c.profile, "profile", "", "with -only me or refresh: write a CPU profile of the server to this file afterwards, and one of the floor to this name with .floor")
 	flag.StringVar(&c.against, "against", "", "another build of this tool, whose /me and /refresh are contenders, too")
 	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update, empty or hash (the tool starts these itself)")
