@@ -72,7 +72,7 @@ func run() error {
 	flag.IntVar(&c.workers, "workers", 0, "requests at a time (default 8; /me and /refresh with 32, too)")
 	flag.StringVar(&c.profile, "profile", "", "with -only me or refresh: write a CPU profile of the server to this file afterwards, and one of the floor to this name with .floor")
 	flag.StringVar(&c.against, "against", "", "another build of this tool, whose /me and /refresh are contenders, too")
-	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update, empty or hash (the tool starts these itself)")
+	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update or empty (the tool starts these itself)")
 	flag.StringVar(&c.database, "database", "", "with -serve: connection string")
 	flag.StringVar(&c.hash, "hash", "bcrypt", "with -serve: bcrypt or argon2id")
 	flag.BoolVar(&c.limits, "limits", false, "with -serve auth: rate limits as by default")

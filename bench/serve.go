@@ -49,8 +49,6 @@ func serve(c config) error {
 	case "empty":
 		answer := bytes.Repeat([]byte("x"), c.size)
 		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { respond(w, answer) })
-	case "hash":
-		err = serveHash(c)
 	default:
 		err = fmt.Errorf("there is no server %q", c.serve)
 	}
@@ -95,7 +93,16 @@ func serveAuth(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
+	encoded, err := makeHash(c.hash)
+	if err != nil {
+		return err
+	}
+	h, err := passhash.Parse(encoded)
+	if err != nil {
+		return err
+	}
 	http.Handle(prefix+"/", a.Handler())
+	http.HandleFunc("GET /hashes", runHashes(h))
 	// What a login asks of the store, without the hash that hides it.
 	http.HandleFunc("GET /credentials/{email}", func(w http.ResponseWriter, r *http.Request) {
 		found, err := store.Credentials(r.Context(), auth.ByEmail(r.PathValue("email")))
@@ -192,29 +199,22 @@ func serveFloor(ctx context.Context, c config) error {
 	return nil
 }
 
-// serveHash answers how many hashes it could judge in the time asked for, with
-// as many callers as there are workers and as many hashes at once as there are
-// processors: the library's pool and nothing around it.
-func serveHash(c config) error {
-	encoded, err := makeHash(c.hash)
-	if err != nil {
-		return err
-	}
-	h, err := passhash.Parse(encoded)
-	if err != nil {
-		return err
-	}
+// runHashes judges the password again and again, with as many callers as there
+// are workers and as many hashes at once as there are processors, and answers how
+// many it could in the time asked for.
+func runHashes(h *passhash.Hash) http.HandlerFunc {
 	cpu := make(chan struct{}, runtime.GOMAXPROCS(0))
-	http.HandleFunc("/run", func(w http.ResponseWriter, r *http.Request) {
-		d, err := time.ParseDuration(r.FormValue("for"))
-		if err != nil {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d, err1 := time.ParseDuration(r.FormValue("for"))
+		workers, err2 := strconv.Atoi(r.FormValue("workers"))
+		if err := errors.Join(err1, err2); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		end := time.Now().Add(d)
 		var n atomic.Int64
 		var wg sync.WaitGroup
-		for range c.workers {
+		for range workers {
 			wg.Go(func() {
 				for time.Now().Before(end) {
 					cpu <- struct{}{}
@@ -227,8 +227,7 @@ func serveHash(c config) error {
 		}
 		wg.Wait()
 		respond(w, strconv.AppendInt(nil, n.Load(), 10))
-	})
-	return nil
+	}
 }
 
 func makeHash(kind string) (string, error) {
