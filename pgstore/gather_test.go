@@ -164,7 +164,7 @@ func TestSessionReadsShareStatements(t *testing.T) {
 			t.Errorf("a read that is given up: %v", err)
 		}
 	})
-	<-c.sent                          // the next do not wait for long
+	<-c.sent // the next do not wait for long
 	pause(50 * time.Millisecond)
 	unlock()
 	wg.Wait()
