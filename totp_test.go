@@ -1,7 +1,6 @@
 package auth_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -351,15 +350,17 @@ func TestParallelFactorUses(t *testing.T) {
 // the old one they are lost, recovery codes too, and the cause is logged.
 func TestFactorAcrossRotation(t *testing.T) {
 	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
-	store, ctx, now := memstore.New(), t.Context(), time.Now()
-	var log bytes.Buffer
+	store, ctx, began := authtest.NewStore(t), t.Context(), time.Now()
+	var passed atomic.Int64
+	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	var log syncBuffer
 	start := func(current []byte, previous ...[]byte) *auth.Auth {
-		return newPlainOn(t, store, auth.WithSecret(current, previous...), auth.WithClock(func() time.Time { return now }),
+		return newPlainOn(t, store, auth.WithSecret(current, previous...), auth.WithClock(now),
 			auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	}
 	a := start(one)
 	tokens := login(t, a)
-	sess, u, err := store.Session(ctx, tokens.SessionID, now)
+	sess, u, err := store.Session(ctx, tokens.SessionID, now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,8 +369,8 @@ func TestFactorAcrossRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := func() string {
-		now = now.Add(time.Minute)
-		c, err := totp.GenerateCode(setup.Secret, now)
+		passed.Add(int64(time.Minute))
+		c, err := totp.GenerateCode(setup.Secret, now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,7 +411,7 @@ func TestFactorAcrossRotation(t *testing.T) {
 	rec := httptest.NewRecorder()
 	dropped.Handler().ServeHTTP(rec, r)
 	if rec.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "WithSecret") || !strings.Contains(log.String(), u.ID) {
-		t.Errorf("code without its secret: %d, logged %q", rec.Code, &log)
+		t.Errorf("code without its secret: %d, logged %q", rec.Code, log.String())
 	}
 }
 
