@@ -10,12 +10,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/internal/pgtest"
-	"github.com/authmount/auth/pgstore"
 )
 
 // counter counts the statements that reach the driver.
@@ -51,24 +48,8 @@ func (c *counter) taken() (statements []string, limiter int) {
 // Round trips are what a sign-in costs: each flow has a budget of statements, in
 // steady state.
 func TestStatementBudget(t *testing.T) {
-	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &counter{}
-	cfg.ConnConfig.Tracer = c
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	store, err := pgstore.New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := openTraced(t, c)
 	env := authtest.NewOn(t, store)
 	ctx := t.Context()
 	ada := env.LoginAs(t, "ada@example.com")

@@ -2,7 +2,6 @@ package pgstore_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -14,12 +13,8 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -266,50 +261,28 @@ func (l *lockedBuffer) Reset() {
 	l.b.Reset()
 }
 
-// statements counts what is sent to the database.
-type statements struct{ n atomic.Int64 }
-
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	s.n.Add(1)
-	return ctx
-}
-
-func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
 // The function costs a login or refresh no further statement.
 func TestClaimsFunctionIsNoRoundTrip(t *testing.T) {
-	costs := func(opts ...pgstore.Option) (login, refresh int64) {
-		cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
-		if err != nil {
-			t.Fatal(err)
+	costs := func(opts ...pgstore.Option) (login, refresh int) {
+		c := &counter{}
+		s := openTraced(t, c, opts...)
+		sent := func() int {
+			statements, limiter := c.taken()
+			return len(statements) + limiter
 		}
-		sent := &statements{}
-		cfg.ConnConfig.Tracer = sent
-		p, err := pgxpool.NewWithConfig(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.Close)
-		s, err := pgstore.New(p, opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		exec(t, p, "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{\"a\": 1}'::jsonb $$")
+		exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{\"a\": 1}'::jsonb $$")
 		env := authtest.NewOn(t, s)
 		env.LoginAs(t, "ada@example.com")
-		sent.n.Store(0)
+		sent()
 		in, err := env.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
 		if err != nil {
 			t.Fatal(err)
 		}
-		login = sent.n.Swap(0)
+		login = sent()
 		if _, err := env.Refresh(t.Context(), in.RefreshToken); err != nil {
 			t.Fatal(err)
 		}
-		return login, sent.n.Load()
+		return login, sent()
 	}
 	login, refresh := costs()
 	if l, r := costs(pgstore.ClaimsFunction("public.claims_for")); l != login || r != refresh || login == 0 || refresh == 0 {

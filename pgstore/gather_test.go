@@ -11,10 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 )
 
@@ -45,25 +43,9 @@ type crowd struct {
 func newCrowd(t *testing.T, n int, part string, opts ...pgstore.Option) *crowd {
 	t.Helper()
 	ctx := t.Context()
-	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &crowd{sent: make(chan struct{}, 1000), now: time.Now().UTC().Truncate(time.Microsecond)}
-	cfg.ConnConfig.Tracer = &sent{part: part, c: c.sent}
-	cfg.MaxConns = 6
-	p, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	if c.Store, err = pgstore.New(p, opts...); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Migrate(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Exec(ctx, `create table public.broken (id uuid);
+	c.Store = openTraced(t, &sent{part: part, c: c.sent}, opts...)
+	if _, err := c.Pool().Exec(ctx, `create table public.broken (id uuid);
 		create function public.claims(user_id uuid) returns jsonb language plpgsql as $$
 		begin
 			if exists (select from public.broken where id = user_id) then raise 'no claims'; end if;

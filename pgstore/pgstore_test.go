@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
@@ -67,6 +68,31 @@ func openSchema(t testing.TB, opts ...pgstore.Option) (*pgstore.Store, string) {
 		}
 	})
 	return s, schema
+}
+
+// openTraced makes a store in a database of its own, whose statements a tracer
+// sees.
+func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *pgstore.Store {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.ConnConfig.Tracer = tracer
+	cfg.MaxConns = 6
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	s, err := pgstore.New(p, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestConformance(t *testing.T) {

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
-	"github.com/authmount/auth/pgstore"
 )
 
 // population fills every table that the flows reach, so that reading one whole
@@ -32,24 +30,9 @@ const population = `
 // by keys: no statement reads a table whole, nor do the functions and triggers
 // that it sets off.
 func TestPlans(t *testing.T) {
-	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	planner := &pgtest.Planner{}
-	cfg.ConnConfig.Tracer = planner
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	store, err := pgstore.New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := openTraced(t, planner)
+	pool := store.Pool()
 	env := authtest.NewOn(t, store)
 	ada := env.LoginAs(t, "ada@example.com")
 	if _, err := pool.Exec(t.Context(), population); err != nil {
