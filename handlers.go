@@ -100,7 +100,9 @@ func (a *Auth) newHandler() http.Handler {
 		}
 		byPath[pattern][method] = rt
 	}
-	mux := http.NewServeMux()
+	// It works with and without the mount's prefix. In one mux, endpoints could
+	// collide with a prefix that sounds like them.
+	bare, mounted := http.NewServeMux(), http.NewServeMux()
 	for pattern, methods := range byPath {
 		allow := allowed(methods)
 		h := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
@@ -115,14 +117,13 @@ func (a *Auth) newHandler() http.Handler {
 			}
 			return a.serve(rt, w, r)
 		})
-		mux.Handle(pattern, h)
-		if a.cfg.prefix != "" { // it works with and without the mount's prefix
-			mux.Handle(a.cfg.prefix+pattern, h)
-		}
+		bare.Handle(pattern, h)
+		mounted.Handle(a.cfg.prefix+pattern, h)
 	}
 	notFound := a.endpoint(func(http.ResponseWriter, *http.Request) error { return fail(CodeNotFound, nil) })
-	mux.Handle("/", notFound)
-	h := plainPaths(mux, notFound)
+	bare.Handle("/", notFound)
+	mounted.Handle("/", notFound)
+	h := a.byPrefix(bare, mounted, notFound)
 	if len(a.cfg.corsOrigins) > 0 {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
@@ -148,15 +149,18 @@ func allowed(methods map[string]route) string {
 	return strings.Join(list, ", ")
 }
 
-// plainPaths finds nothing at a path that is not in its plain form, where the mux
-// would redirect.
-func plainPaths(mux, notFound http.Handler) http.Handler {
+// byPrefix tells a path with the mount's prefix from one without. A path
+// that is not in its plain form is not found, where a mux would redirect.
+func (a *Auth) byPrefix(bare, mounted, notFound http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path) {
+		switch {
+		case r.Method == http.MethodConnect || r.URL.Path != path.Clean("/"+r.URL.Path):
 			notFound.ServeHTTP(w, r)
-			return
+		case strings.HasPrefix(r.URL.Path, a.cfg.prefix+"/"):
+			mounted.ServeHTTP(w, r)
+		default:
+			bare.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	})
 }
 

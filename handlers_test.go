@@ -151,6 +151,14 @@ func TestMounts(t *testing.T) {
 	w := newWorld(t, auth.WithPrefix("/login/api"))
 	w.do("GET", "/login/api/settings", nil).want(200)
 	w.do("GET", "/settings", nil).want(200)
+	h := authtest.New(t, auth.WithPrefix("/oauth")).Handler() // which endpoints begin with, too
+	for path, want := range map[string]int{"/oauth/settings": 200, "/settings": 200, "/oauth/oauth/callback": 404, "/oauth/oauth/nobody/callback": 404, "/oauth/me": 401} {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if rec.Code != want || rec.Header().Get("X-Request-Id") == "" {
+			t.Errorf("%s: %d, want %d", path, rec.Code, want)
+		}
+	}
 }
 
 // The codes are frozen: clients depend on them.

@@ -35,8 +35,8 @@ const (
 // is rolled back, and fn's error is returned as it is; other errors are those of
 // the database, and claims without a user. fn must not end the transaction
 // itself, which is an error, nor change the role or the claims for the session
-// (set role without local). What AsUser holds back is the mistake in a query, not a stranger's SQL: that could
-// reset the role.
+// (set role without local). What AsUser holds back is the mistake in a query, not
+// a stranger's SQL: that could reset the role.
 //
 // AsUser may be called concurrently; fn's transaction may not be used so.
 func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn func(pgx.Tx) error) error {
