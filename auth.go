@@ -4,7 +4,7 @@
 // refreshable JWT sessions, on the application's own store.
 //
 //	store := memstore.New()
-//	a, err := auth.New(store,
+//	a, err := auth.New(ctx, store,
 //		auth.WithSecret(secret), // at least 32 random bytes
 //		auth.WithBaseURL("https://app.example.com/auth/v1"),
 //		auth.WithMailer(smtpmail.New(os.Getenv("SMTP_URL"))),
@@ -15,7 +15,7 @@
 //	}
 //	defer a.Close(context.Background())
 //	mux.Handle("/auth/v1/", a.Handler())
-//	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.UserFrom(r.Context())
+//	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.ClaimsFrom(r.Context())
 //
 // Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
 // [Auth.Login], [Auth.Refresh] and so on.
@@ -52,7 +52,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -88,62 +87,68 @@ type Auth struct {
 }
 
 // New checks the configuration and starts the send queue and the sweeper; Close
-// ends them. The error names everything that is missing or unsafe, and the
-// option that would mend it.
-func New(store Store, opts ...Option) (*Auth, error) {
+// ends them. ctx bounds New itself, which may ask the store whether it is ready.
+// The error names everything that is missing or unsafe, and the option that would
+// mend it.
+func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	c := config{
-		prefix:       "/auth/v1",
-		log:          slog.Default(),
-		now:          time.Now,
-		refreshGrace: 30 * time.Second,
-		idleTimeout:  30 * 24 * time.Hour,
+		prefix:   "/auth/v1",
+		log:      slog.Default(),
+		now:      time.Now,
+		sessions: SessionOptions{}.withDefaults(),
+		settings: Settings{}.withDefaults(),
 	}
 	for _, o := range opts {
 		o(&c)
 	}
-	a := &Auth{store: store, factors: factorStore(store)}
+	a := &Auth{store: store}
 	if store == nil {
 		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
+	} else {
+		c.checkContract(store)
+		a.factors, _ = Capability[FactorStore](store)
 	}
 	if c.devMode {
 		a.inbox = c.developing()
 	}
 	c.check()
-	if (c.mfaRequired || c.mfaRequiredFor != nil) && a.factors == nil && store != nil {
-		c.errs = append(c.errs, errors.New("WithMFARequired: the store is no FactorStore"))
+	if (c.settings.MFARequired.On() || c.mfa.RequiredFor != nil) && a.factors == nil && store != nil {
+		c.errs = append(c.errs, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", store))
 	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.cfg = c
-	if err := checkStore(store); err != nil {
+	if err := checkStore(ctx, store); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	background, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
-	go a.sweep(ctx)
+	go a.sweep(background)
 	return a, nil
+}
+
+// checkContract refuses a store that does not know every condition it may be
+// given.
+func (c *config) checkContract(store Store) {
+	if v := store.Contract(); v != ContractVersion {
+		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both", store, v, ContractVersion))
+	}
 }
 
 // checkStore asks a store that can tell whether it is ready to be used, such as
 // one whose schema has to be migrated first.
-func checkStore(store Store) error {
-	for s := store; s != nil; {
-		if c, ok := s.(interface{ Check(context.Context) error }); ok {
-			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-			defer cancel()
-			return c.Check(ctx)
-		}
-		w, ok := s.(interface{ Unwrap() Store })
-		if !ok {
-			break
-		}
-		s = w.Unwrap()
+func checkStore(ctx context.Context, store Store) error {
+	s, ok := Capability[interface{ Check(context.Context) error }](store)
+	if !ok {
+		return nil
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	return s.Check(ctx)
 }
 
 // developing fills in what dev mode may make up, and returns the inbox that
@@ -209,7 +214,6 @@ func (c *config) check() {
 		}
 	}
 	need(c.tokens.Life >= 0 && c.tokens.Life <= maxAccessLife, "WithTokens: an access token lives at most 24 hours")
-	need(c.refreshGrace >= 0 && c.refreshGrace <= 5*time.Minute, "WithRefreshGrace: must lie between 0 and 5 minutes")
 }
 
 // build makes the parts from a checked configuration.
@@ -309,31 +313,4 @@ func (a *Auth) newID() string {
 		panic(err) // crypto/rand never fails
 	}
 	return id.String()
-}
-
-// Client is who is asking: for rate limits, sessions and the log.
-type Client struct {
-	IP        netip.Addr
-	UserAgent string
-}
-
-type clientKey struct{}
-
-// ContextWithClient says who is asking, for operations called from Go. The
-// handlers do it themselves. Without it, limits per IP address do not apply.
-func ContextWithClient(ctx context.Context, c Client) context.Context {
-	return context.WithValue(ctx, clientKey{}, c)
-}
-
-func clientFrom(ctx context.Context) Client {
-	c, _ := ctx.Value(clientKey{}).(Client)
-	return c
-}
-
-// ipString is the address, or "" if it is not known.
-func (c Client) ipString() string {
-	if !c.IP.IsValid() {
-		return ""
-	}
-	return c.IP.String()
 }

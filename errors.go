@@ -54,6 +54,7 @@ const (
 	CodeAccountExists         Code = "account_exists"
 	CodeIdentityAlreadyExists Code = "identity_already_exists"
 	CodeLastSignInMethod      Code = "last_sign_in_method"
+	CodeLastOwner             Code = "last_owner"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeValidationFailed      Code = "validation_failed"
@@ -109,6 +110,7 @@ var errorTable = map[Code]struct {
 	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address exists already."},
 	CodeAccountExists:        {http.StatusConflict, "An account with this address exists already. Sign in to it as before, then link the provider."},
 	CodeLastSignInMethod:     {http.StatusConflict, "This is the last way to sign in. Add another one first."},
+	CodeLastOwner:            {http.StatusConflict, "Somebody has to stay owner. Give another person the role first."},
 	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The request body is too large."},
 	CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Send the body as application/json."},
 	CodeValidationFailed:     {http.StatusUnprocessableEntity, "Some of the values are not right."},
@@ -201,7 +203,7 @@ func retryAfter(c Code, d time.Duration, cause error) *Error {
 }
 
 // storeFailed turns whatever a store could not do into the error for callers:
-// typed errors pass, a ban keeps its name, the rest is an outage.
+// typed errors pass, conditions keep their names, the rest is an outage.
 func storeFailed(err error) error {
 	var e *Error
 	switch {
@@ -211,6 +213,12 @@ func storeFailed(err error) error {
 		return err
 	case errors.Is(err, ErrBanned):
 		return fail(CodeUserBanned, err)
+	case errors.Is(err, ErrSessionEnded): // in whose name it was to happen
+		return fail(CodeSessionEnded, err)
+	case errors.Is(err, ErrLastOwner):
+		return fail(CodeLastOwner, err)
+	case errors.Is(err, ErrInvalidChange):
+		return fail(CodeInternal, err)
 	}
 	return retryAfter(CodeUnavailable, time.Second, err)
 }
@@ -222,4 +230,14 @@ func hookRefused(err error) error {
 		return err
 	}
 	return fail(CodeInternal, err)
+}
+
+// reason is what people may read of why something failed: a code, or the words of
+// whoever sends messages.
+func reason(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return string(e.Code)
+	}
+	return err.Error()
 }

@@ -17,7 +17,7 @@ import (
 func Example() {
 	secret := make([]byte, 32) // in production: the same 32 random bytes in every instance
 	_, _ = rand.Read(secret)
-	a, err := auth.New(memstore.New(),
+	a, err := auth.New(context.Background(), memstore.New(),
 		auth.WithSecret(secret),
 		auth.WithBaseURL("https://app.example.com/auth/v1"),
 		auth.WithMailer(auth.NewInbox()), // in production: smtpmail.New(os.Getenv("SMTP_URL"))
@@ -29,18 +29,18 @@ func Example() {
 	defer func() { _ = a.Close(context.Background()) }()
 
 	notes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintln(w, "notes of", auth.UserFrom(r.Context()).Email)
+		_, _ = fmt.Fprintln(w, "notes of", auth.ClaimsFrom(r.Context()).Email)
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/auth/v1/", a.Handler())
 	mux.Handle("GET /notes", a.Require(notes))
-	fmt.Println(a.Settings().Methods.Password)
+	fmt.Println(a.PublicSettings(context.Background()).Methods.Password)
 	// Output: true
 }
 
 // Every endpoint is a method, too.
 func ExampleAuth_SignUp() {
-	a, err := auth.New(memstore.New(), auth.WithDevMode())
+	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func ExampleAuth_SignUp() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(res.User.Email, res.User.EmailVerified)
+	fmt.Println(res.User.Email, res.User.EmailVerified())
 	// Output:
 	// weak_password [common]
 	// ada@example.com false
@@ -64,7 +64,7 @@ func ExampleAuth_SignUp() {
 
 // Bring users over from another system with their password hashes.
 func ExampleAuth_ImportUser() {
-	a, err := auth.New(memstore.New(), auth.WithDevMode())
+	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func ExampleAuth_ImportUser() {
 
 // Put claims of your own into access tokens.
 func ExampleWithClaims() {
-	a, err := auth.New(memstore.New(), auth.WithDevMode(),
+	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode(),
 		auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
 			return map[string]any{"plan": "pro"}, nil
 		}))
@@ -112,7 +112,7 @@ func ExampleWithClaims() {
 
 // Let only some people sign up.
 func ExampleWithHooks() {
-	a, err := auth.New(memstore.New(), auth.WithDevMode(),
+	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode(),
 		auth.WithHooks(auth.Hooks{
 			BeforeSignUp: func(_ context.Context, s auth.SignUpAttempt) error {
 				if s.Email != "ada@example.com" {

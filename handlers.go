@@ -62,7 +62,7 @@ func (a *Auth) routes() []route {
 		{"GET /reset-password", open, a.handleResetPage, nil},
 		{"POST /reset-password", keyed, a.handleResetPassword, a.handleResetPost},
 		{"GET /verify-email", open, a.handleVerifyEmail, nil},
-		{"POST /verify-email", signedIn, a.handleStartVerifyEmail, a.handleVerifyEmailPost},
+		{"POST /verify-email", keyed, a.handlePostVerifyEmail, a.handleVerifyEmailPost},
 
 		{"GET /me", signedIn, a.handleMe, nil},
 		{"PATCH /me", signedIn, a.handleUpdateMe, nil},
@@ -195,7 +195,7 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 
 // serve enforces a route's access and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
-	if a.cfg.settings.Disabled {
+	if !a.Settings(r.Context()).Enabled.On() {
 		return fail(CodeNotFound, nil)
 	}
 	if rt.form != nil && isForm(r) {
@@ -232,10 +232,13 @@ type (
 
 // current is the session and user of a signed-in request, read from the store.
 type current struct {
-	session   Session
-	user      User
-	enrolment []byte // hash of the enrolment token that stands for a session
+	session  Session
+	user     User
+	mfaToken string // of a sign-in that waits for enrolment, in place of a session
 }
+
+// caller is in whose name a signed-in request acts.
+func (c current) caller() Caller { return Caller{UserID: c.user.ID, SessionID: c.session.ID} }
 
 // live reads the session that a request's access token belongs to.
 func (a *Auth) live(r *http.Request) (current, error) {
@@ -337,16 +340,17 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 // writeTokens answers a completed sign-in. In cookie mode the tokens travel in
 // cookies that scripts cannot read, and not in the body.
 func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
+	return writeJSON(w, http.StatusOK, a.carried(w, t))
+}
+
+// carried is what the body carries of tokens.
+func (a *Auth) carried(w http.ResponseWriter, t *Tokens) Tokens {
 	out := *t
 	if a.cfg.cookies != nil {
 		a.setCookies(w, t)
 		out.AccessToken, out.RefreshToken = "", ""
 	}
-	return writeJSON(w, http.StatusOK, out)
-}
-
-func (a *Auth) handleSettings(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, a.Settings())
+	return out
 }
 
 func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {

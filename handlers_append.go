@@ -30,9 +30,9 @@ func (u User) appendJSON(b []byte) ([]byte, error) {
 	o := object{b: b}
 	o.text("id", u.ID)
 	o.orNull("email", u.Email)
-	o.yes("email_verified", u.EmailVerified)
+	o.yes("email_verified", u.EmailVerified())
 	o.orNull("phone", u.Phone)
-	o.yes("phone_verified", u.PhoneVerified)
+	o.yes("phone_verified", u.PhoneVerified())
 	o.orNull("full_name", u.FullName)
 	o.members("user_metadata", u.UserMetadata)
 	o.members("app_metadata", u.AppMetadata)

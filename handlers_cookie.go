@@ -25,7 +25,7 @@ func (a *Auth) cookieNames() (access, refresh string) {
 func (a *Auth) setCookies(w http.ResponseWriter, t *Tokens) {
 	access, refresh := a.cookieNames()
 	a.setCookie(w, access, "/", t.AccessToken, t.ExpiresIn)
-	a.setCookie(w, refresh, a.refreshPath(), t.RefreshToken, int(a.cfg.idleTimeout/time.Second))
+	a.setCookie(w, refresh, a.refreshPath(), t.RefreshToken, int(a.cfg.sessions.IdleTimeout/time.Second))
 }
 
 // refreshPath is the public path of the mount.

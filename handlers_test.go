@@ -435,10 +435,10 @@ func TestNewRefuses(t *testing.T) {
 		"any origin, cookies": {[]auth.Option{secret, base, mailer, auth.WithCORS("*"), auth.WithCookies(auth.CookieOptions{})}, "WithCORS"},
 		"unknown algorithm":   {[]auth.Option{secret, base, mailer, auth.WithTokens(auth.TokenOptions{Algorithm: "none"})}, "algorithm"},
 		"long-lived tokens":   {[]auth.Option{secret, base, mailer, auth.WithTokens(auth.TokenOptions{Life: 48 * time.Hour})}, "24 hours"},
-		"endless grace":       {[]auth.Option{secret, base, mailer, auth.WithRefreshGrace(time.Hour)}, "WithRefreshGrace"},
+		"endless grace":       {[]auth.Option{secret, base, mailer, auth.WithSessions(auth.SessionOptions{RefreshGrace: time.Hour})}, "WithRefreshGrace"},
 		"short API key":       {[]auth.Option{secret, base, mailer, auth.WithAPIKeys("pk")}, "WithAPIKeys"},
 	} {
-		a, err := auth.New(memstore.New(), c.opts...)
+		a, err := auth.New(t.Context(), memstore.New(), c.opts...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -446,10 +446,10 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: an Auth all the same", name)
 		}
 	}
-	if _, err := auth.New(nil, secret, base, mailer); err == nil || !strings.Contains(err.Error(), "store") {
+	if _, err := auth.New(t.Context(), nil, secret, base, mailer); err == nil || !strings.Contains(err.Error(), "store") {
 		t.Errorf("no store: %v", err)
 	}
-	a, err := auth.New(memstore.New(), auth.WithDevMode())
+	a, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,16 @@ func (w *world) record(_ context.Context, e auth.Event) {
 	w.events = append(w.events, e)
 }
 
-// fired answers the types of the events since the last call.
+// patch changes a user behind the service's back.
+func (w *world) patch(userID string, p auth.UserPatch) {
+	w.t.Helper()
+	c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
+	if _, err := w.Store.UpdateUser(w.t.Context(), auth.UpdateUser{Change: c, UserID: userID, Patch: p}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fired returns the types of the events since the last call.
 func (w *world) fired() []auth.EventType {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -44,7 +44,7 @@ func TestMagicLinkCreatesUser(t *testing.T) {
 func TestMagicLinkForStrangers(t *testing.T) {
 	for name, w := range map[string]*world{
 		"create_user false": newWorld(t),
-		"sign-up off":       newWorld(t, auth.WithSettings(auth.Settings{SignupDisabled: true})),
+		"sign-up off":       newWorld(t, auth.WithSettings(auth.Settings{SignUp: auth.Off})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -176,16 +176,16 @@ func TestMagicLinkKeepsVerifiedCredentials(t *testing.T) {
 // Fifty parallel redemptions of each kind of link: one wins.
 func TestParallelRedemptions(t *testing.T) {
 	w := newWorld(t)
-	s := w.signUp("ada@example.com")
+	w.signUp("ada@example.com")
 	verify := w.linkToken("ada@example.com", auth.KindVerifyEmail)
 	magic := w.magicLink("new@example.com", nil)
 	w.signUp("bob@example.com") // a reset would end Ada's other links
 	w.do("POST", "/forgot-password", map[string]any{"email": "bob@example.com"}).want(200)
 	reset := w.linkToken("bob@example.com", auth.KindResetPassword)
 	for name, use := range map[string]func(context.Context) error{
-		"verify": func(ctx context.Context) error { _, err := w.VerifyEmail(ctx, verify, s.User.ID); return err },
-		"magic":  func(ctx context.Context) error { _, err := w.VerifyMagicLink(ctx, magic, ""); return err },
-		"reset":  func(ctx context.Context) error { return w.ResetPassword(ctx, reset, "another horse battery") },
+		"verify": func(ctx context.Context) error { _, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: verify}); return err },
+		"magic":  func(ctx context.Context) error { _, err := w.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: magic}); return err },
+		"reset":  func(ctx context.Context) error { return w.ResetPassword(ctx, auth.ResetPasswordParams{Token: reset, NewPassword: "another horse battery"}) },
 	} {
 		var wins, losses atomic.Int32
 		var wg sync.WaitGroup
@@ -234,9 +234,9 @@ func TestLinksExpireAndAreSuperseded(t *testing.T) {
 }
 
 func TestLinkModes(t *testing.T) {
-	direct := newWorld(t, auth.WithDirectLinks())
+	direct := newWorld(t, auth.WithLinks(auth.LinkOptions{Mode: auth.DirectLinks}))
 	direct.do("GET", "/magic-link/verify?token="+direct.magicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/"}), nil, browser).want(303)
-	strict := newWorld(t, auth.WithStrictLinks())
+	strict := newWorld(t, auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks}))
 	token := strict.magicLink("a@example.com", nil)
 	if a := strict.do("GET", "/magic-link/verify?token="+token, nil).want(200); !strings.Contains(string(a.body), "<form") {
 		t.Error("no page for a client that hides")
@@ -415,7 +415,7 @@ func TestOwnPages(t *testing.T) {
 	if !strings.Contains(string(a.body), "Own page of Mine") || !strings.Contains(a.header.Get("Content-Security-Policy"), base64.StdEncoding.EncodeToString(sum[:])) {
 		t.Errorf("%s\n%s", a.header.Get("Content-Security-Policy"), a.body)
 	}
-	if _, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithMail(auth.MailOptions{Templates: fstest.MapFS{
+	if _, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithMail(auth.MailOptions{Templates: fstest.MapFS{
 		"page/done.en.html": {Data: []byte(`{{define "body"}}{{.Nonsense`)},
 	}})); err == nil {
 		t.Error("a broken page was accepted")

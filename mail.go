@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -37,8 +38,9 @@ const (
 	KindMFADisabled     Kind = "mfa_disabled"     // notice
 	KindPhoneCode       Kind = "phone_code"       // text message
 
-	KindIdentityLinked   Kind = "identity_linked"   // notice
-	KindIdentityUnlinked Kind = "identity_unlinked" // notice
+	KindTakenOver        Kind = "account_taken_over" // notice: an unproved account went to its owner
+	KindIdentityLinked   Kind = "identity_linked"    // notice
+	KindIdentityUnlinked Kind = "identity_unlinked"  // notice
 )
 
 // Channel is the way a message travels.
@@ -90,7 +92,11 @@ type MailOptions struct {
 	Workers   int           // messages sent at once; default 4
 	Attempts  int           // tries of a message; default 5, with growing pauses from a second on
 	Timeout   time.Duration // of one attempt; default 30 s
-	Sync      bool          // as WithSyncSend sets it
+
+	// Sync makes a request wait until its message is handed over, instead of
+	// queueing it. Answers then take as long as the mail server does, and longer
+	// for accounts that exist: use it only where nobody can tell, such as scripts.
+	Sync bool
 
 	host string // of the base URL
 }
@@ -171,4 +177,9 @@ func maskWord(s string) string {
 		return string(r[:1]) + "•••"
 	}
 	return string(r[:1]) + "•••" + string(r[len(r)-1:])
+}
+
+// LogValue keeps link, code and text out of the log.
+func (m Message) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", m.ID), slog.String("kind", string(m.Kind)), slog.String("to", maskAddress(m.To)), slog.String("text", redacted))
 }

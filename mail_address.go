@@ -54,3 +54,11 @@ func NormalizeEmail(email string) (string, error) {
 	}
 	return email, nil
 }
+
+// requiredEmail is NormalizeEmail for a field that must be there.
+func requiredEmail(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("is required")
+	}
+	return NormalizeEmail(s)
+}

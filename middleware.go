@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Requirement is something more that Require asks of a request.
+// Requirement is something more that Require asks of a request. An *Error of its
+// own is answered as it is, see [Reject].
 type Requirement func(a *Auth, r *http.Request, c *Claims) error
 
-// Permission asks for a permission in the token.
-func Permission(p string) Requirement {
+// HasPermission asks for a permission in the token.
+func HasPermission(p string) Requirement {
 	return func(_ *Auth, _ *http.Request, c *Claims) error {
 		if c.HasPermission(p) {
 			return nil
@@ -21,8 +22,8 @@ func Permission(p string) Requirement {
 	}
 }
 
-// Role asks for a role in the token.
-func Role(role string) Requirement {
+// HasRole asks for a role in the token.
+func HasRole(role string) Requirement {
 	return func(_ *Auth, _ *http.Request, c *Claims) error {
 		if c.HasRole(role) {
 			return nil
@@ -66,31 +67,48 @@ func FreshAuth(d time.Duration) Requirement {
 
 type claimsKey struct{}
 
-// UserFrom answers the claims of the verified access token that a request came
-// with, or nil if it came with none ([Auth.Optional]).
-func UserFrom(ctx context.Context) *Claims {
+// ClaimsFrom returns the claims of the verified access token that a request came
+// with, or nil if it came with none ([Auth.Optional]). They are the caller's own
+// copy.
+func ClaimsFrom(ctx context.Context) *Claims {
 	c, _ := ctx.Value(claimsKey{}).(*Claims)
-	return c
+	if c == nil {
+		return nil
+	}
+	return c.clone()
 }
 
 // Require lets only requests with a valid access token through to next, which
-// finds its claims by [UserFrom]. Others are answered as the wire's errors say:
+// finds its claims by [ClaimsFrom]. Others are answered as the wire's errors say:
 // 401 without a valid token, 403 if a requirement does not hold.
 func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := a.admitted(r)
-		if err != nil {
-			a.refuse(w, r, err)
-			return
-		}
-		for _, req := range reqs {
-			if err := req(a, r, c); err != nil {
+	return a.RequireAll(reqs...)(next)
+}
+
+// RequireAll is Require in the form that routers take as middleware:
+//
+//	r.Use(a.RequireAll(auth.HasRole("editor")))
+func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, err := a.admitted(r)
+			if err != nil {
 				a.refuse(w, r, err)
 				return
 			}
-		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, c)))
-	})
+			var own *Claims // a requirement may be the application's
+			if len(reqs) > 0 {
+				own = c.clone()
+			}
+			for _, req := range reqs {
+				if err := req(a, r, own); err != nil {
+					a.refuse(w, r, err)
+					return
+				}
+			}
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, c)))
+		})
+	}
 }
 
 // Optional is Require for handlers that serve everybody: a request without a
@@ -131,7 +149,7 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Verify(token)
+	return a.verifyShared(token)
 }
 
 // bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode

@@ -35,8 +35,8 @@ type oauthState struct {
 	SessionID  string `json:"session_id,omitempty"`
 }
 
-// OAuthParams begin a sign-in at a provider.
-type OAuthParams struct {
+// StartOAuthParams begin a sign-in at a provider.
+type StartOAuthParams struct {
 	Provider      string
 	RedirectTo    string   // on the allow-list; empty: the callback answers the session
 	CodeChallenge string   // PKCE S256 between the application and /exchange
@@ -57,18 +57,18 @@ type OAuthParams struct {
 // StartOAuth answers the provider's URL to send the browser to. Errors:
 // CodeUnknownProvider, CodeMethodDisabled, CodeRedirectNotAllowed,
 // CodeValidationFailed, CodeProviderError, CodeRateLimited.
-func (a *Auth) StartOAuth(ctx context.Context, in OAuthParams) (string, error) {
-	return a.startOAuth(ctx, in, nil)
+func (a *Auth) StartOAuth(ctx context.Context, in StartOAuthParams) (string, error) {
+	return a.startOAuth(ctx, in, Caller{})
 }
 
 // startOAuth begins a sign-in or, with a session, the linking of an identity to
 // its user.
-func (a *Auth) startOAuth(ctx context.Context, in OAuthParams, linkTo *Session) (string, error) {
+func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Caller) (string, error) {
 	p, err := a.provider(in.Provider)
 	if err != nil {
 		return "", err
 	}
-	if err := a.checkOAuthParams(&in); err != nil {
+	if err := a.checkStartOAuthParams(&in); err != nil {
 		return "", err
 	}
 	in.Remote = in.Remote || in.Browser == "" // the challenge is there then
@@ -86,9 +86,9 @@ func (a *Auth) startOAuth(ctx context.Context, in OAuthParams, linkTo *Session) 
 	if p.openID {
 		st.Nonce = oauth2.GenerateVerifier()
 	}
-	var userID string
-	if linkTo != nil {
-		userID, st.SessionID = linkTo.UserID, linkTo.ID
+	authority := byStranger("oauth")
+	if linkTo.UserID != "" {
+		authority, st.SessionID = linkTo.authority(), linkTo.SessionID
 	}
 	data, err := json.Marshal(st)
 	if err != nil {
@@ -96,12 +96,9 @@ func (a *Auth) startOAuth(ctx context.Context, in OAuthParams, linkTo *Session) 
 	}
 	secret, hash := newLinkToken()
 	now := a.now()
-	err = a.store.PutToken(ctx, Token{Purpose: PurposeOAuth, Hash: hash, UserID: userID, Data: data, CreatedAt: now, ExpiresAt: now.Add(oauthLife)})
-	if errors.Is(err, ErrNotFound) {
-		return "", fail(CodeSessionEnded, err)
-	}
-	if err != nil {
-		return "", storeFailed(err)
+	t := Token{Purpose: PurposeOAuth, Hash: hash, UserID: linkTo.UserID, Data: data, CreatedAt: now, ExpiresAt: now.Add(oauthLife)}
+	if err := a.store.PutToken(ctx, PutToken{Change: a.newChange(ctx, authority), Token: t}); err != nil {
+		return "", goneOr(CodeSessionEnded, err)
 	}
 	return p.authURL(e, secret, st, in)
 }
@@ -114,7 +111,7 @@ func (p *provider) reach(ctx context.Context) (endpoints, error) {
 }
 
 // authURL is the authorization request (RFC 6749, section 4.1.1).
-func (p *provider) authURL(e endpoints, state string, st oauthState, in OAuthParams) (string, error) {
+func (p *provider) authURL(e endpoints, state string, st oauthState, in StartOAuthParams) (string, error) {
 	scopes := slices.Clone(p.Scopes)
 	for _, s := range in.Scopes {
 		if !slices.Contains(scopes, s) {
@@ -142,8 +139,8 @@ func (p *provider) authURL(e endpoints, state string, st oauthState, in OAuthPar
 
 var prompts = []string{"", "none", "login", "consent", "select_account"}
 
-// checkOAuthParams refuses what could not be passed on safely.
-func (a *Auth) checkOAuthParams(in *OAuthParams) error {
+// checkStartOAuthParams refuses what could not be passed on safely.
+func (a *Auth) checkStartOAuthParams(in *StartOAuthParams) error {
 	if err := a.allowRedirect(in.RedirectTo); err != nil {
 		return err
 	}
@@ -185,7 +182,7 @@ type OAuthCallback struct {
 	Error    string // in place of Code
 	Issuer   string // iss (RFC 9207), if there was one
 	User     string // what Apple posts beside the code
-	Browser  string // as in OAuthParams
+	Browser  string // as in StartOAuthParams
 }
 
 // OAuthResult is the end of a sign-in at a provider.
@@ -266,7 +263,7 @@ func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, li
 	case !bound && (!st.Remote || st.RedirectTo == "" || st.Challenge == ""):
 		return st, "", false, bad("of another browser")
 	}
-	_, _, err = a.store.RedeemToken(ctx, Redemption{Purpose: PurposeOAuth, Hash: hash, Now: now})
+	_, _, err = a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeOAuth, Hash: hash})
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return st, "", false, bad("used meanwhile")
@@ -294,7 +291,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 		who.FullName, _ = cleanName(appleName(c.User)) // unsigned: only a name
 	}
 	if linkTo != "" {
-		return a.finishLinking(ctx, p, who, token, st, linkTo, bound)
+		return a.finishLinking(ctx, p, who, token, st, Caller{UserID: linkTo, SessionID: st.SessionID}, bound)
 	}
 	u, err := a.userOf(ctx, p, who)
 	if err != nil {

@@ -69,7 +69,7 @@ func (a *Auth) newProviders() (map[string]*provider, []string) {
 
 // provider finds a configured provider by its name in a path.
 func (a *Auth) provider(name string) (*provider, error) {
-	if a.cfg.settings.OAuthDisabled {
+	if !a.Settings(context.Background()).OAuth.On() {
 		return nil, fail(CodeMethodDisabled, nil)
 	}
 	if p := a.providers[name]; p != nil {

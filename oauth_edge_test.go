@@ -18,7 +18,7 @@ import (
 func TestStartBoundToNobody(t *testing.T) {
 	w, _ := providerWorld(t)
 	const to = "https://app.test/"
-	for name, in := range map[string]auth.OAuthParams{
+	for name, in := range map[string]auth.StartOAuthParams{
 		"nothing":              {},
 		"a redirect alone":     {RedirectTo: to},
 		"a challenge alone":    {CodeChallenge: challengeOf(verifier)},
@@ -154,7 +154,7 @@ func TestFailedSignInEvents(t *testing.T) {
 	w.do("POST", "/oauth/google/id-token", map[string]any{"id_token": "a.b.c"}).want(400, auth.CodeInvalidToken)
 	w.wantEvents(auth.EventSignInFailed)
 
-	w, idp = providerWorld(t, auth.WithMFARequired())
+	w, idp = providerWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	w.visitor(idp).signIn("google", ada, "").want(403, auth.CodeMFAEnrollmentRequired)
 	w.wantEvents(auth.EventSignedUp)
 }
@@ -177,7 +177,7 @@ func TestProfileRejects(t *testing.T) {
 
 // An identity that is known is no proof of the address beside it.
 func TestConfirmationOfKnownIdentity(t *testing.T) {
-	w, idp := providerWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	w, idp := providerWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	for range 2 {
 		w.visitor(idp).signIn("facebook", ada, "").want(403, auth.CodeEmailNotVerified)
 	}
@@ -188,9 +188,7 @@ func TestBannedUserGetsNoIdentity(t *testing.T) {
 	w, idp := providerWorld(t)
 	s := w.visitor(idp).signIn("google", ada, "").session()
 	until := w.Clock.Now().Add(time.Hour)
-	if _, err := w.Store.UpdateUser(t.Context(), s.User.ID, auth.UserPatch{BannedUntil: &until}, w.Clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
 	w.visitor(idp).signIn("github", ada, "").want(403, auth.CodeUserBanned)
 	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 1 {
 		t.Errorf("identities %+v, %v", u.Identities, err)
@@ -202,7 +200,7 @@ func TestBannedUserGetsNoIdentity(t *testing.T) {
 func TestOtherWayInIsOff(t *testing.T) {
 	w, idp := providerWorld(t)
 	unlinkable := func(id string, opts ...auth.Option) error {
-		return authtest.NewOn(t, w.Store, append([]auth.Option{auth.WithProvider(idp.Google(), idp.GitHub())}, opts...)...).UnlinkIdentity(t.Context(), id, "google")
+		return authtest.NewOn(t, w.Store, append([]auth.Option{auth.WithProvider(idp.Google(), idp.GitHub())}, opts...)...).UnlinkIdentity(t.Context(), auth.UnlinkIdentityParams{Caller: auth.Caller{UserID: id}, Provider: "google"})
 	}
 	settings := func(s auth.Settings) []auth.Option { return []auth.Option{auth.WithSettings(s)} }
 	begin := func(subject string) session {
@@ -215,18 +213,18 @@ func TestOtherWayInIsOff(t *testing.T) {
 		"password": {
 			func(s session) {
 				w.do("POST", "/me/password", map[string]any{"new_password": goodPassword}, bearer(s.AccessToken)).want(200)
-			}, settings(auth.Settings{PasswordDisabled: true}),
+			}, settings(auth.Settings{Password: auth.Off}),
 		},
 		"phone": {
 			func(s session) {
 				w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(200)
 				w.otp(number, w.Mail(t, number, auth.KindPhoneCode).Code, bearer(s.AccessToken)).want(200)
-			}, settings(auth.Settings{PhoneDisabled: true}),
+			}, settings(auth.Settings{Phone: auth.Off}),
 		},
 		"providers": {
 			func(s session) {
 				w.visitor(idp).signIn("github", authtest.Person{Subject: "77", Email: s.User.Email, EmailVerified: true}, "").session()
-			}, settings(auth.Settings{OAuthDisabled: true}),
+			}, settings(auth.Settings{OAuth: auth.Off}),
 		},
 		"provider-gone": {
 			func(s session) {
@@ -239,7 +237,7 @@ func TestOtherWayInIsOff(t *testing.T) {
 		if err := unlinkable(s.User.ID, c.off...); !errors.Is(err, auth.CodeLastSignInMethod) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := w.UnlinkIdentity(t.Context(), s.User.ID, "google"); err != nil {
+		if err := w.UnlinkIdentity(t.Context(), auth.UnlinkIdentityParams{Caller: auth.Caller{UserID: s.User.ID}, Provider: "google"}); err != nil {
 			t.Errorf("%s, switched on: %v", name, err)
 		}
 	}

@@ -61,7 +61,7 @@ func (a *Auth) browserSecret(r *http.Request, p *provider) string {
 // URL as JSON for a script that sends the browser there itself.
 func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	in := OAuthParams{
+	in := StartOAuthParams{
 		Provider: r.PathValue("provider"), RedirectTo: q.Get("redirect_to"), CodeChallenge: q.Get("code_challenge"),
 		Scopes:    strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
 		LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),

@@ -201,7 +201,7 @@ func TestPendingProofOutlivesTakeover(t *testing.T) {
 			}
 		})
 		t.Run("enroll/"+name, func(t *testing.T) {
-			w, idp := providerWorld(t, auth.WithMFARequired())
+			w, idp := providerWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 			token := decodeAs[map[string]any](w.visitor(idp).signIn("facebook", squatter, "").want(403, auth.CodeMFAEnrollmentRequired))["mfa_token"].(string)
 			proof(w, idp)
 			setup := w.do("POST", "/2fa/setup-totp", nil, bearer(token))
@@ -239,7 +239,7 @@ func TestEmailChangeOutlivesReset(t *testing.T) {
 // StartOAuth as documented, without Browser and with challenge and redirect.
 func TestStartWithoutBrowser(t *testing.T) {
 	w, idp := providerWorld(t)
-	to, err := w.StartOAuth(t.Context(), auth.OAuthParams{Provider: "google", RedirectTo: "https://app.test/", CodeChallenge: challengeOf(verifier)})
+	to, err := w.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "google", RedirectTo: "https://app.test/", CodeChallenge: challengeOf(verifier)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestPendingProofOutlivesReset(t *testing.T) {
 
 // The same leftovers where the number's holder takes over.
 func TestPendingProofOutlivesPhoneTakeover(t *testing.T) {
-	w, _ := providerWorld(t, auth.WithMFARequired())
+	w, _ := providerWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	a := w.do("POST", "/signup", map[string]any{"phone": number, "password": goodPassword})
 	token, _ := decodeAs[map[string]any](a)["mfa_token"].(string)
 	if token == "" {
@@ -374,7 +374,7 @@ func TestPendingProofOutlivesPhoneTakeover(t *testing.T) {
 func TestAskInFlight(t *testing.T) {
 	var during atomic.Pointer[func()]
 	idp := authtest.StartProvider(t)
-	w := newWorld(t, auth.WithMFARequired(), auth.WithProvider(idp.Google(), idp.Facebook()), auth.WithHooks(auth.Hooks{OnProviderToken: func(context.Context, auth.ProviderToken) {
+	w := newWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}), auth.WithProvider(idp.Google(), idp.Facebook()), auth.WithHooks(auth.Hooks{OnProviderToken: func(context.Context, auth.ProviderToken) {
 		once(&during)
 	}}))
 	idp.Now = w.Clock.Now
@@ -488,9 +488,7 @@ func TestBanBeforeLinkByExchange(t *testing.T) {
 	idp.SignsIn(evilGit)
 	code := w.visitor(idp).back("github", idp.Authorize(t, to)).location().Query().Get("code")
 	until := w.Clock.Now().Add(time.Hour)
-	if _, err := w.Store.UpdateUser(t.Context(), s.User.ID, auth.UserPatch{BannedUntil: &until}, w.Clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
 	w.do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier}).want(403, auth.CodeUserBanned)
 	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
 		t.Errorf("linked to a banned user: %+v, %v", u.Identities, err)

@@ -15,27 +15,27 @@ import (
 // its address only if both sides proved it; an account whose address was never
 // proved gives way to whoever proved it now.
 func (a *Auth) userOf(ctx context.Context, p *provider, who Profile) (User, error) {
-	for range attempts {
+	u, err := change(func() (User, error) {
 		u, err := a.tryUserOf(ctx, p, who)
 		var refused *Error // by a rule or a hook, whatever that wraps
-		if errors.As(err, &refused) {
+		switch {
+		case err == nil, errors.As(err, &refused):
+			return u, err
+		case errors.Is(err, ErrStale), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
+			return u, ErrStale // changed, or signed up, meanwhile
+		}
+		return u, storeFailed(err)
+	})
+	if err != nil {
+		return u, err
+	}
+	if a.Settings(ctx).RequireConfirmation.On() && u.Email != "" && !u.EmailVerified() && !u.PhoneVerified() {
+		if err := a.resendVerification(ctx, u); err != nil {
 			return u, err
 		}
-		if errors.Is(err, ErrStale) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
-			continue // changed, or signed up, meanwhile
-		}
-		if err != nil {
-			return u, storeFailed(err)
-		}
-		if a.cfg.settings.RequireConfirmation && u.Email != "" && !u.EmailVerified && !u.PhoneVerified {
-			if err := a.resendVerification(ctx, u); err != nil {
-				return u, err
-			}
-			return u, fail(CodeEmailNotVerified, nil)
-		}
-		return u, nil
+		return u, fail(CodeEmailNotVerified, nil)
 	}
-	return User{}, retryAfter(CodeUnavailable, time.Second, ErrStale)
+	return u, nil
 }
 
 func (a *Auth) tryUserOf(ctx context.Context, p *provider, who Profile) (User, error) {
@@ -76,11 +76,13 @@ func (a *Auth) renewIdentity(ctx context.Context, p *provider, who Profile, u Us
 	if i >= 0 {
 		id.ID, id.CreatedAt = u.Identities[i].ID, u.Identities[i].CreatedAt
 	}
-	return a.store.UpdateUser(ctx, u.ID, UserPatch{IfRevision: &u.Revision, Link: &id}, a.now())
+	c := a.newChange(ctx, byProof())
+	c.IfUsers = []UserAt{credentialsStill(u)}
+	return a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: UserPatch{Link: &id}})
 }
 
 func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (User, error) {
-	if a.cfg.settings.SignupDisabled {
+	if !a.Settings(ctx).SignUp.On() {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
 	err := a.beforeSignUp(ctx, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
@@ -89,25 +91,29 @@ func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (
 	}
 	now := a.now()
 	nu := NewUser{Creating: a.creating(), User: User{
-		ID: a.newID(), Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, UserMetadata: map[string]any{},
+		ID: a.newID(), Email: who.Email, FullName: who.FullName, UserMetadata: map[string]any{},
 		Identities: []Identity{a.newIdentity(p, who)}, CreatedAt: now, UpdatedAt: now,
 	}}
+	if who.EmailVerified {
+		nu.User.EmailVerifiedAt = now
+	}
 	var message outgoing
 	unproved := who.Email != "" && !who.EmailVerified
 	if unproved {
 		var link Token
-		link, message = a.firstProof(nu.User, "")
+		link, message = a.firstProof(ctx, nu.User, "")
 		nu.Tokens = []Token{link}
 	}
-	u, err := a.store.CreateUser(ctx, nu)
+	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
+	u, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
 	if err != nil {
 		return u, err
 	}
 	if unproved {
 		a.sendMail(ctx, message, u)
 	}
-	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodOAuth, Provider: p.Name})
-	if unproved && a.cfg.settings.RequireConfirmation {
+	a.committed(ctx, c, OutcomeDone, nil)
+	if unproved && a.Settings(ctx).RequireConfirmation.On() {
 		return u, fail(CodeEmailNotVerified, nil)
 	}
 	return u, nil
@@ -120,55 +126,50 @@ func (a *Auth) joinByEmail(ctx context.Context, p *provider, who Profile, u User
 	switch {
 	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
 		return u, ErrStale // another tab was faster: the identity is known by now
-	case !who.EmailVerified || a.cfg.noAutoLinking:
+	case !who.EmailVerified || !a.Settings(ctx).AutoLinking.On():
 		return u, fail(CodeAccountExists, nil)
-	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified:
+	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified():
 		// The provider gave the address to somebody else since.
 		return u, fail(CodeAccountExists, errors.New("another identity of the provider is linked"))
 	case u.Banned(a.now()):
 		return u, fail(CodeUserBanned, nil)
 	}
 	id := a.newIdentity(p, who)
-	patch := UserPatch{IfRevision: &u.Revision, Link: &id}
-	takenOver := !u.EmailVerified
-	if takenOver {
-		takeOver(&patch, u)
+	patch, still, takenOver := prove(u, rootEmail, false, a.now())
+	patch.Link = &id
+	c := a.newChange(ctx, byProof(), append(proved(u, rootEmail, patch, takenOver), linkedEvent(u, id))...)
+	c.IfUsers = []UserAt{still}
+	if !takenOver {
+		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // its identities were looked at
 	}
 	before := u
-	u, err := a.store.UpdateUser(ctx, u.ID, patch, a.now())
+	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: patch})
 	if err != nil {
 		return u, err
 	}
+	a.committed(ctx, c, OutcomeDone, nil)
 	if takenOver {
-		a.emit(ctx, Event{Type: EventPasswordRemoved, UserID: u.ID})
-		a.emit(ctx, Event{Type: EventEmailVerified, UserID: u.ID})
+		a.tellTakenOver(ctx, u)
+	} else {
+		a.tellLinked(ctx, before, id)
 	}
-	a.linked(ctx, before, id)
 	return u, nil
 }
 
-// takeOver makes an account its address's owner's: whatever was set up without
-// proving the address goes, since it would be a way in for whoever did so (no
-// pre-hijack). Only an enabled second factor stays.
-func takeOver(patch *UserPatch, u User) {
-	yes, none := true, ""
-	patch.EmailVerified, patch.PasswordHash = &yes, &none
-	patch.Revoke = &SessionFilter{}
-	patch.RemoveFactor = !u.MFAEnabled
-	dropSideDoors(patch)
+// tellLinked tells the user about a new identity of an account that was there
+// before.
+func (a *Auth) tellLinked(ctx context.Context, u User, id Identity) {
+	a.sendMail(ctx, outgoing{Kind: KindIdentityLinked, To: u.Email, Name: u.FullName, Provider: id.Provider}, u)
 }
 
-// linked tells the user and the application about a new identity of an account
-// that was there before.
-func (a *Auth) linked(ctx context.Context, u User, id Identity) {
-	a.sendMail(ctx, outgoing{Kind: KindIdentityLinked, To: u.Email, Name: u.FullName, Provider: id.Provider}, u)
-	a.emit(ctx, Event{Type: EventIdentityLinked, UserID: u.ID, Provider: id.Provider})
+func linkedEvent(u User, id Identity) OutcomeEvent {
+	return done(Event{Type: EventIdentityLinked, UserID: u.ID, Provider: id.Provider})
 }
 
 // handOver gives the provider's tokens to the application, which is the only
 // one to keep them.
 func (a *Auth) handOver(ctx context.Context, u User, p *provider, who Profile, t *oauth2.Token) {
-	if a.cfg.hooks.OnProviderToken == nil || t == nil {
+	if t == nil {
 		return
 	}
 	out := ProviderToken{
@@ -178,32 +179,50 @@ func (a *Auth) handOver(ctx context.Context, u User, p *provider, who Profile, t
 	if t.ExpiresIn > 0 {
 		out.ExpiresAt = a.now().Add(time.Duration(t.ExpiresIn) * time.Second)
 	}
-	a.cfg.hooks.OnProviderToken(ctx, out)
+	for _, h := range a.cfg.hooks {
+		if h.OnProviderToken != nil {
+			a.observe(ctx, func() { h.OnProviderToken(ctx, out) })
+		}
+	}
 }
 
-// LinkIdentity begins to link an identity to the user of a session and answers
+// LinkIdentityParams begin to link an identity to the user of a session.
+type LinkIdentityParams struct {
+	Caller
+	StartOAuthParams
+}
+
+// LinkIdentity begins to link an identity to the user of a session and returns
 // the provider's URL. The callback has to come from the same browser, or the link
 // is made by /exchange with the code verifier. The caller sees to it that the
 // sign-in is recent; the endpoint asks for 15 minutes. Errors: those of
-// StartOAuth.
-func (a *Auth) LinkIdentity(ctx context.Context, s Session, in OAuthParams) (string, error) {
-	return a.startOAuth(ctx, in, &s)
+// StartOAuth, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified for an
+// account that nobody has proved to be theirs.
+func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, error) {
+	_, u, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
+	if err != nil {
+		return "", err
+	}
+	if err := mayGrow(u); err != nil {
+		return "", err
+	}
+	return a.startOAuth(ctx, p.StartOAuthParams, p.Caller)
 }
 
 // finishLinking is the callback of LinkIdentity. The session that asked has to
 // be live still. A browser that does not prove to be the one that asked gets a
 // code, and only its exchange, with the verifier, makes the link: else somebody
 // could be brought to link their identity to a stranger's account.
-func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *oauth2.Token, st oauthState, userID string, bound bool) (*OAuthResult, error) {
-	_, u, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
+func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
+	_, u, err := a.liveSession(ctx, by, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
 	}
 	id := a.newIdentity(p, who)
 	if !bound {
-		return a.redirectWith(ctx, u, st, linkData{Identity: &id, SessionID: st.SessionID})
+		return a.redirectWith(ctx, u, st, linkData{Identity: &id, SessionID: by.SessionID})
 	}
-	if u, err = a.linkIdentity(ctx, u.ID, st.SessionID, CodeBadOAuthState, id); err != nil {
+	if u, err = a.linkIdentity(ctx, by, CodeBadOAuthState, id); err != nil {
 		return nil, err
 	}
 	a.handOver(ctx, u, p, who, t)
@@ -212,7 +231,7 @@ func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *o
 	}
 	// The session that asked goes on, from where it is by now. Its user as read with
 	// it would lack the claims that the store works out.
-	s, _, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
+	s, _, err := a.liveSession(ctx, by, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
 	}
@@ -223,102 +242,87 @@ func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *o
 	return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
 }
 
-// asking reads the session that asked to link, which has to be live still,
-// together with its user: what takes the session away raises the user's
-// revision, too.
-func (a *Auth) asking(ctx context.Context, sessionID, userID string, gone Code) (Session, User, error) {
-	s, u, err := a.store.Session(ctx, sessionID, a.now())
-	switch {
-	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
-		return s, u, fail(gone, err)
-	case err != nil:
-		return s, u, storeFailed(err)
-	case s.UserID != userID:
-		return s, u, fail(gone, errors.New("session of another user"))
-	}
-	return s, u, nil
-}
-
-// linkIdentity adds an identity to a user. One that is anybody's already, or a
-// second one of the same provider, is CodeIdentityAlreadyExists.
-func (a *Auth) linkIdentity(ctx context.Context, userID, sessionID string, gone Code, id Identity) (User, error) {
-	for range attempts {
-		_, u, err := a.asking(ctx, sessionID, userID, gone)
+// linkIdentity adds an identity to a user in the name of the session that asked.
+// One that is anybody's already, or a second one of the same provider, is
+// CodeIdentityAlreadyExists; gone is the error if the session has ended.
+func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identity) (User, error) {
+	return change(func() (User, error) {
+		_, u, err := a.liveSession(ctx, by, gone)
 		if err != nil {
+			return u, err
+		}
+		if err := mayGrow(u); err != nil {
 			return u, err
 		}
 		if slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == id.Provider }) {
 			return u, fail(CodeIdentityAlreadyExists, nil)
 		}
-		u, err = a.store.UpdateUser(ctx, userID, UserPatch{IfRevision: &u.Revision, Link: &id}, a.now())
+		c := a.newChange(ctx, by.authority(), linkedEvent(u, id))
+		c.IfUsers = []UserAt{credentialsStill(u)}
+		linked, err := a.update(ctx, c, u.ID, UserPatch{Link: &id})
 		switch {
-		case errors.Is(err, ErrStale):
-			continue
 		case errors.Is(err, ErrConflict):
 			return u, fail(CodeIdentityAlreadyExists, err)
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, CodeSessionEnded):
 			return u, fail(gone, err)
-		case err != nil:
-			return u, storeFailed(err)
+		case err == nil:
+			a.tellLinked(ctx, u, id)
 		}
-		a.linked(ctx, u, id)
-		return u, nil
-	}
-	return User{}, retryAfter(CodeUnavailable, time.Second, ErrStale)
+		return linked, err
+	})
+}
+
+// UnlinkIdentityParams remove a user's identity of a provider.
+type UnlinkIdentityParams struct {
+	Caller
+	Provider string
 }
 
 // UnlinkIdentity removes a user's identity of a provider, unless it is the last
 // way to sign in: CodeLastSignInMethod. CodeNotFound if there is none,
 // CodeUnknownProvider if there is no such provider either. The caller sees to it
 // that the sign-in is recent; the endpoint asks for 15 minutes.
-func (a *Auth) UnlinkIdentity(ctx context.Context, userID, provider string) error {
-	for range attempts {
-		c, err := a.store.Credentials(ctx, ByID(userID))
-		if errors.Is(err, ErrNotFound) {
-			return fail(CodeSessionEnded, err)
-		}
+func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error {
+	u, err := change(func() (User, error) {
+		creds, err := a.store.Credentials(ctx, ByID(p.UserID))
 		if err != nil {
-			return storeFailed(err)
+			return User{}, goneOr(CodeSessionEnded, err)
 		}
-		i := slices.IndexFunc(c.User.Identities, func(i Identity) bool { return i.Provider == provider })
+		u := creds.User
+		i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.Provider == p.Provider })
 		switch {
-		case i < 0 && a.providers[provider] == nil:
-			return fail(CodeUnknownProvider, nil)
+		case i < 0 && a.providers[p.Provider] == nil:
+			return u, fail(CodeUnknownProvider, nil)
 		case i < 0:
-			return fail(CodeNotFound, nil)
-		case !a.otherWayIn(c, provider):
-			return fail(CodeLastSignInMethod, nil)
+			return u, fail(CodeNotFound, nil)
+		case !a.otherWayIn(ctx, creds, p.Provider):
+			return u, fail(CodeLastSignInMethod, nil)
 		}
-		gone := ByIdentity(provider, c.User.Identities[i].Subject)
-		// The password's removal raises the revision, too.
-		_, err = a.store.UpdateUser(ctx, userID, UserPatch{IfRevision: &c.User.Revision, Unlink: &gone, DropTokens: pendingSignIns}, a.now())
-		switch {
-		case errors.Is(err, ErrStale):
-			continue
-		case errors.Is(err, ErrNotFound):
-			return fail(CodeSessionEnded, err)
-		case err != nil:
-			return storeFailed(err)
-		}
-		a.sendMail(ctx, outgoing{Kind: KindIdentityUnlinked, To: c.User.Email, Name: c.User.FullName, Provider: provider}, c.User)
-		a.emit(ctx, Event{Type: EventIdentityUnlinked, UserID: userID, Provider: provider})
-		return nil
+		gone := ByIdentity(p.Provider, u.Identities[i].Subject)
+		c := a.newChange(ctx, p.authority(), done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
+		c.IfUsers = []UserAt{credentialsStill(u)}
+		_, err = a.update(ctx, c, u.ID, UserPatch{Unlink: &gone, DropTokens: dyingWithProofs()})
+		return u, err
+	})
+	if err == nil {
+		a.sendMail(ctx, outgoing{Kind: KindIdentityUnlinked, To: u.Email, Name: u.FullName, Provider: p.Provider}, u)
 	}
-	return retryAfter(CodeUnavailable, time.Second, ErrStale)
+	return err
 }
 
 // otherWayIn tells whether a user could still sign in without a provider. A
 // mailed link does not count: often it was that provider which vouched for the
 // address, and nobody ever showed that they read what arrives there.
-func (a *Auth) otherWayIn(c Credentials, without string) bool {
+func (a *Auth) otherWayIn(ctx context.Context, c Credentials, without string) bool {
+	settings := a.Settings(ctx)
 	switch {
-	case c.PasswordHash != "" && !a.cfg.settings.PasswordDisabled:
+	case c.PasswordHash != "" && settings.Password.On():
 		return true
-	case c.User.PhoneVerified && !a.phoneOff():
+	case c.User.PhoneVerified() && a.phoneOn(ctx):
 		return true
 	}
 	return slices.ContainsFunc(c.User.Identities, func(i Identity) bool {
-		return i.Provider != without && a.providers[i.Provider] != nil && !a.cfg.settings.OAuthDisabled
+		return i.Provider != without && a.providers[i.Provider] != nil && settings.OAuth.On()
 	})
 }
 
@@ -346,10 +350,10 @@ func (a *Auth) handleLinkIdentity(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	cookie := a.bindBrowser(r, to)
-	url, err := a.LinkIdentity(r.Context(), me.session, OAuthParams{
+	url, err := a.LinkIdentity(r.Context(), LinkIdentityParams{me.caller(), StartOAuthParams{
 		Provider: to.Name, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge, Scopes: p.Scopes, Prompt: p.Prompt,
 		Browser: cookie.Value, Remote: p.CodeChallenge != "",
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -363,7 +367,7 @@ func (a *Auth) handleUnlinkIdentity(w http.ResponseWriter, r *http.Request) erro
 	if !a.fresh(me.session) {
 		return fail(CodeReauthNeeded, nil)
 	}
-	if err := a.UnlinkIdentity(r.Context(), me.user.ID, r.PathValue("provider")); err != nil {
+	if err := a.UnlinkIdentity(r.Context(), UnlinkIdentityParams{me.caller(), r.PathValue("provider")}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

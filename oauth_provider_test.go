@@ -470,12 +470,12 @@ func TestProviderConfiguration(t *testing.T) {
 		"timeout":           edit(google, func(p *auth.Provider) { p.Timeout = -1 }),
 		"functions":         {Name: "bare", ClientID: "id"},
 	} {
-		_, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithProvider(p))
+		_, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithProvider(p))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithProvider(google, google)); err == nil {
+	if _, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithProvider(google, google)); err == nil {
 		t.Error("two providers of one name")
 	}
 }

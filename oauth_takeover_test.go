@@ -21,12 +21,12 @@ type recorder struct {
 	tokens []auth.Token
 }
 
-func (r *recorder) PutToken(ctx context.Context, t auth.Token) error {
-	err := r.Store.PutToken(ctx, t)
+func (r *recorder) PutToken(ctx context.Context, c auth.PutToken) error {
+	err := r.Store.PutToken(ctx, c)
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.tokens = append(r.tokens, t)
+		r.tokens = append(r.tokens, c.Token)
 	}
 	return err
 }
@@ -70,14 +70,10 @@ func squat(t *testing.T, w *world, idp *authtest.Provider, byPhone bool) (userID
 	if byPhone {
 		w.Mail(t, number, auth.KindPhoneCode) // so that it is not taken for the owner's
 	}
-	if _, err := w.Store.UpdateUser(t.Context(), userID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}, w.Clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.patch(userID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
 	l.enrol = decodeAs[map[string]any](w.do("POST", "/login", who).want(403, auth.CodeMFAEnrollmentRequired))["mfa_token"].(string)
 	// Kept apart, since an account has a factor or is asked to set one up.
-	if _, err := w.Store.UpdateUser(t.Context(), userID, auth.UserPatch{AppMetadata: map[string]any{}}, w.Clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.patch(userID, auth.UserPatch{AppMetadata: map[string]any{}})
 	l.v = w.visitor(idp)
 	to := l.v.link("github", evil, nil)
 	idp.SignsIn(evilGit)

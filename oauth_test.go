@@ -204,7 +204,7 @@ func TestOAuthRequest(t *testing.T) {
 }
 
 func TestOAuthDisabled(t *testing.T) {
-	w, _ := providerWorld(t, auth.WithSettings(auth.Settings{OAuthDisabled: true}))
+	w, _ := providerWorld(t, auth.WithSettings(auth.Settings{OAuth: auth.Off}))
 	w.do("GET", "/oauth/google", nil).want(403, auth.CodeMethodDisabled)
 	w.do("GET", "/oauth/google/callback", nil).want(403, auth.CodeMethodDisabled)
 	w.do("POST", "/oauth/google/id-token", map[string]any{"id_token": "x"}).want(403, auth.CodeMethodDisabled)

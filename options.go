@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"net/url"
 	"path"
@@ -36,27 +37,19 @@ type config struct {
 	tokens    TokenOptions
 	signer    crypto.Signer
 	verifiers []crypto.PublicKey
-	claims    func(context.Context, User) (map[string]any, error)
-	hooks     Hooks
+	claims    []func(context.Context, User) (map[string]any, error)
+	hooks     []Hooks
 	providers []Provider
-
-	noAutoLinking bool
-
-	refreshGrace    time.Duration
-	sessionLifetime time.Duration
-	idleTimeout     time.Duration
+	sessions  SessionOptions
+	mfa       MFAOptions
 
 	redirects      []redirectPattern
-	linkURLs       map[Kind]string
-	links          linkMode
+	links          LinkOptions
 	apiKeys        []string
 	limits         RateLimits
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
 	cookies        *CookieOptions
-	deletion       bool
-	mfaRequired    bool
-	mfaRequiredFor func(User) bool
 }
 
 func (c *config) fail(option string, err error) {
@@ -69,7 +62,7 @@ func (c *config) fail(option string, err error) {
 // at least 32 random bytes, the same in every instance. To rotate, put the new
 // secret first and the previous ones behind it: tokens of those are good until
 // they expire, and second factors for as long as the secret they were set up
-// under is here. There is no default.
+// under is here. There is no default. A second call replaces the first.
 func WithSecret(current []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.secrets = nil
@@ -85,7 +78,8 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 // WithBaseURL sets the public URL of the mounted handler, such as
 // "https://app.example.com/auth/v1". Links in messages and the tokens' issuer
 // come from it and never from a request's Host. It has to be https, except on
-// loopback hosts in dev mode. There is no default outside dev mode.
+// loopback hosts in dev mode. There is no default outside dev mode. A second call
+// replaces the first.
 func WithBaseURL(raw string) Option {
 	return func(c *config) {
 		u, err := url.Parse(strings.TrimSuffix(raw, "/"))
@@ -101,7 +95,7 @@ func WithBaseURL(raw string) Option {
 }
 
 // WithPrefix sets the path the handler is mounted at, "/auth/v1" by default.
-// Requests are accepted with and without it.
+// Requests are accepted with and without it. A second call replaces the first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
 		c.prefix = strings.TrimSuffix(prefix, "/")
@@ -124,12 +118,13 @@ type TokenOptions struct {
 	Remember  int           // verified tokens kept in memory; default 10,000, negative: none
 }
 
-// WithTokens sets how access tokens are made.
+// WithTokens sets how access tokens are made. A second call replaces the first.
 func WithTokens(o TokenOptions) Option { return func(c *config) { c.tokens = o } }
 
 // WithSigningKeys replaces the derived signing key: current signs, and previous
 // public keys are still accepted and published. The algorithm follows from the
 // key: ECDSA P-256 is ES256, Ed25519 is EdDSA, RSA of 2048 bits or more is RS256.
+// A second call replaces the first.
 func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option {
 	return func(c *config) {
 		if current == nil {
@@ -141,131 +136,152 @@ func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option
 
 // WithClaims adds claims of the application's own to every access token. The
 // registered and Authmount's own names cannot be overridden. An error fails the
-// sign-in or refresh with 503.
+// sign-in or refresh with 503. Functions of several calls add up; of claims with
+// one name the last counts.
 func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Option {
-	return func(c *config) { c.claims = f }
+	return func(c *config) { c.claims = append(c.claims, f) }
 }
 
 // Sessions
 
-// WithRefreshGrace sets for how long the refresh token before the current one
-// is still answered with the current one, so that a lost response or a second
-// tab does no harm. The default is 30 s; 0 allows no repetition.
-func WithRefreshGrace(d time.Duration) Option { return func(c *config) { c.refreshGrace = d } }
-
-// WithSessionLifetime ends every session this long after sign-in, however
-// active it is. The default, 0, sets no such end.
-func WithSessionLifetime(d time.Duration) Option {
-	return func(c *config) {
-		if d < 0 {
-			c.fail("WithSessionLifetime", errors.New("is negative"))
-		}
-		c.sessionLifetime = d
-	}
+// SessionOptions are how long sessions live and how refreshing is judged.
+type SessionOptions struct {
+	// RefreshGrace is for how long the refresh token before the current one still
+	// yields the current one, so that a lost response or a second tab does no
+	// harm. Default 30 s, at most 5 minutes; negative: never.
+	RefreshGrace time.Duration
+	// IdleTimeout ends a session this long after its last refresh; default 30
+	// days.
+	IdleTimeout time.Duration
+	// Lifetime ends every session this long after sign-in, however active it is;
+	// default: no such end.
+	Lifetime time.Duration
 }
 
-// WithIdleTimeout ends a session this long after its last refresh. The default
-// is 30 days.
-func WithIdleTimeout(d time.Duration) Option {
+func (o SessionOptions) withDefaults() SessionOptions {
+	switch {
+	case o.RefreshGrace == 0:
+		o.RefreshGrace = 30 * time.Second
+	case o.RefreshGrace < 0:
+		o.RefreshGrace = 0
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = 30 * 24 * time.Hour
+	}
+	return o
+}
+
+// WithSessions sets how long sessions live. A second call replaces the first.
+func WithSessions(o SessionOptions) Option {
 	return func(c *config) {
-		if d <= 0 {
-			c.fail("WithIdleTimeout", errors.New("must be above zero"))
+		switch {
+		case o.RefreshGrace > 5*time.Minute:
+			c.fail("WithSessions", errors.New("RefreshGrace is above 5 minutes"))
+		case o.IdleTimeout < 0 || o.Lifetime < 0:
+			c.fail("WithSessions", errors.New("IdleTimeout and Lifetime must not be negative"))
 		}
-		c.idleTimeout = d
+		c.sessions = o.withDefaults()
 	}
 }
 
 // What people can do
 
-// WithSettings says what is switched on. By default everything is, and an
-// e-mail address need not be confirmed before the first sign-in.
-func WithSettings(s Settings) Option { return func(c *config) { c.settings = s } }
+// WithSettings says what is on; fields at zero keep their default. A second call
+// replaces the first.
+func WithSettings(s Settings) Option {
+	return func(c *config) { c.settings = s.withDefaults() }
+}
 
-// WithPasswords sets the password policy and hashing.
+// WithPasswords sets the password policy and hashing. A second call replaces the
+// first.
 func WithPasswords(o PasswordOptions) Option { return func(c *config) { c.passwords = o } }
 
-// WithAccountDeletion lets people delete their account with DELETE /me.
-func WithAccountDeletion() Option { return func(c *config) { c.deletion = true } }
-
-// WithMFARequired makes everybody set up a second factor before the first
-// session. For one user, set "mfa_required" to true in AppMetadata.
-func WithMFARequired() Option { return func(c *config) { c.mfaRequired = true } }
-
-// WithMFARequiredFor is WithMFARequired for the users that a function names, such
-// as those with a role. It is called at every sign-in.
-func WithMFARequiredFor(who func(u User) bool) Option {
-	return func(c *config) { c.mfaRequiredFor = who }
+// MFAOptions say who needs a second factor besides everybody
+// (Settings.MFARequired) and those with "mfa_required": true in AppMetadata.
+type MFAOptions struct {
+	// RequiredFor names users who have to set one up before the first session,
+	// such as those with a role. It is called at every sign-in and must be quick
+	// and safe for concurrent use. Default: nobody.
+	RequiredFor func(u User) bool
 }
+
+// WithMFA sets who needs a second factor. A second call replaces the first.
+func WithMFA(o MFAOptions) Option { return func(c *config) { c.mfa = o } }
 
 // WithProvider lets people sign in with outside services: Google, GitHub,
 // Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any OpenID provider, and
 // OAuth2Provider for the rest. Register
-// {base URL}/oauth/{name}/callback with the service. The default is none.
+// {base URL}/oauth/{name}/callback with the service. The default is none. Further calls add more.
 func WithProvider(p ...Provider) Option {
 	return func(c *config) { c.providers = append(c.providers, p...) }
 }
 
-// WithAutoLinking(false) never joins a provider's identity to an account by its
-// address: people then have to sign in first and link the identity. By default
-// it joins if both the provider and the account proved the address.
-func WithAutoLinking(on bool) Option { return func(c *config) { c.noAutoLinking = !on } }
-
-// WithHooks sets functions that are called before and after what happens.
-func WithHooks(h Hooks) Option { return func(c *config) { c.hooks = h } }
+// WithHooks adds functions that are called before and after what happens, behind
+// those of earlier calls.
+func WithHooks(h Hooks) Option { return func(c *config) { c.hooks = append(c.hooks, h) } }
 
 // Messages and links
 
 // WithMailer sets what delivers e-mail. There is no default outside dev mode.
+// A second call replaces the first.
 func WithMailer(m Mailer) Option { return func(c *config) { c.mailer = m } }
 
 // WithSMSSender sets what delivers text messages, and switches phone codes on.
-// In dev mode without a mailer the default is the inbox.
+// In dev mode without a mailer the default is the inbox. A second call replaces
+// the first.
 func WithSMSSender(s SMSSender) Option { return func(c *config) { c.sms = s } }
 
-// WithPhone sets how phone codes are made and which countries are served.
+// WithPhone sets how phone codes are made and which countries are served. A
+// second call replaces the first.
 func WithPhone(o PhoneOptions) Option { return func(c *config) { c.phone = o } }
 
-// WithMail sets names, templates and the send queue.
-func WithMail(o MailOptions) Option {
-	return func(c *config) {
-		o.Sync = o.Sync || c.mail.Sync
-		c.mail = o
-	}
+// WithMail sets names, templates and the send queue. A second call replaces the
+// first.
+func WithMail(o MailOptions) Option { return func(c *config) { c.mail = o } }
+
+// LinkMode says when a mailed link is completed by being opened.
+type LinkMode int
+
+// The modes.
+const (
+	// ConfirmLinks shows browsers a page with a button, which completes the link;
+	// programs complete it at once. Mail scanners then use no links up.
+	ConfirmLinks LinkMode = iota
+	// DirectLinks completes a link whenever it is opened. Mail scanners that
+	// follow links will use them up.
+	DirectLinks
+	// StrictLinks completes a link at once only for programs that ask for
+	// application/json by name, against scanners that hide their being browsers.
+	StrictLinks
+)
+
+// LinkOptions are how mailed links work.
+type LinkOptions struct {
+	Mode LinkMode // default ConfirmLinks
+	// URLs point the links of some messages to pages of the application's own,
+	// which have to post the token they get as ?token= to the endpoint. By default
+	// they lead to the pages that Authmount serves.
+	URLs map[Kind]string
 }
 
-// WithSyncSend makes a request wait until its message is handed over, instead
-// of queueing it. Answers then take as long as the mail server does, and longer
-// for accounts that exist: use it only where nobody can tell, such as scripts.
-func WithSyncSend() Option { return func(c *config) { c.mail.Sync = true } }
-
-// WithLinkURL points the link of a message to a page of the application's own,
-// which has to post the token it gets as ?token= to the endpoint. The default
-// is the page Authmount serves.
-func WithLinkURL(k Kind, rawURL string) Option {
+// WithLinks sets how mailed links work. A second call replaces the first.
+func WithLinks(o LinkOptions) Option {
 	return func(c *config) {
-		u, err := url.Parse(rawURL)
-		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.Fragment != "" {
-			c.fail("WithLinkURL", fmt.Errorf("%q is not an absolute http(s) URL", rawURL))
-			return
+		c.links = LinkOptions{Mode: o.Mode, URLs: maps.Clone(o.URLs)}
+		if o.Mode < ConfirmLinks || o.Mode > StrictLinks {
+			c.fail("WithLinks", errors.New("there is no such mode"))
 		}
-		if c.linkURLs == nil {
-			c.linkURLs = map[Kind]string{}
+		for _, raw := range o.URLs {
+			if u, err := url.Parse(raw); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.Fragment != "" {
+				c.fail("WithLinks", fmt.Errorf("%q is not an absolute http(s) URL", raw))
+			}
 		}
-		c.linkURLs[k] = rawURL
 	}
 }
-
-// WithDirectLinks completes a link when it is opened, without the confirm page.
-// Mail scanners that follow links will then use them up.
-func WithDirectLinks() Option { return func(c *config) { c.links = directLinks } }
-
-// WithStrictLinks shows the confirm page for every GET that does not ask for
-// application/json by name, against scanners that hide their being browsers.
-func WithStrictLinks() Option { return func(c *config) { c.links = strictLinks } }
 
 // WithRedirectURLs sets the allow-list for redirect_to: exact URLs, or URLs
 // that end in "/*" for everything below. On loopback hosts every port matches.
-// Without it no redirect is allowed; dev mode allows loopback hosts.
+// Without it no redirect is allowed; dev mode allows loopback hosts. Further calls add more.
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {
 		for _, p := range patterns {
@@ -284,6 +300,7 @@ func WithRedirectURLs(patterns ...string) Option {
 // WithAPIKeys requires one of these public keys in the apikey or X-API-Key
 // header of every endpoint that is not a browser navigation. They say which
 // application is calling and are no secret. By default no key is needed.
+// Further calls add more.
 func WithAPIKeys(keys ...string) Option {
 	return func(c *config) {
 		for _, k := range keys {
@@ -296,12 +313,12 @@ func WithAPIKeys(keys ...string) Option {
 }
 
 // WithRateLimits changes the rate limits; fields that are zero keep their
-// default.
+// default. A second call replaces the first.
 func WithRateLimits(l RateLimits) Option { return func(c *config) { c.limits = l } }
 
 // WithTrustedProxies names the networks (CIDR) of reverse proxies whose
 // X-Forwarded-For and Forwarded headers are believed. By default the client is
-// whoever connects.
+// whoever connects. Further calls add more.
 func WithTrustedProxies(cidrs ...string) Option {
 	return func(c *config) {
 		for _, s := range cidrs {
@@ -317,7 +334,7 @@ func WithTrustedProxies(cidrs ...string) Option {
 
 // WithCORS lets pages of these origins ("https://app.example.com") call the
 // endpoints. "*" means any origin and cannot be used with cookies. By default
-// no other origin may.
+// no other origin may. Further calls add more.
 func WithCORS(origins ...string) Option {
 	return func(c *config) {
 		for _, o := range origins {
@@ -337,16 +354,18 @@ type CookieOptions struct {
 
 // WithCookies carries tokens in HttpOnly cookies instead of response bodies, for
 // applications rendered on the server. Requests that rely on a cookie and
-// change something are refused unless they come from the same origin.
+// change something are refused unless they come from the same origin. A
+// second call replaces the first.
 func WithCookies(o CookieOptions) Option { return func(c *config) { c.cookies = &o } }
 
 // The surroundings
 
 // WithLogger sets where the log goes; default slog.Default(). Secrets are never
-// logged.
+// logged. A second call replaces the first.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
-// WithClock sets the clock, for tests; default time.Now.
+// WithClock sets the clock, for tests; default time.Now. A second call replaces
+// the first.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.now = now } }
 
 // WithDevMode is for development on one's own machine: an ephemeral secret if

@@ -5,13 +5,11 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -89,18 +87,26 @@ func (a *Auth) requiredPhone(s string) (string, error) {
 	return phone, nil
 }
 
-// phoneOff tells that codes cannot be sent.
-func (a *Auth) phoneOff() bool { return a.cfg.sms == nil || a.cfg.settings.PhoneDisabled }
+// phoneOn tells that codes can be sent.
+func (a *Auth) phoneOn(ctx context.Context) bool {
+	return a.cfg.sms != nil && a.Settings(ctx).Phone.On()
+}
+
+// SendPhoneCodeParams ask for a code to sign in with.
+type SendPhoneCodeParams struct {
+	Phone    string
+	NoCreate bool // do not create an account for an unknown number
+}
 
 // SendPhoneCode sends a code to sign in with. The answer is the same whether or
 // not there is an account; without one, the code creates it when it is used,
-// unless noCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
+// unless NoCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
 // CodeValidationFailed, CodeRateLimited (also when the budget is spent).
-func (a *Auth) SendPhoneCode(ctx context.Context, phone string, noCreate bool) error {
-	if a.phoneOff() {
+func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) error {
+	if !a.phoneOn(ctx) {
 		return fail(CodeMethodDisabled, nil)
 	}
-	phone, err := a.requiredPhone(phone)
+	phone, err := a.requiredPhone(p.Phone)
 	if err != nil {
 		return invalid("phone", err.Error())
 	}
@@ -111,49 +117,35 @@ func (a *Auth) SendPhoneCode(ctx context.Context, phone string, noCreate bool) e
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return storeFailed(err)
 	}
-	create := !noCreate && !a.cfg.settings.SignupDisabled
+	create := !p.NoCreate && a.Settings(ctx).SignUp.On()
 	to := u.Phone
 	if to == "" && create {
 		to = phone
 	}
-	code, t := a.newPhoneCode(PurposePhoneCode, phone, linkData{CreateUser: create})
+	code, t := a.newPhoneCode(PurposePhoneCode, phone)
 	t.UserID = u.ID
-	if err := a.store.PutToken(ctx, t); err != nil && !errors.Is(err, ErrNotFound) {
-		return storeFailed(err)
+	if to == "" {
+		_, t.Hash = newLinkToken() // a decoy: no guess is right
+	}
+	if err := a.putToken(ctx, byStranger("send"), t); err != nil && !errors.Is(err, CodeInvalidToken) {
+		return err
 	}
 	a.sendSMS(ctx, to, code, u)
 	return nil
 }
 
-// takeSMS draws for a text message: like any send, and from the budget that
-// bounds what fraud can cost.
-func (a *Auth) takeSMS(ctx context.Context, phone string) error {
-	if err := a.takeSend(ctx, KindPhoneCode, phone); err != nil {
-		return err
-	}
-	_, err := a.take(ctx, a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", 1))
-	if errors.Is(err, CodeRateLimited) {
-		a.emit(ctx, Event{Type: EventSMSBudgetExceeded})
-	}
-	return err
-}
-
 // newPhoneCode makes a code and the token that judges it. Only a MAC is kept: a
 // code alone could be found by trying all of them.
-func (a *Auth) newPhoneCode(p Purpose, subject string, d linkData) (code string, t Token) {
+func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.cfg.phone.CodeLength)), nil)
 	n, err := rand.Int(rand.Reader, limit)
 	if err != nil {
 		panic(err) // crypto/rand never fails
 	}
 	code = fmt.Sprintf("%0*d", a.cfg.phone.CodeLength, n)
-	data, err := json.Marshal(d)
-	if err != nil {
-		panic(err) // strings only
-	}
 	now := a.now()
 	return code, Token{
-		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code), Data: data,
+		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code),
 		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: maxCodeTries,
 	}
 }
@@ -164,178 +156,190 @@ func (a *Auth) phoneCodeHash(p Purpose, subject, code string) []byte {
 	return h.Sum(nil)
 }
 
-func (a *Auth) sendSMS(ctx context.Context, to, code string, u User) {
-	a.sendMail(ctx, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life}, u)
-}
-
 // tryCode judges a guess under the cap on wrong ones, which sending again does
-// not reset. Errors: CodeInvalidCode, CodeRateLimited when the code is dead.
-func (a *Auth) tryCode(ctx context.Context, p Purpose, subject, code string) (linkData, User, error) {
-	var d linkData
+// not reset, and applies the effect of the right one in the same step. Errors:
+// CodeInvalidCode, CodeRateLimited when the code is dead, ErrStale and a
+// *ConflictError as they are.
+func (a *Auth) tryCode(ctx context.Context, t TryCode, code string) (User, error) {
 	wrong := func(cost int) error {
-		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", subject, cost))
+		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", t.Subject, cost))
 		return err
 	}
 	if err := wrong(0); err != nil {
-		return d, User{}, err
+		return User{}, err
 	}
-	t, u, err := a.store.TryCode(ctx, p, subject, a.phoneCodeHash(p, subject, code), a.now())
+	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, code)
+	_, u, err := a.store.TryCode(ctx, t)
 	switch {
+	case err == nil:
+		a.committed(ctx, t.Change, OutcomeDone, about(u.ID))
+		return u, nil
 	case errors.Is(err, ErrWrongCode):
 		if err := wrong(1); err != nil {
-			return d, User{}, err
+			return User{}, err
 		}
-		return d, User{}, fail(CodeInvalidCode, err)
-	case errors.Is(err, ErrNotFound):
-		return d, User{}, fail(CodeInvalidCode, err)
+		return User{}, fail(CodeInvalidCode, err)
+	case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+		return User{}, err
 	case errors.Is(err, ErrTooManyTries):
-		return d, User{}, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
-	case err != nil:
-		return d, User{}, storeFailed(err)
+		return User{}, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
 	}
-	if err := json.Unmarshal(t.Data, &d); err != nil {
-		return d, User{}, fail(CodeInternal, err)
-	}
-	return d, u, nil
+	return User{}, goneOr(CodeInvalidCode, err)
+}
+
+// VerifyPhoneCodeParams sign in with a code.
+type VerifyPhoneCodeParams struct {
+	Phone    string
+	Code     string
+	TOTPCode string // of a user with a second factor; may come later, see VerifyMFA
 }
 
 // VerifyPhoneCode signs in with a code, and creates the account at its first
 // use. Wrong, used and expired codes and unknown numbers are the same error,
 // CodeInvalidCode; after five wrong guesses the code is dead, CodeRateLimited.
-// Also CodeUserBanned, CodeValidationFailed, CodeMethodDisabled.
-func (a *Auth) VerifyPhoneCode(ctx context.Context, phone, code, totpCode string) (*Tokens, error) {
-	if a.phoneOff() {
-		return nil, fail(CodeMethodDisabled, nil)
-	}
-	phone, err := a.requiredPhone(phone)
-	if err != nil {
-		return nil, invalid("phone", err.Error())
-	}
-	if code == "" {
-		return nil, invalid("otp", "is required")
-	}
-	d, u, err := a.tryCode(ctx, PurposePhoneCode, phone, code)
+// Also CodeUserBanned, CodeValidationFailed, CodeMethodDisabled, CodeMFARequired,
+// CodeMFAEnrollmentRequired.
+func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*Tokens, error) {
+	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
 		return nil, err
 	}
-	if u.Phone != phone || !u.PhoneVerified { // else it is the number's owner already
-		if u, err = a.phoneUser(ctx, phone, d); err != nil {
-			return nil, err
-		}
+	u, err := a.usePhoneCode(ctx, phone, p.Code)
+	if err != nil {
+		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: totpCode, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: p.TOTPCode, gone: CodeInvalidCode})
 }
 
-// phoneUser is the account of a number that was just proved: the one there is,
-// or a new one. As with magic links, holding the number outranks the password, the
-// address and the sessions that were set up before it was proved, unless the
-// code is the one that the sign-up itself sent.
-func (a *Auth) phoneUser(ctx context.Context, phone string, d linkData) (User, error) {
-	for range attempts {
-		u, err := a.store.User(ctx, ByPhone(phone))
-		switch {
-		case errors.Is(err, ErrNotFound):
-			u, err = a.createByPhone(ctx, phone, d)
-			if errors.Is(err, ErrConflict) {
-				continue // signed up meanwhile
-			}
-			return u, err
-		case err != nil:
-			return u, storeFailed(err)
-		case u.PhoneVerified || u.Banned(a.now()):
-			return u, nil
-		}
-		yes, no, none := true, false, ""
-		patch := UserPatch{IfRevision: &u.Revision, PhoneVerified: &yes}
-		takenOver := d.Verifies != u.ID
-		if takenOver {
-			patch.PasswordHash, patch.Email, patch.EmailVerified, patch.Revoke = &none, &none, &no, &SessionFilter{}
-			patch.DropTokens, patch.RemoveFactor = slices.Concat(pendingSignIns, pendingChanges), !u.MFAEnabled
-			patch.DropIdentities = true
-		}
-		u, err = a.store.UpdateUser(ctx, u.ID, patch, a.now())
-		if errors.Is(err, ErrStale) {
-			continue
-		}
-		if err != nil {
-			return u, storeFailed(err)
-		}
-		if takenOver {
-			a.emit(ctx, Event{Type: EventPasswordRemoved, UserID: u.ID})
-		}
-		a.emit(ctx, Event{Type: EventPhoneVerified, UserID: u.ID})
-		return u, nil
+func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string, error) {
+	if !a.phoneOn(ctx) {
+		return "", fail(CodeMethodDisabled, nil)
 	}
-	return User{}, retryAfter(CodeUnavailable, time.Second, ErrStale)
+	phone, err := a.requiredPhone(number)
+	if err != nil {
+		return "", invalid("phone", err.Error())
+	}
+	if code == "" {
+		return "", invalid("otp", "is required")
+	}
+	return phone, nil
 }
 
-func (a *Auth) createByPhone(ctx context.Context, phone string, d linkData) (User, error) {
-	if !d.CreateUser || a.cfg.settings.SignupDisabled {
-		return User{}, fail(CodeInvalidCode, errors.New("no such account"))
-	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
-		return User{}, err
-	}
-	now := a.now()
-	u, err := a.store.CreateUser(ctx, NewUser{Creating: a.creating(), User: User{
-		ID: a.newID(), Phone: phone, PhoneVerified: true, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now,
-	}})
-	if errors.Is(err, ErrConflict) {
+// usePhoneCode uses a sign-in code up and returns the account of the number that
+// it proves: the one there is, or a new one. As with magic links, holding the
+// number outranks whatever was set up before it was proved.
+func (a *Auth) usePhoneCode(ctx context.Context, phone, code string) (User, error) {
+	// The usual case, in one step: the number is proved already, as somebody's
+	// whom the code names. Otherwise nothing has happened yet.
+	yes := true
+	c := a.newChange(ctx, byProof())
+	c.IfUsers = []UserAt{{Phone: &phone, PhoneVerified: &yes}}
+	t := TryCode{Change: c, Purpose: PurposePhoneCode, Subject: phone}
+	u, err := a.tryCode(ctx, t, code)
+	if !errors.Is(err, ErrStale) {
 		return u, err
 	}
-	if err != nil {
-		return u, storeFailed(err)
+	return change(func() (User, error) {
+		u, err := a.store.User(ctx, ByPhone(phone))
+		created := errors.Is(err, ErrNotFound)
+		switch {
+		case created:
+			if t.Change, t.Effect, err = a.createByPhone(ctx, phone); err != nil {
+				return u, err
+			}
+		case err != nil:
+			return u, storeFailed(err)
+		case u.Banned(a.now()):
+			return u, fail(CodeUserBanned, nil)
+		default:
+			r, _ := a.provingRedemption(ctx, u, rootPhone, Caller{})
+			t.Change, t.Effect = r.Change, r.Effect
+		}
+		u, err = a.tryCode(ctx, t, code)
+		if errors.Is(err, ErrConflict) && created {
+			err = ErrStale // signed up meanwhile
+		}
+		return u, err
+	})
+}
+
+// createByPhone is the effect of a code for a number without an account.
+func (a *Auth) createByPhone(ctx context.Context, phone string) (Change, Effect, error) {
+	if !a.Settings(ctx).SignUp.On() {
+		return Change{}, Effect{}, fail(CodeInvalidCode, errors.New("no such account"))
 	}
-	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode})
-	return u, nil
+	if err := a.beforeSignUp(ctx, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
+		return Change{}, Effect{}, err
+	}
+	now := a.now()
+	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
+	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
+	return c, Effect{Create: &NewUser{User: u, Creating: a.creating()}}, nil
 }
 
 // startPhoneChange sends a code that makes phone the user's number. A number
 // that is taken gets none; the answer is the same.
-func (a *Auth) startPhoneChange(ctx context.Context, u User, phone string) error {
+func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone string) error {
 	_, err := a.store.User(ctx, ByPhone(phone))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return storeFailed(err)
 	}
 	to := phone
-	if err == nil {
+	if err == nil && phone != u.Phone {
 		to = ""
 	}
-	code, t := a.newPhoneCode(PurposePhoneChange, u.ID+" "+phone, linkData{})
+	code, t := a.newPhoneCode(phoneProof(u, phone))
 	t.UserID = u.ID
-	if err := a.store.PutToken(ctx, t); err != nil {
-		return linkFailed(err)
+	if err := a.putToken(ctx, by.authority(), t); err != nil {
+		return err
 	}
 	a.sendSMS(ctx, to, code, u)
 	return nil
 }
 
+// phoneProof is which code proves, within a session, that a number is the user's:
+// that of a sign-in for the number the account was made with, else one of the
+// user's own, which nobody else's request supersedes.
+func phoneProof(u User, phone string) (p Purpose, subject string) {
+	if phone == u.Phone && !u.PhoneVerified() {
+		return PurposePhoneCode, phone
+	}
+	return PurposePhoneChange, u.ID + " " + phone
+}
+
+// ConfirmPhoneParams confirm a number from within a session.
+type ConfirmPhoneParams struct {
+	Caller
+	Phone string
+	Code  string
+}
+
 // ConfirmPhone makes a number the user's own with the code that UpdateMe had
-// sent to it. Errors: CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if
-// the number was taken meanwhile.
-func (a *Auth) ConfirmPhone(ctx context.Context, userID, phone, code string) (User, error) {
-	if a.phoneOff() {
-		return User{}, fail(CodeMethodDisabled, nil)
-	}
-	phone, err := a.requiredPhone(phone)
+// sent to it, or proves the number that the account was made with by the code of
+// the sign-up. Errors: CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if
+// the number was taken meanwhile, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
+	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
-		return User{}, invalid("phone", err.Error())
-	}
-	if _, _, err := a.tryCode(ctx, PurposePhoneChange, userID+" "+phone, code); err != nil {
 		return User{}, err
 	}
-	yes := true
-	u, err := a.store.UpdateUser(ctx, userID, UserPatch{Phone: &phone, PhoneVerified: &yes}, a.now())
-	switch {
-	case errors.Is(err, ErrConflict):
-		return u, fail(CodeUserAlreadyExists, err)
-	case errors.Is(err, ErrNotFound):
-		return u, fail(CodeInvalidCode, err)
-	case err != nil:
-		return u, storeFailed(err)
-	}
-	a.emit(ctx, Event{Type: EventPhoneVerified, UserID: u.ID})
-	return u, nil
+	return change(func() (User, error) {
+		u, err := a.store.User(ctx, ByID(p.UserID))
+		if err != nil {
+			return u, goneOr(CodeSessionEnded, err)
+		}
+		now := a.now()
+		patch := UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
+		c := a.newChange(ctx, p.authority(), done(Event{Type: EventPhoneVerified, UserID: u.ID}))
+		c.IfUsers = []UserAt{credentialsStill(u)}
+		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
+		t.Purpose, t.Subject = phoneProof(u, phone)
+		u, err = a.tryCode(ctx, t, p.Code)
+		if errors.Is(err, ErrConflict) {
+			err = fail(CodeUserAlreadyExists, err)
+		}
+		return u, err
+	})
 }
 
 func (a *Auth) handleOTPSend(w http.ResponseWriter, r *http.Request) error {
@@ -346,14 +350,14 @@ func (a *Auth) handleOTPSend(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if err := a.SendPhoneCode(r.Context(), p.Phone, p.CreateUser != nil && !*p.CreateUser); err != nil {
+	if err := a.SendPhoneCode(r.Context(), SendPhoneCodeParams{Phone: p.Phone, NoCreate: p.CreateUser != nil && !*p.CreateUser}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
 
 // handleOTPVerify signs in; with a bearer token it confirms a new number, and
-// answers the session that asked for it.
+// returns the session that asked for it.
 func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		Phone string `json:"phone"`
@@ -364,9 +368,9 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
-	claims, err := a.authenticate(r)
+	me, err := a.live(r)
 	if errors.Is(err, CodeMissingToken) {
-		tokens, err := a.VerifyPhoneCode(ctx, p.Phone, p.OTP, p.TOTP)
+		tokens, err := a.VerifyPhoneCode(ctx, VerifyPhoneCodeParams{Phone: p.Phone, Code: p.OTP, TOTPCode: p.TOTP})
 		if err != nil {
 			return err
 		}
@@ -375,15 +379,11 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, _, err := a.Current(ctx, claims)
+	u, err := a.ConfirmPhone(ctx, ConfirmPhoneParams{me.caller(), p.Phone, p.OTP})
 	if err != nil {
 		return err
 	}
-	u, err := a.ConfirmPhone(ctx, claims.UserID, p.Phone, p.OTP)
-	if err != nil {
-		return err
-	}
-	tokens, err := a.mint(ctx, u, s)
+	tokens, err := a.mint(ctx, u, me.session)
 	if err != nil {
 		return err
 	}

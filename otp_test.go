@@ -54,7 +54,7 @@ func TestPhoneSignIn(t *testing.T) {
 		t.Error("not signed in")
 	}
 	u, err := w.Store.User(t.Context(), auth.ByPhone(number))
-	if err != nil || !u.PhoneVerified || u.ID != s.User.ID {
+	if err != nil || !u.PhoneVerified() || u.ID != s.User.ID {
 		t.Errorf("user %+v, %v", u, err)
 	}
 	w.otp(number, code).want(400, auth.CodeInvalidCode) // once
@@ -119,7 +119,7 @@ func TestParallelPhoneGuesses(t *testing.T) {
 	for i := range 200 {
 		a := []*auth.Auth{one.Auth, two.Auth}[i%2]
 		wg.Go(func() {
-			_, err := a.VerifyPhoneCode(t.Context(), number, other(code), "")
+			_, err := a.VerifyPhoneCode(t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: other(code)})
 			var e *auth.Error
 			if !errors.As(err, &e) {
 				t.Errorf("error %v", err)
@@ -134,7 +134,7 @@ func TestParallelPhoneGuesses(t *testing.T) {
 	if count[auth.CodeInvalidCode] != 5 || count[auth.CodeRateLimited] != 195 {
 		t.Errorf("answers %v", count)
 	}
-	if _, err := two.VerifyPhoneCode(t.Context(), number, code, ""); !errors.Is(err, auth.CodeRateLimited) {
+	if _, err := two.VerifyPhoneCode(t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: code}); !errors.Is(err, auth.CodeRateLimited) {
 		t.Errorf("the right code beyond the cap: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestParallelPhoneCode(t *testing.T) {
 	wins := make(chan *auth.Tokens, 20)
 	for range 20 {
 		wg.Go(func() {
-			if tokens, err := w.VerifyPhoneCode(t.Context(), number, code, ""); err == nil {
+			if tokens, err := w.VerifyPhoneCode(t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: code}); err == nil {
 				wins <- tokens
 			}
 		})
@@ -168,14 +168,14 @@ func TestPhoneRefuses(t *testing.T) {
 	w.do("POST", "/otp/send", map[string]any{"phone": number}).want(200)
 	w.do("POST", "/otp/send", map[string]any{"phone": "+49 30 123456"}).want(429, auth.CodeRateLimited)
 	off := newPlain(t)
-	if err := off.SendPhoneCode(t.Context(), number, false); !errors.Is(err, auth.CodeMethodDisabled) {
+	if err := off.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: number}); !errors.Is(err, auth.CodeMethodDisabled) {
 		t.Errorf("without a sender: %v", err)
 	}
-	if off.Settings().Methods.PhoneOTP || !w.Settings().Methods.PhoneOTP {
+	if off.PublicSettings(t.Context()).Methods.PhoneOTP || !w.PublicSettings(t.Context()).Methods.PhoneOTP {
 		t.Error("settings do not tell")
 	}
 	for name, o := range map[string]auth.PhoneOptions{"short": {CodeLength: 4}, "long life": {Life: time.Hour}, "bad prefix": {Deny: []string{"49"}}} {
-		if _, err := auth.New(memstore.New(), auth.WithDevMode(), auth.WithPhone(o)); err == nil {
+		if _, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithPhone(o)); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -208,7 +208,7 @@ func TestSMSBudget(t *testing.T) {
 }
 
 func TestSignUpByPhone(t *testing.T) {
-	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	body := map[string]any{"phone": number, "password": goodPassword}
 	w.do("POST", "/signup", body).want(200)
 	code := w.Mail(t, number, auth.KindPhoneCode).Code
@@ -306,7 +306,7 @@ func TestChangePhone(t *testing.T) {
 		t.Error("another user")
 	}
 	u, err := w.Store.User(t.Context(), auth.ByPhone(number))
-	if err != nil || u.ID != s.User.ID || !u.PhoneVerified {
+	if err != nil || u.ID != s.User.ID || !u.PhoneVerified() {
 		t.Errorf("user %+v, %v", u, err)
 	}
 	// A taken number is answered alike, and gets no message.

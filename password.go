@@ -278,3 +278,25 @@ func lettersAndDigits(s string) string {
 		return -1
 	}, norm.NFKC.String(s))
 }
+
+// checkPassword applies the password policy.
+func (a *Auth) checkPassword(ctx context.Context, password string, about ...string) error {
+	reasons, err := a.passwords.check(ctx, password, about...)
+	switch {
+	case err != nil:
+		return hashFailed(err)
+	case len(reasons) > 0:
+		return weak(reasons)
+	}
+	return nil
+}
+
+// hashFailed passes typed errors on; what else stops a hash is the caller having
+// gone.
+func hashFailed(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return retryAfter(CodeUnavailable, time.Second, err)
+}

@@ -84,7 +84,7 @@ func TestParallelRefresh(t *testing.T) {
 	)
 	for range 50 {
 		wg.Go(func() {
-			tokens, err := w.Refresh(t.Context(), s.RefreshToken)
+			tokens, err := w.Refresh(t.Context(), auth.RefreshParams{RefreshToken: s.RefreshToken})
 			if err != nil {
 				t.Error(err)
 				return
@@ -99,7 +99,7 @@ func TestParallelRefresh(t *testing.T) {
 		t.Errorf("%d successors, want 1", len(seen))
 	}
 	for next := range seen {
-		tokens, err := w.Refresh(t.Context(), next)
+		tokens, err := w.Refresh(t.Context(), auth.RefreshParams{RefreshToken: next})
 		if err != nil || seen[tokens.RefreshToken] > 0 {
 			t.Errorf("the successor does not lead on: %v", err)
 		}
@@ -107,7 +107,7 @@ func TestParallelRefresh(t *testing.T) {
 }
 
 func TestSessionsEndInTime(t *testing.T) {
-	w := newWorld(t, auth.WithIdleTimeout(time.Hour), auth.WithSessionLifetime(150*time.Minute), auth.WithRateLimits(auth.RateLimits{Off: true}))
+	w := newWorld(t, auth.WithSessions(auth.SessionOptions{IdleTimeout: time.Hour, Lifetime: 150 * time.Minute}), auth.WithRateLimits(auth.RateLimits{Off: true}))
 	idle := w.signUp("idle@example.com")
 	busy := w.signUp("busy@example.com")
 	for range 3 {
@@ -233,7 +233,7 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 			return nil
 		}
 		changing = false
-		return w.ChangePassword(t.Context(), auth.ChangePasswordParams{UserID: s.User.ID, Current: authtest.Password, New: "another horse battery"})
+		return w.ChangePassword(t.Context(), auth.ChangePasswordParams{Caller: auth.Caller{UserID: s.User.ID}, Current: authtest.Password, New: "another horse battery"})
 	}}))
 	w.LoginAs(t, "ada@example.com")
 	changing = true
@@ -245,7 +245,7 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := w.Sessions(t.Context(), u.ID, ""); err != nil || len(list) != 0 {
+	if list, err := w.Sessions(t.Context(), auth.SessionsParams{UserID: u.ID}); err != nil || len(list) != 0 {
 		t.Errorf("%d sessions survived, %v", len(list), err)
 	}
 }

@@ -2,15 +2,9 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
-	"strings"
-	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // SignUpParams are the particulars of a new account.
@@ -39,7 +33,7 @@ type SignUpResult struct {
 // CodeWeakPassword, CodeSignupDisabled, CodeMethodDisabled,
 // CodeRedirectNotAllowed, CodeRateLimited, CodeOverloaded.
 func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error) {
-	if err := a.checkSignUp(&p); err != nil {
+	if err := a.checkSignUp(ctx, &p); err != nil {
 		return nil, err
 	}
 	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup", 1)); err != nil {
@@ -59,17 +53,18 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 }
 
 // checkSignUp validates and normalises without looking anything up.
-func (a *Auth) checkSignUp(p *SignUpParams) error {
+func (a *Auth) checkSignUp(ctx context.Context, p *SignUpParams) error {
+	settings := a.Settings(ctx)
 	switch {
-	case a.cfg.settings.SignupDisabled:
+	case !settings.SignUp.On():
 		return fail(CodeSignupDisabled, nil)
-	case a.cfg.settings.PasswordDisabled:
+	case !settings.Password.On():
 		return fail(CodeMethodDisabled, nil)
 	}
 	bad := map[string]string{}
 	var err error
 	if p.Phone != "" && p.Email == "" {
-		if a.phoneOff() {
+		if !a.phoneOn(ctx) {
 			return fail(CodeMethodDisabled, nil)
 		}
 		if p.Phone, err = a.requiredPhone(p.Phone); err != nil {
@@ -100,16 +95,17 @@ func (a *Auth) checkSignUp(p *SignUpParams) error {
 
 // createAccount stores the account, its first session and its link in one step.
 func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (*SignUpResult, error) {
-	now := a.now()
+	now, settings := a.now(), a.Settings(ctx)
 	u := User{
 		ID: a.newID(), Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
 		CreatedAt: now, UpdatedAt: now,
 	}
-	proof, message := a.firstProof(u, p.RedirectTo)
+	proof, message := a.firstProof(ctx, u, p.RedirectTo)
 	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}, Creating: a.creating()}
+	events := []OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
 	var tokens *Tokens
-	confirm := a.cfg.settings.RequireConfirmation
-	enrol := !confirm && a.mfaRequired(u)
+	confirm := settings.RequireConfirmation.On()
+	enrol := !confirm && a.mfaRequired(ctx, u)
 	if !confirm && !enrol {
 		s := a.newSession(ctx, u.ID, a.proof(methodPassword), now)
 		u.LastSignInAt = now
@@ -121,8 +117,10 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 			return nil, err
 		}
 		nu.Session = &s
+		events = append(events, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: s.ID, Method: methodPassword}))
 	}
-	created, err := a.store.CreateUser(ctx, nu)
+	c := a.newChange(ctx, byProof(), events...)
+	created, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
 		a.sendAccountExists(ctx, u, p.RedirectTo)
@@ -133,9 +131,9 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 		return nil, storeFailed(err)
 	}
 	a.sendMail(ctx, message, created)
-	a.emit(ctx, Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})
+	a.committed(ctx, c, OutcomeDone, nil)
 	if enrol {
-		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: provenBy{Password: &hash}, gone: CodeInvalidCredentials})
+		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: byPassword(hash), gone: CodeInvalidCredentials})
 		return nil, err
 	}
 	if tokens != nil {
@@ -145,20 +143,19 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 			}
 		}
 		tokens.User = created
-		a.emit(ctx, Event{Type: EventSignedIn, UserID: u.ID, SessionID: tokens.SessionID, Method: methodPassword})
 	}
 	return &SignUpResult{Tokens: tokens, User: created, ConfirmationRequired: confirm}, nil
 }
 
 // firstProof makes the link or code that proves a new account's address or
 // number, and the message that carries it.
-func (a *Auth) firstProof(u User, redirectTo string) (Token, outgoing) {
+func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token, outgoing) {
 	if u.Phone != "" {
-		code, t := a.newPhoneCode(PurposePhoneCode, u.Phone, linkData{Verifies: u.ID})
+		code, t := a.newPhoneCode(PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
 		return t, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: u.Phone, Code: code, ExpiresIn: a.cfg.phone.Life}
 	}
-	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo})
+	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo, Device: clientFrom(ctx).UserAgent})
 	t.UserID, t.Subject = u.ID, u.ID
 	return t, outgoing{Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}
 }
@@ -195,7 +192,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 		}
 		secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
 		link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
-		if err := a.store.PutToken(ctx, link); err != nil {
+		if err := a.putToken(ctx, byStranger("account exists"), link); err != nil {
 			return outgoing{}, err
 		}
 		return outgoing{
@@ -222,219 +219,12 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if res.ConfirmationRequired {
-		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User, "confirmation_required": true})
+		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User.View(), "confirmation_required": true})
 	}
 	return a.writeTokens(w, res.Tokens)
 }
 
-// Ways of signing in, as amr and events name them.
-const (
-	methodPassword  = "password"
-	methodMagicLink = "magic_link"
-	methodPhoneCode = "otp"
-)
-
-// LoginParams are a password login.
-type LoginParams struct {
-	Email    string `json:"email"` // or Phone
-	Phone    string `json:"phone"`
-	Password string `json:"password"`
-	TOTPCode string `json:"totp_code"` // of a user with a second factor; may come later, see VerifyMFA
-}
-
-// Login signs in with a password. An unknown address, an account without a
-// password and a wrong password are the same error, CodeInvalidCredentials, for
-// the same work. Only after the right password: CodeEmailNotVerified,
-// CodeUserBanned. Also CodeValidationFailed, CodeMethodDisabled,
-// CodeRateLimited (after too many failures), CodeOverloaded.
-func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
-	if a.cfg.settings.PasswordDisabled {
-		return nil, fail(CodeMethodDisabled, nil)
-	}
-	key, name, err := loginKey(p)
-	if err != nil {
-		return nil, err
-	}
-	if p.Password == "" {
-		return nil, invalid("password", "is required")
-	}
-	c, err := a.store.Credentials(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, storeFailed(err)
-	}
-	account := c.User.ID
-	if account == "" {
-		account = name
-	}
-	rehash, err := a.judgePassword(ctx, account, c.PasswordHash, p.Password)
-	if err != nil {
-		if errors.Is(err, CodeInvalidCredentials) {
-			a.emit(ctx, Event{Type: EventSignInFailed, UserID: c.User.ID, Method: methodPassword, Err: err})
-		}
-		return nil, err
-	}
-	return a.afterPassword(ctx, c, p, rehash)
-}
-
-// loginKey is whom a login names, and the name in its one form.
-func loginKey(p LoginParams) (UserKey, string, error) {
-	if p.Phone != "" && p.Email == "" {
-		phone, err := NormalizePhone(p.Phone)
-		if err != nil {
-			return UserKey{}, "", invalid("phone", err.Error())
-		}
-		return ByPhone(phone), phone, nil
-	}
-	email, err := requiredEmail(p.Email)
-	if err != nil {
-		return UserKey{}, "", invalid("email", err.Error())
-	}
-	return ByEmail(email), EmailKey(email), nil
-}
-
-// afterPassword goes on once the password was right.
-func (a *Auth) afterPassword(ctx context.Context, c Credentials, p LoginParams, rehash bool) (*Tokens, error) {
-	if c.User.Banned(a.now()) {
-		return nil, fail(CodeUserBanned, nil)
-	}
-	if a.cfg.settings.RequireConfirmation && !c.User.EmailVerified && !c.User.PhoneVerified {
-		if err := a.resendVerification(ctx, c.User); err != nil {
-			return nil, err
-		}
-		return nil, fail(CodeEmailNotVerified, nil)
-	}
-	if rehash {
-		c.PasswordHash = a.rehash(ctx, c, p.Password)
-	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: provenBy{Password: &c.PasswordHash}, totp: p.TOTPCode, gone: CodeInvalidCredentials})
-}
-
-// judgePassword compares a password under the limits on failures, and does the
-// same work when there is no hash. Only failures count: the buckets are asked
-// right before the comparison and drawn from after a wrong one, so that of many
-// parallel guesses no more than the cap are answered as wrong, and right
-// passwords never use the cap up.
-func (a *Auth) judgePassword(ctx context.Context, account, hash, password string) (rehash bool, err error) {
-	draws := func(cost int) []Draw {
-		return []Draw{
-			a.draw(a.cfg.limits.LoginPerAccount, "login", account, cost),
-			a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", cost),
-		}
-	}
-	var before Decision
-	ok, rehash, err := a.passwords.verify(ctx, hash, password, func(ctx context.Context) error {
-		var err error
-		before, err = a.take(ctx, draws(0)...)
-		return err
-	})
-	if err != nil {
-		return false, hashFailed(err)
-	}
-	if !ok {
-		if _, err := a.take(ctx, draws(1)...); err != nil {
-			return false, err
-		}
-		return false, fail(CodeInvalidCredentials, nil)
-	}
-	limit := a.cfg.limits.LoginPerAccount.Burst
-	if len(before.Remaining) > 0 && before.Remaining[0] < limit {
-		if _, err := a.take(ctx, a.draw(a.cfg.limits.LoginPerAccount, "login", account, -limit)); err != nil {
-			return false, err
-		}
-	}
-	return rehash, nil
-}
-
-// rehash brings a hash up to the present parameters while the password is at
-// hand. It may fail without harm, and gives way to a change made meanwhile.
-func (a *Auth) rehash(ctx context.Context, c Credentials, password string) string {
-	hash, err := a.passwords.hash(ctx, password)
-	if err == nil {
-		_, err = a.store.UpdateUser(ctx, c.User.ID, UserPatch{IfPasswordHash: &c.PasswordHash, PasswordHash: &hash}, a.now())
-	}
-	if err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: password not rehashed", "user_id", c.User.ID, "error", err)
-		return c.PasswordHash
-	}
-	return hash
-}
-
-func (a *Auth) handleLogin(w http.ResponseWriter, r *http.Request) error {
-	var p LoginParams
-	if err := decode(r, &p); err != nil {
-		return err
-	}
-	tokens, err := a.Login(r.Context(), p)
-	if err != nil {
-		return err
-	}
-	return a.writeTokens(w, tokens)
-}
-
-// requiredEmail is NormalizeEmail for a field that must be there.
-func requiredEmail(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("is required")
-	}
-	return NormalizeEmail(s)
-}
-
-// Bounds of what people say of themselves.
-const (
-	maxName     = 200
-	maxMetadata = 16 << 10
-)
-
-// cleanName trims a name and refuses what could not be printed on one line.
-func cleanName(s string) (string, error) {
-	s = norm.NFC.String(strings.TrimSpace(s))
-	if utf8.RuneCountInString(s) > maxName {
-		return "", errors.New("is too long")
-	}
-	for _, r := range s {
-		// Joiners belong to names in some scripts; other format characters can
-		// only disguise.
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
-			return "", errors.New("has characters that cannot be printed")
-		}
-	}
-	return s, nil
-}
-
-// checkMetadata bounds metadata and keeps out U+0000, which Postgres cannot
-// hold.
-func checkMetadata(m map[string]any) error {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return errors.New("is not a JSON object")
-	}
-	if len(b) > maxMetadata {
-		return errors.New("is larger than 16 KiB")
-	}
-	if strings.Contains(strings.ReplaceAll(string(b), `\\`, ""), `\u0000`) {
-		return errors.New("has a null character")
-	}
-	return nil
-}
-
-// checkPassword applies the password policy.
-func (a *Auth) checkPassword(ctx context.Context, password string, about ...string) error {
-	reasons, err := a.passwords.check(ctx, password, about...)
-	switch {
-	case err != nil:
-		return hashFailed(err)
-	case len(reasons) > 0:
-		return weak(reasons)
-	}
-	return nil
-}
-
-// hashFailed passes typed errors on; what else stops a hash is the caller having
-// gone.
-func hashFailed(err error) error {
-	var e *Error
-	if errors.As(err, &e) {
-		return err
-	}
-	return retryAfter(CodeUnavailable, time.Second, err)
+// LogValue keeps the password out of the log.
+func (p SignUpParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("email", maskEmail(p.Email)), slog.String("password", redacted))
 }

@@ -98,7 +98,7 @@ func TestSignUpIgnoresServerFields(t *testing.T) {
 // Enumeration: with confirmation required, an address that has an account is
 // answered as one that has none, for the same hashing work.
 func TestSignUpIsNoOracle(t *testing.T) {
-	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	body := map[string]any{"email": "ada@example.com", "password": goodPassword, "full_name": "Ada", "user_metadata": map[string]any{"a": 1.0}}
 	before := auth.HashWorks(w.Auth)
 	first := w.do("POST", "/signup", body).want(200)
@@ -161,7 +161,7 @@ func TestLoginFailuresAreAlike(t *testing.T) {
 }
 
 func TestLoginNeedsConfirmation(t *testing.T) {
-	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: true}))
+	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
 	first := w.linkToken("ada@example.com", auth.KindVerifyEmail)
 	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
@@ -184,9 +184,7 @@ func TestBannedUsers(t *testing.T) {
 	w := newWorld(t)
 	s := w.signUp("ada@example.com")
 	until := w.Clock.Now().Add(time.Hour)
-	if _, err := w.Store.UpdateUser(t.Context(), s.User.ID, auth.UserPatch{BannedUntil: &until}, w.Clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
 	w.do("GET", "/me", nil, bearer(s.AccessToken)).want(403, auth.CodeUserBanned)
 	w.do("POST", "/refresh", map[string]any{"refresh_token": s.RefreshToken}).want(403, auth.CodeUserBanned)
 	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
@@ -205,18 +203,18 @@ func TestSwitchedOff(t *testing.T) {
 		status   int
 		code     auth.Code
 	}{
-		"all, login":     {auth.Settings{Disabled: true}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 404, auth.CodeNotFound},
-		"sign-up":        {auth.Settings{SignupDisabled: true}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 403, auth.CodeSignupDisabled},
-		"password login": {auth.Settings{PasswordDisabled: true}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 403, auth.CodeMethodDisabled},
-		"reset":          {auth.Settings{PasswordDisabled: true}, "/forgot-password", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
-		"reset by token": {auth.Settings{PasswordDisabled: true}, "/reset-password", map[string]any{"token": "x", "new_password": goodPassword}, 403, auth.CodeMethodDisabled},
-		"magic link":     {auth.Settings{MagicLinkDisabled: true}, "/magic-link/send", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
+		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 404, auth.CodeNotFound},
+		"sign-up":        {auth.Settings{SignUp: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 403, auth.CodeSignupDisabled},
+		"password login": {auth.Settings{Password: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 403, auth.CodeMethodDisabled},
+		"reset":          {auth.Settings{Password: auth.Off}, "/forgot-password", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
+		"reset by token": {auth.Settings{Password: auth.Off}, "/reset-password", map[string]any{"token": "x", "new_password": goodPassword}, 403, auth.CodeMethodDisabled},
+		"magic link":     {auth.Settings{MagicLink: auth.Off}, "/magic-link/send", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newWorld(t, auth.WithSettings(c.settings)).do("POST", c.path, c.body).want(c.status, c.code)
 		})
 	}
-	w := newWorld(t, auth.WithSettings(auth.Settings{Disabled: true}))
+	w := newWorld(t, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
 	for _, path := range []string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json"} {
 		w.do("GET", path, nil).want(404, auth.CodeNotFound)
 	}

@@ -10,8 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,24 +32,7 @@ type Tokens struct {
 	RecoveryCodesLeft *int // after a sign-in with a recovery code
 }
 
-// Claims are the contents of an access token.
-type Claims struct {
-	UserID        string // "sub"
-	SessionID     string
-	Role          string // the Postgres role
-	Roles         []string
-	Permissions   []string
-	Email         string
-	EmailVerified bool
-	Phone         string
-	AAL           string
-	AMR           []AMR
-	AppMetadata   map[string]any
-	IssuedAt      time.Time
-	ExpiresAt     time.Time
-	TokenID       string         // "jti"
-	Custom        map[string]any // claims of the application's own
-}
+const redacted = "[redacted]" // in the log, for what holds secrets
 
 // Limits of access tokens.
 const (
@@ -66,22 +49,17 @@ const (
 var reserved = map[string]bool{
 	"iss": true, "sub": true, "aud": true, "exp": true, "nbf": true, "iat": true, "jti": true,
 	"session_id": true, "role": true, "roles": true, "permissions": true, "email": true, "email_verified": true,
-	"phone": true, "aal": true, "amr": true, "app_metadata": true, "user_metadata": true, "act": true,
+	"phone": true, "aal": true, "amr": true, "app_metadata": true, "user_metadata": true, "omitted": true, "act": true, "scope": true,
+	"client_id": true, "org": true, "org_role": true, "is_anonymous": true,
 }
 
 // accessToken signs the claims of a session.
 func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time) (string, time.Time, error) {
 	life := a.cfg.tokens.life()
 	expires := now.Truncate(time.Second).Add(life)
-	custom := u.Claims
-	if a.cfg.claims != nil {
-		more, err := a.cfg.claims(ctx, u)
-		if err != nil {
-			return "", time.Time{}, retryAfter(CodeUnavailable, time.Second, fmt.Errorf("custom claims: %w", err))
-		}
-		custom = map[string]any{}
-		maps.Copy(custom, u.Claims)
-		maps.Copy(custom, more)
+	custom, err := a.customClaims(ctx, u)
+	if err != nil {
+		return "", time.Time{}, err
 	}
 	o := object{b: make([]byte, 0, 1<<10)}
 	o.text("iss", a.cfg.tokens.Issuer)
@@ -95,7 +73,7 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time
 	list(&o, "roles", u.Roles)
 	list(&o, "permissions", []string(nil))
 	o.orNull("email", u.Email)
-	o.yes("email_verified", u.EmailVerified)
+	o.yes("email_verified", u.EmailVerified())
 	o.orNull("phone", u.Phone)
 	o.text("aal", s.AAL)
 	list(&o, "amr", s.AMR)
@@ -114,6 +92,26 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("sign access token: %w", err))
 	}
 	return signed, expires, nil
+}
+
+// customClaims are those of the application's own: of the store, then of
+// WithClaims.
+func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error) {
+	if len(a.cfg.claims) == 0 {
+		return u.Claims, nil
+	}
+	custom := maps.Clone(u.Claims)
+	if custom == nil {
+		custom = map[string]any{}
+	}
+	for _, f := range a.cfg.claims {
+		more, err := f(ctx, u)
+		if err != nil {
+			return nil, retryAfter(CodeUnavailable, time.Second, fmt.Errorf("custom claims: %w", err))
+		}
+		maps.Copy(custom, more)
+	}
+	return custom, nil
 }
 
 func (o TokenOptions) life() time.Duration {
@@ -135,9 +133,19 @@ func (o TokenOptions) audience() string {
 // no store, so a session that ended lately still passes, unless Revoke told of
 // it; see CheckSession. Errors: CodeBadToken, CodeSessionEnded.
 //
-// A token that passed is remembered until it expires. The claims are shared:
-// callers must not change them.
+// A token that passed is remembered until it expires. The claims are the caller's
+// own copy.
 func (a *Auth) Verify(token string) (*Claims, error) {
+	c, err := a.verifyShared(token)
+	if err != nil {
+		return nil, err
+	}
+	return c.clone(), nil
+}
+
+// verifyShared is Verify without the copy: its claims are also others', and must
+// not be changed or handed out.
+func (a *Auth) verifyShared(token string) (*Claims, error) {
 	c, err := a.verify(token)
 	if err == nil && a.revoked.ended(c) {
 		return nil, fail(CodeSessionEnded, errors.New("revoked"))
@@ -145,7 +153,7 @@ func (a *Auth) Verify(token string) (*Claims, error) {
 	return c, err
 }
 
-// verify is Verify for the endpoints, which ask the store about the session.
+// verify is verifyShared for the endpoints, which ask the store about the session.
 func (a *Auth) verify(token string) (*Claims, error) {
 	now := a.cfg.now()
 	if c := a.remember.get(token, now); c != nil {
@@ -255,12 +263,6 @@ func stringsOf(v any) []string {
 	return out
 }
 
-// HasRole tells whether the user has a role.
-func (c *Claims) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
-
-// HasPermission tells whether the user has a permission.
-func (c *Claims) HasPermission(p string) bool { return slices.Contains(c.Permissions, p) }
-
 // Refresh tokens: "v1." and, in base64url, the session's id, its counter and a
 // MAC over both. The store keeps only the counter, so a leaked database holds
 // nothing that could be used, and a forged token never reaches the store.
@@ -317,4 +319,9 @@ func newLinkToken() (secret string, hash []byte) {
 func hashLinkToken(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]
+}
+
+// LogValue keeps the tokens out of the log.
+func (t Tokens) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("session_id", t.SessionID), slog.String("user_id", t.User.ID), slog.String("tokens", redacted))
 }

@@ -246,7 +246,7 @@ func TestRotation(t *testing.T) {
 	if _, err := rotated.Verify(tokens.AccessToken); err != nil {
 		t.Errorf("access token after rotation: %v", err)
 	}
-	next, err := rotated.Refresh(t.Context(), tokens.RefreshToken)
+	next, err := rotated.Refresh(t.Context(), auth.RefreshParams{RefreshToken: tokens.RefreshToken})
 	if err != nil {
 		t.Fatalf("refresh token after rotation: %v", err)
 	}
@@ -254,10 +254,10 @@ func TestRotation(t *testing.T) {
 	if _, err := done.Verify(tokens.AccessToken); !errors.Is(err, auth.CodeBadToken) {
 		t.Errorf("access token of a dropped secret: %v", err)
 	}
-	if _, err := done.Refresh(t.Context(), tokens.RefreshToken); !errors.Is(err, auth.CodeInvalidRefreshToken) {
+	if _, err := done.Refresh(t.Context(), auth.RefreshParams{RefreshToken: tokens.RefreshToken}); !errors.Is(err, auth.CodeInvalidRefreshToken) {
 		t.Errorf("refresh token of a dropped secret: %v", err)
 	}
-	if _, err := done.Refresh(t.Context(), next.RefreshToken); err != nil {
+	if _, err := done.Refresh(t.Context(), auth.RefreshParams{RefreshToken: next.RefreshToken}); err != nil {
 		t.Errorf("refresh token of the new secret: %v", err)
 	}
 }
@@ -283,7 +283,7 @@ func TestRequire(t *testing.T) {
 	w := newWorld(t)
 	ada := w.LoginAs(t, "ada@example.com", authtest.Roles("editor"))
 	inner := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if c := auth.UserFrom(r.Context()); c != nil {
+		if c := auth.ClaimsFrom(r.Context()); c != nil {
 			_, _ = rw.Write([]byte(c.Email))
 		}
 	})
@@ -305,10 +305,10 @@ func TestRequire(t *testing.T) {
 		"good":               {w.Require(inner), ada.AccessToken, 200, "ada@example.com"},
 		"none":               {w.Require(inner), "", 401, ""},
 		"bad":                {w.Require(inner), "x", 401, ""},
-		"role":               {w.Require(inner, auth.Role("editor")), ada.AccessToken, 200, "ada@example.com"},
-		"not the role":       {w.Require(inner, auth.Role("admin")), ada.AccessToken, 403, ""},
-		"not the permission": {w.Require(inner, auth.Permission("notes:read")), ada.AccessToken, 403, ""},
-		"permission":         {w.Require(inner, auth.Permission("notes:read")), w.MintToken(t, map[string]any{"permissions": []string{"notes:read"}}), 200, "minted@example.com"},
+		"role":               {w.Require(inner, auth.HasRole("editor")), ada.AccessToken, 200, "ada@example.com"},
+		"not the role":       {w.Require(inner, auth.HasRole("admin")), ada.AccessToken, 403, ""},
+		"not the permission": {w.Require(inner, auth.HasPermission("notes:read")), ada.AccessToken, 403, ""},
+		"permission":         {w.Require(inner, auth.HasPermission("notes:read")), w.MintToken(t, map[string]any{"permissions": []string{"notes:read"}}), 200, "minted@example.com"},
 		"live session":       {w.Require(inner, auth.CheckSession()), ada.AccessToken, 200, "ada@example.com"},
 		"no session":         {w.Require(inner, auth.CheckSession()), w.MintToken(t, nil), 401, ""},
 		"optional, none":     {w.Optional(inner), "", 200, ""},
@@ -333,7 +333,7 @@ func newPlainOn(t *testing.T, store auth.Store, opts ...auth.Option) *auth.Auth 
 	base := []auth.Option{
 		auth.WithSecret([]byte(strings.Repeat("s", 32))), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(auth.NewInbox()),
 	}
-	a, err := auth.New(store, append(base, opts...)...)
+	a, err := auth.New(t.Context(), store, append(base, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,25 +14,11 @@ func (a *Auth) enrolment(r *http.Request) (current, error) {
 	if err != nil {
 		return current{}, err
 	}
-	t, d, err := a.peek(r.Context(), PurposeEnroll, token)
+	e, err := a.waitingToEnrol(r.Context(), token)
 	if errors.Is(err, CodeInvalidToken) {
 		return a.live(r)
 	}
-	if err != nil {
-		return current{}, err
-	}
-	u, err := a.store.User(r.Context(), ByID(t.UserID))
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return current{}, fail(CodeBadToken, err)
-	case err != nil:
-		return current{}, storeFailed(err)
-	case !d.By.holds(u):
-		return current{}, fail(CodeBadToken, errors.New("what the proof rested on is gone"))
-	case u.Banned(a.now()):
-		return current{}, fail(CodeUserBanned, nil)
-	}
-	return current{session: a.newSession(r.Context(), u.ID, d.AMR, a.now()), user: u, enrolment: t.Hash}, nil
+	return current{session: e.session, user: e.user, mfaToken: token}, err
 }
 
 func (a *Auth) handleSetupTOTP(w http.ResponseWriter, r *http.Request) error {
@@ -40,7 +26,7 @@ func (a *Auth) handleSetupTOTP(w http.ResponseWriter, r *http.Request) error {
 	if !me.user.MFAEnabled && !a.fresh(me.session) {
 		return fail(CodeReauthNeeded, nil)
 	}
-	setup, err := a.SetupTOTP(r.Context(), me.user)
+	setup, err := a.SetupTOTP(r.Context(), SetupTOTPParams{me.caller(), me.mfaToken})
 	if err != nil {
 		return err
 	}
@@ -67,25 +53,11 @@ func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
 	if !me.user.MFAEnabled && !a.fresh(me.session) {
 		return fail(CodeReauthNeeded, nil)
 	}
-	if me.enrolment != nil {
-		if err := a.beforeSignIn(ctx, SignInAttempt{User: me.user, Method: me.session.AMR[0].Method}); err != nil {
-			return err
-		}
-	}
-	codes, tokens, err := a.EnableTOTP(ctx, me.user, me.session, p.TOTPCode)
+	e, err := a.EnableTOTP(ctx, EnableTOTPParams{me.caller(), me.mfaToken, p.TOTPCode})
 	if err != nil {
 		return err
 	}
-	if me.enrolment != nil { // used up; that it was is seen to by the factor, which is enabled once
-		_, _, _ = a.store.RedeemToken(ctx, Redemption{Purpose: PurposeEnroll, Hash: me.enrolment, Now: a.now()})
-		a.emit(ctx, Event{Type: EventSignedIn, UserID: me.user.ID, SessionID: tokens.SessionID, Method: me.session.AMR[0].Method})
-	}
-	out := *tokens
-	if a.cfg.cookies != nil {
-		a.setCookies(w, tokens)
-		out.AccessToken, out.RefreshToken = "", ""
-	}
-	return writeJSON(w, http.StatusOK, enabledTOTP{codes, out})
+	return writeJSON(w, http.StatusOK, enabledTOTP{e.RecoveryCodes, a.carried(w, e.Tokens)})
 }
 
 // enabledTOTP is the Session object with recovery codes.
@@ -114,13 +86,13 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !me.user.MFAEnabled:
 		return fail(CodeMFANotEnabled, nil)
-	case a.mfaRequired(me.user):
+	case a.mfaRequired(ctx, me.user):
 		return fail(CodeMFAEnforced, nil)
 	}
 	var err error
 	switch {
 	case p.TOTPCode != "" || p.RecoveryCode != "":
-		_, err = a.judgeFactor(ctx, me.user.ID, factorCode{p.TOTPCode, p.RecoveryCode})
+		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{p.TOTPCode, p.RecoveryCode})
 	case p.Password != "":
 		err = a.provePassword(ctx, me.user.ID, p.Password)
 	case !a.freshAAL2(me.session):
@@ -129,7 +101,7 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.DisableTOTP(ctx, me.user); err != nil {
+	if err := a.DisableTOTP(ctx, DisableTOTPParams{me.caller()}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
@@ -170,13 +142,13 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 	var tokens *Tokens
 	var err error
 	if p.MFAToken != "" {
-		tokens, err = a.VerifyMFA(r.Context(), p.MFAToken, p.TOTPCode, p.RecoveryCode)
+		tokens, err = a.VerifyMFA(r.Context(), VerifyMFAParams(p))
 	} else {
 		var me current
 		if me, err = a.live(r); err != nil {
 			return err
 		}
-		tokens, err = a.StepUp(r.Context(), me.user, me.session, p.TOTPCode, p.RecoveryCode)
+		tokens, err = a.StepUp(r.Context(), StepUpParams{me.caller(), p.TOTPCode, p.RecoveryCode})
 	}
 	if err != nil {
 		return err
@@ -194,7 +166,7 @@ func (a *Auth) handleRecoveryCodes(w http.ResponseWriter, r *http.Request) error
 	case !a.freshAAL2(me.session):
 		return fail(CodeReauthNeeded, nil)
 	}
-	codes, err := a.NewRecoveryCodes(r.Context(), me.user.ID)
+	codes, err := a.NewRecoveryCodes(r.Context(), NewRecoveryCodesParams{me.caller()})
 	if err != nil {
 		return err
 	}

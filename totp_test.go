@@ -286,7 +286,7 @@ func TestParallelFactorGuesses(t *testing.T) {
 	for range 4 {
 		tokens = append(tokens, one.mfaToken())
 	}
-	u, sess := auth.User{ID: ada.User.ID, MFAEnabled: true}, auth.Session{ID: one.claimsOf(ada.session).SessionID}
+	by := auth.Caller{UserID: ada.User.ID, SessionID: one.claimsOf(ada.session).SessionID}
 	var judged, refused atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -294,9 +294,9 @@ func TestParallelFactorGuesses(t *testing.T) {
 		wg.Go(func() {
 			var err error
 			if i%4 < 2 {
-				_, err = a.VerifyMFA(t.Context(), tokens[i%len(tokens)], "000000", "")
+				_, err = a.VerifyMFA(t.Context(), auth.VerifyMFAParams{MFAToken: tokens[i%len(tokens)], TOTPCode: "000000", RecoveryCode: ""})
 			} else {
-				_, err = a.StepUp(t.Context(), u, sess, "", "aaaaa-aaaaa")
+				_, err = a.StepUp(t.Context(), auth.StepUpParams{Caller: by, RecoveryCode: "aaaaa-aaaaa"})
 			}
 			switch {
 			case errors.Is(err, auth.CodeInvalidTOTPCode):
@@ -312,7 +312,7 @@ func TestParallelFactorGuesses(t *testing.T) {
 	if judged.Load() != 5 || refused.Load() != 195 {
 		t.Errorf("%d judged, %d refused", judged.Load(), refused.Load())
 	}
-	if _, err := two.VerifyMFA(t.Context(), tokens[0], one.code(ada.secret, 0), ""); !errors.Is(err, auth.CodeRateLimited) {
+	if _, err := two.VerifyMFA(t.Context(), auth.VerifyMFAParams{MFAToken: tokens[0], TOTPCode: one.code(ada.secret, 0), RecoveryCode: ""}); !errors.Is(err, auth.CodeRateLimited) {
 		t.Errorf("the right code beyond the cap: %v", err)
 	}
 }
@@ -330,7 +330,7 @@ func TestParallelFactorUses(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, token := range tokens {
 			wg.Go(func() {
-				_, err := w.VerifyMFA(t.Context(), token, code[0], code[1])
+				_, err := w.VerifyMFA(t.Context(), auth.VerifyMFAParams{MFAToken: token, TOTPCode: code[0], RecoveryCode: code[1]})
 				switch {
 				case err == nil:
 					won.Add(1)
@@ -360,11 +360,9 @@ func TestFactorAcrossRotation(t *testing.T) {
 	}
 	a := start(one)
 	tokens := login(t, a)
-	sess, u, err := store.Session(ctx, tokens.SessionID, now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	setup, err := a.SetupTOTP(ctx, u)
+	u := tokens.User
+	me := auth.Caller{UserID: u.ID, SessionID: tokens.SessionID}
+	setup, err := a.SetupTOTP(ctx, auth.SetupTOTPParams{Caller: me})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,10 +374,11 @@ func TestFactorAcrossRotation(t *testing.T) {
 		}
 		return c
 	}
-	recovery, _, err := a.EnableTOTP(ctx, u, sess, code())
+	enabled, err := a.EnableTOTP(ctx, auth.EnableTOTPParams{Caller: me, TOTPCode: code()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	recovery := enabled.RecoveryCodes
 	by := func(a *auth.Auth, totp, recovery string) error {
 		t.Helper()
 		_, err := a.Login(ctx, auth.LoginParams{Email: u.Email, Password: goodPassword})
@@ -387,7 +386,7 @@ func TestFactorAcrossRotation(t *testing.T) {
 		if !errors.As(err, &asked) || asked.MFAToken == "" {
 			t.Fatalf("login: %v", err)
 		}
-		_, err = a.VerifyMFA(ctx, asked.MFAToken, totp, recovery)
+		_, err = a.VerifyMFA(ctx, auth.VerifyMFAParams{MFAToken: asked.MFAToken, TOTPCode: totp, RecoveryCode: recovery})
 		return err
 	}
 	rotated, dropped := start(two, one), start(two)
@@ -488,8 +487,8 @@ func TestDisable(t *testing.T) {
 // Enforced: nobody gets a session before setting a second factor up, and the
 // token for that opens nothing else.
 func TestMFARequired(t *testing.T) {
-	w := newWorld(t, auth.WithMFARequired(), auth.WithAccountDeletion())
-	if !w.Settings().MFARequired {
+	w := newWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On, AccountDeletion: auth.On}))
+	if !w.PublicSettings(t.Context()).MFARequired {
 		t.Error("settings do not tell")
 	}
 	a := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(403, auth.CodeMFAEnrollmentRequired)
@@ -512,7 +511,7 @@ func TestMFARequired(t *testing.T) {
 	w.do("POST", "/2fa/setup-totp", nil, bearer(token)).want(401, auth.CodeBadToken) // used up
 	w.do("POST", "/2fa/disable", nil, bearer(ada.AccessToken)).want(403, auth.CodeMFAEnforced)
 
-	only := newWorld(t, auth.WithMFARequiredFor(func(u auth.User) bool { return slices.Contains(u.Roles, "admin") }))
+	only := newWorld(t, auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return slices.Contains(u.Roles, "admin") }}))
 	only.LoginAs(t, "eve@example.com")
 	if _, err := only.ImportUser(t.Context(), auth.ImportUserParams{Email: "root@example.com", Roles: []string{"admin"}, PasswordHash: bcryptHash}); err != nil {
 		t.Fatal(err)
@@ -581,13 +580,13 @@ type plainStore struct{ auth.Store }
 func TestStoreWithoutFactors(t *testing.T) {
 	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
 	base, mailer := auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(auth.NewInbox())
-	if _, err := auth.New(plainStore{memstore.New()}, secret, base, mailer, auth.WithMFARequired()); err == nil || !strings.Contains(err.Error(), "FactorStore") {
+	if _, err := auth.New(t.Context(), plainStore{memstore.New()}, secret, base, mailer, auth.WithSettings(auth.Settings{MFARequired: auth.On})); err == nil || !strings.Contains(err.Error(), "FactorStore") {
 		t.Errorf("error %v", err)
 	}
 	w := &world{Env: authtest.NewOn(t, plainStore{memstore.New()}), t: t}
 	ada := w.LoginAs(t, "ada@example.com")
 	w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(403, auth.CodeMethodDisabled)
-	if w.Settings().Methods.TOTP {
+	if w.PublicSettings(t.Context()).Methods.TOTP {
 		t.Error("settings tell of what is not there")
 	}
 }

@@ -79,7 +79,7 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 		auth.WithRedirectURLs("https://app.test/*"),
 		auth.WithClock(e.Clock.Now),
 	}
-	e.Auth, err = auth.New(e.Store, append(base, opts...)...)
+	e.Auth, err = auth.New(tb.Context(), e.Store, append(base, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}

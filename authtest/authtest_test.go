@@ -16,8 +16,8 @@ import (
 func TestUse(t *testing.T) {
 	env := authtest.New(t)
 	notes := env.Require(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprint(w, auth.UserFrom(r.Context()).Email)
-	}), auth.Role("editor"))
+		_, _ = fmt.Fprint(w, auth.ClaimsFrom(r.Context()).Email)
+	}), auth.HasRole("editor"))
 	call := func(sign func(*http.Request)) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/notes", nil)
 		sign(r)
@@ -29,11 +29,11 @@ func TestUse(t *testing.T) {
 	if rec := call(ada.Sign); rec.Code != http.StatusOK || rec.Body.String() != "ada@example.com" {
 		t.Errorf("editor: %d %s", rec.Code, rec.Body)
 	}
-	if again := env.LoginAs(t, "ada@example.com"); again.User.ID != ada.User.ID || !again.User.EmailVerified {
+	if again := env.LoginAs(t, "ada@example.com"); again.User.ID != ada.User.ID || !again.User.EmailVerified() {
 		t.Errorf("user %+v", again.User)
 	}
 	eve := env.LoginAs(t, "eve@example.com", authtest.Unverified())
-	if rec := call(eve.Sign); rec.Code != http.StatusForbidden || eve.User.EmailVerified {
+	if rec := call(eve.Sign); rec.Code != http.StatusForbidden || eve.User.EmailVerified() {
 		t.Errorf("no editor: %d, %+v", rec.Code, eve.User)
 	}
 	minted := env.MintToken(t, map[string]any{"roles": []string{"editor"}, "email": "minted@example.com"})
@@ -44,7 +44,7 @@ func TestUse(t *testing.T) {
 	if rec := call(ada.Sign); rec.Code != http.StatusUnauthorized {
 		t.Errorf("an hour later: %d", rec.Code)
 	}
-	if err := env.SendMagicLink(t.Context(), auth.MagicLinkParams{Email: "ada@example.com"}); err != nil {
+	if err := env.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	if m := env.Mail(t, "ada@example.com", auth.KindMagicLink); m.Link == "" {

@@ -97,7 +97,7 @@ func (p *Provider) Authorize(tb testing.TB, authURL string) url.Values {
 func (e *Env) SignInWith(tb testing.TB, p *Provider, name string, who Person) *SignedIn {
 	tb.Helper()
 	const browser = "authtest-browser"
-	to, err := e.StartOAuth(tb.Context(), auth.OAuthParams{Provider: name, Browser: browser})
+	to, err := e.StartOAuth(tb.Context(), auth.StartOAuthParams{Provider: name, Browser: browser})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func newAuth(store auth.Store, c config) (*auth.Auth, error) {
 	if c.hash == "bcrypt" {
 		opts = append(opts, auth.WithPasswords(auth.PasswordOptions{BcryptCost: 10}))
 	}
-	return auth.New(store, opts...)
+	return auth.New(ctx, store, opts...)
 }
 
 // serveFloor is net/http and one statement that finds its row by the primary

@@ -9,158 +9,230 @@ import (
 	"github.com/authmount/auth"
 )
 
-var _ auth.FactorStore = (*Store)(nil)
-
-// factor is a user's second factor.
-type factor struct {
-	auth.Factor
-	recovery [][]byte
-}
-
-// withFactor runs f on a user and its factor, which may be nil.
-func (s *Store) withFactor(ctx context.Context, userID string, f func(*user) error) error {
+// Factors reads a user's factors.
+func (s *Store) Factors(ctx context.Context, userID string) (auth.Factors, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return err
+		return auth.Factors{}, err
 	}
 	defer unlock()
-	u := s.users[userID]
-	if u == nil {
-		return auth.ErrNotFound
+	all := auth.Factors{List: []auth.Factor{}}
+	if u := s.users[userID]; u != nil {
+		for _, f := range u.factors {
+			all.List = append(all.List, copyFactor(*f))
+		}
+		all.RecoveryLeft = len(u.recovery)
 	}
-	return f(u)
+	slices.SortFunc(all.List, func(a, b auth.Factor) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
+	return all, nil
 }
 
-// PutFactor keeps a pending secret in place of an older pending one.
-func (s *Store) PutFactor(ctx context.Context, userID string, sealed []byte, _ time.Time) error {
-	return s.withFactor(ctx, userID, func(u *user) error {
-		if u.factor != nil && u.factor.Enabled {
-			return &auth.ConflictError{Field: "factor"}
-		}
-		u.factor = &factor{Factor: auth.Factor{UserID: userID, Secret: slices.Clone(sealed)}}
+// enabled returns an enabled factor of the user: the one with this id, or any if
+// the id is empty. u may be nil.
+func (u *user) enabled(id string) *auth.Factor {
+	if u == nil {
 		return nil
-	})
+	}
+	for _, f := range u.factors {
+		if f.Enabled && (id == "" || id == f.ID) {
+			return f
+		}
+	}
+	return nil
 }
 
-// Factor reads a user's factor.
-func (s *Store) Factor(ctx context.Context, userID string) (f auth.Factor, err error) {
-	err = s.withFactor(ctx, userID, func(u *user) error {
-		if u.factor == nil {
-			return auth.ErrNotFound
+// hasKind tells whether a factor of this kind is enabled.
+func (u *user) hasKind(kind string) bool {
+	for _, f := range u.factors {
+		if f.Enabled && f.Kind == kind {
+			return true
 		}
-		f = u.factor.Factor
-		f.Secret, f.RecoveryLeft = slices.Clone(f.Secret), len(u.factor.recovery)
-		return nil
+	}
+	return false
+}
+
+// PutFactor keeps a pending factor in place of an older pending one.
+func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
+	return s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.Factor.UserID]
+		switch {
+		case u == nil:
+			return nil, auth.ErrNotFound
+		case u.hasKind(c.Factor.Kind):
+			return nil, &auth.ConflictError{Field: "factor"}
+		}
+		return &effect{about: u.ID, apply: func() error {
+			for id, f := range u.factors {
+				if f.Kind == c.Factor.Kind {
+					delete(u.factors, id)
+				}
+			}
+			pending := copyFactor(c.Factor)
+			pending.Enabled = false
+			u.factors[pending.ID] = &pending
+			return nil
+		}}, nil
 	})
-	return f, err
 }
 
 // EnableFactor switches a pending factor on.
-func (s *Store) EnableFactor(ctx context.Context, e auth.EnableFactor) (enabled auth.User, err error) {
-	err = s.withFactor(ctx, e.UserID, func(u *user) error {
-		kept := s.sessions[e.Session.ID]
+func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (owner auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		if u == nil || u.factors[c.FactorID] == nil {
+			return nil, auth.ErrNotFound
+		}
+		f, kept := u.factors[c.FactorID], s.sessions[c.Session.ID]
 		switch {
-		case u.factor == nil:
-			return auth.ErrNotFound
-		case u.factor.Enabled:
-			return &auth.ConflictError{Field: "factor"}
-		case !slices.Equal(u.factor.Secret, e.Secret):
-			return auth.ErrStale
-		case u.Banned(e.Now):
-			return auth.ErrBanned
-		case kept != nil && (kept.UserID != e.UserID || !kept.liveAt(e.Now)):
-			return auth.ErrStale
+		case f.Enabled || u.hasKind(f.Kind):
+			return nil, &auth.ConflictError{Field: "factor"}
+		case kept != nil && (kept.UserID != u.ID || !kept.liveAt(c.Now)):
+			return nil, auth.ErrSessionEnded
+		case u.Banned(c.Now) || (kept == nil && u.Banned(c.Session.CreatedAt)):
+			return nil, auth.ErrBanned
+		case kept == nil && c.Session.AAL != auth.LevelAAL2:
+			return nil, auth.ErrMFARequired
 		}
-		u.factor.Enabled, u.factor.LastStep = true, e.Step
-		u.factor.recovery = cloneAll(e.Recovery)
-		u.MFAEnabled, u.UpdatedAt = true, e.Now
-		u.Revision++
-		s.revoke(u, auth.SessionFilter{Except: e.Session.ID}, e.Now)
-		if kept != nil {
-			kept.AAL, kept.AMR = e.Session.AAL, slices.Clone(e.Session.AMR)
-		} else {
-			s.addSession(u, e.Session)
+		e := &effect{about: u.ID}
+		if c.Redeem != nil {
+			if e.uses = s.liveToken(refID(*c.Redeem), c.Now); e.uses == nil {
+				return nil, auth.ErrNotFound
+			}
 		}
-		enabled = copyUser(u.User)
-		return nil
+		e.apply = func() error {
+			f.Enabled, f.LastStep = true, c.Step
+			u.recovery, u.MFAEnabled = cloneAll(c.Recovery), true
+			u.touchCredentials(c.Now)
+			e.ended = s.revoke(u, auth.SessionFilter{Except: c.Session.ID}, c.Now)
+			if kept != nil {
+				kept.AAL, kept.AMR = c.Session.AAL, slices.Clone(c.Session.AMR)
+			} else {
+				first := c.Session
+				first.UserID = u.ID
+				s.addSession(u, first)
+			}
+			if c.Redeem != nil {
+				s.dropToken(refID(*c.Redeem))
+			}
+			owner = copyUser(u.User)
+			return nil
+		}
+		return e, nil
 	})
-	return enabled, err
+	return owner, err
+}
+
+// touchCredentials marks a change of a way in or of a second factor.
+func (u *user) touchCredentials(now time.Time) {
+	u.UpdatedAt = now
+	u.Revision++
+	u.CredentialRevision++
 }
 
 // UseTOTPStep moves the newest step used forward.
-func (s *Store) UseTOTPStep(ctx context.Context, userID string, step int64) error {
-	return s.withFactor(ctx, userID, func(u *user) error {
-		if u.factor == nil || !u.factor.Enabled || step <= u.factor.LastStep {
-			return auth.ErrStale
+func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+	return s.change(ctx, &c.Change, func() (*effect, error) {
+		if c.FactorID == "" {
+			return nil, auth.ErrNotFound
 		}
-		u.factor.LastStep = step
-		return nil
+		f := s.users[c.UserID].enabled(c.FactorID)
+		switch {
+		case f == nil:
+			return nil, auth.ErrNotFound
+		case c.Step <= f.LastStep:
+			return nil, auth.ErrUsed
+		}
+		return &effect{about: c.UserID, apply: func() error {
+			f.LastStep, f.LastUsedAt = c.Step, c.Now
+			if len(c.Secret) > 0 {
+				f.Secret = slices.Clone(c.Secret)
+			}
+			return nil
+		}}, nil
 	})
 }
 
 // UseRecoveryCode uses a recovery code up.
-func (s *Store) UseRecoveryCode(ctx context.Context, userID string, hash []byte) (left int, err error) {
-	err = s.withFactor(ctx, userID, func(u *user) error {
-		if u.factor == nil || !u.factor.Enabled {
-			return auth.ErrNotFound
+func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (left int, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		if u == nil {
+			return nil, auth.ErrNotFound
 		}
-		for i, h := range u.factor.recovery {
-			if subtle.ConstantTimeCompare(h, hash) == 1 {
-				u.factor.recovery = slices.Delete(u.factor.recovery, i, i+1)
-				left = len(u.factor.recovery)
-				return nil
-			}
+		at := slices.IndexFunc(u.recovery, func(kept []byte) bool {
+			return slices.ContainsFunc(c.Hashes, func(h []byte) bool { return subtle.ConstantTimeCompare(kept, h) == 1 })
+		})
+		if at < 0 {
+			return nil, auth.ErrNotFound
 		}
-		return auth.ErrNotFound
+		e := &effect{about: u.ID, codes: true}
+		e.apply = func() error {
+			u.recovery = slices.Delete(u.recovery, at, at+1)
+			left = len(u.recovery)
+			e.left = left
+			return nil
+		}
+		return e, nil
 	})
 	return left, err
 }
 
 // PutRecoveryCodes replaces the recovery codes.
-func (s *Store) PutRecoveryCodes(ctx context.Context, userID string, hashes [][]byte) error {
-	return s.withFactor(ctx, userID, func(u *user) error {
-		if u.factor == nil || !u.factor.Enabled {
-			return auth.ErrNotFound
+func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+	return s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		if u.enabled("") == nil {
+			return nil, auth.ErrNotFound
 		}
-		u.factor.recovery = cloneAll(hashes)
-		return nil
+		return &effect{about: u.ID, apply: func() error {
+			u.recovery = cloneAll(c.Hashes)
+			return nil
+		}}, nil
 	})
 }
 
-// RemoveFactor switches the second factor off.
-func (s *Store) RemoveFactor(ctx context.Context, userID string, now time.Time) (removed auth.User, err error) {
-	err = s.withFactor(ctx, userID, func(u *user) error {
-		if u.factor == nil || !u.factor.Enabled {
-			return auth.ErrNotFound
+// RemoveFactor switches one second factor off, or all of them.
+func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (owner auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		if u.enabled(c.FactorID) == nil {
+			return nil, auth.ErrNotFound
 		}
-		u.factor, u.MFAEnabled, u.UpdatedAt = nil, false, now
-		u.Revision++
-		removed = copyUser(u.User)
-		return nil
+		return &effect{about: u.ID, apply: func() error {
+			if c.FactorID == "" {
+				clear(u.factors)
+			} else {
+				delete(u.factors, c.FactorID)
+			}
+			if u.enabled("") == nil {
+				u.MFAEnabled, u.recovery = false, nil
+			}
+			u.touchCredentials(c.Now)
+			owner = copyUser(u.User)
+			return nil
+		}}, nil
 	})
-	return removed, err
+	return owner, err
 }
 
 // RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, id string, proof auth.AMR, now time.Time) (auth.Session, auth.User, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.Session{}, auth.User{}, err
-	}
-	defer unlock()
-	sess, u, err := s.get(id, now)
-	if err != nil {
-		return auth.Session{}, auth.User{}, err
-	}
-	sess.AAL = auth.LevelAAL2
-	sess.AMR = append(slices.Clip(sess.AMR), proof)
-	return copySession(sess.Session), copyUser(u.User), nil
+func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (raised auth.Session, owner auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		sess, u, err := s.get(c.SessionID, c.Now)
+		if err != nil {
+			return nil, err
+		}
+		return &effect{about: u.ID, apply: func() error {
+			others := slices.DeleteFunc(slices.Clone(sess.AMR), func(a auth.AMR) bool { return a.Method == c.Proof.Method })
+			sess.AAL, sess.AMR = auth.LevelAAL2, append(others, c.Proof)
+			raised, owner = copySession(sess.Session), copyUser(u.User)
+			return nil
+		}}, nil
+	})
+	return raised, owner, err
 }
 
-func cloneAll(list [][]byte) [][]byte {
-	out := make([][]byte, len(list))
-	for i, b := range list {
-		out[i] = slices.Clone(b)
-	}
-	return out
+func copyFactor(f auth.Factor) auth.Factor {
+	f.Secret = slices.Clone(f.Secret)
+	return f
 }

@@ -1,6 +1,7 @@
 // Package memstore keeps users, sessions and tokens in memory, for tests, demos
 // and servers of one process that can bear to lose what came after the last
-// snapshot.
+// snapshot. It has every optional capability: factors, events, outbox, roles and
+// keys.
 //
 //	store := memstore.New()                // gone with the process
 //	store, err := memstore.Open("auth.db") // read now, written by Save
@@ -8,7 +9,6 @@ package memstore
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +16,8 @@ import (
 )
 
 // Store is an auth.Store in memory. It is safe for concurrent use; one mutex
-// makes every method one step.
+// makes every method one step. NewUser.Creating is called under it, and must not
+// call the store.
 type Store struct {
 	mu       sync.Mutex
 	path     string // of the snapshot; empty: none
@@ -28,13 +29,22 @@ type Store struct {
 	tokens   map[tokenID]*auth.Token
 	live     map[subject]tokenID // what a newer token supersedes
 	buckets  map[string]bucket
+	done     map[changeKey]*auth.Idempotency
+	events   []auth.Event // in the order of (At, ID)
+	messages map[string]*auth.SealedMessage
+	keys     map[string]*auth.APIKey
+	byHash   map[string]string // of a key → its id
+	roles    map[string]auth.RolePermissions
+
+	rolesRevision int64
 }
 
 type (
 	user struct {
 		auth.User
 		hash     string
-		factor   *factor
+		factors  map[string]*auth.Factor
+		recovery [][]byte
 		sessions map[string]bool
 		tokens   map[tokenID]bool
 	}
@@ -51,18 +61,31 @@ type (
 		purpose auth.Purpose
 		subject string
 	}
-	bucket struct{ full time.Time } // the instant at which it is full again
+	changeKey struct{ actor, route, key string } // of an idempotency record
+	bucket    struct{ full time.Time }           // the instant at which it is full again
 )
 
-var _ auth.Store = (*Store)(nil)
+var (
+	_ auth.Store       = (*Store)(nil)
+	_ auth.FactorStore = (*Store)(nil)
+	_ auth.EventStore  = (*Store)(nil)
+	_ auth.OutboxStore = (*Store)(nil)
+	_ auth.RoleStore   = (*Store)(nil)
+	_ auth.KeyStore    = (*Store)(nil)
+)
 
 // New makes an empty store.
 func New() *Store {
 	return &Store{
 		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byIdent: map[ident]string{},
 		sessions: map[string]*session{}, tokens: map[tokenID]*auth.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
+		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*auth.SealedMessage{},
+		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
 	}
 }
+
+// Contract is the version of auth's contract that this store was written for.
+func (s *Store) Contract() int { return 2 }
 
 // lock takes the mutex unless the caller has given up.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
@@ -74,46 +97,8 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	return s.mu.Unlock, nil
 }
 
-// Ping answers as long as the context is alive.
+// Ping succeeds as long as the context is alive.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
-
-// Take draws from every bucket or from none.
-func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.Decision{}, err
-	}
-	defer unlock()
-	d := auth.Decision{Allowed: true}
-	next := map[string]bucket{}
-	for _, draw := range draws {
-		b, ok := next[draw.Key]
-		if !ok {
-			b = s.buckets[draw.Key]
-		}
-		full, allowed, wait, remaining := draw.Rate.Apply(b.full, now, draw.Cost)
-		if !allowed {
-			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
-		}
-		next[draw.Key] = bucket{full}
-		d.Remaining = append(d.Remaining, remaining)
-	}
-	if !d.Allowed {
-		// What was drawn above is not kept, so the counts are as they were.
-		for i, draw := range draws {
-			_, _, _, d.Remaining[i] = draw.Rate.Apply(s.buckets[draw.Key].full, now, 0)
-		}
-		return d, nil
-	}
-	for key, b := range next {
-		if b.full.After(now) {
-			s.buckets[key] = b
-		} else {
-			delete(s.buckets, key) // full: the same as none
-		}
-	}
-	return d, nil
-}
 
 // Sweep deletes what is over. It looks at everything that is kept until limit
 // things were deleted, and holds the lock meanwhile.
@@ -124,76 +109,27 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	}
 	defer unlock()
 	n := 0
-	for id, t := range s.tokens {
-		if n >= limit {
-			return n, nil
-		}
-		if !now.Before(t.ExpiresAt) {
-			s.dropToken(id)
-			n++
-		}
-	}
-	for id, sess := range s.sessions {
-		if n >= limit {
-			return n, nil
-		}
-		if !now.Before(sess.End()) {
-			delete(s.sessions, id)
-			delete(s.users[sess.UserID].sessions, id)
-			n++
-		}
-	}
-	for key, b := range s.buckets {
-		if n >= limit {
-			return n, nil
-		}
-		if !b.full.After(now) {
-			delete(s.buckets, key)
-			n++
-		}
-	}
+	// Messages come before the tokens that some of them wait for, which changes
+	// nothing but which of the two a small limit reaches first.
+	n += sweep(s.messages, limit-n, func(m *auth.SealedMessage) bool { return !s.sendable(m, now) }, func(id string) { delete(s.messages, id) })
+	n += sweep(s.tokens, limit-n, func(t *auth.Token) bool { return !now.Before(t.ExpiresAt) }, s.dropToken)
+	n += sweep(s.sessions, limit-n, func(sess *session) bool { return !now.Before(sess.End()) }, s.dropSession)
+	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
+	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
+	n += s.sweepEvents(now, limit-n)
 	return n, nil
 }
 
-// Copies keep the store's values and the caller's apart.
-
-func copyUser(u auth.User) auth.User {
-	u.UserMetadata, u.AppMetadata = copyMap(u.UserMetadata), copyMap(u.AppMetadata)
-	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
-	return u
-}
-
-func copySession(s auth.Session) auth.Session {
-	s.AMR = slices.Clone(s.AMR)
-	return s
-}
-
-func copyToken(t auth.Token) auth.Token {
-	t.Hash, t.Data = slices.Clone(t.Hash), slices.Clone(t.Data)
-	return t
-}
-
-func copyMap(m map[string]any) map[string]any {
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]any, len(m))
+// sweep drops up to limit things of m that are over, and counts them.
+func sweep[K comparable, V any](m map[K]V, limit int, over func(V) bool, drop func(K)) (n int) {
 	for k, v := range m {
-		out[k] = copyValue(v)
-	}
-	return out
-}
-
-func copyValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return copyMap(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = copyValue(e)
+		if n >= limit {
+			break
 		}
-		return out
+		if over(v) {
+			drop(k)
+			n++
+		}
 	}
-	return v
+	return n
 }

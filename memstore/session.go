@@ -3,40 +3,45 @@ package memstore
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/authmount/auth"
 )
 
 // CreateSession adds a session.
-func (s *Store) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.User{}, err
-	}
-	defer unlock()
-	u := s.users[n.Session.UserID]
-	switch {
-	case u == nil:
-		return auth.User{}, auth.ErrNotFound
-	case u.Banned(n.Session.CreatedAt):
-		return auth.User{}, auth.ErrBanned
-	case u.MFAEnabled && n.Session.AAL != auth.LevelAAL2:
-		return auth.User{}, auth.ErrMFARequired
-	case n.IfPasswordHash != nil && *n.IfPasswordHash != u.hash, n.IfRevision != nil && *n.IfRevision != u.Revision:
-		return auth.User{}, auth.ErrStale
-	case s.sessions[n.Session.ID] != nil:
-		return auth.User{}, &auth.ConflictError{Field: "id"}
-	}
-	s.addSession(u, n.Session)
-	return copyUser(u.User), nil
+func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.Session.UserID]
+		switch {
+		case u == nil:
+			return nil, auth.ErrNotFound
+		case u.Banned(c.Session.CreatedAt):
+			return nil, auth.ErrBanned
+		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2:
+			return nil, auth.ErrMFARequired
+		case s.sessions[c.Session.ID] != nil:
+			return nil, &auth.ConflictError{Field: "id"}
+		}
+		return &effect{about: u.ID, apply: func() error {
+			s.addSession(u, c.Session)
+			owner = copyUser(u.User)
+			return nil
+		}}, nil
+	})
+	return owner, err
 }
 
 func (s *Store) addSession(u *user, sess auth.Session) {
 	s.sessions[sess.ID] = &session{Session: copySession(sess)}
 	u.sessions[sess.ID] = true
 	u.LastSignInAt = sess.CreatedAt
+}
+
+func (s *Store) dropSession(id string) {
+	if u := s.users[s.sessions[id].UserID]; u != nil {
+		delete(u.sessions, id)
+	}
+	delete(s.sessions, id)
 }
 
 // get finds a live session whose user is not banned.
@@ -48,9 +53,9 @@ func (s *Store) get(id string, now time.Time) (*session, *user, error) {
 	u := s.users[sess.UserID]
 	switch {
 	case u.Banned(now):
-		return sess, u, auth.ErrBanned
+		return nil, nil, auth.ErrBanned
 	case !sess.liveAt(now):
-		return sess, u, auth.ErrSessionEnded
+		return nil, nil, auth.ErrSessionEnded
 	}
 	return sess, u, nil
 }
@@ -72,33 +77,44 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 }
 
 // AdvanceSession moves the counter of a session on.
-func (s *Store) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.Session{}, auth.User{}, err
-	}
-	defer unlock()
-	sess, u, err := s.get(a.SessionID, a.Now)
-	if err != nil {
-		return auth.Session{}, auth.User{}, err
-	}
-	switch {
-	case a.Counter == sess.Counter:
-		sess.Counter++
-		sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = a.Now, a.Now, a.IdleUntil
-		if a.IP != "" {
-			sess.IP = a.IP
+func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced auth.Session, owner auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		sess, u, err := s.get(c.SessionID, c.Now)
+		if err != nil {
+			return nil, err
 		}
-		if a.UserAgent != "" {
-			sess.UserAgent = a.UserAgent
+		e := &effect{about: u.ID}
+		var move func()
+		switch {
+		case c.Counter > sess.Counter:
+			return nil, auth.ErrSessionEnded
+		case c.Counter == sess.Counter:
+			move = func() { sess.advance(c) }
+		case c.Counter+1 == sess.Counter && c.Grace > 0 && c.Now.Before(sess.RotatedAt.Add(c.Grace)):
+			e.noChange, move = true, func() {} // the same successor once more
+		default:
+			e.outcome, e.refusal = auth.OutcomeReused, auth.ErrReused
+			move = func() { sess.revoked = true }
 		}
-	case a.Counter > sess.Counter:
-		err = auth.ErrSessionEnded
-	case a.Counter+1 == sess.Counter && a.Now.Before(sess.RotatedAt.Add(a.Grace)):
-	default:
-		sess.revoked, err = true, auth.ErrReused
+		e.apply = func() error {
+			move()
+			advanced, owner = copySession(sess.Session), copyUser(u.User)
+			return nil
+		}
+		return e, nil
+	})
+	return advanced, owner, err
+}
+
+func (s *session) advance(c auth.Advance) {
+	s.Counter++
+	s.RotatedAt, s.LastActiveAt, s.IdleUntil = c.Now, c.Now, c.IdleUntil
+	if c.IP != "" {
+		s.IP = c.IP
 	}
-	return copySession(sess.Session), copyUser(u.User), err
+	if c.UserAgent != "" {
+		s.UserAgent = c.UserAgent
+	}
 }
 
 // Sessions lists a user's live sessions, newest first.
@@ -116,37 +132,36 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b auth.Session) int {
-		if c := b.CreatedAt.Compare(a.CreatedAt); c != 0 {
-			return c
-		}
-		return strings.Compare(b.ID, a.ID)
-	})
+	slices.SortFunc(list, func(a, b auth.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
 	return list, nil
 }
 
 // RevokeSessions ends a user's live sessions that match.
-func (s *Store) RevokeSessions(ctx context.Context, userID string, f auth.SessionFilter, now time.Time) (int, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer unlock()
-	u := s.users[userID]
-	if u == nil {
-		return 0, nil
-	}
-	return s.revoke(u, f, now), nil
+func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ended []string, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		e := &effect{about: c.UserID}
+		e.apply = func() error {
+			ended = []string{}
+			if u := s.users[c.UserID]; u != nil {
+				e.ended = s.revoke(u, c.Filter, c.Now)
+				ended = append(ended, e.ended...)
+			}
+			return nil
+		}
+		return e, nil
+	})
+	return ended, err
 }
 
-func (s *Store) revoke(u *user, f auth.SessionFilter, now time.Time) int {
-	n := 0
+// revoke ends the live sessions that match and returns their ids, sorted.
+func (s *Store) revoke(u *user, f auth.SessionFilter, now time.Time) (ended []string) {
 	for id := range u.sessions {
 		sess := s.sessions[id]
 		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id {
 			sess.revoked = true
-			n++
+			ended = append(ended, id)
 		}
 	}
-	return n
+	slices.Sort(ended)
+	return ended
 }

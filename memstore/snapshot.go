@@ -13,37 +13,31 @@ import (
 )
 
 // snapshotVersion is raised when the format changes.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 // snapshot is the file's format. Rate limits are not kept: they are short.
 type snapshot struct {
-	Version  int            `json:"version"`
-	Users    []savedUser    `json:"users"`
-	Sessions []savedSession `json:"sessions"`
-	Tokens   []auth.Token   `json:"tokens"`
+	Version  int                  `json:"version"`
+	Users    []savedUser          `json:"users"`
+	Sessions []savedSession       `json:"sessions"`
+	Tokens   []auth.Token         `json:"tokens"`
+	Events   []auth.Event         `json:"events"`
+	Messages []auth.SealedMessage `json:"messages"`
+	Roles    auth.RoleTable       `json:"roles"`
+	Keys     []auth.APIKey        `json:"keys"`
+	Done     []auth.Idempotency   `json:"done"`
 }
 
-// savedUser spells the user out, because auth.User's JSON is the wire's.
 type savedUser struct {
-	User     fields       `json:"user"`
-	Hash     string       `json:"password_hash"`
-	Factor   *auth.Factor `json:"factor,omitempty"`
-	Recovery [][]byte     `json:"recovery,omitempty"`
+	User     auth.User     `json:"user"`
+	Hash     string        `json:"password_hash"`
+	Factors  []auth.Factor `json:"factors,omitempty"`
+	Recovery [][]byte      `json:"recovery,omitempty"`
 }
-
-// fields and identity drop the methods of the types they are made of.
-type (
-	identity auth.Identity
-	fields   struct {
-		plain
-		Identities []identity
-	}
-	plain auth.User
-)
 
 type savedSession struct {
-	auth.Session
-	Revoked bool `json:"revoked"`
+	Session auth.Session `json:"session"`
+	Revoked bool         `json:"revoked"`
 }
 
 // Open makes a store from the snapshot at path, or an empty one if there is no
@@ -72,26 +66,18 @@ func (s *Store) load(b []byte) error {
 	if snap.Version != snapshotVersion {
 		return fmt.Errorf("version %d is not %d", snap.Version, snapshotVersion)
 	}
-	for _, u := range snap.Users {
-		plainUser := auth.User(u.User.plain)
-		plainUser.Identities = nil
-		for _, i := range u.User.Identities {
-			plainUser.Identities = append(plainUser.Identities, auth.Identity(i))
-		}
-		if _, err := s.createUser(context.Background(), auth.NewUser{User: plainUser, PasswordHash: u.Hash}); err != nil {
+	for _, saved := range snap.Users {
+		if err := s.loadUser(saved); err != nil {
 			return err
 		}
-		if u.Factor != nil {
-			s.users[plainUser.ID].factor = &factor{*u.Factor, u.Recovery}
-		}
 	}
-	for _, sess := range snap.Sessions {
-		u := s.users[sess.UserID]
+	for _, saved := range snap.Sessions {
+		u := s.users[saved.Session.UserID]
 		if u == nil {
 			return errors.New("a session of no user")
 		}
-		s.sessions[sess.ID] = &session{Session: sess.Session, revoked: sess.Revoked}
-		u.sessions[sess.ID] = true
+		s.sessions[saved.Session.ID] = &session{Session: saved.Session, revoked: saved.Revoked}
+		u.sessions[saved.Session.ID] = true
 	}
 	for _, t := range snap.Tokens {
 		if t.UserID != "" && s.users[t.UserID] == nil {
@@ -99,6 +85,37 @@ func (s *Store) load(b []byte) error {
 		}
 		s.addToken(t)
 	}
+	s.events = snap.Events
+	for _, m := range snap.Messages {
+		s.addMessage(m)
+	}
+	for _, r := range snap.Roles.Roles {
+		s.roles[r.Name] = r
+	}
+	s.rolesRevision = snap.Roles.Revision
+	for _, k := range snap.Keys {
+		s.addKey(k)
+	}
+	for _, i := range snap.Done {
+		s.done[changeKey{i.Actor, i.Route, i.Key}] = &i
+	}
+	return nil
+}
+
+func (s *Store) loadUser(saved savedUser) error {
+	u := newUser(saved.User, saved.Hash)
+	if s.users[u.ID] != nil {
+		return &auth.ConflictError{Field: "id"}
+	}
+	if err := s.conflict(&u.User, ""); err != nil {
+		return err
+	}
+	u.recovery = saved.Recovery
+	for _, f := range saved.Factors {
+		u.factors[f.ID] = &f
+	}
+	s.users[u.ID] = u
+	s.index(u)
 	return nil
 }
 
@@ -124,15 +141,11 @@ func (s *Store) Save(ctx context.Context) error {
 }
 
 func (s *Store) snapshot() snapshot {
-	snap := snapshot{Version: snapshotVersion}
+	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable()}
 	for _, u := range s.users {
-		f := fields{plain: plain(u.User)}
-		for _, i := range u.Identities {
-			f.Identities = append(f.Identities, identity(i))
-		}
-		saved := savedUser{User: f, Hash: u.hash}
-		if u.factor != nil {
-			saved.Factor, saved.Recovery = &u.factor.Factor, u.factor.recovery
+		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery}
+		for _, f := range u.factors {
+			saved.Factors = append(saved.Factors, *f)
 		}
 		snap.Users = append(snap.Users, saved)
 	}
@@ -141,6 +154,15 @@ func (s *Store) snapshot() snapshot {
 	}
 	for _, t := range s.tokens {
 		snap.Tokens = append(snap.Tokens, *t)
+	}
+	for _, m := range s.messages {
+		snap.Messages = append(snap.Messages, *m)
+	}
+	for _, k := range s.keys {
+		snap.Keys = append(snap.Keys, *k)
+	}
+	for _, i := range s.done {
+		snap.Done = append(snap.Done, *i)
 	}
 	return snap
 }

@@ -9,32 +9,29 @@ import (
 )
 
 // PutToken keeps a token in place of an older one about the same.
-func (s *Store) PutToken(ctx context.Context, t auth.Token) error {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if t.UserID != "" && s.users[t.UserID] == nil {
-		return auth.ErrNotFound
-	}
-	s.addToken(t)
-	return nil
+func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
+	return s.change(ctx, &c.Change, func() (*effect, error) {
+		if c.Token.UserID != "" && s.users[c.Token.UserID] == nil {
+			return nil, auth.ErrNotFound
+		}
+		return &effect{about: c.Token.UserID, apply: func() error {
+			s.addToken(c.Token)
+			return nil
+		}}, nil
+	})
 }
 
 func (s *Store) addToken(t auth.Token) {
-	about := subject{t.Purpose, t.Subject}
+	id, about := tokenID{t.Purpose, string(t.Hash)}, subject{t.Purpose, t.Subject}
+	s.dropToken(id)
 	if t.Subject != "" {
 		if older, ok := s.live[about]; ok {
 			s.dropToken(older)
 		}
-	}
-	id := tokenID{t.Purpose, string(t.Hash)}
-	kept := copyToken(t)
-	s.tokens[id] = &kept
-	if t.Subject != "" {
 		s.live[about] = id
 	}
+	kept := copyToken(t)
+	s.tokens[id] = &kept
 	if t.UserID != "" {
 		s.users[t.UserID].tokens[id] = true
 	}
@@ -54,7 +51,9 @@ func (s *Store) dropToken(id tokenID) {
 	}
 }
 
-// liveToken answers nil for a token that is unknown or over.
+func refID(r auth.TokenRef) tokenID { return tokenID{r.Purpose, string(r.Hash)} }
+
+// liveToken returns nil for a token that is unknown or over.
 func (s *Store) liveToken(id tokenID, now time.Time) *auth.Token {
 	t := s.tokens[id]
 	if t == nil || !now.Before(t.ExpiresAt) {
@@ -78,74 +77,75 @@ func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now 
 }
 
 // RedeemToken uses a token up together with its effect.
-func (s *Store) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.Token{}, auth.User{}, err
-	}
-	defer unlock()
-	id := tokenID{r.Purpose, string(r.Hash)}
-	t := s.liveToken(id, r.Now)
-	if t == nil {
-		return auth.Token{}, auth.User{}, auth.ErrNotFound
-	}
-	u, err := s.effect(ctx, t, r)
-	if err != nil {
-		return auth.Token{}, auth.User{}, err
-	}
-	used := copyToken(*t)
-	s.dropToken(id)
-	return used, u, nil
-}
-
-// effect applies what a redemption does besides using the token up.
-func (s *Store) effect(ctx context.Context, t *auth.Token, r auth.Redemption) (auth.User, error) {
-	id := r.UserID
-	if id == "" {
-		id = t.UserID
-	}
-	switch {
-	case r.Create != nil:
-		return s.createUser(ctx, *r.Create)
-	case id == "":
-		return auth.User{}, nil
-	case r.Patch != nil && !r.Patch.Empty():
-		return s.updateUser(id, *r.Patch, r.Now)
-	}
-	u := s.users[id]
-	if u == nil {
-		return auth.User{}, auth.ErrNotFound
-	}
-	return copyUser(u.User), nil
+func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (t auth.Token, u auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		token := s.liveToken(tokenID{c.Purpose, string(c.Hash)}, c.Now)
+		if token == nil {
+			return nil, auth.ErrNotFound
+		}
+		return s.planUse(ctx, token, c.Effect, c.Now, &t, &u)
+	})
+	return t, u, err
 }
 
 // TryCode judges a guess and counts it.
-func (s *Store) TryCode(ctx context.Context, p auth.Purpose, subj string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
-	none := func(err error) (auth.Token, auth.User, error) { return auth.Token{}, auth.User{}, err }
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return none(err)
-	}
-	defer unlock()
-	id, ok := s.live[subject{p, subj}]
-	if !ok {
-		return none(auth.ErrNotFound)
-	}
-	t := s.liveToken(id, now)
+func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (t auth.Token, u auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		id, ok := s.live[subject{c.Purpose, c.Subject}]
+		code := s.liveToken(id, c.Now)
+		switch {
+		case !ok || code == nil:
+			return nil, auth.ErrNotFound
+		case code.Tries >= code.MaxTries:
+			return nil, auth.ErrTooManyTries
+		case subtle.ConstantTimeCompare(code.Hash, c.Hash) != 1:
+			return &effect{about: whose(code, c.Effect), outcome: auth.OutcomeWrongCode, refusal: auth.ErrWrongCode, apply: func() error {
+				code.Tries++
+				return nil
+			}}, nil
+		}
+		return s.planUse(ctx, code, c.Effect, c.Now, &t, &u)
+	})
+	return t, u, err
+}
+
+// whose is the id of the user that the use of a token is about, if there is one.
+func whose(t *auth.Token, e auth.Effect) string {
 	switch {
-	case t == nil:
-		return none(auth.ErrNotFound)
-	case t.Tries >= t.MaxTries:
-		return none(auth.ErrTooManyTries)
-	case subtle.ConstantTimeCompare(t.Hash, hash) != 1:
-		t.Tries++
-		return none(auth.ErrWrongCode)
+	case e.Create != nil:
+		return e.Create.User.ID
+	case e.UserID != "":
+		return e.UserID
 	}
-	used := copyToken(*t)
-	s.dropToken(id)
-	var owner auth.User
-	if u := s.users[used.UserID]; u != nil {
-		owner = copyUser(u.User)
+	return t.UserID
+}
+
+// planUse plans to use a token up together with its effect, and tells both to
+// used and owner.
+func (s *Store) planUse(ctx context.Context, t *auth.Token, do auth.Effect, now time.Time, used *auth.Token, owner *auth.User) (*effect, error) {
+	e := &effect{}
+	if id := whose(t, do); do.Create != nil || id != "" {
+		var err error
+		if do.Create != nil {
+			e, err = s.planCreate(ctx, *do.Create, owner)
+		} else {
+			e, err = s.planUpdate(id, do.Patch, now, owner)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return used, owner, nil
+	e.uses = t
+	inner := e.apply
+	e.apply = func() error {
+		if inner != nil {
+			if err := inner(); err != nil {
+				return err
+			}
+		}
+		*used = copyToken(*t)
+		s.dropToken(tokenID{t.Purpose, string(t.Hash)})
+		return nil
+	}
+	return e, nil
 }

@@ -2,52 +2,63 @@ package memstore
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/authmount/auth"
 )
 
 // CreateUser adds a user with everything that comes with it.
-func (s *Store) CreateUser(ctx context.Context, nu auth.NewUser) (auth.User, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.User{}, err
-	}
-	defer unlock()
-	return s.createUser(ctx, nu)
+func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planCreate(ctx, c.NewUser, &u) })
+	return u, err
 }
 
-func (s *Store) createUser(ctx context.Context, nu auth.NewUser) (auth.User, error) {
-	u := &user{User: copyUser(nu.User), hash: nu.PasswordHash, sessions: map[string]bool{}, tokens: map[tokenID]bool{}}
-	if s.users[u.ID] != nil {
-		return auth.User{}, &auth.ConflictError{Field: "id"}
+// planCreate plans to add a user, and tells created.
+func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.User) (*effect, error) {
+	u := newUser(nu.User, nu.PasswordHash)
+	u.MFAEnabled, u.Revision, u.CredentialRevision = false, 0, 0
+	if s.users[u.ID] != nil || (nu.Session != nil && s.sessions[nu.Session.ID] != nil) {
+		return nil, &auth.ConflictError{Field: "id"}
 	}
-	if err := s.conflict(u.User, ""); err != nil {
-		return auth.User{}, err
-	}
-	if nu.Session != nil && s.sessions[nu.Session.ID] != nil {
-		return auth.User{}, &auth.ConflictError{Field: "id"}
-	}
-	if nu.Creating != nil {
-		// Nothing is kept yet, so there is nothing to undo.
-		if err := nu.Creating(ctx, copyUser(u.User)); err != nil {
-			return auth.User{}, err
-		}
-	}
-	s.users[u.ID] = u
-	s.index(u)
-	if nu.Session != nil {
-		s.addSession(u, *nu.Session)
+	if err := s.conflict(&u.User, ""); err != nil {
+		return nil, err
 	}
 	for _, t := range nu.Tokens {
-		s.addToken(t)
+		if t.UserID != "" && t.UserID != u.ID && s.users[t.UserID] == nil {
+			return nil, auth.ErrNotFound
+		}
 	}
-	return copyUser(u.User), nil
+	return &effect{about: u.ID, after: &u.User, apply: func() error {
+		if nu.Creating != nil {
+			// Nothing is kept yet, so there is nothing to undo.
+			if err := nu.Creating(ctx, copyUser(u.User)); err != nil {
+				return err
+			}
+		}
+		s.users[u.ID] = u
+		s.index(u)
+		if nu.Session != nil {
+			first := *nu.Session
+			first.UserID = u.ID
+			s.addSession(u, first)
+		}
+		for _, t := range nu.Tokens {
+			s.addToken(t)
+		}
+		*created = copyUser(u.User)
+		return nil
+	}}, nil
 }
 
-// conflict finds a unique value of u that a user other than self has.
-func (s *Store) conflict(u auth.User, self string) error {
+func newUser(u auth.User, hash string) *user {
+	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*auth.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}}
+	sortIdentities(kept.Identities)
+	return kept
+}
+
+// conflict finds a unique value of u that a user other than self has, or an
+// identity that u has twice.
+func (s *Store) conflict(u *auth.User, self string) error {
 	taken := func(id string, ok bool) bool { return ok && id != self }
 	if id, ok := s.byEmail[auth.EmailKey(u.Email)]; u.Email != "" && taken(id, ok) {
 		return &auth.ConflictError{Field: "email"}
@@ -55,10 +66,13 @@ func (s *Store) conflict(u auth.User, self string) error {
 	if id, ok := s.byPhone[u.Phone]; u.Phone != "" && taken(id, ok) {
 		return &auth.ConflictError{Field: "phone"}
 	}
+	seen := map[ident]bool{}
 	for _, i := range u.Identities {
-		if id, ok := s.byIdent[ident{i.Provider, i.Subject}]; taken(id, ok) {
+		key := ident{i.Provider, i.Subject}
+		if id, ok := s.byIdent[key]; taken(id, ok) || seen[key] {
 			return &auth.ConflictError{Field: "identity"}
 		}
+		seen[key] = true
 	}
 	return nil
 }
@@ -83,7 +97,7 @@ func (s *Store) unindex(u *user) {
 	}
 }
 
-// find answers nil if there is no such user.
+// find returns nil if there is no such user.
 func (s *Store) find(k auth.UserKey) *user {
 	id, ok := k.ID, true
 	switch {
@@ -122,111 +136,99 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 }
 
 // UpdateUser applies a patch.
-func (s *Store) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return auth.User{}, err
-	}
-	defer unlock()
-	return s.updateUser(id, p, now)
+func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (u auth.User, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planUpdate(c.UserID, &c.Patch, c.Now, &u) })
+	return u, err
 }
 
-func (s *Store) updateUser(id string, p auth.UserPatch, now time.Time) (auth.User, error) {
+// planUpdate plans to apply a patch, which may be nil, and tells updated.
+func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated *auth.User) (*effect, error) {
 	u := s.users[id]
 	if u == nil {
-		return auth.User{}, auth.ErrNotFound
+		return nil, auth.ErrNotFound
 	}
-	if (p.IfRevision != nil && *p.IfRevision != u.Revision) || (p.IfPasswordHash != nil && *p.IfPasswordHash != u.hash) {
-		return auth.User{}, auth.ErrStale
+	e := &effect{about: id}
+	if p == nil || p.Empty() {
+		e.apply = func() error {
+			*updated = copyUser(u.User)
+			return nil
+		}
+		return e, nil
 	}
-	next := patched(u.User, p)
-	if err := s.conflict(next, id); err != nil {
-		return auth.User{}, err
+	next := patched(&u.User, p, now)
+	if err := s.conflict(&next, id); err != nil {
+		return nil, err
 	}
-	next.UpdatedAt, next.Revision = now, u.Revision+1
+	e.replaces, e.after = id, &next
+	e.apply = func() error {
+		s.unindex(u)
+		u.User = next
+		s.index(u)
+		u.hash = patchedHash(u.hash, p)
+		if p.DropFactors || p.DropCredentials {
+			clear(u.factors)
+			u.recovery = nil
+		}
+		e.ended = s.dropProofs(u, p, now)
+		*updated = copyUser(u.User)
+		return nil
+	}
+	return e, nil
+}
+
+// dropProofs ends the sessions and removes the tokens that a patch names, and
+// returns the ids of the sessions, sorted.
+func (s *Store) dropProofs(u *user, p *auth.UserPatch, now time.Time) (ended []string) {
+	switch {
+	case p.DropCredentials:
+		ended = s.revoke(u, auth.SessionFilter{}, now)
+	case p.Revoke != nil:
+		ended = s.revoke(u, *p.Revoke, now)
+	}
+	for _, purpose := range p.DropTokens {
+		for id := range u.tokens {
+			if id.purpose == purpose {
+				s.dropToken(id)
+			}
+		}
+	}
+	if p.DropCredentials {
+		for id := range u.tokens {
+			s.dropToken(id)
+		}
+	}
+	return ended
+}
+
+// DeleteUser removes the user and what belongs to it. Its events stay.
+func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+	return s.change(ctx, &c.Change, func() (*effect, error) {
+		u := s.users[c.UserID]
+		if u == nil {
+			return nil, auth.ErrNotFound
+		}
+		e := &effect{about: u.ID, replaces: u.ID}
+		e.apply = func() error {
+			e.ended = s.revoke(u, auth.SessionFilter{}, c.Now)
+			s.removeUser(u)
+			return nil
+		}
+		return e, nil
+	})
+}
+
+func (s *Store) removeUser(u *user) {
 	s.unindex(u)
-	u.User = next
-	s.index(u)
-	if p.RemoveFactor {
-		u.factor = nil
+	for id := range u.sessions {
+		delete(s.sessions, id)
 	}
-	if p.PasswordHash != nil {
-		u.hash = *p.PasswordHash
+	for id := range u.tokens {
+		s.dropToken(id)
 	}
-	if p.Revoke != nil {
-		s.revoke(u, *p.Revoke, now)
-	}
-	for tid := range u.tokens {
-		if slices.Contains(p.DropTokens, tid.purpose) {
-			s.dropToken(tid)
+	for id, m := range s.messages {
+		if m.UserID == u.ID {
+			delete(s.messages, id)
 		}
 	}
-	return copyUser(u.User), nil
-}
-
-// patched is the user after the patch; u is left as it is.
-func patched(u auth.User, p auth.UserPatch) auth.User {
-	u = copyUser(u)
-	set(&u.Email, p.Email)
-	set(&u.EmailVerified, p.EmailVerified)
-	set(&u.Phone, p.Phone)
-	set(&u.PhoneVerified, p.PhoneVerified)
-	set(&u.FullName, p.FullName)
-	set(&u.BannedUntil, p.BannedUntil)
-	if p.UserMetadata != nil {
-		u.UserMetadata = copyMap(p.UserMetadata)
-	}
-	if p.AppMetadata != nil {
-		u.AppMetadata = copyMap(p.AppMetadata)
-	}
-	at := func(provider, subject string) int {
-		return slices.IndexFunc(u.Identities, func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject })
-	}
-	if p.RemoveFactor {
-		u.MFAEnabled = false
-	}
-	if p.DropIdentities {
-		u.Identities = nil
-	}
-	if p.Unlink != nil {
-		if i := at(p.Unlink.Provider, p.Unlink.Subject); i >= 0 {
-			u.Identities = slices.Delete(u.Identities, i, i+1)
-		}
-	}
-	if p.Link != nil {
-		if i := at(p.Link.Provider, p.Link.Subject); i >= 0 {
-			u.Identities[i] = *p.Link
-		} else {
-			u.Identities = append(u.Identities, *p.Link)
-		}
-	}
-	return u
-}
-
-func set[T any](field, to *T) {
-	if to != nil {
-		*field = *to
-	}
-}
-
-// DeleteUser removes the user and what belongs to it.
-func (s *Store) DeleteUser(ctx context.Context, id string) error {
-	unlock, err := s.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	u := s.users[id]
-	if u == nil {
-		return auth.ErrNotFound
-	}
-	s.unindex(u)
-	for sid := range u.sessions {
-		delete(s.sessions, sid)
-	}
-	for tid := range u.tokens {
-		s.dropToken(tid)
-	}
-	delete(s.users, id)
-	return nil
+	delete(s.users, u.ID)
 }

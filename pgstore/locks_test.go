@@ -169,7 +169,7 @@ func TestNoDeadlocks(t *testing.T) {
 					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
 					return err
 				},
-				func() error { return s.DeleteUser(ctx, u.ID) },
+				func() error { return s.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: u.ID}}) },
 			}
 		},
 		"remove factor twice": func(t *testing.T, u auth.User) []func() error {
@@ -181,7 +181,7 @@ func TestNoDeadlocks(t *testing.T) {
 			}
 			return []func() error{
 				func() error { _, err := s.RemoveFactor(ctx, u.ID, time.Now()); return err },
-				func() error { return s.DeleteUser(ctx, u.ID) },
+				func() error { return s.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: u.ID}}) },
 				func() error {
 					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{RemoveFactor: true}, time.Now())
 					return err

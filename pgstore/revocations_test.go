@@ -87,7 +87,7 @@ func TestRevocationsReachEveryInstance(t *testing.T) {
 	}
 	await(t, told, bob.User.ID)
 	refused(t, two, bob)
-	if err := one.DeleteUser(ctx, eve.User.ID); err != nil {
+	if err := one.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: eve.User.ID}}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, told, eve.User.ID)

@@ -151,7 +151,7 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 				t.Errorf("%s is not used", index)
 			}
 		}
-		if err := s.DeleteUser(in, u.ID); err != nil {
+		if err := s.DeleteUser(in, auth.DeleteUserParams{Caller: auth.Caller{UserID: u.ID}}); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, "select relname::text from pg_stat_xact_user_tables where schemaname = $1 and seq_scan > 0", schema)

@@ -71,7 +71,7 @@ func open(ctx context.Context, url string) (*pgstore.Store, error) {
 }
 
 func newAuth(store *pgstore.Store, url string) (*auth.Auth, error) {
-	return auth.New(store,
+	return auth.New(ctx, store,
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithHooks(auth.Hooks{OnUserCreating: addProfile}),
@@ -95,7 +95,7 @@ func routes(a *auth.Auth, store *pgstore.Store) http.Handler {
 	mux.Handle("/dev/", a.Inbox())
 	mux.Handle("GET /hello", a.Require(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var name string
-		err := store.Pool().QueryRow(r.Context(), "select name from profiles where user_id = $1", auth.UserFrom(r.Context()).UserID).Scan(&name)
+		err := store.Pool().QueryRow(r.Context(), "select name from profiles where user_id = $1", auth.ClaimsFrom(r.Context()).UserID).Scan(&name)
 		if err != nil {
 			http.Error(w, "Something went wrong.", http.StatusInternalServerError)
 			return

@@ -31,7 +31,7 @@ func main() {
 
 	provider := authtest.NewProvider(url + "/dev/provider") // stands for Google and the like; anybody can be anybody
 
-	a, err := auth.New(memstore.New(),
+	a, err := auth.New(t.Context(), memstore.New(),
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
@@ -55,6 +55,6 @@ func main() {
 }
 
 func hello(w http.ResponseWriter, r *http.Request) {
-	user := auth.UserFrom(r.Context()) // the claims of the verified token
+	user := auth.ClaimsFrom(r.Context()) // the claims of the verified token
 	_, _ = fmt.Fprintf(w, "Hello %s\n", cmp.Or(user.Email, user.UserID))
 }

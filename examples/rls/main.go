@@ -53,7 +53,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	a, err := auth.New(store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
+	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -96,7 +96,7 @@ type note struct {
 
 // as runs fn as whoever sends the request.
 func (n notes) as(r *http.Request, fn func(pgx.Tx) error) error {
-	return pgstore.AsUser(r.Context(), n.pool, auth.UserFrom(r.Context()), fn)
+	return pgstore.AsUser(r.Context(), n.pool, auth.ClaimsFrom(r.Context()), fn)
 }
 
 func (n notes) list(w http.ResponseWriter, r *http.Request) {

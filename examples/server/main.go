@@ -174,10 +174,10 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))
 	}
 	if s.requireMFA {
-		opts = append(opts, auth.WithMFARequired())
+		opts = append(opts, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	}
 	if s.deletion {
-		opts = append(opts, auth.WithAccountDeletion())
+		opts = append(opts, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	}
 	if s.cookies {
 		opts = append(opts, auth.WithCookies(auth.CookieOptions{}))
@@ -253,7 +253,7 @@ func run(args []string) error {
 		return err
 	}
 	defer closeStore()
-	a, err := auth.New(store, opts...)
+	a, err := auth.New(ctx, store, opts...)
 	if err != nil {
 		return err
 	}

@@ -42,17 +42,22 @@ func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error)
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
 	}
-	u, err := a.store.CreateUser(ctx, NewUser{PasswordHash: p.PasswordHash, Creating: a.creating(), User: User{
-		ID: a.newID(), Email: email, EmailVerified: p.EmailVerified, FullName: name,
+	u := User{
+		ID: a.newID(), Email: email, FullName: name,
 		UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles,
 		CreatedAt: wireTime(p.CreatedAt), UpdatedAt: now,
-	}})
+	}
+	if p.EmailVerified {
+		u.EmailVerifiedAt = now
+	}
+	c := a.newChange(ctx, Caller{}.authority(), done(Event{Type: EventUserImported, UserID: u.ID}))
+	u, err = a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: NewUser{User: u, PasswordHash: p.PasswordHash, Creating: a.creating()}})
 	if errors.Is(err, ErrConflict) {
 		return User{}, fail(CodeUserAlreadyExists, err)
 	}
 	if err != nil {
 		return User{}, storeFailed(err)
 	}
-	a.emit(ctx, Event{Type: EventUserImported, UserID: u.ID})
+	a.committed(ctx, c, OutcomeDone, nil)
 	return u, nil
 }

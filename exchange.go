@@ -16,10 +16,17 @@ import (
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string) (string, error) {
 	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By})
 	code.UserID = u.ID
-	if err := a.store.PutToken(ctx, code); err != nil {
-		return "", storeFailed(err)
+	err := a.putToken(ctx, byProof(), code, credentialsStill(u))
+	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+		return "", fail(CodeInvalidToken, err) // changed hands meanwhile
 	}
-	return secret, nil
+	return secret, err
+}
+
+// ExchangeParams trade the code that a redirect carried for tokens.
+type ExchangeParams struct {
+	Code         string
+	CodeVerifier string
 }
 
 // Exchange trades the code that a redirect carried for tokens. Where the flow
@@ -28,8 +35,8 @@ func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method stri
 // CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
 // CodeMFAEnrollmentRequired, and CodeIdentityAlreadyExists where the exchange
 // links an identity.
-func (a *Auth) Exchange(ctx context.Context, code, codeVerifier string) (*Tokens, error) {
-	t, u, err := a.store.RedeemToken(ctx, Redemption{Purpose: PurposeExchange, Hash: hashLinkToken(code), Now: a.now()})
+func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) {
+	t, u, err := a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeExchange, Hash: hashLinkToken(p.Code)})
 	if errors.Is(err, ErrNotFound) {
 		return nil, fail(CodeInvalidCode, err)
 	}
@@ -40,15 +47,16 @@ func (a *Auth) Exchange(ctx context.Context, code, codeVerifier string) (*Tokens
 	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 {
 		return nil, fail(CodeInternal, errors.New("exchange code without proof"))
 	}
-	if err := checkVerifier(d.Challenge, codeVerifier); err != nil {
+	if err := checkVerifier(d.Challenge, p.CodeVerifier); err != nil {
 		return nil, err
 	}
 	if d.Identity != nil {
-		if u, err = a.linkIdentity(ctx, u.ID, d.SessionID, CodeInvalidCode, *d.Identity); err != nil {
+		if u, err = a.linkIdentity(ctx, Caller{UserID: u.ID, SessionID: d.SessionID}, CodeInvalidCode, *d.Identity); err != nil {
 			return nil, err
 		}
+		d.By = provenBy{Provider: d.Identity.Provider, Subject: d.Identity.Subject}
 	}
-	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, reread: true})
 }
 
 func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
@@ -62,7 +70,7 @@ func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
 	if p.Code == "" {
 		return invalid("code", "is required")
 	}
-	tokens, err := a.Exchange(r.Context(), p.Code, p.CodeVerifier)
+	tokens, err := a.Exchange(r.Context(), ExchangeParams(p))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,11 @@ type page struct {
 	Code       Code     // of the problem
 	Reasons    []string // of weak_password
 	MinLength  int
-	Done       string // "signed_in", "email_verified", "password_reset"
+	Done       string // "signed_in", "email_verified", "password_reset", "disowned"
+	TakenOver  bool   // what others had set up on the account is gone
+	Disownable bool   // confirm_email: the account may be somebody else's doing
+	MadeAt     string // when it was made
+	MadeFrom   string // and by which device, if that is known
 	FormTarget string // origin that the form's answer redirects to
 }
 

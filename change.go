@@ -1,0 +1,111 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// attempts bounds how often a change is decided anew.
+const attempts = 20
+
+// change is the one loop around the store's conditional changes. try reads what
+// it decides on, decides, and makes the change on the condition that all of it is
+// still so (Change.IfUsers); if it is not (ErrStale), it is called again. What it
+// decides against, with an *Error, is returned as it is.
+func change[T any](try func() (T, error)) (T, error) {
+	for range attempts {
+		v, err := try()
+		var refused *Error
+		if err == nil || errors.As(err, &refused) || !errors.Is(err, ErrStale) {
+			return v, err
+		}
+	}
+	var none T
+	return none, retryAfter(CodeUnavailable, time.Second, ErrStale)
+}
+
+// Caller says in whose name a method of Auth acts. With SessionID it acts for the
+// person who is signed in there: the change lands only while that session is live
+// and its user not banned (CodeSessionEnded, CodeUserBanned), judged at the moment
+// it is stored. Without, it acts for the application itself, which answers for it.
+type Caller struct {
+	UserID    string // required
+	SessionID string
+}
+
+// authority is in whose name the store is to make a change.
+func (c Caller) authority() Authority {
+	if c.SessionID == "" {
+		return Authority{System: "application"}
+	}
+	return Authority{Session: &SessionRef{ID: c.SessionID, UserID: c.UserID}}
+}
+
+// byProof is the authority of whoever has just proved who they are.
+func byProof() Authority { return Authority{Proof: true} }
+
+// byStranger is the authority of what is done for anybody who asks.
+func byStranger(flow string) Authority { return Authority{System: flow} }
+
+// newChange begins a change, with the events that it records.
+func (a *Auth) newChange(ctx context.Context, by Authority, events ...OutcomeEvent) Change {
+	c := Change{Now: a.now(), By: by}
+	for _, e := range events {
+		e.Event = a.dated(ctx, e.Event)
+		if e.Event.Actor == (Actor{}) {
+			e.Event.Actor = by.actor(e.Event)
+		}
+		c.Events = append(c.Events, e)
+	}
+	return c
+}
+
+// done is an event of a change that comes about.
+func done(e Event) OutcomeEvent { return OutcomeEvent{On: OutcomeDone, Event: e} }
+
+// actor is who stands behind an event that happens by an authority.
+func (by Authority) actor(e Event) Actor {
+	switch {
+	case by.Session != nil:
+		return Actor{Kind: ActorUser, ID: by.Session.UserID, SessionID: by.Session.ID}
+	case by.Key != nil:
+		return Actor{Kind: ActorKey, ID: by.Key.ID}
+	case by.System != "":
+		return Actor{Kind: ActorSystem, ID: by.System}
+	}
+	return Actor{Kind: ActorUser, ID: e.UserID, SessionID: e.SessionID}
+}
+
+// committed tells the application's hooks of the events of a change that has
+// come about: the same that the store recorded, completed by edit with what only
+// the store knew.
+func (a *Auth) committed(ctx context.Context, c Change, on Outcome, edit func(*Event)) {
+	for _, e := range c.Events {
+		if e.On != on {
+			continue
+		}
+		if edit != nil {
+			edit(&e.Event)
+		}
+		a.emit(ctx, e.Event)
+	}
+}
+
+// about fills in the user that a change turned out to be about.
+func about(userID string) func(*Event) {
+	return func(e *Event) {
+		if e.UserID != "" {
+			return
+		}
+		e.UserID = userID
+		if e.Actor.Kind == ActorUser && e.Actor.ID == "" {
+			e.Actor.ID = userID
+		}
+	}
+}
+
+// credentialsStill is the condition that a user's ways in are as they were read.
+func credentialsStill(u User) UserAt {
+	return UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}
+}

@@ -1,0 +1,71 @@
+package auth
+
+import (
+	"slices"
+	"time"
+)
+
+// Claims are the contents of an access token.
+type Claims struct {
+	UserID        string // "sub"
+	SessionID     string
+	Role          string // the Postgres role
+	Roles         []string
+	Permissions   []string
+	Email         string
+	EmailVerified bool
+	Phone         string
+	AAL           string
+	AMR           []AMR
+	AppMetadata   map[string]any
+	IssuedAt      time.Time
+	ExpiresAt     time.Time
+	TokenID       string         // "jti"
+	Custom        map[string]any // claims of the application's own
+}
+
+// HasRole tells whether the user has a role.
+func (c *Claims) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
+
+// HasPermission tells whether the user has a permission.
+func (c *Claims) HasPermission(p string) bool { return slices.Contains(c.Permissions, p) }
+
+// Assurance levels of sessions.
+const (
+	LevelAAL1 = "aal1" // one factor
+	LevelAAL2 = "aal2" // two
+)
+
+// clone is a copy that shares nothing with the claims.
+func (c *Claims) clone() *Claims {
+	out := *c
+	out.Roles, out.Permissions, out.AMR = slices.Clone(c.Roles), slices.Clone(c.Permissions), slices.Clone(c.AMR)
+	out.AppMetadata, out.Custom = cloneObject(c.AppMetadata), cloneObject(c.Custom)
+	return &out
+}
+
+func cloneObject(m map[string]any) map[string]any {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = cloneJSON(v)
+	}
+	return out
+}
+
+// cloneJSON copies what encoding/json decodes to.
+func cloneJSON(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return cloneObject(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = cloneJSON(e)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,151 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+// SignUpAttempt is what BeforeSignUp decides on.
+type SignUpAttempt struct {
+	Email         string // or Phone; sign-ups by a provider may have neither
+	EmailVerified bool   // by the provider
+	Phone         string
+	FullName      string
+	UserMetadata  map[string]any
+	Method        string // "password", "magic_link", "otp", "oauth"
+	Provider      string // of "oauth"
+}
+
+// SignInAttempt is what BeforeSignIn decides on, after the proof was right.
+type SignInAttempt struct {
+	User     User
+	Method   string
+	Provider string // of "oauth"
+}
+
+// Hooks are functions of the application's own. Each may be nil, must be safe
+// for concurrent use, and gets the request's context with its client
+// ([ContextWithClient]). Those of several WithHooks are called one after the
+// other, in the order of the options.
+//
+// The before-hooks may refuse: an [*Error] (see [Reject]) is answered as it is,
+// any other error answers 500, the hooks behind it are not called, and nothing
+// changes. A panic answers 500.
+//
+// The after-hooks, OnEvent and OnProviderToken, observe what has been committed.
+// They cannot harm it: a panic is logged, and neither the answer nor the hooks
+// behind it suffer.
+type Hooks struct {
+	BeforeSignUp func(ctx context.Context, s SignUpAttempt) error
+	BeforeSignIn func(ctx context.Context, s SignInAttempt) error
+	// OnUserCreating is called in the step that creates an account, whichever way
+	// and also by ImportUser, and its error undoes it. With pgstore that is a
+	// transaction, which pgstore.Tx(ctx) returns: a row of the application's own
+	// is there with the account or not at all. One that gave way to another
+	// transaction is made again, the call included. It must not call Auth.
+	OnUserCreating func(ctx context.Context, u User) error
+	// OnEvent observes what has happened. It runs inside the request, so it
+	// should be quick.
+	OnEvent func(ctx context.Context, e Event)
+	// OnProviderToken receives what a provider gave for a person who has just
+	// proved to be a user, before BeforeSignIn and before any second factor is
+	// asked for. Authmount keeps no such tokens. An identity linked by /exchange
+	// comes without.
+	OnProviderToken func(ctx context.Context, t ProviderToken)
+}
+
+// ProviderToken is a provider's permission to act for a person.
+type ProviderToken struct {
+	UserID       string
+	Provider     string
+	Subject      string
+	AccessToken  string
+	RefreshToken string // if the provider gave one
+	TokenType    string
+	ExpiresAt    time.Time // zero: not told
+}
+
+// emit tells the application that something has happened.
+func (a *Auth) emit(ctx context.Context, e Event) {
+	e = a.dated(ctx, e)
+	for _, h := range a.cfg.hooks {
+		if h.OnEvent != nil {
+			a.observe(ctx, func() { h.OnEvent(ctx, e) })
+		}
+	}
+}
+
+// observe calls an after-hook, which cannot harm what has happened.
+func (a *Auth) observe(ctx context.Context, hook func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.cfg.log.ErrorContext(ctx, "auth: hook panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	hook()
+}
+
+// dated fills in what every event has, unless it has it already.
+func (a *Auth) dated(ctx context.Context, e Event) Event {
+	if e.ID == "" {
+		e.ID, e.Client = a.newID(), clientFrom(ctx)
+	}
+	if e.At.IsZero() {
+		e.At = a.now()
+	}
+	if e.Err != nil && e.Reason == "" {
+		e.Reason = reason(e.Err)
+	}
+	return e
+}
+
+func (a *Auth) beforeSignUp(ctx context.Context, s SignUpAttempt) error {
+	for _, h := range a.cfg.hooks {
+		if h.BeforeSignUp != nil {
+			if err := h.BeforeSignUp(ctx, s); err != nil {
+				return hookRefused(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) error {
+	for _, h := range a.cfg.hooks {
+		if h.BeforeSignIn != nil {
+			if err := h.BeforeSignIn(ctx, s); err != nil {
+				return hookRefused(err)
+			}
+		}
+	}
+	return nil
+}
+
+// creating is the hooks in the form stores call them.
+func (a *Auth) creating() func(context.Context, User) error {
+	var hooks []func(context.Context, User) error
+	for _, h := range a.cfg.hooks {
+		if h.OnUserCreating != nil {
+			hooks = append(hooks, h.OnUserCreating)
+		}
+	}
+	if len(hooks) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, u User) error {
+		for _, hook := range hooks {
+			if err := hook(ctx, u); err != nil {
+				return hookRefused(err)
+			}
+		}
+		return nil
+	}
+}
+
+// LogValue keeps the tokens out of the log.
+func (t ProviderToken) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", t.UserID), slog.String("provider", t.Provider), slog.String("tokens", redacted))
+}

@@ -1,0 +1,117 @@
+package storetap
+
+import (
+	"context"
+
+	"github.com/authmount/auth"
+)
+
+// The capabilities, each with the store beside it, so that auth.Capability finds
+// them along Tap.Unwrap and finds none that the store behind lacks.
+type (
+	factors struct {
+		link
+		tap   *Tap
+		inner auth.FactorStore
+	}
+	events struct {
+		link
+		tap   *Tap
+		inner auth.EventStore
+	}
+	outbox struct {
+		link
+		tap   *Tap
+		inner auth.OutboxStore
+	}
+	roles struct {
+		link
+		tap   *Tap
+		inner auth.RoleStore
+	}
+	keys struct {
+		link
+		tap   *Tap
+		inner auth.KeyStore
+	}
+)
+
+func (s *factors) Factors(ctx context.Context, userID string) (f auth.Factors, err error) {
+	defer s.tap.enter(ctx, "Factors", nil)(&err)
+	return s.inner.Factors(ctx, userID)
+}
+
+func (s *factors) PutFactor(ctx context.Context, c auth.PutFactor) (err error) {
+	defer s.tap.enter(ctx, "PutFactor", &c.Change)(&err)
+	return s.inner.PutFactor(ctx, c)
+}
+
+func (s *factors) EnableFactor(ctx context.Context, c auth.EnableFactor) (u auth.User, err error) {
+	defer s.tap.enter(ctx, "EnableFactor", &c.Change)(&err)
+	return s.inner.EnableFactor(ctx, c)
+}
+
+func (s *factors) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) (err error) {
+	defer s.tap.enter(ctx, "UseTOTPStep", &c.Change)(&err)
+	return s.inner.UseTOTPStep(ctx, c)
+}
+
+func (s *factors) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (left int, err error) {
+	defer s.tap.enter(ctx, "UseRecoveryCode", &c.Change)(&err)
+	return s.inner.UseRecoveryCode(ctx, c)
+}
+
+func (s *factors) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) (err error) {
+	defer s.tap.enter(ctx, "PutRecoveryCodes", &c.Change)(&err)
+	return s.inner.PutRecoveryCodes(ctx, c)
+}
+
+func (s *factors) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (u auth.User, err error) {
+	defer s.tap.enter(ctx, "RemoveFactor", &c.Change)(&err)
+	return s.inner.RemoveFactor(ctx, c)
+}
+
+func (s *factors) RaiseSession(ctx context.Context, c auth.RaiseSession) (sess auth.Session, u auth.User, err error) {
+	defer s.tap.enter(ctx, "RaiseSession", &c.Change)(&err)
+	return s.inner.RaiseSession(ctx, c)
+}
+
+func (s *events) Events(ctx context.Context, q auth.EventQuery) (list []auth.Event, err error) {
+	defer s.tap.enter(ctx, "Events", nil)(&err)
+	return s.inner.Events(ctx, q)
+}
+
+func (s *outbox) ClaimMessages(ctx context.Context, c auth.ClaimMessages) (list []auth.SealedMessage, err error) {
+	defer s.tap.enter(ctx, "ClaimMessages", nil)(&err)
+	return s.inner.ClaimMessages(ctx, c)
+}
+
+func (s *outbox) FinishMessage(ctx context.Context, f auth.FinishMessage) (err error) {
+	defer s.tap.enter(ctx, "FinishMessage", nil)(&err)
+	return s.inner.FinishMessage(ctx, f)
+}
+
+func (s *roles) Roles(ctx context.Context) (t auth.RoleTable, err error) {
+	defer s.tap.enter(ctx, "Roles", nil)(&err)
+	return s.inner.Roles(ctx)
+}
+
+func (s *roles) PutRole(ctx context.Context, c auth.PutRole) (t auth.RoleTable, err error) {
+	defer s.tap.enter(ctx, "PutRole", &c.Change)(&err)
+	return s.inner.PutRole(ctx, c)
+}
+
+func (s *roles) DeleteRole(ctx context.Context, c auth.DeleteRole) (t auth.RoleTable, err error) {
+	defer s.tap.enter(ctx, "DeleteRole", &c.Change)(&err)
+	return s.inner.DeleteRole(ctx, c)
+}
+
+func (s *keys) Key(ctx context.Context, id string) (k auth.APIKey, err error) {
+	defer s.tap.enter(ctx, "Key", nil)(&err)
+	return s.inner.Key(ctx, id)
+}
+
+func (s *keys) PutKey(ctx context.Context, c auth.PutKey) (k auth.APIKey, err error) {
+	defer s.tap.enter(ctx, "PutKey", &c.Change)(&err)
+	return s.inner.PutKey(ctx, c)
+}

@@ -1,0 +1,156 @@
+package storetap_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// recorder remembers the call that it got, and has every capability.
+type recorder struct {
+	method string
+	args   []any
+}
+
+func (r *recorder) saw(method string, args ...any) error {
+	r.method, r.args = method, args
+	return errRecorded
+}
+
+func (r *recorder) Contract() int {
+	_ = r.saw("Contract")
+	return 42
+}
+
+func (r *recorder) CreateUser(_ context.Context, c auth.CreateUser) (auth.User, error) {
+	return auth.User{}, r.saw("CreateUser", c)
+}
+
+func (r *recorder) User(_ context.Context, key auth.UserKey) (auth.User, error) {
+	return auth.User{}, r.saw("User", key)
+}
+
+func (r *recorder) Credentials(_ context.Context, key auth.UserKey) (auth.Credentials, error) {
+	return auth.Credentials{}, r.saw("Credentials", key)
+}
+
+func (r *recorder) UpdateUser(_ context.Context, c auth.UpdateUser) (auth.User, error) {
+	return auth.User{}, r.saw("UpdateUser", c)
+}
+
+func (r *recorder) DeleteUser(_ context.Context, c auth.DeleteUser) error {
+	return r.saw("DeleteUser", c)
+}
+
+func (r *recorder) CreateSession(_ context.Context, c auth.CreateSession) (auth.User, error) {
+	return auth.User{}, r.saw("CreateSession", c)
+}
+
+func (r *recorder) Session(_ context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
+	return auth.Session{}, auth.User{}, r.saw("Session", id, now)
+}
+
+func (r *recorder) AdvanceSession(_ context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	return auth.Session{}, auth.User{}, r.saw("AdvanceSession", c)
+}
+
+func (r *recorder) Sessions(_ context.Context, userID string, now time.Time) ([]auth.Session, error) {
+	return nil, r.saw("Sessions", userID, now)
+}
+
+func (r *recorder) RevokeSessions(_ context.Context, c auth.RevokeSessions) ([]string, error) {
+	return nil, r.saw("RevokeSessions", c)
+}
+
+func (r *recorder) PutToken(_ context.Context, c auth.PutToken) error {
+	return r.saw("PutToken", c)
+}
+
+func (r *recorder) PeekToken(_ context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+	return auth.Token{}, r.saw("PeekToken", p, hash, now)
+}
+
+func (r *recorder) RedeemToken(_ context.Context, c auth.Redemption) (auth.Token, auth.User, error) {
+	return auth.Token{}, auth.User{}, r.saw("RedeemToken", c)
+}
+
+func (r *recorder) TryCode(_ context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	return auth.Token{}, auth.User{}, r.saw("TryCode", c)
+}
+
+func (r *recorder) Take(_ context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	return auth.Decision{}, r.saw("Take", draws, now)
+}
+
+func (r *recorder) Sweep(_ context.Context, now time.Time, limit int) (int, error) {
+	return 0, r.saw("Sweep", now, limit)
+}
+
+func (r *recorder) Ping(_ context.Context) error {
+	return r.saw("Ping")
+}
+
+func (r *recorder) Factors(_ context.Context, userID string) (auth.Factors, error) {
+	return auth.Factors{}, r.saw("Factors", userID)
+}
+
+func (r *recorder) PutFactor(_ context.Context, c auth.PutFactor) error {
+	return r.saw("PutFactor", c)
+}
+
+func (r *recorder) EnableFactor(_ context.Context, c auth.EnableFactor) (auth.User, error) {
+	return auth.User{}, r.saw("EnableFactor", c)
+}
+
+func (r *recorder) UseTOTPStep(_ context.Context, c auth.UseTOTPStep) error {
+	return r.saw("UseTOTPStep", c)
+}
+
+func (r *recorder) UseRecoveryCode(_ context.Context, c auth.UseRecoveryCode) (int, error) {
+	return 0, r.saw("UseRecoveryCode", c)
+}
+
+func (r *recorder) PutRecoveryCodes(_ context.Context, c auth.PutRecoveryCodes) error {
+	return r.saw("PutRecoveryCodes", c)
+}
+
+func (r *recorder) RemoveFactor(_ context.Context, c auth.RemoveFactor) (auth.User, error) {
+	return auth.User{}, r.saw("RemoveFactor", c)
+}
+
+func (r *recorder) RaiseSession(_ context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+	return auth.Session{}, auth.User{}, r.saw("RaiseSession", c)
+}
+
+func (r *recorder) Events(_ context.Context, q auth.EventQuery) ([]auth.Event, error) {
+	return nil, r.saw("Events", q)
+}
+
+func (r *recorder) ClaimMessages(_ context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
+	return nil, r.saw("ClaimMessages", c)
+}
+
+func (r *recorder) FinishMessage(_ context.Context, f auth.FinishMessage) error {
+	return r.saw("FinishMessage", f)
+}
+
+func (r *recorder) Roles(_ context.Context) (auth.RoleTable, error) {
+	return auth.RoleTable{}, r.saw("Roles")
+}
+
+func (r *recorder) PutRole(_ context.Context, c auth.PutRole) (auth.RoleTable, error) {
+	return auth.RoleTable{}, r.saw("PutRole", c)
+}
+
+func (r *recorder) DeleteRole(_ context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+	return auth.RoleTable{}, r.saw("DeleteRole", c)
+}
+
+func (r *recorder) Key(_ context.Context, id string) (auth.APIKey, error) {
+	return auth.APIKey{}, r.saw("Key", id)
+}
+
+func (r *recorder) PutKey(_ context.Context, c auth.PutKey) (auth.APIKey, error) {
+	return auth.APIKey{}, r.saw("PutKey", c)
+}

@@ -1,0 +1,234 @@
+// Package storetap lets a test in between a caller and its store: before and
+// after each call, and at what a change is conditional on.
+//
+//	tap := storetap.New(memstore.New())
+//	a, err := auth.New(ctx, tap, …)
+//	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, n int) {
+//		if n == 2 { … } // somebody else is faster than the second call
+//	}})
+package storetap
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Hooks are what a Tap calls. All of them may be nil, and are called in the
+// goroutine of the call that they are about, without a lock. Calls to the tap
+// with the context that a hook is given pass unseen.
+type Hooks struct {
+	// Skip tells which calls are not of interest: they pass unseen and uncounted.
+	Skip func(ctx context.Context, method string) bool
+	// Before comes before the n-th call since Reset; the first is 1.
+	Before func(ctx context.Context, method string, n int)
+	// Edit may change the conditions of a call before the store gets them. What
+	// they point to belongs to the caller: replace it, do not write into it.
+	Edit func(method string, c *auth.Change)
+	// After comes after the n-th call, with the error that it returned.
+	After func(ctx context.Context, method string, n int, err error)
+}
+
+// Tap is a store that hands every call on to another one, with hooks around it.
+// It has the capabilities of this package's interfaces that the other one has,
+// found by auth.Capability as ever, and all of their calls pass the hooks, too.
+// Capabilities that it does not know are not passed on. Safe for concurrent use.
+type Tap struct {
+	inner auth.Store
+	chain auth.Store // what Unwrap returns: the capabilities, one link each
+
+	mu    sync.Mutex
+	hooks Hooks
+	n     int
+}
+
+// New makes a tap without hooks.
+func New(inner auth.Store) *Tap {
+	t := &Tap{inner: inner}
+	end := link{Store: t}
+	if c, ok := auth.Capability[auth.FactorStore](inner); ok {
+		end.next = &factors{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.EventStore](inner); ok {
+		end.next = &events{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.OutboxStore](inner); ok {
+		end.next = &outbox{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.RoleStore](inner); ok {
+		end.next = &roles{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.KeyStore](inner); ok {
+		end.next = &keys{end, t, c}
+	}
+	t.chain = end.next
+	return t
+}
+
+// Reset sets the hooks and begins to count anew.
+func (t *Tap) Reset(h Hooks) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hooks, t.n = h, 0
+}
+
+// Calls is how many calls there were since Reset.
+func (t *Tap) Calls() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
+// Inner is the store behind the tap, for those who interfere.
+func (t *Tap) Inner() auth.Store { return t.inner }
+
+// Unwrap leads to the capabilities, not to the store behind.
+func (t *Tap) Unwrap() auth.Store { return t.chain }
+
+// link is a store with one capability; next has the others.
+type link struct {
+	auth.Store
+	next auth.Store
+}
+
+func (l *link) Unwrap() auth.Store { return l.next }
+
+type insideKey struct{}
+
+// enter runs what comes before a call and returns what comes after it. c is nil
+// if nothing changes.
+func (t *Tap) enter(ctx context.Context, method string, c *auth.Change) func(*error) {
+	pass := func(*error) {}
+	if ctx.Value(insideKey{}) != nil {
+		return pass
+	}
+	inside := context.WithValue(ctx, insideKey{}, true)
+	t.mu.Lock()
+	h := t.hooks
+	t.mu.Unlock()
+	if h.Skip != nil && h.Skip(inside, method) {
+		return pass
+	}
+	t.mu.Lock()
+	t.n++
+	n := t.n
+	t.mu.Unlock()
+	if h.Before != nil {
+		h.Before(inside, method, n)
+	}
+	if h.Edit != nil && c != nil {
+		h.Edit(method, c)
+	}
+	return func(err *error) {
+		if h.After != nil {
+			h.After(inside, method, n, *err)
+		}
+	}
+}
+
+// Contract is the other store's; it says nothing about accounts and is no call.
+func (t *Tap) Contract() int { return t.inner.Contract() }
+
+// CreateUser is auth.Store's.
+func (t *Tap) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User, err error) {
+	defer t.enter(ctx, "CreateUser", &c.Change)(&err)
+	return t.inner.CreateUser(ctx, c)
+}
+
+// User is auth.Store's.
+func (t *Tap) User(ctx context.Context, key auth.UserKey) (u auth.User, err error) {
+	defer t.enter(ctx, "User", nil)(&err)
+	return t.inner.User(ctx, key)
+}
+
+// Credentials is auth.Store's.
+func (t *Tap) Credentials(ctx context.Context, key auth.UserKey) (c auth.Credentials, err error) {
+	defer t.enter(ctx, "Credentials", nil)(&err)
+	return t.inner.Credentials(ctx, key)
+}
+
+// UpdateUser is auth.Store's.
+func (t *Tap) UpdateUser(ctx context.Context, c auth.UpdateUser) (u auth.User, err error) {
+	defer t.enter(ctx, "UpdateUser", &c.Change)(&err)
+	return t.inner.UpdateUser(ctx, c)
+}
+
+// DeleteUser is auth.Store's.
+func (t *Tap) DeleteUser(ctx context.Context, c auth.DeleteUser) (err error) {
+	defer t.enter(ctx, "DeleteUser", &c.Change)(&err)
+	return t.inner.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: c}})
+}
+
+// CreateSession is auth.Store's.
+func (t *Tap) CreateSession(ctx context.Context, c auth.CreateSession) (u auth.User, err error) {
+	defer t.enter(ctx, "CreateSession", &c.Change)(&err)
+	return t.inner.CreateSession(ctx, c)
+}
+
+// Session is auth.Store's.
+func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s auth.Session, u auth.User, err error) {
+	defer t.enter(ctx, "Session", nil)(&err)
+	return t.inner.Session(ctx, id, now)
+}
+
+// AdvanceSession is auth.Store's.
+func (t *Tap) AdvanceSession(ctx context.Context, c auth.Advance) (s auth.Session, u auth.User, err error) {
+	defer t.enter(ctx, "AdvanceSession", &c.Change)(&err)
+	return t.inner.AdvanceSession(ctx, c)
+}
+
+// Sessions is auth.Store's.
+func (t *Tap) Sessions(ctx context.Context, userID string, now time.Time) (list []auth.Session, err error) {
+	defer t.enter(ctx, "Sessions", nil)(&err)
+	return t.inner.Sessions(ctx, userID, now)
+}
+
+// RevokeSessions is auth.Store's.
+func (t *Tap) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ids []string, err error) {
+	defer t.enter(ctx, "RevokeSessions", &c.Change)(&err)
+	return t.inner.RevokeSessions(ctx, c)
+}
+
+// PutToken is auth.Store's.
+func (t *Tap) PutToken(ctx context.Context, c auth.PutToken) (err error) {
+	defer t.enter(ctx, "PutToken", &c.Change)(&err)
+	return t.inner.PutToken(ctx, c)
+}
+
+// PeekToken is auth.Store's.
+func (t *Tap) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (tok auth.Token, err error) {
+	defer t.enter(ctx, "PeekToken", nil)(&err)
+	return t.inner.PeekToken(ctx, p, hash, now)
+}
+
+// RedeemToken is auth.Store's.
+func (t *Tap) RedeemToken(ctx context.Context, c auth.Redemption) (tok auth.Token, u auth.User, err error) {
+	defer t.enter(ctx, "RedeemToken", &c.Change)(&err)
+	return t.inner.RedeemToken(ctx, c)
+}
+
+// TryCode is auth.Store's.
+func (t *Tap) TryCode(ctx context.Context, c auth.TryCode) (tok auth.Token, u auth.User, err error) {
+	defer t.enter(ctx, "TryCode", &c.Change)(&err)
+	return t.inner.TryCode(ctx, c)
+}
+
+// Take is auth.Store's.
+func (t *Tap) Take(ctx context.Context, draws []auth.Draw, now time.Time) (d auth.Decision, err error) {
+	defer t.enter(ctx, "Take", nil)(&err)
+	return t.inner.Take(ctx, draws, now)
+}
+
+// Sweep is auth.Store's.
+func (t *Tap) Sweep(ctx context.Context, now time.Time, limit int) (n int, err error) {
+	defer t.enter(ctx, "Sweep", nil)(&err)
+	return t.inner.Sweep(ctx, now, limit)
+}
+
+// Ping is auth.Store's.
+func (t *Tap) Ping(ctx context.Context) (err error) {
+	defer t.enter(ctx, "Ping", nil)(&err)
+	return t.inner.Ping(ctx)
+}

@@ -1,0 +1,159 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// LogoutScope says which sessions a logout ends.
+type LogoutScope string
+
+// The scopes.
+const (
+	LogoutLocal  LogoutScope = "local"  // the session itself
+	LogoutOthers LogoutScope = "others" // all but the session itself
+	LogoutGlobal LogoutScope = "global" // all
+)
+
+func (s LogoutScope) filter(sessionID string) SessionFilter {
+	switch s {
+	case LogoutOthers:
+		return SessionFilter{Except: sessionID}
+	case LogoutGlobal:
+		return SessionFilter{}
+	default:
+		return SessionFilter{ID: sessionID}
+	}
+}
+
+// LogoutParams end sessions from within one.
+type LogoutParams struct {
+	Caller
+	Scope LogoutScope // default LogoutLocal
+}
+
+// Logout ends sessions of a user. It is no error if the caller's session has
+// ended already; then nothing else ends either.
+func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
+	_, err := a.endSessions(ctx, p.Caller, p.Scope.filter(p.SessionID))
+	if errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeUserBanned) {
+		return nil
+	}
+	return err
+}
+
+// endSessions ends a user's sessions and returns the ids of those it ended, which
+// the event names, too.
+func (a *Auth) endSessions(ctx context.Context, by Caller, f SessionFilter) ([]string, error) {
+	c := a.newChange(ctx, by.authority(), OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: by.UserID}})
+	ended, err := a.store.RevokeSessions(ctx, RevokeSessions{Change: c, UserID: by.UserID, Filter: f})
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	if len(ended) > 0 {
+		a.committed(ctx, c, OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
+	}
+	return ended, nil
+}
+
+// handleLogout takes a bearer token or, from a client whose access token has
+// expired, the refresh token. Either may have ended already.
+func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		RefreshToken string `json:"refresh_token"`
+	}
+	if err := decodeOptional(r, &p); err != nil {
+		return err
+	}
+	scope := LogoutScope(r.URL.Query().Get("scope"))
+	switch scope {
+	case "":
+		scope = LogoutLocal
+	case LogoutLocal, LogoutOthers, LogoutGlobal:
+	default:
+		return invalid("scope", "is none of local, others and global")
+	}
+	ctx := r.Context()
+	by, err := a.loggingOut(ctx, r, p.RefreshToken)
+	if err != nil {
+		return err
+	}
+	if by.SessionID != "" {
+		if err := a.Logout(ctx, LogoutParams{Caller: by, Scope: scope}); err != nil {
+			return err
+		}
+	}
+	if scope != LogoutOthers {
+		a.clearCookies(w)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// loggingOut finds the session of a logout. One that has ended is no session and
+// no error.
+func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) (Caller, error) {
+	if refresh == "" {
+		claims, err := a.authenticate(r)
+		if err == nil {
+			return Caller{UserID: claims.UserID, SessionID: claims.SessionID}, nil
+		}
+		if refresh = a.refreshCookie(r); refresh == "" {
+			return Caller{}, err
+		}
+	}
+	id, _, ok := a.keys.parseRefreshToken(refresh)
+	if !ok {
+		return Caller{}, fail(CodeInvalidRefreshToken, nil)
+	}
+	s, _, err := a.store.Session(ctx, id, a.now())
+	switch {
+	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrBanned):
+		return Caller{}, nil
+	case err != nil:
+		return Caller{}, storeFailed(err)
+	}
+	return Caller{UserID: s.UserID, SessionID: s.ID}, nil
+}
+
+// EndSessionParams end one session of a user, End, from within another or from
+// outside.
+type EndSessionParams struct {
+	Caller
+	End string
+}
+
+// EndSession ends one session of a user. CodeSessionNotFound if the user has no
+// such live session, whoever else may have it; CodeSessionEnded.
+func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
+	if !isID(p.End) {
+		return fail(CodeSessionNotFound, nil)
+	}
+	ended, err := a.endSessions(ctx, p.Caller, SessionFilter{ID: p.End})
+	if err == nil && len(ended) == 0 {
+		err = fail(CodeSessionNotFound, nil)
+	}
+	return err
+}
+
+func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
+	me, id := currentFrom(r.Context()), r.PathValue("id")
+	if err := a.EndSession(r.Context(), EndSessionParams{Caller: me.caller(), End: id}); err != nil {
+		return err
+	}
+	if id == me.session.ID {
+		a.clearCookies(w)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *Auth) handleEndOtherSessions(w http.ResponseWriter, r *http.Request) error {
+	me := currentFrom(r.Context())
+	if _, err := a.endSessions(r.Context(), me.caller(), LogoutOthers.filter(me.session.ID)); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

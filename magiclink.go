@@ -1,0 +1,296 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+)
+
+// SendMagicLinkParams ask for a link to sign in with.
+type SendMagicLinkParams struct {
+	Email         string
+	RedirectTo    string
+	CodeChallenge string // PKCE S256: the sign-in can only be completed with the verifier
+	NoCreate      bool   // do not create an account for an unknown address
+}
+
+// SendMagicLink mails a link to sign in with. The answer is the same whether or
+// not there is an account; without one, the link creates it when it is used,
+// unless NoCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
+// CodeValidationFailed, CodeRedirectNotAllowed, CodeRateLimited.
+func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) error {
+	settings := a.Settings(ctx)
+	if !settings.MagicLink.On() {
+		return fail(CodeMethodDisabled, nil)
+	}
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return invalid("email", err.Error())
+	}
+	if p.CodeChallenge != "" && !validChallenge(p.CodeChallenge) {
+		return invalid("code_challenge", "is not an S256 challenge")
+	}
+	if err := a.allowRedirect(p.RedirectTo); err != nil {
+		return err
+	}
+	data := linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, CreateUser: !p.NoCreate && settings.SignUp.On()}
+	return a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, data, data.CreateUser)
+}
+
+func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Email               string `json:"email"`
+		RedirectTo          string `json:"redirect_to"`
+		CodeChallenge       string `json:"code_challenge"`
+		CodeChallengeMethod string `json:"code_challenge_method"`
+		CreateUser          *bool  `json:"create_user"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if err := checkChallengeMethod(p.CodeChallengeMethod, p.CodeChallenge); err != nil {
+		return err
+	}
+	err := a.SendMagicLink(r.Context(), SendMagicLinkParams{
+		Email: p.Email, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge,
+		NoCreate: p.CreateUser != nil && !*p.CreateUser,
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// VerifyMagicLinkParams sign in with the token of a magic link.
+type VerifyMagicLinkParams struct {
+	Token        string
+	CodeVerifier string // of the challenge the link was asked for with
+	Within       Caller // a live session of the same account, if there is one: then its first proof drops nothing
+}
+
+// VerifyMagicLink signs in with the token of a magic link. A link that was asked
+// for with a code challenge needs its verifier; a wrong one uses the link up.
+// Errors: CodeInvalidToken, CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
+// CodeMFAEnrollmentRequired.
+func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
+	m, err := a.useMagicLink(ctx, p.Token, p.Within)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVerifier(m.Challenge, p.CodeVerifier); err != nil {
+		return nil, err
+	}
+	return a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
+}
+
+// usedLink is a magic link after its use.
+type usedLink struct {
+	linkData
+	user      User
+	takenOver bool
+}
+
+// useMagicLink uses a magic link up: it creates the account, or proves the
+// address of the one there is.
+func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (usedLink, error) {
+	if !a.Settings(ctx).MagicLink.On() {
+		return usedLink{}, fail(CodeMethodDisabled, nil)
+	}
+	var takenOver bool
+	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, secret, &within, func(t Token, d linkData) (Redemption, error) {
+		takenOver = false
+		u, err := a.store.User(ctx, ByEmail(d.Email))
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return a.createByMagicLink(ctx, t, d)
+		case err != nil:
+			return Redemption{}, storeFailed(err)
+		case t.UserID != "" && t.UserID != u.ID:
+			return Redemption{}, fail(CodeInvalidToken, errors.New("the address has moved to another account"))
+		case u.Banned(a.now()):
+			return Redemption{}, fail(CodeUserBanned, nil)
+		}
+		var r Redemption
+		r, takenOver = a.provingRedemption(ctx, u, rootEmail, within)
+		return r, nil
+	})
+	if err == nil && takenOver {
+		a.tellTakenOver(ctx, u)
+	}
+	return usedLink{d, u, takenOver}, err
+}
+
+// provingRedemption is the use of a link or code that proves a user's address or
+// number, within a session of the same user or outside of any.
+func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller) (Redemption, bool) {
+	inside := within.SessionID != "" && within.UserID == u.ID
+	patch, still, takenOver := prove(u, by, inside, a.now())
+	authority := byProof()
+	if inside {
+		authority = within.authority()
+	}
+	c := a.newChange(ctx, authority, proved(u, by, patch, takenOver)...)
+	c.IfUsers = []UserAt{still}
+	return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, takenOver
+}
+
+// redeemWithin is redeem within a session. One that has ended meanwhile counts as
+// none.
+func (a *Auth) redeemWithin(ctx context.Context, p Purpose, secret string, within *Caller, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+	d, u, err := a.redeem(ctx, p, secret, decide)
+	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) {
+		*within = Caller{}
+		d, u, err = a.redeem(ctx, p, secret, decide)
+	}
+	return d, u, err
+}
+
+func (a *Auth) createByMagicLink(ctx context.Context, t Token, d linkData) (Redemption, error) {
+	if !d.CreateUser || t.UserID != "" || !a.Settings(ctx).SignUp.On() {
+		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
+	}
+	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
+		return Redemption{}, err
+	}
+	now := a.now()
+	u := User{ID: a.newID(), Email: d.Email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
+	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
+	return Redemption{Change: c, Effect: Effect{Create: &NewUser{User: u, Creating: a.creating()}}}, nil
+}
+
+// tellTakenOver tells the owner of an account by mail that what others had set up
+// is gone.
+func (a *Auth) tellTakenOver(ctx context.Context, u User) {
+	a.sendMail(ctx, outgoing{Kind: KindTakenOver, To: u.Email}, u)
+}
+
+// handleMagicLink is GET /magic-link/verify.
+func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
+	switch {
+	case r.Method == http.MethodHead || a.asksForPage(r):
+		return a.showConfirm(w, r, "confirm_sign_in", PurposeMagicLink)
+	case wantsHTML(r):
+		return a.finishMagicLink(w, r, r.URL.Query().Get("token"))
+	}
+	return a.magicLinkJSON(w, r, r.URL.Query().Get("token"), "")
+}
+
+// handleMagicLinkPost is the page's button, or JSON.
+func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error {
+	if isForm(r) {
+		form, err := a.readForm(r)
+		if err != nil {
+			return a.showProblem(w, r, err)
+		}
+		return a.finishMagicLink(w, r, form.Get("token"))
+	}
+	var p struct {
+		Token        string `json:"token"`
+		CodeVerifier string `json:"code_verifier"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if p.Token == "" {
+		return invalid("token", "is required")
+	}
+	return a.magicLinkJSON(w, r, p.Token, p.CodeVerifier)
+}
+
+// magicLinkJSON completes a magic link for a client that is no browser. A link
+// bound to a code challenge gives its session only to the holder of the
+// verifier, so without one the answer is the redirect with a code.
+func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, verifier string) error {
+	within, err := a.within(r)
+	if err != nil {
+		return err
+	}
+	if verifier == "" {
+		_, d, err := a.peek(r.Context(), PurposeMagicLink, secret)
+		switch {
+		case err != nil:
+			return err
+		case d.Challenge != "" && d.RedirectTo == "":
+			return fail(CodeBadCodeVerifier, errors.New("no verifier and nowhere to redirect to"))
+		case d.Challenge != "":
+			to, err := a.redirectWithCode(r.Context(), secret, within)
+			if err != nil {
+				return err
+			}
+			return seeOther(w, to)
+		}
+	}
+	tokens, err := a.VerifyMagicLink(r.Context(), VerifyMagicLinkParams{Token: secret, CodeVerifier: verifier, Within: within})
+	if err != nil {
+		return err
+	}
+	return a.writeTokens(w, tokens)
+}
+
+// redirectWithCode uses a magic link up and returns where the browser goes on
+// to, with a code for /exchange. Tokens never travel in a URL.
+func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Caller) (string, error) {
+	m, err := a.useMagicLink(ctx, secret, within)
+	if err != nil {
+		return "", err
+	}
+	if m.user.Banned(a.now()) {
+		return "", fail(CodeUserBanned, nil)
+	}
+	code, err := a.exchangeCode(ctx, m.user, linkData{Challenge: m.Challenge, By: provenBy{Email: m.Email}}, methodMagicLink)
+	if err != nil {
+		return "", err
+	}
+	return withQuery(m.RedirectTo, url.Values{"code": {code}}), nil
+}
+
+// finishMagicLink completes a magic link in a browser. With somewhere to go, it
+// goes there with a code; in cookie mode the browser is signed in here; else
+// the address is confirmed, and the page says that it can be closed.
+func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret string) error {
+	within, err := a.within(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	_, d, err := a.peek(r.Context(), PurposeMagicLink, secret)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	if d.RedirectTo != "" && (a.cfg.cookies == nil || d.Challenge != "") {
+		to, err := a.redirectWithCode(r.Context(), secret, within)
+		if err != nil {
+			return a.showProblem(w, r, err)
+		}
+		return seeOther(w, to)
+	}
+	if a.cfg.cookies == nil {
+		m, err := a.useMagicLink(r.Context(), secret, within)
+		if err != nil {
+			return a.showProblem(w, r, err)
+		}
+		return a.showDone(w, r, page{Done: "email_verified", TakenOver: m.takenOver}, "")
+	}
+	tokens, err := a.VerifyMagicLink(r.Context(), VerifyMagicLinkParams{Token: secret, Within: within})
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	a.setCookies(w, tokens)
+	return a.showDone(w, r, page{Done: "signed_in"}, d.RedirectTo)
+}
+
+// within is the live session that a request carries besides its link or code:
+// that of the same person, if it is of the same account. None, or one that is
+// over, is no error.
+func (a *Auth) within(r *http.Request) (Caller, error) {
+	claims, err := a.authenticate(r)
+	switch {
+	case errors.Is(err, CodeMissingToken):
+		return Caller{}, nil
+	case err != nil && r.Header.Get("Authorization") == "":
+		return Caller{}, nil //nolint:nilerr // an old cookie is no reason to refuse a link
+	case err != nil:
+		return Caller{}, err
+	}
+	return Caller{UserID: claims.UserID, SessionID: claims.SessionID}, nil
+}

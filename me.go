@@ -1,0 +1,262 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+func (a *Auth) handleMe(w http.ResponseWriter, r *http.Request) error {
+	return writeJSON(w, http.StatusOK, currentFrom(r.Context()).user.View())
+}
+
+// UpdateMeParams are the changes people may make to themselves. Nil stays.
+type UpdateMeParams struct {
+	Caller
+	FullName     *string        // "" removes it
+	UserMetadata map[string]any // merged into what is there; null removes a member (RFC 7396)
+	Email        *string        // takes effect when the link sent to it is used
+	Phone        *string        // takes effect when the code sent to it is confirmed
+}
+
+// UpdateMe changes a user's own particulars. A new address gets a link, or, if
+// it has an account of its own, a message that says so; the answer is the same.
+// An account that nobody has proved to be theirs may correct its address or
+// number, but not add the other: CodeEmailNotVerified. The caller has seen to it
+// that the user signed in lately. Errors: CodeValidationFailed, CodeRateLimited,
+// CodeMethodDisabled, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
+	address, phone, err := a.checkNewRoots(ctx, p)
+	if err != nil {
+		return User{}, err
+	}
+	if address != "" {
+		if err := a.takeSend(ctx, KindChangeEmail, address); err != nil {
+			return User{}, err
+		}
+	}
+	if phone != "" {
+		if err := a.takeSMS(ctx, phone); err != nil {
+			return User{}, err
+		}
+	}
+	u, err := a.updateProfile(ctx, p)
+	if err != nil {
+		return u, err
+	}
+	if phone != "" && (phone != u.Phone || !u.PhoneVerified()) {
+		if err := a.startPhoneChange(ctx, p.Caller, u, phone); err != nil {
+			return u, err
+		}
+	}
+	if address != "" && EmailKey(address) != EmailKey(u.Email) {
+		return u, a.startEmailChange(ctx, p.Caller, u, address)
+	}
+	return u, nil
+}
+
+// checkNewRoots judges the address and number that somebody wants, before
+// anything is changed or sent.
+func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams) (address, phone string, err error) {
+	if p.Phone != nil {
+		if !a.phoneOn(ctx) {
+			return "", "", fail(CodeMethodDisabled, nil)
+		}
+		if phone, err = a.requiredPhone(*p.Phone); err != nil {
+			return "", "", invalid("phone", err.Error())
+		}
+	}
+	if p.Email != nil {
+		if address, err = requiredEmail(*p.Email); err != nil {
+			return "", "", invalid("email", err.Error())
+		}
+	}
+	if address == "" && phone == "" {
+		return "", "", nil
+	}
+	u, err := a.store.User(ctx, ByID(p.UserID))
+	if err != nil {
+		return "", "", goneOr(CodeSessionEnded, err)
+	}
+	if (phone != "" && u.Email != "") || (address != "" && u.Email == "") {
+		err = mayGrow(u)
+	}
+	return address, phone, err
+}
+
+// goneOr is a code for a user who is not there any more, and an outage
+// otherwise.
+func goneOr(gone Code, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return fail(gone, err)
+	}
+	return storeFailed(err)
+}
+
+// updateProfile applies what takes effect at once. The merge is worked out from
+// the metadata as read, and applied only to them.
+func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error) {
+	return change(func() (User, error) {
+		u, err := a.store.User(ctx, ByID(p.UserID))
+		if err != nil {
+			return u, goneOr(CodeSessionEnded, err)
+		}
+		var patch UserPatch
+		if p.FullName != nil {
+			name, err := cleanName(*p.FullName)
+			if err != nil {
+				return u, invalid("full_name", err.Error())
+			}
+			patch.FullName = &name
+		}
+		if p.UserMetadata != nil {
+			patch.UserMetadata = mergePatch(u.UserMetadata, p.UserMetadata)
+			if err := checkMetadata(patch.UserMetadata); err != nil {
+				return u, invalid("user_metadata", err.Error())
+			}
+		}
+		if patch.Empty() {
+			return u, nil
+		}
+		c := a.newChange(ctx, p.authority(), done(Event{Type: EventUserUpdated, UserID: p.UserID}))
+		c.IfUsers = []UserAt{{ID: u.ID, Revision: &u.Revision}}
+		return a.update(ctx, c, p.UserID, patch)
+	})
+}
+
+// update applies a patch and tells of it. Errors: ErrStale as it is, for change;
+// CodeSessionEnded if the user is gone, a *ConflictError as it is, and those of
+// storeFailed.
+func (a *Auth) update(ctx context.Context, c Change, userID string, p UserPatch) (User, error) {
+	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: userID, Patch: p})
+	switch {
+	case err == nil:
+		a.committed(ctx, c, OutcomeDone, nil)
+		return u, nil
+	case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+		return u, err
+	}
+	return u, goneOr(CodeSessionEnded, err)
+}
+
+// mergePatch applies a JSON merge patch (RFC 7396) without changing target.
+func mergePatch(target, patch map[string]any) map[string]any {
+	out := make(map[string]any, len(target)+len(patch))
+	for k, v := range target {
+		out[k] = v
+	}
+	for k, v := range patch {
+		member, isObject := v.(map[string]any)
+		switch {
+		case v == nil:
+			delete(out, k)
+		case isObject:
+			old, _ := out[k].(map[string]any)
+			out[k] = mergePatch(old, member)
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// startEmailChange mails the link that moves an account to a new address. A taken
+// one gets a message to its owner instead, and a token that nobody is told, so
+// that an earlier link dies either way.
+func (a *Auth) startEmailChange(ctx context.Context, by Caller, u User, address string) error {
+	_, err := a.store.User(ctx, ByEmail(address))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return a.sendVerification(ctx, KindChangeEmail, by, u, address)
+	case err != nil:
+		return storeFailed(err)
+	}
+	_, decoy := a.newLink(PurposeVerifyEmail, verifyLife, linkData{})
+	decoy.UserID, decoy.Subject = u.ID, u.ID
+	if err := a.putToken(ctx, by.authority(), decoy); err != nil {
+		return err
+	}
+	a.sendAccountExists(ctx, User{Email: address}, "")
+	return nil
+}
+
+func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		FullName     json.RawMessage `json:"full_name"`
+		UserMetadata json.RawMessage `json:"user_metadata"`
+		Email        *string         `json:"email"`
+		Phone        *string         `json:"phone"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	me := currentFrom(r.Context())
+	patch := UpdateMeParams{Caller: me.caller(), Email: p.Email, Phone: p.Phone}
+	if p.FullName != nil {
+		patch.FullName = new(string) // null removes the name
+		if err := json.Unmarshal(p.FullName, patch.FullName); err != nil {
+			return fail(CodeBadJSON, errors.New("full_name: wrong type"))
+		}
+	}
+	if p.UserMetadata != nil {
+		if err := json.Unmarshal(p.UserMetadata, &patch.UserMetadata); err != nil {
+			return fail(CodeBadJSON, errors.New("user_metadata: wrong type"))
+		}
+		if patch.UserMetadata == nil {
+			return invalid("user_metadata", "is not an object")
+		}
+	}
+	if (p.Email != nil || p.Phone != nil) && !a.fresh(me.session) {
+		return fail(CodeReauthNeeded, nil)
+	}
+	u, err := a.UpdateMe(r.Context(), patch)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, u.View())
+}
+
+// DeleteUserParams delete an account.
+type DeleteUserParams struct {
+	Caller
+}
+
+// DeleteUser removes a user with everything that belongs to them. Errors:
+// CodeNotFound, CodeLastOwner, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
+	_, err := change(func() (struct{}, error) {
+		u, err := a.store.User(ctx, ByID(p.UserID))
+		if err != nil {
+			return struct{}{}, goneOr(CodeNotFound, err)
+		}
+		c := a.newChange(ctx, p.authority(), done(Event{Type: EventUserDeleted, UserID: p.UserID}))
+		c.IfUsers, c.KeepOwner = []UserAt{credentialsStill(u)}, isOwner(u)
+		err = a.store.DeleteUser(ctx, DeleteUser{Change: c, UserID: p.UserID})
+		if err != nil {
+			if errors.Is(err, ErrStale) {
+				return struct{}{}, err
+			}
+			return struct{}{}, goneOr(CodeNotFound, err)
+		}
+		a.committed(ctx, c, OutcomeDone, nil)
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func (a *Auth) handleDeleteMe(w http.ResponseWriter, r *http.Request) error {
+	me := currentFrom(r.Context())
+	switch {
+	case !a.Settings(r.Context()).AccountDeletion.On():
+		return fail(CodeNotFound, nil)
+	case !a.fresh(me.session):
+		return fail(CodeReauthNeeded, nil)
+	}
+	if err := a.DeleteUser(r.Context(), DeleteUserParams{me.caller()}); err != nil && !errors.Is(err, CodeNotFound) {
+		return err
+	}
+	a.clearCookies(w)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,181 @@
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// effect is what a method means to do to its target. Planning one changes
+// nothing; apply does, after every condition was judged.
+type effect struct {
+	about    string       // the id of the one user it is about; empty: none
+	uses     *auth.Token  // the token or code that the call itself uses up
+	outcome  auth.Outcome // OutcomeDone, or one that comes with a refusal
+	refusal  error        // what the method returns although it has an effect
+	noChange bool         // nothing happens, so nothing is recorded either
+
+	replaces string     // the user who becomes after, or who goes if after is nil
+	after    *auth.User // for the rule about the last owner
+
+	apply func() error // nil: nothing to do; an error means that nothing was done
+	ended []string     // set by apply: the sessions that it ended
+	left  int          // set by apply: the recovery codes that are left
+	codes bool         // left counts
+}
+
+// change is every mutating method: under the mutex it asks plan what the method
+// means to do, judges the change's conditions, applies the effect and records
+// what comes with it.
+func (s *Store) change(ctx context.Context, c *auth.Change, plan func() (*effect, error)) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	e, err := s.judge(c, plan)
+	if err != nil {
+		return err
+	}
+	if e.apply != nil {
+		if err := e.apply(); err != nil {
+			return err
+		}
+	}
+	if !e.noChange {
+		s.record(c, e)
+	}
+	return e.refusal
+}
+
+// judge is the only place where conditions are judged, in the order that
+// auth.Change gives. The caller holds the mutex until the effect is applied.
+func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, error) {
+	if err := s.authority(c.By, c.Now); err != nil {
+		return nil, err
+	}
+	e, planErr := plan()
+	if planErr == nil && e.outcome == auth.OutcomeWrongCode {
+		return e, nil // counted, whatever else is asked
+	}
+	if err := s.repeated(c.Idempotency, c.Now); err != nil {
+		return nil, err
+	}
+	if planErr != nil {
+		return nil, planErr
+	}
+	if e.refusal != nil {
+		return e, nil
+	}
+	for _, at := range c.IfUsers {
+		if !s.stillSo(at, e.uses) {
+			return nil, auth.ErrStale
+		}
+	}
+	if c.IfRoles != nil && *c.IfRoles != s.rolesRevision {
+		return nil, auth.ErrStale
+	}
+	if c.KeepOwner && !s.ownerAfter(e, c.Now) {
+		return nil, auth.ErrLastOwner
+	}
+	return e, nil
+}
+
+// authority tells whether the one in whose name a change happens may still act.
+func (s *Store) authority(by auth.Authority, now time.Time) error {
+	var owner string
+	switch {
+	case by.Session != nil:
+		sess := s.sessions[by.Session.ID]
+		if sess == nil || sess.UserID != by.Session.UserID || !sess.liveAt(now) {
+			return auth.ErrSessionEnded
+		}
+		owner = sess.UserID
+	case by.Token != nil:
+		t := s.liveToken(refID(*by.Token), now)
+		if t == nil {
+			return auth.ErrNotFound
+		}
+		owner = t.UserID
+	case by.Key != nil:
+		k := s.keys[by.Key.ID]
+		if k == nil || k.Revision != by.Key.Revision || !k.Live(now) {
+			return auth.ErrKeyEnded
+		}
+	}
+	if u := s.users[owner]; u != nil && u.Banned(now) {
+		return auth.ErrBanned
+	}
+	return nil
+}
+
+// repeated tells whether a change was made before under its key.
+func (s *Store) repeated(i *auth.Idempotency, now time.Time) error {
+	if i == nil {
+		return nil
+	}
+	done, ok := s.done[changeKey{i.Actor, i.Route, i.Key}]
+	if !ok || !now.Before(done.ExpiresAt) {
+		return nil
+	}
+	return &auth.RepeatedError{Same: bytes.Equal(done.RequestHash, i.RequestHash), Result: slices.Clone(done.Result)}
+}
+
+// stillSo tells whether all of at holds; uses is the token of this very call.
+func (s *Store) stillSo(at auth.UserAt, uses *auth.Token) bool {
+	id := at.ID
+	if id == "" && uses != nil {
+		id = uses.UserID
+	}
+	u := s.users[id]
+	return u != nil &&
+		is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, u.hash) &&
+		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
+		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified())
+}
+
+func is[T comparable](want *T, got T) bool { return want == nil || *want == got }
+
+// ownerAfter tells whether an unbanned owner is left after an effect.
+func (s *Store) ownerAfter(e *effect, now time.Time) bool {
+	owns := func(u *auth.User) bool { return !u.Banned(now) && slices.Contains(u.Roles, auth.RoleOwner) }
+	if e.after != nil && owns(e.after) {
+		return true
+	}
+	for id, u := range s.users {
+		if id != e.replaces && owns(&u.User) {
+			return true
+		}
+	}
+	return false
+}
+
+// record keeps what comes with a change. Messages and the idempotency key belong
+// to a change that was done; events to the outcome that they name.
+func (s *Store) record(c *auth.Change, e *effect) {
+	for _, o := range c.Events {
+		switch {
+		case o.On == e.outcome:
+			s.addEvent(o.Event, e, nil)
+		case o.On == auth.OutcomeSessionsEnded && e.outcome == auth.OutcomeDone && len(e.ended) > 0:
+			s.addEvent(o.Event, e, e.ended)
+		}
+	}
+	if e.outcome != auth.OutcomeDone {
+		return
+	}
+	for _, m := range c.Messages {
+		s.addMessage(m)
+	}
+	if i := c.Idempotency; i != nil {
+		kept := *i
+		kept.RequestHash, kept.Result = slices.Clone(i.RequestHash), slices.Clone(i.Result)
+		s.done[changeKey{i.Actor, i.Route, i.Key}] = &kept
+	}
+}

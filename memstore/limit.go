@@ -1,0 +1,46 @@
+package memstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Take draws from every bucket or from none.
+func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	defer unlock()
+	d := auth.Decision{Allowed: true}
+	next := map[string]bucket{}
+	for _, draw := range draws {
+		b, ok := next[draw.Key]
+		if !ok {
+			b = s.buckets[draw.Key]
+		}
+		full, allowed, wait, remaining := draw.Rate.Apply(b.full, now, draw.Cost)
+		if !allowed {
+			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
+		}
+		next[draw.Key] = bucket{full}
+		d.Remaining = append(d.Remaining, remaining)
+	}
+	if !d.Allowed {
+		// What was drawn above is not kept, so the counts are as they were.
+		for i, draw := range draws {
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(s.buckets[draw.Key].full, now, 0)
+		}
+		return d, nil
+	}
+	for key, b := range next {
+		if b.full.After(now) {
+			s.buckets[key] = b
+		} else {
+			delete(s.buckets, key) // full: the same as none
+		}
+	}
+	return d, nil
+}

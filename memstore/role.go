@@ -1,0 +1,71 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// Roles reads the whole table of roles.
+func (s *Store) Roles(ctx context.Context) (auth.RoleTable, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return auth.RoleTable{}, err
+	}
+	defer unlock()
+	return s.roleTable(), nil
+}
+
+func (s *Store) roleTable() auth.RoleTable {
+	t := auth.RoleTable{Revision: s.rolesRevision, Roles: []auth.RolePermissions{}}
+	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
+		t.Roles = append(t.Roles, copyRole(s.roles[name]))
+	}
+	return t
+}
+
+// PutRole adds or replaces a role.
+func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (t auth.RoleTable, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		return &effect{apply: func() error {
+			role := copyRole(c.Role)
+			role.CreatedAt, role.UpdatedAt = c.Now, c.Now
+			if older, ok := s.roles[role.Name]; ok {
+				role.CreatedAt = older.CreatedAt
+			}
+			s.roles[role.Name] = role
+			s.rolesRevision++
+			t = s.roleTable()
+			return nil
+		}}, nil
+	})
+	return t, err
+}
+
+// DeleteRole removes a role that nobody has.
+func (s *Store) DeleteRole(ctx context.Context, c auth.DeleteRole) (t auth.RoleTable, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		if _, ok := s.roles[c.Name]; !ok {
+			return nil, auth.ErrNotFound
+		}
+		for _, u := range s.users {
+			if slices.Contains(u.Roles, c.Name) {
+				return nil, &auth.ConflictError{Field: "role"}
+			}
+		}
+		return &effect{apply: func() error {
+			delete(s.roles, c.Name)
+			s.rolesRevision++
+			t = s.roleTable()
+			return nil
+		}}, nil
+	})
+	return t, err
+}
+
+func copyRole(r auth.RolePermissions) auth.RolePermissions {
+	r.Permissions = slices.Clone(r.Permissions)
+	return r
+}

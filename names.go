@@ -1,0 +1,56 @@
+package auth
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Bounds of what people say of themselves.
+const (
+	maxName     = 200
+	maxMetadata = 16 << 10
+)
+
+// cleanName trims a name and refuses what could not be printed on one line.
+func cleanName(s string) (string, error) {
+	s = norm.NFC.String(strings.TrimSpace(s))
+	if utf8.RuneCountInString(s) > maxName {
+		return "", errors.New("is too long")
+	}
+	for _, r := range s {
+		// Joiners belong to names in some scripts; other format characters can
+		// only disguise.
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
+			return "", errors.New("has characters that cannot be printed")
+		}
+	}
+	return s, nil
+}
+
+// checkMetadata bounds metadata and keeps out U+0000, which Postgres cannot
+// hold.
+func checkMetadata(m map[string]any) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return errors.New("is not a JSON object")
+	}
+	if len(b) > maxMetadata {
+		return errors.New("is larger than 16 KiB")
+	}
+	if strings.Contains(strings.ReplaceAll(string(b), `\\`, ""), `\u0000`) {
+		return errors.New("has a null character")
+	}
+	return nil
+}
+
+// isID tells whether s can be an id, before a store is asked.
+func isID(s string) bool {
+	id, err := uuid.Parse(s)
+	return err == nil && id.String() == s
+}

@@ -1,0 +1,111 @@
+package auth
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+)
+
+// Opening a link in a browser shows a page with one button, and only the button
+// uses the link up: mail scanners open links too. Other clients complete at
+// once, with JSON.
+
+// asksForPage tells whether a GET is answered with the confirm page.
+func (a *Auth) asksForPage(r *http.Request) bool {
+	switch a.cfg.links.Mode {
+	case DirectLinks:
+		return false
+	case StrictLinks:
+		return !acceptsByName(r, "application/json")
+	default:
+		return wantsHTML(r)
+	}
+}
+
+// isForm tells whether a request was posted by a page.
+func isForm(r *http.Request) bool {
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && t == "application/x-www-form-urlencoded"
+}
+
+// readForm parses a page's bounded post. It comes from the page itself or not
+// at all: another site's form could sign a visitor in to an account of its own.
+func (a *Auth) readForm(r *http.Request) (url.Values, error) {
+	if err := a.crossOrigin.Check(r); err != nil {
+		return nil, fail(CodeInvalidToken, err)
+	}
+	body, _, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, fail(CodeInvalidToken, errors.New("malformed form"))
+	}
+	return form, nil
+}
+
+// showConfirm shows the page that a live link leads to.
+func (a *Auth) showConfirm(w http.ResponseWriter, r *http.Request, name string, p Purpose) error {
+	secret := r.URL.Query().Get("token")
+	_, d, err := a.peekMailed(r.Context(), p, secret)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	a.showPage(w, r, http.StatusOK, page{
+		Name: name, Token: secret, Address: maskEmail(d.Email), MinLength: a.passwords.minLength(),
+	}, d.RedirectTo)
+	return nil
+}
+
+// showPage fills in what every page needs. The pages post to the path they were
+// opened at, whatever prefix that had.
+func (a *Auth) showPage(w http.ResponseWriter, r *http.Request, status int, pg page, redirectTo string) {
+	pg.Action = "?"
+	pg.FormTarget = originOf(redirectTo)
+	a.showAs(w, r, status, pg)
+}
+
+func (a *Auth) showAs(w http.ResponseWriter, r *http.Request, status int, pg page) {
+	pg.Locale = preferredLocale(r.Context(), User{})
+	a.pages.write(w, r, status, pg)
+}
+
+func originOf(target string) string {
+	u, err := url.Parse(target)
+	if target == "" || err != nil {
+		return ""
+	}
+	if u.Host == "" {
+		return u.Scheme + ":"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// showProblem is writeError for people.
+func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) error {
+	e := a.logged(r, err)
+	writeErrorHeaders(w, e)
+	a.showAs(w, r, e.Status, page{Name: "problem", Problem: e.Message, Code: e.Code})
+	return nil
+}
+
+// showDone ends a flow: on to the application, or a page that says so.
+func (a *Auth) showDone(w http.ResponseWriter, r *http.Request, pg page, redirectTo string) error {
+	if redirectTo != "" {
+		return seeOther(w, redirectTo)
+	}
+	pg.Name = "done"
+	a.showAs(w, r, http.StatusOK, pg)
+	return nil
+}
+
+func seeOther(w http.ResponseWriter, to string) error {
+	h := w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}

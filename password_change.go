@@ -1,0 +1,111 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+)
+
+// ChangePasswordParams change a password from within a session.
+type ChangePasswordParams struct {
+	Caller         // its session stays; every other one ends
+	Current string // may be empty if the user has no password
+	New     string
+}
+
+// ChangePassword sets a new password after the current one was proved. A first
+// password needs a recent sign-in instead. Errors: CodeInvalidCredentials (the
+// current one is wrong; counts as a failed login), CodeWeakPassword,
+// CodeSamePassword, CodeRateLimited, CodeValidationFailed, CodeReauthNeeded,
+// CodeSessionEnded, CodeUserBanned.
+func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error {
+	if !a.Settings(ctx).Password.On() {
+		return fail(CodeMethodDisabled, nil)
+	}
+	if p.New == "" {
+		return invalid("new_password", "is required")
+	}
+	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	if err != nil {
+		return goneOr(CodeSessionEnded, err)
+	}
+	if c.PasswordHash == "" {
+		err = a.mayChooseFirst(ctx, p.Caller)
+	} else {
+		err = a.proveCurrent(ctx, c, p)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.checkPassword(ctx, p.New, c.User.Email, c.User.FullName); err != nil {
+		return err
+	}
+	hash, err := a.passwords.hash(ctx, p.New)
+	if err != nil {
+		return hashFailed(err)
+	}
+	ch := a.newChange(ctx, p.authority(), done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
+	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
+	u, err := a.update(ctx, ch, p.UserID, UserPatch{
+		PasswordHash: &hash, Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithCredentials(),
+	})
+	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
+		return fail(CodeInvalidCredentials, err)
+	}
+	if err != nil {
+		return err
+	}
+	a.sendMail(ctx, outgoing{Kind: KindPasswordChanged, To: u.Email, Name: u.FullName}, u)
+	return nil
+}
+
+// mayChooseFirst asks for a recent sign-in of whoever sets a first password.
+func (a *Auth) mayChooseFirst(ctx context.Context, by Caller) error {
+	if by.SessionID == "" {
+		return nil // the application answers for it
+	}
+	s, _, err := a.liveSession(ctx, by, CodeSessionEnded)
+	if err == nil && !a.fresh(s) {
+		err = fail(CodeReauthNeeded, nil)
+	}
+	return err
+}
+
+// proveCurrent judges the password that is there.
+func (a *Auth) proveCurrent(ctx context.Context, c Credentials, p ChangePasswordParams) error {
+	if p.Current == "" {
+		return invalid("current_password", "is required")
+	}
+	if _, err := a.judgePassword(ctx, c.User.ID, c.PasswordHash, p.Current); err != nil {
+		return err
+	}
+	if p.Current == p.New {
+		return fail(CodeSamePassword, nil)
+	}
+	return nil
+}
+
+func (a *Auth) handleChangePassword(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		CurrentPassword string `json:"current_password"`
+		NewPassword     string `json:"new_password"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	me := currentFrom(r.Context())
+	if p.CurrentPassword == "" && !a.fresh(me.session) {
+		return fail(CodeReauthNeeded, nil)
+	}
+	err := a.ChangePassword(r.Context(), ChangePasswordParams{Caller: me.caller(), Current: p.CurrentPassword, New: p.NewPassword})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// LogValue keeps the passwords out of the log.
+func (p ChangePasswordParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", p.UserID), slog.String("passwords", redacted))
+}

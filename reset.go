@@ -1,0 +1,176 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// SendPasswordResetParams ask for a link to choose a new password with.
+type SendPasswordResetParams struct {
+	Email      string
+	RedirectTo string
+}
+
+// SendPasswordReset mails a link to choose a new password with. The answer is
+// the same whether or not there is an account. Errors: CodeMethodDisabled,
+// CodeValidationFailed, CodeRedirectNotAllowed, CodeRateLimited.
+func (a *Auth) SendPasswordReset(ctx context.Context, p SendPasswordResetParams) error {
+	if !a.Settings(ctx).Password.On() {
+		return fail(CodeMethodDisabled, nil)
+	}
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return invalid("email", err.Error())
+	}
+	if err := a.allowRedirect(p.RedirectTo); err != nil {
+		return err
+	}
+	return a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
+}
+
+func (a *Auth) handleForgotPassword(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Email      string `json:"email"`
+		RedirectTo string `json:"redirect_to"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if err := a.SendPasswordReset(r.Context(), SendPasswordResetParams(p)); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// ResetPasswordParams choose a new password with the token of a reset link.
+type ResetPasswordParams struct {
+	Token       string
+	NewPassword string
+}
+
+// ResetPassword sets a new password with the token of a reset link. Every
+// session of the user ends, other links die, and the address counts as
+// verified; an account that nobody had proved to be theirs is taken over. It
+// signs nobody in. Errors: CodeInvalidToken, CodeWeakPassword (the link stays
+// good).
+func (a *Auth) ResetPassword(ctx context.Context, p ResetPasswordParams) error {
+	_, err := a.resetPassword(ctx, p)
+	return err
+}
+
+func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkData, error) {
+	if !a.Settings(ctx).Password.On() {
+		return linkData{}, fail(CodeMethodDisabled, nil)
+	}
+	if p.NewPassword == "" {
+		return linkData{}, invalid("new_password", "is required")
+	}
+	t, d, err := a.peekMailed(ctx, PurposeReset, p.Token)
+	if err != nil {
+		return d, err
+	}
+	u, err := a.resetUser(ctx, t, d)
+	if err != nil {
+		return d, err
+	}
+	if err := a.checkPassword(ctx, p.NewPassword, u.Email, u.FullName); err != nil {
+		return d, err
+	}
+	hash, err := a.passwords.hash(ctx, p.NewPassword)
+	if err != nil {
+		return d, hashFailed(err)
+	}
+	d, u, err = a.redeem(ctx, PurposeReset, p.Token, func(t Token, d linkData) (Redemption, error) {
+		u, err := a.resetUser(ctx, t, d)
+		if err != nil {
+			return Redemption{}, err
+		}
+		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{})
+		r.Events = append(r.Events, a.newChange(ctx, r.By, done(Event{Type: EventPasswordReset, UserID: u.ID})).Events...)
+		r.Patch.PasswordHash, r.Patch.Revoke, r.Patch.DropTokens = &hash, &SessionFilter{}, dyingWithCredentials()
+		return r, nil
+	})
+	if err != nil {
+		return d, err
+	}
+	a.forgiveLogins(ctx, u.ID)
+	a.sendMail(ctx, outgoing{Kind: KindPasswordChanged, To: u.Email, Name: u.FullName}, u)
+	return d, nil
+}
+
+// resetUser is the user of a reset link, who still has the address that it was
+// sent to.
+func (a *Auth) resetUser(ctx context.Context, t Token, d linkData) (User, error) {
+	if t.UserID == "" {
+		return User{}, fail(CodeInvalidToken, errors.New("no such account"))
+	}
+	u, err := a.store.User(ctx, ByID(t.UserID))
+	if err != nil {
+		return u, linkFailed(err)
+	}
+	if EmailKey(u.Email) != EmailKey(d.Email) {
+		return u, fail(CodeInvalidToken, errors.New("sent to an address the account no longer has"))
+	}
+	return u, nil
+}
+
+// forgiveLogins empties the count of failed logins: whoever reset the password
+// is the owner, and must not stay locked out by somebody else's guesses. If it
+// cannot be done they wait a little, which is no reason to fail the reset.
+func (a *Auth) forgiveLogins(ctx context.Context, account string) {
+	limit := a.cfg.limits.LoginPerAccount
+	if _, err := a.take(ctx, a.draw(limit, "login", account, -limit.Burst)); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", account, "error", err)
+	}
+}
+
+func (a *Auth) handleResetPassword(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Token       string `json:"token"`
+		NewPassword string `json:"new_password"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if p.Token == "" {
+		return invalid("token", "is required")
+	}
+	if err := a.ResetPassword(r.Context(), ResetPasswordParams(p)); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// handleResetPage is GET /reset-password; opening it never uses the link up.
+func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
+	if wantsHTML(r) {
+		return a.showConfirm(w, r, "reset_password", PurposeReset)
+	}
+	if _, _, err := a.peekMailed(r.Context(), PurposeReset, r.URL.Query().Get("token")); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// handleResetPost is the page's form. A password that is refused shows the form
+// again, with the reasons.
+func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
+	form, err := a.readForm(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	d, err := a.resetPassword(r.Context(), ResetPasswordParams{form.Get("token"), form.Get("new_password")})
+	var e *Error
+	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed) {
+		a.showPage(w, r, e.Status, page{
+			Name: "reset_password", Token: form.Get("token"), Address: maskEmail(d.Email),
+			Problem: e.Message, Reasons: e.Reasons, MinLength: a.passwords.minLength(),
+		}, d.RedirectTo)
+		return nil
+	}
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	return a.showDone(w, r, page{Done: "password_reset"}, d.RedirectTo)
+}

@@ -1,0 +1,139 @@
+package auth
+
+import (
+	"context"
+	"time"
+)
+
+// Capability finds an optional power of a store, in the store itself or in what
+// it wraps (Unwrap() Store):
+//
+//	factors, ok := auth.Capability[auth.FactorStore](store)
+func Capability[T any](s Store) (T, bool) {
+	for s != nil {
+		if c, ok := s.(T); ok {
+			return c, true
+		}
+		w, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		s = w.Unwrap()
+	}
+	var none T
+	return none, false
+}
+
+// EventStore keeps the events that come with changes. Sweep may delete those
+// older than 90 days.
+type EventStore interface {
+	// Events lists events, newest first, in the order of (At, ID). None is an
+	// empty list.
+	Events(ctx context.Context, q EventQuery) ([]Event, error)
+}
+
+// EventQuery picks events.
+type EventQuery struct {
+	UserID string // about this user; empty: all
+	Before *Event // after this one in the list (by At and ID), for the next page
+	Limit  int    // at most so many; 0: 50
+}
+
+// OutboxStore keeps the messages that come with changes until they are sent.
+// Sweep deletes those that have expired or whose token is not live any more.
+type OutboxStore interface {
+	// ClaimMessages returns up to Limit messages whose NextAt has come, oldest
+	// first, counts the attempt, and moves their NextAt to Until, so that no
+	// other caller gets them before. Expired ones, and those whose token is not
+	// live any more, are left out.
+	ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error)
+	// FinishMessage erases a message, or lets it be claimed again at RetryAt.
+	// One that is gone is no error.
+	FinishMessage(ctx context.Context, f FinishMessage) error
+}
+
+// ClaimMessages is the parameter of OutboxStore.ClaimMessages.
+type ClaimMessages struct {
+	Now, Until time.Time
+	Limit      int
+}
+
+// FinishMessage is the parameter of OutboxStore.FinishMessage.
+type FinishMessage struct {
+	ID      string
+	RetryAt time.Time // zero: it is over
+}
+
+// RoleStore keeps what roles permit.
+type RoleStore interface {
+	// Roles reads the whole table, sorted by name, and its revision. An empty
+	// one that never changed has revision 0.
+	Roles(ctx context.Context) (RoleTable, error)
+	// PutRole adds or replaces a role and raises the table's revision.
+	PutRole(ctx context.Context, c PutRole) (RoleTable, error)
+	// DeleteRole removes a role and raises the table's revision. ErrNotFound if
+	// there is none; a *ConflictError of "role" while a user has it.
+	DeleteRole(ctx context.Context, c DeleteRole) (RoleTable, error)
+}
+
+// RoleTable is every role, at one revision.
+type RoleTable struct {
+	Revision int64 // rises with every change of any role
+	Roles    []RolePermissions
+}
+
+// RolePermissions is what one role permits.
+type RolePermissions struct {
+	Name        string
+	Description string
+	Permissions []string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// PutRole is the parameter of RoleStore.PutRole. CreatedAt of a role that is
+// there stays; both times are Change.Now otherwise.
+type PutRole struct {
+	Change
+	Role RolePermissions
+}
+
+// DeleteRole is the parameter of RoleStore.DeleteRole.
+type DeleteRole struct {
+	Change
+	Name string
+}
+
+// KeyStore keeps API keys.
+type KeyStore interface {
+	// Key reads a key, revoked and expired ones too. ErrNotFound if there is none.
+	Key(ctx context.Context, id string) (APIKey, error)
+	// PutKey adds a key, or replaces the one with its id and raises its revision;
+	// CreatedAt and Revision of the parameter are the store's to set. Another
+	// key with the same hash: a *ConflictError of "key".
+	PutKey(ctx context.Context, c PutKey) (APIKey, error)
+}
+
+// APIKey is an API key, of which only a hash is kept.
+type APIKey struct {
+	ID        string // a UUID
+	Name      string
+	Hash      []byte // unique
+	Scopes    []string
+	CreatedBy string // a user's id, or empty
+	Revision  int64  // the first is 0
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: never
+	RevokedAt time.Time // zero: not revoked
+}
+
+// Live tells whether the key may be used at now.
+func (k *APIKey) Live(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// PutKey is the parameter of KeyStore.PutKey.
+type PutKey struct {
+	Change
+	Key APIKey
+}

@@ -1,0 +1,188 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// User is a person as the store keeps it. It survives a round trip through JSON;
+// what the wire shows of it is a [UserView].
+type User struct {
+	ID              string // a UUID
+	Email           string // as given, normalised; compare by EmailKey
+	EmailVerifiedAt time.Time
+	Phone           string // E.164
+	PhoneVerifiedAt time.Time
+	FullName        string
+	UserMetadata    map[string]any // the user's own; never trusted
+	AppMetadata     map[string]any // the server's
+	Roles           []string
+	MFAEnabled      bool // has an enabled factor
+	Identities      []Identity
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+	LastSignInAt    time.Time // zero: never
+	BannedUntil     time.Time // zero: not banned
+
+	Revision           int64 // rises with every change of the user
+	CredentialRevision int64 // rises with ways in, second factors, roles and bans only
+
+	// Claims go into the user's access tokens, as those of WithClaims do. They
+	// are worked out by stores that can, in the read before a sign-in or refresh,
+	// and are kept nowhere.
+	Claims map[string]any `json:"-"`
+}
+
+// EmailVerified tells whether the address was proved.
+func (u *User) EmailVerified() bool { return !u.EmailVerifiedAt.IsZero() }
+
+// PhoneVerified tells whether the number was proved.
+func (u *User) PhoneVerified() bool { return !u.PhoneVerifiedAt.IsZero() }
+
+// Banned tells whether the user is banned at now.
+func (u *User) Banned(now time.Time) bool { return now.Before(u.BannedUntil) }
+
+// Unproved tells whether nobody ever proved an address, number or identity of
+// the account. Such an account belongs to whoever first does.
+func (u *User) Unproved() bool {
+	return !u.EmailVerified() && !u.PhoneVerified() && len(u.Identities) == 0
+}
+
+// Identity is a user's account at an outside provider; (Provider, Subject) is
+// unique over all users.
+type Identity struct {
+	ID           string    `json:"id"`
+	Provider     string    `json:"provider"`
+	Subject      string    `json:"subject"`
+	Email        string    `json:"email"`
+	CreatedAt    time.Time `json:"created_at"`
+	LastSignInAt time.Time `json:"last_sign_in_at"`
+}
+
+// Credentials is what a password login needs to know, from one read.
+type Credentials struct {
+	User         User
+	PasswordHash string // PHC or another supported format; empty: no password
+}
+
+// UserKey names one user by exactly one of its unique values.
+type UserKey struct {
+	ID       string
+	Email    string // compared by EmailKey
+	Phone    string
+	Provider string // with Subject
+	Subject  string
+}
+
+// ByID names a user by id.
+func ByID(id string) UserKey { return UserKey{ID: id} }
+
+// ByEmail names a user by e-mail address, whatever its case.
+func ByEmail(email string) UserKey { return UserKey{Email: email} }
+
+// ByPhone names a user by E.164 number.
+func ByPhone(phone string) UserKey { return UserKey{Phone: phone} }
+
+// ByIdentity names a user by its account at a provider.
+func ByIdentity(provider, subject string) UserKey {
+	return UserKey{Provider: provider, Subject: subject}
+}
+
+// NewUser is a user to create, with all that is created in the same step.
+// Identities come in User; MFAEnabled and the revisions are the store's own and
+// begin as false and 0.
+type NewUser struct {
+	User         User
+	PasswordHash string
+	Session      *Session // first session; sets LastSignInAt
+	Tokens       []Token  // as for PutToken
+
+	// Creating, if set, is called in the step that creates the user, and its
+	// error undoes the step and is returned. A store with transactions calls it
+	// inside the one and gives it a context to reach it by; it may undo that and
+	// call it again.
+	Creating func(ctx context.Context, u User) error
+}
+
+// UserPatch is a change to one user, applied wholly or not at all. Nil fields
+// stay as they are. Every applied patch that is not empty sets UpdatedAt and
+// raises Revision. It raises CredentialRevision if it names Email, Phone, either
+// VerifiedAt, PasswordHash, Unlink, Roles, BannedUntil, DropFactors or
+// DropCredentials, or Link of an identity that the user does not have yet.
+type UserPatch struct {
+	Email           *string
+	EmailVerifiedAt *time.Time // the zero time: not verified
+	Phone           *string
+	PhoneVerifiedAt *time.Time
+	FullName        *string
+	UserMetadata    map[string]any // replaces the whole; empty and non-nil clears
+	AppMetadata     map[string]any // likewise
+	PasswordHash    *string        // "" removes the password
+	Rehash          *string        // the same password under other parameters: no change of a way in
+	Roles           *[]string      // replaces the whole
+	BannedUntil     *time.Time     // the zero time lifts a ban
+
+	Link   *Identity // add an identity, or update the user's own of the same provider and subject
+	Unlink *UserKey  // remove the identity with this Provider and Subject; none: no change
+
+	Revoke      *SessionFilter // end these sessions
+	DropTokens  []Purpose      // remove the user's tokens of these purposes
+	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
+
+	// DropCredentials removes every way in but those that the same patch names:
+	// the password (unless PasswordHash is set), the address (unless Email or
+	// EmailVerifiedAt is set), the number (unless Phone or PhoneVerifiedAt is
+	// set), all identities (but Link), all factors and recovery codes, all tokens
+	// and all sessions. A kind of way in that comes later is removed, too.
+	DropCredentials bool
+}
+
+// Empty tells whether the patch would change nothing.
+func (p *UserPatch) Empty() bool {
+	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
+		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil &&
+		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropCredentials
+}
+
+// Session is one signed-in device. Its tokens are derived from ID and Counter;
+// the store holds no secret.
+type Session struct {
+	ID           string // a UUID
+	UserID       string
+	Counter      uint32 // of the current refresh token; the first is 0
+	RotatedAt    time.Time
+	AAL          string // "aal1" or "aal2"
+	AMR          []AMR
+	CreatedAt    time.Time
+	LastActiveAt time.Time
+	IdleUntil    time.Time // ends here unless refreshed before
+	ExpiresAt    time.Time // ends here in any case; zero: never
+	IP           string
+	UserAgent    string
+}
+
+// End is the instant at which the session ends if nothing happens before.
+func (s *Session) End() time.Time {
+	if !s.ExpiresAt.IsZero() && s.ExpiresAt.Before(s.IdleUntil) {
+		return s.ExpiresAt
+	}
+	return s.IdleUntil
+}
+
+// AMR is one proof given for a session (RFC 8176 gives some of the names).
+type AMR struct {
+	Method    string `json:"method"`    // "password", "magic_link", "otp", "oauth", "totp", "recovery_code"
+	Timestamp int64  `json:"timestamp"` // Unix seconds
+}
+
+// SessionFilter picks sessions of one user. The zero value means all.
+type SessionFilter struct {
+	ID     string // only this one
+	Except string // all but this one
+}
+
+// LogValue keeps the hash out of the log.
+func (c Credentials) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", c.User.ID), slog.String("password_hash", redacted))
+}

@@ -1,0 +1,87 @@
+package auth
+
+import "time"
+
+// Whose account is it? One that has never proved an address, number or identity
+// belongs to whoever first does. What was set up before without a proof would be
+// a way in for a stranger (pre-hijacking), so it goes; unless the proof is given
+// inside a live session of the account, which shows that both are the same.
+
+// root is what a proof shows to be somebody's: an address or a number.
+type root int
+
+const (
+	rootEmail root = iota
+	rootPhone
+)
+
+// takeOver turns a patch that proves an account's address or number into one
+// that makes the account the prover's: every way in that the patch does not name
+// goes, with the sessions, factors and tokens (see UserPatch.DropCredentials).
+//
+// It is made on the condition of stillUnproved, which the store judges with the
+// user locked, and on no revision, so that whoever keeps changing the account
+// cannot keep its owner out.
+func takeOver(p *UserPatch) { p.DropCredentials = true }
+
+// prove is what it does to an account that its address or number was proved,
+// inside a live session of the account or outside of any. takenOver tells whether
+// the account changed hands.
+func prove(u User, by root, inside bool, now time.Time) (p UserPatch, still UserAt, takenOver bool) {
+	yes, no := true, false
+	still = UserAt{ID: u.ID}
+	var verified bool
+	if by == rootEmail {
+		still.Email, verified = &u.Email, u.EmailVerified()
+		still.EmailVerified = &yes
+		if !verified {
+			still.EmailVerified, p.EmailVerifiedAt = &no, &now
+		}
+	} else {
+		still.Phone, verified = &u.Phone, u.PhoneVerified()
+		still.PhoneVerified = &yes
+		if !verified {
+			still.PhoneVerified, p.PhoneVerifiedAt = &no, &now
+		}
+	}
+	takenOver = !verified && !inside
+	if takenOver {
+		takeOver(&p)
+	}
+	return p, still, takenOver
+}
+
+// proved are the events of a proof.
+func proved(u User, by root, p UserPatch, takenOver bool) []OutcomeEvent {
+	var list []OutcomeEvent
+	if takenOver {
+		list = append(list, done(Event{Type: EventTakenOver, UserID: u.ID}))
+	}
+	switch {
+	case by == rootEmail && p.EmailVerifiedAt != nil:
+		list = append(list, done(Event{Type: EventEmailVerified, UserID: u.ID}))
+	case by == rootPhone && p.PhoneVerifiedAt != nil:
+		list = append(list, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
+	}
+	return list
+}
+
+// mayGrow refuses another way in to an account that nobody has proved to be
+// theirs yet: it would be one to whatever its rightful owner comes to.
+func mayGrow(u User) error {
+	if u.Unproved() {
+		return fail(CodeEmailNotVerified, nil)
+	}
+	return nil
+}
+
+// dyingWithCredentials are the tokens that stand for a proof already given, or
+// that would change the account later on. They die with what they rested on.
+func dyingWithCredentials() []Purpose {
+	return append(dyingWithProofs(), PurposeVerifyEmail, PurposePhoneChange, PurposeOAuth)
+}
+
+// dyingWithProofs are the tokens that stand for a proof already given.
+func dyingWithProofs() []Purpose {
+	return []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange, PurposeMFA, PurposeEnroll}
+}

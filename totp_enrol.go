@@ -1,0 +1,241 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/skip2/go-qrcode"
+)
+
+// TOTPSetup is what an authenticator app needs to know.
+type TOTPSetup struct {
+	Secret string `json:"secret"`  // base32
+	URI    string `json:"uri"`     // otpauth://
+	QRCode string `json:"qr_code"` // PNG of the URI, as data URI
+
+	png []byte
+}
+
+// enrolling is who sets a second factor up: somebody who is signed in, or whose
+// sign-in was answered CodeMFAEnrollmentRequired.
+type enrollee struct {
+	user    User
+	session Session   // to raise, or to create
+	token   *TokenRef // of the sign-in that waits for the enrolment
+	by      provenBy  // what that sign-in rests on
+}
+
+// enrollee finds out who enrols: by a token, or else in the name of a caller.
+func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enrollee, error) {
+	if mfaToken != "" {
+		return a.waitingToEnrol(ctx, mfaToken)
+	}
+	if by.SessionID == "" {
+		u, err := a.store.User(ctx, ByID(by.UserID))
+		if err != nil {
+			err = goneOr(CodeSessionEnded, err)
+		}
+		return enrollee{user: u}, err
+	}
+	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
+	return enrollee{user: u, session: s}, err
+}
+
+// waitingToEnrol reads the sign-in that a token stands for. Errors: CodeInvalidToken
+// for one that is no such token, CodeBadToken if what the sign-in rested on is
+// gone, CodeUserBanned.
+func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, error) {
+	t, d, err := a.peek(ctx, PurposeEnroll, mfaToken)
+	if err != nil {
+		return enrollee{}, err
+	}
+	c, err := a.store.Credentials(ctx, ByID(t.UserID))
+	switch {
+	case err != nil:
+		return enrollee{}, goneOr(CodeBadToken, err)
+	case !d.By.holds(c):
+		return enrollee{}, fail(CodeBadToken, errors.New("what the proof rested on is gone"))
+	case c.User.Banned(a.now()):
+		return enrollee{}, fail(CodeUserBanned, nil)
+	}
+	return enrollee{
+		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), token: &TokenRef{Purpose: PurposeEnroll, Hash: t.Hash}, by: d.By,
+	}, nil
+}
+
+// SetupTOTPParams begin an enrolment, in the name of a caller or by the token of
+// CodeMFAEnrollmentRequired.
+type SetupTOTPParams struct {
+	Caller
+	MFAToken string
+}
+
+// SetupTOTP begins the enrolment of a second factor; repeating it replaces the
+// pending secret. The caller has seen to it that the user signed in lately.
+// Errors: CodeMFAAlreadyEnabled, CodeMethodDisabled, CodeSessionEnded,
+// CodeInvalidToken, CodeBadToken, CodeUserBanned.
+func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, error) {
+	if !a.totpOn(ctx) {
+		return nil, fail(CodeMethodDisabled, nil)
+	}
+	e, err := a.enrollee(ctx, p.Caller, p.MFAToken)
+	if err != nil {
+		return nil, err
+	}
+	secret := make([]byte, totpSecret)
+	_, _ = rand.Read(secret) // never fails (crypto/rand)
+	authority := p.authority()
+	if e.token != nil {
+		authority = Authority{Token: e.token}
+	}
+	c := a.newChange(ctx, authority)
+	c.IfUsers = []UserAt{credentialsStill(e.user)}
+	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: FactorTOTP, Secret: a.keys.seal(secret, e.user.ID), CreatedAt: c.Now}
+	err = a.factors.PutFactor(ctx, PutFactor{Change: c, Factor: f})
+	switch {
+	case errors.Is(err, ErrConflict):
+		return nil, fail(CodeMFAAlreadyEnabled, err)
+	case errors.Is(err, ErrStale):
+		return nil, fail(CodeSessionEnded, err) // changed hands, or nearly so: sign in anew
+	case err != nil:
+		return nil, goneOr(CodeSessionEnded, err)
+	}
+	return a.describeTOTP(e.user, secret)
+}
+
+// describeTOTP is a secret in the forms that authenticator apps take.
+func (a *Auth) describeTOTP(u User, secret []byte) (*TOTPSetup, error) {
+	s := &TOTPSetup{Secret: base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)}
+	account := u.Email
+	if account == "" {
+		account = u.Phone
+	}
+	app := printable(a.cfg.mail.AppName)
+	s.URI = "otpauth://totp/" + url.PathEscape(app+":"+account) + "?" + strings.ReplaceAll(url.Values{
+		"secret": {s.Secret}, "issuer": {app}, "algorithm": {"SHA1"}, "digits": {"6"}, "period": {fmt.Sprint(totpPeriod)},
+	}.Encode(), "+", "%20") // apps read the plus sign as itself
+	var err error
+	if s.png, err = qrcode.Encode(s.URI, qrcode.Medium, 256); err != nil {
+		return nil, fail(CodeInternal, fmt.Errorf("QR code: %w", err))
+	}
+	s.QRCode = "data:image/png;base64," + base64.StdEncoding.EncodeToString(s.png)
+	return s, nil
+}
+
+// EnableTOTPParams end an enrolment, in the name of a caller's session or by the
+// token of CodeMFAEnrollmentRequired.
+type EnableTOTPParams struct {
+	Caller
+	MFAToken string
+	TOTPCode string
+}
+
+// EnabledTOTP is a second factor that has just been switched on.
+type EnabledTOTP struct {
+	RecoveryCodes []string // shown this once
+	Tokens        *Tokens  // nil if the application itself enabled it
+}
+
+// EnableTOTP ends the enrolment with a first code. The session named rises to
+// AAL2, or with an enrolment token, which is used up, a new one is made; every
+// other session of the user ends. Errors: CodeInvalidTOTPCode, CodeMFANotPending,
+// CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded, CodeInvalidToken,
+// CodeBadToken, CodeUserBanned.
+func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP, error) {
+	if !a.totpOn(ctx) {
+		return nil, fail(CodeMethodDisabled, nil)
+	}
+	if p.SessionID == "" && p.MFAToken == "" {
+		return nil, invalid("session_id", "is required")
+	}
+	e, err := a.enrollee(ctx, p.Caller, p.MFAToken)
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.pendingTOTP(ctx, e.user.ID)
+	if err != nil {
+		return nil, err
+	}
+	draw := a.draw(a.cfg.limits.FactorPerUser, "factor", e.user.ID, 1)
+	if _, err := a.take(ctx, draw); err != nil {
+		return nil, err
+	}
+	m, err := a.matchTOTP(f, p.TOTPCode, a.now())
+	if err != nil {
+		return nil, err
+	}
+	if !m.ok {
+		return nil, fail(CodeInvalidTOTPCode, nil)
+	}
+	if e.token != nil {
+		if err := a.beforeSignIn(ctx, SignInAttempt{User: e.user, Method: e.session.AMR[0].Method, Provider: e.by.Provider}); err != nil {
+			return nil, err
+		}
+	}
+	enabled, err := a.enableTOTP(ctx, p.Caller, e, f, m)
+	if err != nil {
+		return nil, err
+	}
+	draw.Cost = -1
+	_, _ = a.take(ctx, draw) // a bonus: the factor is on
+	return enabled, nil
+}
+
+// pendingTOTP is the factor that waits for its first code.
+func (a *Auth) pendingTOTP(ctx context.Context, userID string) (Factor, error) {
+	list, err := a.factors.Factors(ctx, userID)
+	if err != nil {
+		return Factor{}, storeFailed(err)
+	}
+	var pending *Factor
+	for i, f := range list.List {
+		switch {
+		case f.Kind != FactorTOTP:
+		case f.Enabled:
+			return Factor{}, fail(CodeMFAAlreadyEnabled, nil)
+		default:
+			pending = &list.List[i]
+		}
+	}
+	if pending == nil {
+		return Factor{}, fail(CodeMFANotPending, nil)
+	}
+	return *pending, nil
+}
+
+func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, m match) (*EnabledTOTP, error) {
+	authority, s := by.authority(), e.session
+	events := []OutcomeEvent{done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: s.ID})}
+	if e.token != nil {
+		authority = byProof()
+		events = append(events, done(Event{Type: EventSignedIn, UserID: e.user.ID, SessionID: s.ID, Method: s.AMR[0].Method, Provider: e.by.Provider}))
+	}
+	c := a.newChange(ctx, authority, events...)
+	c.IfUsers = []UserAt{credentialsStill(e.user)}
+	codes, hashes := a.newRecoveryCodes(e.user.ID)
+	s.AAL, s.AMR = LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
+	u, err := a.factors.EnableFactor(ctx, EnableFactor{
+		Change: c, UserID: e.user.ID, FactorID: f.ID, Step: m.step, Recovery: hashes, Session: s, Redeem: e.token,
+	})
+	switch {
+	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
+		return nil, fail(CodeMFANotPending, err)
+	case errors.Is(err, ErrConflict):
+		return nil, fail(CodeMFAAlreadyEnabled, err)
+	case err != nil:
+		return nil, storeFailed(err)
+	}
+	tokens, err := a.mint(ctx, u, s)
+	if err != nil {
+		return nil, err
+	}
+	a.sendMail(ctx, outgoing{Kind: KindMFAEnabled, To: u.Email, Name: u.FullName}, u)
+	a.committed(ctx, c, OutcomeDone, nil)
+	return &EnabledTOTP{RecoveryCodes: codes, Tokens: tokens}, nil
+}

@@ -1,0 +1,124 @@
+package auth
+
+import (
+	"context"
+	"errors"
+)
+
+// DisableTOTPParams remove a second factor.
+type DisableTOTPParams struct{ Caller }
+
+// DisableTOTP removes the second factor and the recovery codes; the caller has
+// seen to the proof. Errors: CodeMFANotEnabled, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
+	if a.factors == nil {
+		return fail(CodeMFANotEnabled, nil)
+	}
+	c := a.newChange(ctx, p.authority(), done(Event{Type: EventMFADisabled, UserID: p.UserID}))
+	u, err := a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: p.UserID})
+	if err != nil {
+		return goneOr(CodeMFANotEnabled, err)
+	}
+	a.sendMail(ctx, outgoing{Kind: KindMFADisabled, To: u.Email, Name: u.FullName}, u)
+	a.committed(ctx, c, OutcomeDone, nil)
+	return nil
+}
+
+// VerifyMFAParams complete a sign-in that was answered CodeMFARequired, by one of
+// the codes.
+type VerifyMFAParams struct {
+	MFAToken     string
+	TOTPCode     string
+	RecoveryCode string
+}
+
+// VerifyMFA completes a sign-in that was answered CodeMFARequired. Errors:
+// CodeInvalidToken, CodeInvalidTOTPCode, CodeRateLimited (five tries a token),
+// CodeUserBanned.
+func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error) {
+	t, d, err := a.peek(ctx, PurposeMFA, p.MFAToken)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.store.Credentials(ctx, ByID(t.UserID))
+	switch {
+	case err != nil:
+		return nil, linkFailed(err)
+	case !d.By.holds(c):
+		return nil, fail(CodeInvalidToken, errors.New("what the proof rested on is gone"))
+	}
+	perToken := a.draw(Rate{Burst: maxCodeTries, Per: mfaLife}, "mfa-token", string(t.Hash), 1)
+	if a.cfg.limits.Off {
+		perToken = Draw{}
+	}
+	second, err := a.judgeFactor(ctx, byProof(), c.User, factorCode{p.TOTPCode, p.RecoveryCode}, perToken)
+	if err != nil {
+		return nil, err
+	}
+	ch := a.newChange(ctx, byProof())
+	ch.IfUsers = []UserAt{credentialsStill(c.User)}
+	_, u, err := a.store.RedeemToken(ctx, Redemption{Change: ch, Purpose: PurposeMFA, Hash: t.Hash})
+	if errors.Is(err, ErrStale) {
+		return nil, fail(CodeInvalidToken, err)
+	}
+	if err != nil {
+		return nil, linkFailed(err)
+	}
+	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: withProof(d.AMR, second.proof), second: true, gone: CodeInvalidToken})
+	if err == nil {
+		tokens.RecoveryCodesLeft = second.left
+	}
+	return tokens, err
+}
+
+// StepUpParams raise a session by one of the codes.
+type StepUpParams struct {
+	Caller
+	TOTPCode     string
+	RecoveryCode string
+}
+
+// StepUp raises the caller's session to AAL2 with a second factor. Errors:
+// CodeMFANotEnabled, CodeInvalidTOTPCode, CodeRateLimited, CodeSessionEnded,
+// CodeUserBanned.
+func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
+	_, u, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
+	if err != nil {
+		return nil, err
+	}
+	if !u.MFAEnabled {
+		return nil, fail(CodeMFANotEnabled, nil)
+	}
+	second, err := a.judgeFactor(ctx, p.authority(), u, factorCode{p.TOTPCode, p.RecoveryCode})
+	if err != nil {
+		return nil, err
+	}
+	raised, u, err := a.factors.RaiseSession(ctx, RaiseSession{Change: a.newChange(ctx, p.authority()), SessionID: p.SessionID, Proof: second.proof})
+	if err != nil {
+		return nil, goneOr(CodeSessionEnded, err)
+	}
+	tokens, err := a.mint(ctx, u, raised)
+	if err == nil {
+		tokens.RecoveryCodesLeft = second.left
+	}
+	return tokens, err
+}
+
+// NewRecoveryCodesParams replace a user's recovery codes.
+type NewRecoveryCodesParams struct{ Caller }
+
+// NewRecoveryCodes replaces the recovery codes and returns the new ones, which
+// are shown this once; the caller has seen to the proof. Errors:
+// CodeMFANotEnabled, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) ([]string, error) {
+	if a.factors == nil {
+		return nil, fail(CodeMFANotEnabled, nil)
+	}
+	codes, hashes := a.newRecoveryCodes(p.UserID)
+	c := a.newChange(ctx, p.authority(), done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
+	if err := a.factors.PutRecoveryCodes(ctx, PutRecoveryCodes{Change: c, UserID: p.UserID, Hashes: hashes}); err != nil {
+		return nil, goneOr(CodeMFANotEnabled, err)
+	}
+	a.committed(ctx, c, OutcomeDone, nil)
+	return codes, nil
+}

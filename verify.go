@@ -1,0 +1,258 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// StartEmailVerificationParams ask for the link that confirms a user's address.
+type StartEmailVerificationParams struct{ Caller }
+
+// StartEmailVerification mails the link that confirms a user's address. An
+// address that is confirmed already, or absent, sends nothing. Errors:
+// CodeRateLimited, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) StartEmailVerification(ctx context.Context, p StartEmailVerificationParams) error {
+	u, err := a.store.User(ctx, ByID(p.UserID))
+	if err != nil {
+		return goneOr(CodeSessionEnded, err)
+	}
+	return a.startEmailVerification(ctx, p.Caller, u)
+}
+
+func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) error {
+	if u.Email == "" || u.EmailVerified() {
+		return nil
+	}
+	if err := a.takeSend(ctx, KindVerifyEmail, u.Email); err != nil {
+		return err
+	}
+	return a.sendVerification(ctx, KindVerifyEmail, by, u, u.Email)
+}
+
+// resendVerification is for somebody who proved the password but not yet the
+// address. Asking too often is no error here: the answer is about the address.
+func (a *Auth) resendVerification(ctx context.Context, u User) error {
+	if u.Email == "" {
+		return a.resendFirstCode(ctx, u)
+	}
+	if err := a.startEmailVerification(ctx, Caller{UserID: u.ID}, u); err != nil && !errors.Is(err, CodeRateLimited) {
+		return err
+	}
+	return nil
+}
+
+// resendFirstCode is resendVerification for accounts with a number.
+func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
+	if !a.phoneOn(ctx) || u.Phone == "" {
+		return nil
+	}
+	if err := a.takeSMS(ctx, u.Phone); errors.Is(err, CodeRateLimited) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	t, message := a.firstProof(ctx, u, "")
+	if err := a.putToken(ctx, byStranger("send"), t); err != nil {
+		return err
+	}
+	a.sendMail(ctx, message, u)
+	return nil
+}
+
+// sendVerification mails a link that makes address the user's confirmed one.
+func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, address string) error {
+	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: address, Device: a.madeFrom(ctx, by)})
+	link.UserID, link.Subject = u.ID, u.ID
+	if err := a.putToken(ctx, by.authority(), link); err != nil {
+		return err
+	}
+	a.sendMail(ctx, outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, u)
+	return nil
+}
+
+// madeFrom is the user agent that asks, if it is signed in to the account: what
+// the reader of a link is told of whoever uses their address.
+func (a *Auth) madeFrom(ctx context.Context, by Caller) string {
+	if by.SessionID == "" {
+		return ""
+	}
+	return clientFrom(ctx).UserAgent
+}
+
+// VerifyEmailParams confirm an address.
+type VerifyEmailParams struct {
+	Token  string
+	Within Caller // the live session it happens in, if any; the link has to be of its user
+}
+
+// VerifyEmail confirms the address that a link was sent to, the user's present
+// one or the new one they asked for. It signs nobody in, and drops nothing: who
+// does not know the account answers the page's question with no, or asks for a
+// magic link or reset, and it is theirs. Links sent to the old address die with
+// it, and the old address gets a notice. Errors: CodeInvalidToken,
+// CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded.
+func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, error) {
+	_, u, err := a.verifyEmail(ctx, p)
+	return u, err
+}
+
+func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
+	var before User
+	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
+		authority := byProof()
+		if p.Within.SessionID != "" {
+			if t.UserID != p.Within.UserID {
+				return Redemption{}, fail(CodeInvalidToken, errors.New("link of another user"))
+			}
+			authority = p.Within.authority()
+		}
+		var err error
+		if before, err = a.store.User(ctx, ByID(t.UserID)); err != nil {
+			return Redemption{}, linkFailed(err)
+		}
+		patch, event := a.confirmed(before, d.Email)
+		c := a.newChange(ctx, authority, event...)
+		c.IfUsers = []UserAt{credentialsStill(before)}
+		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
+	})
+	if err == nil && EmailKey(before.Email) != EmailKey(u.Email) && before.Email != "" {
+		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: u.FullName, NewAddress: u.Email}, u)
+	}
+	return d, u, err
+}
+
+// confirmed is what the use of a verification link does to a user.
+func (a *Auth) confirmed(u User, address string) (p UserPatch, events []OutcomeEvent) {
+	now := a.now()
+	switch {
+	case EmailKey(u.Email) != EmailKey(address):
+		p = UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: dyingWithProofs()}
+		events = []OutcomeEvent{done(Event{Type: EventEmailChanged, UserID: u.ID})}
+	case !u.EmailVerified():
+		p.EmailVerifiedAt = &now
+		events = []OutcomeEvent{done(Event{Type: EventEmailVerified, UserID: u.ID})}
+	}
+	return p, events
+}
+
+// disownAccount is the page's "that was not me": the address's owner takes the
+// account over, which somebody else has made with it, and gets a link to choose a
+// password. Of an account that is somebody's already, only the link is used up.
+func (a *Auth) disownAccount(ctx context.Context, token string) error {
+	var takenOver bool
+	_, u, err := a.redeem(ctx, PurposeVerifyEmail, token, func(t Token, d linkData) (Redemption, error) {
+		u, err := a.store.User(ctx, ByID(t.UserID))
+		if err != nil {
+			return Redemption{}, linkFailed(err)
+		}
+		if takenOver = disownable(u, d); !takenOver {
+			c := a.newChange(ctx, byProof())
+			c.IfUsers = []UserAt{credentialsStill(u)}
+			return Redemption{Change: c, Effect: Effect{UserID: u.ID}}, nil
+		}
+		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{})
+		return r, nil
+	})
+	if err != nil || !takenOver {
+		return err
+	}
+	a.tellTakenOver(ctx, u)
+	return a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
+}
+
+// disownable tells whether a verification link is the first proof of an account,
+// and about the address that it was made with.
+func disownable(u User, d linkData) bool {
+	return u.Unproved() && EmailKey(u.Email) == EmailKey(d.Email)
+}
+
+// handlePostVerifyEmail is POST /verify-email: with a token or code it completes,
+// otherwise it starts, for whoever is signed in.
+func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Token string `json:"token"`
+	}
+	if err := decodeOptional(r, &p); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	if p.Token == "" {
+		me, err := a.live(r)
+		if err != nil {
+			return err
+		}
+		if err := a.startEmailVerification(ctx, me.caller(), me.user); err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, struct{}{})
+	}
+	within, err := a.within(r)
+	if err != nil {
+		return err
+	}
+	if _, err := a.VerifyEmail(ctx, VerifyEmailParams{p.Token, within}); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// handleVerifyEmail is GET /verify-email.
+func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
+	token := r.URL.Query().Get("token")
+	switch {
+	case r.Method == http.MethodHead || a.asksForPage(r):
+		return a.askWhoseAccount(w, r, token)
+	case wantsHTML(r):
+		return a.finishVerifyEmail(w, r, token)
+	}
+	u, err := a.VerifyEmail(r.Context(), VerifyEmailParams{Token: token})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": u.View()})
+}
+
+// askWhoseAccount shows the page that a verification link leads to. For the
+// first proof of an account it says when and from which device the account was
+// made, and lets the reader disown it.
+func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret string) error {
+	t, d, err := a.peekMailed(r.Context(), PurposeVerifyEmail, secret)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	u, err := a.store.User(r.Context(), ByID(t.UserID))
+	if err != nil {
+		return a.showProblem(w, r, linkFailed(err))
+	}
+	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
+	if disownable(u, d) {
+		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format(time.RFC1123), deviceLabel(d.Device)
+	}
+	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
+	return nil
+}
+
+// handleVerifyEmailPost is the page's buttons.
+func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) error {
+	form, err := a.readForm(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	if form.Get("disown") == "" {
+		return a.finishVerifyEmail(w, r, form.Get("token"))
+	}
+	if err := a.disownAccount(r.Context(), form.Get("token")); err != nil && !errors.Is(err, CodeRateLimited) {
+		return a.showProblem(w, r, err)
+	}
+	return a.showDone(w, r, page{Done: "disowned"}, "")
+}
+
+func (a *Auth) finishVerifyEmail(w http.ResponseWriter, r *http.Request, token string) error {
+	d, _, err := a.verifyEmail(r.Context(), VerifyEmailParams{Token: token})
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	return a.showDone(w, r, page{Done: "email_verified"}, d.RedirectTo)
+}
