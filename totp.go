@@ -2,11 +2,7 @@ package auth
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/base64"
@@ -182,40 +178,6 @@ func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (step int64, ok b
 	return step, ok, nil
 }
 
-// seal encrypts a secret under the current key, bound to its user: moved to
-// another account it cannot be opened (AES-256-GCM).
-func (k *keyring) seal(plain []byte, userID string) []byte {
-	aead := newGCM(k.factors[0])
-	nonce := make([]byte, aead.NonceSize())
-	_, _ = rand.Read(nonce) // never fails (crypto/rand)
-	return aead.Seal(nonce, nonce, plain, []byte(userID))
-}
-
-func (k *keyring) open(sealed []byte, userID string) ([]byte, error) {
-	for _, key := range k.factors {
-		aead := newGCM(key)
-		if len(sealed) < aead.NonceSize() {
-			break
-		}
-		if plain, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], []byte(userID)); err == nil {
-			return plain, nil
-		}
-	}
-	return nil, errors.New("it was not sealed under this secret or a previous one (WithSecret)")
-}
-
-func newGCM(key []byte) cipher.AEAD {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // keys have 32 bytes
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err) // AES has the block size it needs
-	}
-	return aead
-}
-
 // recoveryAlphabet has 32 characters that are hard to confuse.
 const recoveryAlphabet = "abcdefghjkmnpqrstuvwxyz023456789"
 
@@ -233,14 +195,6 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 		hashes = append(hashes, recoveryHash(a.keys.recovery[0], userID, code))
 	}
 	return codes, hashes
-}
-
-// recoveryHash forgives case, spaces and hyphens.
-func recoveryHash(key []byte, userID, code string) []byte {
-	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(code))
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(userID + "\x00" + code))
-	return h.Sum(nil)
 }
 
 // TOTPSetup is what an authenticator app needs to know.

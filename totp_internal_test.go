@@ -33,34 +33,3 @@ func TestTOTPVectors(t *testing.T) {
 		}
 	}
 }
-
-// A sealed secret belongs to its user and to the secret it was sealed under.
-func TestSealIsBound(t *testing.T) {
-	keyring := func(secrets ...string) *keyring {
-		c := &config{}
-		for _, s := range secrets {
-			c.secrets = append(c.secrets, []byte(s))
-		}
-		k, err := newKeyring(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	const one, two = "the first secret, of 32 bytes...", "the second secret, of 32 bytes.."
-	sealed := keyring(one).seal([]byte("secret"), "ada")
-	if plain, err := keyring(two, one).open(sealed, "ada"); err != nil || string(plain) != "secret" {
-		t.Errorf("after rotation: %q, %v", plain, err)
-	}
-	if _, err := keyring(one).open(sealed, "eve"); err == nil {
-		t.Error("opened for another user")
-	}
-	if _, err := keyring(two).open(sealed, "ada"); err == nil {
-		t.Error("opened under another secret")
-	}
-	for _, damaged := range [][]byte{nil, sealed[:5], append([]byte{sealed[0] ^ 1}, sealed[1:]...)} {
-		if _, err := keyring(one).open(damaged, "ada"); err == nil {
-			t.Error("opened though damaged")
-		}
-	}
-}
