@@ -60,6 +60,7 @@ func TestRefreshTokenRefuses(t *testing.T) {
 		"a byte more":     good + "A",
 		"padded":          good + "==",
 		"other alphabet":  strings.NewReplacer("-", "+", "_", "/").Replace(good) + " ",
+		"trailing bits":   flipLastBit(good),
 		"line breaks":     "v1." + strings.Repeat("\n", len(good)-3),
 		"some breaks":     good[:len(good)-8] + strings.Repeat("\r\n", 4),
 		"other secret":    refreshToken(t, ring(t, "t"), sessionV7, 7),
@@ -68,6 +69,13 @@ func TestRefreshTokenRefuses(t *testing.T) {
 			t.Errorf("%s: %q, %d, %v", name, id, n, ok)
 		}
 	}
+}
+
+// flipLastBit changes an unused bit of the last base64 character.
+func flipLastBit(token string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	i := strings.IndexByte(alphabet, token[len(token)-1])
+	return token[:len(token)-1] + string(alphabet[i^1])
 }
 
 func TestRefreshTokenAfterRotation(t *testing.T) {

@@ -138,6 +138,22 @@ func TestPoolGivesPlacesBack(t *testing.T) {
 	}
 }
 
+// Nothing is done for a caller who has gone, however many places are free.
+func TestNothingForTheGone(t *testing.T) {
+	p := New(1, 1)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 64 {
+		if err := p.Run(gone, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	err := p.Run(t.Context(), nil, func() error { return nil })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // The question gets the caller's context.
 func TestAdmitHasTheContext(t *testing.T) {
 	type key struct{}
