@@ -77,7 +77,7 @@ func TestDerivedKeysAreStable(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
 		}
 	}
-	plain, current, err := r.Open(bytesOf(t, "eaa9bff32ccd0392800dbe4002a38ad87e0ac7435b29c4d1a39acf7544a520b625f9"), []byte("ada"))
+	plain, current, err := r.Open(bytesOf(t, sealedForAda), []byte("ada"))
 	if string(plain) != "secret" || !current || err != nil {
 		t.Errorf("sealed: %q, %v, %v", plain, current, err)
 	}

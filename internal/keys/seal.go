@@ -12,7 +12,9 @@ var ErrSealed = errors.New("it was not sealed here under this secret or a previo
 // Seal encrypts a secret under the current key and binds it to its associated
 // data, such as its owner's id: moved elsewhere it cannot be opened (AES-256-GCM
 // with a random nonce in front).
-func (r *Ring) Seal(plain, ad []byte) []byte { return r.sealing[0].Seal(nil, nil, plain, ad) }
+func (r *Ring) Seal(plain, ad []byte) []byte {
+	return r.sealing[0].Seal(nil, nil, plain, ad) //nolint:gosec // G407: the nonce is random, and the cipher's own affair
+}
 
 // Open decrypts what Seal made with the same associated data. If it was not made
 // under the current secret, it should be sealed again while the previous one is
