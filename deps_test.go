@@ -14,7 +14,7 @@ import (
 var rootModules = []string{
 	"github.com/boombuler/barcode",  // by pquerna/otp
 	"github.com/coreos/go-oidc/v3",  // verifies ID tokens
-	"github.com/go-jose/go-jose/v4", // by go-oidc; reads key sets
+	"github.com/go-jose/go-jose/v4", // by go-oidc; reads and writes key sets
 	"github.com/golang-jwt/jwt/v5",
 	"github.com/google/uuid",
 	"github.com/pquerna/otp",

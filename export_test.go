@@ -1,10 +1,5 @@
 package auth
 
-import (
-	"crypto/rsa"
-	"math/big"
-)
-
 // HashWorks counts the password hashes that were computed, for tests that
 // compare the work done for known and unknown accounts.
 func HashWorks(a *Auth) uint64 { return a.passwords.works() }
@@ -16,12 +11,6 @@ func Routes(a *Auth) []string {
 		list = append(list, r.pattern)
 	}
 	return list
-}
-
-// Thumbprint is the key id of an RSA key, for RFC 7638's example.
-func Thumbprint(n []byte, e int) string {
-	k := &signingKey{public: &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: e}}
-	return k.thumbprint()
 }
 
 // ErrorStatuses is the error table without its messages.

@@ -2,9 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"net"
 	"net/http"
 	"net/netip"
@@ -55,9 +52,7 @@ func (l RateLimits) withDefaults() RateLimits {
 // draw names the bucket of a limit and what it counts by. Values are hidden
 // behind a MAC, so that the store's table of limits holds no addresses.
 func (a *Auth) draw(r Rate, limit, value string, cost int) Draw {
-	h := hmac.New(sha256.New, a.keys.limits)
-	h.Write([]byte(limit + "\x00" + value))
-	return Draw{Key: limit + ":" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16]), Rate: r, Cost: cost}
+	return Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: cost}
 }
 
 // perIP is a draw that counts by the client's address; it does not count when

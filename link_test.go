@@ -183,9 +183,17 @@ func TestParallelRedemptions(t *testing.T) {
 	w.do("POST", "/forgot-password", map[string]any{"email": "bob@example.com"}).want(200)
 	reset := w.linkToken("bob@example.com", auth.KindResetPassword)
 	for name, use := range map[string]func(context.Context) error{
-		"verify": func(ctx context.Context) error { _, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: verify}); return err },
-		"magic":  func(ctx context.Context) error { _, err := w.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: magic}); return err },
-		"reset":  func(ctx context.Context) error { return w.ResetPassword(ctx, auth.ResetPasswordParams{Token: reset, NewPassword: "another horse battery"}) },
+		"verify": func(ctx context.Context) error {
+			_, err := w.VerifyEmail(ctx, auth.VerifyEmailParams{Token: verify})
+			return err
+		},
+		"magic": func(ctx context.Context) error {
+			_, err := w.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: magic})
+			return err
+		},
+		"reset": func(ctx context.Context) error {
+			return w.ResetPassword(ctx, auth.ResetPasswordParams{Token: reset, NewPassword: "another horse battery"})
+		},
 	} {
 		var wins, losses atomic.Int32
 		var wg sync.WaitGroup

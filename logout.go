@@ -103,7 +103,7 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 			return Caller{}, err
 		}
 	}
-	id, _, ok := a.keys.parseRefreshToken(refresh)
+	id, _, ok := a.keys.ParseRefreshToken(refresh)
 	if !ok {
 		return Caller{}, fail(CodeInvalidRefreshToken, nil)
 	}

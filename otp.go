@@ -2,9 +2,7 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/big"
@@ -151,9 +149,7 @@ func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
 }
 
 func (a *Auth) phoneCodeHash(p Purpose, subject, code string) []byte {
-	h := hmac.New(sha256.New, a.keys.codes)
-	h.Write([]byte(string(p) + "\x00" + subject + "\x00" + code))
-	return h.Sum(nil)
+	return a.keys.PhoneCode(string(p), subject, code)[0]
 }
 
 // tryCode judges a guess under the cap on wrong ones, which sending again does

@@ -17,6 +17,7 @@ import (
 
 	"github.com/authmount/auth/internal/commonpw"
 	"github.com/authmount/auth/internal/passhash"
+	"github.com/authmount/auth/internal/pwpool"
 )
 
 // PasswordOptions are the password policy and the cost of hashing.
@@ -52,10 +53,7 @@ type passwords struct {
 	log   *slog.Logger
 	dummy *passhash.Hash // for accounts without a password
 	done  atomic.Uint64  // computations, for tests of equal work
-
-	waiting   atomic.Int64
-	admission chan struct{} // around the limit check and the hash
-	cpu       chan struct{} // around the hash alone
+	pool  *pwpool.Pool
 }
 
 // maxPasswordBytes bounds what is hashed at login; nobody has a longer password.
@@ -94,7 +92,7 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 			return nil, fmt.Errorf("WithPasswords: Argon2id: %w", err)
 		}
 	}
-	p := &passwords{o: o, log: log, admission: make(chan struct{}, 2*o.Workers), cpu: make(chan struct{}, o.Workers)}
+	p := &passwords{o: o, log: log, pool: pwpool.New(o.Workers, o.Queue)}
 	encoded, err := p.make("a password that nobody has")
 	if err != nil {
 		return nil, err
@@ -174,42 +172,16 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// run computes work in the caller's goroutine once it is its turn. Two stages
-// keep the CPUs busy while admit waits for the store, and yet let only a few
-// callers be past admit at a time; the memory in use is bounded by the inner one.
+// run computes work once it is its turn in the pool, and counts it.
 func (p *passwords) run(ctx context.Context, admit func(context.Context) error, work func() error) error {
-	if p.waiting.Add(1) > int64(p.o.Queue+cap(p.admission)) {
-		p.waiting.Add(-1)
-		return retryAfter(CodeOverloaded, 2*time.Second, nil)
+	err := p.pool.Run(ctx, admit, func() error {
+		p.done.Add(1)
+		return work()
+	})
+	if errors.Is(err, pwpool.ErrOverloaded) {
+		return retryAfter(CodeOverloaded, 2*time.Second, err)
 	}
-	defer p.waiting.Add(-1)
-	if err := acquire(ctx, p.admission); err != nil {
-		return err
-	}
-	defer func() { <-p.admission }()
-	if admit != nil {
-		if err := admit(ctx); err != nil {
-			return err
-		}
-	}
-	if err := acquire(ctx, p.cpu); err != nil {
-		return err
-	}
-	defer func() { <-p.cpu }()
-	p.done.Add(1)
-	return work()
-}
-
-func acquire(ctx context.Context, slots chan struct{}) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return err
 }
 
 // check applies the policy and answers the reasons against a password, if any.

@@ -150,8 +150,12 @@ func (a *Auth) mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
+	refresh, err := a.keys.RefreshToken(s.ID, s.Counter)
+	if err != nil {
+		return nil, fail(CodeInternal, err) // the store's id is no UUID
+	}
 	return &Tokens{
-		AccessToken: access, RefreshToken: a.keys.refreshToken(s.ID, s.Counter),
+		AccessToken: access, RefreshToken: refresh,
 		ExpiresAt: expires, ExpiresIn: int(a.cfg.tokens.life() / time.Second),
 		SessionID: s.ID, User: u,
 	}, nil
@@ -167,7 +171,7 @@ type RefreshParams struct{ RefreshToken string }
 // Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded
 // (all with status 400), CodeUserBanned, CodeRateLimited.
 func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
-	id, counter, ok := a.keys.parseRefreshToken(p.RefreshToken)
+	id, counter, ok := a.keys.ParseRefreshToken(p.RefreshToken)
 	if !ok {
 		return nil, fail(CodeInvalidRefreshToken, nil)
 	}

@@ -2,11 +2,9 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +14,9 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/tokencache"
 )
 
 // Tokens is what a completed sign-in or refresh hands out. In cookie mode the
@@ -44,6 +44,21 @@ const (
 	tokenAudience  = "authenticated"
 	tokenRole      = "authenticated"
 )
+
+// defaultRemember is how many verified tokens are kept.
+const defaultRemember = 10_000
+
+// claimsCache remembers the claims of verified access tokens.
+type claimsCache = tokencache.Cache[*Claims]
+
+// newClaimsCache makes a cache for about n tokens; 0 is the default and a
+// negative n none.
+func newClaimsCache(n int) *claimsCache {
+	if n == 0 {
+		n = defaultRemember
+	}
+	return tokencache.New[*Claims](n)
+}
 
 // reserved names cannot be set by custom claims.
 var reserved = map[string]bool{
@@ -114,6 +129,37 @@ func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error)
 	return custom, nil
 }
 
+// tokenSigner signs access tokens with the current key.
+type tokenSigner struct {
+	method jwt.SigningMethod
+	key    any
+	head   []byte // the JOSE header, encoded and with its dot
+}
+
+func newTokenSigner(k keys.SigningKey) *tokenSigner {
+	o := object{}
+	o.text("alg", k.Algorithm)
+	o.text("kid", k.ID)
+	o.text("typ", tokenType)
+	header, _ := o.end() // strings can be encoded
+	return &tokenSigner{
+		method: jwt.GetSigningMethod(k.Algorithm), key: k.Key,
+		head: append(base64.RawURLEncoding.AppendEncode(nil, header), '.'),
+	}
+}
+
+// jwt signs encoded claims.
+func (s *tokenSigner) jwt(claims []byte) (string, error) {
+	b64 := base64.RawURLEncoding
+	b := make([]byte, 0, len(s.head)+b64.EncodedLen(len(claims))+b64.EncodedLen(512)) // of an RSA signature of 4096 bits
+	b = b64.AppendEncode(append(b, s.head...), claims)
+	signature, err := s.method.Sign(string(b), s.key)
+	if err != nil {
+		return "", err
+	}
+	return string(b64.AppendEncode(append(b, '.'), signature)), nil
+}
+
 func (o TokenOptions) life() time.Duration {
 	if o.Life == 0 {
 		return accessLife
@@ -156,7 +202,7 @@ func (a *Auth) verifyShared(token string) (*Claims, error) {
 // verify is verifyShared for the endpoints, which ask the store about the session.
 func (a *Auth) verify(token string) (*Claims, error) {
 	now := a.cfg.now()
-	if c := a.remember.get(token, now); c != nil {
+	if c, ok := a.remember.Get(token, now); ok {
 		return c, nil
 	}
 	if len(token) > maxTokenLength {
@@ -170,7 +216,7 @@ func (a *Auth) verify(token string) (*Claims, error) {
 	if c.UserID == "" || c.SessionID == "" {
 		return nil, fail(CodeBadToken, errors.New("no subject or session"))
 	}
-	a.remember.put(token, &c, now)
+	a.remember.Put(token, &c, c.ExpiresAt.Add(leeway), now)
 	return &c, nil
 }
 
@@ -198,11 +244,11 @@ func (k *keyring) find(t *jwt.Token) (any, error) {
 		return nil, errors.New("critical header")
 	}
 	id, _ := t.Header["kid"].(string)
-	key := k.byID[id]
-	if key == nil || key.method.Alg() != t.Method.Alg() {
+	key, ok := k.Verifier(id, t.Method.Alg())
+	if !ok {
 		return nil, errors.New("unknown key")
 	}
-	return key.verify, nil
+	return key, nil
 }
 
 // wireClaims decodes a token's claims once, and shows the parser those that it
@@ -261,49 +307,6 @@ func stringsOf(v any) []string {
 		}
 	}
 	return out
-}
-
-// Refresh tokens: "v1." and, in base64url, the session's id, its counter and a
-// MAC over both. The store keeps only the counter, so a leaked database holds
-// nothing that could be used, and a forged token never reaches the store.
-const (
-	refreshVersion = "v1."
-	refreshBody    = 16 + 4
-	refreshSize    = refreshBody + sha256.Size
-)
-
-func (k *keyring) refreshToken(sessionID string, counter uint32) string {
-	id := uuid.MustParse(sessionID)
-	b := make([]byte, refreshBody, refreshSize)
-	copy(b, id[:])
-	binary.BigEndian.PutUint32(b[16:], counter)
-	return refreshVersion + base64.RawURLEncoding.EncodeToString(append(b, refreshMAC(k.refresh[0], b)...))
-}
-
-// parseRefreshToken checks a token's MAC and reads it.
-func (k *keyring) parseRefreshToken(token string) (sessionID string, counter uint32, ok bool) {
-	rest, ok := strings.CutPrefix(token, refreshVersion)
-	if !ok || len(rest) != base64.RawURLEncoding.EncodedLen(refreshSize) {
-		return "", 0, false
-	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(rest)
-	if err != nil {
-		return "", 0, false
-	}
-	body, mac := b[:refreshBody], b[refreshBody:]
-	for _, key := range k.refresh {
-		if hmac.Equal(mac, refreshMAC(key, body)) {
-			return uuid.UUID(body[:16]).String(), binary.BigEndian.Uint32(body[16:]), true
-		}
-	}
-	return "", 0, false
-}
-
-func refreshMAC(key, body []byte) []byte {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(refreshVersion))
-	h.Write(body)
-	return h.Sum(nil)
 }
 
 // newLinkToken makes the secret of a link, 256 random bits, and what is stored

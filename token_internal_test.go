@@ -13,7 +13,7 @@ func TestKeyIsPinnedToItsAlgorithm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := map[string]any{"kid": k.signing.id, "typ": tokenType}
+	header := map[string]any{"kid": k.Signing().ID, "typ": tokenType}
 	for method, ok := range map[jwt.SigningMethod]bool{
 		jwt.SigningMethodES256: true, jwt.SigningMethodHS256: false, jwt.SigningMethodRS256: false, jwt.SigningMethodEdDSA: false, jwt.SigningMethodNone: false,
 	} {

@@ -362,15 +362,3 @@ func TestDerivedKeyIsStable(t *testing.T) {
 		t.Errorf("kid %q, want %q", set.Keys[0]["kid"], want)
 	}
 }
-
-// RFC 7638, section 3.1 has an example.
-func TestThumbprint(t *testing.T) {
-	const n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
-	raw, err := base64.RawURLEncoding.DecodeString(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := auth.Thumbprint(raw, 65537); got != "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs" {
-		t.Errorf("thumbprint %q", got)
-	}
-}

@@ -2,11 +2,7 @@ package auth
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
 	"errors"
@@ -143,7 +139,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 		if !m.ok {
 			continue
 		}
-		if err := a.factors.UseTOTPStep(ctx, UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: m.step}); err != nil {
+		if err := a.factors.UseTOTPStep(ctx, UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: m.step, Secret: m.sealed}); err != nil {
 			return shown{}, factorFailed(err)
 		}
 		return shown{AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}, nil}, nil
@@ -154,11 +150,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 // useRecoveryCode uses a code up, also one that was made under a previous secret.
 func (a *Auth) useRecoveryCode(ctx context.Context, c Change, userID, code string) (shown, error) {
 	c.Events = a.newChange(ctx, c.By, done(Event{Type: EventRecoveryCodeUsed, UserID: userID})).Events
-	var hashes [][]byte
-	for _, key := range a.keys.recovery {
-		hashes = append(hashes, recoveryHash(key, userID, code))
-	}
-	left, err := a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: userID, Hashes: hashes})
+	left, err := a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: userID, Hashes: a.keys.RecoveryCode(userID, code)})
 	if err != nil {
 		return shown{}, factorFailed(err)
 	}
@@ -176,61 +168,31 @@ func factorFailed(err error) error {
 
 // match is the time step that a code belongs to, if it is right.
 type match struct {
-	step int64
-	ok   bool
+	step   int64
+	ok     bool
+	sealed []byte // the factor's secret, sealed anew, if it was sealed under a previous key
 }
 
 // matchTOTP finds the time step that a code belongs to. A secret that cannot be
 // opened is an error, which is logged: no code is right then, and whoever runs
 // the service has to know why.
 func (a *Auth) matchTOTP(f Factor, code string, now time.Time) (m match, err error) {
-	secret, err := a.keys.open(f.Secret, f.UserID)
+	secret, current, err := a.keys.Open(f.Secret, []byte(f.UserID))
 	if err != nil {
 		return m, fail(CodeInternal, fmt.Errorf("the second factor of user %s: %w", f.UserID, err))
 	}
+	if !current {
+		m.sealed = a.keys.Seal(secret, []byte(f.UserID))
+	}
 	encoded := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
-	current := now.Unix() / totpPeriod
-	for s := current - totpSkew; s <= current+totpSkew; s++ {
+	step := now.Unix() / totpPeriod
+	for s := step - totpSkew; s <= step+totpSkew; s++ {
 		want, err := hotp.GenerateCodeCustom(encoded, uint64(s), hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1}) //nolint:gosec // after 1970
 		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(strings.ReplaceAll(code, " ", ""))) == 1 {
-			m = match{s, true}
+			m.step, m.ok = s, true
 		}
 	}
 	return m, nil
-}
-
-// seal encrypts a secret under the current key, bound to its user: moved to
-// another account it cannot be opened (AES-256-GCM).
-func (k *keyring) seal(plain []byte, userID string) []byte {
-	aead := newGCM(k.factors[0])
-	nonce := make([]byte, aead.NonceSize())
-	_, _ = rand.Read(nonce) // never fails (crypto/rand)
-	return aead.Seal(nonce, nonce, plain, []byte(userID))
-}
-
-func (k *keyring) open(sealed []byte, userID string) ([]byte, error) {
-	for _, key := range k.factors {
-		aead := newGCM(key)
-		if len(sealed) < aead.NonceSize() {
-			break
-		}
-		if plain, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], []byte(userID)); err == nil {
-			return plain, nil
-		}
-	}
-	return nil, errors.New("it was not sealed under this secret or a previous one (WithSecret)")
-}
-
-func newGCM(key []byte) cipher.AEAD {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // keys have 32 bytes
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err) // AES has the block size it needs
-	}
-	return aead
 }
 
 // recoveryAlphabet has 32 characters that are hard to confuse.
@@ -247,15 +209,7 @@ func (a *Auth) newRecoveryCodes(userID string) (codes []string, hashes [][]byte)
 		}
 		code := string(b[:recoveryLen/2]) + "-" + string(b[recoveryLen/2:])
 		codes = append(codes, code)
-		hashes = append(hashes, recoveryHash(a.keys.recovery[0], userID, code))
+		hashes = append(hashes, a.keys.RecoveryCode(userID, code)[0])
 	}
 	return codes, hashes
-}
-
-// recoveryHash forgives case, spaces and hyphens.
-func recoveryHash(key []byte, userID, code string) []byte {
-	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(code))
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(userID + "\x00" + code))
-	return h.Sum(nil)
 }

@@ -96,7 +96,7 @@ func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, er
 	}
 	c := a.newChange(ctx, authority)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
-	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: FactorTOTP, Secret: a.keys.seal(secret, e.user.ID), CreatedAt: c.Now}
+	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: FactorTOTP, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
 	err = a.factors.PutFactor(ctx, PutFactor{Change: c, Factor: f})
 	switch {
 	case errors.Is(err, ErrConflict):

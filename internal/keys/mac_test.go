@@ -1,0 +1,80 @@
+package keys
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A rotation does not kill codes that are under way: what was stored under the
+// previous secret is among what is looked for.
+func TestCodesOutliveARotation(t *testing.T) {
+	for name, macs := range map[string]func(*Ring) [][]byte{
+		"phone":    func(r *Ring) [][]byte { return r.PhoneCode("login", "+431234567", "123456") },
+		"recovery": func(r *Ring) [][]byte { return r.RecoveryCode("u", "abcde-fghjk") },
+	} {
+		before, rotated, done := macs(ring(t, "a")), macs(ring(t, "b", "a")), macs(ring(t, "b"))
+		if len(before) != 1 || len(rotated) != 2 || len(done) != 1 || len(before[0]) != 32 {
+			t.Fatalf("%s: %d, %d, %d MACs", name, len(before), len(rotated), len(done))
+		}
+		if !bytes.Equal(rotated[1], before[0]) {
+			t.Errorf("%s: the previous secret's is not the second", name)
+		}
+		if !bytes.Equal(rotated[0], done[0]) {
+			t.Errorf("%s: the current secret's is not the first", name)
+		}
+		if bytes.Equal(rotated[0], rotated[1]) {
+			t.Errorf("%s: both secrets make the same", name)
+		}
+	}
+}
+
+func TestPhoneCodesAreBound(t *testing.T) {
+	r, seen := ring(t, "a"), map[string][]string{}
+	for _, parts := range [][]string{
+		{"login", "+431234567", "123456"}, {"change", "+431234567", "123456"}, {"login", "+431234568", "123456"}, {"login", "+431234567", "123457"},
+		{"login+", "431234567", "123456"}, {"login", "+43123456", "7123456"}, {"login", "+431234567\x00", "123456"}, {"login", "+431234567", "\x00123456"},
+		{"", "", ""}, {"\x00", "", ""},
+	} {
+		m := string(r.PhoneCode(parts[0], parts[1], parts[2])[0])
+		if seen[m] != nil {
+			t.Errorf("%q and %q are the same", seen[m], parts)
+		}
+		seen[m] = parts
+	}
+}
+
+func TestRecoveryCodes(t *testing.T) {
+	r := ring(t, "a")
+	want := r.RecoveryCode("u", "abcde-fghjk")[0]
+	for _, same := range []string{"abcdefghjk", "ABCDE-FGHJK", "abcde fghjk", " abcde - fghjk ", "a-b-c-d-e-f-g-h-j-k"} {
+		if got := r.RecoveryCode("u", same)[0]; !bytes.Equal(got, want) {
+			t.Errorf("%q is another code", same)
+		}
+	}
+	for _, other := range [][2]string{{"v", "abcde-fghjk"}, {"u", "abcde-fghjm"}, {"u", ""}, {"ua", "bcde-fghjk"}, {"u", "abcde_fghjk"}} {
+		if got := r.RecoveryCode(other[0], other[1])[0]; bytes.Equal(got, want) {
+			t.Errorf("%q is the same code", other)
+		}
+	}
+}
+
+// Buckets say which limit they are of, and not whose.
+func TestRateLimit(t *testing.T) {
+	r, seen := ring(t, "a", "b"), []string{}
+	for _, c := range [][2]string{{"login", "ada@example.com"}, {"login", "eve@example.com"}, {"signup", "ada@example.com"}, {"login", ""}} {
+		key := r.RateLimit(c[0], c[1])
+		limit, hidden, _ := strings.Cut(key, ":")
+		if limit != c[0] || len(b64(t, hidden)) != 16 || strings.Contains(key, "@") || slices.Contains(seen, hidden) {
+			t.Errorf("%q: %s", c, key)
+		}
+		if again := ring(t, "a").RateLimit(c[0], c[1]); again != key {
+			t.Errorf("%q: %s in another instance", c, again)
+		}
+		if other := ring(t, "b").RateLimit(c[0], c[1]); other == key {
+			t.Errorf("%q: the same under another secret", c)
+		}
+		seen = append(seen, hidden)
+	}
+}

@@ -1,0 +1,61 @@
+package keys
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Refresh tokens: "v1." and, in base64url, the session's id, its counter and a
+// MAC over both. Whoever keeps sessions keeps only the counter, so a leaked
+// database holds nothing that could be used, and a forged token never gets there.
+const (
+	refreshVersion = "v1."
+	refreshBody    = 16 + 4
+	refreshSize    = refreshBody + sha256.Size
+)
+
+// RefreshToken makes the token of a session, whose id is a UUID of any version
+// in the usual form; anything else is an error.
+func (r *Ring) RefreshToken(sessionID string, counter uint32) (string, error) {
+	id, err := uuid.Parse(sessionID)
+	if err != nil || len(sessionID) != len(uuid.Nil.String()) { // Parse also reads URNs and braces
+		return "", errors.New("a session id has to be a UUID")
+	}
+	b := make([]byte, refreshBody, refreshSize)
+	copy(b, id[:])
+	binary.BigEndian.PutUint32(b[len(id):], counter)
+	return refreshVersion + base64.RawURLEncoding.EncodeToString(append(b, refreshMAC(r.refresh[0], b)...)), nil
+}
+
+// ParseRefreshToken reads a token that was made under one of the secrets. The
+// id is in lower case. Each token has one spelling: any other is refused.
+func (r *Ring) ParseRefreshToken(token string) (sessionID string, counter uint32, ok bool) {
+	rest, ok := strings.CutPrefix(token, refreshVersion)
+	if !ok || len(rest) != base64.RawURLEncoding.EncodedLen(refreshSize) {
+		return "", 0, false
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+	if err != nil || len(b) != refreshSize { // line breaks are skipped by the decoder
+		return "", 0, false
+	}
+	body, mac := b[:refreshBody], b[refreshBody:]
+	for _, key := range r.refresh {
+		if hmac.Equal(mac, refreshMAC(key, body)) {
+			return uuid.UUID(body[:16]).String(), binary.BigEndian.Uint32(body[16:]), true
+		}
+	}
+	return "", 0, false
+}
+
+func refreshMAC(key, body []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(refreshVersion))
+	h.Write(body)
+	return h.Sum(nil)
+}

@@ -1,0 +1,170 @@
+package pwpool
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+func noPlaceLost(t *testing.T, p *Pool) {
+	t.Helper()
+	if p.waiting.Load() != 0 || len(p.admission) != 0 || len(p.cpu) != 0 {
+		t.Errorf("places were lost: %d waiting, %d admitted, %d working", p.waiting.Load(), len(p.admission), len(p.cpu))
+	}
+}
+
+// Never more at once than there are workers, few between the question and the
+// work, and a refusal beyond the queue.
+func TestPoolBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(3, 10)
+		var working, admitted, mostWorking, refused, done atomic.Int32
+		release := make(chan struct{})
+		for range 400 {
+			go func() {
+				err := p.Run(t.Context(), func(context.Context) error {
+					admitted.Add(1)
+					return nil
+				}, func() error {
+					n := working.Add(1)
+					for most := mostWorking.Load(); n > most && !mostWorking.CompareAndSwap(most, n); most = mostWorking.Load() {
+					}
+					<-release
+					working.Add(-1)
+					return nil
+				})
+				switch {
+				case err == nil:
+					done.Add(1)
+				case errors.Is(err, ErrOverloaded):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait() // until everybody is stuck or gone
+		if working.Load() != 3 || admitted.Load() != 6 || refused.Load() != 400-6-10 {
+			t.Errorf("working %d, admitted %d, refused %d", working.Load(), admitted.Load(), refused.Load())
+		}
+		close(release)
+		synctest.Wait()
+		if mostWorking.Load() != 3 || done.Load() != 16 {
+			t.Errorf("at most %d working, %d done", mostWorking.Load(), done.Load())
+		}
+		noPlaceLost(t, p)
+	})
+}
+
+// Whoever gives up while waiting, in either stage, makes room for the next and
+// has done nothing.
+func TestPoolLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1, 1)
+		p.cpu <- struct{}{} // somebody works
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make(chan error, 3)
+		for range 3 { // two wait for the processor, one in the queue
+			go func() {
+				results <- p.Run(ctx, nil, func() error { t.Error("worked for nobody"); return nil })
+			}()
+		}
+		synctest.Wait()
+		if len(p.admission) != 2 || p.waiting.Load() != 3 || len(results) != 0 {
+			t.Fatalf("%d admitted, %d waiting, %d gone", len(p.admission), p.waiting.Load(), len(results))
+		}
+		if err := p.Run(t.Context(), nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, ErrOverloaded) {
+			t.Errorf("error %v", err)
+		}
+		cancel()
+		for range 3 {
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+		}
+		<-p.cpu
+		noPlaceLost(t, p)
+		worked := false
+		if err := p.Run(t.Context(), nil, func() error { worked = true; return nil }); err != nil || !worked {
+			t.Errorf("worked %v, error %v", worked, err)
+		}
+	})
+}
+
+// However a turn ends, its place is free again.
+func TestPoolGivesPlacesBack(t *testing.T) {
+	refused, failed := errors.New("refused"), errors.New("failed")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	admit := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		admit  func(context.Context) error
+		work   func() error
+		want   error
+		works  bool
+		panics bool
+	}{
+		"done":            {ctx: t.Context(), works: true},
+		"admitted":        {ctx: t.Context(), admit: admit(nil), works: true},
+		"refused":         {ctx: t.Context(), admit: admit(refused), want: refused},
+		"failed":          {ctx: t.Context(), work: func() error { return failed }, want: failed, works: true},
+		"gone before":     {ctx: gone, want: context.Canceled},
+		"panic in work":   {ctx: t.Context(), work: func() error { panic("bug") }, works: true, panics: true},
+		"panic in admit":  {ctx: t.Context(), admit: func(context.Context) error { panic("bug") }, panics: true},
+		"gone when asked": {ctx: t.Context(), admit: func(context.Context) error { return context.DeadlineExceeded }, want: context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(1, 1)
+			worked, panicked := false, false
+			var err error
+			func() {
+				defer func() { panicked = recover() != nil }()
+				err = p.Run(c.ctx, c.admit, func() error {
+					worked = true
+					if c.work == nil {
+						return nil
+					}
+					return c.work()
+				})
+			}()
+			if !errors.Is(err, c.want) || worked != c.works || panicked != c.panics {
+				t.Errorf("error %v, worked %v, panicked %v", err, worked, panicked)
+			}
+			noPlaceLost(t, p)
+		})
+	}
+}
+
+// Nothing is done for a caller who has gone, however many places are free.
+func TestNothingForTheGone(t *testing.T) {
+	p := New(1, 1)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 64 {
+		if err := p.Run(gone, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	err := p.Run(t.Context(), nil, func() error { return nil })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The question gets the caller's context.
+func TestAdmitHasTheContext(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "here")
+	err := New(1, 1).Run(ctx, func(ctx context.Context) error {
+		if ctx.Value(key{}) != "here" {
+			t.Error("another context")
+		}
+		return nil
+	}, func() error { return nil })
+	if err != nil {
+		t.Error(err)
+	}
+}

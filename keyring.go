@@ -1,0 +1,19 @@
+package auth
+
+import "github.com/authmount/auth/internal/keys"
+
+// keyring is the ring of keys that are derived from the secret, with what signs
+// access tokens.
+type keyring struct {
+	*keys.Ring
+	signing *tokenSigner
+	jwks    []byte // the public keys, as served
+}
+
+func newKeyring(c *config) (*keyring, error) {
+	ring, err := keys.New(keys.Params{Secrets: c.secrets, Algorithm: c.tokens.Algorithm, Signer: c.signer, Verifiers: c.verifiers})
+	if err != nil {
+		return nil, err
+	}
+	return &keyring{Ring: ring, signing: newTokenSigner(ring.Signing()), jwks: ring.JWKS()}, nil
+}
