@@ -83,38 +83,34 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time
 		maps.Copy(custom, u.Claims)
 		maps.Copy(custom, more)
 	}
-	o := object{b: make([]byte, 0, 1<<10)}
-	o.text("iss", a.cfg.tokens.Issuer)
-	o.text("aud", a.cfg.tokens.audience())
-	o.text("sub", u.ID)
-	o.number("iat", now.Unix())
-	o.number("exp", expires.Unix())
-	o.text("jti", a.newID())
-	o.text("session_id", s.ID)
-	o.text("role", tokenRole)
-	list(&o, "roles", u.Roles)
-	list(&o, "permissions", []string(nil))
-	o.orNull("email", u.Email)
-	o.yes("email_verified", u.EmailVerified)
-	o.orNull("phone", u.Phone)
-	o.text("aal", s.AAL)
-	list(&o, "amr", s.AMR)
-	o.members("app_metadata", u.AppMetadata)
+	claims := jwt.MapClaims{
+		"iss": a.cfg.tokens.Issuer, "aud": a.cfg.tokens.audience(), "sub": u.ID, "iat": now.Unix(), "exp": expires.Unix(), "jti": a.newID(),
+		"session_id": s.ID, "role": tokenRole, "roles": orEmpty(u.Roles), "permissions": []string{},
+		"email": nullable(u.Email), "email_verified": u.EmailVerified, "phone": nullable(u.Phone),
+		"aal": s.AAL, "amr": orEmpty(s.AMR), "app_metadata": orEmptyMap(u.AppMetadata),
+	}
 	for name, v := range custom {
 		if !reserved[name] {
-			o.any(name, v)
+			claims[name] = v
 		}
 	}
-	claims, err := o.end()
+	encoded, err := json.Marshal(claims)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
 	}
-	signed, err := a.keys.signing.jwt(claims)
+	signed, err := a.keys.signing.jwt(encoded)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("sign access token: %w", err))
 	}
 	return signed, expires, nil
 }
+
+// object is a JSON object of strings in the making: the header of tokens.
+type object map[string]string
+
+func (o object) text(name, value string) { o[name] = value }
+
+func (o object) end() ([]byte, error) { return json.Marshal(o) }
 
 func (o TokenOptions) life() time.Duration {
 	if o.Life == 0 {
