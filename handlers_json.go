@@ -70,6 +70,12 @@ func acceptsByName(r *http.Request, mediaType string) bool { return wire.Accepts
 
 // writeJSON is the one way a JSON body is written.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
+	switch o := v.(type) { // encoding/json goes over what a MarshalJSON wrote once more
+	case User:
+		v = o.View()
+	case Tokens:
+		v = o.View()
+	}
 	if err := wire.Write(w, status, v); err != nil {
 		return fail(CodeInternal, err)
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -96,23 +94,5 @@ func checkValue(dec *json.Decoder, depth int) error {
 	if _, err := dec.Token(); err != nil { // the closing delimiter
 		return ErrMalformed
 	}
-	return nil
-}
-
-// Write sends v as JSON, with Cache-Control: no-store unless the header is set
-// already. The error says that v cannot be encoded; nothing has been written
-// then. A client that has gone is no error.
-func Write(w http.ResponseWriter, status int, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode response: %w", err)
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json; charset=utf-8")
-	if h.Get("Cache-Control") == "" {
-		h.Set("Cache-Control", "no-store")
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) //nolint:gosec // JSON, marked as such
 	return nil
 }
