@@ -35,7 +35,7 @@ func TestParsePattern(t *testing.T) {
 	}
 	for s, want := range map[string]string{
 		"": "plain URL", "*": "scheme", "/*": "scheme", "app.test/*": "scheme", "https://*.app.test/*": "wildcard", "https://app.test/a*": "wildcard", "https://app.test/*/x": "wildcard",
-		"https://app.test/?a=b": "query", "https://app.test/#a": "query", "https:///*": "no host", "javascript:/*": "scheme", "https://a@app.test/*": "user information",
+		"https://app.test/?a=b": "query", "https://app.test/#a": "query", "https:///*": "no host", "javascript:/*": "scheme", "https://a@app.test/*": "user information", "myapp:auth/*": "no host", "blob://app.test/*": "scheme", "data://app.test/*": "scheme", "vbscript://app.test/*": "scheme", "file://app.test/*": "scheme",
 		"https://app.test/a/../*": "dots", "https://app.test//*": "misread", "https://äpp.test/*": "escaping", "https://app.test:x/*": "is not a URL",
 	} {
 		p, err := ParsePattern(s)
@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for _, target := range []string{
-		"https://sub.test/application", "https://exact.test/cb/", "https://exact.test/other", "https://exact.test", "https://port.test/x", "http://app.test/", "https://app.test:444/",
+		"https://sub.test/application", "https://exact.test/cb/", "https://exact.test/other", "https://exact.test", "https://port.test/x", "http://app.test/", "http://app.test:443/", "https://localhost/", "https://app.test:444/",
 		"https://app.test.evil.test/", "https://evil.test/", "https://evil.test#@app.test/", "https://evil.test?@app.test/", "http://localhost.evil.test/", "http://127.0.0.1/", "myapp://other/",
 	} {
 		if err := Check(target, list); !errors.Is(err, ErrNotListed) {

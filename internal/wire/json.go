@@ -13,9 +13,9 @@ import (
 // Unmarshal reads a JSON object into the struct that v points to. It is
 // stricter than encoding/json, because two parsers that read one body
 // differently are a hole: the names of the struct match exactly, and a name that
-// comes twice, text after the object, invalid UTF-8 and deep nesting are errors.
-// Names that the struct lacks are ignored; absent members and nulls leave a
-// field as it is.
+// comes twice, text after the object, invalid UTF-8, deep nesting and numbers
+// beyond a float64 are errors. Names that the struct lacks are ignored; absent
+// members and nulls leave a field as it is.
 //
 // Errors: ErrNotUTF8, ErrMalformed, ErrDuplicateName, ErrNesting,
 // ErrTrailingData, ErrNotObject, a *FieldError.
@@ -27,13 +27,8 @@ func Unmarshal(body []byte, v any) error {
 		return err
 	}
 	var members map[string]json.RawMessage
-	err := json.Unmarshal(body, &members)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return ErrMalformed
-	}
-	if err != nil || members == nil {
-		return ErrNotObject
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return ErrNotObject // it is JSON, so nothing else can be wrong
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {
@@ -52,7 +47,6 @@ func Unmarshal(body []byte, v any) error {
 // check walks the tokens of a document and finds what encoding/json lets pass.
 func check(body []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
 	if err := checkValue(dec, 0); err != nil {
 		return err
 	}

@@ -58,7 +58,8 @@ func TestUnmarshal(t *testing.T) {
 		`[]`:                             ErrNotObject,
 		`null`:                           ErrNotObject,
 		`"email"`:                        ErrNotObject,
-		`1e999`:                          ErrNotObject,
+		`1`:                              ErrNotObject,
+		`{"x":[1e999]}`:                  ErrMalformed,
 	} {
 		if err := Unmarshal([]byte(body), &params{}); !errors.Is(err, want) {
 			t.Errorf("%.60q: %v, want %v", body, err, want)
@@ -82,7 +83,7 @@ func TestUnmarshalWrongType(t *testing.T) {
 func FuzzUnmarshal(f *testing.F) {
 	for _, s := range []string{
 		`{"email":"a","password":"b"}`, `{"email":"a","email":"b"}`, `{"Email":"a"}`, `{"\u0065mail":"a","email":"b"}`, `[]`, `null`, `{}x`, `{"a":[[[{}]]]}`,
-		`{"email":1e999}`, "{\"email\":\"\xff\"}", `{"user_metadata":{"a":{"b":null}}}`, `[1,]`, `{"a":1,}`,
+		`{"email":1e999}`, `{"x":-1e999}`, "{\"email\":\"\xff\"}", `{"user_metadata":{"a":{"b":null}}}`, `[1,]`, `{"a":1,}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -91,7 +92,10 @@ func FuzzUnmarshal(f *testing.F) {
 			Email    string         `json:"email"`
 			Metadata map[string]any `json:"user_metadata"`
 		}
-		if Unmarshal(b, &v) != nil {
+		if err := Unmarshal(b, &v); err != nil {
+			if errors.Is(err, ErrNotObject) && !json.Valid(b) {
+				t.Errorf("%q is taken for JSON", b)
+			}
 			return
 		}
 		// What is accepted, every JSON parser reads the same way.
