@@ -1,13 +1,18 @@
 package auth
 
-import "github.com/authmount/auth/internal/keys"
+import (
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/authmount/auth/internal/keys"
+)
 
 // keyring is the ring of keys that are derived from the secret, with what signs
 // access tokens.
 type keyring struct {
 	*keys.Ring
-	signing *tokenSigner
-	jwks    []byte // the public keys, as served
+	signing keys.SigningKey
+	method  jwt.SigningMethod // of signing
+	jwks    []byte            // the public keys, as served
 }
 
 func newKeyring(c *config) (*keyring, error) {
@@ -15,5 +20,6 @@ func newKeyring(c *config) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &keyring{Ring: ring, signing: newTokenSigner(ring.Signing()), jwks: ring.JWKS()}, nil
+	key := ring.Signing()
+	return &keyring{Ring: ring, signing: key, method: jwt.GetSigningMethod(key.Algorithm), jwks: ring.JWKS()}, nil
 }

@@ -2,11 +2,10 @@ package auth
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
+
+	"github.com/authmount/auth/internal/clientip"
 )
 
 // RateLimits are the limits of all flows; docs of the fields name the defaults.
@@ -62,7 +61,7 @@ func (a *Auth) perIP(ctx context.Context, r Rate, limit string, cost int) Draw {
 	if !ip.IsValid() {
 		return Draw{}
 	}
-	return a.draw(r, limit, limitedAs(ip), cost)
+	return a.draw(r, limit, clientip.LimitKey(ip), cost)
 }
 
 // take draws, and answers rate_limited if a bucket refuses. Draws without a
@@ -87,96 +86,7 @@ func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
 	return d, nil
 }
 
-// limitedAs is the part of an address that one customer holds: IPv6 addresses
-// count by their /64, because a host can choose any address within it.
-func limitedAs(ip netip.Addr) string {
-	if ip.Is4() {
-		return ip.String()
-	}
-	p, err := ip.WithZone("").Prefix(64)
-	if err != nil {
-		return ip.String()
-	}
-	return p.String()
-}
-
-// clientOf finds out who sent a request. Forwarding headers count only as far
-// as trusted proxies vouch for them: read from the right, the first hop that is
-// not a trusted proxy is the client.
+// clientOf finds out who sent a request.
 func (c *config) clientOf(r *http.Request) Client {
-	cl := Client{UserAgent: cleanUserAgent(r.UserAgent())}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return cl
-	}
-	cl.IP = peer.Addr().Unmap()
-	if !c.trusted(cl.IP) {
-		return cl
-	}
-	hops := forwardedFor(r.Header)
-	for i := len(hops) - 1; i >= 0; i-- {
-		ip, ok := parseHop(hops[i])
-		if !ok {
-			break // what lies beyond a garbled hop is not vouched for
-		}
-		cl.IP = ip
-		if !c.trusted(ip) {
-			break
-		}
-	}
-	return cl
-}
-
-func (c *config) trusted(ip netip.Addr) bool {
-	for _, p := range c.trustedProxies {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
-}
-
-// forwardedFor lists the hops that X-Forwarded-For or else Forwarded (RFC 7239)
-// name, nearest last.
-func forwardedFor(h http.Header) []string {
-	if xff := h.Values("X-Forwarded-For"); len(xff) > 0 {
-		return strings.Split(strings.Join(xff, ","), ",")
-	}
-	var hops []string
-	for _, element := range strings.Split(strings.Join(h.Values("Forwarded"), ","), ",") {
-		for _, pair := range strings.Split(element, ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-			if strings.EqualFold(name, "for") {
-				hops = append(hops, strings.Trim(value, `"`))
-			}
-		}
-	}
-	return hops
-}
-
-// parseHop reads "192.0.2.1", "192.0.2.1:80", "2001:db8::1" or "[2001:db8::1]:80".
-func parseHop(s string) (netip.Addr, bool) {
-	s = strings.TrimSpace(s)
-	if host, _, err := net.SplitHostPort(s); err == nil {
-		s = host
-	}
-	ip, err := netip.ParseAddr(strings.Trim(s, "[]"))
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	return ip.Unmap().WithZone(""), true
-}
-
-// cleanUserAgent bounds what a client says of itself and keeps it printable.
-func cleanUserAgent(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r > 0x7e {
-			return -1
-		}
-		return r
-	}, s)
-	if len(s) > 256 {
-		s = s[:256]
-	}
-	return s
+	return Client{IP: clientip.Of(r, c.trustedProxies), UserAgent: clientip.CleanUserAgent(r.UserAgent())}
 }

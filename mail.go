@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"strings"
 	"time"
 )
 
@@ -145,38 +144,6 @@ type outgoing struct {
 	// prepare works the message out in the background, where its duration tells
 	// nobody anything; To is empty if there is nothing to send.
 	prepare func(context.Context) (outgoing, error)
-}
-
-// maskEmail hides most of an address from whoever looks at the screen.
-func maskEmail(address string) string {
-	local, domain, ok := strings.Cut(address, "@")
-	if !ok {
-		return ""
-	}
-	name, tld := domain, ""
-	if i := strings.LastIndexByte(domain, '.'); i > 0 {
-		name, tld = domain[:i], domain[i:]
-	}
-	return maskWord(local) + "@" + maskWord(name) + tld
-}
-
-// maskAddress is maskEmail for phone numbers, too.
-func maskAddress(to string) string {
-	if strings.Contains(to, "@") {
-		return maskEmail(to)
-	}
-	return "•••" + to[max(0, len(to)-2):]
-}
-
-func maskWord(s string) string {
-	r := []rune(s)
-	switch len(r) {
-	case 0:
-		return ""
-	case 1, 2:
-		return string(r[:1]) + "•••"
-	}
-	return string(r[:1]) + "•••" + string(r[len(r)-1:])
 }
 
 // LogValue keeps link, code and text out of the log.

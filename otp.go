@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/internal/address"
 )
 
 // PhoneOptions are the settings of phone codes.
@@ -44,22 +46,9 @@ func (o *PhoneOptions) check() error {
 	return nil
 }
 
-var e164 = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
-
 // NormalizePhone brings a number to E.164. Spaces, hyphens, dots, slashes and
 // parentheses are left out; the country code has to be there.
-func NormalizePhone(phone string) (string, error) {
-	phone = strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" -./()\u00a0", r) {
-			return -1
-		}
-		return r
-	}, strings.TrimSpace(phone))
-	if !e164.MatchString(phone) {
-		return "", errors.New("is not a phone number with country code, such as +4930123456")
-	}
-	return phone, nil
-}
+func NormalizePhone(phone string) (string, error) { return address.NormalizePhone(phone) }
 
 // requiredPhone is NormalizePhone for a field that must be there, under the
 // lists of prefixes.

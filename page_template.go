@@ -6,11 +6,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"mime"
 	"net/http"
 	"regexp"
-	"strconv"
-	"strings"
 )
 
 // page is what a link page shows; templates see it as it is, with App.
@@ -119,23 +116,4 @@ func formAction(target string) string {
 		return "'self' " + target
 	}
 	return "'self'"
-}
-
-// wantsHTML tells whether Accept names text/html.
-func wantsHTML(r *http.Request) bool { return acceptsByName(r, "text/html") }
-
-// acceptsByName tells whether Accept names a media type (RFC 9110, 12.5.1); a
-// wildcard is no name, and a weight of zero means no.
-func acceptsByName(r *http.Request, mediaType string) bool {
-	for _, part := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		t, params, err := mime.ParseMediaType(part)
-		if err != nil || t != mediaType {
-			continue
-		}
-		if q, err := strconv.ParseFloat(params["q"], 64); err == nil && q == 0 {
-			continue
-		}
-		return true
-	}
-	return false
 }

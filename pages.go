@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"errors"
-	"mime"
 	"net/http"
 	"net/url"
 )
@@ -21,29 +19,6 @@ func (a *Auth) asksForPage(r *http.Request) bool {
 	default:
 		return wantsHTML(r)
 	}
-}
-
-// isForm tells whether a request was posted by a page.
-func isForm(r *http.Request) bool {
-	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && t == "application/x-www-form-urlencoded"
-}
-
-// readForm parses a page's bounded post. It comes from the page itself or not
-// at all: another site's form could sign a visitor in to an account of its own.
-func (a *Auth) readForm(r *http.Request) (url.Values, error) {
-	if err := a.crossOrigin.Check(r); err != nil {
-		return nil, fail(CodeInvalidToken, err)
-	}
-	body, _, err := readBody(r)
-	if err != nil {
-		return nil, err
-	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, fail(CodeInvalidToken, errors.New("malformed form"))
-	}
-	return form, nil
 }
 
 // showConfirm shows the page that a live link leads to.

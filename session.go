@@ -283,18 +283,10 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	for _, s := range list {
 		infos = append(infos, SessionInfo{
 			ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
-			IP: orNull(s.IP), UserAgent: orNull(s.UserAgent), AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.ID == p.Current,
+			IP: optional(s.IP), UserAgent: optional(s.UserAgent), AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.ID == p.Current,
 		})
 	}
 	return infos, nil
-}
-
-// orNull is nil for the empty string.
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 func (a *Auth) handleSessions(w http.ResponseWriter, r *http.Request) error {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/internal/tokencache"
 )
 
@@ -60,12 +59,15 @@ func newClaimsCache(n int) *claimsCache {
 	return tokencache.New[*Claims](n)
 }
 
-// reserved names cannot be set by custom claims.
-var reserved = map[string]bool{
-	"iss": true, "sub": true, "aud": true, "exp": true, "nbf": true, "iat": true, "jti": true,
-	"session_id": true, "role": true, "roles": true, "permissions": true, "email": true, "email_verified": true,
-	"phone": true, "aal": true, "amr": true, "app_metadata": true, "user_metadata": true, "omitted": true, "act": true, "scope": true,
-	"client_id": true, "org": true, "org_role": true, "is_anonymous": true,
+// reserved tells a claim that cannot be set by custom claims: those there are,
+// and those that there may come to be.
+func reserved(name string) bool {
+	switch name {
+	case "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "session_id", "role", "roles", "permissions", "email", "email_verified", "phone",
+		"aal", "amr", "app_metadata", "user_metadata", "omitted", "act", "scope", "client_id", "org", "org_role", "is_anonymous":
+		return true
+	}
+	return false
 }
 
 // accessToken signs the claims of a session.
@@ -76,33 +78,20 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	o := object{b: make([]byte, 0, 1<<10)}
-	o.text("iss", a.cfg.tokens.Issuer)
-	o.text("aud", a.cfg.tokens.audience())
-	o.text("sub", u.ID)
-	o.number("iat", now.Unix())
-	o.number("exp", expires.Unix())
-	o.text("jti", a.newID())
-	o.text("session_id", s.ID)
-	o.text("role", tokenRole)
-	list(&o, "roles", u.Roles)
-	list(&o, "permissions", []string(nil))
-	o.orNull("email", u.Email)
-	o.yes("email_verified", u.EmailVerified())
-	o.orNull("phone", u.Phone)
-	o.text("aal", s.AAL)
-	list(&o, "amr", s.AMR)
-	o.members("app_metadata", u.AppMetadata)
+	claims := jwt.MapClaims{
+		"iss": a.cfg.tokens.Issuer, "aud": a.cfg.tokens.audience(), "sub": u.ID, "iat": now.Unix(), "exp": expires.Unix(), "jti": a.newID(),
+		"session_id": s.ID, "role": tokenRole, "roles": orEmpty(u.Roles), "permissions": []string{},
+		"email": nullable(u.Email), "email_verified": u.EmailVerified(), "phone": nullable(u.Phone),
+		"aal": s.AAL, "amr": orEmpty(s.AMR), "app_metadata": orEmptyMap(u.AppMetadata),
+	}
 	for name, v := range custom {
-		if !reserved[name] {
-			o.any(name, v)
+		if !reserved(name) {
+			claims[name] = v
 		}
 	}
-	claims, err := o.end()
-	if err != nil {
-		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
-	}
-	signed, err := a.keys.signing.jwt(claims)
+	t := jwt.NewWithClaims(a.keys.method, claims)
+	t.Header["kid"], t.Header["typ"] = a.keys.signing.ID, tokenType
+	signed, err := t.SignedString(a.keys.signing.Key)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("sign access token: %w", err))
 	}
@@ -127,37 +116,6 @@ func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error)
 		maps.Copy(custom, more)
 	}
 	return custom, nil
-}
-
-// tokenSigner signs access tokens with the current key.
-type tokenSigner struct {
-	method jwt.SigningMethod
-	key    any
-	head   []byte // the JOSE header, encoded and with its dot
-}
-
-func newTokenSigner(k keys.SigningKey) *tokenSigner {
-	o := object{}
-	o.text("alg", k.Algorithm)
-	o.text("kid", k.ID)
-	o.text("typ", tokenType)
-	header, _ := o.end() // strings can be encoded
-	return &tokenSigner{
-		method: jwt.GetSigningMethod(k.Algorithm), key: k.Key,
-		head: append(base64.RawURLEncoding.AppendEncode(nil, header), '.'),
-	}
-}
-
-// jwt signs encoded claims.
-func (s *tokenSigner) jwt(claims []byte) (string, error) {
-	b64 := base64.RawURLEncoding
-	b := make([]byte, 0, len(s.head)+b64.EncodedLen(len(claims))+b64.EncodedLen(512)) // of an RSA signature of 4096 bits
-	b = b64.AppendEncode(append(b, s.head...), claims)
-	signature, err := s.method.Sign(string(b), s.key)
-	if err != nil {
-		return "", err
-	}
-	return string(b64.AppendEncode(append(b, '.'), signature)), nil
 }
 
 func (o TokenOptions) life() time.Duration {
@@ -288,7 +246,7 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 		c.ExpiresAt = t.UTC()
 	}
 	for name, v := range w.MapClaims {
-		if !reserved[name] {
+		if !reserved(name) {
 			if c.Custom == nil {
 				c.Custom = map[string]any{}
 			}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -66,11 +67,11 @@ type enabledTOTP struct {
 	tokens Tokens
 }
 
-func (e enabledTOTP) appendJSON(b []byte) ([]byte, error) {
-	o := object{b: b}
-	list(&o, "recovery_codes", e.codes)
-	e.tokens.members(&o)
-	return o.end()
+func (e enabledTOTP) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		RecoveryCodes []string `json:"recovery_codes"`
+		SessionView
+	}{orEmpty(e.codes), e.tokens.View()})
 }
 
 func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {

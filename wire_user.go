@@ -1,4 +1,128 @@
 package auth
 
-// View is what the wire shows of the user.
-func (u User) View() User { return u }
+import (
+	"encoding/json"
+	"time"
+)
+
+// The JSON forms of users and sessions. What the store keeps is not what goes
+// over the wire: there absent strings and times are null, lists and objects are
+// never null, and times have microseconds, in UTC.
+
+// UserView is the wire's User object, as every endpoint writes it and clients
+// may read it.
+type UserView struct {
+	ID              string         `json:"id"`
+	Email           *string        `json:"email"`
+	EmailVerified   bool           `json:"email_verified"`
+	EmailVerifiedAt *time.Time     `json:"email_verified_at"`
+	Phone           *string        `json:"phone"`
+	PhoneVerified   bool           `json:"phone_verified"`
+	PhoneVerifiedAt *time.Time     `json:"phone_verified_at"`
+	FullName        *string        `json:"full_name"`
+	UserMetadata    map[string]any `json:"user_metadata"`
+	AppMetadata     map[string]any `json:"app_metadata"`
+	Roles           []string       `json:"roles"`
+	MFAEnabled      bool           `json:"mfa_enabled"`
+	Identities      []IdentityView `json:"identities"`
+	CreatedAt       time.Time      `json:"created_at"`
+	UpdatedAt       time.Time      `json:"updated_at"`
+	LastSignInAt    *time.Time     `json:"last_sign_in_at"`
+	BannedUntil     *time.Time     `json:"banned_until"`
+}
+
+// IdentityView is one entry of UserView.Identities.
+type IdentityView struct {
+	ID           string     `json:"id"`
+	Provider     string     `json:"provider"`
+	Subject      string     `json:"subject"`
+	Email        *string    `json:"email"`
+	CreatedAt    time.Time  `json:"created_at"`
+	LastSignInAt *time.Time `json:"last_sign_in_at"`
+}
+
+// SessionView is the wire's Session object: what every completed sign-in
+// returns. In cookie mode the tokens are null.
+type SessionView struct {
+	AccessToken       *string  `json:"access_token"`
+	TokenType         string   `json:"token_type"` // "bearer"
+	ExpiresIn         int      `json:"expires_in"` // seconds
+	ExpiresAt         int64    `json:"expires_at"` // Unix seconds
+	RefreshToken      *string  `json:"refresh_token"`
+	User              UserView `json:"user"`
+	RecoveryCodesLeft *int     `json:"recovery_codes_left,omitempty"`
+}
+
+// View returns the user as the wire shows it. Metadata and roles are shared
+// with u.
+func (u User) View() UserView {
+	identities := make([]IdentityView, 0, len(u.Identities))
+	for _, i := range u.Identities {
+		identities = append(identities, i.View())
+	}
+	return UserView{
+		ID: u.ID, Email: optional(u.Email), EmailVerified: u.EmailVerified(), EmailVerifiedAt: optionalTime(u.EmailVerifiedAt),
+		Phone: optional(u.Phone), PhoneVerified: u.PhoneVerified(), PhoneVerifiedAt: optionalTime(u.PhoneVerifiedAt),
+		FullName: optional(u.FullName), UserMetadata: orEmptyMap(u.UserMetadata), AppMetadata: orEmptyMap(u.AppMetadata), Roles: orEmpty(u.Roles),
+		MFAEnabled: u.MFAEnabled, Identities: identities, CreatedAt: wireTime(u.CreatedAt), UpdatedAt: wireTime(u.UpdatedAt),
+		LastSignInAt: optionalTime(u.LastSignInAt), BannedUntil: optionalTime(u.BannedUntil),
+	}
+}
+
+// View returns the identity as the wire shows it.
+func (i Identity) View() IdentityView {
+	return IdentityView{
+		ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: optional(i.Email),
+		CreatedAt: wireTime(i.CreatedAt), LastSignInAt: optionalTime(i.LastSignInAt),
+	}
+}
+
+// View returns the tokens as the wire shows them.
+func (t Tokens) View() SessionView {
+	return SessionView{
+		AccessToken: optional(t.AccessToken), TokenType: "bearer", ExpiresIn: t.ExpiresIn, ExpiresAt: t.ExpiresAt.Unix(),
+		RefreshToken: optional(t.RefreshToken), User: t.User.View(), RecoveryCodesLeft: t.RecoveryCodesLeft,
+	}
+}
+
+// MarshalJSON writes the wire's Session object.
+func (t Tokens) MarshalJSON() ([]byte, error) { return json.Marshal(t.View()) }
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func optionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = wireTime(t)
+	return &t
+}
+
+// nullable is optional for members that have no type of their own.
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func wireTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func orEmptyMap(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}

@@ -1,0 +1,100 @@
+package clientip
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestOf(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:ffff::/48")}
+	for name, c := range map[string]struct {
+		remote    string
+		xff       []string
+		forwarded []string
+		want      string // "" if not known
+	}{
+		"no address":               {remote: "", want: ""},
+		"a Unix socket":            {remote: "@", xff: []string{"198.51.100.1"}, want: ""},
+		"direct":                   {remote: "203.0.113.9:1", want: "203.0.113.9"},
+		"direct IPv6":              {remote: "[2001:db8::1]:1", want: "2001:db8::1"},
+		"mapped IPv4":              {remote: "[::ffff:203.0.113.9]:1", want: "203.0.113.9"},
+		"header from anybody":      {remote: "203.0.113.9:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=198.51.100.1"}, want: "203.0.113.9"},
+		"proxy without a header":   {remote: "192.0.2.1:1", want: "192.0.2.1"},
+		"header from a proxy":      {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, want: "198.51.100.1"},
+		"mapped proxy":             {remote: "[::ffff:192.0.2.1]:1", xff: []string{"198.51.100.1"}, want: "198.51.100.1"},
+		"IPv6 proxy":               {remote: "[2001:db8:ffff::1]:1", xff: []string{"198.51.100.1"}, want: "198.51.100.1"},
+		"spoofed beyond a proxy":   {remote: "192.0.2.1:1", xff: []string{"1.1.1.1, 198.51.100.1"}, want: "198.51.100.1"},
+		"spoofed in a first field": {remote: "192.0.2.1:1", xff: []string{"1.1.1.1", "198.51.100.1"}, want: "198.51.100.1"},
+		"two proxies":              {remote: "192.0.2.1:1", xff: []string{"1.1.1.1, 198.51.100.1, 192.0.2.7"}, want: "198.51.100.1"},
+		"only proxies":             {remote: "192.0.2.1:1", xff: []string{"192.0.2.8, 192.0.2.7"}, want: "192.0.2.8"},
+		"garbled":                  {remote: "192.0.2.1:1", xff: []string{"198.51.100.1, x"}, want: "192.0.2.1"},
+		"garbled beyond a proxy":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1, , 192.0.2.7"}, want: "192.0.2.7"},
+		"with ports":               {remote: "192.0.2.1:1", xff: []string{"[2001:db8::1]:80"}, want: "2001:db8::1"},
+		"IPv4 with a port":         {remote: "192.0.2.1:1", xff: []string{"198.51.100.1:80"}, want: "198.51.100.1"},
+		"bare IPv6":                {remote: "192.0.2.1:1", xff: []string{"2001:db8::1"}, want: "2001:db8::1"},
+		"mapped hop":               {remote: "192.0.2.1:1", xff: []string{"::ffff:198.51.100.1"}, want: "198.51.100.1"},
+		"zone":                     {remote: "192.0.2.1:1", xff: []string{"fe80::1%eth0"}, want: "fe80::1"},
+		"Forwarded":                {remote: "192.0.2.1:1", forwarded: []string{`for=1.1.1.1, For="[2001:db8::1]:80";proto=https;by=192.0.2.1`}, want: "2001:db8::1"},
+		"Forwarded twice":          {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1", "proto=http;for=192.0.2.7"}, want: "198.51.100.1"},
+		"hidden":                   {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, for=_hidden"}, want: "192.0.2.1"},
+		"both, the usual one wins": {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=198.51.100.2"}, want: "198.51.100.1"},
+	} {
+		h := http.Header{}
+		for _, v := range c.xff {
+			h.Add("X-Forwarded-For", v)
+		}
+		for _, v := range c.forwarded {
+			h.Add("Forwarded", v)
+		}
+		got := Of(&http.Request{RemoteAddr: c.remote, Header: h}, proxies)
+		if got.IsValid() != (c.want != "") || (got.IsValid() && got.String() != c.want) {
+			t.Errorf("%s: %v, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestLimitKey(t *testing.T) {
+	for ip, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8::ffff:2": "2001:db8::/64", "2001:db8:0:1::1": "2001:db8:0:1::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := LimitKey(netip.MustParseAddr(ip)); got != want {
+			t.Errorf("%s: %q, want %q", ip, got, want)
+		}
+	}
+}
+
+func TestCleanUserAgent(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for in, want := range map[string]string{
+		"": "", "curl/8.5.0 (x; y)": "curl/8.5.0 (x; y)", "a\r\nb\x00c\x7fd\tü\xff": "abcd", long: long, long + "y": long, strings.Repeat("ü", 300) + "z": "z",
+	} {
+		if got := CleanUserAgent(in); got != want {
+			t.Errorf("%.40q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzOf(f *testing.F) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	f.Add("198.51.100.1, 192.0.2.7", "")
+	f.Add("", `for="[2001:db8::1]:80";proto=https, for=192.0.2.1`)
+	f.Add("x,,:1", "for=_hidden;for=")
+	f.Fuzz(func(t *testing.T, xff, forwarded string) {
+		h := http.Header{}
+		if xff != "" {
+			h.Set("X-Forwarded-For", xff)
+		}
+		if forwarded != "" {
+			h.Set("Forwarded", forwarded)
+		}
+		if ip := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies); !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
+			t.Errorf("address %v", ip)
+		}
+		// From anybody else the headers mean nothing.
+		if ip := Of(&http.Request{RemoteAddr: "203.0.113.9:1", Header: h}, proxies); ip.String() != "203.0.113.9" {
+			t.Errorf("address %v", ip)
+		}
+	})
+}

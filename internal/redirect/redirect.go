@@ -1,0 +1,150 @@
+// Package redirect judges the addresses that a browser may be sent on to.
+package redirect
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// ErrNotListed: the address is sound, but no pattern matches it.
+var ErrNotListed = errors.New("not on the allow-list")
+
+// Pattern is one entry of an allow-list.
+type Pattern struct {
+	Scheme string
+	Host   string
+	Port   string // empty: the scheme's own
+	Path   string // with a trailing slash if Below
+	Below  bool   // everything below Path, too
+}
+
+// ParsePattern reads an exact URL, or one that ends in "/*" for everything
+// below. The error quotes the pattern and says what is wrong with it.
+func ParsePattern(s string) (Pattern, error) {
+	base, below := strings.CutSuffix(s, "/*")
+	if below {
+		base += "/"
+	}
+	u, err := parse(base)
+	if err != nil {
+		return Pattern{}, fmt.Errorf("%q: %w", s, err)
+	}
+	if strings.Contains(base, "*") {
+		return Pattern{}, fmt.Errorf("%q: a wildcard may only be a trailing /*", s)
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return Pattern{}, fmt.Errorf("%q: a pattern has no query or fragment", s)
+	}
+	return Pattern{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Path: pathOf(u), Below: below}, nil
+}
+
+// Check tells whether a browser may be sent to target: nil if it is a plain URL
+// that a pattern matches, ErrNotListed if none does, and otherwise what is wrong
+// with it.
+func Check(target string, patterns []Pattern) error {
+	u, err := parse(target)
+	if err != nil {
+		return err
+	}
+	for _, p := range patterns {
+		if p.matches(u) {
+			return nil
+		}
+	}
+	return ErrNotListed
+}
+
+// parse refuses all in which parsers of URLs have been known to disagree.
+func parse(s string) (*url.URL, error) {
+	if s == "" || len(s) > 2048 || strings.ContainsAny(s, "\\ \t\r\n") {
+		return nil, errors.New("is not a plain URL")
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return nil, errors.New("has characters that need escaping")
+		}
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, errors.New("is not a URL")
+	}
+	switch {
+	case u.Opaque != "" || u.User != nil || strings.Contains(u.Host, "@"):
+		return nil, errors.New("has user information or no host")
+	case u.Scheme == "javascript" || u.Scheme == "data" || u.Scheme == "vbscript" || u.Scheme == "file" || u.Scheme == "blob" || u.Scheme == "":
+		return nil, errors.New("has a scheme that is not allowed")
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() == "":
+		return nil, errors.New("has no host")
+	}
+	for _, p := range []string{u.Path, u.EscapedPath()} {
+		if strings.ContainsAny(p, "\\") || strings.Contains(p, "//") || strings.ContainsFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+			return nil, errors.New("has a path that can be misread")
+		}
+	}
+	if p := u.Path; p != "" && p != path.Clean(p) && p != path.Clean(p)+"/" {
+		return nil, errors.New("has dots in its path")
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u, nil
+}
+
+func pathOf(u *url.URL) string {
+	if u.Path == "" {
+		return "/"
+	}
+	return u.Path
+}
+
+func (p Pattern) matches(u *url.URL) bool {
+	if u.Scheme != p.Scheme || strings.Trim(u.Hostname(), "[]") != strings.Trim(p.Host, "[]") {
+		return false
+	}
+	if portOf(u.Scheme, u.Port()) != portOf(p.Scheme, p.Port) && !IsLoopback(u.Hostname()) {
+		return false
+	}
+	if p.Below {
+		return strings.HasPrefix(pathOf(u)+"/", p.Path)
+	}
+	return pathOf(u) == p.Path
+}
+
+func portOf(scheme, port string) string {
+	switch {
+	case port != "":
+		return port
+	case scheme == "https":
+		return "443"
+	case scheme == "http":
+		return "80"
+	}
+	return ""
+}
+
+// IsLoopback tells whether a URL's host, without port and brackets, is this
+// machine.
+func IsLoopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// WithQuery returns target with these parameters, which replace its own of the
+// same names. A target that is no URL is returned as it is.
+func WithQuery(target string, add url.Values) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return target
+	}
+	q := u.Query()
+	for k, v := range add {
+		q[k] = v
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}

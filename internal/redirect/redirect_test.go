@@ -1,0 +1,130 @@
+package redirect
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func patterns(t testing.TB, list ...string) []Pattern {
+	t.Helper()
+	var out []Pattern
+	for _, s := range list {
+		p, err := ParsePattern(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestParsePattern(t *testing.T) {
+	for s, want := range map[string]Pattern{
+		"https://app.test":          {Scheme: "https", Host: "app.test", Path: "/"},
+		"https://app.test/cb":       {Scheme: "https", Host: "app.test", Path: "/cb"},
+		"https://APP.test/*":        {Scheme: "https", Host: "app.test", Path: "/", Below: true},
+		"https://app.test:8443/a/*": {Scheme: "https", Host: "app.test", Port: "8443", Path: "/a/", Below: true},
+		"http://[::1]/*":            {Scheme: "http", Host: "::1", Path: "/", Below: true},
+		"myapp://auth/*":            {Scheme: "myapp", Host: "auth", Path: "/", Below: true},
+	} {
+		if got, err := ParsePattern(s); err != nil || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", s, got, err, want)
+		}
+	}
+	for s, want := range map[string]string{
+		"": "plain URL", "*": "scheme", "/*": "scheme", "app.test/*": "scheme", "https://*.app.test/*": "wildcard", "https://app.test/a*": "wildcard", "https://app.test/*/x": "wildcard",
+		"https://app.test/?a=b": "query", "https://app.test/#a": "query", "https:///*": "no host", "javascript:/*": "scheme", "https://a@app.test/*": "user information", "myapp:auth/*": "no host", "blob://app.test/*": "scheme", "data://app.test/*": "scheme", "vbscript://app.test/*": "scheme", "file://app.test/*": "scheme",
+		"https://app.test/a/../*": "dots", "https://app.test//*": "misread", "https://äpp.test/*": "escaping", "https://app.test:x/*": "is not a URL",
+	} {
+		p, err := ParsePattern(s)
+		if err == nil || !strings.Contains(err.Error(), want) || p != (Pattern{}) {
+			t.Errorf("%q: %+v, %v; want %q", s, p, err, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	list := patterns(t, "https://app.test/*", "https://exact.test/cb", "https://port.test:8443/*", "http://localhost/*", "http://[::1]/*", "myapp://auth/*", "https://sub.test/app/*")
+	for _, target := range []string{
+		"https://app.test/", "https://app.test", "https://app.test/a/b?c=d#e", "https://APP.test/x", "https://app.test:443/x", "https://exact.test/cb", "https://exact.test/cb?x=1",
+		"https://port.test:8443/x", "http://localhost:3000/x", "http://[::1]:3000/x", "myapp://auth/done", "https://sub.test/app/x", "https://sub.test/app", "https://sub.test/app/",
+	} {
+		if err := Check(target, list); err != nil {
+			t.Errorf("%q: %v", target, err)
+		}
+	}
+	for _, target := range []string{
+		"https://sub.test/application", "https://exact.test/cb/", "https://exact.test/other", "https://exact.test", "https://port.test/x", "http://app.test/", "http://app.test:443/", "https://localhost/", "https://app.test:444/",
+		"https://app.test.evil.test/", "https://evil.test/", "https://evil.test#@app.test/", "https://evil.test?@app.test/", "http://localhost.evil.test/", "http://127.0.0.1/", "myapp://other/",
+	} {
+		if err := Check(target, list); !errors.Is(err, ErrNotListed) {
+			t.Errorf("%q: %v", target, err)
+		}
+		if err := Check(target, nil); err == nil {
+			t.Errorf("%q is allowed by nothing", target)
+		}
+	}
+	for _, target := range []string{
+		"", "https://app.test@evil.test/", "https://user:pw@app.test/", "//app.test/", "///app.test/", "/relative", "https:app.test", "https:/app.test", `https://app.test\@evil.test/`,
+		`https://app.test/\evil`, "https://app.test/%5cevil", "https://app.test//evil.test", "https://app.test/%2f/evil.test", "https://sub.test/app/../admin", "https://sub.test/app/%2e%2e/admin",
+		"https://app.test/%00", "https://app.test/%0d%0aSet-Cookie:x", "javascript:alert(1)", "JavaScript:alert(1)//https://app.test/", "data:text/html,x", "file:///etc", "blob:https://app.test/x",
+		"https://app.test/\r\nSet-Cookie: x=y", "https://app.test/\tx", " https://app.test/", "https://app.test/ü", "https://аpp.test/", // the last with a Cyrillic а
+		"https://app.test/" + strings.Repeat("x", 3000),
+	} {
+		if err := Check(target, list); err == nil || errors.Is(err, ErrNotListed) {
+			t.Errorf("%q is taken for a plain URL: %v", target, err)
+		}
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "app.localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"": false, "localhost.evil.test": false, "evillocalhost": false, "192.0.2.1": false, "0.0.0.0": false, "::": false, "127.0.0.1.evil.test": false,
+	} {
+		if got := IsLoopback(host); got != want {
+			t.Errorf("%q: %v", host, got)
+		}
+	}
+}
+
+func TestWithQuery(t *testing.T) {
+	for target, want := range map[string]string{
+		"https://app.test":                 "https://app.test?code=a%26b",
+		"https://app.test/x?y=z#f":         "https://app.test/x?code=a%26b&y=z#f",
+		"https://app.test/?code=mallory's": "https://app.test/?code=a%26b",
+		"myapp://auth/done":                "myapp://auth/done?code=a%26b",
+		"https://app.test:x/":              "https://app.test:x/",
+	} {
+		if got := WithQuery(target, url.Values{"code": {"a&b"}}); got != want {
+			t.Errorf("%q: %q, want %q", target, got, want)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	list := patterns(f, "https://app.test/*", "http://localhost/*", "https://exact.test/cb")
+	for _, s := range []string{"https://app.test/", "https://app.test@evil.test/", `https://app.test\evil`, "//app.test", "https://app.test/%2e%2e/x", "http://localhost:1/", "https://exact.test/cb?x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if Check(s, list) != nil {
+			return
+		}
+		u, err := url.Parse(s)
+		if err != nil {
+			t.Fatalf("%q is allowed: %v", s, err)
+		}
+		host := strings.ToLower(u.Hostname())
+		if (host != "app.test" && host != "localhost" && host != "exact.test") || u.User != nil || strings.ContainsAny(s, "\\\r\n\t ") {
+			t.Errorf("%q is allowed", s)
+		}
+		// With or without what is added, it leads to the same place.
+		to, err := url.Parse(WithQuery(s, url.Values{"code": {"c"}}))
+		if err != nil || !strings.EqualFold(to.Host, u.Host) || to.Query().Get("code") != "c" {
+			t.Errorf("%q leads to %v, %v", s, to, err)
+		}
+	})
+}

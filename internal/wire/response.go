@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// Write sends v as JSON, with Cache-Control: no-store unless the header is set
+// already. The error says that v cannot be encoded; nothing has been written
+// then. A client that has gone is no error.
+func Write(w http.ResponseWriter, status int, v any) error {
+	if err := json.NewEncoder(response{w, status}).Encode(v); err != nil {
+		return fmt.Errorf("encode response: %w", err)
+	}
+	return nil
+}
+
+// response takes what an Encoder has encoded, which is everything or nothing,
+// and in one piece.
+type response struct {
+	w      http.ResponseWriter
+	status int
+}
+
+func (r response) Write(document []byte) (int, error) {
+	h := r.w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	r.w.WriteHeader(r.status)
+	_, _ = r.w.Write(document) // a client that has gone needs no response
+	return len(document), nil
+}

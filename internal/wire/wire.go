@@ -1,0 +1,36 @@
+// Package wire reads requests and writes responses: strict JSON, forms and the
+// Accept header. It knows bytes and HTTP; what an error means to a caller, its
+// importer decides.
+package wire
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Limits of request bodies.
+const (
+	MaxBody    = 64 << 10 // bytes
+	MaxNesting = 32       // objects and arrays within each other
+)
+
+// What can be wrong with a body. Functions return these wrapped or not; compare
+// with errors.Is.
+var (
+	ErrTooLarge      = errors.New("the body is too large")
+	ErrMediaType     = errors.New("the body is not application/json")
+	ErrNoBody        = errors.New("no body")
+	ErrNotUTF8       = errors.New("not UTF-8")
+	ErrMalformed     = errors.New("malformed JSON")
+	ErrTrailingData  = errors.New("text after the document")
+	ErrNesting       = errors.New("nested too deeply")
+	ErrDuplicateName = errors.New("duplicate name")
+	ErrNotObject     = errors.New("not an object")
+	ErrForm          = errors.New("malformed form")
+)
+
+// FieldError tells of a member whose value has the wrong type. It does not
+// repeat the value, which may be a secret.
+type FieldError struct{ Name string }
+
+func (e *FieldError) Error() string { return fmt.Sprintf("field %q: wrong type", e.Name) }
