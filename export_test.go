@@ -18,6 +18,15 @@ func Routes(a *Auth) []string {
 	return list
 }
 
+// Document is the OpenAPI document, without a service.
+func Document() []byte {
+	doc, err := (&Auth{cfg: config{prefix: "/auth/v1"}}).document()
+	if err != nil {
+		panic(err)
+	}
+	return doc
+}
+
 // Thumbprint is the key id of an RSA key, for RFC 7638's example.
 func Thumbprint(n []byte, e int) string {
 	k := &signingKey{public: &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: e}}
