@@ -41,3 +41,14 @@ func ErrorStatuses() map[Code]int {
 	}
 	return m
 }
+
+// RouteLimits maps the routes that rate limits may refuse to the names of those.
+func RouteLimits(a *Auth) map[string][]string {
+	m := map[string][]string{}
+	for _, r := range a.routes() {
+		if len(r.limits) > 0 {
+			m[r.pattern] = r.limits
+		}
+	}
+	return m
+}
