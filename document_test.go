@@ -106,7 +106,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 	}
 	idp := authtest.StartProvider(t)
 	store := &drawStore{Store: authtest.NewStore(t), drawn: map[auth.Rate]bool{}}
-	w := &world{t: t, Env: authtest.NewOn(t, store, auth.WithProvider(idp.Google()), auth.WithRateLimits(limits))}
+	w := &world{t: t, Env: authtest.NewOn(t, store, auth.WithProvider(idp.Google()), auth.WithRateLimits(limits), auth.WithSyncSend())}
 	idp.Now = w.Clock.Now
 
 	const number = "+4930123456"
