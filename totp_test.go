@@ -551,13 +551,12 @@ func TestRequireLevels(t *testing.T) {
 	}
 }
 
-// No link does away with a second factor, also where the address had not been
-// proved before.
+// No link does away with a second factor of an account whose address was proved.
 func TestLinksKeepTheFactor(t *testing.T) {
 	w := newWorld(t)
-	w.enrol(w.signUp("one@example.com").AccessToken)
+	w.enrol(w.member("one@example.com").AccessToken)
 	w.do("GET", "/magic-link/verify?token="+w.magicLink("one@example.com", nil), nil).want(403, auth.CodeMFARequired)
-	w.enrol(w.signUp("two@example.com").AccessToken)
+	w.enrol(w.member("two@example.com").AccessToken)
 	w.do("POST", "/forgot-password", map[string]any{"email": "two@example.com"}).want(200)
 	w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("two@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).want(200)
 	w.do("POST", "/login", map[string]any{"email": "two@example.com", "password": "another horse battery"}).want(403, auth.CodeMFARequired)
