@@ -402,6 +402,10 @@ func TestFactorAcrossRotation(t *testing.T) {
 	if err := by(dropped, "", recovery[1]); !errors.Is(err, auth.CodeInvalidTOTPCode) {
 		t.Errorf("recovery code without its secret: %v", err)
 	}
+	if err := by(dropped, code(), ""); err != nil {
+		t.Errorf("the secret was not sealed anew at its use: %v", err)
+	}
+	dropped = start([]byte(strings.Repeat("3", 32)))
 	if err := by(dropped, code(), ""); !errors.Is(err, auth.CodeInternal) {
 		t.Errorf("code without its secret: %v", err)
 	}
