@@ -250,7 +250,7 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.providers, a.providerNames = a.newProviders()
-	a.handler = a.newHandler()
+	a.handler = a.mount(a.routes())
 	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
 		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
 	})

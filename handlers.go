@@ -18,10 +18,10 @@ import (
 	"github.com/rs/cors"
 )
 
-// newHandler builds the handler from the route table.
-func (a *Auth) newHandler() http.Handler {
+// mount builds a handler from a route table.
+func (a *Auth) mount(routes []route) http.Handler {
 	byPath := map[string]map[string]route{}
-	for _, rt := range a.routes() {
+	for _, rt := range routes {
 		method, pattern, _ := strings.Cut(rt.pattern, " ")
 		if byPath[pattern] == nil {
 			byPath[pattern] = map[string]route{}

@@ -126,6 +126,21 @@ func bearer(token string) header { return header{"Authorization", "Bearer " + to
 // do sends one request and holds the response to the OpenAPI document.
 func (w *world) do(method, path string, body any, headers ...header) *answer {
 	w.t.Helper()
+	a := w.doOn(w.Handler(), method, path, body, headers...)
+	path, _, _ = strings.Cut(path, "?")
+	if method != http.MethodOptions && documented(path, a.status) {
+		apiMu.Lock()
+		defer apiMu.Unlock()
+		if err := api.Response(method, strings.TrimPrefix(path, "/auth/v1"), a.status, a.header, a.body); err != nil {
+			w.t.Errorf("%v\n%s", err, a.body)
+		}
+	}
+	return a
+}
+
+// doOn sends one request to a handler.
+func (w *world) doOn(h http.Handler, method, path string, body any, headers ...header) *answer {
+	w.t.Helper()
 	var reader io.Reader = http.NoBody
 	switch b := body.(type) {
 	case nil:
@@ -142,25 +157,17 @@ func (w *world) do(method, path string, body any, headers ...header) *answer {
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	for _, h := range headers {
-		switch h.name {
+	for _, edit := range headers {
+		switch edit.name {
 		case "RemoteAddr":
-			r.RemoteAddr = h.value
+			r.RemoteAddr = edit.value
 		default:
-			r.Header.Set(h.name, h.value)
+			r.Header.Set(edit.name, edit.value)
 		}
 	}
 	rec := httptest.NewRecorder()
-	w.Handler().ServeHTTP(rec, r)
-	a := &answer{t: w.t, status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
-	if method != http.MethodOptions && documented(r.URL.Path, rec.Code) {
-		apiMu.Lock()
-		defer apiMu.Unlock()
-		if err := api.Response(method, strings.TrimPrefix(r.URL.Path, "/auth/v1"), a.status, a.header, a.body); err != nil {
-			w.t.Errorf("%v\n%s", err, a.body)
-		}
-	}
-	return a
+	h.ServeHTTP(rec, r)
+	return &answer{t: w.t, status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
 }
 
 // documented leaves out what no document can list: methods and paths that do
