@@ -177,24 +177,6 @@ func (t ProviderToken) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", t.UserID), slog.String("provider", t.Provider), slog.String("tokens", redacted))
 }
 
-// LogValue keeps the secret out of the log.
-func (p Provider) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("name", p.Name), slog.String("client_secret", redacted))
-}
-
-// LogValue keeps the secrets out of the log.
-func (api *ProviderAPI) LogValue() slog.Value { return api.provider.LogValue() }
-
-// LogValue keeps the tokens out of the log.
-func (p IDTokenParams) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("provider", p.Provider), slog.String("tokens", redacted))
-}
-
-// LogValue keeps code and state out of the log.
-func (c OAuthCallback) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("code", redacted), slog.String("error", c.Error))
-}
-
 // LogValue keeps the hash out of the log.
 func (c Credentials) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("user_id", c.User.ID), slog.String("password_hash", redacted))

@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/provider"
 )
 
 var squatter = authtest.Person{Subject: "666", Email: "ada@example.com"} // facebook: never proved
@@ -285,7 +286,7 @@ func TestHangingDiscovery(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, srv.URL, srv.URL+"/a", srv.URL+"/t", srv.URL+"/k")
 	}))
 	t.Cleanup(func() { close(gone); srv.Close() })
-	p := auth.OIDC("oidc", srv.URL, "c", "s")
+	p := provider.OIDC("oidc", srv.URL, "c", "s")
 	p.Timeout = 300 * time.Millisecond
 	w := newWorld(t, auth.WithProvider(p))
 	w.do("GET", "/oauth/oidc", nil).want(302)
@@ -418,7 +419,7 @@ func TestDiscoveryPointsInside(t *testing.T) {
 	base := http.DefaultTransport
 	http.DefaultTransport = srv.Client().Transport
 	t.Cleanup(func() { http.DefaultTransport = base })
-	w := newWorld(t, auth.WithProvider(auth.OIDC("oidc", srv.URL, "c", "s")))
+	w := newWorld(t, auth.WithProvider(provider.OIDC("oidc", srv.URL, "c", "s")))
 	if a := w.do("GET", "/oauth/oidc", nil); a.status != 502 {
 		t.Errorf("accepted: %d", a.status)
 	}

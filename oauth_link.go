@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/authmount/auth/provider"
 )
 
 // userOf finds or makes the user that an identity signs in. Who it is, is told by
 // provider and subject alone. An identity that was never seen joins an account by
 // its address only if both sides proved it; an account whose address was never
 // proved gives way to whoever proved it now.
-func (a *Auth) userOf(ctx context.Context, p *provider, who Profile) (User, error) {
+func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	for range attempts {
 		u, err := a.tryUserOf(ctx, p, who)
 		var refused *Error // by a rule or a hook, whatever that wraps
@@ -38,7 +40,7 @@ func (a *Auth) userOf(ctx context.Context, p *provider, who Profile) (User, erro
 	return User{}, retryAfter(CodeUnavailable, time.Second, ErrStale)
 }
 
-func (a *Auth) tryUserOf(ctx context.Context, p *provider, who Profile) (User, error) {
+func (a *Auth) tryUserOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	u, err := a.store.User(ctx, ByIdentity(p.Name, who.Subject))
 	if err == nil {
 		return a.renewIdentity(ctx, p, who, u)
@@ -60,14 +62,14 @@ func (a *Auth) tryUserOf(ctx context.Context, p *provider, who Profile) (User, e
 }
 
 // newIdentity is what is kept of a profile.
-func (a *Auth) newIdentity(p *provider, who Profile) Identity {
+func (a *Auth) newIdentity(p *oauthClient, who provider.Profile) Identity {
 	now := a.now()
 	return Identity{ID: a.newID(), Provider: p.Name, Subject: who.Subject, Email: who.Email, CreatedAt: now, LastSignInAt: now}
 }
 
 // renewIdentity signs a known identity in. The account's own address stays as it
 // is, whatever the provider says by now.
-func (a *Auth) renewIdentity(ctx context.Context, p *provider, who Profile, u User) (User, error) {
+func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
 	if u.Banned(a.now()) {
 		return u, fail(CodeUserBanned, nil)
 	}
@@ -79,7 +81,7 @@ func (a *Auth) renewIdentity(ctx context.Context, p *provider, who Profile, u Us
 	return a.store.UpdateUser(ctx, u.ID, UserPatch{IfRevision: &u.Revision, Link: &id}, a.now())
 }
 
-func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (User, error) {
+func (a *Auth) createByIdentity(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	if a.cfg.settings.SignupDisabled {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
@@ -115,7 +117,7 @@ func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (
 
 // joinByEmail decides about an identity that was never seen and an account with
 // the same address.
-func (a *Auth) joinByEmail(ctx context.Context, p *provider, who Profile, u User) (User, error) {
+func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
 	is := func(i Identity) bool { return i.Provider == p.Name }
 	switch {
 	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
@@ -167,7 +169,7 @@ func (a *Auth) linked(ctx context.Context, u User, id Identity) {
 
 // handOver gives the provider's tokens to the application, which is the only
 // one to keep them.
-func (a *Auth) handOver(ctx context.Context, u User, p *provider, who Profile, t *oauth2.Token) {
+func (a *Auth) handOver(ctx context.Context, u User, p *oauthClient, who provider.Profile, t *oauth2.Token) {
 	if a.cfg.hooks.OnProviderToken == nil || t == nil {
 		return
 	}
@@ -194,7 +196,7 @@ func (a *Auth) LinkIdentity(ctx context.Context, s Session, in OAuthParams) (str
 // be live still. A browser that does not prove to be the one that asked gets a
 // code, and only its exchange, with the verifier, makes the link: else somebody
 // could be brought to link their identity to a stranger's account.
-func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *oauth2.Token, st oauthState, userID string, bound bool) (*OAuthResult, error) {
+func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.Profile, t *oauth2.Token, st oauthState, userID string, bound bool) (*OAuthResult, error) {
 	_, u, err := a.asking(ctx, st.SessionID, userID, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *o
 		return nil, err
 	}
 	a.handOver(ctx, u, p, who, t)
-	if !a.answersHere(st) {
+	if !a.endsAtCallback(st) {
 		return a.redirectWith(ctx, u, st, linkData{By: provenBy{Provider: id.Provider, Subject: id.Subject}})
 	}
 	// The session that asked goes on, from where it is by now. Its user as read with

@@ -227,9 +227,9 @@ func TestOAuthRedirect(t *testing.T) {
 	w.do("POST", "/exchange", code).session()
 	w.do("POST", "/exchange", code).want(400, auth.CodeInvalidCode)
 
-	late := w.visitor(idp).signIn("google", ada, "redirect_to=https://app.test/").location().Query().Get("code")
+	expired := w.visitor(idp).signIn("google", ada, "redirect_to=https://app.test/").location().Query().Get("code")
 	w.Clock.Advance(time.Minute)
-	w.do("POST", "/exchange", map[string]any{"code": late}).want(400, auth.CodeInvalidCode)
+	w.do("POST", "/exchange", map[string]any{"code": expired}).want(400, auth.CodeInvalidCode)
 }
 
 // The application's own PKCE binds the code to whoever began.

@@ -11,6 +11,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/provider"
 )
 
 // Option sets one thing about an Auth. What is left out has the default its
@@ -38,7 +40,7 @@ type config struct {
 	verifiers []crypto.PublicKey
 	claims    func(context.Context, User) (map[string]any, error)
 	hooks     Hooks
-	providers []Provider
+	providers []provider.Provider
 
 	noAutoLinking bool
 
@@ -197,11 +199,11 @@ func WithMFARequiredFor(who func(u User) bool) Option {
 	return func(c *config) { c.mfaRequiredFor = who }
 }
 
-// WithProvider lets people sign in with outside services: Google, GitHub,
-// Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any OpenID provider, and
-// OAuth2Provider for the rest. Register
-// {base URL}/oauth/{name}/callback with the service. The default is none.
-func WithProvider(p ...Provider) Option {
+// WithProvider lets people sign in with outside services; package provider has
+// Google, GitHub, Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any
+// OpenID provider and OAuth2 for the rest. Register {base URL}/oauth/{name}/callback
+// with the service. A second call adds to the first. The default is none.
+func WithProvider(p ...provider.Provider) Option {
 	return func(c *config) { c.providers = append(c.providers, p...) }
 }
 
