@@ -12,7 +12,6 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
-	"github.com/authmount/auth/provider"
 )
 
 // From Go, too, a sign-in is bound to a browser or to the holder of a verifier.
@@ -196,22 +195,6 @@ func TestFailedSignInEvents(t *testing.T) {
 	w, idp = providerWorld(t, auth.WithMFARequired())
 	w.visitor(idp).signIn("google", ada, "").want(403, auth.CodeMFAEnrollmentRequired)
 	w.wantEvents(auth.EventSignedUp)
-}
-
-// A Profile function may turn people away in words of its own.
-func TestProfileRejects(t *testing.T) {
-	idp := authtest.StartProvider(t)
-	like := idp.Discord()
-	w := newWorld(t, auth.WithProvider(provider.OAuth2("own", provider.OAuth2Options{
-		ClientID: like.ClientID, ClientSecret: like.ClientSecret, AuthURL: like.AuthURL, TokenURL: like.TokenURL,
-		Profile: func(context.Context, *provider.API) (provider.Profile, error) {
-			return provider.Profile{}, auth.Reject(auth.CodeSignupDisabled, "Members only.")
-		},
-	})))
-	a := w.visitor(idp).signIn("own", ada, "").want(403, auth.CodeSignupDisabled)
-	if !strings.Contains(string(a.body), "Members only.") {
-		t.Errorf("%s", a.body)
-	}
 }
 
 // An identity that is known is no proof of the address beside it.
