@@ -400,6 +400,18 @@ func TestMicrosoftTenants(t *testing.T) {
 	}
 }
 
+// A callback may name the issuer of the person's own tenant, which no
+// configuration can know.
+func TestCallbackNamesTenant(t *testing.T) {
+	w, idp := providerWorld(t)
+	v := w.visitor(idp)
+	to := v.start("microsoft", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	back.Set("iss", idp.Issuer+"/"+authtest.TenantID+"/v2.0")
+	v.back("microsoft", back).session()
+}
+
 // Apple tells the name once, beside the code and unsigned: it is a name and
 // nothing more.
 func TestAppleName(t *testing.T) {

@@ -76,7 +76,7 @@ type Provider struct {
 	// only if the service says that it proved the address. An error made by
 	// auth.Reject refuses the person with its code; any other, and an empty
 	// Subject, is auth.CodeProviderError. Its text is logged. An Email that is no
-	// address is left out.
+	// address is left out. With OpenID there is none.
 	Profile func(ctx context.Context, api *API) (Profile, error)
 	// IssuerOf returns the issuer that an ID token with these claims has to name,
 	// "" if there is none; for services whose issuer is not the same for all.
@@ -147,6 +147,7 @@ func (p Provider) Validate() error {
 	need(p.ClientID != "", "the client id is missing")
 	need(p.ClientSecret != "" || p.Secret != nil || p.Discovery, "the client secret is missing")
 	need(p.Profile != nil || p.OpenID, "Profile is missing, which a provider without OpenID needs")
+	need(p.Profile == nil || !p.OpenID, "Profile is for providers without OpenID; ProfileOf reads ID tokens")
 	need(p.Timeout >= 0, "the timeout is negative")
 	need(p.Issuer != "" || !p.OpenID && !p.Discovery, "the issuer is missing")
 	if p.Discovery {

@@ -109,6 +109,7 @@ func TestValidate(t *testing.T) {
 		"not PEM":                          provider.Apple("id", "team", "key", []byte("x")),
 		"not PKCS #8":                      provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("s3cr3t")})),
 		"not of the curve P-256":           provider.Apple("id", "team", "key", large),
+		"ProfileOf reads ID tokens":        set(func(p *provider.Provider) { p.Profile = whoever }),
 		"team id or the key id is missing": provider.Apple("id", "", "key", key),
 	} {
 		err := p.Validate()

@@ -64,7 +64,7 @@ type Response struct {
 // host and path, never the query.
 func Do(ctx context.Context, client *http.Client, in Request) (*Response, error) {
 	if err := CheckURL(in.URL); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the URL %w", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, in.Method, in.URL, bytes.NewReader(in.Body))
 	if err != nil {
