@@ -296,7 +296,7 @@ func TestOAuthSettings(t *testing.T) {
 	}
 }
 
-// link begins to link an identity and answers the provider's URL.
+// link begins to link an identity and returns the provider's URL.
 func (v *visitor) link(provider string, s session, body any) string {
 	v.t.Helper()
 	return decodeAs[map[string]string](v.do("POST", "/me/identities/"+provider, body, bearer(s.AccessToken)).want(200))["url"]

@@ -57,7 +57,7 @@ func (v *visitor) do(method, path string, body any, headers ...header) *answer {
 	return a
 }
 
-// start begins a sign-in and answers the provider's URL.
+// start begins a sign-in and returns the provider's URL.
 func (v *visitor) start(provider, query string) string {
 	v.t.Helper()
 	return v.do("GET", "/oauth/"+provider+"?"+query, nil).want(302).header.Get("Location")

@@ -24,7 +24,7 @@ func service(t *testing.T) (*provider.API, string) {
 	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"method":%q,"type":%q,"token":%q,"accept":%q,"query":%q,"body":%q}`,
+		_, _ = fmt.Fprintf(w, `{"method":%q,"type":%q,"token":%q,"accept":%q,"query":%q,"body":%q}`, //nolint:gosec // read by the test alone
 			r.Method, r.Header.Get("Content-Type"), r.Header.Get("Authorization"), r.Header.Get("Accept"), r.URL.RawQuery, body)
 	})
 	mux.HandleFunc("/status/{code}", func(w http.ResponseWriter, r *http.Request) {

@@ -124,7 +124,7 @@ func TestGetJSON(t *testing.T) {
 		if r.URL.Path == "/gone" {
 			w.WriteHeader(http.StatusGone)
 		}
-		_, _ = fmt.Fprintf(w, `{"accept":%q}`, r.Header.Get("Accept"))
+		_, _ = fmt.Fprintf(w, `{"accept":%q}`, r.Header.Get("Accept")) //nolint:gosec // read by the test alone
 	}))
 	t.Cleanup(srv.Close)
 	var v struct{ Accept string }
