@@ -336,8 +336,9 @@ func denied() []string {
 // judgeCallback checks what the provider sent besides the state.
 func (p *oauthClient) judgeCallback(e endpoints, c OAuthCallback) error {
 	// Another server's response must not be taken for this one's (RFC 9207). Where
-	// the issuer is not the same for all, the ID token tells.
-	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && p.IssuerOf == nil) || (c.Issuer == "" && e.namesIssuer) {
+	// each tenant has an issuer, the ID token tells.
+	perTenant := strings.Contains(e.issuer, "{tenant}")
+	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && !perTenant) || (c.Issuer == "" && e.namesIssuer) {
 		return errors.New("the callback names another issuer, or none")
 	}
 	switch {

@@ -43,7 +43,8 @@ type Provider struct {
 	TokenURL    string
 	UserInfoURL string
 	JWKSURL     string
-	// Issuer is what ID tokens and the callback's iss (RFC 9207) have to name.
+	// Issuer is what ID tokens and the callback's iss (RFC 9207) have to name. With
+	// "{tenant}" in it only ID tokens have to, and IssuerOf says what.
 	Issuer string
 
 	// Audiences are further client ids whose ID tokens POST
@@ -79,7 +80,7 @@ type Provider struct {
 	// address is left out. With OpenID there is none.
 	Profile func(ctx context.Context, api *API) (Profile, error)
 	// IssuerOf returns the issuer that an ID token with these claims has to name,
-	// "" if there is none; for services whose issuer is not the same for all.
+	// "" if there is none; for services where that is not always Issuer.
 	IssuerOf func(p *Provider, c Claims) string
 	// ProfileOf reads the claims of a verified ID token, in place of
 	// Claims.Profile. UserInfoURL is then not asked. Errors are as for Profile.

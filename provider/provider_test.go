@@ -103,7 +103,7 @@ func TestValidate(t *testing.T) {
 		"timeout is negative":              set(func(p *provider.Provider) { p.Timeout = -1 }),
 		"Tenant is for endpoints":          set(func(p *provider.Provider) { p.Tenant = "common" }),
 		"with {tenant} in them":            provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "" }),
-		"each tenant needs IssuerOf":       set(func(p *provider.Provider) { p.Issuer, p.Tenant = "https://a.test/{tenant}", "x" }),
+		"each tenant needs IssuerOf":       provider.OIDC("own", "https://a.test/{tenant}", "id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "x" }),
 		`the tenant is "contoso.com"`:      provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "contoso.com" }),
 		"Profile is missing":               provider.OAuth2("own", provider.OAuth2Options{ClientID: "id", ClientSecret: "s3cr3t", AuthURL: "https://a.test", TokenURL: "https://a.test"}),
 		"not PEM":                          provider.Apple("id", "team", "key", []byte("x")),
@@ -194,6 +194,21 @@ func TestMicrosoft(t *testing.T) {
 	} {
 		if got := p.IssuerOf(&p, provider.Claims{"tid": tid}); got != want {
 			t.Errorf("%v: %q", tid, got)
+		}
+	}
+}
+
+// Google's tokens may name it without a scheme, which stands for Google alone.
+func TestGoogleIssuer(t *testing.T) {
+	for _, c := range []struct{ issuer, named, want string }{
+		{"https://accounts.google.com", "accounts.google.com", "accounts.google.com"},
+		{"https://accounts.google.com", "https://accounts.google.com", "https://accounts.google.com"},
+		{"https://accounts.google.com", "accounts.google.test", "https://accounts.google.com"},
+		{"https://other.test", "accounts.google.com", "https://other.test"},
+	} {
+		p := provider.Google("id", "s", func(p *provider.Provider) { p.Issuer = c.issuer })
+		if got := p.IssuerOf(&p, provider.Claims{"iss": c.named}); got != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }
