@@ -75,7 +75,7 @@ type Auth struct {
 	handler   http.Handler
 	inbox     *Inbox
 	client    *http.Client // towards providers
-	providers map[string]*provider
+	providers map[string]*oauthClient
 
 	providerNames []string // as configured
 
@@ -202,7 +202,7 @@ func (c *config) check() {
 	}
 	names := map[string]bool{}
 	for _, p := range c.providers {
-		if err := p.check(); err != nil {
+		if err := p.Validate(); err != nil {
 			c.fail("WithProvider: "+p.Name, err)
 		}
 		need(!names[p.Name], fmt.Sprintf("WithProvider: two providers are named %q", p.Name))

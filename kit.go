@@ -67,7 +67,9 @@ func (k Kit) Decode(r *http.Request, v any) error { return decode(r, v) }
 func (k Kit) DecodeOptional(r *http.Request, v any) error { return decodeOptional(r, v) }
 
 // WriteJSON writes a response.
-func (k Kit) WriteJSON(w http.ResponseWriter, status int, v any) error { return writeJSON(w, status, v) }
+func (k Kit) WriteJSON(w http.ResponseWriter, status int, v any) error {
+	return writeJSON(w, status, v)
+}
 
 // Error makes the error of a code; cause, which may be nil, goes to the log only.
 func (k Kit) Error(c Code, cause error) *Error { return fail(c, cause) }
@@ -106,7 +108,9 @@ func (k Kit) Take(ctx context.Context, draws ...Draw) error {
 }
 
 // Mint makes the tokens of a session as it is now.
-func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) { return k.a.mint(ctx, u, s) }
+func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) {
+	return k.a.mint(ctx, u, s)
+}
 
 // KitMail is a message of a kind that has a template.
 type KitMail struct {

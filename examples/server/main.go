@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/smtpmail"
 	"github.com/authmount/auth/twiliosms"
 )
@@ -186,16 +187,16 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 }
 
 // providers are those whose client id is set.
-func providers(s settings) ([]auth.Provider, error) {
-	var on []auth.Provider
-	for name, makes := range map[string]func(id, secret string) auth.Provider{
-		"google": auth.Google, "github": auth.GitHub, "facebook": auth.Facebook, "twitter": auth.Twitter, "discord": auth.Discord,
-		"microsoft": func(id, secret string) auth.Provider {
-			p := auth.Microsoft(id, secret)
-			p.Tenant = s.microsoftTenant
-			return p
+func providers(s settings) ([]provider.Provider, error) {
+	var on []provider.Provider
+	for name, makes := range map[string]func(id, secret string, opts ...provider.Option) provider.Provider{
+		"google": provider.Google, "github": provider.GitHub, "facebook": provider.Facebook, "twitter": provider.Twitter, "discord": provider.Discord,
+		"microsoft": func(id, secret string, _ ...provider.Option) provider.Provider {
+			return provider.Microsoft(id, secret, func(p *provider.Provider) { p.Tenant = s.microsoftTenant })
 		},
-		"oidc": func(id, secret string) auth.Provider { return auth.OIDC("oidc", s.oidcIssuer, id, secret) },
+		"oidc": func(id, secret string, _ ...provider.Option) provider.Provider {
+			return provider.OIDC("oidc", s.oidcIssuer, id, secret)
+		},
 	} {
 		if c := s.clients[name]; c.id != "" {
 			on = append(on, makes(c.id, c.secret))
@@ -217,9 +218,9 @@ func providers(s settings) ([]auth.Provider, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-apple-private-key: %w", err)
 		}
-		on = append(on, auth.Apple(c.id, s.appleTeam, s.appleKeyID, key))
+		on = append(on, provider.Apple(c.id, s.appleTeam, s.appleKeyID, key))
 	}
-	slices.SortFunc(on, func(a, b auth.Provider) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(on, func(a, b provider.Provider) int { return strings.Compare(a.Name, b.Name) })
 	return on, nil
 }
 
