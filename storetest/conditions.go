@@ -48,12 +48,52 @@ func conditions(has *bench) checks {
 				}
 			}
 		},
+		"they are judged in the order of the contract": inOrder,
 		"a version of the contract is named": func(b *bench) {
 			if got := b.Contract(); got != auth.ContractVersion {
 				b.Errorf("version %d, want %d", got, auth.ContractVersion)
 			}
 		},
 	})
+}
+
+// inOrder breaks several conditions at once.
+func inOrder(b *bench) {
+	w := newWorld(b)
+	u := w.person()
+	s := w.device(u.ID)
+	_, err := b.revoke(u.ID, auth.SessionFilter{})
+	b.ok(err)
+	made := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+	made.Idempotency = once()
+	_, err = b.CreateUser(b.ctx(), made)
+	b.ok(err)
+	before := w.state()
+	c := auth.UpdateUser{UserID: b.id(), Patch: *sweeping()} // nobody
+	c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: u.ID}}
+	c.Idempotency, c.IfUsers, c.KeepOwner = once(), []auth.UserAt{{ID: u.ID, Revision: ptr(int64(99))}}, true
+	w.witness(&c.Change)
+	for _, step := range []struct {
+		want  error
+		right func()
+	}{
+		{auth.ErrInvalidChange, func() { c.Now = now }},
+		{auth.ErrSessionEnded, func() { c.By = by(now).By }},
+		{auth.ErrRepeated, func() { c.Idempotency = nil }},
+		{auth.ErrNotFound, func() { c.UserID = u.ID }},
+		{auth.ErrStale, func() { c.IfUsers = nil }},
+		{auth.ErrLastOwner, func() { c.KeepOwner = false }},
+	} {
+		if _, err := b.UpdateUser(b.ctx(), c); !errors.Is(err, step.want) {
+			b.Errorf("error %v, want %v", err, step.want)
+		}
+		step.right()
+	}
+	if d := differences(before, w.state()); len(d) > 0 {
+		b.Errorf("refused, but it changed or recorded something:\n%s", strings.Join(d, "\n"))
+	}
+	_, err = b.UpdateUser(b.ctx(), c)
+	b.ok(err)
 }
 
 // permissions are that what is conditional happens, at every method.

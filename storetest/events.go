@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -143,6 +144,49 @@ func events() checks {
 			_, _, err = b.AdvanceSession(b.ctx(), a)
 			b.is(err, auth.ErrSessionEnded)
 			b.lists(auth.EventQuery{UserID: u.ID}, a.Events[0].Event.ID)
+		},
+		"a change that its target refuses records nothing": func(b *bench) {
+			w := newWorld(b)
+			u := w.person()
+			ended := w.device(u.ID)
+			_, err := b.revoke(u.ID, auth.SessionFilter{})
+			b.ok(err)
+			taken, refused := b.newUser(u.Email), b.newUser("")
+			refused.Creating = func(context.Context, auth.User) error { return auth.ErrUsed }
+			for name, call := range map[string]func(c auth.Change) error{
+				"taken": func(c auth.Change) error {
+					_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: c, NewUser: taken})
+					return err
+				},
+				"refused": func(c auth.Change) error {
+					_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: c, NewUser: refused})
+					return err
+				},
+				"no user": func(c auth.Change) error { return b.DeleteUser(b.ctx(), auth.DeleteUser{Change: c, UserID: b.id()}) },
+				"no such user's session": func(c auth.Change) error {
+					_, err := b.CreateSession(b.ctx(), auth.CreateSession{Change: c, Session: b.newSession(b.id())})
+					return err
+				},
+				"ended session": func(c auth.Change) error {
+					_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: c, SessionID: ended.ID, IdleUntil: now.Add(minute)})
+					return err
+				},
+				"no token": func(c auth.Change) error {
+					_, _, err := b.RedeemToken(b.ctx(), auth.Redemption{Change: c, Purpose: auth.PurposeReset, Hash: hashOf("none")})
+					return err
+				},
+				"no code": func(c auth.Change) error {
+					_, _, err := b.TryCode(b.ctx(), auth.TryCode{Change: c, Purpose: auth.PurposePhoneCode, Subject: "none", Hash: hashOf("none")})
+					return err
+				},
+			} {
+				c := by(now)
+				ids := w.witness(&c)
+				if err := call(c); err == nil {
+					b.Errorf("%s: done all the same", name)
+				}
+				w.noticed(ids, "", nil)
+			}
 		},
 		"sessions that had ended before do not end again": func(b *bench) {
 			w := newWorld(b)

@@ -141,15 +141,20 @@ func changeMutants() map[string]mutant {
 		"a user whom no token names is not asked": condition(func(_ auth.Store, c *auth.Change) {
 			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool { return at.ID == "" })
 		}, "a user whom no token names", "RedeemToken", "TryCode", "EnableFactor"),
-		"roles are not asked":       condition(func(_ auth.Store, c *auth.Change) { c.IfRoles = nil }, "other roles"),
-		"the last owner may go":     condition(func(_ auth.Store, c *auth.Change) { c.KeepOwner = false }, "no owner is left"),
-		"cancellation is ignored":   {func(s auth.Store) auth.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
+		"roles are not asked":     condition(func(_ auth.Store, c *auth.Change) { c.IfRoles = nil }, "other roles"),
+		"the last owner may go":   condition(func(_ auth.Store, c *auth.Change) { c.KeepOwner = false }, "no owner is left"),
+		"cancellation is ignored": {func(s auth.Store) auth.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
+		"conditions before the target": {
+			func(s auth.Store) auth.Store { return staleFirst{base{s}} }, []string{"conditions/they are judged in the order of the contract", "refresh/reuse ends the session whatever the conditions"},
+		},
 		"idempotency is ignored":    {edits(func(_ auth.Store, c *auth.Change) { c.Idempotency = nil }), everywhere("idempotency", "")},
 		"refused changes count":     {refusedCounts, everywhere("idempotency", "")},
 		"events are lost":           {edits(func(_ auth.Store, c *auth.Change) { c.Events = nil }), everywhere("permissions", "/session")},
 		"messages are lost":         {edits(func(_ auth.Store, c *auth.Change) { c.Messages = nil }), everywhere("permissions", "/session")},
 		"every outcome is recorded": {edits(everyOutcome), everywhere("permissions", "/session")},
-		"refusals are recorded":     {refusalsRecorded, everywhere("conditions", "/other roles")},
+		"refusals are recorded": {
+			refusalsRecorded, append(everywhere("conditions", "/other roles"), "events/a change that its target refuses records nothing"),
+		},
 		"sessions are asked, then the change is made": {
 			edits(askThenChange), append(everywhere("races", ""), "races/no change lands after its session was revoked", "races/no change lands after its user was banned"),
 		},
@@ -265,6 +270,30 @@ type deaf struct{ base }
 
 func (s deaf) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
 	return s.Store.UpdateUser(context.WithoutCancel(ctx), c)
+}
+
+// staleFirst asks for users before it looks at what is to be changed.
+type staleFirst struct{ base }
+
+func (s staleFirst) stale(ctx context.Context, c auth.Change) bool {
+	return slices.ContainsFunc(c.IfUsers, func(at auth.UserAt) bool {
+		u, err := s.User(ctx, auth.ByID(at.ID))
+		return err != nil || at.Revision != nil && *at.Revision != u.Revision
+	})
+}
+
+func (s staleFirst) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	if c.Check() == nil && c.By.System != "" && c.Idempotency == nil && s.stale(ctx, c.Change) {
+		return auth.User{}, auth.ErrStale
+	}
+	return s.Store.UpdateUser(ctx, c)
+}
+
+func (s staleFirst) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	if s.stale(ctx, c.Change) {
+		return auth.Session{}, auth.User{}, auth.ErrStale
+	}
+	return s.Store.AdvanceSession(ctx, c)
 }
 
 // countsOwners counts the owners before it lets one go.

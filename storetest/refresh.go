@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/authmount/auth"
@@ -79,6 +80,42 @@ func refresh() checks {
 			got, _, err = b.Session(b.ctx(), other.ID, now)
 			b.ok(err)
 			b.sameSession(got, other)
+		},
+		"reuse ends the session whatever the conditions": func(b *bench) {
+			for name, edit := range map[string]func(*auth.Change){
+				"stale":    func(c *auth.Change) { c.IfUsers = []auth.UserAt{{ID: b.id()}} },
+				"roles":    func(c *auth.Change) { c.IfRoles = ptr(int64(99)) },
+				"no owner": func(c *auth.Change) { c.KeepOwner = true },
+			} {
+				s := b.session(b.user("").ID)
+				for i := range uint32(2) {
+					_, err := b.advance(s.ID, i, now)
+					b.ok(err)
+				}
+				a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+				edit(&a.Change)
+				if _, _, err := b.AdvanceSession(b.ctx(), a); !errors.Is(err, auth.ErrReused) {
+					b.Errorf("%s: error %v", name, err)
+				}
+				_, _, err := b.Session(b.ctx(), s.ID, now)
+				b.is(err, auth.ErrSessionEnded)
+			}
+		},
+		"reuse is not told to who may not know": func(b *bench) {
+			u := b.user("")
+			s, ended := b.session(u.ID), b.session(u.ID)
+			for i := range uint32(2) {
+				_, err := b.advance(s.ID, i, now)
+				b.ok(err)
+			}
+			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+			a.By = auth.Authority{Session: &auth.SessionRef{ID: ended.ID, UserID: u.ID}}
+			_, _, err = b.AdvanceSession(b.ctx(), a)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
 		},
 		"a counter from the future changes nothing": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)

@@ -60,7 +60,7 @@ func start(t *testing.T) *app {
 	t.Cleanup(store.Close)
 	srv := httptest.NewUnstartedServer(nil)
 	url := "http://" + srv.Listener.Addr().String()
-	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
+	a, err := auth.New(t.Context(), store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,13 +109,21 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// on is a switch that a flag sets; one that is not set leaves the default.
+func on(yes bool) auth.Switch {
+	if yes {
+		return auth.On
+	}
+	return 0
+}
+
 // options turns settings into an Auth's options, and the inbox if one is asked
 // for.
 func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	opts := []auth.Option{
 		auth.WithLogger(log),
 		auth.WithMail(auth.MailOptions{AppName: s.appName}),
-		auth.WithSettings(auth.Settings{RequireConfirmation: s.confirm}),
+		auth.WithSettings(auth.Settings{RequireConfirmation: on(s.confirm), MFARequired: on(s.requireMFA), AccountDeletion: on(s.deletion)}),
 		auth.WithRedirectURLs(list(s.redirects)...),
 		auth.WithAPIKeys(list(s.apiKeys)...),
 		auth.WithTrustedProxies(list(s.proxies)...),
@@ -158,11 +166,11 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	if s.twilioSID != "" {
 		opts = append(opts, auth.WithSMSSender(twiliosms.New(twiliosms.Options{AccountSID: s.twilioSID, AuthToken: s.twilioToken, From: s.twilioFrom})))
 	}
-	on, err := providers(s)
+	connections, err := providers(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts = append(opts, auth.WithProvider(on...))
+	opts = append(opts, auth.WithProvider(connections...))
 	switch s.hash {
 	case "argon2id":
 	case "bcrypt":
@@ -173,12 +181,6 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	if s.noLimits {
 		log.Warn("RATE LIMITS ARE OFF: passwords and codes can be guessed without end; never do this in production")
 		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))
-	}
-	if s.requireMFA {
-		opts = append(opts, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
-	}
-	if s.deletion {
-		opts = append(opts, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	}
 	if s.cookies {
 		opts = append(opts, auth.WithCookies(auth.CookieOptions{}))
