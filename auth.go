@@ -67,6 +67,8 @@ type Auth struct {
 	keys      *keyring
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
+	roleStore RoleStore   // likewise
+	roleTable roleTable
 	passwords *passwords
 	outbox    *outbox
 	pages     *pages
@@ -107,6 +109,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	} else {
 		c.checkContract(store)
 		a.factors, _ = Capability[FactorStore](store)
+		a.roleStore, _ = Capability[RoleStore](store)
 	}
 	if c.devMode {
 		a.inbox = c.developing()

@@ -105,7 +105,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 		}
 	}
 	idp := authtest.StartProvider(t)
-	store := &drawStore{Store: authtest.NewStore(t), drawn: map[auth.Rate]bool{}}
+	store := &drawStore{Store: newStore(t), drawn: map[auth.Rate]bool{}}
 	w := &world{t: t, Env: authtest.NewOn(t, store, auth.WithProvider(idp.Google()), auth.WithRateLimits(limits), auth.WithMail(auth.MailOptions{Sync: true}))}
 	idp.Now = w.Clock.Now
 

@@ -265,7 +265,7 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 	return e
 }
 
-// writeTokens answers a completed sign-in. In cookie mode the tokens travel in
+// writeTokens writes a completed sign-in. In cookie mode the tokens travel in
 // cookies that scripts cannot read, and not in the body.
 func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
 	return writeJSON(w, http.StatusOK, a.carried(w, t))
@@ -285,7 +285,7 @@ func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {
 	return writeDocument(w, a.keys.jwks)
 }
 
-// writeDocument answers a public document that may be cached.
+// writeDocument writes a public document that may be cached.
 func writeDocument(w http.ResponseWriter, doc []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")

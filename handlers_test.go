@@ -136,7 +136,7 @@ func TestRequestID(t *testing.T) {
 
 // Mounting: with the prefix, without it, and behind StripPrefix.
 func TestMounts(t *testing.T) {
-	env := authtest.New(t)
+	env := newEnv(t)
 	mux := http.NewServeMux()
 	mux.Handle("/auth/v1/", env.Handler())
 	mux.Handle("/other/", http.StripPrefix("/other", env.Handler()))
@@ -151,7 +151,7 @@ func TestMounts(t *testing.T) {
 	w := newWorld(t, auth.WithPrefix("/login/api"))
 	w.do("GET", "/login/api/settings", nil).want(200)
 	w.do("GET", "/settings", nil).want(200)
-	h := authtest.New(t, auth.WithPrefix("/oauth")).Handler() // which endpoints begin with, too
+	h := newEnv(t, auth.WithPrefix("/oauth")).Handler() // which endpoints begin with, too
 	for path, want := range map[string]int{"/oauth/settings": 200, "/settings": 200, "/oauth/oauth/callback": 404, "/oauth/oauth/nobody/callback": 404, "/oauth/me": 401} {
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

@@ -50,7 +50,7 @@ func newWorld(t *testing.T, opts ...auth.Option) *world {
 		auth.WithLogger(slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		auth.WithHooks(auth.Hooks{OnEvent: w.record}),
 	}
-	w.Env = authtest.New(t, append(base, opts...)...)
+	w.Env = newEnv(t, append(base, opts...)...)
 	return w
 }
 
@@ -265,7 +265,7 @@ func (w *world) squatter(email string) session {
 	return s
 }
 
-// linkToken waits for a message and answers the token of its link.
+// linkToken waits for a message and returns the token of its link.
 func (w *world) linkToken(to string, k auth.Kind) string {
 	w.t.Helper()
 	u, err := url.Parse(w.Mail(w.t, to, k).Link)
@@ -287,7 +287,7 @@ var form = header{"Content-Type", "application/x-www-form-urlencoded"}
 // browser is what browsers accept.
 var browser = header{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
-// failingStore answers every call with an error while it is down.
+// failingStore returns every call with an error while it is down.
 type failingStore struct {
 	auth.Store
 	down bool

@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
 )
 
@@ -24,10 +25,23 @@ import (
 const onPostgres = "AUTH_TEST_ON_POSTGRES"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(onPostgres) != "" {
-		authtest.NewStore = newPostgres
-	}
 	os.Exit(pgtest.Main(m))
+}
+
+// newStore is what the scenarios run on: memory or, in a process of its own,
+// Postgres.
+func newStore(tb testing.TB) auth.Store {
+	tb.Helper()
+	if os.Getenv(onPostgres) != "" {
+		return newPostgres(tb)
+	}
+	return memstore.New()
+}
+
+// newEnv is authtest.New on newStore.
+func newEnv(tb testing.TB, opts ...auth.Option) *authtest.Env {
+	tb.Helper()
+	return authtest.NewOn(tb, newStore(tb), opts...)
 }
 
 var postgres struct {

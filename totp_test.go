@@ -350,7 +350,7 @@ func TestParallelFactorUses(t *testing.T) {
 // the old one they are lost, recovery codes too, and the cause is logged.
 func TestFactorAcrossRotation(t *testing.T) {
 	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
-	store, ctx, began := authtest.NewStore(t), t.Context(), time.Now()
+	store, ctx, began := newStore(t), t.Context(), time.Now()
 	var passed atomic.Int64
 	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
 	var log syncBuffer

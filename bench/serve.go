@@ -71,7 +71,7 @@ func serve(c config) error {
 	return nil
 }
 
-// respond answers as the library's handlers do.
+// respond returns as the library's handlers do.
 func respond(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
@@ -201,7 +201,7 @@ func serveFloor(ctx context.Context, c config) error {
 }
 
 // runHashes judges the password again and again, with as many callers as there
-// are workers and as many hashes at once as there are processors, and answers how
+// are workers and as many hashes at once as there are processors, and returns how
 // many it could in the time asked for.
 func runHashes(h *passhash.Hash) http.HandlerFunc {
 	cpu := make(chan struct{}, runtime.GOMAXPROCS(0))

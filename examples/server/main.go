@@ -164,7 +164,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		log.Warn("messages are shown to nobody: set -smtp-url, or -dev-inbox for development")
 	}
 	if s.twilioSID != "" {
-		opts = append(opts, auth.WithSMSSender(twiliosms.New(twiliosms.Options{AccountSID: s.twilioSID, AuthToken: s.twilioToken, From: s.twilioFrom})))
+		opts = append(opts, auth.WithSMSSender(twiliosms.New(s.twilioSID, s.twilioToken, s.twilioFrom)))
 	}
 	connections, err := providers(s)
 	if err != nil {
@@ -279,7 +279,7 @@ func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	return store, store.Close, nil
 }
 
-// serve answers until a signal comes, then lets requests finish and messages go
+// serve serves until a signal comes, then lets requests finish and messages go
 // out.
 func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox, s settings, log *slog.Logger) error {
 	mux := http.NewServeMux()

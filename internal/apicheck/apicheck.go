@@ -164,7 +164,7 @@ func fit(template, path string) (rank string, ok bool) {
 	return strings.Join(want, "/"), true
 }
 
-// lookupAt is lookup below a place; it answers the place found, too.
+// lookupAt is lookup below a place; it returns the place found, too.
 func (c *Checker) lookupAt(at []string, below ...string) ([]string, map[string]any) {
 	at = slices.Concat(at, below)
 	v, _ := c.lookup(at...)
