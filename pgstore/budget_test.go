@@ -32,7 +32,7 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQ
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// taken returns the statements since the last call, the limiter's apart.
+// taken answers the statements since the last call, the limiter's apart.
 func (c *counter) taken() (statements []string, limiter int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
