@@ -1,5 +1,3 @@
-//go:build flows
-
 package pgstore_test
 
 import (
@@ -75,7 +73,7 @@ func TestInTxSignUp(t *testing.T) {
 			tokens = res.Tokens
 			return end
 		})
-		_, err := env.Refresh(t.Context(), tokens.RefreshToken)
+		_, err := env.Refresh(t.Context(), auth.RefreshParams{RefreshToken: tokens.RefreshToken})
 		if end == nil && err != nil || end != nil && !errors.Is(err, auth.CodeSessionEnded) {
 			t.Errorf("refresh after %v: %v", end, err)
 		}
@@ -152,11 +150,11 @@ func TestHookErrorsAreNoOutcomes(t *testing.T) {
 			t.Errorf("import with %s: %v", what, err)
 		}
 		env.Clock.Advance(time.Hour)
-		if err := env.SendMagicLink(t.Context(), auth.MagicLinkParams{Email: "ada@example.com"}); err != nil {
+		if err := env.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
 			t.Fatal(err)
 		}
 		_, token, _ := strings.Cut(env.Mail(t, "ada@example.com", auth.KindMagicLink).Link, "token=")
-		if _, err := env.VerifyMagicLink(t.Context(), token, ""); !errors.Is(err, auth.CodeInternal) {
+		if _, err := env.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token}); !errors.Is(err, auth.CodeInternal) {
 			t.Errorf("magic link with %s: %v", what, err)
 		}
 		env.Inbox.Clear()
