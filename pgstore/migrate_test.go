@@ -173,7 +173,7 @@ func release(t *testing.T, more ...string) fstest.MapFS {
 	}
 	files := fstest.MapFS{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path) //nolint:gosec // our own
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
