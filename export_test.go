@@ -21,3 +21,7 @@ func ErrorStatuses() map[Code]int {
 	}
 	return m
 }
+
+// CheapPasswords makes hashing cost next to nothing, for tests about anything but
+// that. It is to be called before the first password.
+func CheapPasswords(a *Auth) { a.passwords.o.BcryptCost = 5 }
