@@ -117,14 +117,20 @@ func mustParse(s *scene, raw string) *url.URL {
 
 // triesProofs signs in anew, by passwords and identities.
 func (s *scene) triesProofs(add func(string, ...any)) {
-	for _, password := range []string{evilPassword, evilNew, ownPassword} {
-		for _, who := range []map[string]any{{"email": s.email}, {"phone": s.number}, {"email": s.evilMail}, {"phone": s.evilNumber}} {
-			who["password"] = password
-			if s.opens(s.evil.send("POST", "/login", who)) {
-				add("the password %q still opens the account", password)
-			}
+	login := func(name, value, password string) {
+		if s.opens(s.evil.send("POST", "/login", map[string]any{name: value, "password": password})) {
+			add("the password %q still opens the account", password)
 		}
 	}
+	for _, password := range []string{evilPassword, evilNew, ownPassword} {
+		if s.row.kind == onNumber {
+			login("phone", s.number, password)
+		} else {
+			login("email", s.email, password)
+		}
+	}
+	login("email", s.evilMail, evilPassword)
+	login("phone", s.evilNumber, evilPassword)
 	for _, name := range []string{"facebook", "github", "apple"} {
 		if s.opens(s.evil.signIn(name, s.evilAt(name), "")) {
 			add("the identity at %s opens the account", name)
@@ -177,7 +183,10 @@ func (s *scene) owned(ctx context.Context, a act, add func(string, ...any)) {
 	if slices.ContainsFunc(u.Identities, func(i auth.Identity) bool { return i.Subject != s.ada.Subject }) {
 		add("another's identity is attached: %v", u.Identities)
 	}
-	if u.MFAEnabled != s.mfa || (len(v.Factors.List) > 0) != s.mfa || (v.Factors.RecoveryLeft > 0) != s.mfa {
+	// One that waits for its first code on an account that is proved is none, and
+	// gives way to the owner's.
+	factors := slices.DeleteFunc(v.Factors.List, func(f auth.Factor) bool { return !f.Enabled && s.row.kind == onStolen })
+	if u.MFAEnabled != s.mfa || (len(factors) > 0) != s.mfa || (v.Factors.RecoveryLeft > 0) != s.mfa {
 		add("another's second factor is attached")
 	}
 	back := s.comes(s.person(ctx), a)

@@ -158,7 +158,7 @@ func (t *Tap) UpdateUser(ctx context.Context, c auth.UpdateUser) (u auth.User, e
 // DeleteUser is auth.Store's.
 func (t *Tap) DeleteUser(ctx context.Context, c auth.DeleteUser) (err error) {
 	defer t.enter(ctx, "DeleteUser", &c.Change)(&err)
-	return t.inner.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: c}})
+	return t.inner.DeleteUser(ctx, c)
 }
 
 // CreateSession is auth.Store's.
