@@ -67,6 +67,8 @@ type Auth struct {
 	keys      *keyring
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
+	roleStore RoleStore   // likewise
+	roleTable roleTable
 	passwords *passwords
 	outbox    *outbox
 	pages     *pages
@@ -75,7 +77,7 @@ type Auth struct {
 	handler   http.Handler
 	inbox     *Inbox
 	client    *http.Client // towards providers
-	providers map[string]*provider
+	providers map[string]*oauthClient
 
 	providerNames []string // as configured
 
@@ -107,6 +109,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	} else {
 		c.checkContract(store)
 		a.factors, _ = Capability[FactorStore](store)
+		a.roleStore, _ = Capability[RoleStore](store)
 	}
 	if c.devMode {
 		a.inbox = c.developing()
@@ -202,7 +205,7 @@ func (c *config) check() {
 	}
 	names := map[string]bool{}
 	for _, p := range c.providers {
-		if err := p.check(); err != nil {
+		if err := p.Validate(); err != nil {
 			c.fail("WithProvider: "+p.Name, err)
 		}
 		need(!names[p.Name], fmt.Sprintf("WithProvider: two providers are named %q", p.Name))
@@ -250,7 +253,7 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.providers, a.providerNames = a.newProviders()
-	a.handler = a.newHandler()
+	a.handler = a.mount(a.routes())
 	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
 		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
 	})

@@ -27,8 +27,11 @@ type Claims struct {
 // HasRole tells whether the user has a role.
 func (c *Claims) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
 
-// HasPermission tells whether the user has a permission.
-func (c *Claims) HasPermission(p string) bool { return slices.Contains(c.Permissions, p) }
+// HasPermission tells whether the token has a permission, by its name or by one
+// that covers it: "*", or "notes.*" for "notes.write".
+func (c *Claims) HasPermission(p string) bool {
+	return slices.ContainsFunc(c.Permissions, func(held string) bool { return grants(held, p) })
+}
 
 // Assurance levels of sessions.
 const (

@@ -12,13 +12,13 @@ import (
 )
 
 // exchangeCode makes the single-use code that a redirect carries in place of
-// tokens.
-func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string) (string, error) {
+// tokens. gone is the error if the user has changed since they were read.
+func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
 	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By})
 	code.UserID = u.ID
 	err := a.putToken(ctx, byProof(), code, credentialsStill(u))
 	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
-		return "", fail(CodeInvalidToken, err) // changed hands meanwhile
+		return "", fail(gone, err) // changed hands meanwhile
 	}
 	return secret, err
 }

@@ -15,6 +15,15 @@ func Routes(a *Auth) []string {
 	return list
 }
 
+// Document is the OpenAPI document, without a service.
+func Document() []byte {
+	doc, err := (&Auth{cfg: config{prefix: "/auth/v1"}}).document()
+	if err != nil {
+		panic(err)
+	}
+	return doc
+}
+
 // ErrorStatuses is the error table without its messages.
 func ErrorStatuses() map[Code]int {
 	m := map[Code]int{}
@@ -33,4 +42,15 @@ func CheapPasswords(a *Auth) error {
 		a.passwords.dummy, err = passhash.Parse(hash)
 	}
 	return err
+}
+
+// RouteLimits maps the routes that rate limits may refuse to the names of those.
+func RouteLimits(a *Auth) map[string][]string {
+	m := map[string][]string{}
+	for _, r := range a.routes() {
+		if len(r.limits) > 0 {
+			m[r.pattern] = r.limits
+		}
+	}
+	return m
 }

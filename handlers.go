@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,81 +18,10 @@ import (
 	"github.com/rs/cors"
 )
 
-// access says who may call an endpoint.
-type access int
-
-const (
-	open      access = iota // browser navigations: anybody
-	keyed                   // the public API key, where keys are configured
-	signedIn                // the API key and a bearer token of a live session
-	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
-)
-
-// route is one row of the table below.
-type route struct {
-	pattern string // method and path below the mount
-	access  access
-	handle  func(http.ResponseWriter, *http.Request) error
-	form    func(http.ResponseWriter, *http.Request) error // the pages' posts, which need no key
-}
-
-// routes is the route table: every endpoint, who may call it, and the handler
-// that leads to its feature's file. Limits are drawn inside the operations, so
-// that callers from Go are held to them too.
-func (a *Auth) routes() []route {
-	return []route{
-		{"POST /signup", keyed, a.handleSignUp, nil},
-		{"POST /login", keyed, a.handleLogin, nil},
-		{"POST /refresh", keyed, a.handleRefresh, nil},
-		{"POST /logout", keyed, a.handleLogout, nil},
-		{"POST /exchange", keyed, a.handleExchange, nil},
-
-		{"GET /oauth/{provider}", open, a.handleOAuthStart, nil},
-		{"GET /oauth/{provider}/callback", open, a.handleOAuthCallback, nil},
-		{"POST /oauth/{provider}/callback", open, a.handleOAuthCallback, nil},
-		{"POST /oauth/{provider}/id-token", keyed, a.handleIDToken, nil},
-
-		{"POST /magic-link/send", keyed, a.handleMagicLinkSend, nil},
-		{"GET /magic-link/verify", open, a.handleMagicLink, nil},
-		{"POST /magic-link/verify", open, a.handleMagicLinkPost, nil},
-		{"POST /otp/send", keyed, a.handleOTPSend, nil},
-		{"POST /otp/verify", keyed, a.handleOTPVerify, nil},
-		{"POST /forgot-password", keyed, a.handleForgotPassword, nil},
-		{"GET /reset-password", open, a.handleResetPage, nil},
-		{"POST /reset-password", keyed, a.handleResetPassword, a.handleResetPost},
-		{"GET /verify-email", open, a.handleVerifyEmail, nil},
-		{"POST /verify-email", keyed, a.handlePostVerifyEmail, a.handleVerifyEmailPost},
-
-		{"GET /me", signedIn, a.handleMe, nil},
-		{"PATCH /me", signedIn, a.handleUpdateMe, nil},
-		{"DELETE /me", signedIn, a.handleDeleteMe, nil},
-		{"POST /me/password", signedIn, a.handleChangePassword, nil},
-		{"POST /me/identities/{provider}", signedIn, a.handleLinkIdentity, nil},
-		{"DELETE /me/identities/{provider}", signedIn, a.handleUnlinkIdentity, nil},
-		{"GET /sessions", signedIn, a.handleSessions, nil},
-		{"DELETE /sessions", signedIn, a.handleEndOtherSessions, nil},
-		{"DELETE /sessions/{id}", signedIn, a.handleEndSession, nil},
-
-		{"POST /2fa/setup-totp", enrolling, a.handleSetupTOTP, nil},
-		{"POST /2fa/verify-and-enable", enrolling, a.handleEnableTOTP, nil},
-		{"POST /2fa/verify", keyed, a.handleVerifyMFA, nil},
-		{"POST /2fa/disable", signedIn, a.handleDisableTOTP, nil},
-		{"POST /2fa/recovery-codes", signedIn, a.handleRecoveryCodes, nil},
-
-		{"GET /settings", keyed, a.handleSettings, nil},
-		{"GET /.well-known/jwks.json", open, a.handleJWKS, nil},
-		{"GET /openapi.json", open, a.handleOpenAPI, nil},
-		{"GET /healthz", open, a.handleHealth, nil},
-	}
-}
-
-//go:embed openapi.json
-var openAPI []byte
-
-// newHandler builds the handler from the route table.
-func (a *Auth) newHandler() http.Handler {
+// mount builds a handler from a route table.
+func (a *Auth) mount(routes []route) http.Handler {
 	byPath := map[string]map[string]route{}
-	for _, rt := range a.routes() {
+	for _, rt := range routes {
 		method, pattern, _ := strings.Cut(rt.pattern, " ")
 		if byPath[pattern] == nil {
 			byPath[pattern] = map[string]route{}
@@ -337,7 +265,7 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 	return e
 }
 
-// writeTokens answers a completed sign-in. In cookie mode the tokens travel in
+// writeTokens writes a completed sign-in. In cookie mode the tokens travel in
 // cookies that scripts cannot read, and not in the body.
 func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
 	return writeJSON(w, http.StatusOK, a.carried(w, t))
@@ -357,11 +285,7 @@ func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {
 	return writeDocument(w, a.keys.jwks)
 }
 
-func (a *Auth) handleOpenAPI(w http.ResponseWriter, _ *http.Request) error {
-	return writeDocument(w, openAPI)
-}
-
-// writeDocument answers a public document that may be cached.
+// writeDocument writes a public document that may be cached.
 func writeDocument(w http.ResponseWriter, doc []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")

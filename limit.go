@@ -64,7 +64,7 @@ func (a *Auth) perIP(ctx context.Context, r Rate, limit string, cost int) Draw {
 	return a.draw(r, limit, clientip.LimitKey(ip), cost)
 }
 
-// take draws, and answers rate_limited if a bucket refuses. Draws without a
+// take draws, and returns CodeRateLimited if a bucket refuses. Draws without a
 // limit are left out.
 func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
 	active := draws[:0:0]

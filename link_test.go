@@ -259,10 +259,14 @@ func TestVerifyEmail(t *testing.T) {
 	token := w.linkToken("ada@example.com", auth.KindVerifyEmail)
 	w.fired()
 	w.do("POST", "/verify-email", map[string]any{"token": token}, bearer(eve.AccessToken)).want(400, auth.CodeInvalidToken)
-	w.do("POST", "/verify-email", map[string]any{"token": token}).want(401, auth.CodeMissingToken)
+	w.do("POST", "/verify-email", nil).want(401, auth.CodeMissingToken)
+	w.do("POST", "/verify-email", map[string]any{"token": token}, bearer("x.y.z")).want(401, auth.CodeBadToken)
 	w.do("POST", "/verify-email", map[string]any{"token": token}, bearer(s.AccessToken)).want(200)
 	w.wantEvents(auth.EventEmailVerified)
-	w.Mail(t, "eve@example.com", auth.KindVerifyEmail)
+	w.do("POST", "/verify-email", map[string]any{"token": w.linkToken("eve@example.com", auth.KindVerifyEmail)}).want(200) // outside of a session, too
+	if !w.alive(eve.AccessToken) {
+		t.Error("a link that a program opened dropped a session")
+	}
 	before := len(w.Inbox.Messages())
 	w.do("POST", "/verify-email", nil, bearer(s.AccessToken)).want(200) // verified already: nothing sent
 	if err := w.Close(t.Context()); err != nil {
@@ -299,7 +303,7 @@ func TestResetPassword(t *testing.T) {
 		t.Error("a refused password ended the session")
 	}
 	w.do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).want(200)
-	w.wantEvents(auth.EventPasswordReset)
+	w.wantEvents(auth.EventTakenOver, auth.EventEmailVerified, auth.EventPasswordReset) // nobody had proved the address
 	if w.alive(s.AccessToken) {
 		t.Error("the old session lives on")
 	}

@@ -238,7 +238,7 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 	if m.user.Banned(a.now()) {
 		return "", fail(CodeUserBanned, nil)
 	}
-	code, err := a.exchangeCode(ctx, m.user, linkData{Challenge: m.Challenge, By: provenBy{Email: m.Email}}, methodMagicLink)
+	code, err := a.exchangeCode(ctx, m.user, linkData{Challenge: m.Challenge, By: provenBy{Email: m.Email}}, methodMagicLink, CodeInvalidToken)
 	if err != nil {
 		return "", err
 	}

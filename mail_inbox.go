@@ -59,7 +59,7 @@ func (in *Inbox) Clear() {
 	in.list = nil
 }
 
-// Wait answers the newest message that matches, as soon as there is one, or the
+// Wait returns the newest message that matches, as soon as there is one, or the
 // context's error.
 func (in *Inbox) Wait(ctx context.Context, match func(Message) bool) (Message, error) {
 	for {

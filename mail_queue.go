@@ -30,7 +30,7 @@ type outbox struct {
 	failed  func(ctx context.Context, m Message, err error)
 	backoff func(attempt int) time.Duration
 
-	ready   chan *letter
+	ready   chan *queuedMessage
 	stuck   chan struct{} // one for each attempt that may outlive its timeout
 	workers sync.WaitGroup
 	quit    context.CancelFunc
@@ -42,8 +42,8 @@ type outbox struct {
 	idle   chan struct{} // closed when closed and none are left
 }
 
-// letter is a message on its way.
-type letter struct {
+// queuedMessage is a message on its way.
+type queuedMessage struct {
 	outgoing
 	id      string
 	attempt int
@@ -57,7 +57,7 @@ func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, no
 	}
 	b := &outbox{
 		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, backoff: pause,
-		ready: make(chan *letter, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
+		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
 	}
 	b.done, b.quit = context.WithCancel(context.Background())
 	for range o.Workers {
@@ -81,17 +81,17 @@ func (b *outbox) send(ctx context.Context, o outgoing) {
 	if err != nil {
 		panic(err) // crypto/rand never fails
 	}
-	l := &letter{outgoing: o, id: id.String()}
+	q := &queuedMessage{outgoing: o, id: id.String()}
 	if b.o.Sync {
-		l.attempt = b.o.Attempts // the only one: nobody waits for retries
-		b.attempt(ctx, l)
+		q.attempt = b.o.Attempts // the only one: nobody waits for retries
+		b.attempt(ctx, q)
 		return
 	}
 	if err := b.enter(); err != nil {
-		b.report(l, err)
+		b.report(q, err)
 		return
 	}
-	b.ready <- l // has room for all that may enter
+	b.ready <- q // has room for all that may enter
 }
 
 // enter takes a place in the queue, if there is one.
@@ -123,9 +123,9 @@ func (b *outbox) work() {
 		select {
 		case <-b.done.Done():
 			return
-		case l := <-b.ready:
-			if b.attempt(b.done, l) {
-				b.retry(l)
+		case q := <-b.ready:
+			if b.attempt(b.done, q) {
+				b.retry(q)
 				continue
 			}
 			b.leave()
@@ -135,42 +135,42 @@ func (b *outbox) work() {
 
 // retry puts a message back after a pause, during which it holds its place in
 // the queue but no worker.
-func (b *outbox) retry(l *letter) {
-	time.AfterFunc(b.backoff(l.attempt), func() { b.ready <- l })
+func (b *outbox) retry(q *queuedMessage) {
+	time.AfterFunc(b.backoff(q.attempt), func() { b.ready <- q })
 }
 
 // attempt tries a message once and tells whether to try again.
-func (b *outbox) attempt(ctx context.Context, l *letter) (again bool) {
+func (b *outbox) attempt(ctx context.Context, q *queuedMessage) (again bool) {
 	if !b.o.Sync {
-		l.attempt++
+		q.attempt++
 	}
-	if l.prepare != nil {
-		o, err := l.prepare(ctx)
+	if q.prepare != nil {
+		o, err := q.prepare(ctx)
 		if err != nil {
-			b.log.WarnContext(ctx, "auth: message not prepared", "kind", string(l.Kind), "message_id", l.id, "attempt", l.attempt, "error", err)
-			return l.attempt < b.o.Attempts
+			b.log.WarnContext(ctx, "auth: message not prepared", "kind", string(q.Kind), "message_id", q.id, "attempt", q.attempt, "error", err)
+			return q.attempt < b.o.Attempts
 		}
-		l.outgoing = o // once: a retry sends the same link
+		q.outgoing = o // once: a retry sends the same link
 	}
-	if l.To == "" {
+	if q.To == "" {
 		return false // a decoy
 	}
-	m, err := b.mails.render(l.outgoing)
+	m, err := b.mails.render(q.outgoing)
 	if err == nil {
-		m.ID, m.At = l.id, b.now()
+		m.ID, m.At = q.id, b.now()
 		err = b.deliver(ctx, m)
 	} else {
 		err = Permanent(err)
 	}
 	if err == nil {
-		b.log.DebugContext(ctx, "auth: message sent", "kind", string(l.Kind), "message_id", l.id, "to", maskAddress(l.To), "attempt", l.attempt)
+		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
 		return false
 	}
-	if l.attempt < b.o.Attempts && !IsPermanent(err) {
-		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(l.Kind), "message_id", l.id, "to", maskAddress(l.To), "attempt", l.attempt, "error", err)
+	if q.attempt < b.o.Attempts && !IsPermanent(err) {
+		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
 		return true
 	}
-	b.report(l, err)
+	b.report(q, err)
 	return false
 }
 
@@ -211,8 +211,8 @@ func (b *outbox) sender(m Message) SMSSender {
 }
 
 // report gives up on a message: in the log, and to the application.
-func (b *outbox) report(l *letter, err error) {
-	if l.To == "" {
+func (b *outbox) report(q *queuedMessage, err error) {
+	if q.To == "" {
 		return
 	}
 	defer func() {
@@ -220,8 +220,8 @@ func (b *outbox) report(l *letter, err error) {
 			b.log.Error("auth: hook panicked", "panic", v)
 		}
 	}()
-	b.log.Error("auth: message failed", "kind", string(l.Kind), "message_id", l.id, "to", maskAddress(l.To), "attempt", l.attempt, "error", err)
-	b.failed(context.Background(), Message{ID: l.id, Kind: l.Kind, Channel: l.channel(), To: l.To}, err)
+	b.log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
+	b.failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.channel(), To: q.To}, err)
 }
 
 // close takes no more messages and waits for those there are, retries included,

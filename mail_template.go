@@ -98,7 +98,7 @@ func boolRank(b bool) int {
 	return 0
 }
 
-// pick answers the locale that suits best a list such as Accept-Language.
+// pick returns the locale that suits best a list such as Accept-Language.
 func (ls *languages) pick(prefer string) string {
 	tags, _, err := language.ParseAcceptLanguage(prefer)
 	if err != nil || len(tags) == 0 {

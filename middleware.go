@@ -12,7 +12,7 @@ import (
 // own is answered as it is, see [Reject].
 type Requirement func(a *Auth, r *http.Request, c *Claims) error
 
-// HasPermission asks for a permission in the token.
+// HasPermission asks for a permission in the token, see [Claims.HasPermission].
 func HasPermission(p string) Requirement {
 	return func(_ *Auth, _ *http.Request, c *Claims) error {
 		if c.HasPermission(p) {
@@ -22,7 +22,7 @@ func HasPermission(p string) Requirement {
 	}
 }
 
-// HasRole asks for a role in the token.
+// HasRole asks for a role in the token: the role itself, whatever it permits.
 func HasRole(role string) Requirement {
 	return func(_ *Auth, _ *http.Request, c *Claims) error {
 		if c.HasRole(role) {
@@ -127,7 +127,7 @@ func (a *Auth) Optional(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers a request that the middleware does not let through.
+// refuse writes the response to a request that the middleware does not let through.
 func (a *Auth) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	a.endpoint(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(w, r)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/authmount/auth/provider"
 )
 
 // oauthLife is how long somebody may take at the provider.
@@ -29,7 +32,7 @@ type oauthState struct {
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // of the application's own PKCE
 	Browser    []byte `json:"browser,omitempty"`   // SHA-256 of the secret that the browser keeps
-	Remote     bool   `json:"remote,omitempty"`    // the URL was asked for by a script, whose page may not share our cookies
+	Remote     bool   `json:"remote,omitempty"`    // a script requested the URL, whose page may not share this service's cookies
 	Verifier   string `json:"verifier"`            // PKCE towards the provider (RFC 7636)
 	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
 	SessionID  string `json:"session_id,omitempty"`
@@ -38,7 +41,7 @@ type oauthState struct {
 // StartOAuthParams begin a sign-in at a provider.
 type StartOAuthParams struct {
 	Provider      string
-	RedirectTo    string   // on the allow-list; empty: the callback answers the session
+	RedirectTo    string   // on the allow-list; empty: the callback returns the session
 	CodeChallenge string   // PKCE S256 between the application and /exchange
 	Scopes        []string // on top of the provider's
 	LoginHint     string   // passed on
@@ -54,7 +57,7 @@ type StartOAuthParams struct {
 	Remote bool
 }
 
-// StartOAuth answers the provider's URL to send the browser to. Errors:
+// StartOAuth returns the provider's URL to send the browser to. Errors:
 // CodeUnknownProvider, CodeMethodDisabled, CodeRedirectNotAllowed,
 // CodeValidationFailed, CodeProviderError, CodeRateLimited.
 func (a *Auth) StartOAuth(ctx context.Context, in StartOAuthParams) (string, error) {
@@ -83,7 +86,7 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 		Provider: p.Name, RedirectTo: in.RedirectTo, Challenge: in.CodeChallenge,
 		Browser: hashBrowser(in.Browser), Remote: in.Remote, Verifier: oauth2.GenerateVerifier(),
 	}
-	if p.openID {
+	if p.OpenID {
 		st.Nonce = oauth2.GenerateVerifier()
 	}
 	authority := byStranger("oauth")
@@ -104,14 +107,14 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 }
 
 // reach is endpoints within the provider's timeout.
-func (p *provider) reach(ctx context.Context) (endpoints, error) {
+func (p *oauthClient) reach(ctx context.Context) (endpoints, error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	return p.endpoints(ctx)
 }
 
 // authURL is the authorization request (RFC 6749, section 4.1.1).
-func (p *provider) authURL(e endpoints, state string, st oauthState, in StartOAuthParams) (string, error) {
+func (p *oauthClient) authURL(e endpoints, state string, st oauthState, in StartOAuthParams) (string, error) {
 	scopes := slices.Clone(p.Scopes)
 	for _, s := range in.Scopes {
 		if !slices.Contains(scopes, s) {
@@ -127,7 +130,7 @@ func (p *provider) authURL(e endpoints, state string, st oauthState, in StartOAu
 	for name, value := range p.AuthParams {
 		add(name, value)
 	}
-	if p.formPost {
+	if p.FormPost {
 		add("response_mode", "form_post")
 	}
 	add("nonce", st.Nonce)
@@ -181,8 +184,13 @@ type OAuthCallback struct {
 	Code     string
 	Error    string // in place of Code
 	Issuer   string // iss (RFC 9207), if there was one
-	User     string // what Apple posts beside the code
+	User     string // what some providers send beside the code, see provider.Provider.NameOf
 	Browser  string // as in StartOAuthParams
+}
+
+// LogValue keeps code and state out of the log.
+func (c OAuthCallback) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("provider", c.Provider), slog.String("code", redacted), slog.String("error", errorToken(c.Error)))
 }
 
 // OAuthResult is the end of a sign-in at a provider.
@@ -218,9 +226,9 @@ func (a *Auth) FinishOAuth(ctx context.Context, c OAuthCallback) (*OAuthResult, 
 
 // oauthFailed tells of a sign-in that did not come about. One that waits for its
 // second factor has not failed.
-func (a *Auth) oauthFailed(ctx context.Context, provider string, err error) {
+func (a *Auth) oauthFailed(ctx context.Context, name string, err error) {
 	if !errors.Is(err, CodeMFARequired) && !errors.Is(err, CodeMFAEnrollmentRequired) {
-		a.emit(ctx, Event{Type: EventSignInFailed, Method: methodOAuth, Provider: provider, Err: err})
+		a.emit(ctx, Event{Type: EventSignInFailed, Method: methodOAuth, Provider: name, Err: err})
 	}
 }
 
@@ -279,7 +287,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if err != nil {
 		return nil, err
 	}
-	who, token, err := p.answered(ctx, c, st)
+	who, token, err := p.identify(ctx, c, st)
 	var refusal *Error // the person's own, or of a Profile function
 	if errors.As(err, &refusal) {
 		return nil, refusal
@@ -287,8 +295,8 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if err != nil {
 		return nil, fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
 	}
-	if p.formPost && who.FullName == "" {
-		who.FullName, _ = cleanName(appleName(c.User)) // unsigned: only a name
+	if p.NameOf != nil && who.FullName == "" {
+		who.FullName, _ = cleanName(p.NameOf(c.User)) // unsigned: only a name
 	}
 	if linkTo != "" {
 		return a.finishLinking(ctx, p, who, token, st, Caller{UserID: linkTo, SessionID: st.SessionID}, bound)
@@ -297,12 +305,12 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if err != nil {
 		return nil, err
 	}
-	a.handOver(ctx, u, p, who, token)
-	return a.answerOAuth(ctx, u, st, provenBy{Provider: p.Name, Subject: who.Subject})
+	a.deliverProviderToken(ctx, u, p, who, token)
+	return a.completeOAuth(ctx, u, st, provenBy{Provider: p.Name, Subject: who.Subject})
 }
 
-// answered judges the provider's answer and learns who it is about.
-func (p *provider) answered(ctx context.Context, c OAuthCallback, st oauthState) (Profile, *oauth2.Token, error) {
+// identify judges the callback and learns whom it is about.
+func (p *oauthClient) identify(ctx context.Context, c OAuthCallback, st oauthState) (provider.Profile, *oauth2.Token, error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	e, err := p.endpoints(ctx)
@@ -310,49 +318,54 @@ func (p *provider) answered(ctx context.Context, c OAuthCallback, st oauthState)
 		err = p.judgeCallback(e, c)
 	}
 	if err != nil {
-		return Profile{}, nil, err
+		return provider.Profile{}, nil, err
 	}
 	return p.redeem(ctx, e, c.Code, st)
 }
 
+// denied are the errors of a callback that are no fault of the provider: the
+// person cancelled, or prompt=none needs the person (OpenID Connect Core 1.0,
+// section 3.1.2.6).
+func denied() []string {
+	return []string{"access_denied", "login_required", "consent_required", "interaction_required", "account_selection_required"}
+}
+
 // judgeCallback checks what the provider sent besides the state.
-func (p *provider) judgeCallback(e endpoints, c OAuthCallback) error {
-	// The answer of another server must not be taken for this one's (RFC 9207).
-	// Microsoft's depends on the person's tenant, which the ID token tells.
-	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && p.judge == nil) || (c.Issuer == "" && e.issues) {
-		return fmt.Errorf("the callback names the issuer %.200q", c.Issuer)
+func (p *oauthClient) judgeCallback(e endpoints, c OAuthCallback) error {
+	// Another server's response must not be taken for this one's (RFC 9207). Where
+	// each tenant has an issuer, the ID token tells.
+	perTenant := strings.Contains(e.issuer, "{tenant}")
+	if (c.Issuer != "" && e.issuer != "" && c.Issuer != e.issuer && !perTenant) || (c.Issuer == "" && e.namesIssuer) {
+		return errors.New("the callback names another issuer, or none")
 	}
-	switch c.Error {
-	case "":
-	case "access_denied", "user_cancelled_authorize", "user_denied", // Apple, Facebook
-		"login_required", "consent_required", "interaction_required", "account_selection_required": // prompt=none
+	switch {
+	case slices.Contains(denied(), c.Error) || slices.Contains(p.DeniedBy, c.Error):
 		return fail(CodeOAuthDenied, fmt.Errorf("%s: %s", p.Name, c.Error))
-	default:
-		return fmt.Errorf("error %.100q", c.Error)
-	}
-	if c.Code == "" || len(c.Code) > 4096 {
+	case c.Error != "":
+		return fmt.Errorf("error %q", errorToken(c.Error))
+	case c.Code == "" || len(c.Code) > 4096:
 		return errors.New("the callback has no code")
 	}
 	return nil
 }
 
-// answersHere tells whether the callback itself hands out the session: without
+// endsAtCallback tells whether the callback itself hands out the session: without
 // a redirect or, unless the application's challenge stands before it, in cookie
 // mode.
-func (a *Auth) answersHere(st oauthState) bool {
+func (a *Auth) endsAtCallback(st oauthState) bool {
 	return st.RedirectTo == "" || (a.cfg.cookies != nil && st.Challenge == "")
 }
 
-// answerOAuth hands a proved user on to the application: as a session, or by a
+// completeOAuth hands a proved user on to the application: as a session, or by a
 // code in the redirect. A second factor is asked for at the code's exchange.
-func (a *Auth) answerOAuth(ctx context.Context, u User, st oauthState, by provenBy) (*OAuthResult, error) {
-	if a.answersHere(st) {
+func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by provenBy) (*OAuthResult, error) {
+	if a.endsAtCallback(st) {
 		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.proof(methodOAuth), gone: CodeBadOAuthState})
-		asked := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
+		secondFactor := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
 		if err == nil {
 			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
 		}
-		if st.RedirectTo == "" || !asked {
+		if st.RedirectTo == "" || !secondFactor {
 			return nil, err
 		}
 	}
@@ -363,7 +376,7 @@ func (a *Auth) answerOAuth(ctx context.Context, u User, st oauthState, by proven
 // identity.
 func (a *Auth) redirectWith(ctx context.Context, u User, st oauthState, d linkData) (*OAuthResult, error) {
 	d.Challenge = st.Challenge
-	code, err := a.exchangeCode(ctx, u, d, methodOAuth)
+	code, err := a.exchangeCode(ctx, u, d, methodOAuth, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestEndlessCode(t *testing.T) {
 	}
 }
 
-// Only Apple tells a name beside the code. Anybody can add one to a callback.
+// Only a provider with NameOf tells a name beside the code. Anybody can add one to a callback.
 func TestNameBesideTheCode(t *testing.T) {
 	w, idp := providerWorld(t)
 	for i, post := range []bool{false, true} {
@@ -102,19 +102,57 @@ func TestAppleCookieWithoutHTTPS(t *testing.T) {
 }
 
 // The person's own refusal, and the answers to prompt=none, are no faults of the
-// provider.
+// provider. Some providers have words of their own for it.
 func TestDenials(t *testing.T) {
 	w, idp := providerWorld(t)
-	for _, name := range []string{
-		"access_denied", "user_cancelled_authorize", "user_denied",
-		"login_required", "consent_required", "interaction_required", "account_selection_required",
-	} {
+	back := func(name, code string) *answer {
 		v := w.visitor(idp)
-		to, err := url.Parse(v.start("google", "prompt=none"))
+		to, err := url.Parse(v.start(name, "prompt=none"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		v.back("google", url.Values{"state": {to.Query().Get("state")}, "error": {name}}).want(400, auth.CodeOAuthDenied)
+		with := url.Values{"state": {to.Query().Get("state")}, "error": {code}}
+		if name == "oidc" { // its document says that every callback names the issuer
+			with.Set("iss", idp.Issuer)
+		}
+		return v.back(name, with)
+	}
+	for _, name := range everyProvider {
+		for _, code := range []string{"access_denied", "login_required", "consent_required", "interaction_required", "account_selection_required"} {
+			back(name, code).want(400, auth.CodeOAuthDenied)
+		}
+	}
+	back("apple", "user_cancelled_authorize").want(400, auth.CodeOAuthDenied)
+	back("facebook", "user_denied").want(400, auth.CodeOAuthDenied)
+	back("google", "user_denied").want(502, auth.CodeProviderError)
+}
+
+// An error of the callback is logged if it is an error code, and no other text.
+func TestCallbackErrorInLog(t *testing.T) {
+	w, idp := providerWorld(t)
+	for code, logged := range map[string]string{
+		"temporarily_unavailable":     "temporarily_unavailable",
+		"the secret is s3cr3t":        "[not an error code]",
+		"caf\u00e9":                   "[not an error code]",
+		"x\nlevel=ERROR":              "[not an error code]",
+		strings.Repeat("x", 65):       "[not an error code]",
+		strings.Repeat("y", 64):       strings.Repeat("y", 64),
+		"invalid_request\" code=\"ok": "[not an error code]",
+	} {
+		v := w.visitor(idp)
+		to, err := url.Parse(v.start("google", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(w.log.String())
+		v.back("google", url.Values{"state": {to.Query().Get("state")}, "error": {code}, "error_description": {"s3cr3t"}}).want(502, auth.CodeProviderError)
+		if log := w.log.String()[before:]; !strings.Contains(log, `error \"`+logged+`\"`) || strings.Contains(log, "s3cr3t") {
+			t.Errorf("%q: log %s", code, log)
+		}
+		if got := (auth.OAuthCallback{Provider: "google", Code: "c0de", State: "st4te", Error: code}).LogValue().String(); !strings.Contains(got, logged) ||
+			strings.Contains(got, "c0de") || strings.Contains(got, "st4te") || strings.Contains(got, "s3cr3t") {
+			t.Errorf("%q: %s", code, got)
+		}
 	}
 }
 
@@ -157,22 +195,6 @@ func TestFailedSignInEvents(t *testing.T) {
 	w, idp = providerWorld(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
 	w.visitor(idp).signIn("google", ada, "").want(403, auth.CodeMFAEnrollmentRequired)
 	w.wantEvents(auth.EventSignedUp)
-}
-
-// A Profile function may turn people away in words of its own.
-func TestProfileRejects(t *testing.T) {
-	idp := authtest.StartProvider(t)
-	like := idp.Discord()
-	w := newWorld(t, auth.WithProvider(auth.OAuth2Provider("own", auth.OAuth2Options{
-		ClientID: like.ClientID, ClientSecret: like.ClientSecret, AuthURL: like.AuthURL, TokenURL: like.TokenURL,
-		Profile: func(context.Context, *auth.ProviderAPI) (auth.Profile, error) {
-			return auth.Profile{}, auth.Reject(auth.CodeSignupDisabled, "Members only.")
-		},
-	})))
-	a := w.visitor(idp).signIn("own", ada, "").want(403, auth.CodeSignupDisabled)
-	if !strings.Contains(string(a.body), "Members only.") {
-		t.Errorf("%s", a.body)
-	}
 }
 
 // An identity that is known is no proof of the address beside it.

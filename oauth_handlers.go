@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// browserCookie is the name of the cookie that holds a browser's secret. It has
-// to come along with Apple's post from another site, so that one is apart.
-func (a *Auth) browserCookie(p *provider) string {
+// browserCookie is the name of the cookie that holds a browser's secret. It has to
+// come along with a post from the provider's own site, so that one is apart.
+func (a *Auth) browserCookie(p *oauthClient) string {
 	name := "authmount"
 	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
 		name = a.cfg.cookies.Name
 	}
 	name += "-oauth"
-	if p.formPost {
+	if p.FormPost {
 		name += "-post"
 	}
 	if a.cfg.baseURL.Scheme == "https" {
@@ -30,7 +30,7 @@ func (a *Auth) browserCookie(p *provider) string {
 // bindBrowser is the cookie with the browser's secret, to be set once a sign-in
 // has begun. One secret serves all of a browser's sign-ins, so that tabs do not
 // disturb each other and cookies do not pile up.
-func (a *Auth) bindBrowser(r *http.Request, p *provider) *http.Cookie {
+func (a *Auth) bindBrowser(r *http.Request, p *oauthClient) *http.Cookie {
 	secret := a.browserSecret(r, p)
 	if secret == "" {
 		secret, _ = newLinkToken()
@@ -39,14 +39,14 @@ func (a *Auth) bindBrowser(r *http.Request, p *provider) *http.Cookie {
 		Name: a.browserCookie(p), Value: secret, Path: "/", MaxAge: int(oauthLife / time.Second),
 		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
 	}
-	if p.formPost && c.Secure {
+	if p.FormPost && c.Secure {
 		c.SameSite = http.SameSiteNoneMode
 	}
 	return c
 }
 
-// browserSecret reads the browser's secret; "" if there is none of our making.
-func (a *Auth) browserSecret(r *http.Request, p *provider) string {
+// browserSecret reads the browser's secret; "" if there is none that was made here.
+func (a *Auth) browserSecret(r *http.Request, p *oauthClient) string {
 	c, err := r.Cookie(a.browserCookie(p))
 	if err != nil {
 		return ""

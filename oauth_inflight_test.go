@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/provider"
 )
 
 var squatter = authtest.Person{Subject: "666", Email: "ada@example.com"} // facebook: never proved
@@ -126,7 +127,7 @@ var evilGit = authtest.Person{Subject: "667", Email: "evil@example.com", EmailVe
 func TestLinkInFlight(t *testing.T) {
 	for looks := range 2 {
 		w, idp, st := slowWorld(t)
-		evil := w.signUp("ada@example.com")
+		evil := w.squatter("ada@example.com")
 		v := w.visitor(idp)
 		to := v.link("github", evil, nil)
 		idp.SignsIn(evilGit)
@@ -147,7 +148,7 @@ func TestLinkInFlight(t *testing.T) {
 // The same at the exchange.
 func TestLinkByExchangeInFlight(t *testing.T) {
 	w, idp, st := slowWorld(t)
-	evil := w.signUp("ada@example.com")
+	evil := w.squatter("ada@example.com")
 	v := w.visitor(idp)
 	to := v.link("github", evil, map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)})
 	idp.SignsIn(evilGit)
@@ -255,7 +256,7 @@ func TestLinkAnswersStaleRefresh(t *testing.T) {
 		once(&during)
 	}}))
 	idp.Now = w.Clock.Now
-	s := w.signUp("ada@example.com")
+	s := w.member("ada@example.com")
 	v := w.visitor(idp)
 	to := v.link("github", s, nil)
 	idp.SignsIn(evilGit)
@@ -285,7 +286,7 @@ func TestHangingDiscovery(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, srv.URL, srv.URL+"/a", srv.URL+"/t", srv.URL+"/k")
 	}))
 	t.Cleanup(func() { close(gone); srv.Close() })
-	p := auth.OIDC("oidc", srv.URL, "c", "s")
+	p := provider.OIDC("oidc", srv.URL, "c", "s")
 	p.Timeout = 300 * time.Millisecond
 	w := newWorld(t, auth.WithProvider(p))
 	w.do("GET", "/oauth/oidc", nil).want(302)
@@ -404,8 +405,10 @@ func TestUnlinkInFlight(t *testing.T) {
 	s := w.visitor(idp).signIn("github", ada, "").session()
 	unlink := func() { w.do("DELETE", "/me/identities/github", nil, bearer(s.AccessToken)).want(204) }
 	during.Store(&unlink)
-	code := w.visitor(idp).signIn("github", ada, "redirect_to=https://app.test/").location().Query().Get("code")
-	w.do("POST", "/exchange", map[string]any{"code": code}).want(400, auth.CodeInvalidCode)
+	q := w.visitor(idp).signIn("github", ada, "redirect_to=https://app.test/").location().Query()
+	if q.Has("code") || q.Get("error_code") != string(auth.CodeBadOAuthState) {
+		t.Errorf("the redirect says %v", q)
+	}
 }
 
 // An https issuer may name plain http endpoints on this machine.
@@ -418,7 +421,7 @@ func TestDiscoveryPointsInside(t *testing.T) {
 	base := http.DefaultTransport
 	http.DefaultTransport = srv.Client().Transport
 	t.Cleanup(func() { http.DefaultTransport = base })
-	w := newWorld(t, auth.WithProvider(auth.OIDC("oidc", srv.URL, "c", "s")))
+	w := newWorld(t, auth.WithProvider(provider.OIDC("oidc", srv.URL, "c", "s")))
 	if a := w.do("GET", "/oauth/oidc", nil); a.status != 502 {
 		t.Errorf("accepted: %d", a.status)
 	}
@@ -483,7 +486,7 @@ func TestTwoTabsAtFirstSignIn(t *testing.T) {
 // The user is banned between the callback and the exchange that links.
 func TestBanBeforeLinkByExchange(t *testing.T) {
 	w, idp := providerWorld(t)
-	s := w.signUp("ada@example.com")
+	s := w.member("ada@example.com")
 	to := w.visitor(idp).link("github", s, map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)})
 	idp.SignsIn(evilGit)
 	code := w.visitor(idp).back("github", idp.Authorize(t, to)).location().Query().Get("code")

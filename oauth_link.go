@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/authmount/auth/provider"
 )
 
 // userOf finds or makes the user that an identity signs in. Who it is, is told by
 // provider and subject alone. An identity that was never seen joins an account by
 // its address only if both sides proved it; an account whose address was never
 // proved gives way to whoever proved it now.
-func (a *Auth) userOf(ctx context.Context, p *provider, who Profile) (User, error) {
+func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	u, err := change(func() (User, error) {
 		u, err := a.tryUserOf(ctx, p, who)
 		var refused *Error // by a rule or a hook, whatever that wraps
@@ -38,7 +40,7 @@ func (a *Auth) userOf(ctx context.Context, p *provider, who Profile) (User, erro
 	return u, nil
 }
 
-func (a *Auth) tryUserOf(ctx context.Context, p *provider, who Profile) (User, error) {
+func (a *Auth) tryUserOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	u, err := a.store.User(ctx, ByIdentity(p.Name, who.Subject))
 	if err == nil {
 		return a.renewIdentity(ctx, p, who, u)
@@ -60,14 +62,14 @@ func (a *Auth) tryUserOf(ctx context.Context, p *provider, who Profile) (User, e
 }
 
 // newIdentity is what is kept of a profile.
-func (a *Auth) newIdentity(p *provider, who Profile) Identity {
+func (a *Auth) newIdentity(p *oauthClient, who provider.Profile) Identity {
 	now := a.now()
 	return Identity{ID: a.newID(), Provider: p.Name, Subject: who.Subject, Email: who.Email, CreatedAt: now, LastSignInAt: now}
 }
 
 // renewIdentity signs a known identity in. The account's own address stays as it
 // is, whatever the provider says by now.
-func (a *Auth) renewIdentity(ctx context.Context, p *provider, who Profile, u User) (User, error) {
+func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
 	if u.Banned(a.now()) {
 		return u, fail(CodeUserBanned, nil)
 	}
@@ -81,7 +83,7 @@ func (a *Auth) renewIdentity(ctx context.Context, p *provider, who Profile, u Us
 	return a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: UserPatch{Link: &id}})
 }
 
-func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (User, error) {
+func (a *Auth) createByIdentity(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
@@ -121,7 +123,7 @@ func (a *Auth) createByIdentity(ctx context.Context, p *provider, who Profile) (
 
 // joinByEmail decides about an identity that was never seen and an account with
 // the same address.
-func (a *Auth) joinByEmail(ctx context.Context, p *provider, who Profile, u User) (User, error) {
+func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Profile, u User) (User, error) {
 	is := func(i Identity) bool { return i.Provider == p.Name }
 	switch {
 	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
@@ -166,9 +168,9 @@ func linkedEvent(u User, id Identity) OutcomeEvent {
 	return done(Event{Type: EventIdentityLinked, UserID: u.ID, Provider: id.Provider})
 }
 
-// handOver gives the provider's tokens to the application, which is the only
+// deliverProviderToken gives the provider's tokens to the application, which is the only
 // one to keep them.
-func (a *Auth) handOver(ctx context.Context, u User, p *provider, who Profile, t *oauth2.Token) {
+func (a *Auth) deliverProviderToken(ctx context.Context, u User, p *oauthClient, who provider.Profile, t *oauth2.Token) {
 	if t == nil {
 		return
 	}
@@ -213,7 +215,7 @@ func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, 
 // be live still. A browser that does not prove to be the one that asked gets a
 // code, and only its exchange, with the verifier, makes the link: else somebody
 // could be brought to link their identity to a stranger's account.
-func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
+func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
 	_, u, err := a.liveSession(ctx, by, CodeBadOAuthState)
 	if err != nil {
 		return nil, err
@@ -225,8 +227,8 @@ func (a *Auth) finishLinking(ctx context.Context, p *provider, who Profile, t *o
 	if u, err = a.linkIdentity(ctx, by, CodeBadOAuthState, id); err != nil {
 		return nil, err
 	}
-	a.handOver(ctx, u, p, who, t)
-	if !a.answersHere(st) {
+	a.deliverProviderToken(ctx, u, p, who, t)
+	if !a.endsAtCallback(st) {
 		return a.redirectWith(ctx, u, st, linkData{By: provenBy{Provider: id.Provider, Subject: id.Subject}})
 	}
 	// The session that asked goes on, from where it is by now. Its user as read with

@@ -57,7 +57,7 @@ func (v *visitor) do(method, path string, body any, headers ...header) *answer {
 	return a
 }
 
-// start begins a sign-in and answers the provider's URL.
+// start begins a sign-in and returns the provider's URL.
 func (v *visitor) start(provider, query string) string {
 	v.t.Helper()
 	return v.do("GET", "/oauth/"+provider+"?"+query, nil).want(302).header.Get("Location")
@@ -227,9 +227,9 @@ func TestOAuthRedirect(t *testing.T) {
 	w.do("POST", "/exchange", code).session()
 	w.do("POST", "/exchange", code).want(400, auth.CodeInvalidCode)
 
-	late := w.visitor(idp).signIn("google", ada, "redirect_to=https://app.test/").location().Query().Get("code")
+	expired := w.visitor(idp).signIn("google", ada, "redirect_to=https://app.test/").location().Query().Get("code")
 	w.Clock.Advance(time.Minute)
-	w.do("POST", "/exchange", map[string]any{"code": late}).want(400, auth.CodeInvalidCode)
+	w.do("POST", "/exchange", map[string]any{"code": expired}).want(400, auth.CodeInvalidCode)
 }
 
 // The application's own PKCE binds the code to whoever began.

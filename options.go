@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/provider"
 )
 
 // Option sets one thing about an Auth. What is left out has the default its
@@ -39,7 +41,7 @@ type config struct {
 	verifiers []crypto.PublicKey
 	claims    []func(context.Context, User) (map[string]any, error)
 	hooks     []Hooks
-	providers []Provider
+	providers []provider.Provider
 	sessions  SessionOptions
 	mfa       MFAOptions
 
@@ -208,11 +210,11 @@ type MFAOptions struct {
 // WithMFA sets who needs a second factor. A second call replaces the first.
 func WithMFA(o MFAOptions) Option { return func(c *config) { c.mfa = o } }
 
-// WithProvider lets people sign in with outside services: Google, GitHub,
-// Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any OpenID provider, and
-// OAuth2Provider for the rest. Register
-// {base URL}/oauth/{name}/callback with the service. The default is none. Further calls add more.
-func WithProvider(p ...Provider) Option {
+// WithProvider lets people sign in with outside services; package provider has
+// Google, GitHub, Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any
+// OpenID provider and OAuth2 for the rest. Register {base URL}/oauth/{name}/callback
+// with the service. Further calls add more. The default is none.
+func WithProvider(p ...provider.Provider) Option {
 	return func(c *config) { c.providers = append(c.providers, p...) }
 }
 

@@ -223,7 +223,14 @@ func TestSignUpByPhone(t *testing.T) {
 		s = w.otp(number, code)
 	}
 	s.want(200)
-	w.do("POST", "/login", body).want(200) // the password stays: the code was the sign-up's own
+	w.do("POST", "/login", body).want(401, auth.CodeInvalidCredentials) // outside of a session nobody knows whose password it was
+	if u := s.session().User; u.ID == "" {
+		t.Error("no user")
+	}
+	inside := newWorld(t)
+	in := inside.do("POST", "/signup", body).session()
+	inside.otp(number, inside.Mail(t, number, auth.KindPhoneCode).Code, bearer(in.AccessToken)).want(200)
+	inside.do("POST", "/login", body).want(200) // inside of one, everything stays
 	w.do("POST", "/login", map[string]any{"phone": number, "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
 	w.do("POST", "/login", map[string]any{"phone": "+4930999999", "password": goodPassword}).want(401, auth.CodeInvalidCredentials)
 	open := newWorld(t)
@@ -262,11 +269,11 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 	// The victim's number, the attacker's mailbox.
 	s := w.do("POST", "/signup", map[string]any{"phone": number, "password": goodPassword}).session()
 	first := w.Mail(t, number, auth.KindPhoneCode).Code
-	w.do("PATCH", "/me", map[string]any{"email": "attacker@example.com"}, bearer(s.AccessToken)).want(200)
-	w.do("GET", "/verify-email?token="+w.linkToken("attacker@example.com", auth.KindChangeEmail), nil).want(200)
-	owner := w.otp(number, w.newCode(first)).session()
-	if owner.User.Email != "" {
-		t.Errorf("the attacker's address stays: %q", owner.User.Email)
+	w.do("PATCH", "/me", map[string]any{"email": "attacker@example.com"}, bearer(s.AccessToken)).want(403, auth.CodeEmailNotVerified)
+	w.enrol(s.AccessToken)
+	owner := w.otp(number, w.newCode(first)).session() // not asked for the attacker's factor
+	if owner.User.Email != "" || owner.User.MFAEnabled {
+		t.Errorf("the attacker's things stay: %+v", owner.User)
 	}
 	// The victim's mailbox, the attacker's number.
 	const attackers = "+4930999999"
@@ -282,9 +289,10 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 		w.Clock.Advance(time.Hour)
 		email := strings.ReplaceAll(name, " ", "-") + "-victim@example.com"
 		s := w.signUp(email)
-		w.do("PATCH", "/me", map[string]any{"phone": attackers}, bearer(s.AccessToken)).want(200)
-		w.otp(attackers, w.Mail(t, attackers, auth.KindPhoneCode).Code, bearer(s.AccessToken)).want(200)
-		w.Inbox.Clear()
+		w.do("PATCH", "/me", map[string]any{"phone": attackers}, bearer(s.AccessToken)).want(403, auth.CodeEmailNotVerified)
+		// One that came another way, by an import for instance, goes all the same.
+		phone, at := attackers, w.Clock.Now()
+		w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 		take(email)
 		if u, err := w.Store.User(t.Context(), auth.ByPhone(attackers)); !errors.Is(err, auth.ErrNotFound) {
 			t.Errorf("%s: the attacker's number still opens %+v", name, u)
@@ -294,9 +302,7 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 
 func TestChangePhone(t *testing.T) {
 	w := newWorld(t)
-	s, eve := w.signUp("ada@example.com"), w.signUp("eve@example.com")
-	w.Mail(t, "ada@example.com", auth.KindVerifyEmail)
-	w.Mail(t, "eve@example.com", auth.KindVerifyEmail)
+	s, eve := w.member("ada@example.com"), w.member("eve@example.com")
 	w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(200)
 	code := w.Mail(t, number, auth.KindPhoneCode).Code
 	w.otp(number, code).want(400, auth.CodeInvalidCode)                          // it signs nobody in

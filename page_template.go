@@ -81,7 +81,7 @@ func newPages(o MailOptions) (*pages, error) {
 	return p, nil
 }
 
-// write answers with a page. Nothing on it can run, be framed, or load from
+// write responds with a page. Nothing on it can run, be framed, or load from
 // elsewhere, and its address, which holds the token, goes nowhere.
 func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page) {
 	pg.App, pg.Locale = p.app, p.langs.pick(pg.Locale)

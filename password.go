@@ -184,7 +184,7 @@ func (p *passwords) run(ctx context.Context, admit func(context.Context) error, 
 	return err
 }
 
-// check applies the policy and answers the reasons against a password, if any.
+// check applies the policy and returns the reasons against a password, if any.
 // about is what is known of the user: address, name.
 func (p *passwords) check(ctx context.Context, password string, about ...string) ([]string, error) {
 	normal := nfkc(password)

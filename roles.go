@@ -1,7 +1,85 @@
 package auth
 
-import "slices"
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
 
 // isOwner tells whether a user has the role that may do everything. Whatever
 // takes it away, or its holder, must leave another one (Change.KeepOwner).
 func isOwner(u User) bool { return slices.Contains(u.Roles, RoleOwner) }
+
+// permissionAll stands for every permission.
+const permissionAll = "*"
+
+// grants tells whether a permission that somebody holds covers another: the same,
+// "*" for all, or "notes.*" for all that begin with "notes.".
+func grants(held, wanted string) bool {
+	prefix, all := strings.CutSuffix(held, permissionAll)
+	switch {
+	case held == wanted, held == permissionAll:
+		return true
+	case all && strings.HasSuffix(prefix, "."):
+		return strings.HasPrefix(wanted, prefix)
+	}
+	return false
+}
+
+// rolesFor is how long what roles permit is remembered.
+const rolesFor = time.Second
+
+// roleTable remembers what roles permit, so that a sign-in or refresh need not
+// read it each time.
+type roleTable struct {
+	mu    sync.Mutex
+	until time.Time
+	perms map[string][]string // by role
+}
+
+// permissionsOf are the permissions of roles, sorted, each once. Without a
+// RoleStore only the owner's role permits anything.
+func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, error) {
+	if len(roles) == 0 {
+		return []string{}, nil
+	}
+	perms, err := a.rolePermissions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []string{}
+	for _, role := range roles {
+		if role == RoleOwner {
+			list = append(list, permissionAll)
+		}
+		list = append(list, perms[role]...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// rolePermissions is what each role permits, not older than rolesFor.
+func (a *Auth) rolePermissions(ctx context.Context) (map[string][]string, error) {
+	if a.roleStore == nil {
+		return nil, nil
+	}
+	t := &a.roleTable
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now() // of the process: how old something read is, no fake clock tells
+	if now.Before(t.until) {
+		return t.perms, nil
+	}
+	table, err := a.roleStore.Roles(ctx)
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	perms := make(map[string][]string, len(table.Roles))
+	for _, r := range table.Roles {
+		perms[r.Name] = r.Permissions
+	}
+	t.perms, t.until = perms, now.Add(rolesFor)
+	return perms, nil
+}

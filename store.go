@@ -94,8 +94,8 @@ type Store interface {
 	// RedeemToken uses a token up and applies its effect, both or neither: of
 	// parallel calls one succeeds and the others get ErrNotFound, and an effect
 	// that is refused (ErrStale, *ConflictError, ErrNotFound) leaves the token
-	// good. A token that is not live is ErrNotFound before any condition is
-	// judged.
+	// good. A token that is not live is ErrNotFound before IfUsers, IfRoles and
+	// KeepOwner are judged.
 	RedeemToken(ctx context.Context, c Redemption) (Token, User, error)
 	// TryCode judges a guess at the live code of a purpose and subject and
 	// counts it in the same step, in this order. ErrNotFound if there is no live

@@ -111,7 +111,7 @@ type NewUser struct {
 // VerifiedAt, PasswordHash, Unlink, Roles, BannedUntil, DropFactors or
 // DropCredentials, or Link of an identity that the user does not have yet.
 type UserPatch struct {
-	Email           *string
+	Email           *string    // EmailVerifiedAt stays as it is: name both
 	EmailVerifiedAt *time.Time // the zero time: not verified
 	Phone           *string
 	PhoneVerifiedAt *time.Time

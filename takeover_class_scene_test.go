@@ -37,7 +37,7 @@ type classWorld struct {
 
 func newClassWorld(t *testing.T, r row) *classWorld {
 	t.Helper()
-	w := &classWorld{tap: storetap.New(authtest.NewStore(t)), idp: authtest.StartProvider(t)}
+	w := &classWorld{tap: storetap.New(newStore(t)), idp: authtest.StartProvider(t)}
 	settings := auth.Settings{AccountDeletion: auth.On}
 	if r.confirm {
 		settings.RequireConfirmation = auth.On

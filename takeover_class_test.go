@@ -235,7 +235,7 @@ func sample(t *testing.T) func(acts []act, n int) ([]act, []int) {
 		}
 		return acts, ks
 	}
-	if os.Getenv("AUTH_TEST_ON_POSTGRES") == "" || os.Getenv("AUTH_TEST_TAKEOVER") == "all" {
+	if os.Getenv(onPostgres) == "" || os.Getenv("AUTH_TEST_TAKEOVER") == "all" {
 		return all
 	}
 	seed := rand.Uint64()
@@ -343,7 +343,7 @@ func (c call) mutants() []mutant {
 
 // A condition that is dropped is found: the test above would have failed.
 func TestTakeoverClassBites(t *testing.T) {
-	if os.Getenv("AUTH_TEST_ON_POSTGRES") != "" {
+	if os.Getenv(onPostgres) != "" {
 		return // about the test, not about the store
 	}
 	t.Parallel()

@@ -78,9 +78,13 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	permissions, err := a.permissionsOf(ctx, u.Roles)
+	if err != nil {
+		return "", time.Time{}, err
+	}
 	claims := jwt.MapClaims{
 		"iss": a.cfg.tokens.Issuer, "aud": a.cfg.tokens.audience(), "sub": u.ID, "iat": now.Unix(), "exp": expires.Unix(), "jti": a.newID(),
-		"session_id": s.ID, "role": tokenRole, "roles": orEmpty(u.Roles), "permissions": []string{},
+		"session_id": s.ID, "role": tokenRole, "roles": orEmpty(u.Roles), "permissions": permissions,
 		"email": nullable(u.Email), "email_verified": u.EmailVerified(), "phone": nullable(u.Phone),
 		"aal": s.AAL, "amr": orEmpty(s.AMR), "app_metadata": orEmptyMap(u.AppMetadata),
 	}

@@ -1,16 +1,17 @@
 package auth
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Revocation says that a session has ended, or that a user's sessions have, at
-// a time.
+// Revocation says that one session has ended, or that all sessions of a user
+// have, at a time.
 type Revocation struct {
-	SessionID string // or UserID: of a user who was banned or deleted
-	UserID    string
+	SessionID string // only this session; empty: all of the user's that began until At
+	UserID    string // whose; may be empty beside a SessionID
 	At        time.Time
 }
 
@@ -26,13 +27,16 @@ type denylist struct {
 
 	some  atomic.Bool // there is something to look for
 	mu    sync.RWMutex
-	until map[string]entry
+	until map[string]entry // by the session's id, or the user's for all sessions
 	swept time.Time
 }
 
 type entry struct{ at, until time.Time }
 
 func (d *denylist) add(r Revocation) {
+	if r.SessionID == "" && r.UserID == "" {
+		return // about nobody
+	}
 	now := d.now()
 	e := entry{r.At, r.At.Add(d.life)}
 	if !now.Before(e.until) {
@@ -40,11 +44,9 @@ func (d *denylist) add(r Revocation) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.SessionID != "" {
-		d.until[r.SessionID] = e
-	}
-	if old := d.until[r.UserID]; r.UserID != "" && old.at.Before(e.at) {
-		d.until[r.UserID] = e
+	id := cmp.Or(r.SessionID, r.UserID)
+	if old := d.until[id]; old.at.Before(e.at) {
+		d.until[id] = e
 	}
 	d.some.Store(true)
 	if now.Sub(d.swept) < d.life {

@@ -156,7 +156,7 @@ func flipLastBit(token string) string {
 
 // The same with the type right under the right key: typ alone decides.
 func TestOtherTokensAreNoAccessTokens(t *testing.T) {
-	env := authtest.New(t, auth.WithSigningKeys(signingKey))
+	env := newEnv(t, auth.WithSigningKeys(signingKey))
 	s := env.LoginAs(t, "ada@example.com")
 	parsed, _, err := jwt.NewParser().ParseUnverified(s.AccessToken, jwt.MapClaims{})
 	if err != nil {

@@ -350,7 +350,7 @@ func TestParallelFactorUses(t *testing.T) {
 // the old one they are lost, recovery codes too, and the cause is logged.
 func TestFactorAcrossRotation(t *testing.T) {
 	one, two := []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
-	store, ctx, began := authtest.NewStore(t), t.Context(), time.Now()
+	store, ctx, began := newStore(t), t.Context(), time.Now()
 	var passed atomic.Int64
 	now := func() time.Time { return began.Add(time.Duration(passed.Load())) }
 	var log syncBuffer
@@ -402,6 +402,10 @@ func TestFactorAcrossRotation(t *testing.T) {
 	if err := by(dropped, "", recovery[1]); !errors.Is(err, auth.CodeInvalidTOTPCode) {
 		t.Errorf("recovery code without its secret: %v", err)
 	}
+	if err := by(dropped, code(), ""); err != nil {
+		t.Errorf("the secret was not sealed anew at its use: %v", err)
+	}
+	dropped = start([]byte(strings.Repeat("3", 32)))
 	if err := by(dropped, code(), ""); !errors.Is(err, auth.CodeInternal) {
 		t.Errorf("code without its secret: %v", err)
 	}
@@ -551,13 +555,12 @@ func TestRequireLevels(t *testing.T) {
 	}
 }
 
-// No link does away with a second factor, also where the address had not been
-// proved before.
+// No link does away with a second factor of an account whose address was proved.
 func TestLinksKeepTheFactor(t *testing.T) {
 	w := newWorld(t)
-	w.enrol(w.signUp("one@example.com").AccessToken)
+	w.enrol(w.member("one@example.com").AccessToken)
 	w.do("GET", "/magic-link/verify?token="+w.magicLink("one@example.com", nil), nil).want(403, auth.CodeMFARequired)
-	w.enrol(w.signUp("two@example.com").AccessToken)
+	w.enrol(w.member("two@example.com").AccessToken)
 	w.do("POST", "/forgot-password", map[string]any{"email": "two@example.com"}).want(200)
 	w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("two@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).want(200)
 	w.do("POST", "/login", map[string]any{"email": "two@example.com", "password": "another horse battery"}).want(403, auth.CodeMFARequired)

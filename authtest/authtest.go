@@ -44,15 +44,11 @@ type Env struct {
 	key *ecdsa.PrivateKey
 }
 
-// NewStore makes the store of every Env that New makes: memory. A test binary
-// that runs its scenarios on another store sets it before the tests begin.
-var NewStore = func(testing.TB) auth.Store { return memstore.New() }
-
-// New makes an Env and closes it when the test ends. The options come after
-// Env's own, so they may replace its clock, its keys or its mailer.
+// New makes an Env in memory and closes it when the test ends. The options come
+// after Env's own, so they may replace its clock, its keys or its mailer.
 func New(tb testing.TB, opts ...auth.Option) *Env {
 	tb.Helper()
-	return NewOn(tb, NewStore(tb), opts...)
+	return NewOn(tb, memstore.New(), opts...)
 }
 
 // NewOn is New on a store of the test's own.
@@ -104,7 +100,7 @@ type Clock struct {
 	now time.Time
 }
 
-// Now answers the clock's time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/provider"
 )
 
 // Provider is an identity provider for tests and examples: an OpenID provider
@@ -35,7 +35,7 @@ type Provider struct {
 	Now    func() time.Time // clock of its tokens; default time.Now
 
 	mux  *http.ServeMux
-	done chan struct{} // closed at the end, so that slow answers let go
+	done chan struct{} // closed at the end, so that slow responses let go
 
 	mu       sync.Mutex
 	key      *rsa.PrivateKey
@@ -75,10 +75,11 @@ const (
 	NoIDToken      Fault = "no ID token"          // left out
 	OtherUserInfo  Fault = "userinfo of another"  // about another subject
 	OtherCallback  Fault = "callback of another"  // iss of the callback (RFC 9207)
-	HugeBody       Fault = "huge body"            // answers never end
-	Slow           Fault = "slow"                 // answers never begin
+	HugeBody       Fault = "huge body"            // responses never end
+	Slow           Fault = "slow"                 // responses never begin
 	ServerError    Fault = "server error"         // status 500
-	Garbage        Fault = "garbage"              // answers are no JSON
+	Garbage        Fault = "garbage"              // responses are no JSON
+	EchoedSecret   Fault = "echoed secret"        // the token endpoint refuses and quotes the client's secret
 	OtherDiscovery Fault = "discovery of another" // issuer of the discovery document
 )
 
@@ -156,7 +157,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// failing misbehaves in the ways that concern every answer.
+// failing misbehaves in the ways that concern every response.
 func (p *Provider) failing(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	switch f {
 	case ServerError:
@@ -220,12 +221,12 @@ func (p *Provider) RotateKey() {
 }
 
 // OIDC is the provider as an OpenID provider that is discovered.
-func (p *Provider) OIDC(name string) auth.Provider {
-	return auth.OIDC(name, p.Issuer, clientID, clientSecret)
+func (p *Provider) OIDC(name string) provider.Provider {
+	return provider.OIDC(name, p.Issuer, clientID, clientSecret)
 }
 
 // at points a provider's endpoints here.
-func (p *Provider) at(made auth.Provider, style, userInfo string) auth.Provider {
+func (p *Provider) at(made provider.Provider, style, userInfo string) provider.Provider {
 	made.AuthURL, made.TokenURL = p.Issuer+"/"+style+"/authorize", p.Issuer+"/"+style+"/token"
 	if userInfo != "" {
 		made.UserInfoURL = p.Issuer + userInfo
@@ -240,47 +241,47 @@ func (p *Provider) at(made auth.Provider, style, userInfo string) auth.Provider 
 }
 
 // Google is the provider in the shape of Google.
-func (p *Provider) Google() auth.Provider {
-	return p.at(auth.Google(clientID, clientSecret), "google", "/oidc/userinfo")
+func (p *Provider) Google() provider.Provider {
+	return p.at(provider.Google(clientID, clientSecret), "google", "/oidc/userinfo")
 }
 
 // Microsoft is the provider in the shape of Microsoft, for every tenant. A
 // person is of the tenant TenantID unless their claim "tid" names another.
 // EmailVerified becomes the claim xms_edov.
-func (p *Provider) Microsoft() auth.Provider {
-	made := p.at(auth.Microsoft(clientID, clientSecret), "microsoft", "")
+func (p *Provider) Microsoft() provider.Provider {
+	made := p.at(provider.Microsoft(clientID, clientSecret), "microsoft", "")
 	made.Issuer = p.Issuer + "/{tenant}/v2.0"
 	return made
 }
 
 // Apple is the provider in the shape of Apple.
-func (p *Provider) Apple() auth.Provider {
+func (p *Provider) Apple() provider.Provider {
 	der, err := x509.MarshalPKCS8PrivateKey(appleKey())
 	if err != nil {
 		panic(err) // the key is of a kind that can be marshalled
 	}
 	p8 := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	return p.at(auth.Apple(clientID, appleTeam, appleKeyID, p8), "apple", "")
+	return p.at(provider.Apple(clientID, appleTeam, appleKeyID, p8), "apple", "")
 }
 
 // GitHub is the provider in the shape of GitHub.
-func (p *Provider) GitHub() auth.Provider {
-	return p.at(auth.GitHub(clientID, clientSecret), "github", "/github/user")
+func (p *Provider) GitHub() provider.Provider {
+	return p.at(provider.GitHub(clientID, clientSecret), "github", "/github/user")
 }
 
 // Facebook is the provider in the shape of Facebook.
-func (p *Provider) Facebook() auth.Provider {
-	return p.at(auth.Facebook(clientID, clientSecret), "facebook", "/facebook/me")
+func (p *Provider) Facebook() provider.Provider {
+	return p.at(provider.Facebook(clientID, clientSecret), "facebook", "/facebook/me")
 }
 
 // Twitter is the provider in the shape of X.
-func (p *Provider) Twitter() auth.Provider {
-	return p.at(auth.Twitter(clientID, clientSecret), "twitter", "/twitter/2/users/me")
+func (p *Provider) Twitter() provider.Provider {
+	return p.at(provider.Twitter(clientID, clientSecret), "twitter", "/twitter/2/users/me")
 }
 
 // Discord is the provider in the shape of Discord.
-func (p *Provider) Discord() auth.Provider {
-	return p.at(auth.Discord(clientID, clientSecret), "discord", "/discord/users/@me")
+func (p *Provider) Discord() provider.Provider {
+	return p.at(provider.Discord(clientID, clientSecret), "discord", "/discord/users/@me")
 }
 
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
@@ -288,7 +289,7 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 	if p.has(OtherDiscovery) {
 		issuer = "https://other.example.com"
 	}
-	answer(w, http.StatusOK, map[string]any{
+	respond(w, http.StatusOK, map[string]any{
 		"issuer":                                issuer,
 		"authorization_endpoint":                p.Issuer + "/oidc/authorize",
 		"token_endpoint":                        p.Issuer + "/oidc/token",
@@ -382,7 +383,7 @@ func (p *Provider) callBack(w http.ResponseWriter, r *http.Request, style string
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // as a provider does; for tests
 }
 
-func answer(w http.ResponseWriter, status int, v any) {
+func respond(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)

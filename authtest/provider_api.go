@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// asked finds whom an API request is about.
-func (p *Provider) asked(w http.ResponseWriter, r *http.Request) (Person, bool) {
+// caller finds whom an API request is about.
+func (p *Provider) caller(w http.ResponseWriter, r *http.Request) (Person, bool) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	p.mu.Lock()
 	g, ok := p.grants[token]
 	p.mu.Unlock()
 	if !ok || g.code != "" {
-		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
+		respond(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
 		return Person{}, false
 	}
 	if !g.email {
@@ -28,7 +28,7 @@ func (p *Provider) asked(w http.ResponseWriter, r *http.Request) (Person, bool) 
 }
 
 func (p *Provider) userInfo(w http.ResponseWriter, r *http.Request) {
-	who, ok := p.asked(w, r)
+	who, ok := p.caller(w, r)
 	if !ok {
 		return
 	}
@@ -40,25 +40,25 @@ func (p *Provider) userInfo(w http.ResponseWriter, r *http.Request) {
 		body["email"], body["email_verified"] = who.Email, who.EmailVerified
 	}
 	maps.Copy(body, who.Claims)
-	answer(w, http.StatusOK, body)
+	respond(w, http.StatusOK, body)
 }
 
 func (p *Provider) githubUser(w http.ResponseWriter, r *http.Request) {
-	if who, ok := p.asked(w, r); ok {
-		answer(w, http.StatusOK, map[string]any{
+	if who, ok := p.caller(w, r); ok {
+		respond(w, http.StatusOK, map[string]any{
 			"id": number(who.Subject), "login": "login", "name": orNull(who.Name), "email": "shown@example.com",
 		})
 	}
 }
 
 func (p *Provider) githubEmails(w http.ResponseWriter, r *http.Request) {
-	who, ok := p.asked(w, r)
+	who, ok := p.caller(w, r)
 	switch {
 	case !ok:
 	case who.Email == "":
-		answer(w, http.StatusNotFound, map[string]string{"message": "Not Found"})
+		respond(w, http.StatusNotFound, map[string]string{"message": "Not Found"})
 	default:
-		answer(w, http.StatusOK, []map[string]any{
+		respond(w, http.StatusOK, []map[string]any{
 			{"email": "other." + who.Email, "primary": false, "verified": true, "visibility": nil},
 			{"email": who.Email, "primary": true, "verified": who.EmailVerified, "visibility": "private"},
 			{"email": "another." + who.Email, "primary": false, "verified": true, "visibility": nil},
@@ -71,31 +71,31 @@ func (p *Provider) facebookUser(w http.ResponseWriter, r *http.Request) {
 	mac := hmac.New(sha256.New, []byte(clientSecret))
 	mac.Write([]byte(token))
 	if r.URL.Query().Get("appsecret_proof") != hex.EncodeToString(mac.Sum(nil)) {
-		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "Invalid appsecret_proof", "code": 100}})
+		respond(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"message": "Invalid appsecret_proof", "code": 100}})
 		return
 	}
-	if who, ok := p.asked(w, r); ok {
+	if who, ok := p.caller(w, r); ok {
 		body := map[string]any{"id": who.Subject, "name": who.Name}
 		if who.Email != "" {
 			body["email"] = who.Email
 		}
-		answer(w, http.StatusOK, body)
+		respond(w, http.StatusOK, body)
 	}
 }
 
 func (p *Provider) twitterUser(w http.ResponseWriter, r *http.Request) {
-	if who, ok := p.asked(w, r); ok {
+	if who, ok := p.caller(w, r); ok {
 		data := map[string]any{"id": who.Subject, "name": who.Name, "username": "username"}
 		if who.Email != "" && who.EmailVerified && strings.Contains(r.URL.Query().Get("user.fields"), "confirmed_email") {
 			data["confirmed_email"] = who.Email
 		}
-		answer(w, http.StatusOK, map[string]any{"data": data})
+		respond(w, http.StatusOK, map[string]any{"data": data})
 	}
 }
 
 func (p *Provider) discordUser(w http.ResponseWriter, r *http.Request) {
-	if who, ok := p.asked(w, r); ok {
-		answer(w, http.StatusOK, map[string]any{
+	if who, ok := p.caller(w, r); ok {
+		respond(w, http.StatusOK, map[string]any{
 			"id": who.Subject, "username": "username", "global_name": orNull(who.Name), "email": orNull(who.Email), "verified": who.EmailVerified,
 		})
 	}

@@ -68,7 +68,7 @@ func (p *Provider) choose(w http.ResponseWriter, r *http.Request) {
 
 var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
 
-// Authorize goes to the provider as a browser would, and answers what it sends
+// Authorize goes to the provider as a browser would, and returns what it sends
 // back with.
 func (p *Provider) Authorize(tb testing.TB, authURL string) url.Values {
 	tb.Helper()

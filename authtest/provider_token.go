@@ -47,7 +47,7 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 	key, kid := p.key.PublicKey, p.kid
 	p.mu.Unlock()
 	b64 := base64.RawURLEncoding.EncodeToString
-	answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]string{
+	respond(w, http.StatusOK, map[string]any{"keys": []any{map[string]string{
 		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid, "n": b64(key.N.Bytes()), "e": b64(big.NewInt(int64(key.E)).Bytes()),
 	}}})
 }
@@ -71,10 +71,17 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		if style == "github" {
 			status = http.StatusOK // as GitHub does
 		}
-		answer(w, status, map[string]string{"error": code})
+		respond(w, status, map[string]string{"error": code})
 	}
 	if err := r.ParseForm(); err != nil || !p.knowsClient(style, r) {
 		refuse("invalid_client")
+		return
+	}
+	if p.has(EchoedSecret) {
+		respond(w, http.StatusBadRequest, map[string]string{
+			"error":             "invalid_client",
+			"error_description": "the secret " + clientSecret + " in " + r.PostForm.Encode() + r.Header.Get("Authorization") + " is wrong",
+		})
 		return
 	}
 	p.mu.Lock()
@@ -95,7 +102,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.grants[access] = g
 	p.mu.Unlock()
-	answer(w, http.StatusOK, body)
+	respond(w, http.StatusOK, body)
 }
 
 // knowsClient authenticates the client the way the style asks for. The discovery

@@ -231,14 +231,14 @@ func (b *bench) reportPlansOf(ctx context.Context, p *population) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAuth(store, config{hash: "bcrypt"})
+	a, err := newAuth(ctx, store, config{hash: "bcrypt"})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = a.Close(ctx) }()
 	const crowd = 50 // whose sessions come at once, and share statements
 	refresh := func(user int) error {
-		_, err := a.Refresh(ctx, refreshToken(sessionID(user, 2)))
+		_, err := a.Refresh(ctx, auth.RefreshParams{RefreshToken: refreshToken(sessionID(user, 2))})
 		return err
 	}
 	me := func(user int) error {

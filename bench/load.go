@@ -105,7 +105,7 @@ func (c *client) ask(w worker) ([]byte, error) {
 	return body, w.got(body)
 }
 
-// send sends the request that req holds, and answers the body of the answer.
+// send sends the request that req holds, and returns the body of the answer.
 func (c *client) send() ([]byte, error) {
 	if _, err := c.conn.Write(c.req); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *client) send() ([]byte, error) {
 	return c.body, nil
 }
 
-// drive keeps every worker busy for d, and answers how many requests there were.
+// drive keeps every worker busy for d, and returns how many requests there were.
 func drive[W worker](ctx context.Context, addr string, workers []W, d time.Duration) (int, error) {
 	end := time.Now().Add(d)
 	counts, errs := make([]int, len(workers)), make([]error, len(workers))

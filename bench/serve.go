@@ -71,7 +71,7 @@ func serve(c config) error {
 	return nil
 }
 
-// respond answers as the library's handlers do.
+// respond returns as the library's handlers do.
 func respond(w http.ResponseWriter, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
@@ -89,7 +89,7 @@ func serveAuth(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAuth(store, c)
+	a, err := newAuth(ctx, store, c)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,8 @@ func startSession(ctx context.Context, store auth.Store, c auth.Credentials) err
 		return err
 	}
 	now := time.Now()
-	_, err = store.CreateSession(ctx, auth.NewSession{IfPasswordHash: &c.PasswordHash, Session: auth.Session{
+	change := auth.Change{Now: now, By: auth.Authority{Proof: true}, IfUsers: []auth.UserAt{{ID: c.User.ID, CredentialRevision: &c.User.CredentialRevision}}}
+	_, err = store.CreateSession(ctx, auth.CreateSession{Change: change, Session: auth.Session{
 		ID: id.String(), UserID: c.User.ID, AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(720 * time.Hour), IP: "127.0.0.1", UserAgent: userAgent,
 	}})
@@ -141,7 +142,7 @@ func startSession(ctx context.Context, store auth.Store, c auth.Credentials) err
 }
 
 // newAuth is Authmount as the tool configures it.
-func newAuth(store auth.Store, c config) (*auth.Auth, error) {
+func newAuth(ctx context.Context, store auth.Store, c config) (*auth.Auth, error) {
 	tokens := auth.TokenOptions{Life: 24 * time.Hour} // outlives the measurement
 	if c.hs256 {
 		tokens.Algorithm = "HS256"
@@ -200,7 +201,7 @@ func serveFloor(ctx context.Context, c config) error {
 }
 
 // runHashes judges the password again and again, with as many callers as there
-// are workers and as many hashes at once as there are processors, and answers how
+// are workers and as many hashes at once as there are processors, and returns how
 // many it could in the time asked for.
 func runHashes(h *passhash.Hash) http.HandlerFunc {
 	cpu := make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -113,8 +113,8 @@ func repeaters(n int, requests [][]byte) []*repeat {
 	return list
 }
 
-// signIn refreshes each session once, and answers the access tokens and how long
-// the answers to a refresh and to GET /me are.
+// signIn refreshes each session once, and returns the access tokens and how long
+// the returns to a refresh and to GET /me are.
 func signIn(ctx context.Context, addr string, sessions []uuid.UUID) (tokens []string, refresh, me int, err error) {
 	c, err := dial(ctx, addr)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package hibp checks passwords against the Pwned Passwords range API, which
 // learns only the first five hex digits of a password's SHA-1 (k-anonymity).
 //
-//	auth.WithPasswords(auth.PasswordOptions{Breach: hibp.New(hibp.Options{})})
+//	auth.WithPasswords(auth.PasswordOptions{Breach: hibp.New()})
 //
 // A check that fails or takes too long lets the password pass, with a warning in
 // the log, unless PasswordOptions.BreachFailClosed is set.
@@ -24,40 +24,41 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Options are the settings of a Client; the zero value is good.
-type Options struct {
-	URL      string        // default the public API, https://api.pwnedpasswords.com
-	Timeout  time.Duration // of one check; default 2 s
-	MinCount int           // leaks a password must be in to count; default 1
-	HTTP     *http.Client  // default: one of its own
-}
-
 // maxResponse bounds what is read; a padded range has about 40 KiB.
 const maxResponse = 1 << 20
 
 // Client asks the API. It is safe for concurrent use.
 type Client struct {
-	o Options
+	url      string
+	timeout  time.Duration
+	minCount int
+	client   *http.Client
 }
 
 var _ auth.BreachChecker = (*Client)(nil)
 
+// Option changes a Client.
+type Option func(*Client)
+
+// WithURL sets where the API is; default https://api.pwnedpasswords.com.
+func WithURL(url string) Option { return func(c *Client) { c.url = strings.TrimSuffix(url, "/") } }
+
+// WithTimeout bounds one check; default 2 s.
+func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
+
+// WithMinCount sets how many leaks a password must be in to count; default 1.
+func WithMinCount(n int) Option { return func(c *Client) { c.minCount = n } }
+
+// WithHTTPClient sets the client; default one of its own.
+func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.client = h } }
+
 // New makes a Client.
-func New(o Options) *Client {
-	if o.URL == "" {
-		o.URL = "https://api.pwnedpasswords.com"
+func New(opts ...Option) *Client {
+	c := &Client{url: "https://api.pwnedpasswords.com", timeout: 2 * time.Second, minCount: 1, client: &http.Client{}}
+	for _, o := range opts {
+		o(c)
 	}
-	o.URL = strings.TrimSuffix(o.URL, "/")
-	if o.Timeout <= 0 {
-		o.Timeout = 2 * time.Second
-	}
-	if o.MinCount <= 0 {
-		o.MinCount = 1
-	}
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{}
-	}
-	return &Client{o}
+	return c
 }
 
 // Breached tells whether a password is in a known leak. Errors never hold the
@@ -65,15 +66,15 @@ func New(o Options) *Client {
 func (c *Client) Breached(ctx context.Context, password string) (bool, error) {
 	sum := sha1.Sum([]byte(password)) //nolint:gosec // the API's index
 	digits := strings.ToUpper(hex.EncodeToString(sum[:]))
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.o.URL+"/range/"+digits[:5], http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/range/"+digits[:5], http.NoBody)
 	if err != nil {
 		return false, errors.New("hibp: the URL is not valid")
 	}
 	req.Header.Set("Add-Padding", "true") // so that the size of the answer tells nothing
 	req.Header.Set("User-Agent", "authmount")
-	res, err := c.o.HTTP.Do(req)
+	res, err := c.client.Do(req)
 	if err != nil {
 		if at := (*url.Error)(nil); errors.As(err, &at) {
 			err = at.Err // without the URL, which holds a part of the hash
@@ -99,7 +100,7 @@ func (c *Client) search(body io.Reader, suffix string) (bool, error) {
 			return false, errors.New("hibp: the answer cannot be read")
 		}
 		if strings.EqualFold(hash, suffix) {
-			return n >= c.o.MinCount, nil
+			return n >= c.minCount, nil
 		}
 	}
 	if err := lines.Err(); err != nil {

@@ -23,27 +23,28 @@ func TestBreached(t *testing.T) {
 	other := strings.Repeat("0", 35)
 	release := make(chan struct{})
 	defer close(release)
+	leastTen := []hibp.Option{hibp.WithMinCount(10)}
 	for name, c := range map[string]struct {
 		answer  http.HandlerFunc
-		least   int
+		opts    []hibp.Option
 		want    bool
 		wantErr bool
 	}{
-		"known":            {lines(other+":3", suffix+":2"), 0, true, false},
-		"known, lower":     {lines(strings.ToLower(suffix) + ":2"), 0, true, false},
-		"unknown":          {lines(other + ":3"), 0, false, false},
-		"nothing":          {lines(), 0, false, false},
-		"padding":          {lines(suffix + ":0"), 0, false, false},
-		"too few":          {lines(suffix + ":9"), 10, false, false},
-		"enough":           {lines(suffix + ":10"), 10, true, false},
-		"server error":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 0, false, true},
-		"rate limited":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, 0, false, true},
-		"not the API":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, 0, false, true},
-		"endless":          {lines(slices.Repeat([]string{strings.Repeat(" ", 25) + other + ":1"}, 20000)...), 0, false, true}, // lines of 64 bytes, so that the limit cuts none
-		"one endless line": {lines(strings.Repeat("x", 1<<20)), 0, false, true},
-		"no count":         {lines(suffix), 0, false, true},
-		"count of words":   {lines(suffix + ":many"), 0, false, true},
-		"slow":             {func(http.ResponseWriter, *http.Request) { <-release }, 0, false, true},
+		"known":            {lines(other+":3", suffix+":2"), nil, true, false},
+		"known, lower":     {lines(strings.ToLower(suffix) + ":2"), nil, true, false},
+		"unknown":          {lines(other + ":3"), nil, false, false},
+		"nothing":          {lines(), nil, false, false},
+		"padding":          {lines(suffix + ":0"), nil, false, false},
+		"too few":          {lines(suffix + ":9"), leastTen, false, false},
+		"enough":           {lines(suffix + ":10"), leastTen, true, false},
+		"server error":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil, false, true},
+		"rate limited":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, nil, false, true},
+		"not the API":      {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, nil, false, true},
+		"endless":          {lines(slices.Repeat([]string{strings.Repeat(" ", 25) + other + ":1"}, 20000)...), nil, false, true}, // lines of 64 bytes, so that the limit cuts none
+		"one endless line": {lines(strings.Repeat("x", 1<<20)), nil, false, true},
+		"no count":         {lines(suffix), nil, false, true},
+		"count of words":   {lines(suffix + ":many"), nil, false, true},
+		"slow":             {func(http.ResponseWriter, *http.Request) { <-release }, nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var path, padding, agent string
@@ -55,7 +56,7 @@ func TestBreached(t *testing.T) {
 				api.CloseClientConnections()
 				go api.Close() // may wait for the slow one
 			})
-			got, err := hibp.New(hibp.Options{URL: api.URL, MinCount: c.least, Timeout: 200 * time.Millisecond}).Breached(t.Context(), password)
+			got, err := hibp.New(append(slices.Clip(c.opts), hibp.WithURL(api.URL), hibp.WithTimeout(200*time.Millisecond))...).Breached(t.Context(), password)
 			if got != c.want || (err != nil) != c.wantErr {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -77,10 +78,10 @@ func lines(list ...string) http.HandlerFunc {
 }
 
 func TestNobodyThere(t *testing.T) {
-	if _, err := hibp.New(hibp.Options{URL: "http://127.0.0.1:1"}).Breached(t.Context(), password); err == nil || strings.Contains(err.Error(), "/range/") {
+	if _, err := hibp.New(hibp.WithURL("http://127.0.0.1:1")).Breached(t.Context(), password); err == nil || strings.Contains(err.Error(), "/range/") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := hibp.New(hibp.Options{URL: ":"}).Breached(t.Context(), password); err == nil {
+	if _, err := hibp.New(hibp.WithURL(":")).Breached(t.Context(), password); err == nil {
 		t.Error("no error")
 	}
 }

@@ -34,6 +34,7 @@ func (s *Store) change(ctx context.Context, c *auth.Change, plan func() (*effect
 	if err := c.Check(); err != nil {
 		return err
 	}
+	c.Now = utc(c.Now)
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err

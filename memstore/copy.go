@@ -8,22 +8,37 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Copies keep the store's values and the caller's apart.
+// Copies keep the store's values and the caller's apart, and times in one form.
+
+// utc is the form of every time that is kept: UTC, to the microsecond.
+func utc(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func allUTC(times ...*time.Time) {
+	for _, t := range times {
+		*t = utc(*t)
+	}
+}
 
 func copyUser(u auth.User) auth.User {
 	u.UserMetadata, u.AppMetadata = copyMap(u.UserMetadata), copyMap(u.AppMetadata)
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
 	u.Claims = nil // kept nowhere
+	allUTC(&u.EmailVerifiedAt, &u.PhoneVerifiedAt, &u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil)
+	for i := range u.Identities {
+		allUTC(&u.Identities[i].CreatedAt, &u.Identities[i].LastSignInAt)
+	}
 	return u
 }
 
 func copySession(s auth.Session) auth.Session {
 	s.AMR = slices.Clone(s.AMR)
+	allUTC(&s.RotatedAt, &s.CreatedAt, &s.LastActiveAt, &s.IdleUntil, &s.ExpiresAt)
 	return s
 }
 
 func copyToken(t auth.Token) auth.Token {
 	t.Hash, t.Data = slices.Clone(t.Hash), slices.Clone(t.Data)
+	allUTC(&t.CreatedAt, &t.ExpiresAt)
 	return t
 }
 
@@ -66,4 +81,8 @@ func byAge(a time.Time, aID string, b time.Time, bID string) int {
 		return c
 	}
 	return strings.Compare(aID, bID)
+}
+
+func sortIdentities(list []auth.Identity) {
+	slices.SortStableFunc(list, func(a, b auth.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 }

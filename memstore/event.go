@@ -26,10 +26,12 @@ func (s *Store) addEvent(ev auth.Event, e *effect, ended []string) {
 	if e.codes {
 		ev.Left = e.left
 	}
+	ev = copyEvent(ev)
 	i, _ := slices.BinarySearchFunc(s.events, ev, compareEvents)
-	s.events = slices.Insert(s.events, i, copyEvent(ev))
+	s.events = slices.Insert(s.events, i, ev)
 	if n := len(s.events) - maxEvents; n > 0 {
-		s.events = slices.Delete(s.events, 0, n)
+		clear(s.events[:n])
+		s.events = s.events[n:] // moves nothing; append makes room now and then
 	}
 }
 
@@ -45,7 +47,7 @@ func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, er
 		limit = eventPage
 	}
 	if q.Before != nil {
-		end, _ = slices.BinarySearchFunc(s.events, *q.Before, compareEvents)
+		end, _ = slices.BinarySearchFunc(s.events, copyEvent(*q.Before), compareEvents)
 	}
 	list := []auth.Event{}
 	for i := end - 1; i >= 0 && len(list) < limit; i-- {
@@ -72,5 +74,6 @@ func compareEvents(a, b auth.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }
 // copyEvent leaves out the error, which is for the process in which it happened.
 func copyEvent(e auth.Event) auth.Event {
 	e.SessionIDs, e.Err = slices.Clone(e.SessionIDs), nil
+	e.At = utc(e.At)
 	return e
 }

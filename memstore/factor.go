@@ -234,5 +234,6 @@ func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (raised a
 
 func copyFactor(f auth.Factor) auth.Factor {
 	f.Secret = slices.Clone(f.Secret)
+	allUTC(&f.CreatedAt, &f.LastUsedAt)
 	return f
 }

@@ -48,5 +48,6 @@ func (s *Store) addKey(k auth.APIKey) {
 
 func copyKey(k auth.APIKey) auth.APIKey {
 	k.Hash, k.Scopes = slices.Clone(k.Hash), slices.Clone(k.Scopes)
+	allUTC(&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
 	return k
 }

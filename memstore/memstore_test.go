@@ -2,20 +2,15 @@ package memstore_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"strings"
+	"errors"
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
-	"github.com/authmount/auth/storetest"
 )
-
-func TestConformance(t *testing.T) {
-	storetest.Run(t, func(*testing.T) auth.Store { return memstore.New() })
-}
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 
@@ -25,92 +20,166 @@ const (
 	endedID   = "01a1fb4c-2b13-7a71-806e-d67843451402"
 )
 
-func TestSnapshot(t *testing.T) {
-	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.json")
-	s, err := memstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session := func(id string) auth.Session {
-		return auth.Session{ID: id, UserID: userID, AAL: auth.LevelAAL1, CreatedAt: now, IdleUntil: now.Add(time.Hour), Counter: 7}
-	}
-	u := auth.User{
-		ID: userID, Email: "Ada@example.com", CreatedAt: now, UserMetadata: map[string]any{"a": "b"},
-		Identities: []auth.Identity{{ID: endedID, Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now}},
-	}
-	if _, err := s.CreateUser(ctx, auth.NewUser{User: u, PasswordHash: "hash"}); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{sessionID, endedID} {
-		if _, err := s.CreateSession(ctx, auth.NewSession{Session: session(id)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.RevokeSessions(ctx, userID, auth.SessionFilter{ID: endedID}, now); err != nil {
-		t.Fatal(err)
-	}
-	token := auth.Token{Purpose: auth.PurposeReset, Hash: []byte(strings.Repeat("h", 32)), UserID: userID, Subject: "s", ExpiresAt: now.Add(time.Hour), Data: []byte("{}")}
-	if err := s.PutToken(ctx, token); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Save(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
+// system is a change at an instant in the name of these tests.
+func system(at time.Time) auth.Change {
+	return auth.Change{Now: at, By: auth.Authority{System: "test"}}
+}
 
-	again, err := memstore.Open(path)
+func hash(b byte) []byte {
+	h := make([]byte, 32)
+	h[0] = b
+	return h
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func ok(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-	c, err := again.Credentials(ctx, auth.ByEmail("ada@example.com"))
-	if err != nil || c.PasswordHash != "hash" || c.User.Email != "Ada@example.com" || !c.User.CreatedAt.Equal(now) || c.User.UserMetadata["a"] != "b" {
-		t.Errorf("credentials %+v, %v", c, err)
-	}
-	if _, err := again.User(ctx, auth.ByIdentity("p", "s")); err != nil {
-		t.Error(err)
-	}
-	if got, _, err := again.Session(ctx, sessionID, now); err != nil || got.Counter != 7 {
-		t.Errorf("session %+v, %v", got, err)
-	}
-	if _, _, err := again.Session(ctx, endedID, now); err == nil {
-		t.Error("a revoked session came back to life")
-	}
-	if _, err := again.PeekToken(ctx, auth.PurposeReset, token.Hash, now); err != nil {
-		t.Error(err)
 	}
 }
 
-func TestDamagedSnapshot(t *testing.T) {
-	for name, content := range map[string]string{
-		"cut": `{"version":1,"users":[`, "other version": `{"version":2}`, "empty": "", "orphan": `{"version":1,"sessions":[{"ID":"x","UserID":"y"}]}`,
-	} {
-		path := filepath.Join(t.TempDir(), "auth.json")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := memstore.Open(path); err == nil {
-			t.Errorf("%s: opened all the same", name)
+func is(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("%v, want %v", err, want)
+	}
+}
+
+// withUser is a store with one user.
+func withUser(t testing.TB, u auth.User) *memstore.Store {
+	t.Helper()
+	s := memstore.New()
+	u.ID = userID
+	_, err := s.CreateUser(t.Context(), auth.CreateUser{Change: system(now), NewUser: auth.NewUser{User: u, PasswordHash: "hash"}})
+	ok(t, err)
+	return s
+}
+
+func newSession(id string) auth.Session {
+	return auth.Session{ID: id, UserID: userID, AAL: auth.LevelAAL1, CreatedAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour)}
+}
+
+func event(on auth.Outcome, n int, at time.Time) auth.OutcomeEvent {
+	return auth.OutcomeEvent{On: on, Event: auth.Event{ID: fmt.Sprintf("%036d", n), Type: auth.EventUserUpdated, At: at}}
+}
+
+// The newest events are kept, whatever the order they come in.
+func TestEventsAreBounded(t *testing.T) {
+	ctx, s := t.Context(), withUser(t, auth.User{})
+	record := func(e auth.OutcomeEvent) {
+		c := system(now)
+		c.Events = []auth.OutcomeEvent{e}
+		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: userID})
+		ok(t, err)
+	}
+	for i := range 10_000 {
+		record(event(auth.OutcomeDone, i, now.Add(time.Duration(i)*time.Microsecond)))
+	}
+	record(event(auth.OutcomeDone, 10_001, now.Add(-time.Second))) // older than all there are
+	all, err := s.Events(ctx, auth.EventQuery{Limit: 20_000})
+	ok(t, err)
+	if len(all) != 10_000 || !all[len(all)-1].At.Equal(now) {
+		t.Errorf("%d events, the oldest of %v", len(all), all[len(all)-1].At)
+	}
+	record(event(auth.OutcomeDone, 10_002, now.Add(time.Hour)))
+	all, err = s.Events(ctx, auth.EventQuery{Limit: 20_000})
+	ok(t, err)
+	if len(all) != 10_000 || !all[len(all)-1].At.Equal(now.Add(time.Microsecond)) || !all[0].At.Equal(now.Add(time.Hour)) {
+		t.Errorf("%d events, from %v to %v", len(all), all[0].At, all[len(all)-1].At)
+	}
+}
+
+// Sweep counts what only this store's capabilities keep for a time.
+func TestSweepOfCapabilities(t *testing.T) {
+	ctx, s := t.Context(), withUser(t, auth.User{})
+	c := system(now)
+	c.Idempotency = &auth.Idempotency{Actor: "a", Route: "r", Key: "k", ExpiresAt: now.Add(time.Minute)}
+	c.Events = []auth.OutcomeEvent{event(auth.OutcomeDone, 1, now)}
+	message := func(n byte, m auth.SealedMessage) auth.SealedMessage {
+		m.ID = string(n)
+		m.CreatedAt, m.NextAt, m.ExpiresAt = now, now, now.Add(48*time.Hour)
+		return m
+	}
+	expiring := message('1', auth.SealedMessage{})
+	expiring.ExpiresAt = now.Add(time.Minute)
+	c.Messages = []auth.SealedMessage{
+		expiring, message('2', auth.SealedMessage{Token: auth.TokenRef{Purpose: auth.PurposeReset, Hash: hash(1)}}), message('3', auth.SealedMessage{}),
+	}
+	ok(t, s.PutToken(ctx, auth.PutToken{Change: c, Token: auth.Token{Purpose: auth.PurposeReset, Hash: hash(1), ExpiresAt: now.Add(time.Hour)}}))
+	sweep := func(at time.Time, want int) {
+		t.Helper()
+		n, err := s.Sweep(ctx, at, 100)
+		ok(t, err)
+		if n != want {
+			t.Errorf("after %v: swept %d, want %d", at.Sub(now), n, want)
 		}
 	}
-	if err := memstore.New().Save(t.Context()); err == nil {
-		t.Error("saved to nowhere")
+	sweep(now, 0)
+	sweep(now.Add(time.Minute), 2)         // the message that expired and the idempotency record
+	sweep(now.Add(time.Hour), 2)           // the token and the message that waited for it
+	sweep(now.Add(90*24*time.Hour), 1)     // the last message; the event is exactly as old as it may be
+	sweep(now.Add(90*24*time.Hour+1), 1)   // the event
+	sweep(now.Add(1000*24*time.Hour+1), 0) // nothing is left
+}
+
+// A cancelled context stops every method before its effect.
+func TestCancelled(t *testing.T) {
+	s := withUser(t, auth.User{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range map[string]error{
+		"delete": s.DeleteUser(ctx, auth.DeleteUser{Change: system(now), UserID: userID}),
+		"put":    s.PutToken(ctx, auth.PutToken{Change: system(now), Token: auth.Token{Purpose: auth.PurposeReset, Hash: hash(1), ExpiresAt: now.Add(1)}}),
+		"finish": s.FinishMessage(ctx, auth.FinishMessage{ID: "1"}),
+		"ping":   s.Ping(ctx),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := s.User(t.Context(), auth.ByID(userID))
+	ok(t, err)
+	_, err = s.PeekToken(t.Context(), auth.PurposeReset, hash(1), now)
+	is(t, err, auth.ErrNotFound)
+}
+
+// Times come back in UTC and to the microsecond, in whatever form they went in.
+func TestTimesAreUTC(t *testing.T) {
+	ctx, at := t.Context(), now.Add(7).In(time.FixedZone("east", 3600))
+	want := auth.User{
+		ID: userID, Email: "a@example.com", EmailVerifiedAt: now, CreatedAt: now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now,
+		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []auth.Identity{{ID: "1", Provider: "p", CreatedAt: now}},
+	}
+	s := withUser(t, auth.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
+	first := newSession(sessionID)
+	first.CreatedAt = at
+	_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(at), Session: first})
+	ok(t, err)
+	got, err := s.UpdateUser(ctx, auth.UpdateUser{Change: system(at), UserID: userID, Patch: auth.UserPatch{
+		BannedUntil: &at, Link: &auth.Identity{ID: "1", Provider: "p", CreatedAt: at}, Roles: &[]string{},
+	}})
+	ok(t, err)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	sess, _, err := s.AdvanceSession(ctx, auth.Advance{Change: system(at), SessionID: sessionID, IdleUntil: at.Add(time.Hour)})
+	ok(t, err)
+	if sess.CreatedAt != now || sess.RotatedAt != now || sess.IdleUntil != now.Add(time.Hour) {
+		t.Errorf("%+v", sess)
 	}
 }
 
 func BenchmarkAdvanceSession(b *testing.B) {
-	ctx, s := context.Background(), memstore.New()
-	if _, err := s.CreateUser(ctx, auth.NewUser{User: auth.User{ID: userID}}); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := s.CreateSession(ctx, auth.NewSession{Session: auth.Session{ID: sessionID, UserID: userID, IdleUntil: now.Add(time.Hour)}}); err != nil {
-		b.Fatal(err)
-	}
+	ctx, s := b.Context(), withUser(b, auth.User{})
+	_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: newSession(sessionID)})
+	ok(b, err)
 	b.ReportAllocs()
 	counter := uint32(0)
 	for b.Loop() {
-		if _, _, err := s.AdvanceSession(ctx, auth.Advance{SessionID: sessionID, Counter: counter, Now: now, IdleUntil: now.Add(time.Hour)}); err != nil {
+		a := auth.Advance{Change: auth.Change{Now: now, By: auth.Authority{Proof: true}}, SessionID: sessionID, Counter: counter, IdleUntil: now.Add(time.Hour)}
+		if _, _, err := s.AdvanceSession(ctx, a); err != nil {
 			b.Fatal(err)
 		}
 		counter++

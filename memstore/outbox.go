@@ -40,7 +40,7 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 	list := []auth.SealedMessage{}
 	for _, m := range due[:min(len(due), max(c.Limit, 0))] {
 		m.Attempts++
-		m.NextAt = c.Until
+		m.NextAt = utc(c.Until)
 		list = append(list, copyMessage(*m))
 	}
 	return list, nil
@@ -56,12 +56,13 @@ func (s *Store) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
 	if f.RetryAt.IsZero() {
 		delete(s.messages, f.ID)
 	} else if m := s.messages[f.ID]; m != nil {
-		m.NextAt = f.RetryAt
+		m.NextAt = utc(f.RetryAt)
 	}
 	return nil
 }
 
 func copyMessage(m auth.SealedMessage) auth.SealedMessage {
 	m.Token.Hash, m.Body = slices.Clone(m.Token.Hash), slices.Clone(m.Body)
+	allUTC(&m.CreatedAt, &m.NextAt, &m.ExpiresAt)
 	return m
 }

@@ -34,7 +34,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 func (s *Store) addSession(u *user, sess auth.Session) {
 	s.sessions[sess.ID] = &session{Session: copySession(sess)}
 	u.sessions[sess.ID] = true
-	u.LastSignInAt = sess.CreatedAt
+	u.LastSignInAt = utc(sess.CreatedAt)
 }
 
 func (s *Store) dropSession(id string) {
@@ -108,7 +108,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 
 func (s *session) advance(c auth.Advance) {
 	s.Counter++
-	s.RotatedAt, s.LastActiveAt, s.IdleUntil = c.Now, c.Now, c.IdleUntil
+	s.RotatedAt, s.LastActiveAt, s.IdleUntil = c.Now, c.Now, utc(c.IdleUntil)
 	if c.IP != "" {
 		s.IP = c.IP
 	}

@@ -28,6 +28,9 @@ func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.U
 			return nil, auth.ErrNotFound
 		}
 	}
+	if nu.Session != nil {
+		u.LastSignInAt = nu.Session.CreatedAt
+	}
 	return &effect{about: u.ID, after: &u.User, apply: func() error {
 		if nu.Creating != nil {
 			// Nothing is kept yet, so there is nothing to undo.
@@ -155,7 +158,8 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		}
 		return e, nil
 	}
-	next := patched(&u.User, p, now)
+	after := p.Apply(auth.Credentials{User: u.User, PasswordHash: u.hash}, now)
+	next := copyUser(after.User)
 	if err := s.conflict(&next, id); err != nil {
 		return nil, err
 	}
@@ -164,7 +168,7 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		s.unindex(u)
 		u.User = next
 		s.index(u)
-		u.hash = patchedHash(u.hash, p)
+		u.hash = after.PasswordHash
 		if p.DropFactors || p.DropCredentials {
 			clear(u.factors)
 			u.recovery = nil

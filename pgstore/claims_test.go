@@ -1,3 +1,5 @@
+//go:build flows
+
 package pgstore_test
 
 import (
@@ -306,83 +308,5 @@ func TestClaimsFunctionFailsInline(t *testing.T) {
 	}
 	if _, err := s.User(t.Context(), auth.ByID("no id")); !errors.Is(err, auth.ErrNotFound) {
 		t.Errorf("an id that is none: %v", err)
-	}
-}
-
-// A wrong guess counts whether or not the function would have had something to
-// say.
-func TestWrongGuessCountsWithoutClaims(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
-	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
-	u, err := s.CreateUser(t.Context(), newUser("ada@example.com"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
-	code := newCode("right", "+49301", 2)
-	code.UserID = u.ID
-	if err := s.PutToken(t.Context(), code); err != nil {
-		t.Fatal(err)
-	}
-	try := func(guess string) error {
-		_, _, err := s.TryCode(t.Context(), code.Purpose, code.Subject, hashOf(guess), time.Now())
-		return err
-	}
-	if err := try("right"); sqlState(err) != "P0001" {
-		t.Errorf("the right guess: %v", err)
-	}
-	for _, want := range []error{auth.ErrWrongCode, auth.ErrWrongCode, auth.ErrTooManyTries} {
-		if err := try("wrong"); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-	}
-	if err := try("right"); !errors.Is(err, auth.ErrTooManyTries) {
-		t.Errorf("the right guess afterwards: %v", err)
-	}
-}
-
-// Whoever the function fails for can be banned all the same.
-func TestBanWithoutClaims(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
-	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
-	u, sess := withSession(t, s)
-	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'no org'; end $$")
-	until := time.Now().Add(time.Hour)
-	if _, err := s.UpdateUser(t.Context(), u.ID, auth.UserPatch{BannedUntil: &until, Revoke: &auth.SessionFilter{}}, time.Now()); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
-		t.Errorf("session: %v", err)
-	}
-}
-
-func TestClaimsFunctionName(t *testing.T) {
-	for _, name := range []string{"", "a b", "f(x)", "a.b.c", "x;drop", `"q"`, "F"} {
-		if _, err := pgstore.Schema(pgstore.ClaimsFunction(name)); err == nil {
-			t.Errorf("%q was taken", name)
-		}
-	}
-}
-
-// A refresh token that comes twice ends its session, also where nobody's claims
-// can be told.
-func TestReuseEndsSessionWithoutClaims(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
-	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
-	_, sess := withSession(t, s)
-	at := time.Now()
-	advance := func(counter uint32) error {
-		_, _, err := s.AdvanceSession(t.Context(), auth.Advance{SessionID: sess.ID, Counter: counter, Now: at, IdleUntil: at.Add(time.Hour)})
-		return err
-	}
-	if err := errors.Join(advance(0), advance(1)); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
-	if err := advance(0); !errors.Is(err, auth.ErrReused) {
-		t.Errorf("an old token: %v", err)
-	}
-	if err := advance(2); !errors.Is(err, auth.ErrSessionEnded) {
-		t.Errorf("the current one afterwards: %v", err)
 	}
 }

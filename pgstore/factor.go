@@ -1,75 +1,168 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"time"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/authmount/auth"
 )
 
-// PutFactor keeps a pending secret in place of an older pending one.
-func (s *Store) PutFactor(ctx context.Context, userID string, sealed []byte, _ time.Time) error {
-	return s.do(ctx, func(ctx context.Context, q querier) error {
-		tag, err := q.Exec(ctx, s.sql(`insert into auth.factors as f (user_id, secret) values ($1::uuid, $2::bytea)
-			on conflict (user_id) do update set secret = excluded.secret, last_step = 0, recovery = '{}' where not f.enabled`), userID, sealed)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = &auth.ConflictError{Field: "factor"}
-		}
-		return err
-	})
+const factorColumns = `f.id, f.user_id, f.kind, f.label, f.secret, f.enabled, f.created_at, f.last_used_at, f.last_step`
+
+func factorOf(row pgx.CollectableRow) (auth.Factor, error) {
+	var f auth.Factor
+	var created, used pgtype.Timestamptz
+	err := row.Scan(&f.ID, &f.UserID, &f.Kind, &f.Label, &f.Secret, &f.Enabled, &created, &used, &f.LastStep)
+	f.CreatedAt, f.LastUsedAt = at(created), at(used)
+	return f, err
 }
 
-// Factor reads a user's factor.
-func (s *Store) Factor(ctx context.Context, userID string) (auth.Factor, error) {
-	f := auth.Factor{UserID: userID}
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		return q.QueryRow(ctx, s.sql("select secret, enabled, last_step, cardinality(recovery) from auth.factors where user_id = $1::uuid"), userID).
-			Scan(&f.Secret, &f.Enabled, &f.LastStep, &f.RecoveryLeft)
-	})
-	if err != nil {
-		return auth.Factor{}, err
+const selectFactors = `select ` + factorColumns + ` from auth.factors f where f.user_id = $1::uuid order by f.created_at, f.id`
+
+const countCodes = `select count(*) from auth.recovery_codes where user_id = $1::uuid`
+
+const factorsAndCodes = `select (` + countCodes + `), ` + factorColumns + ` from (select) one left join auth.factors f on f.user_id = $1::uuid order by f.created_at, f.id`
+
+// Factors reads a user's factors.
+func (s *Store) Factors(ctx context.Context, userID string) (auth.Factors, error) {
+	all := auth.Factors{List: []auth.Factor{}}
+	id, ok := canonical(userID)
+	if !ok {
+		return all, ctx.Err()
 	}
-	return f, nil
-}
-
-// EnableFactor switches a pending factor on. It is a transaction that holds the
-// user's row.
-func (s *Store) EnableFactor(ctx context.Context, e auth.EnableFactor) (auth.User, error) {
-	var u auth.User
-	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		there, err := s.mayEnable(ctx, tx, e)
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		all.List = []auth.Factor{}
+		rows, err := q.Query(ctx, s.sql(factorsAndCodes), id)
 		if err != nil {
 			return err
 		}
-		st := &statement{}
-		now := st.arg(e.Now, "timestamptz")
-		recovery := e.Recovery
-		if recovery == nil {
-			recovery = [][]byte{}
-		}
-		set := "mfa_enabled = true, updated_at = " + now + ", revision = revision + 1"
-		if !there {
-			set += ", last_sign_in_at = " + st.arg(e.Session.CreatedAt, "timestamptz")
-		}
-		st.with("upd", "update auth.users u set "+set+" where u.id = "+st.arg(e.UserID, "uuid")+" returning u.*")
-		st.with("factor", "update auth.factors f set enabled = true, last_step = "+st.arg(e.Step, "bigint")+", recovery = "+st.arg(recovery, "bytea[]")+" from upd where f.user_id = upd.id")
-		st.with("others", revoke(st, auth.SessionFilter{Except: e.Session.ID}, e.Now, "upd.id", "upd"))
-		if there {
-			st.with("raised", "update auth.sessions s set aal = "+st.arg(e.Session.AAL, "text")+", amr = "+st.arg(proofs(e.Session.AMR), "jsonb")+
-				" from upd where s.id = "+st.arg(e.Session.ID, "uuid"))
-		} else {
-			st.with("raised", insertSession(st, e.Session, "upd"))
-		}
-		var r userRow
-		if err := tx.QueryRow(ctx, s.sql(st.text("select "+userColumns+", "+claimsColumn+" from upd u")), st.args...).Scan(append(r.into(), &r.claims)...); err != nil {
-			return err
-		}
-		u, err = r.user()
+		var f auth.Factor
+		var fid, user, kind, label pgtype.Text
+		var enabled pgtype.Bool
+		var step pgtype.Int8
+		var created, used pgtype.Timestamptz
+		_, err = pgx.ForEachRow(rows, []any{&all.RecoveryLeft, &fid, &user, &kind, &label, &f.Secret, &enabled, &created, &used, &step}, func() error {
+			if fid.Valid {
+				all.List = append(all.List, auth.Factor{ID: fid.String, UserID: user.String, Kind: kind.String, Label: label.String, Secret: f.Secret,
+					Enabled: enabled.Bool, CreatedAt: at(created), LastUsedAt: at(used), LastStep: step.Int64})
+			}
+			return nil
+		})
 		return err
+	})
+	if err != nil {
+		return auth.Factors{}, err
+	}
+	return all, nil
+}
+
+// factors reads the factors of a user who is locked: nobody else changes them.
+func (s *Store) factors(ctx context.Context, tx pgx.Tx, of *lockedUser) ([]auth.Factor, error) {
+	if of == nil {
+		return nil, auth.ErrNotFound
+	}
+	rows, err := tx.Query(ctx, s.sql(selectFactors), of.id)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, factorOf)
+}
+
+// enabled finds an enabled factor: the one with this id, or any if that is empty.
+func enabled(list []auth.Factor, id string) *auth.Factor {
+	want, ok := canonical(id)
+	i := slices.IndexFunc(list, func(f auth.Factor) bool { return f.Enabled && (id == "" || ok && f.ID == want) })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+func hasKind(list []auth.Factor, kind string) bool {
+	return slices.ContainsFunc(list, func(f auth.Factor) bool { return f.Enabled && f.Kind == kind })
+}
+
+const (
+	dropPending  = `delete from auth.factors f where f.user_id = $1::uuid and f.kind = $2::text and not f.enabled`
+	insertFactor = `insert into auth.factors (id, user_id, kind, label, secret, created_at, last_used_at, last_step)
+	values ($1::uuid, $2::uuid, $3::text, $4::text, $5::bytea, $6::timestamptz, $7::timestamptz, $8::bigint)`
+)
+
+// PutFactor keeps a pending factor in place of an older pending one.
+func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
+	f := &c.Factor
+	return s.change(ctx, &c.Change, target{users: []string{f.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(f.UserID)
+		list, err := s.factors(ctx, tx, of)
+		if err != nil {
+			return nil, err
+		}
+		if hasKind(list, f.Kind) {
+			return nil, &auth.ConflictError{Field: "factor"}
+		}
+		b := &pgx.Batch{}
+		b.Queue(s.sql(dropPending), of.id, f.Kind)
+		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Label, orEmpty(f.Secret), f.CreatedAt, moment(f.LastUsedAt), f.LastStep)
+		return &result{about: of.id}, send(ctx, tx, b)
+	})
+}
+
+const enableFactor = `update auth.factors set enabled = true, last_step = $2::bigint where id = $1::uuid`
+
+const replaceCodes = `with gone as (
+		delete from auth.recovery_codes c where c.user_id = $1::uuid and c.hash <> all ($2::bytea[])
+	)
+	insert into auth.recovery_codes (user_id, hash) select distinct $1::uuid, h from unnest($2::bytea[]) h
+	on conflict (user_id, hash) do nothing`
+
+const raiseTo = `update auth.sessions set aal = $2::text, amr = $3::jsonb where id = $1::uuid`
+
+// EnableFactor switches a pending factor on.
+func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	on := target{users: []string{c.UserID}, sessions: []string{c.Session.ID}}
+	if c.Redeem != nil {
+		on.tokens = []auth.TokenRef{*c.Redeem}
+	}
+	var u auth.User
+	err := s.change(ctx, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(c.UserID)
+		list, err := s.factors(ctx, tx, of)
+		if err != nil {
+			return nil, err
+		}
+		kept := h.session(c.Session.ID)
+		if err := mayEnable(&c, list, of, kept); err != nil {
+			return nil, err
+		}
+		r := &result{about: of.id}
+		b := &pgx.Batch{}
+		if c.Redeem != nil {
+			if r.used = h.token(*c.Redeem, c.Now); r.used == nil {
+				return nil, auth.ErrNotFound
+			}
+			b.Queue(s.sql(useToken), string(c.Redeem.Purpose), c.Redeem.Hash)
+		}
+		b.Queue(s.sql(enableFactor), c.FactorID, c.Step)
+		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Recovery))
+		s.queueMFA(b, of.id, c.Now, true)
+		s.queueRevoke(b, of.id, auth.SessionFilter{Except: c.Session.ID}, c.Now, &r.ended)
+		if kept != nil {
+			b.Queue(s.sql(raiseTo), kept.s.ID, c.Session.AAL, text(orEmpty(c.Session.AMR)))
+		}
+		if err := send(ctx, tx, b); err != nil {
+			return nil, err
+		}
+		if kept == nil {
+			if _, err := s.insertSession(ctx, tx, of.id, c.Session, none, none, nil); err != nil {
+				return nil, err
+			}
+		}
+		b = &pgx.Batch{}
+		s.queueUser(b, selectUser, of.id, &u)
+		return r, send(ctx, tx, b)
 	})
 	if err != nil {
 		return auth.User{}, err
@@ -77,87 +170,124 @@ func (s *Store) EnableFactor(ctx context.Context, e auth.EnableFactor) (auth.Use
 	return u, nil
 }
 
-// mayEnable locks the user and judges whether the factor may be enabled. It
-// tells whether the session named is there.
-func (s *Store) mayEnable(ctx context.Context, tx pgx.Tx, e auth.EnableFactor) (there bool, err error) {
-	var banned bool
-	err = tx.QueryRow(ctx, s.sql("select coalesce(banned_until > $2::timestamptz, false) from auth.users where id = $1::uuid for update"), e.UserID, e.Now).Scan(&banned)
-	if err != nil {
-		return false, err
-	}
-	var secret []byte
-	var enabled bool
-	if err := tx.QueryRow(ctx, s.sql("select secret, enabled from auth.factors where user_id = $1::uuid for update"), e.UserID).Scan(&secret, &enabled); err != nil {
-		return false, err
-	}
-	var live bool
-	err = tx.QueryRow(ctx, s.sql("select user_id = $2::uuid and revoked_at is null and least(idle_until, expires_at) > $3::timestamptz from auth.sessions where id = $1::uuid for update"),
-		e.Session.ID, e.UserID, e.Now).Scan(&live)
-	there = !errors.Is(err, pgx.ErrNoRows)
+// mayEnable judges whether the factor may be enabled; kept is the session named,
+// or nil if there is none.
+func mayEnable(c *auth.EnableFactor, list []auth.Factor, of *lockedUser, kept *sessionRow) error {
+	id, _ := canonical(c.FactorID)
+	i := slices.IndexFunc(list, func(f auth.Factor) bool { return f.ID == id })
 	switch {
-	case err != nil && there:
-		return false, err
-	case enabled:
-		return false, &auth.ConflictError{Field: "factor"}
-	case !bytes.Equal(secret, e.Secret):
-		return false, auth.ErrStale
-	case banned:
-		return false, auth.ErrBanned
-	case there && !live:
-		return false, auth.ErrStale
+	case i < 0:
+		return auth.ErrNotFound
+	case hasKind(list, list[i].Kind):
+		return &auth.ConflictError{Field: "factor"}
+	case kept != nil && (kept.s.UserID != of.id || !kept.liveAt(c.Now)):
+		return auth.ErrSessionEnded
+	case of.banned(c.Now), kept == nil && of.banned(c.Session.CreatedAt):
+		return auth.ErrBanned
+	case kept == nil && c.Session.AAL != auth.LevelAAL2:
+		return auth.ErrMFARequired
 	}
-	return there, nil
+	return nil
 }
+
+const useStep = `update auth.factors set last_step = $2::bigint, last_used_at = $3::timestamptz, secret = coalesce($4::bytea, secret) where id = $1::uuid`
 
 // UseTOTPStep moves the newest step used forward.
-func (s *Store) UseTOTPStep(ctx context.Context, userID string, step int64) error {
-	return s.do(ctx, func(ctx context.Context, q querier) error {
-		tag, err := q.Exec(ctx, s.sql("update auth.factors set last_step = $2::bigint where user_id = $1::uuid and enabled and last_step < $2::bigint"), userID, step)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = s.whyNot(ctx, q, userID)
+func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(c.UserID)
+		list, err := s.factors(ctx, tx, of)
+		if err != nil {
+			return nil, err
 		}
-		return err
+		f := enabled(list, c.FactorID)
+		switch {
+		case f == nil, c.FactorID == "":
+			return nil, auth.ErrNotFound
+		case c.Step <= f.LastStep:
+			return nil, auth.ErrUsed
+		}
+		var secret []byte // null
+		if len(c.Secret) > 0 {
+			secret = c.Secret
+		}
+		_, err = tx.Exec(ctx, s.sql(useStep), f.ID, c.Step, c.Now, secret)
+		return &result{about: of.id}, err
 	})
 }
+
+const useCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
+	and c.hash = (select o.hash from auth.recovery_codes o where o.user_id = $1::uuid and o.hash = any ($2::bytea[]) limit 1)`
 
 // UseRecoveryCode uses a recovery code up.
-func (s *Store) UseRecoveryCode(ctx context.Context, userID string, hash []byte) (int, error) {
+func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
 	left := 0
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		return q.QueryRow(ctx, s.sql(`update auth.factors set recovery = array_remove(recovery, $2::bytea)
-			where user_id = $1::uuid and enabled and $2::bytea = any(recovery) returning cardinality(recovery)`), userID, hash).Scan(&left)
-	})
-	return left, err
-}
-
-// PutRecoveryCodes replaces the recovery codes.
-func (s *Store) PutRecoveryCodes(ctx context.Context, userID string, hashes [][]byte) error {
-	if hashes == nil {
-		hashes = [][]byte{}
-	}
-	return s.do(ctx, func(ctx context.Context, q querier) error {
-		tag, err := q.Exec(ctx, s.sql("update auth.factors set recovery = $2::bytea[] where user_id = $1::uuid and enabled"), userID, hashes)
+	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(c.UserID)
+		if of == nil {
+			return nil, auth.ErrNotFound
+		}
+		tag, err := tx.Exec(ctx, s.sql(useCode), of.id, orEmpty(c.Hashes))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = auth.ErrNotFound
 		}
-		return err
+		if err != nil {
+			return nil, err
+		}
+		return &result{about: of.id, left: &left}, tx.QueryRow(ctx, s.sql(countCodes), of.id).Scan(&left)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return left, nil
+}
+
+// PutRecoveryCodes replaces the recovery codes.
+func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(c.UserID)
+		list, err := s.factors(ctx, tx, of)
+		if err != nil {
+			return nil, err
+		}
+		if enabled(list, "") == nil {
+			return nil, auth.ErrNotFound
+		}
+		_, err = tx.Exec(ctx, s.sql(replaceCodes), of.id, orEmpty(c.Hashes))
+		return &result{about: of.id}, err
 	})
 }
 
-// RemoveFactor switches the second factor off.
-func (s *Store) RemoveFactor(ctx context.Context, userID string, now time.Time) (auth.User, error) {
-	st := &statement{}
-	st.with("who", lockUser(st.arg(userID, "uuid"))) // before the factor, as everywhere
-	st.with("gone", "delete from auth.factors where user_id = (select id from who) and enabled returning user_id")
-	st.with("upd", "update auth.users u set mfa_enabled = false, updated_at = "+st.arg(now, "timestamptz")+", revision = u.revision + 1 from gone where u.id = gone.user_id returning u.*")
-	text := s.sql(st.text("select " + userColumns + ", " + claimsColumn + " from upd u"))
+const dropFactor = `delete from auth.factors where id = $1::uuid`
+
+// RemoveFactor switches one second factor off, or all of them.
+func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
 	var u auth.User
-	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		var r userRow
-		if err = q.QueryRow(ctx, text, st.args...).Scan(append(r.into(), &r.claims)...); err == nil {
-			u, err = r.user()
+	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(c.UserID)
+		list, err := s.factors(ctx, tx, of)
+		if err != nil {
+			return nil, err
 		}
-		return err
+		f := enabled(list, c.FactorID)
+		if f == nil {
+			return nil, auth.ErrNotFound
+		}
+		b := &pgx.Batch{}
+		others := slices.ContainsFunc(list, func(o auth.Factor) bool { return o.Enabled && o.ID != f.ID })
+		switch {
+		case c.FactorID == "":
+			others = false
+			b.Queue(s.sql(dropFactors), of.id)
+		case others:
+			b.Queue(s.sql(dropFactor), f.ID)
+		default:
+			b.Queue(s.sql(dropFactor), f.ID)
+			b.Queue(s.sql(replaceCodes), of.id, [][]byte{})
+		}
+		s.queueMFA(b, of.id, c.Now, others)
+		s.queueUser(b, selectUser, of.id, &u)
+		return &result{about: of.id}, send(ctx, tx, b)
 	})
 	if err != nil {
 		return auth.User{}, err
@@ -165,18 +295,36 @@ func (s *Store) RemoveFactor(ctx context.Context, userID string, now time.Time) 
 	return u, nil
 }
 
+const readRaised = `select ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
+
 // RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, id string, proof auth.AMR, now time.Time) (auth.Session, auth.User, error) {
-	text := s.sql(`update auth.sessions s set aal = $2::text, amr = s.amr || $3::jsonb from auth.users u
-		where s.id = $1::uuid and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > $4::timestamptz
-			and (u.banned_until is null or u.banned_until <= $4::timestamptz)
-		returning ` + sessionColumns + ", " + userFacts + ", " + claimsColumn)
-	r, err := s.find(ctx, true, text, id, auth.LevelAAL2, proofs([]auth.AMR{proof}), now)
-	if err == nil && r == nil {
-		err = s.whyNotLive(ctx, id, now)
-	}
+func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+	var sess auth.Session
+	var u auth.User
+	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		found, of, err := h.liveSession(c.SessionID, c.Now)
+		if err != nil {
+			return nil, err
+		}
+		before, err := found.session()
+		if err != nil {
+			return nil, err
+		}
+		proofs := append(slices.DeleteFunc(before.AMR, func(a auth.AMR) bool { return a.Method == c.Proof.Method }), c.Proof)
+		b := &pgx.Batch{}
+		b.Queue(s.sql(raiseTo), before.ID, auth.LevelAAL2, text(proofs))
+		b.Queue(s.sql(readRaised), before.ID).QueryRow(func(row pgx.Row) error {
+			var r sessionUser
+			err := row.Scan(r.sess.andUser(&r.user, &r.user.claims)...)
+			if err == nil {
+				sess, u, err = r.both()
+			}
+			return err
+		})
+		return &result{about: of.id}, send(ctx, tx, b)
+	})
 	if err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
-	return r.both()
+	return sess, u, nil
 }

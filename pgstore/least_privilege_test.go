@@ -1,3 +1,5 @@
+//go:build flows
+
 package pgstore_test
 
 import (

@@ -2,48 +2,16 @@ package pgstore_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
 )
-
-func hashOf(s string) []byte {
-	h := sha256.Sum256([]byte(s))
-	return h[:]
-}
-
-func newCode(code, subject string, tries int) auth.Token {
-	at := time.Now().UTC().Truncate(time.Microsecond)
-	return auth.Token{Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
-}
-
-// pause lets another connection go on.
-func pause(d time.Duration) { <-time.After(d) }
-
-// blocked waits until so many statements on a schema wait for a lock.
-func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
-	t.Helper()
-	for range 500 {
-		var have int
-		err := s.Pool().QueryRow(t.Context(), "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and position($1 in query) > 0 and pid <> pg_backend_pid()", schema+".").Scan(&have)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have >= n {
-			return
-		}
-		pause(10 * time.Millisecond)
-	}
-	t.Fatalf("%d statements never waited", n)
-}
 
 // A guess that waited for the code to be superseded is one at the new code.
 func TestGuessWhileCodeIsSuperseded(t *testing.T) {
@@ -60,16 +28,16 @@ func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			if err := s.PutToken(ctx, newCode("111111", "+49"+name, 5)); err != nil {
+			if err := put(ctx, s, newCode("111111", "+49"+name, 5)); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
 			err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
-				if err := s.PutToken(pgstore.InTx(ctx, tx), newCode("222222", "+49"+name, 5)); err != nil {
+				if err := put(pgstore.InTx(ctx, tx), s, newCode("222222", "+49"+name, 5)); err != nil {
 					return err
 				}
 				go func() {
-					_, _, err := s.TryCode(ctx, auth.PurposePhoneCode, "+49"+name, hashOf(c.guess), time.Now())
+					_, _, err := try(ctx, s, "+49"+name, c.guess)
 					done <- err
 				}()
 				blocked(t, s, schema, 1)
@@ -81,31 +49,12 @@ func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 			if err := <-done; !errors.Is(err, c.want) {
 				t.Errorf("the guess: %v, want %v", err, c.want)
 			}
-			got, _, err := s.TryCode(ctx, auth.PurposePhoneCode, "+49"+name, hashOf("222222"), time.Now())
+			got, _, err := try(ctx, s, "+49"+name, "222222")
 			if !errors.Is(err, c.after) || got.Tries != c.tries {
 				t.Errorf("the right guess afterwards: %v with %d tries counted, want %v with %d", err, got.Tries, c.after, c.tries)
 			}
 		})
 	}
-}
-
-func newSession(userID string) auth.Session {
-	id, _ := uuid.NewV7()
-	at := time.Now().UTC().Truncate(time.Microsecond)
-	return auth.Session{ID: id.String(), UserID: userID, AAL: auth.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
-}
-
-func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
-	t.Helper()
-	u, err := s.CreateUser(t.Context(), newUser(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sess := newSession(u.ID)
-	if _, err := s.CreateSession(t.Context(), auth.NewSession{Session: sess}); err != nil {
-		t.Fatal(err)
-	}
-	return u, sess
 }
 
 // An administrator's statement may ban for good.
@@ -122,7 +71,7 @@ func TestInfiniteBan(t *testing.T) {
 	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
 		t.Errorf("session: %v", err)
 	}
-	if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{SessionID: sess.ID, Now: time.Now(), IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrBanned) {
+	if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrBanned) {
 		t.Errorf("advance: %v", err)
 	}
 }
@@ -139,21 +88,20 @@ func TestNoDeadlocks(t *testing.T) {
 		return n
 	}
 	before := deadlocks()
-	yes := true
 	for name, f := range map[string]func(t *testing.T, u auth.User) []func() error{
 		"redeem and drop": func(t *testing.T, u auth.User) []func() error {
 			tok := newCode(u.ID, u.ID, 0)
 			tok.UserID = u.ID
-			if err := s.PutToken(ctx, tok); err != nil {
+			if err := put(ctx, s, tok); err != nil {
 				t.Fatal(err)
 			}
 			return []func() error{
 				func() error {
-					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
+					_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: &now}}})
 					return err
 				},
 				func() error {
-					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{DropTokens: []auth.Purpose{tok.Purpose}}, time.Now())
+					_, err := patch(ctx, s, u.ID, auth.UserPatch{DropTokens: []auth.Purpose{tok.Purpose}})
 					return err
 				},
 			}
@@ -161,29 +109,29 @@ func TestNoDeadlocks(t *testing.T) {
 		"redeem and delete": func(t *testing.T, u auth.User) []func() error {
 			tok := newCode(u.ID, u.ID, 0)
 			tok.UserID = u.ID
-			if err := s.PutToken(ctx, tok); err != nil {
+			if err := put(ctx, s, tok); err != nil {
 				t.Fatal(err)
 			}
 			return []func() error{
 				func() error {
-					_, _, err := s.RedeemToken(ctx, auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Patch: &auth.UserPatch{EmailVerified: &yes}})
+					_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: &now}}})
 					return err
 				},
-				func() error { return s.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: u.ID}}) },
+				func() error { return s.DeleteUser(ctx, auth.DeleteUser{Change: byTest(), UserID: u.ID}) },
 			}
 		},
 		"remove factor twice": func(t *testing.T, u auth.User) []func() error {
-			if err := s.PutFactor(ctx, u.ID, []byte("x"), time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.EnableFactor(ctx, auth.EnableFactor{UserID: u.ID, Secret: []byte("x"), Session: newSession(u.ID), Now: time.Now()}); err != nil {
+			if _, err := s.EnableFactor(ctx, pending(t, s, raised(newSession(u.ID)))); err != nil {
 				t.Fatal(err)
 			}
 			return []func() error{
-				func() error { _, err := s.RemoveFactor(ctx, u.ID, time.Now()); return err },
-				func() error { return s.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: u.ID}}) },
 				func() error {
-					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{RemoveFactor: true}, time.Now())
+					_, err := s.RemoveFactor(ctx, auth.RemoveFactor{Change: byTest(), UserID: u.ID})
+					return err
+				},
+				func() error { return s.DeleteUser(ctx, auth.DeleteUser{Change: byTest(), UserID: u.ID}) },
+				func() error {
+					_, err := patch(ctx, s, u.ID, auth.UserPatch{DropFactors: true})
 					return err
 				},
 			}
@@ -191,22 +139,20 @@ func TestNoDeadlocks(t *testing.T) {
 		"revoke and enable": func(t *testing.T, u auth.User) []func() error {
 			var kept auth.Session
 			for range 10 {
-				kept = newSession(u.ID)
-				if _, err := s.CreateSession(ctx, auth.NewSession{Session: kept}); err != nil {
-					t.Fatal(err)
-				}
+				kept = addSession(t, s, u.ID)
 			}
-			if err := s.PutFactor(ctx, u.ID, []byte("x"), time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			enable := pending(t, s, raised(kept))
 			return []func() error{
-				func() error { _, err := s.RevokeSessions(ctx, u.ID, auth.SessionFilter{}, time.Now()); return err },
 				func() error {
-					_, err := s.EnableFactor(ctx, auth.EnableFactor{UserID: u.ID, Secret: []byte("x"), Session: kept, Now: time.Now()})
+					_, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: byTest(), UserID: u.ID})
 					return err
 				},
 				func() error {
-					_, err := s.UpdateUser(ctx, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}}, time.Now())
+					_, err := s.EnableFactor(ctx, enable)
+					return err
+				},
+				func() error {
+					_, err := patch(ctx, s, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}})
 					return err
 				},
 			}
@@ -220,7 +166,7 @@ func TestNoDeadlocks(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, c := range f(t, u) {
 				wg.Go(func() {
-					if err := c(); err != nil && !errors.Is(err, auth.ErrNotFound) && !errors.Is(err, auth.ErrStale) && !errors.Is(err, auth.ErrConflict) {
+					if err := c(); err != nil && !errors.Is(err, auth.ErrNotFound) && !errors.Is(err, auth.ErrSessionEnded) && !errors.Is(err, auth.ErrConflict) {
 						t.Errorf("%s: %v", name, err)
 					}
 				})
@@ -233,11 +179,27 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
+// raised is a session at AAL2.
+func raised(s auth.Session) auth.Session {
+	s.AAL = auth.LevelAAL2
+	return s
+}
+
+// pending keeps a pending factor of a session's user; the result would enable it.
+func pending(t *testing.T, s *pgstore.Store, sess auth.Session) auth.EnableFactor {
+	t.Helper()
+	f := auth.Factor{ID: newSession("").ID, UserID: sess.UserID, Kind: auth.FactorTOTP, Secret: []byte("x"), CreatedAt: now}
+	if err := s.PutFactor(t.Context(), auth.PutFactor{Change: byTest(), Factor: f}); err != nil {
+		t.Fatal(err)
+	}
+	return auth.EnableFactor{Change: byTest(), UserID: sess.UserID, FactorID: f.ID, Session: sess}
+}
+
 // A code that superseded meanwhile may be that of a user who was made meanwhile.
 func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()
-	if err := s.PutToken(ctx, newCode("1", "p", 5)); err != nil {
+	if err := put(ctx, s, newCode("1", "p", 5)); err != nil {
 		t.Fatal(err)
 	}
 	var want, got auth.User
@@ -247,7 +209,7 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 			return err
 		}
 		go func() {
-			_, u, err := s.TryCode(context.Background(), auth.PurposePhoneCode, "p", hashOf("2"), time.Now())
+			_, u, err := try(context.Background(), s, "p", "2")
 			got = u
 			done <- err
 		}()
@@ -258,7 +220,7 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 		}
 		c := newCode("2", "p", 5)
 		c.UserID = want.ID
-		return s.PutToken(pgstore.InTx(ctx, tx), c)
+		return put(pgstore.InTx(ctx, tx), s, c)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -270,10 +232,9 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 
 // redemptions are the kinds of effects that a token of a user may have.
 func redemptions(t *testing.T, s *pgstore.Store) map[string]func() auth.Redemption {
-	yes := true
 	kinds := map[string]func() auth.Redemption{}
 	for name, patch := range map[string]*auth.UserPatch{
-		"nothing": nil, "the user's row": {EmailVerified: &yes}, "the user's sessions": {Revoke: &auth.SessionFilter{}}, "the user's tokens": {DropTokens: []auth.Purpose{auth.PurposeReset}},
+		"nothing": nil, "the user's row": {EmailVerifiedAt: &now}, "the user's sessions": {Revoke: &auth.SessionFilter{}}, "the user's tokens": {DropTokens: []auth.Purpose{auth.PurposeReset}},
 	} {
 		kinds[name] = func() auth.Redemption {
 			u, err := s.CreateUser(t.Context(), newUser(""))
@@ -282,19 +243,19 @@ func redemptions(t *testing.T, s *pgstore.Store) map[string]func() auth.Redempti
 			}
 			tok := newCode(u.ID, u.ID, 0)
 			tok.UserID = u.ID
-			if err := s.PutToken(t.Context(), tok); err != nil {
+			if err := put(t.Context(), s, tok); err != nil {
 				t.Fatal(err)
 			}
-			return auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), UserID: u.ID, Patch: patch}
+			return auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{UserID: u.ID, Patch: patch}}
 		}
 	}
 	kinds["a new user"] = func() auth.Redemption {
 		tok := newCode(newSession("").ID, "", 0)
-		if err := s.PutToken(t.Context(), tok); err != nil {
+		if err := put(t.Context(), s, tok); err != nil {
 			t.Fatal(err)
 		}
 		nu := newUser("")
-		return auth.Redemption{Purpose: tok.Purpose, Hash: tok.Hash, Now: time.Now(), Create: &nu}
+		return auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{Create: &nu.NewUser}}
 	}
 	return kinds
 }
@@ -314,7 +275,7 @@ func TestRedemptionsWaitForEachOther(t *testing.T) {
 				again := r
 				if r.Create != nil {
 					nu := newUser("")
-					again.Create = &nu
+					again.Create = &nu.NewUser
 				}
 				go func() { _, _, err := s.RedeemToken(ctx, again); done <- err }()
 				blocked(t, s, schema, 1)
@@ -375,7 +336,7 @@ func TestLinksWaitForEachOther(t *testing.T) {
 		"link the same": {"1", auth.UserPatch{Link: link("1")}, 1},
 		"link another":  {"2", auth.UserPatch{Link: link("3")}, 2},
 		"unlink":        {"4", auth.UserPatch{Unlink: &auth.UserKey{Provider: "p", Subject: "4"}}, 0},
-		"drop all":      {"5", auth.UserPatch{DropIdentities: true}, 0},
+		"drop all":      {"5", auth.UserPatch{DropCredentials: true}, 0},
 	} {
 		u, err := s.CreateUser(ctx, newUser(""))
 		if err != nil {
@@ -383,10 +344,10 @@ func TestLinksWaitForEachOther(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		inTx(t, s, func(in context.Context, _ pgx.Tx) error {
-			if _, err := s.UpdateUser(in, u.ID, auth.UserPatch{Link: link(c.first)}, now); err != nil {
+			if _, err := patch(in, s, u.ID, auth.UserPatch{Link: link(c.first)}); err != nil {
 				t.Errorf("%s: the first: %v", name, err)
 			}
-			go func() { _, err := s.UpdateUser(ctx, u.ID, c.patch, now); done <- err }()
+			go func() { _, err := patch(ctx, s, u.ID, c.patch); done <- err }()
 			blocked(t, s, schema, 1)
 			return nil
 		})

@@ -1,16 +1,21 @@
 package pgstore_test
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 )
@@ -26,24 +31,48 @@ func unmigrated(t *testing.T, url string, opts ...pgstore.Option) *pgstore.Store
 	return s
 }
 
-// smoke signs somebody up, in, on and out.
-func smoke(t *testing.T, s *pgstore.Store) {
+// signUp adds a user with a session.
+func signUp(t *testing.T, s *pgstore.Store) auth.Session {
 	t.Helper()
-	env := authtest.NewOn(t, s)
-	in := env.LoginAs(t, "ada@example.com")
-	tokens, err := env.Refresh(t.Context(), in.RefreshToken)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	u := auth.User{ID: uuid.NewString(), FullName: "Ada", CreatedAt: now, UpdatedAt: now}
+	sess := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour)}
+	_, err := s.CreateUser(t.Context(), auth.CreateUser{Change: byTest(), NewUser: auth.NewUser{User: u, Session: &sess}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := env.Logout(t.Context(), tokens.User.ID, tokens.SessionID, auth.LogoutGlobal); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := env.Refresh(t.Context(), tokens.RefreshToken); !errors.Is(err, auth.CodeSessionEnded) {
-		t.Errorf("refresh after logout: %v", err)
+	return sess
+}
+
+// byTest is a change in the test's name, now.
+func byTest() auth.Change {
+	return auth.Change{Now: time.Now().UTC().Truncate(time.Microsecond), By: auth.Authority{System: "test"}}
+}
+
+// end ends all sessions of a user.
+func end(t *testing.T, s *pgstore.Store, userID string) {
+	t.Helper()
+	if ended, err := s.RevokeSessions(t.Context(), auth.RevokeSessions{Change: byTest(), UserID: userID}); err != nil || len(ended) == 0 {
+		t.Fatalf("ended %v, %v", ended, err)
 	}
 }
 
-// applied answers the versions and when they were applied.
+// smoke signs somebody up, on and out.
+func smoke(t *testing.T, s *pgstore.Store) {
+	t.Helper()
+	sess := signUp(t, s)
+	now := time.Now()
+	moved, u, err := s.AdvanceSession(t.Context(), auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: now.Add(time.Hour)})
+	if err != nil || moved.Counter != 1 || u.FullName != "Ada" {
+		t.Fatalf("%+v of %+v, %v", moved, u, err)
+	}
+	end(t, s, sess.UserID)
+	if _, _, err := s.Session(t.Context(), sess.ID, now); !errors.Is(err, auth.ErrSessionEnded) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// applied returns the versions and when they were applied.
 func applied(t *testing.T, s *pgstore.Store, schema string) string {
 	t.Helper()
 	var list string
@@ -59,8 +88,7 @@ func TestMigrateAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := applied(t, s, "auth")
-	env := authtest.NewOn(t, s)
-	env.LoginAs(t, "ada@example.com")
+	signUp(t, s)
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -110,24 +138,12 @@ func TestMigrateParallelSchemas(t *testing.T) {
 	wg.Wait()
 }
 
-// newOn is what auth.New says to a store.
-func newOn(s *pgstore.Store) error {
-	a, err := auth.New(s, auth.WithDevMode())
-	if err == nil {
-		err = errors.Join(errors.New("auth.New took the store"), a.Close(context.Background()))
-	}
-	return err
-}
-
 func TestCheck(t *testing.T) {
 	s := unmigrated(t, pgtest.Database(t))
 	refused := func(want error, says string) {
 		t.Helper()
-		if err := s.Check(t.Context()); !errors.Is(err, want) {
-			t.Errorf("check: %v, want %v", err, want)
-		}
-		if err := newOn(s); !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
-			t.Errorf("auth.New: %v, want %v and %q", err, want, says)
+		if err := s.Check(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+			t.Errorf("check: %v, want %v and %q", err, want, says)
 		}
 	}
 	const missing = `call Migrate or apply Schema: schema "auth" is at 0, the package at `
@@ -140,10 +156,103 @@ func TestCheck(t *testing.T) {
 	if err := s.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	exec(t, s.Pool(), "insert into auth.schema_version (version, name) values (999, 'from the future')")
+	exec(t, s.Pool(), "insert into auth.schema_version (version, name, compatible_from) values (999, 'from the future', 999)")
 	refused(pgstore.ErrSchemaAhead, `update the package: schema "auth" is at 999, the package at `)
 	if err := s.Migrate(t.Context()); !errors.Is(err, pgstore.ErrSchemaAhead) {
 		t.Errorf("migrate: %v", err)
+	}
+}
+
+// release is the migrations of a later release: this one's and more, each of
+// which is an SQL text.
+func release(t *testing.T, more ...string) fstest.MapFS {
+	t.Helper()
+	paths, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	files := fstest.MapFS{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path) //nolint:gosec // our own
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = &fstest.MapFile{Data: text}
+	}
+	for _, text := range more {
+		files[fmt.Sprintf("%04d_more.sql", len(files)+1)] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return files
+}
+
+// During a deploy, instances of the release before go on, start and migrate
+// beside what the new one has migrated, as long as its migrations only add.
+func TestRollingDeploy(t *testing.T) {
+	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.InSchema("accounts")}} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			now := len(release(t)) // the version of this release
+			adds := fmt.Sprintf("-- compatible from %d\nalter table auth.users add column nickname text;\ncreate table auth.more (id integer);\n", now)
+			drops := fmt.Sprintf("-- compatible from %d\nalter table auth.users drop column nickname;\n", now+2)
+			again := fmt.Sprintf("-- compatible from %d\ncreate index on auth.more (id);\n", now)
+			next, later, last := release(t, adds), release(t, adds, again), release(t, adds, again, drops)
+			url := pgtest.Database(t)
+			ours := unmigrated(t, url, opts...)
+			if err := ours.Migrate(ctx); err != nil {
+				t.Fatal(err)
+			}
+			check := func(who string, files fstest.MapFS, want error) {
+				t.Helper()
+				fresh := unmigrated(t, url, opts...)
+				before := applied(t, ours, name)
+				if err := fresh.CheckFiles(ctx, files); !errors.Is(err, want) {
+					t.Errorf("%s: check: %v, want %v", who, err, want)
+				}
+				if errors.Is(want, pgstore.ErrSchemaBehind) {
+					return
+				}
+				if err := fresh.MigrateFiles(ctx, files); !errors.Is(err, want) || applied(t, ours, name) != before {
+					t.Errorf("%s: migrate: %v, want %v", who, err, want)
+				}
+			}
+			check("the next release on this one's schema", next, pgstore.ErrSchemaBehind)
+			for what, files := range []fstest.MapFS{next, later} {
+				if err := unmigrated(t, url, opts...).MigrateFiles(ctx, files); err != nil {
+					t.Fatalf("release %d: %v", what, err)
+				}
+				check("this release beside one that adds", release(t), nil)
+				smoke(t, ours)
+				smoke(t, unmigrated(t, url, opts...))
+			}
+			if err := ours.Check(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := unmigrated(t, url, opts...).MigrateFiles(ctx, last); err != nil {
+				t.Fatal(err)
+			}
+			check("this release beside one that took something away", release(t), pgstore.ErrSchemaAhead)
+			check("the next one, too", next, pgstore.ErrSchemaAhead)
+			check("the one before that", later, nil)
+			check("that one itself", last, nil)
+			if err := ours.Check(ctx); !errors.Is(err, pgstore.ErrSchemaAhead) || !strings.Contains(err.Error(), fmt.Sprintf("at %d, the package at %d, and it takes %d", now+3, now, now+2)) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// A migration that says nothing of who works beside it is for its own release
+// only.
+func TestMigrationThatSaysNothing(t *testing.T) {
+	ours := unmigrated(t, pgtest.Database(t))
+	next := release(t, "create table auth.more (id integer);")
+	if err := ours.MigrateFiles(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"check": ours.Check(t.Context()), "migrate": ours.Migrate(t.Context())} {
+		if !errors.Is(err, pgstore.ErrSchemaAhead) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
@@ -152,8 +261,8 @@ func TestMigrateAsApplication(t *testing.T) {
 	url := pgtest.Database(t)
 	_, as := pgtest.Role(t, url)
 	s := unmigrated(t, as)
-	if err := newOn(s); !errors.Is(err, pgstore.ErrSchemaBehind) {
-		t.Errorf("auth.New: %v", err)
+	if err := s.Check(t.Context()); !errors.Is(err, pgstore.ErrSchemaBehind) {
+		t.Errorf("check: %v", err)
 	}
 	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "let its owner migrate") || sqlState(err) != "42501" {
 		t.Errorf("migrate: %v", err)
@@ -161,8 +270,8 @@ func TestMigrateAsApplication(t *testing.T) {
 	if err := unmigrated(t, url).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := newOn(s); err == nil || !strings.Contains(err.Error(), "lacks privileges on the schema \"auth\"") {
-		t.Errorf("auth.New without grants: %v", err)
+	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "lacks privileges on the schema \"auth\"") {
+		t.Errorf("check without grants: %v", err)
 	}
 }
 
@@ -188,7 +297,7 @@ func TestCheckUnreadable(t *testing.T) {
 		"permission denied": unmigrated(t, as),
 		"connect":           unmigrated(t, "host=127.0.0.1 port=1 user=nobody dbname=nowhere sslmode=disable"),
 	} {
-		err := newOn(s)
+		err := s.Check(t.Context())
 		if err == nil || errors.Is(err, pgstore.ErrSchemaBehind) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -305,7 +414,7 @@ func TestBadURLIsNotRepeated(t *testing.T) {
 		if _, err := pgstore.Open(t.Context(), url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("open: %v", err)
 		}
-		if err := s.WatchRevocations(t.Context(), func(auth.Revocation) {}, url); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if err := s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(auth.Revocation) {}, Direct: url, Logger: slog.New(slog.DiscardHandler)}); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("watch: %v", err)
 		}
 	}

@@ -7,9 +7,12 @@
 //	if err := store.Migrate(ctx); err != nil { … } // or apply pgstore.Schema() by other means
 //	a, err := auth.New(store, …)
 //
-// Every method of auth.Store is one statement, so that it is one step also behind
-// a connection pooler in transaction mode, and holds no lock across a round
-// trip. The exceptions say so.
+// Every method of auth.Store is one step, also behind a connection pooler in
+// transaction mode. What everybody does all the time (a sign-up, a login, a
+// refresh, a read) is one statement, which holds no lock across a round trip,
+// unless its auth.Change rests on more than the row that the statement itself
+// changes. Everything else is a short transaction: it locks, judges what it has
+// locked, and has its effect.
 //
 // # The application's own tables
 //
@@ -28,15 +31,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/gather"
 )
 
-// Store is an auth.Store and auth.FactorStore on Postgres 13 or later. It is safe
-// for concurrent use.
+// Store is an auth.Store on Postgres 13 or later, with every capability. It is
+// safe for concurrent use.
 type Store struct {
 	pool    *pgxpool.Pool
 	own     bool // the pool was made by Open
@@ -48,14 +50,21 @@ type Store struct {
 	open    context.Context // ends with Close, and the feeds with it
 	close   context.CancelFunc
 
-	reads    gather[string, sessionUser]
-	advances gather[auth.Advance, sessionUser]
+	reads    *gather.Group[string, *sessionUser]
+	advances *gather.Group[advance, *sessionUser]
 }
 
 var (
 	_ auth.Store       = (*Store)(nil)
 	_ auth.FactorStore = (*Store)(nil)
+	_ auth.EventStore  = (*Store)(nil)
+	_ auth.OutboxStore = (*Store)(nil)
+	_ auth.RoleStore   = (*Store)(nil)
+	_ auth.KeyStore    = (*Store)(nil)
 )
+
+// Contract is the version of auth.Store that this package was written for.
+func (s *Store) Contract() int { return 2 }
 
 // Option changes how a Store works.
 type Option func(*Store) error
@@ -82,7 +91,7 @@ func InSchema(name string) Option {
 }
 
 // ClaimsFunction names an SQL function that takes the user's id (uuid) and
-// answers jsonb, whose object goes into the user's access tokens as custom
+// returns jsonb, whose object goes into the user's access tokens as custom
 // claims:
 //
 //	create function shop.claims(id uuid) returns jsonb language sql stable as $$
@@ -158,8 +167,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	}
 	s := &Store{pool: pool, schema: defaultSchema, timeout: 10 * time.Second, holder: id.String()}
 	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is left to everything else
-	s.reads = gather[string, sessionUser]{one: s.readOne, many: s.readMany, limit: atOnce}
-	s.advances = gather[auth.Advance, sessionUser]{one: s.advanceOne, many: s.advanceMany, limit: atOnce}
+	s.reads = gather.New(gather.Config[string, *sessionUser]{One: s.readOne, Many: s.readMany, Refused: refused, Limit: atOnce})
+	s.advances = gather.New(gather.Config[advance, *sessionUser]{One: s.advanceOne, Many: s.advanceMany, Refused: refused, Limit: atOnce})
 	s.open, s.close = context.WithCancel(context.Background())
 	for _, o := range opts {
 		if err := o(s); err != nil {
@@ -187,147 +196,6 @@ func (s *Store) Ping(ctx context.Context) error {
 		_, err := q.Exec(ctx, "select 1")
 		return err
 	})
-}
-
-// querier is a pool or a transaction.
-type querier interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// retries bounds how often a call is made again that provably changed nothing.
-const retries = 3
-
-// do runs one call: in the transaction that the context carries, or on the pool.
-func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if tx := Tx(ctx); tx != nil {
-		return s.nested(ctx, tx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
-	}
-	var err error
-	for range retries {
-		if err = f(ctx, s.pool); err == nil || !changedNothing(err) {
-			break
-		}
-	}
-	return s.outcome(err)
-}
-
-// inTx is do for the calls that need a transaction.
-func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if tx := Tx(ctx); tx != nil {
-		return s.nested(ctx, tx, f)
-	}
-	var err error
-	for range retries {
-		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(context.WithValue(ctx, txKey{}, tx), tx) })
-		if err == nil || !changedNothing(err) {
-			break
-		}
-	}
-	return s.outcome(err)
-}
-
-// nested keeps an outcome that is an error, such as a conflict, from aborting
-// the application's transaction.
-func (s *Store) nested(ctx context.Context, tx pgx.Tx, f func(context.Context, pgx.Tx) error) error {
-	var kept *counted
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		err := f(context.WithValue(ctx, txKey{}, tx), tx)
-		if errors.As(err, &kept) {
-			return nil
-		}
-		return err
-	})
-	if err == nil && kept != nil {
-		return kept
-	}
-	return s.outcome(err)
-}
-
-// changedNothing tells whether a call can be made again without harm: it never
-// reached the server, or was rolled back for the sake of another.
-func changedNothing(err error) bool {
-	if pgconn.SafeToRetry(err) {
-		return true
-	}
-	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // gave way to another
-}
-
-// unique maps constraints to the values they keep unique.
-var unique = map[string]string{
-	"users_pkey": "id", "sessions_pkey": "id", "users_email_key_key": "email", "users_phone_key": "phone", "identities_provider_subject_key": "identity",
-}
-
-// hookFailed is an error of NewUser.Creating. It is answered as it is: what the
-// application's own constraints say, or rows it did not find, are no outcomes of
-// the store's, even if they bear the same names.
-type hookFailed struct{ error }
-
-func (h hookFailed) Unwrap() error { return h.error }
-
-// outcome makes auth's errors of the database's. Only what is about this store's
-// own tables is one: triggers and the claims function may fail for reasons of
-// their own.
-func (s *Store) outcome(err error) error {
-	var hook hookFailed
-	if errors.As(err, &hook) {
-		return hook.error
-	}
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
-		if errors.Is(err, pgx.ErrNoRows) {
-			return auth.ErrNotFound
-		}
-		return err
-	}
-	switch {
-	case s.claims != "" && strings.Contains(e.Where, s.claims[strings.LastIndex(s.claims, ".")+1:]):
-		return fmt.Errorf("%w (%s)", err, e.Where)
-	case e.Code == "23505" && e.SchemaName == s.schema && unique[e.ConstraintName] != "":
-		return &auth.ConflictError{Field: unique[e.ConstraintName]}
-	case e.Code == "23503" && e.SchemaName == s.schema: // a user who is gone
-		return auth.ErrNotFound
-	case e.Code == "22P02" && strings.Contains(e.Message, "uuid") && (ofArgument(e) || s.claims == "" && e.Where == ""): // no id of ours
-		return auth.ErrNotFound
-	case e.Where != "":
-		return fmt.Errorf("%w (%s)", err, e.Where)
-	}
-	return err
-}
-
-var argument = regexp.MustCompile(`^[^\n]*\$\d+( = '|$)`)
-
-// ofArgument tells whether an error is about what a statement was given, and not
-// about what it came upon. Postgres names the parameter, or the place in a
-// statement that was sent with its arguments in it.
-func ofArgument(e *pgconn.PgError) bool { return e.Position > 0 || argument.MatchString(e.Where) }
-
-type txKey struct{}
-
-// InTx makes store calls with the context it returns take part in a transaction
-// of the application's: Auth's methods, too. They are undone if it is rolled
-// back; e-mails that were sent meanwhile are not. Failed logins, wrong codes and
-// ended sessions are undone as well, so use it for what should happen together
-// (an import, a sign-up with more), never around a login.
-func InTx(ctx context.Context, tx pgx.Tx) context.Context { return context.WithValue(ctx, txKey{}, tx) }
-
-// Tx is the transaction that a context carries, in auth.Hooks.OnUserCreating or
-// after InTx; nil if there is none.
-func Tx(ctx context.Context) pgx.Tx {
-	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
-	return tx
 }
 
 // sql is a statement for this store's schema.

@@ -2,7 +2,6 @@ package pgstore_test
 
 import (
 	"errors"
-	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
 )
 
@@ -23,6 +21,7 @@ const population = `
 		select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), now() + interval '30 days' from auth.users, generate_series(1, 3);
 	update auth.users set linked = true;
 	insert into auth.identities (id, user_id, provider, subject, created_at) select gen_random_uuid(), id, 'google', id::text, now() from auth.users;
+	insert into auth.tokens (purpose, hash, subject, created_at, expires_at) select 'phone_code', sha256(g::text::bytea), g::text, now(), 'infinity' from generate_series(100, 20000) g;
 	insert into auth.limits (key, tat) select 'somebody ' || g, 0 from generate_series(1, 20000) g;
 	analyze`
 
@@ -33,12 +32,18 @@ func TestPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
 	store := openTraced(t, planner)
 	pool := store.Pool()
-	env := authtest.NewOn(t, store)
-	ada := env.LoginAs(t, "ada@example.com")
+	ada, err := store.CreateUser(t.Context(), newUser("ada@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hers := addSession(t, store, ada.ID)
+	if err := put(t.Context(), store, ofUser(newCode("1", "+49301", 5), ada.ID)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := pool.Exec(t.Context(), population); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := pool.Query(t.Context(), "select id::text from auth.sessions where user_id <> $1::uuid limit 50", ada.User.ID)
+	rows, err := pool.Query(t.Context(), "select id::text from auth.sessions where user_id <> $1::uuid limit 50", ada.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,21 +62,35 @@ func TestPlans(t *testing.T) {
 			return errors.Join(errs...)
 		}
 	}
-	ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.1")})
+	ctx := t.Context()
+	still := []auth.UserAt{{ID: ada.ID, Revision: &ada.Revision}}
 	for name, flow := range map[string]struct {
 		rows    int
 		indexes []string
 		run     func() error
 	}{
-		"login": {1, []string{"users_email_key_key", "users_pkey"}, func() error {
-			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+		"read": {1, []string{"users_email_key_key"}, func() error {
+			_, err := store.Credentials(ctx, auth.ByEmail("ada@example.com"))
 			return err
 		}},
-		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error { _, err := env.Refresh(ctx, ada.RefreshToken); return err }},
-		"me":      {1, []string{"sessions_pkey", "users_pkey"}, func() error { return me(ctx, env, ada) }},
+		"sign in": {1, []string{"users_pkey"}, func() error {
+			_, err := store.CreateSession(ctx, auth.CreateSession{Change: with(byTest(), still...), Session: newSession(ada.ID)})
+			return err
+		}},
+		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error {
+			_, _, err := store.AdvanceSession(ctx, auth.Advance{Change: with(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
+			return err
+		}},
+		"me": {1, []string{"sessions_pkey", "users_pkey"}, func() error {
+			_, _, err := store.Session(ctx, hers.ID, time.Now())
+			return err
+		}},
+		"code": {1, []string{"tokens_subject_key", "tokens_pkey", "users_pkey"}, func() error {
+			_, _, err := try(ctx, store, "+49301", "1")
+			return err
+		}},
 		"refreshes at once": {len(crowd), []string{"sessions_pkey", "users_pkey"}, atOnce(func(session string) error {
-			now := time.Now()
-			_, _, err := store.AdvanceSession(ctx, auth.Advance{SessionID: session, Now: now, IdleUntil: now.Add(time.Hour)})
+			_, _, err := store.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: session, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		})},
 		"reads at once": {len(crowd), []string{"sessions_pkey", "users_pkey"}, atOnce(func(session string) error {

@@ -94,14 +94,13 @@ func TestTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "Ada"
 	calls := map[string]func() error{
 		"a statement": func() error {
-			_, err := s.UpdateUser(t.Context(), u.ID, auth.UserPatch{FullName: &name}, now)
+			_, err := s.CreateSession(t.Context(), auth.CreateSession{Change: byTest(), Session: newSession(u.ID)})
 			return err
 		},
 		"a transaction": func() error {
-			_, err := s.UpdateUser(t.Context(), u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}}, now)
+			_, err := patch(t.Context(), s, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}})
 			return err
 		},
 	}

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -27,27 +28,44 @@ const (
 	clocksDiffer = 30 * time.Second
 )
 
+// WatchParams is the parameter of WatchRevocations.
+type WatchParams struct {
+	// Tell is called with everything that ends, one call after the other, and
+	// may be told the same again. It should return quickly: the next is told
+	// after it. Required; an Auth's Revoke.
+	Tell func(auth.Revocation)
+	// Direct is a connection string of the database itself, as Open takes it, for
+	// stores behind a pooler in transaction mode. Default: connections are made as
+	// the pool's are.
+	Direct string
+	// Logger is told what goes wrong. Default: slog.Default().
+	Logger *slog.Logger
+}
+
 // WatchRevocations tells an Auth of every session that ends and every user who
 // is banned or deleted, in whichever instance, within a second or so, so that
 // Require refuses their access tokens at once:
 //
-//	go store.WatchRevocations(ctx, a.Revoke)
+//	go store.WatchRevocations(ctx, pgstore.WatchParams{Tell: a.Revoke})
+//
+// A session that has ended is told with both its id and its user's; a user who
+// was banned or deleted with the user's alone.
 //
 // It listens on a connection of its own (LISTEN), which a pooler in transaction
-// mode cannot give: direct, if given, is the database's own connection string
-// then. It reconnects, and catches up with what it missed; what a transaction
-// ended that takes longer than 15 minutes (InTx), it may miss. It logs what goes
-// wrong to slog's default, and returns when ctx ends or the store is closed, or at
-// once if direct cannot be parsed.
-func (s *Store) WatchRevocations(ctx context.Context, tell func(auth.Revocation), direct ...string) error {
-	pool := s.pool.Config()
-	if len(direct) > 0 {
-		var err error
-		if pool.ConnConfig, err = pgx.ParseConfig(direct[0]); err != nil {
-			// Logged, as whoever runs this by a go statement never sees the error.
-			slog.ErrorContext(ctx, "pgstore: there is no feed of revocations", "error", errBadURL)
-			return errBadURL
-		}
+// mode cannot give: Direct leads past it. It reconnects, and catches up with what
+// it missed; what a transaction ended that takes longer than 15 minutes (InTx), it
+// may miss. It returns ctx's error when ctx ends, context.Canceled when the store
+// is closed, and at once if Tell is missing or Direct cannot be parsed, which it
+// logs, too. It may be called several times at the same time.
+func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
+	if p.Logger == nil {
+		p.Logger = slog.Default()
+	}
+	pool, err := s.listenerConfig(p)
+	if err != nil {
+		// Logged, as whoever runs this by a go statement never sees the error.
+		p.Logger.ErrorContext(ctx, "pgstore: there is no feed of revocations", "error", err)
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -56,18 +74,34 @@ func (s *Store) WatchRevocations(ctx context.Context, tell func(auth.Revocation)
 	for wait := reconnectAfter; ctx.Err() == nil; wait = min(2*wait, reconnectMost) {
 		err := s.listen(ctx, pool, &since, func(r auth.Revocation) {
 			wait = reconnectAfter
-			tell(r)
+			p.Tell(r)
 		})
 		if ctx.Err() != nil {
 			break
 		}
-		slog.WarnContext(ctx, "pgstore: the feed of revocations broke off and begins anew", "error", err)
+		p.Logger.WarnContext(ctx, "pgstore: the feed of revocations broke off and begins anew", "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 	}
 	return ctx.Err()
+}
+
+// listenerConfig says how to connect.
+func (s *Store) listenerConfig(p WatchParams) (*pgxpool.Config, error) {
+	if p.Tell == nil {
+		return nil, errors.New("pgstore: WatchRevocations: Tell is missing")
+	}
+	pool := s.pool.Config()
+	if p.Direct == "" {
+		return pool, nil
+	}
+	var err error
+	if pool.ConnConfig, err = pgx.ParseConfig(p.Direct); err != nil {
+		return nil, errBadURL
+	}
+	return pool, nil
 }
 
 // listen follows the feed on one connection, until that fails.
@@ -118,7 +152,7 @@ func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, 
 		err = pool.AfterConnect(ctx, conn)
 	}
 	if err == nil {
-		_, err = conn.Exec(ctx, "listen "+inSchema("auth_revoked", s.schema))
+		_, err = conn.Exec(ctx, "listen "+s.schema+"_revoked") // a plain name
 	}
 	if err != nil {
 		_ = conn.Close(ctx)

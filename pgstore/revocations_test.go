@@ -3,9 +3,8 @@ package pgstore_test
 import (
 	"context"
 	"errors"
-	"log"
+	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,38 +14,43 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/pgstore"
 )
 
-// instances are two services on one database, the second of which watches what
-// the first one ends.
-func instances(t *testing.T) (one, two *authtest.Env, store *pgstore.Store, told chan auth.Revocation) {
+// feed is what a store's feed tells.
+type feed struct{ told chan auth.Revocation }
+
+// follow watches a store until the test ends, and passes on what is told.
+func follow(t *testing.T, s *pgstore.Store, also ...func(auth.Revocation)) *feed {
 	t.Helper()
-	store = open(t)
-	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
-	one = authtest.NewOn(t, store, secret, auth.WithClock(time.Now))
-	two = authtest.NewOn(t, store, secret, auth.WithClock(time.Now), one.SameKeys())
-	told = make(chan auth.Revocation, 100)
+	f := &feed{told: make(chan auth.Revocation, 100)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = store.WatchRevocations(ctx, func(r auth.Revocation) { two.Revoke(r); told <- r })
+		_ = s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r auth.Revocation) {
+			for _, tell := range also {
+				tell(r)
+			}
+			select {
+			case f.told <- r:
+			case <-ctx.Done():
+			}
+		}})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return one, two, store, told
+	return f
 }
 
-// await waits until the feed told of a session or user.
-func await(t *testing.T, told chan auth.Revocation, id string) {
+// await waits until the feed told of a session, or of a user alone.
+func (f *feed) await(t *testing.T, id string) auth.Revocation {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
 		select {
-		case r := <-told:
-			if r.SessionID == id || r.UserID == id {
-				return
+		case r := <-f.told:
+			if r.SessionID == id || r.SessionID == "" && r.UserID == id {
+				return r
 			}
 		case <-deadline:
 			t.Fatalf("nobody told of %s", id)
@@ -54,83 +58,136 @@ func await(t *testing.T, told chan auth.Revocation, id string) {
 	}
 }
 
-func refused(t *testing.T, e *authtest.Env, s *authtest.SignedIn) {
+// ban bans a user for an hour.
+func ban(t *testing.T, s *pgstore.Store, userID string) {
 	t.Helper()
-	if _, err := e.Verify(s.AccessToken); !errors.Is(err, auth.CodeSessionEnded) {
-		t.Errorf("verify: %v", err)
+	until := time.Now().Add(time.Hour)
+	if _, err := s.UpdateUser(t.Context(), auth.UpdateUser{Change: byTest(), UserID: userID, Patch: auth.UserPatch{BannedUntil: &until}}); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// What ends in one instance is refused in the others, without a read.
-func TestRevocationsReachEveryInstance(t *testing.T) {
-	one, two, store, told := instances(t)
-	ctx := t.Context()
-	ada, elsewhere, bob, eve := one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "bob@example.com"), one.LoginAs(t, "eve@example.com")
-	for _, s := range []*authtest.SignedIn{ada, elsewhere, bob, eve} {
-		if _, err := two.Verify(s.AccessToken); err != nil {
-			t.Fatal(err)
+// A session that ends is told with its user, so that it ends alone; a user who is
+// banned or deleted is told alone, so that all sessions end.
+func TestRevocationsTell(t *testing.T) {
+	s := open(t)
+	f := follow(t, s)
+	ada, bob, eve := signUp(t, s), signUp(t, s), signUp(t, s)
+	before := time.Now()
+	check := func(what, await string, want auth.Revocation) {
+		t.Helper()
+		got := f.await(t, await)
+		// The feed allows for clocks that differ.
+		if got.At.Before(before) || got.At.After(time.Now().Add(time.Minute)) {
+			t.Errorf("%s: ended at %s, now is %s", what, got.At, time.Now())
+		}
+		if want.At = got.At; got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	began := time.Now()
-	if err := one.Logout(ctx, ada.User.ID, ada.SessionID, auth.LogoutLocal); err != nil {
+	end(t, s, ada.UserID)
+	check("an ended session", ada.ID, auth.Revocation{SessionID: ada.ID, UserID: ada.UserID})
+	ban(t, s, bob.UserID)
+	check("a banned user", bob.UserID, auth.Revocation{UserID: bob.UserID})
+	if err := s.DeleteUser(t.Context(), auth.DeleteUser{Change: byTest(), UserID: eve.UserID}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, told, ada.SessionID)
-	t.Logf("the other instance knew after %s", time.Since(began))
-	refused(t, two, ada)
-	if _, err := two.Verify(elsewhere.AccessToken); err != nil {
-		t.Errorf("the other session: %v", err)
-	}
-	until := time.Now().Add(time.Hour)
-	if _, err := store.UpdateUser(ctx, bob.User.ID, auth.UserPatch{BannedUntil: &until}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	await(t, told, bob.User.ID)
-	refused(t, two, bob)
-	if err := one.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: eve.User.ID}}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, told, eve.User.ID)
-	refused(t, two, eve)
+	check("a deleted user", eve.UserID, auth.Revocation{UserID: eve.UserID})
 }
 
 // A feed that breaks off begins anew and tells what happened meanwhile.
 func TestRevocationsCatchUp(t *testing.T) {
-	one, two, store, told := instances(t)
-	ctx := t.Context()
-	first, second := one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "ada@example.com")
-	if err := one.Logout(ctx, first.User.ID, first.SessionID, auth.LogoutLocal); err != nil {
-		t.Fatal(err)
+	s := openDatabase(t) // whose connections are no other test's
+	f := follow(t, s)
+	first, second := signUp(t, s), signUp(t, s)
+	end(t, s, first.UserID)
+	f.await(t, first.ID) // it listens
+	end(t, s, second.UserID)
+	if n := count(t, s.Pool(), "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"); n == 0 {
+		t.Fatal("ended no connection")
 	}
-	await(t, told, first.SessionID) // it listens
-	if err := one.Logout(ctx, second.User.ID, second.SessionID, auth.LogoutLocal); err != nil {
-		t.Fatal(err)
-	}
-	var ended int
-	err := store.Pool().QueryRow(ctx, "select count(pg_terminate_backend(pid)) from pg_stat_activity where query ilike 'listen%' or query ilike '%revocations where at%' and pid <> pg_backend_pid()").Scan(&ended)
-	if err != nil || ended == 0 {
-		t.Fatalf("ended %d connections, %v", ended, err)
-	}
-	await(t, told, second.SessionID)
-	refused(t, two, second)
+	f.await(t, second.ID)
+	third := signUp(t, s)
+	end(t, s, third.UserID)
+	f.await(t, third.ID)
 }
 
-// An address that cannot be parsed does not go unnoticed in a goroutine.
-func TestWatchRevocationsBadURL(t *testing.T) {
-	store := open(t)
-	var logged lockedBuffer
-	log.SetOutput(&logged) // where slog's default writes
-	defer log.SetOutput(os.Stderr)
-	err := store.WatchRevocations(t.Context(), func(auth.Revocation) {}, "postgres://app:pass w0rd@localhost/app")
-	if err == nil || !strings.Contains(logged.String(), "no feed of revocations") || strings.Contains(logged.String(), "w0rd") {
-		t.Errorf("%v, logged %q", err, logged.String())
+// A feed that cannot begin says so, and does not go unnoticed in a goroutine.
+func TestWatchRevocationsRefuses(t *testing.T) {
+	s := unmigrated(t, "postgres://db.test/app")
+	tell := func(auth.Revocation) {}
+	for name, test := range map[string]struct {
+		p    pgstore.WatchParams
+		says string
+	}{
+		"a bad URL": {pgstore.WatchParams{Tell: tell, Direct: "postgres://app:pass w0rd@localhost/app"}, "the connection string cannot be parsed"},
+		"no Tell":   {pgstore.WatchParams{}, "Tell is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged strings.Builder
+			test.p.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+			err := s.WatchRevocations(t.Context(), test.p)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %q", err, test.says)
+			}
+			if text := logged.String(); !strings.Contains(text, "there is no feed of revocations") || !strings.Contains(text, test.says) || strings.Contains(text, "w0rd") {
+				t.Errorf("logged %q", text)
+			}
+		})
 	}
 }
 
-// watch runs a feed and answers where its end is told.
+// Direct leads past the pool's own address, and what goes wrong is logged.
+func TestRevocationsDirect(t *testing.T) {
+	through, schema := openSchema(t)
+	cfg := through.Pool().Config()
+	direct := sharedURL
+	cfg.ConnConfig.Host, cfg.ConnConfig.Port = "127.0.0.1", 1 // where nobody listens
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s, err := pgstore.New(p, pgstore.InSchema(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lines := make(chan string, 100)
+	logger := slog.New(slog.NewTextHandler(lineWriter(lines), nil))
+	lost := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		lost <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(auth.Revocation) {}, Logger: logger})
+	}()
+	if line := <-lines; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "broke off and begins anew") {
+		t.Errorf("logged %q", line)
+	}
+	cancel()
+	ended(t, lost)
+	told := make(chan auth.Revocation, 10)
+	go func() {
+		_ = s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(r auth.Revocation) { told <- r }, Direct: direct, Logger: logger})
+	}()
+	sess := signUp(t, through)
+	end(t, through, sess.UserID)
+	(&feed{told}).await(t, sess.ID)
+}
+
+// lineWriter passes on what is logged.
+type lineWriter chan string
+
+func (l lineWriter) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// watch runs a feed and returns where its end is told.
 func watch(ctx context.Context, s *pgstore.Store) chan error {
 	done := make(chan error, 1)
-	go func() { done <- s.WatchRevocations(ctx, func(auth.Revocation) {}) }()
+	go func() {
+		done <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(auth.Revocation) {}, Logger: slog.New(slog.DiscardHandler)})
+	}()
 	return done
 }
 
@@ -154,7 +211,7 @@ func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
 		if count(t, s.Pool(), "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and (query = 'listen ' || $1 || '_revoked' or query like 'select % from ' || $1 || '.revocations where at%')", schema) == n {
 			return
 		}
-		pause(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond) // the database tells nobody of it
 	}
 	t.Fatalf("there never were %d feeds", n)
 }

@@ -49,7 +49,7 @@ func exec(t *testing.T, p *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// count answers a statement's one number.
+// count returns a statement's one number.
 func count(t *testing.T, q interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, sql string, args ...any,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/authmount/auth"
@@ -17,19 +18,20 @@ import (
 const userColumns = "u.id, " + userFacts
 
 // userFacts are the columns of a user whose id is known.
-const userFacts = `coalesce(u.email, ''), u.email_verified, coalesce(u.phone, ''), u.phone_verified,
-	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled,
-	u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, u.revision, case when u.linked then auth.identities_of(u.id) end`
+const userFacts = `coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end`
 
 // maybeUserColumns are userColumns of a row that may not be there (outer joins).
-const maybeUserColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), coalesce(u.email_verified, false), coalesce(u.phone, ''), coalesce(u.phone_verified, false),
-	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false),
-	u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until, coalesce(u.revision, 0), case when u.linked then auth.identities_of(u.id) end`
+const maybeUserColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
+	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end`
 
 // claimsColumn is replaced by a call of the claims function, if there is one.
 const claimsColumn = `null::jsonb /* claims */`
 
-const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.revoked_at`
+const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
+	s.ip, s.user_agent, s.revoked_at`
 
 const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries` //nolint:gosec // names of columns
 
@@ -37,6 +39,7 @@ const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''
 type userRow struct {
 	u                                  auth.User
 	userMetadata, appMetadata          []byte
+	emailVerified, phoneVerified       pgtype.Timestamptz
 	created, updated, signedIn, banned pgtype.Timestamptz
 	identities, claims                 []byte
 }
@@ -47,13 +50,14 @@ func (r *userRow) into() []any { return append([]any{&r.u.ID}, r.facts()...) }
 func (r *userRow) facts() []any {
 	u := &r.u
 	return []any{
-		&u.Email, &u.EmailVerified, &u.Phone, &u.PhoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
-		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &r.identities,
+		&u.Email, &r.emailVerified, &u.Phone, &r.phoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
+		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &u.CredentialRevision, &r.identities,
 	}
 }
 
 func (r *userRow) user() (auth.User, error) {
 	u := r.u
+	u.EmailVerifiedAt, u.PhoneVerifiedAt = at(r.emailVerified), at(r.phoneVerified)
 	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = at(r.created), at(r.updated), at(r.signedIn), at(r.banned)
 	for _, part := range []struct {
 		raw  []byte
@@ -97,6 +101,12 @@ func (r *sessionRow) session() (auth.Session, error) {
 	return s, nil
 }
 
+// liveAt tells whether the session has not ended.
+func (r *sessionRow) liveAt(now time.Time) bool {
+	s := auth.Session{IdleUntil: at(r.idle), ExpiresAt: at(r.ends)}
+	return !r.ended.Valid && now.Before(s.End())
+}
+
 // andUser receives sessionColumns, userFacts and more.
 func (r *sessionRow) andUser(u *userRow, more ...any) []any {
 	return append(append(r.into(), u.facts()...), more...)
@@ -130,6 +140,12 @@ func (r *tokenRow) token() auth.Token {
 	return t
 }
 
+func tokenOf(row pgx.CollectableRow) (auth.Token, error) {
+	var r tokenRow
+	err := row.Scan(r.into()...)
+	return r.token(), err
+}
+
 // forever is what 'infinity' is read as: whoever bans somebody by a statement of
 // their own may well write that, and the zero time would mean no ban at all.
 var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -152,35 +168,7 @@ func utc(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// orNull is null for the zero value.
-func orNull[T comparable](v T) *T {
-	if v == *new(T) {
-		return nil
-	}
-	return &v
-}
-
-// object is a map as jsonb has it.
-func object(m map[string]any) (string, error) {
-	if len(m) == 0 {
-		return "{}", nil
-	}
-	b, err := json.Marshal(m)
-	return string(b), err
-}
-
-func proofs(list []auth.AMR) string {
-	if len(list) == 0 {
-		return "[]"
-	}
-	b, err := json.Marshal(list)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	return string(b)
-}
-
-// parseProofs reads what proofs wrote. Most sessions have one proof, which in the
+// parseProofs reads what a session proved. Most sessions have one proof, which in the
 // one form that jsonb has is quicker to read than JSON.
 func parseProofs(raw []byte) ([]auth.AMR, error) {
 	if one, ok := strings.CutPrefix(string(raw), `[{"method": "`); ok {
@@ -193,26 +181,4 @@ func parseProofs(raw []byte) ([]auth.AMR, error) {
 	var list []auth.AMR
 	err := json.Unmarshal(raw, &list)
 	return list, err
-}
-
-// statement collects the parts of one statement and its arguments.
-type statement struct {
-	parts []string
-	args  []any
-}
-
-// arg adds an argument and answers how the statement names it.
-func (st *statement) arg(v any, sqlType string) string {
-	st.args = append(st.args, v)
-	return fmt.Sprintf("$%d::%s", len(st.args), sqlType)
-}
-
-// with adds a part that the others may refer to by name.
-func (st *statement) with(name, text string) {
-	st.parts = append(st.parts, name+" as ("+text+")")
-}
-
-// text is the statement that ends with a query.
-func (st *statement) text(query string) string {
-	return "with " + strings.Join(st.parts, ",\n") + "\n" + query
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,42 +21,112 @@ const defaultSchema = "auth"
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migration is one step of the schema; steps only ever follow each other.
+// migration is one step of the schema; steps only ever follow each other. The
+// first line of its file may say which code works beside it:
+//
+//	-- compatible from 3
+//
+// That is the oldest version of the schema whose package still works once the
+// step was taken, so that processes of it go on during a deploy, and new ones
+// start. A step that only adds (a table, a column that may be left out, an index)
+// keeps the number of the step before it. One that takes something away has to
+// wait until the code of one minor release did without it, and names the version
+// that this release came with. Without the line, no older package works beside
+// the step.
 type migration struct {
-	version int
-	name    string
-	sql     string
+	version    int
+	name       string
+	compatible int // the oldest version whose package works beside it
+	sql        string
 }
 
-var migrations = func() []migration {
-	entries, err := fs.ReadDir(migrationFiles, "migrations")
+const compatibleFrom = "-- compatible from "
+
+// migrations are all steps that this package knows, in order.
+func migrations() ([]migration, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
-		panic(err) // embedded
+		return nil, err
+	}
+	return readMigrations(files)
+}
+
+func readMigrations(files fs.FS) ([]migration, error) {
+	entries, err := fs.ReadDir(files, ".") // sorted by name
+	if err != nil {
+		return nil, err
 	}
 	var list []migration
+	oldest := 1
 	for _, e := range entries {
 		number, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".sql"), "_")
-		version, err := strconv.Atoi(number)
-		if err != nil || version != len(list)+1 {
-			panic("pgstore: migration " + e.Name() + " is out of order")
+		m := migration{name: name}
+		if m.version, err = strconv.Atoi(number); err != nil || m.version != len(list)+1 {
+			return nil, fmt.Errorf("pgstore: migration %s is out of order", e.Name())
 		}
-		text, err := migrationFiles.ReadFile("migrations/" + e.Name())
+		text, err := fs.ReadFile(files, e.Name())
 		if err != nil {
-			panic(err) // embedded
+			return nil, err
 		}
-		list = append(list, migration{version, name, string(text)})
+		m.sql, m.compatible = string(text), m.version
+		if line, _, _ := strings.Cut(m.sql, "\n"); strings.HasPrefix(line, compatibleFrom) {
+			m.compatible, err = strconv.Atoi(strings.TrimPrefix(line, compatibleFrom))
+			if err != nil || m.compatible < oldest || m.compatible > m.version {
+				return nil, fmt.Errorf("pgstore: migration %s: %q has to name a version from %d to %d", e.Name(), line, oldest, m.version)
+			}
+		}
+		oldest = m.compatible
+		list = append(list, m)
 	}
-	return list
-}()
+	return list, nil
+}
 
-var schemaName = regexp.MustCompile(`\bauth[._]|\b(schema|exists) auth\b`)
-
-// inSchema rewrites a statement for another schema.
+// inSchema rewrites a statement that was written for the schema auth. It
+// replaces auth where that is a whole word, and
+//
+//	auth.users      // a name follows
+//	schema auth     // or "exists auth": the schema itself
+//	'auth_revoked'  // the channel of revocations
 func inSchema(text, schema string) string {
 	if schema == defaultSchema {
 		return text
 	}
-	return schemaName.ReplaceAllStringFunc(text, func(m string) string { return strings.Replace(m, defaultSchema, schema, 1) })
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, defaultSchema)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if namesSchema(b.String(), after) {
+			b.WriteString(schema)
+		} else {
+			b.WriteString(defaultSchema)
+		}
+		text = after
+	}
+}
+
+// namesSchema tells whether the word auth between two texts is the schema's name.
+func namesSchema(before, after string) bool {
+	if before != "" && isNamePart(before[len(before)-1]) {
+		return false
+	}
+	switch {
+	case len(after) > 1 && after[0] == '.':
+		return isNamePart(after[1])
+	case strings.HasPrefix(after, "_revoked'"):
+		return strings.HasSuffix(before, "'")
+	case after == "" || !isNamePart(after[0]):
+		return strings.HasSuffix(before, "schema ") || strings.HasSuffix(before, "exists ")
+	}
+	return false
+}
+
+// isNamePart tells whether a byte can be part of a name in SQL as it is written
+// here: in lower case, without quotes. A dot before auth makes that a column.
+func isNamePart(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
 // versions is the table that says which migrations were applied.
@@ -66,11 +135,12 @@ create schema if not exists auth;
 create table if not exists auth.schema_version (
 	version integer primary key,
 	name text not null,
+	compatible_from integer not null, -- the oldest version whose package works beside it
 	applied_at timestamptz not null default now()
 );
 `
 
-// Schema answers all migrations as SQL, for those who apply them by tools of
+// Schema returns all migrations as SQL, for those who apply them by tools of
 // their own, as an administrator for instance. It may be applied to an empty
 // database, in one transaction.
 func Schema(opts ...Option) (string, error) {
@@ -80,20 +150,37 @@ func Schema(opts ...Option) (string, error) {
 			return "", err
 		}
 	}
+	list, err := migrations()
+	if err != nil {
+		return "", err
+	}
 	var b strings.Builder
 	b.WriteString(strings.TrimLeft(inSchema(versions, s.schema), "\n"))
-	for _, m := range migrations {
+	for _, m := range list {
 		fmt.Fprintf(&b, "\n-- %04d %s\n\n%s", m.version, m.name, inSchema(m.sql, s.schema))
-		fmt.Fprintf(&b, "\ninsert into %s.schema_version (version, name) values (%d, '%s');\n", s.schema, m.version, m.name)
+		fmt.Fprintf(&b, "\ninsert into %s.schema_version (version, name, compatible_from) values (%d, '%s', %d);\n", s.schema, m.version, m.name, m.compatible)
 	}
 	return b.String(), nil
 }
 
 // Migrate brings the schema up to date, in one transaction under a lock, so that
-// instances may start together. It does nothing if the schema is up to date.
-// Versions newer than this package knows are an error.
+// instances may start together. It does nothing if the schema is up to date, or
+// if a newer version of this package has migrated and this one works beside it.
+//
+// So deploys may roll: instances of the release before go on, and start, beside
+// what the new one has migrated. What the code of one minor release needs, the
+// migrations of the next one leave; after longer leaps it can be ErrSchemaAhead.
 func (s *Store) Migrate(ctx context.Context) error {
-	behind := s.upToDate(ctx)
+	list, err := migrations()
+	if err != nil {
+		return err
+	}
+	return s.migrate(ctx, list)
+}
+
+// migrate is Migrate of a package that knows these migrations.
+func (s *Store) migrate(ctx context.Context, list []migration) error {
+	behind := s.upToDate(ctx, len(list))
 	if behind == nil || errors.Is(behind, ErrSchemaAhead) {
 		return behind
 	}
@@ -106,15 +193,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, inSchema(versions, s.schema), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
-		have, err := s.version(ctx, tx)
+		have, err := s.applied(ctx, tx)
 		if err != nil {
 			return err
 		}
-		for _, m := range migrations[min(have, len(migrations)):] {
+		for _, m := range list[min(have.version, len(list)):] {
 			if _, err := tx.Exec(ctx, inSchema(m.sql, s.schema), pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("migration %04d %s: %w", m.version, m.name, err)
 			}
-			if _, err := tx.Exec(ctx, s.sql("insert into auth.schema_version (version, name) values ($1::integer, $2::text)"), m.version, m.name); err != nil {
+			if _, err := tx.Exec(ctx, s.sql("insert into auth.schema_version (version, name, compatible_from) values ($1::integer, $2::text, $3::integer)"), m.version, m.name, m.compatible); err != nil {
 				return err
 			}
 		}
@@ -123,7 +210,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	var e *pgconn.PgError
 	switch {
 	case err == nil:
-		return s.upToDate(ctx)
+		return s.upToDate(ctx, len(list))
 	case errors.As(err, &e) && e.Code == notPermitted && errors.Is(behind, ErrSchemaBehind):
 		return fmt.Errorf("pgstore: migrate: the schema %q is out of date and this role may not change it: let its owner migrate: %w", s.schema, err)
 	case e != nil && e.Hint != "":
@@ -138,14 +225,20 @@ const notPermitted = "42501" // SQLSTATE insufficient_privilege
 var (
 	// ErrSchemaBehind: migrations are missing. Call Migrate, or apply Schema().
 	ErrSchemaBehind = errors.New("pgstore: migrations are missing: call Migrate or apply Schema")
-	// ErrSchemaAhead: a newer version of this package has migrated.
+	// ErrSchemaAhead: a newer version of this package has migrated, and this one
+	// does not work beside it.
 	ErrSchemaAhead = errors.New("pgstore: a newer version of this package has migrated: update the package")
 )
 
-// Check tells whether the schema is the one this package works with, and whether
-// there is a claims function if one is named. auth.New calls it.
+// Check tells whether the schema is one that this package works with (its own, or
+// a newer one that leaves all it needs), and whether there is a claims function if
+// one is named. auth.New calls it.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.upToDate(ctx); err != nil || s.claims == "" {
+	list, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := s.upToDate(ctx, len(list)); err != nil || s.claims == "" {
 		return err
 	}
 	// Looked up and permitted, but not called.
@@ -155,30 +248,30 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// upToDate tells whether exactly the migrations of this package were applied.
-func (s *Store) upToDate(ctx context.Context) error {
-	have, err := s.version(ctx, s.pool)
+// upToDate tells whether a package that knows this many migrations works with
+// those that were applied.
+func (s *Store) upToDate(ctx context.Context, known int) error {
+	have, err := s.applied(ctx, s.pool)
 	var e *pgconn.PgError
 	switch {
 	case errors.As(err, &e) && e.Code == notPermitted:
 		return fmt.Errorf("pgstore: this role lacks privileges on the schema %q (docs/deployment.md lists them): %w", s.schema, err)
 	case err != nil:
 		return fmt.Errorf("pgstore: %w", err)
-	case have < len(migrations):
-		return fmt.Errorf("%w: schema %q is at %d, the package at %d", ErrSchemaBehind, s.schema, have, len(migrations))
-	case have > len(migrations):
-		return fmt.Errorf("%w: schema %q is at %d, the package at %d", ErrSchemaAhead, s.schema, have, len(migrations))
+	case have.version < known:
+		return fmt.Errorf("%w: schema %q is at %d, the package at %d", ErrSchemaBehind, s.schema, have.version, known)
+	case have.compatible > known:
+		return fmt.Errorf("%w: schema %q is at %d, the package at %d, and it takes %d", ErrSchemaAhead, s.schema, have.version, known, have.compatible)
 	}
 	return nil
 }
 
-// version is the newest migration that was applied; 0 for none.
-func (s *Store) version(ctx context.Context, q querier) (int, error) {
-	var have int
-	err := q.QueryRow(ctx, s.sql("select coalesce(max(version), 0) from auth.schema_version")).Scan(&have)
+// applied is the newest migration that was applied; the zero value for none.
+func (s *Store) applied(ctx context.Context, q querier) (have migration, err error) {
+	err = q.QueryRow(ctx, s.sql("select coalesce(max(version), 0), coalesce(max(compatible_from), 0) from auth.schema_version")).Scan(&have.version, &have.compatible)
 	var e *pgconn.PgError
 	if errors.As(err, &e) && slices.Contains([]string{"42P01", "3F000"}, e.Code) { // no such table, no such schema
-		return 0, nil
+		return migration{}, nil
 	}
 	return have, err
 }

@@ -3,91 +3,112 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/gather"
 )
 
-func insertSession(st *statement, n auth.Session, from string) string {
-	return `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent) select ` +
-		strings.Join([]string{
-			st.arg(n.ID, "uuid"), from + ".id", st.arg(int64(n.Counter), "bigint"), st.arg(n.RotatedAt, "timestamptz"), st.arg(n.AAL, "text"), st.arg(proofs(n.AMR), "jsonb"),
-			st.arg(n.CreatedAt, "timestamptz"), st.arg(n.LastActiveAt, "timestamptz"), st.arg(n.IdleUntil, "timestamptz"), st.arg(orNull(n.ExpiresAt), "timestamptz"),
-			st.arg(n.IP, "text"), st.arg(n.UserAgent, "text"),
-		}, ", ") + " from " + from
-}
+// insertSessions adds the sessions of $3 to a user u.
+const insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent)
+		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent
+		from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord
 
-// CreateSession adds a session.
-func (s *Store) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	st := &statement{}
-	sess := n.Session
-	created := st.arg(sess.CreatedAt, "timestamptz")
-	where := "u.id = " + st.arg(sess.UserID, "uuid") + " and (u.banned_until is null or u.banned_until <= " + created + ")"
-	if sess.AAL != auth.LevelAAL2 {
-		where += " and not u.mfa_enabled"
+// createSession judges all conditions on the row that it changes, so that they
+// hold of the row as it is once it is locked. $6 tells whether there was a second
+// factor.
+const createSession = `with u as (
+		update auth.users u set last_sign_in_at = $5::timestamptz
+		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
+			and ` + stillSo + `
+		returning u.*
+	), sessions as (
+		` + insertSessions + `
+	), about as (
+		select u.id as user_id, 0 as outcome from u
+	), ` + recorded + `
+	select ` + userColumns + ` from u`
+
+// CreateSession adds a session. With conditions on the session's user alone it is
+// one statement.
+func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	if err := c.Check(); err != nil {
+		return auth.User{}, err
 	}
-	if n.IfRevision != nil {
-		where += " and u.revision = " + st.arg(*n.IfRevision, "bigint")
+	id, _ := canonical(c.Session.UserID)
+	mayBeSimple := len(c.IfUsers) == 0
+	if len(c.IfUsers) == 1 {
+		other, _ := canonical(c.IfUsers[0].ID)
+		mayBeSimple = other == id
 	}
-	if n.IfPasswordHash != nil {
-		where += " and u.password_hash = " + st.arg(*n.IfPasswordHash, "text")
+	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(c.Messages, c.Session.UserID) {
+		var u auth.User
+		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
+			u, err = s.insertSession(ctx, q, id, c.Session, eventsInput(c.Events), messagesInput(c.Messages), c.IfUsers)
+			return err
+		})
+		if !errors.Is(err, errNotAlone) {
+			return u, err
+		}
 	}
-	st.with("u", "update auth.users u set last_sign_in_at = "+created+" where "+where+" returning u.*")
-	st.with("ses", insertSession(st, sess, "u"))
-	text := s.sql(st.text("select " + userColumns + " from u"))
 	var u auth.User
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		var r userRow
-		err := q.QueryRow(ctx, text, st.args...).Scan(r.into()...)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return s.whyNoSession(ctx, q, sess)
+	err := s.change(ctx, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		of := h.user(id)
+		switch {
+		case of == nil:
+			return nil, auth.ErrNotFound
+		case of.banned(c.Session.CreatedAt):
+			return nil, auth.ErrBanned
+		case of.mfaEnabled && c.Session.AAL != auth.LevelAAL2:
+			return nil, auth.ErrMFARequired
 		}
-		if err == nil {
-			u, err = r.user()
-		}
-		return err
+		var err error
+		u, err = s.insertSession(ctx, tx, of.id, c.Session, none, none, nil)
+		return &result{about: of.id}, err
 	})
-	return u, err
+	if err != nil {
+		return auth.User{}, err
+	}
+	return u, nil
 }
 
-// whyNoSession tells why a user got no session.
-func (s *Store) whyNoSession(ctx context.Context, q querier, sess auth.Session) error {
-	var banned, mfa bool
-	err := q.QueryRow(ctx, s.sql("select coalesce(banned_until > $2::timestamptz, false), mfa_enabled from auth.users where id = $1::uuid"), sess.UserID, sess.CreatedAt).Scan(&banned, &mfa)
-	switch {
-	case err != nil:
-		return err
-	case banned:
-		return auth.ErrBanned
-	case mfa && sess.AAL != auth.LevelAAL2:
-		return auth.ErrMFARequired
+// insertSession returns errNotAlone if the user is not as it is to be.
+func (s *Store) insertSession(ctx context.Context, q querier, userID string, sess auth.Session, events, messages string, still []auth.UserAt) (u auth.User, err error) {
+	args := append([]any{events, messages, sessionsInput(sess), userID, sess.CreatedAt, sess.AAL == auth.LevelAAL2}, stillInput(still)...)
+	var r userRow
+	if err = q.QueryRow(ctx, s.sql(createSession), args...).Scan(r.into()...); errors.Is(err, pgx.ErrNoRows) {
+		return u, errNotAlone
 	}
-	return auth.ErrStale
+	if err == nil {
+		u, err = r.user()
+	}
+	return u, err
 }
 
 // sessionUser receives a session and its user.
 type sessionUser struct {
-	sess sessionRow
-	user userRow
-}
-
-func (r *sessionUser) into(withClaims bool) []any {
-	if withClaims {
-		return r.sess.andUser(&r.user, &r.user.claims)
-	}
-	return r.sess.andUser(&r.user)
+	sess    sessionRow
+	user    userRow
+	outcome int // of an advance
 }
 
 func (r *sessionUser) both() (auth.Session, auth.User, error) { return r.sess.both(&r.user) }
 
+// Arrays behind a select of their own do not tempt Postgres to plan anew for
+// each length.
+const (
+	readOne  = `select ` + sessionColumns + `, ` + userFacts + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
+	readMany = `select r.n, ` + sessionColumns + `, ` + userFacts + ` from unnest((select $1::uuid[])) with ordinality r (id, n)
+		join auth.sessions s on s.id = r.id join auth.users u on u.id = s.user_id`
+)
+
 // Session reads a session with its user. Calls at the same time share statements.
 func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
-	r, err := gathered(ctx, s, &s.reads, id, id)
+	r, err := gathered(ctx, s, s.reads, s.readOne, id, id)
 	if err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
@@ -99,7 +120,7 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	case err != nil:
 	case u.Banned(now):
 		err = auth.ErrBanned
-	case r.sess.ended.Valid || !now.Before(sess.End()):
+	case !r.sess.liveAt(now):
 		err = auth.ErrSessionEnded
 	}
 	if err != nil {
@@ -108,116 +129,47 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	return sess, u, nil
 }
 
-// Arrays behind a select of their own do not tempt Postgres to plan anew for
-// each length.
-const (
-	oneRead  = "select " + sessionColumns + ", " + userFacts + " from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid"
-	manyRead = "select r.n, " + sessionColumns + ", " + userFacts + ` from unnest((select $1::uuid[])) with ordinality r (id, n)
-		join auth.sessions s on s.id = r.id join auth.users u on u.id = s.user_id`
-)
-
 func (s *Store) readOne(ctx context.Context, id string) (*sessionUser, error) {
-	return s.find(ctx, false, s.sql(oneRead), id)
+	return s.find(ctx, readOne, []any{id}, func(r *sessionUser) []any { return r.sess.andUser(&r.user) })
 }
 
-func (s *Store) readMany(ctx context.Context, calls []*call[string, sessionUser]) error {
+func (s *Store) readMany(ctx context.Context, calls []*gather.Call[string, *sessionUser]) error {
 	ids := make([]pgtype.UUID, len(calls))
 	for i, c := range calls {
-		ids[i] = idOf(c.arg)
+		ids[i] = idOf(c.Arg)
 	}
-	return findAll(ctx, s, calls, false, manyRead, ids)
-}
-
-// AdvanceSession moves the counter of a session on. The update judges the
-// counter as it is once the row is locked, so that of parallel calls one moves
-// it and the others see it moved. Calls at the same time share statements.
-func (s *Store) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
-	r, err := gathered(ctx, s, &s.advances, a, a.SessionID)
+	found, err := s.findAll(ctx, len(calls), readMany, []any{ids}, func(r *sessionUser) []any { return r.sess.andUser(&r.user) })
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return err
 	}
-	if r == nil {
-		return auth.Session{}, auth.User{}, s.whyNotLive(ctx, a.SessionID, a.Now)
+	for i, c := range calls { // one that was not found is not there
+		c.Return(found[i])
 	}
-	sess, u, err := r.both()
-	switch {
-	case err != nil:
-	case r.sess.ended.Valid:
-		err = auth.ErrReused
-	case sess.Counter <= a.Counter: // from the future
-		err = auth.ErrSessionEnded
-	}
-	return sess, u, err
-}
-
-// advance moves a session on for each row of r. What ends a session needs no
-// claims, which could fail and undo it.
-func advance(r, returning string) string {
-	return `update auth.sessions s set
-			counter = case when s.counter = r.counter then s.counter + 1 else s.counter end,
-			rotated_at = case when s.counter = r.counter then r.now else s.rotated_at end,
-			last_active_at = case when s.counter = r.counter then r.now else s.last_active_at end,
-			idle_until = case when s.counter = r.counter then r.idle_until else s.idle_until end,
-			ip = case when s.counter = r.counter and r.ip <> '' then r.ip else s.ip end,
-			user_agent = case when s.counter = r.counter and r.user_agent <> '' then r.user_agent else s.user_agent end,
-			revoked_at = case when s.counter > r.counter and not (s.counter = r.counter + 1 and r.graced < s.rotated_at) then r.now end
-		from ` + r + ` r, auth.users u
-		where s.id = r.id and u.id = s.user_id and s.revoked_at is null and least(s.idle_until, s.expires_at) > r.now
-			and (u.banned_until is null or u.banned_until <= r.now)
-		returning ` + returning + sessionColumns + ", " + userFacts + ", case when s.revoked_at is null then " + claimsColumn + " end"
-}
-
-var (
-	oneAdvance = advance(`(select $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced,
-		$5::timestamptz as idle_until, $6::text as ip, $7::text as user_agent)`, "")
-	// A session whose row somebody else has locked keeps nobody waiting.
-	manyAdvance = `with free as materialized (
-			select r.* from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]),
-				(select $5::timestamptz[]), (select $6::text[]), (select $7::text[])) with ordinality r (id, counter, now, graced, idle_until, ip, user_agent, n)
-			join auth.sessions s on s.id = r.id for no key update of s skip locked
-		) ` + advance("free", "r.n, ")
-)
-
-func (s *Store) advanceOne(ctx context.Context, a auth.Advance) (*sessionUser, error) {
-	return s.find(ctx, true, s.sql(oneAdvance), a.SessionID, int64(a.Counter), a.Now, a.Now.Add(-a.Grace), a.IdleUntil, a.IP, a.UserAgent)
-}
-
-// advanceMany finds no row for a session that is not live, and for one whose row
-// is locked. Each of them is then done alone, which tells which it is.
-func (s *Store) advanceMany(ctx context.Context, calls []*call[auth.Advance, sessionUser]) error {
-	n := len(calls)
-	ids, counters, ips, agents := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n)
-	nows, graced, idle := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
-	for i, c := range calls {
-		a := &c.arg
-		ids[i], counters[i], ips[i], agents[i] = idOf(a.SessionID), int64(a.Counter), a.IP, a.UserAgent
-		nows[i], graced[i], idle[i] = a.Now, a.Now.Add(-a.Grace), a.IdleUntil
-	}
-	return findAll(ctx, s, calls, true, manyAdvance, ids, counters, nows, graced, idle, ips, agents)
+	return nil
 }
 
 // gathered makes a call about a session, with others unless the context carries
 // a transaction.
-func gathered[A any](ctx context.Context, s *Store, g *gather[A, sessionUser], arg A, id string) (*sessionUser, error) {
+func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionUser], one func(context.Context, A) (*sessionUser, error), arg A, id string) (*sessionUser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := uuid.Validate(id); err != nil {
-		return nil, auth.ErrNotFound // no id of ours
+	if _, ok := canonical(id); !ok {
+		return nil, auth.ErrNotFound // nobody's
 	}
 	if Tx(ctx) != nil {
-		return g.one(ctx, arg)
+		return one(ctx, arg)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return g.do(ctx, arg)
+	return g.Do(ctx, arg)
 }
 
-// find answers a session and its user, or nil.
-func (s *Store) find(ctx context.Context, withClaims bool, sql string, args ...any) (*sessionUser, error) {
+// find returns a session and its user, or nil.
+func (s *Store) find(ctx context.Context, sql string, args []any, into func(*sessionUser) []any) (*sessionUser, error) {
 	r := &sessionUser{}
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		err := q.QueryRow(ctx, sql, args...).Scan(r.into(withClaims)...)
+		err := q.QueryRow(ctx, s.sql(sql), args...).Scan(into(r)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			r, err = nil, nil
 		}
@@ -226,107 +178,100 @@ func (s *Store) find(ctx context.Context, withClaims bool, sql string, args ...a
 	return r, err
 }
 
-// findAll gives each call its session and user, if there are any. The first
-// column is the call's number.
-func findAll[A any](ctx context.Context, s *Store, calls []*call[A, sessionUser], withClaims bool, sql string, args ...any) error {
-	found := make([]*sessionUser, len(calls))
+// findAll returns what was found for each of n calls, or nil. The first column is
+// the call's number, from one.
+func (s *Store) findAll(ctx context.Context, n int, sql string, args []any, into func(*sessionUser) []any) ([]*sessionUser, error) {
+	found := make([]*sessionUser, n)
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		clear(found)
 		rows, err := q.Query(ctx, s.sql(sql), args...)
 		if err != nil {
 			return err
 		}
-		var n int
+		var which int
 		var r sessionUser
-		_, err = pgx.ForEachRow(rows, append([]any{&n}, r.into(withClaims)...), func() error {
+		_, err = pgx.ForEachRow(rows, append([]any{&which}, into(&r)...), func() error {
 			row := r
-			found[n-1] = &row
+			found[which-1] = &row
 			return nil
 		})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	for i, c := range calls {
-		c.result = found[i]
-	}
-	return nil
+	return found, err
 }
 
 func idOf(s string) pgtype.UUID {
-	id, err := uuid.Parse(s)
-	return pgtype.UUID{Bytes: id, Valid: err == nil}
+	var id pgtype.UUID
+	c, _ := canonical(s)
+	_ = id.Scan(c) // what is no id is null, and finds nothing
+	return id
 }
 
-// whyNotLive tells why a session was not live.
-func (s *Store) whyNotLive(ctx context.Context, id string, now time.Time) error {
-	if _, _, err := s.Session(ctx, id, now); err != nil {
-		return err
-	}
-	return auth.ErrSessionEnded // it was not live a moment ago
-}
+const listSessions = `select ` + sessionColumns + ` from auth.sessions s
+	where s.user_id = $1::uuid and s.revoked_at is null and least(s.idle_until, s.expires_at) > $2::timestamptz
+	order by s.created_at desc, s.id desc`
 
 // Sessions lists a user's live sessions, newest first.
 func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
+	id, ok := canonical(userID)
+	if !ok {
+		return []auth.Session{}, ctx.Err()
+	}
 	var list []auth.Session
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		list = []auth.Session{}
-		rows, err := q.Query(ctx, s.sql("select "+sessionColumns+" from auth.sessions s where s.user_id = $1::uuid and s.revoked_at is null and least(s.idle_until, s.expires_at) > $2::timestamptz order by s.created_at desc, s.id desc"), userID, now)
+		rows, err := q.Query(ctx, s.sql(listSessions), id, now)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
+		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.Session, error) {
 			var r sessionRow
-			if err := rows.Scan(r.into()...); err != nil {
-				return err
+			if err := row.Scan(r.into()...); err != nil {
+				return auth.Session{}, err
 			}
-			sess, err := r.session()
-			if err != nil {
-				return err
-			}
-			list = append(list, sess)
-		}
-		return rows.Err()
+			return r.session()
+		})
+		return err
 	})
-	if errors.Is(err, auth.ErrNotFound) { // no id of ours
-		return []auth.Session{}, nil
-	}
 	return list, err
 }
 
-// revoke is the part that ends sessions of a user; from, if not empty, names the
-// part that the user comes from.
-func revoke(st *statement, f auth.SessionFilter, now time.Time, user, from string) string {
-	at := st.arg(now, "timestamptz")
-	text := "update auth.sessions s set revoked_at = " + at
-	if from != "" {
-		text += " from " + from
-	}
-	text += " where s.user_id = " + user + " and s.revoked_at is null and least(s.idle_until, s.expires_at) > " + at
-	if f.ID != "" {
-		text += " and s.id = " + st.arg(f.ID, "uuid")
-	}
-	if f.Except != "" {
-		text += " and s.id <> " + st.arg(f.Except, "uuid")
-	}
-	return text
-}
+const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
+	where s.user_id = $1::uuid and s.revoked_at is null and least(s.idle_until, s.expires_at) > $2::timestamptz
+		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid)
+	returning s.id`
 
 // RevokeSessions ends a user's live sessions that match.
-func (s *Store) RevokeSessions(ctx context.Context, userID string, f auth.SessionFilter, now time.Time) (int, error) {
-	st := &statement{}
-	st.with("who", lockUser(st.arg(userID, "uuid"))) // so that no two end a user's sessions in different orders
-	text := st.text(revoke(st, f, now, "(select id from who)", ""))
-	n := 0
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		tag, err := q.Exec(ctx, s.sql(text), st.args...)
-		n = int(tag.RowsAffected())
+func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	var ended []string
+	id, _ := canonical(c.UserID)
+	err := s.change(ctx, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		r := &result{about: id, ended: []string{}}
+		b := &pgx.Batch{}
+		if u := h.user(id); u != nil {
+			s.queueRevoke(b, u.id, c.Filter, c.Now, &r.ended)
+		}
+		err := send(ctx, tx, b)
+		ended = r.ended
+		return r, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(ended)
+	return ended, nil
+}
+
+// queueRevoke adds to a batch what ends sessions of a user who is locked, so that
+// no two end a user's sessions in different orders. ended receives their ids.
+func (s *Store) queueRevoke(b *pgx.Batch, userID string, f auth.SessionFilter, now time.Time, ended *[]string) {
+	only, ok := canonical(f.ID)
+	if f.ID != "" && !ok {
+		return // nobody's
+	}
+	except, _ := canonical(f.Except)
+	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except)).Query(func(rows pgx.Rows) (err error) {
+		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})
-	if errors.Is(err, auth.ErrNotFound) { // no id of ours
-		return 0, nil
-	}
-	return n, err
 }

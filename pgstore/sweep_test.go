@@ -21,7 +21,7 @@ func over(t *testing.T, s *pgstore.Store, names ...string) {
 	for _, name := range names {
 		hash := make([]byte, 32)
 		copy(hash, name)
-		if err := s.PutToken(t.Context(), auth.Token{Purpose: auth.PurposeMagicLink, Hash: hash, CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Minute)}); err != nil {
+		if err := put(t.Context(), s, auth.Token{Purpose: auth.PurposeMagicLink, Hash: hash, CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,6 +61,9 @@ var finished = map[string]string{
 	"tokens":      "insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
 	"limits":      "insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
 	"revocations": "insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
+	"idempotency": "insert into auth.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'epoch' from generate_series(%d, %d) g",
+	"events":      "insert into auth.events (id, type, at) select gen_random_uuid(), g::text, 'epoch' from generate_series(%d, %d) g",
+	"messages":    "insert into auth.messages (id, body, created_at, next_at, expires_at) select gen_random_uuid(), '', now(), now(), 'epoch' from generate_series(%d, %d) g",
 	"sessions":    "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
 }
 
@@ -139,19 +142,21 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 		// Small tables are read whole unless that is ruled out.
 		if _, err := tx.Exec(ctx, fmt.Sprintf(`set local enable_seqscan = off;
 			insert into %[1]s.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'infinity' from generate_series(1, 1000) g;
-			analyze %[1]s.tokens`, schema)); err != nil {
+			insert into %[1]s.events (id, type, at) select gen_random_uuid(), 'x', 'infinity' from generate_series(1, 1000) g;
+			insert into %[1]s.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'infinity' from generate_series(1, 1000) g;
+			analyze %[1]s.tokens, %[1]s.events, %[1]s.idempotency`, schema)); err != nil {
 			return err
 		}
 		in := pgstore.InTx(ctx, tx)
 		if _, err := s.Sweep(in, now, 100); err != nil {
 			return err
 		}
-		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx"} {
+		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx"} {
 			if count(t, tx, "select coalesce(pg_stat_get_xact_numscans(to_regclass($1)), 0)", schema+"."+index) == 0 {
 				t.Errorf("%s is not used", index)
 			}
 		}
-		if err := s.DeleteUser(in, auth.DeleteUserParams{Caller: auth.Caller{UserID: u.ID}}); err != nil {
+		if err := s.DeleteUser(in, auth.DeleteUser{Change: byTest(), UserID: u.ID}); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, "select relname::text from pg_stat_xact_user_tables where schemaname = $1 and seq_scan > 0", schema)

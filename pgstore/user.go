@@ -1,10 +1,9 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,32 +13,55 @@ import (
 	"github.com/authmount/auth"
 )
 
-// CreateUser adds a user with everything that comes with it. With a
-// NewUser.Creating it is a transaction, otherwise one statement.
-func (s *Store) CreateUser(ctx context.Context, nu auth.NewUser) (auth.User, error) {
-	st := &statement{}
-	if err := insertUser(st, nu, ""); err != nil {
+// insertUser creates a user with everything that comes with it: $3 sessions, $4
+// tokens, $5 identities.
+const insertUser = `with u as (
+		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
+			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked)
+		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
+			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean)
+		returning id
+	), sessions as (
+		` + insertSessions + `
+	), tokens as (
+		` + insertTokens + ` from u, jsonb_to_recordset($4::jsonb) as ` + tokenRecord + supersede + `
+	), identities as (
+		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at)
+		select i.id, u.id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at from u, jsonb_to_recordset($5::jsonb) as ` + identityRecord + `
+	), about as (
+		select u.id as user_id, 0 as outcome from u
+	), ` + recorded + `
+	select from u`
+
+// CreateUser adds a user with everything that comes with it. It is one statement
+// unless there is a NewUser.Creating or a claims function, which need a
+// transaction around them.
+func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	if err := c.Check(); err != nil {
 		return auth.User{}, err
 	}
-	text := s.sql(st.text("select id from ins"))
-	u := created(nu)
-	if nu.Creating == nil && s.claims == "" {
-		err := s.do(ctx, func(ctx context.Context, q querier) error {
-			_, err := q.Exec(ctx, text, st.args...)
-			return err
+	u := created(c.NewUser)
+	var err error
+	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Creating == nil && s.claims == "" && len(u.Roles) == 0 && areAbout(c.Messages, u.ID) {
+		err = s.do(ctx, func(ctx context.Context, q querier) error {
+			return s.insertUser(ctx, q, c.NewUser, eventsInput(c.Events), messagesInput(c.Messages))
 		})
-		return u, err
+	} else {
+		err = s.change(ctx, &c.Change, target{roles: rolesOf(u.Roles)}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
+			return s.create(ctx, tx, c.NewUser, &u)
+		})
 	}
-	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, text, st.args...); err != nil {
-			return err
-		}
-		return s.finishCreating(ctx, tx, nu, &u)
-	})
 	if err != nil {
 		return auth.User{}, err
 	}
 	return u, nil
+}
+
+// create creates a user in a transaction.
+func (s *Store) create(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.User) (*result, error) {
+	*u = created(nu)
+	r := &result{about: u.ID, last: func() error { return s.finishCreating(ctx, tx, nu, u) }}
+	return r, s.insertUser(ctx, tx, nu, none, none)
 }
 
 // finishCreating is what happens to a new user in the transaction that made it.
@@ -55,20 +77,7 @@ func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu auth.NewUser, 
 	return tx.QueryRow(ctx, "select "+s.claims+"($1::uuid)", u.ID).Scan(&u.Claims)
 }
 
-// created is the user that CreateUser makes.
-func created(nu auth.NewUser) auth.User {
-	u := nu.User
-	u.Revision, u.Claims = 0, nil
-	if nu.Session != nil {
-		u.LastSignInAt = nu.Session.CreatedAt
-	}
-	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
-	return u
-}
-
-// insertUser adds the parts that create a user; from, if not empty, names an
-// earlier part that has a row if they are to happen.
-func insertUser(st *statement, nu auth.NewUser, from string) error {
+func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, events, messages string) error {
 	u := created(nu)
 	userMetadata, err := object(u.UserMetadata)
 	if err != nil {
@@ -78,57 +87,58 @@ func insertUser(st *statement, nu auth.NewUser, from string) error {
 	if err != nil {
 		return err
 	}
-	roles := u.Roles
-	if roles == nil {
-		roles = []string{}
-	}
-	values := strings.Join([]string{
-		st.arg(u.ID, "uuid"), st.arg(orNull(u.Email), "text"), st.arg(orNull(auth.EmailKey(u.Email)), "text"), st.arg(u.EmailVerified, "boolean"),
-		st.arg(orNull(u.Phone), "text"), st.arg(u.PhoneVerified, "boolean"), st.arg(u.FullName, "text"), st.arg(userMetadata, "jsonb"), st.arg(appMetadata, "jsonb"),
-		st.arg(roles, "text[]"), st.arg(nu.PasswordHash, "text"), st.arg(u.MFAEnabled, "boolean"), st.arg(u.CreatedAt, "timestamptz"), st.arg(u.UpdatedAt, "timestamptz"),
-		st.arg(orNull(u.LastSignInAt), "timestamptz"), st.arg(orNull(u.BannedUntil), "timestamptz"), st.arg(len(u.Identities) > 0, "boolean"),
-	}, ", ")
-	if from != "" {
-		values += " from " + from
-	}
-	st.with("ins", `insert into auth.users (id, email, email_key, email_verified, phone, phone_verified, full_name, user_metadata, app_metadata, roles,
-		password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked) select `+values+` returning *`)
-	for i, id := range u.Identities {
-		st.with("identity"+digit(i), insertIdentity(st, id, "ins"))
-	}
+	sessions := none
 	if nu.Session != nil {
-		st.with("ses", insertSession(st, *nu.Session, "ins"))
+		sessions = sessionsInput(*nu.Session)
 	}
-	for i, t := range nu.Tokens {
-		superseded := func(o auth.Token) bool { return t.Subject != "" && o.Purpose == t.Purpose && o.Subject == t.Subject }
-		if !slices.ContainsFunc(nu.Tokens[i+1:], superseded) { // one statement cannot write a row twice
-			st.with("token"+digit(i), insertToken(st, t, " from ins"))
-		}
-	}
-	return nil
+	_, err = q.Exec(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
+		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0)
+	return err
 }
 
-func digit(i int) string { return strconv.Itoa(i) }
-
-func insertIdentity(st *statement, id auth.Identity, from string) string {
-	return `insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at) select ` + strings.Join([]string{
-		st.arg(id.ID, "uuid"), from + ".id", st.arg(id.Provider, "text"), st.arg(id.Subject, "text"), st.arg(id.Email, "text"),
-		st.arg(id.CreatedAt, "timestamptz"), st.arg(orNull(id.LastSignInAt), "timestamptz"),
-	}, ", ") + " from " + from
-}
-
-// by is the condition that a key stands for.
-func by(st *statement, key auth.UserKey) string {
-	switch {
-	case key.ID != "":
-		return "u.id = " + st.arg(key.ID, "uuid")
-	case key.Email != "":
-		return "u.email_key = " + st.arg(auth.EmailKey(key.Email), "text")
-	case key.Phone != "":
-		return "u.phone = " + st.arg(key.Phone, "text")
+// created is the user that CreateUser makes.
+func created(nu auth.NewUser) auth.User {
+	u := nu.User
+	u.MFAEnabled, u.Revision, u.CredentialRevision, u.Claims = false, 0, 0, nil
+	if nu.Session != nil {
+		u.LastSignInAt = nu.Session.CreatedAt
 	}
-	return "u.id = (select i.user_id from auth.identities i where i.provider = " + st.arg(key.Provider, "text") + " and i.subject = " + st.arg(key.Subject, "text") + ")"
+	for _, at := range []*time.Time{&u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil, &u.EmailVerifiedAt, &u.PhoneVerifiedAt} {
+		*at = micro(*at)
+	}
+	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
+	for i := range u.Identities {
+		id := &u.Identities[i]
+		id.CreatedAt, id.LastSignInAt = micro(id.CreatedAt), micro(id.LastSignInAt)
+	}
+	slices.SortFunc(u.Identities, func(a, b auth.Identity) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return u
 }
+
+// areAbout tells whether no message is for anybody but this user.
+func areAbout(messages []auth.SealedMessage, userID string) bool {
+	return !slices.ContainsFunc(messages, func(m auth.SealedMessage) bool { return m.UserID != "" && m.UserID != userID })
+}
+
+// rolesOf keeps a role that is given to somebody from being deleted meanwhile.
+func rolesOf(roles []string) roleLock {
+	if len(roles) > 0 {
+		return rolesStay
+	}
+	return rolesAreNotAsked
+}
+
+// Reads of one user, by each of its unique values.
+const (
+	credentials           = `select u.password_hash, ` + userColumns + `, ` + claimsColumn + ` from auth.users u where `
+	credentialsByID       = credentials + `u.id = $1::uuid`
+	credentialsByEmail    = credentials + `u.email_key = $1::text`
+	credentialsByPhone    = credentials + `u.phone = $1::text`
+	credentialsByIdentity = credentials + `u.id = (select i.user_id from auth.identities i where i.provider = $1::text and i.subject = $2::text)`
+)
 
 // User finds one user.
 func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
@@ -138,15 +148,24 @@ func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 
 // Credentials finds one user with the password hash.
 func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
-	st := &statement{}
-	text := s.sql("select u.password_hash, " + userColumns + ", " + claimsColumn + " from auth.users u where " + by(st, key))
+	sql, args := credentialsByIdentity, []any{key.Provider, key.Subject}
+	switch id, ok := canonical(key.ID); {
+	case key.ID != "" && !ok:
+		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+	case key.ID != "":
+		sql, args = credentialsByID, []any{id}
+	case key.Email != "":
+		sql, args = credentialsByEmail, []any{auth.EmailKey(key.Email)}
+	case key.Phone != "":
+		sql, args = credentialsByPhone, []any{key.Phone}
+	}
+	if name := key.Email + key.Phone + key.Provider + key.Subject; strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound) // no text that Postgres keeps, so nobody's
+	}
 	var c auth.Credentials
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		if name := key.ID + key.Email + key.Phone + key.Provider + key.Subject; strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
-			return pgx.ErrNoRows // no text that Postgres keeps, so nobody's
-		}
 		var r userRow
-		if err = q.QueryRow(ctx, text, st.args...).Scan(append(append([]any{&c.PasswordHash}, r.into()...), &r.claims)...); err == nil {
+		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash}, r.into()...), &r.claims)...); err == nil {
 			c.User, err = r.user()
 		}
 		return err
@@ -157,192 +176,54 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	return c, nil
 }
 
-// UpdateUser applies a patch. One that changes more than the user's own row is a
-// transaction.
-func (s *Store) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	st := &statement{}
-	if err := applyPatch(st, p, now, "u.id = "+st.arg(id, "uuid")); err != nil {
-		return auth.User{}, err
-	}
-	claims := claimsColumn
-	if p.BannedUntil != nil { // leads to no token, and must not fail for want of claims
-		claims = "null::jsonb"
-	}
-	text := s.sql(st.text("select " + userColumns + ", " + claims + " from upd u"))
+// UpdateUser applies a patch.
+func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
 	var u auth.User
-	update := func(ctx context.Context, q querier) error {
-		var r userRow
-		err := q.QueryRow(ctx, text, st.args...).Scan(append(r.into(), &r.claims)...)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return s.whyNot(ctx, q, id)
-		}
-		if err == nil {
-			u, err = r.user()
-		}
-		return err
-	}
-	var err error
-	if reaches(p) {
-		err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, s.sql("select from auth.users where id = $1::uuid for update"), id); err != nil {
-				return err
-			}
-			return update(ctx, tx)
-		})
-	} else {
-		err = s.do(ctx, update)
-	}
+	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, roles: rolesOfPatch(&c.Patch)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		return s.patch(ctx, tx, h.user(c.UserID), &c.Patch, c.Now, &u)
+	})
 	if err != nil {
 		return auth.User{}, err
 	}
-	relink(&u, p)
 	return u, nil
 }
 
-// reaches tells whether a patch changes more than the user's own row. Then that
-// row is locked before the statement takes its snapshot: whoever made a session,
-// token or identity on the user as they were holds or held that lock, and what
-// they made is seen.
-func reaches(p auth.UserPatch) bool {
-	return p.Revoke != nil || len(p.DropTokens) > 0 || p.DropIdentities || p.Link != nil || p.Unlink != nil || p.RemoveFactor
-}
-
-// whyNot tells why a patch did not apply.
-func (s *Store) whyNot(ctx context.Context, q querier, id string) error {
-	err := q.QueryRow(ctx, s.sql("select from auth.users where id = $1::uuid"), id).Scan()
-	if err == nil {
-		return auth.ErrStale
-	}
-	return err
-}
-
-// applyPatch adds the parts that change a user; where says which, as u.
-func applyPatch(st *statement, p auth.UserPatch, now time.Time, where string) error {
-	sets := []string{"updated_at = " + st.arg(now, "timestamptz"), "revision = u.revision + 1"}
-	set := func(column string, v any, sqlType string) { sets = append(sets, column+" = "+st.arg(v, sqlType)) }
-	if p.Email != nil {
-		set("email", orNull(*p.Email), "text")
-		set("email_key", orNull(auth.EmailKey(*p.Email)), "text")
-	}
-	if p.EmailVerified != nil {
-		set("email_verified", *p.EmailVerified, "boolean")
-	}
-	if p.Phone != nil {
-		set("phone", orNull(*p.Phone), "text")
-	}
-	if p.PhoneVerified != nil {
-		set("phone_verified", *p.PhoneVerified, "boolean")
-	}
-	if p.FullName != nil {
-		set("full_name", *p.FullName, "text")
-	}
-	for column, m := range map[string]map[string]any{"user_metadata": p.UserMetadata, "app_metadata": p.AppMetadata} {
-		if m == nil {
-			continue
-		}
-		o, err := object(m)
-		if err != nil {
-			return err
-		}
-		set(column, o, "jsonb")
-	}
-	if p.PasswordHash != nil {
-		set("password_hash", *p.PasswordHash, "text")
-	}
-	if p.BannedUntil != nil {
-		set("banned_until", orNull(*p.BannedUntil), "timestamptz")
-	}
-	if p.RemoveFactor {
-		sets = append(sets, "mfa_enabled = false")
-	}
-	if p.Link != nil {
-		sets = append(sets, "linked = true")
-	}
-	if p.IfRevision != nil {
-		where += " and u.revision = " + st.arg(*p.IfRevision, "bigint")
-	}
-	if p.IfPasswordHash != nil {
-		where += " and u.password_hash = " + st.arg(*p.IfPasswordHash, "text")
-	}
-	st.with("upd", "update auth.users u set "+strings.Join(sets, ", ")+" where "+where+" returning u.*")
-	if p.RemoveFactor {
-		st.with("factor", "delete from auth.factors f using upd where f.user_id = upd.id")
-	}
-	if p.Revoke != nil {
-		st.with("revoked", revoke(st, *p.Revoke, now, "upd.id", "upd"))
-	}
-	if len(p.DropTokens) > 0 {
-		st.with("dropped", "delete from auth.tokens t using upd where t.user_id = upd.id and t.purpose = any("+st.arg(purposes(p.DropTokens), "text[]")+")")
-	}
-	patchIdentities(st, p)
-	return nil
-}
-
-func purposes(list []auth.Purpose) []string {
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = string(p)
-	}
-	return names
-}
-
-// patchIdentities adds the parts about identities, which happen to the rows as
-// they were before the statement: what is linked is neither dropped nor unlinked.
-func patchIdentities(st *statement, p auth.UserPatch) {
-	mine := "i.user_id = upd.id"
-	linked := "false"
-	if p.Link != nil {
-		linked = "(i.provider = " + st.arg(p.Link.Provider, "text") + " and i.subject = " + st.arg(p.Link.Subject, "text") + ")"
-	}
-	switch {
-	case p.DropIdentities:
-		st.with("unlinked", "delete from auth.identities i using upd where "+mine+" and not "+linked)
-	case p.Unlink != nil:
-		st.with("unlinked", "delete from auth.identities i using upd where "+mine+" and i.provider = "+st.arg(p.Unlink.Provider, "text")+
-			" and i.subject = "+st.arg(p.Unlink.Subject, "text")+" and not "+linked)
-	}
-	if l := p.Link; l != nil {
-		st.with("renewed", "update auth.identities i set id = "+st.arg(l.ID, "uuid")+", email = "+st.arg(l.Email, "text")+
-			", created_at = "+st.arg(l.CreatedAt, "timestamptz")+", last_sign_in_at = "+st.arg(orNull(l.LastSignInAt), "timestamptz")+
-			" from upd where "+mine+" and "+linked+" returning i.id")
-		// Somebody else's violates the unique constraint, and nothing happens.
-		st.with("linked", insertIdentity(st, *l, "upd")+" where not exists (select from renewed)")
-	}
-}
-
-// relink applies a patch's part about identities to a user as it was read, which
-// is as it was before the statement.
-func relink(u *auth.User, p auth.UserPatch) {
-	is := func(provider, subject string) func(auth.Identity) bool {
-		return func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject }
-	}
-	if p.DropIdentities {
-		kept := u.Identities[:0:0]
-		if p.Link != nil {
-			kept = slices.DeleteFunc(slices.Clone(u.Identities), func(i auth.Identity) bool { return !is(p.Link.Provider, p.Link.Subject)(i) })
-		}
-		u.Identities = kept
-	}
-	if p.Unlink != nil {
-		u.Identities = slices.DeleteFunc(u.Identities, is(p.Unlink.Provider, p.Unlink.Subject))
-	}
-	if p.Link == nil {
-		return
-	}
-	if i := slices.IndexFunc(u.Identities, is(p.Link.Provider, p.Link.Subject)); i >= 0 {
-		u.Identities[i] = *p.Link
-	} else {
-		u.Identities = append(u.Identities, *p.Link)
-	}
-}
+const deleteUser = `delete from auth.users where id = $1::uuid`
 
 // DeleteUser removes the user; the rest goes along by its foreign keys.
-func (s *Store) DeleteUser(ctx context.Context, id string) error {
-	return s.do(ctx, func(ctx context.Context, q querier) error {
-		tag, err := q.Exec(ctx, s.sql("delete from auth.users where id = $1::uuid"), id)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = auth.ErrNotFound
+func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		u := h.user(c.UserID)
+		if u == nil {
+			return nil, auth.ErrNotFound
+		}
+		_, err := tx.Exec(ctx, s.sql(deleteUser), u.id)
+		return &result{about: u.id}, err
+	})
+}
+
+const (
+	selectUser       = `select ` + userColumns + `, ` + claimsColumn + ` from auth.users u where u.id = $1::uuid`
+	selectUserAsKept = `select ` + userColumns + `, null::jsonb from auth.users u where u.id = $1::uuid`
+)
+
+// queueUser adds to a batch what reads a user as it then is.
+func (s *Store) queueUser(b *pgx.Batch, sql, id string, u *auth.User) {
+	b.Queue(s.sql(sql), id).QueryRow(func(row pgx.Row) error {
+		var r userRow
+		err := row.Scan(append(r.into(), &r.claims)...)
+		if err == nil {
+			*u, err = r.user()
 		}
 		return err
 	})
+}
+
+const touchCredentials = `update auth.users u set updated_at = $2::timestamptz, revision = u.revision + 1, credential_revision = u.credential_revision + 1,
+		mfa_enabled = $3::boolean
+	where u.id = $1::uuid`
+
+// queueMFA adds to a batch what marks that second factors have changed.
+func (s *Store) queueMFA(b *pgx.Batch, id string, now time.Time, enabled bool) {
+	b.Queue(s.sql(touchCredentials), id, now, enabled)
 }

@@ -3,490 +3,344 @@ package storetest
 import (
 	"reflect"
 	"slices"
-	"testing"
 
 	"github.com/authmount/auth"
 )
 
-// factorBench is a bench whose store knows second factors.
-type factorBench struct {
-	*bench
-	auth.FactorStore
-}
-
-// runFactors checks auth.FactorStore on a store that is one.
-func runFactors(t *testing.T, open func(t *testing.T) auth.Store) {
-	t.Helper()
-	if _, ok := open(t).(auth.FactorStore); !ok {
-		return
-	}
-	for name, check := range factors {
-		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			fs, _ := s.(auth.FactorStore)
-			check(&factorBench{bench: &bench{T: t, Store: s}, FactorStore: fs})
-		})
-	}
-}
-
 // totp is a proof by the factor.
 var totp = auth.AMR{Method: "totp", Timestamp: now.Unix()}
 
-// enable describes the end of an enrolment on a session.
-func enable(userID string, s auth.Session) auth.EnableFactor {
+// newFactor describes a pending factor.
+func (b *bench) newFactor(userID string) auth.Factor {
+	b.Helper()
+	return auth.Factor{ID: b.id(), UserID: userID, Kind: auth.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: now}
+}
+
+func (b *bench) putFactor(f auth.Factor) error {
+	return b.factors.PutFactor(b.ctx(), auth.PutFactor{Change: by(now), Factor: f})
+}
+
+// pending adds a pending factor.
+func (b *bench) pending(userID string) auth.Factor {
+	b.Helper()
+	f := b.newFactor(userID)
+	b.ok(b.putFactor(f))
+	return f
+}
+
+// enabling describes the end of an enrolment on a session.
+func enabling(f auth.Factor, s auth.Session) auth.EnableFactor {
 	s.AAL, s.AMR = auth.LevelAAL2, append(slices.Clip(s.AMR), totp)
-	return auth.EnableFactor{UserID: userID, Secret: []byte("sealed"), Step: 100, Recovery: [][]byte{hashOf("r1"), hashOf("r2")}, Session: s, Now: now}
+	return auth.EnableFactor{
+		Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: 100, Recovery: [][]byte{hashOf("r1"), hashOf("r2")}, Session: s,
+	}
+}
+
+func (b *bench) enable(f auth.Factor, s auth.Session) (auth.User, error) {
+	return b.factors.EnableFactor(b.ctx(), enabling(f, s))
 }
 
 // enrolled adds a whole user with a factor, and the session it was enabled on.
-func (b *factorBench) enrolled() (auth.User, auth.Session) {
+// The factor is as the store keeps it.
+func (b *bench) enrolled() (auth.User, auth.Session, auth.Factor) {
 	b.Helper()
-	u := b.whole()
-	s := b.session(u.ID)
-	b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-	u, err := b.EnableFactor(b.ctx(), enable(u.ID, s))
-	b.ok(err)
-	return u, s
+	return b.enrol(b.whole())
 }
 
-// sealed is the factor of a user who is enrolled.
-func sealed(userID string) auth.Factor {
-	return auth.Factor{UserID: userID, Secret: []byte("sealed"), Enabled: true, LastStep: 100, RecoveryLeft: 2}
+// enrol gives a user a factor.
+func (b *bench) enrol(u auth.User) (auth.User, auth.Session, auth.Factor) {
+	b.Helper()
+	s, f := b.session(u.ID), b.pending(u.ID)
+	u, err := b.enable(f, s)
+	b.ok(err)
+	f.Enabled, f.LastStep = true, 100
+	return u, s, f
 }
 
-// has wants a factor as the store keeps it.
-func (b *factorBench) has(want auth.Factor) {
+// has wants a user's one factor and recovery codes as the store keeps them.
+func (b *bench) has(want auth.Factor, left int) {
 	b.Helper()
-	got, err := b.Factor(b.ctx(), want.UserID)
+	got, err := b.factors.Factors(b.ctx(), want.UserID)
 	b.ok(err)
-	if !reflect.DeepEqual(got, want) {
-		b.Errorf("factor\n%+v\nwant\n%+v", got, want)
+	if len(got.List) == 1 && want.LastUsedAt.IsZero() {
+		got.List[0].LastUsedAt = want.LastUsedAt // may be the enabling's
 	}
+	if w := (auth.Factors{List: []auth.Factor{want}, RecoveryLeft: left}); !reflect.DeepEqual(got, w) {
+		b.Errorf("factors\n%+v\nwant\n%+v", got, w)
+	}
+}
+
+// hasNone wants neither factors nor recovery codes.
+func (b *bench) hasNone(userID string) {
+	b.Helper()
+	got, err := b.factors.Factors(b.ctx(), userID)
+	b.ok(err)
+	if got.List == nil || len(got.List) != 0 || got.RecoveryLeft != 0 {
+		b.Errorf("factors %+v", got)
+	}
+}
+
+// step uses a time step of a factor.
+func (b *bench) step(f auth.Factor, step int64) error {
+	return b.factors.UseTOTPStep(b.ctx(), auth.UseTOTPStep{Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: step})
+}
+
+// recover uses a recovery code.
+func (b *bench) recover(userID string, code ...string) (int, error) {
+	c := auth.UseRecoveryCode{Change: by(now), UserID: userID}
+	for _, s := range code {
+		c.Hashes = append(c.Hashes, hashOf(s))
+	}
+	return b.factors.UseRecoveryCode(b.ctx(), c)
 }
 
 // recovers wants these recovery codes to be good, and uses them up.
-func (b *factorBench) recovers(userID string, codes ...string) {
+func (b *bench) recovers(userID string, codes ...string) {
 	b.Helper()
 	for _, c := range codes {
-		_, err := b.UseRecoveryCode(b.ctx(), userID, hashOf(c))
+		_, err := b.recover(userID, c)
 		b.ok(err)
 	}
 }
 
+// renew replaces the recovery codes.
+func (b *bench) renew(userID string, codes ...string) error {
+	c := auth.PutRecoveryCodes{Change: by(now), UserID: userID}
+	for _, s := range codes {
+		c.Hashes = append(c.Hashes, hashOf(s))
+	}
+	return b.factors.PutRecoveryCodes(b.ctx(), c)
+}
+
+func (b *bench) removeFactor(userID, factorID string) (auth.User, error) {
+	return b.factors.RemoveFactor(b.ctx(), auth.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID})
+}
+
 // forgotten wants nothing left of a factor, not even for the next one.
-func (b *factorBench) forgotten(userID string) {
+func (b *bench) forgotten(f auth.Factor) {
 	b.Helper()
-	_, err := b.Factor(b.ctx(), userID)
+	b.hasNone(f.UserID)
+	_, err := b.removeFactor(f.UserID, "")
 	b.is(err, auth.ErrNotFound)
-	_, err = b.RemoveFactor(b.ctx(), userID, now)
+	_, err = b.recover(f.UserID, "r2")
 	b.is(err, auth.ErrNotFound)
-	_, err = b.UseRecoveryCode(b.ctx(), userID, hashOf("r2"))
-	b.is(err, auth.ErrNotFound)
-	b.is(b.PutRecoveryCodes(b.ctx(), userID, nil), auth.ErrNotFound)
-	b.is(b.UseTOTPStep(b.ctx(), userID, 200), auth.ErrStale)
-	s := b.session(userID)
-	b.ok(b.PutFactor(b.ctx(), userID, []byte("sealed"), now))
-	e := enable(userID, s)
+	b.is(b.renew(f.UserID, "n1"), auth.ErrNotFound)
+	b.is(b.step(f, 200), auth.ErrNotFound)
+	next, s := b.pending(f.UserID), b.session(f.UserID)
+	e := enabling(next, s)
 	e.Step, e.Recovery = 7, [][]byte{hashOf("n1")}
-	_, err = b.EnableFactor(b.ctx(), e)
+	_, err = b.factors.EnableFactor(b.ctx(), e)
 	b.ok(err)
-	want := sealed(userID)
-	want.LastStep, want.RecoveryLeft = 7, 1
-	b.has(want)
-	_, err = b.UseRecoveryCode(b.ctx(), userID, hashOf("r2"))
+	next.Enabled, next.LastStep = true, 7
+	b.has(next, 1)
+	_, err = b.recover(f.UserID, "r2")
 	b.is(err, auth.ErrNotFound)
 }
 
-var factors = map[string]func(*factorBench){
-	"a factor is pending until it is enabled": func(b *factorBench) {
-		u := b.user("ada@example.com")
-		_, err := b.Factor(b.ctx(), u.ID)
-		b.is(err, auth.ErrNotFound)
-		b.is(b.PutFactor(b.ctx(), b.id(), []byte("x"), now), auth.ErrNotFound)
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("first"), now))
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		b.is(b.UseTOTPStep(b.ctx(), u.ID, 7), auth.ErrStale)
-		b.is(b.PutRecoveryCodes(b.ctx(), u.ID, [][]byte{hashOf("r1")}), auth.ErrNotFound)
-		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r1"))
-		b.is(err, auth.ErrNotFound)
-		_, err = b.RemoveFactor(b.ctx(), u.ID, now)
-		b.is(err, auth.ErrNotFound)
-		b.has(auth.Factor{UserID: u.ID, Secret: []byte("sealed")})
-		b.stands(auth.Credentials{User: u})
-		b.session(u.ID)
-	},
-	"enabling raises one session and ends the others": func(b *factorBench) {
-		u, other := b.whole(), b.user("eve@example.com")
-		kept, ended, foreign := b.session(u.ID), b.session(u.ID), b.session(other.ID)
-		u.LastSignInAt = now
-		_, err := b.EnableFactor(b.ctx(), enable(u.ID, kept))
-		b.is(err, auth.ErrNotFound)
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("other"), now))
-		_, err = b.EnableFactor(b.ctx(), enable(u.ID, kept))
-		b.is(err, auth.ErrStale) // replaced meanwhile
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		moved, err := b.advance(kept.ID, 0, now)
-		b.ok(err)
-		e := enable(u.ID, kept) // as read before that refresh, which has to last
-		e.Now = now.Add(us)
-		got, err := b.EnableFactor(b.ctx(), e)
-		b.ok(err)
-		u.MFAEnabled, u.UpdatedAt, u.Revision = true, e.Now, max(got.Revision, u.Revision+1)
-		b.sameUser(got, u)
-		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-		s, _, err := b.Session(b.ctx(), kept.ID, now)
-		b.ok(err)
-		moved.AAL, moved.AMR = e.Session.AAL, e.Session.AMR
-		b.sameSession(s, moved)
-		_, _, err = b.Session(b.ctx(), ended.ID, now)
-		b.is(err, auth.ErrSessionEnded)
-		_, _, err = b.Session(b.ctx(), foreign.ID, now)
-		b.ok(err)
-		b.has(sealed(u.ID))
-		_, err = b.EnableFactor(b.ctx(), enable(u.ID, kept))
-		b.is(err, auth.ErrConflict)
-		b.is(b.PutFactor(b.ctx(), u.ID, []byte("x"), now), auth.ErrConflict)
-	},
-	"enabling makes a session that is not there": func(b *factorBench) {
-		u := b.user("ada@example.com")
-		s := b.newSession(u.ID)
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		user, err := b.EnableFactor(b.ctx(), enable(u.ID, s))
-		b.ok(err)
-		if !user.LastSignInAt.Equal(s.CreatedAt) {
-			b.Errorf("last sign-in %v", user.LastSignInAt)
-		}
-		got, _, err := b.Session(b.ctx(), s.ID, now)
-		b.ok(err)
-		b.sameSession(got, enable(u.ID, s).Session)
-	},
-	"an enabling that fails changes nothing": func(b *factorBench) {
-		u := b.user("ada@example.com")
-		s, ended := b.session(u.ID), b.session(u.ID)
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		_, err := b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: ended.ID}, now)
-		b.ok(err)
-		u, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))}, now)
-		b.ok(err)
-		_, err = b.EnableFactor(b.ctx(), enable(u.ID, s))
-		b.is(err, auth.ErrBanned)
-		e := enable(u.ID, ended)
-		e.Now = now.Add(us) // the ban is over
-		_, err = b.EnableFactor(b.ctx(), e)
-		b.is(err, auth.ErrStale)
-		e = enable(u.ID, s)
-		e.Now = s.IdleUntil
-		_, err = b.EnableFactor(b.ctx(), e)
-		b.is(err, auth.ErrStale)
-		b.stands(auth.Credentials{User: u})
-		b.has(auth.Factor{UserID: u.ID, Secret: []byte("sealed")})
-		got, _, err := b.Session(b.ctx(), s.ID, now.Add(us))
-		b.ok(err)
-		b.sameSession(got, s)
-	},
-	"a patch that does not name the factor leaves it alone": func(b *factorBench) {
-		for name, c := range b.ordinary() {
-			b.Logf("patch: %s", name)
-			u, _ := b.enrolled()
-			got, err := b.UpdateUser(b.ctx(), u.ID, c.patch, now)
-			b.ok(err)
-			want := auth.Credentials{User: u, PasswordHash: "hash"}
-			c.edit(&want)
-			want.User.Revision = got.Revision
-			b.sameUser(got, want.User)
-			b.stands(want)
-			b.has(sealed(u.ID))
-			b.token(newToken("t", "subject"))
-			_, got, err = b.RedeemToken(b.ctx(), auth.Redemption{Purpose: auth.PurposeMagicLink, Hash: hashOf("t"), Now: now, UserID: u.ID, Patch: &c.patch})
-			b.ok(err)
-			want.User.Revision = got.Revision
-			b.stands(want)
-			b.has(sealed(u.ID))
-			b.recovers(u.ID, "r2", "r1")
-			b.ok(b.DeleteUser(b.ctx(), u.ID))
-		}
-	},
-	"a patch that is refused leaves the factor alone": func(b *factorBench) {
-		u, _ := b.enrolled()
-		for name, p := range b.refused(u) {
-			b.Logf("refused: %s", name)
-			if _, err := b.UpdateUser(b.ctx(), u.ID, p, now); err == nil {
-				b.Error("applied all the same")
-			}
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-			b.has(sealed(u.ID))
-		}
-		b.recovers(u.ID, "r1", "r2")
-	},
-	"a session's life leaves the factor alone": func(b *factorBench) {
-		u, _ := b.enrolled()
-		s := b.newSession(u.ID)
-		s.AAL = auth.LevelAAL2
-		u, err := b.CreateSession(b.ctx(), auth.NewSession{Session: s})
-		b.ok(err)
-		_, err = b.advance(s.ID, 0, now)
-		b.ok(err)
-		_, got, err := b.RaiseSession(b.ctx(), s.ID, totp, now)
-		b.ok(err)
-		b.sameUser(got, u)
-		_, err = b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{}, now)
-		b.ok(err)
-		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-		b.has(sealed(u.ID))
-		b.recovers(u.ID, "r1", "r2")
-	},
-	"using a factor leaves the rest of it and its user alone": func(b *factorBench) {
-		u, _ := b.enrolled()
-		want := sealed(u.ID)
-		b.ok(b.UseTOTPStep(b.ctx(), u.ID, 200))
-		want.LastStep = 200
-		b.has(want)
-		b.recovers(u.ID, "r1")
-		want.RecoveryLeft = 1
-		b.has(want)
-		b.ok(b.PutRecoveryCodes(b.ctx(), u.ID, [][]byte{hashOf("n1"), hashOf("n2"), hashOf("n3")}))
-		want.RecoveryLeft = 3
-		b.has(want)
-		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-	},
-	"factors are copies": func(b *factorBench) {
-		u := b.whole()
-		secret := []byte("sealed")
-		b.ok(b.PutFactor(b.ctx(), u.ID, secret, now))
-		secret[0] = 'x'
-		f, err := b.Factor(b.ctx(), u.ID)
-		b.ok(err)
-		f.Secret[0] = 'x'
-		s := b.session(u.ID)
-		e := enable(u.ID, s)
-		enabled, err := b.EnableFactor(b.ctx(), e)
-		b.ok(err)
-		e.Secret[0], e.Recovery[0][0], e.Session.AMR[0].Method = 'x', e.Recovery[0][0]^1, "spoilt"
-		b.has(sealed(u.ID))
-		b.recovers(u.ID, "r1")
-		raised, read, err := b.RaiseSession(b.ctx(), s.ID, totp, now)
-		b.ok(err)
-		raised.AMR[0].Method = "spoilt"
-		kept, _, err := b.Session(b.ctx(), s.ID, now)
-		b.ok(err)
-		if kept.AMR[0] != s.AMR[0] {
-			b.Errorf("session %+v", kept)
-		}
-		codes := [][]byte{hashOf("n1")}
-		b.ok(b.PutRecoveryCodes(b.ctx(), u.ID, codes))
-		codes[0][0] ^= 1
-		b.recovers(u.ID, "n1")
-		removed, err := b.RemoveFactor(b.ctx(), u.ID, now)
-		b.ok(err)
-		for _, shared := range []auth.User{enabled, read, removed} {
-			shared.Roles[0] = "spoilt"
-		}
-		u, err = b.User(b.ctx(), auth.ByID(u.ID))
-		b.ok(err)
-		if u.Roles[0] != "r" {
-			b.Errorf("the store shares memory with its callers: %+v", u)
-		}
-	},
-	"an enabling raises nobody else's session": func(b *factorBench) {
-		u := b.whole()
-		foreign := b.session(b.user("eve@example.com").ID)
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		e := enable(u.ID, foreign)
-		_, err := b.EnableFactor(b.ctx(), e)
-		b.is(err, auth.ErrStale)
-		s, _, err := b.Session(b.ctx(), foreign.ID, now)
-		b.ok(err)
-		if s.AAL != auth.LevelAAL1 {
-			b.Errorf("session %+v", s)
-		}
-	},
-	"no session outlives an enabling without the factor": func(b *factorBench) {
-		for range 20 {
-			u := b.user("")
-			kept := b.session(u.ID)
-			b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-			b.race(func(i int) error {
-				switch {
-				case i == parallel/2:
-					_, err := b.EnableFactor(b.ctx(), enable(u.ID, kept))
-					return err
-				case i%4 == 0:
-					_, err := b.advance(kept.ID, 0, now)
-					return err
-				}
-				_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: b.newSession(u.ID)})
-				return err
-			}, auth.ErrMFARequired)
-			list, err := b.Sessions(b.ctx(), u.ID, now)
-			b.ok(err)
-			if len(list) != 1 || list[0].ID != kept.ID || list[0].AAL != auth.LevelAAL2 || list[0].Counter != 1 {
-				b.Fatalf("sessions %+v", list)
-			}
-		}
-	},
-	"parallel removals and enrolments leave user and factor at one": func(b *factorBench) {
-		for range 20 {
-			u := b.user("")
-			b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-			b.race(func(i int) error {
-				var err error
-				switch i % 4 {
-				case 0:
-					_, err = b.RemoveFactor(b.ctx(), u.ID, now)
-				case 1:
-					err = b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now)
-				case 2:
-					_, err = b.EnableFactor(b.ctx(), enable(u.ID, b.newSession(u.ID)))
-				case 3:
-					_, err = b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{RemoveFactor: i%8 == 3, FullName: ptr("x")}, now)
-				}
-				return err
-			}, auth.ErrNotFound, auth.ErrConflict, auth.ErrStale)
-			got, err := b.User(b.ctx(), auth.ByID(u.ID))
-			b.ok(err)
-			f, err := b.Factor(b.ctx(), u.ID)
-			if err != nil {
+// factors are the checks of how a factor begins and ends.
+func factors() checks {
+	return checks{
+		"a factor is pending until it is enabled": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.hasNone(u.ID)
+			b.hasNone(b.id())
+			b.is(b.putFactor(b.newFactor(b.id())), auth.ErrNotFound)
+			first, f := b.pending(u.ID), b.pending(u.ID)
+			for _, none := range []auth.Factor{first, f} {
+				b.is(b.step(none, 7), auth.ErrNotFound)
+				_, err := b.removeFactor(u.ID, none.ID)
 				b.is(err, auth.ErrNotFound)
 			}
-			if got.MFAEnabled != f.Enabled {
-				b.Fatalf("user %v, factor %v", got.MFAEnabled, f.Enabled)
+			b.is(b.renew(u.ID, "r1"), auth.ErrNotFound)
+			_, err := b.recover(u.ID, "r1")
+			b.is(err, auth.ErrNotFound)
+			b.has(f, 0)
+			b.stands(auth.Credentials{User: u})
+			b.session(u.ID)
+		},
+		"enabling raises one session and ends the others": func(b *bench) {
+			u, other := b.whole(), b.user("eve@example.com")
+			kept, ended, foreign := b.session(u.ID), b.session(u.ID), b.session(other.ID)
+			u.LastSignInAt = now
+			_, err := b.enable(b.newFactor(u.ID), kept)
+			b.is(err, auth.ErrNotFound)
+			replaced, f := b.pending(u.ID), b.pending(u.ID)
+			_, err = b.enable(replaced, kept)
+			b.is(err, auth.ErrNotFound)
+			moved, err := b.advance(kept.ID, 0, now)
+			b.ok(err)
+			e := enabling(f, kept) // as read before that refresh, which has to last
+			e.Now = now.Add(us)
+			got, err := b.factors.EnableFactor(b.ctx(), e)
+			b.ok(err)
+			u.MFAEnabled, u.UpdatedAt = true, e.Now
+			u.Revision, u.CredentialRevision = max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
+			b.sameUser(got, u)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			s, _, err := b.Session(b.ctx(), kept.ID, now)
+			b.ok(err)
+			moved.AAL, moved.AMR = e.Session.AAL, e.Session.AMR
+			b.sameSession(s, moved)
+			_, _, err = b.Session(b.ctx(), ended.ID, now)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = b.Session(b.ctx(), foreign.ID, now)
+			b.ok(err)
+			f.Enabled, f.LastStep = true, 100
+			b.has(f, 2)
+			_, err = b.enable(f, kept)
+			b.conflict(err, "factor")
+			b.conflict(b.putFactor(b.newFactor(u.ID)), "factor")
+			b.has(f, 2)
+		},
+		"enabling makes a session that is not there": func(b *bench) {
+			u := b.user("ada@example.com")
+			s, f := b.newSession(u.ID), b.pending(u.ID)
+			user, err := b.enable(f, s)
+			b.ok(err)
+			if !user.LastSignInAt.Equal(s.CreatedAt) {
+				b.Errorf("last sign-in %v", user.LastSignInAt)
 			}
-		}
-	},
-	"of parallel enablings one wins": func(b *factorBench) {
-		u := b.user("ada@example.com")
-		b.ok(b.PutFactor(b.ctx(), u.ID, []byte("sealed"), now))
-		won, _ := b.race(func(int) error {
-			_, err := b.EnableFactor(b.ctx(), enable(u.ID, b.newSession(u.ID)))
-			return err
-		}, auth.ErrConflict)
-		if won != 1 {
-			b.Errorf("%d won", won)
-		}
-	},
-	"a step is used once, and never an older one": func(b *factorBench) {
-		u, _ := b.enrolled()
-		b.is(b.UseTOTPStep(b.ctx(), u.ID, 100), auth.ErrStale)
-		b.is(b.UseTOTPStep(b.ctx(), u.ID, 99), auth.ErrStale)
-		b.ok(b.UseTOTPStep(b.ctx(), u.ID, 102))
-		b.is(b.UseTOTPStep(b.ctx(), u.ID, 102), auth.ErrStale)
-		b.is(b.UseTOTPStep(b.ctx(), u.ID, 101), auth.ErrStale)
-		b.ok(b.UseTOTPStep(b.ctx(), u.ID, 103))
-	},
-	"of parallel uses of a step one wins": func(b *factorBench) {
-		u, _ := b.enrolled()
-		won, lost := b.race(func(int) error { return b.UseTOTPStep(b.ctx(), u.ID, 101) }, auth.ErrStale)
-		if won != 1 || lost[auth.ErrStale] != parallel-1 {
-			b.Errorf("%d won, %v", won, lost)
-		}
-	},
-	"a recovery code works once": func(b *factorBench) {
-		u, _ := b.enrolled()
-		left, err := b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r1"))
-		b.ok(err)
-		if left != 1 {
-			b.Errorf("%d left", left)
-		}
-		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r1"))
-		b.is(err, auth.ErrNotFound)
-		b.ok(b.PutRecoveryCodes(b.ctx(), u.ID, [][]byte{hashOf("n1")}))
-		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r2"))
-		b.is(err, auth.ErrNotFound)
-		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("n1"))
-		b.ok(err)
-	},
-	"of parallel uses of a recovery code one wins": func(b *factorBench) {
-		u, _ := b.enrolled()
-		won, lost := b.race(func(int) error {
-			_, err := b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r1"))
-			return err
-		}, auth.ErrNotFound)
-		if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
-			b.Errorf("%d won, %v", won, lost)
-		}
-	},
-	"removing forgets everything": func(b *factorBench) {
-		u, s := b.enrolled()
-		got, err := b.RemoveFactor(b.ctx(), u.ID, now.Add(us))
-		b.ok(err)
-		u.MFAEnabled, u.UpdatedAt, u.Revision = false, now.Add(us), max(got.Revision, u.Revision+1)
-		b.sameUser(got, u)
-		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-		_, _, err = b.Session(b.ctx(), s.ID, now) // goes on
-		b.ok(err)
-		b.forgotten(u.ID)
-	},
-	"a patch removes the factor": func(b *factorBench) {
-		u, _ := b.enrolled()
-		got, err := b.UpdateUser(b.ctx(), u.ID, auth.UserPatch{RemoveFactor: true}, now)
-		b.ok(err)
-		u.MFAEnabled, u.Revision = false, max(got.Revision, u.Revision+1)
-		b.sameUser(got, u)
-		b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-		b.forgotten(u.ID)
-		_, err = b.UpdateUser(b.ctx(), b.user("").ID, auth.UserPatch{RemoveFactor: true}, now)
-		b.ok(err) // there was none
-	},
-	"a factor goes with its user": func(b *factorBench) {
-		u, _ := b.enrolled()
-		b.ok(b.DeleteUser(b.ctx(), u.ID))
-		_, err := b.Factor(b.ctx(), u.ID)
-		b.is(err, auth.ErrNotFound)
-		b.is(b.PutFactor(b.ctx(), u.ID, []byte("x"), now), auth.ErrNotFound)
-	},
-	"raising lifts a live session": func(b *factorBench) {
-		want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
-		s, ended := b.session(want.User.ID), b.session(want.User.ID)
-		want.User.LastSignInAt = now
-		_, err := b.RevokeSessions(b.ctx(), s.UserID, auth.SessionFilter{ID: ended.ID}, now)
-		b.ok(err)
-		moved, err := b.advance(s.ID, 0, now)
-		b.ok(err)
-		for i := range 2 { // a second proof is added, too
-			proof := auth.AMR{Method: "totp", Timestamp: now.Unix() + int64(i)}
-			moved.AAL, moved.AMR = auth.LevelAAL2, append(moved.AMR, proof)
-			got, user, err := b.RaiseSession(b.ctx(), s.ID, proof, now.Add(minute))
+			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			b.sameSession(got, moved)
-			b.sameUser(user, want.User)
-			read, _, err := b.Session(b.ctx(), s.ID, now)
+			b.sameSession(got, enabling(f, s).Session)
+		},
+		"an enabling that fails changes nothing": func(b *bench) {
+			u := b.user("ada@example.com")
+			s, ended, f := b.session(u.ID), b.session(u.ID), b.pending(u.ID)
+			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
 			b.ok(err)
-			b.sameSession(read, moved)
-			b.stands(want)
-		}
-		_, _, err = b.RaiseSession(b.ctx(), ended.ID, totp, now)
-		b.is(err, auth.ErrSessionEnded)
-		_, _, err = b.RaiseSession(b.ctx(), s.ID, totp, moved.IdleUntil)
-		b.is(err, auth.ErrSessionEnded)
-		_, _, err = b.RaiseSession(b.ctx(), b.id(), totp, now)
-		b.is(err, auth.ErrNotFound)
-		_, err = b.UpdateUser(b.ctx(), s.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(us))}, now)
-		b.ok(err)
-		_, _, err = b.RaiseSession(b.ctx(), s.ID, totp, now)
-		b.is(err, auth.ErrBanned)
-	},
-	"a caller who has gone changes nothing": func(b *factorBench) {
-		u, s := b.enrolled()
-		pending := b.user("eve@example.com")
-		b.gone(b.PutFactor(cancelled(), pending.ID, []byte("x"), now))
-		_, err := b.Factor(b.ctx(), pending.ID)
-		b.is(err, auth.ErrNotFound)
-		b.ok(b.PutFactor(b.ctx(), pending.ID, []byte("sealed"), now))
-		_, err = b.EnableFactor(cancelled(), enable(pending.ID, b.newSession(pending.ID)))
-		b.gone(err)
-		b.has(auth.Factor{UserID: pending.ID, Secret: []byte("sealed")})
-		_, err = b.Factor(cancelled(), u.ID)
-		b.gone(err)
-		b.gone(b.PutRecoveryCodes(cancelled(), u.ID, nil))
-		b.gone(b.UseTOTPStep(cancelled(), u.ID, 200))
-		_, err = b.UseRecoveryCode(cancelled(), u.ID, hashOf("r1"))
-		b.gone(err)
-		_, err = b.RemoveFactor(cancelled(), u.ID, now)
-		b.gone(err)
-		_, _, err = b.RaiseSession(cancelled(), s.ID, auth.AMR{}, now)
-		b.gone(err)
-		b.ok(b.UseTOTPStep(b.ctx(), u.ID, 200))
-		_, err = b.UseRecoveryCode(b.ctx(), u.ID, hashOf("r1"))
-		b.ok(err)
-	},
+			u, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			b.ok(err)
+			t := newToken("t", "subject")
+			t.UserID = u.ID
+			b.token(t)
+			used := &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+			e := enabling(f, s)
+			e.Redeem = used
+			_, err = b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrBanned)
+			e = enabling(f, ended)
+			e.Now, e.Redeem = now.Add(us), used // the ban is over
+			_, err = b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrSessionEnded)
+			e = enabling(f, s)
+			e.Now = s.IdleUntil
+			_, err = b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrSessionEnded)
+			e = enabling(f, s)
+			e.Now, e.Redeem = now.Add(us), &auth.TokenRef{Purpose: t.Purpose, Hash: hashOf("other")}
+			_, err = b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrNotFound)
+			b.stands(auth.Credentials{User: u})
+			b.has(f, 0)
+			got, _, err := b.Session(b.ctx(), s.ID, now.Add(us))
+			b.ok(err)
+			b.sameSession(got, s)
+			b.ok(b.redeem("t")) // still good
+		},
+		"enabling uses up its token": func(b *bench) {
+			u := b.user("ada@example.com")
+			f := b.pending(u.ID)
+			t := newToken("t", "subject")
+			t.Purpose, t.UserID = auth.PurposeEnroll, u.ID
+			b.token(t)
+			e := enabling(f, b.newSession(u.ID))
+			e.By, e.Redeem = auth.Authority{Proof: true}, &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+			_, err := b.factors.EnableFactor(b.ctx(), e)
+			b.ok(err)
+			_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.is(err, auth.ErrNotFound)
+		},
+		"an enabling raises nobody else's session": func(b *bench) {
+			u := b.whole()
+			foreign, f := b.session(b.user("eve@example.com").ID), b.pending(u.ID)
+			e := enabling(f, foreign)
+			_, err := b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrSessionEnded)
+			e.Session.UserID = u.ID
+			_, err = b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrSessionEnded)
+			s, _, err := b.Session(b.ctx(), foreign.ID, now)
+			b.ok(err)
+			b.sameSession(s, foreign)
+			b.has(f, 0)
+		},
+		"an enabling enables nobody else's factor": func(b *bench) {
+			u, eve := b.whole(), b.user("eve@example.com")
+			s, f := b.session(u.ID), b.pending(eve.ID)
+			e := enabling(f, s)
+			e.UserID = u.ID
+			_, err := b.factors.EnableFactor(b.ctx(), e)
+			b.is(err, auth.ErrNotFound)
+			b.has(f, 0)
+			b.stands(auth.Credentials{User: eve})
+		},
+		"a second factor is not skipped": func(b *bench) {
+			u, _, _ := b.enrolled()
+			s := b.newSession(u.ID)
+			_, err := b.signIn(s)
+			b.is(err, auth.ErrMFARequired)
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.is(err, auth.ErrNotFound)
+			s.AAL = auth.LevelAAL2
+			_, err = b.signIn(s)
+			b.ok(err)
+		},
+		"removing forgets everything": func(b *bench) {
+			for _, named := range []bool{true, false} {
+				u, s, f := b.enrolled()
+				r := auth.RemoveFactor{Change: by(now.Add(us)), UserID: u.ID}
+				if named {
+					r.FactorID = f.ID
+				}
+				got, err := b.factors.RemoveFactor(b.ctx(), r)
+				b.ok(err)
+				u.MFAEnabled, u.UpdatedAt = false, now.Add(us)
+				u.Revision, u.CredentialRevision = max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
+				b.sameUser(got, u)
+				b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+				_, _, err = b.Session(b.ctx(), s.ID, now) // goes on
+				b.ok(err)
+				b.forgotten(f)
+				b.ok(b.delete(u.ID))
+			}
+		},
+		"a removal names a factor of the user": func(b *bench) {
+			u, _, f := b.enrolled()
+			eve, _, other := b.enrol(b.user("eve@example.com"))
+			for _, id := range []string{other.ID, b.id()} {
+				_, err := b.removeFactor(u.ID, id)
+				b.is(err, auth.ErrNotFound)
+			}
+			_, err := b.removeFactor(b.id(), "")
+			b.is(err, auth.ErrNotFound)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(auth.Credentials{User: eve})
+			b.has(f, 2)
+			b.has(other, 2)
+		},
+		"a patch removes the factor": func(b *bench) {
+			u, _, f := b.enrolled()
+			got, err := b.update(u.ID, auth.UserPatch{DropFactors: true})
+			b.ok(err)
+			u.MFAEnabled, u.Revision, u.CredentialRevision = false, max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
+			b.sameUser(got, u)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.forgotten(f)
+			other := b.user("")
+			_, err = b.update(other.ID, auth.UserPatch{DropFactors: true})
+			b.ok(err) // there was none
+			b.pending(other.ID)
+			_, err = b.update(other.ID, auth.UserPatch{DropFactors: true})
+			b.ok(err)
+			b.hasNone(other.ID)
+		},
+		"a factor goes with its user": func(b *bench) {
+			u, _, f := b.enrolled()
+			b.ok(b.delete(u.ID))
+			b.hasNone(u.ID)
+			b.is(b.putFactor(b.newFactor(u.ID)), auth.ErrNotFound)
+			b.is(b.step(f, 200), auth.ErrNotFound)
+		},
+	}
 }

@@ -26,182 +26,186 @@ func (b *bench) left(key string, at time.Time, want int) {
 	}
 }
 
-var limits = map[string]func(*bench){
-	"a bucket gives its burst, then refuses": func(b *bench) {
-		draw := auth.Draw{Key: "k", Rate: five, Cost: 1}
-		for i := range 5 {
-			if d := b.take(now, draw); !d.Allowed || d.Remaining[0] != 4-i {
-				b.Fatalf("draw %d: %+v", i, d)
+func limits() checks {
+	return checks{
+		"a bucket gives its burst, then refuses": func(b *bench) {
+			draw := auth.Draw{Key: "k", Rate: five, Cost: 1}
+			for i := range 5 {
+				if d := b.take(now, draw); !d.Allowed || d.Remaining[0] != 4-i {
+					b.Fatalf("draw %d: %+v", i, d)
+				}
 			}
-		}
-		if d := b.take(now, draw); d.Allowed || d.RetryAfter != 12*time.Second || d.Remaining[0] != 0 {
-			b.Errorf("beyond the burst: %+v", d)
-		}
-		if d := b.take(now.Add(12*time.Second-us), draw); d.Allowed || d.RetryAfter != us {
-			b.Errorf("a microsecond early: %+v", d)
-		}
-		if d := b.take(now.Add(12*time.Second), draw); !d.Allowed {
-			b.Errorf("in time: %+v", d)
-		}
-		b.left("other", now, 5)
-		b.left("k", now.Add(time.Hour), 5)
-	},
-	"asking draws nothing": func(b *bench) {
-		for range 10 {
+			if d := b.take(now, draw); d.Allowed || d.RetryAfter != 12*time.Second || d.Remaining[0] != 0 {
+				b.Errorf("beyond the burst: %+v", d)
+			}
+			if d := b.take(now.Add(12*time.Second-us), draw); d.Allowed || d.RetryAfter != us {
+				b.Errorf("a microsecond early: %+v", d)
+			}
+			if d := b.take(now.Add(12*time.Second), draw); !d.Allowed {
+				b.Errorf("in time: %+v", d)
+			}
+			b.left("other", now, 5)
+			b.left("k", now.Add(time.Hour), 5)
+		},
+		"asking draws nothing": func(b *bench) {
+			for range 10 {
+				b.left("k", now, 5)
+			}
+			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 1})
+			for range 2 {
+				b.left("k", now.Add(12*time.Second-us), 4)
+			}
+		},
+		"giving back never overfills": func(b *bench) {
+			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 3})
+			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -1})
+			b.left("k", now, 3)
+			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
+			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
 			b.left("k", now, 5)
-		}
-		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 1})
-		for range 2 {
-			b.left("k", now.Add(12*time.Second-us), 4)
-		}
-	},
-	"giving back never overfills": func(b *bench) {
-		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 3})
-		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -1})
-		b.left("k", now, 3)
-		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
-		b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
-		b.left("k", now, 5)
-		if d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 6}); d.Allowed {
-			b.Errorf("more than the burst: %+v", d)
-		}
-	},
-	"one refusal leaves all buckets alone": func(b *bench) {
-		b.take(now, auth.Draw{Key: "empty", Rate: five, Cost: 5})
-		d := b.take(now, auth.Draw{Key: "full", Rate: five, Cost: 2}, auth.Draw{Key: "empty", Rate: five, Cost: 1}, auth.Draw{Key: "last", Rate: five, Cost: 2})
-		if d.Allowed || d.RetryAfter != 12*time.Second || !slices.Equal(d.Remaining, []int{5, 0, 5}) {
-			b.Errorf("decision %+v", d)
-		}
-		b.left("full", now, 5)
-		b.left("last", now, 5)
-	},
-	"the longest wait is told": func(b *bench) {
-		b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 5}, auth.Draw{Key: "b", Rate: five, Cost: 5})
-		d := b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 2}, auth.Draw{Key: "b", Rate: five, Cost: 1})
-		if d.Allowed || d.RetryAfter != 24*time.Second {
-			b.Errorf("decision %+v", d)
-		}
-	},
-	"a key that comes twice is drawn twice": func(b *bench) {
-		d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 2}, auth.Draw{Key: "k", Rate: five, Cost: 2})
-		if !d.Allowed || d.Remaining[1] != 1 {
-			b.Errorf("decision %+v", d)
-		}
-		b.left("k", now, 1)
-	},
-	"parallel draws never exceed the burst": func(b *bench) {
-		allowed := make(chan bool, parallel)
-		b.race(func(i int) error {
-			// Opposite orders must not block each other.
-			draws := []auth.Draw{{Key: "a", Rate: five, Cost: 1}, {Key: "b", Rate: five, Cost: 1}}
-			if i%2 == 0 {
-				slices.Reverse(draws)
+			if d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 6}); d.Allowed {
+				b.Errorf("more than the burst: %+v", d)
 			}
-			d, err := b.Take(b.ctx(), draws, now)
-			allowed <- d.Allowed
-			return err
-		})
-		close(allowed)
-		n := 0
-		for ok := range allowed {
-			if ok {
-				n++
+		},
+		"one refusal leaves all buckets alone": func(b *bench) {
+			b.take(now, auth.Draw{Key: "empty", Rate: five, Cost: 5})
+			d := b.take(now, auth.Draw{Key: "full", Rate: five, Cost: 2}, auth.Draw{Key: "empty", Rate: five, Cost: 1}, auth.Draw{Key: "last", Rate: five, Cost: 2})
+			if d.Allowed || d.RetryAfter != 12*time.Second || !slices.Equal(d.Remaining, []int{5, 0, 5}) {
+				b.Errorf("decision %+v", d)
 			}
-		}
-		if n != 5 {
-			b.Errorf("%d allowed", n)
-		}
-	},
-	"a caller who has gone draws nothing": func(b *bench) {
-		_, err := b.Take(cancelled(), []auth.Draw{{Key: "k", Rate: five, Cost: 1}}, now)
-		b.gone(err)
-		b.left("k", now, 5)
-	},
+			b.left("full", now, 5)
+			b.left("last", now, 5)
+		},
+		"the longest wait is told": func(b *bench) {
+			b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 5}, auth.Draw{Key: "b", Rate: five, Cost: 5})
+			d := b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 2}, auth.Draw{Key: "b", Rate: five, Cost: 1})
+			if d.Allowed || d.RetryAfter != 24*time.Second {
+				b.Errorf("decision %+v", d)
+			}
+		},
+		"a key that comes twice is drawn twice": func(b *bench) {
+			d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 2}, auth.Draw{Key: "k", Rate: five, Cost: 2})
+			if !d.Allowed || d.Remaining[1] != 1 {
+				b.Errorf("decision %+v", d)
+			}
+			b.left("k", now, 1)
+		},
+		"parallel draws never exceed the burst": func(b *bench) {
+			allowed := make(chan bool, parallel)
+			b.race(func(i int) error {
+				// Opposite orders must not block each other.
+				draws := []auth.Draw{{Key: "a", Rate: five, Cost: 1}, {Key: "b", Rate: five, Cost: 1}}
+				if i%2 == 0 {
+					slices.Reverse(draws)
+				}
+				d, err := b.Take(b.ctx(), draws, now)
+				allowed <- d.Allowed
+				return err
+			})
+			close(allowed)
+			n := 0
+			for ok := range allowed {
+				if ok {
+					n++
+				}
+			}
+			if n != 5 {
+				b.Errorf("%d allowed", n)
+			}
+		},
+		"a caller who has gone draws nothing": func(b *bench) {
+			_, err := b.Take(cancelled(), []auth.Draw{{Key: "k", Rate: five, Cost: 1}}, now)
+			b.gone(err)
+			b.left("k", now, 5)
+		},
+	}
 }
 
-var upkeep = map[string]func(*bench){
-	"a sweep deletes what is over and nothing else": func(b *bench) {
-		u := b.user("ada@example.com")
-		over, live, revoked := b.newSession(u.ID), b.session(u.ID), b.session(u.ID)
-		over.IdleUntil = now.Add(minute)
-		_, err := b.CreateSession(b.ctx(), auth.NewSession{Session: over})
-		b.ok(err)
-		spent := b.newSession(u.ID) // in use, but its time is up
-		spent.ExpiresAt = now.Add(minute)
-		_, err = b.CreateSession(b.ctx(), auth.NewSession{Session: spent})
-		b.ok(err)
-		_, err = b.RevokeSessions(b.ctx(), u.ID, auth.SessionFilter{ID: revoked.ID}, now)
-		b.ok(err)
-		b.token(newToken("over", "a"))
-		kept := newToken("kept", "b")
-		kept.ExpiresAt = now.Add(minute + us)
-		b.token(kept)
-		b.take(now, auth.Draw{Key: "full again", Rate: five, Cost: 5})
-		b.take(now.Add(minute), auth.Draw{Key: "drawn from", Rate: five, Cost: 2})
-		at := now.Add(minute)
-		n, err := b.Sweep(b.ctx(), at, 100)
-		b.ok(err)
-		if n != 4 {
-			b.Errorf("%d deleted, want two sessions, the token and the bucket", n)
-		}
-		list, err := b.Sessions(b.ctx(), u.ID, at)
-		b.ok(err)
-		if len(list) != 1 {
-			b.Errorf("%d sessions listed", len(list))
-		}
-		_, _, err = b.Session(b.ctx(), live.ID, at)
-		b.ok(err)
-		_, _, err = b.Session(b.ctx(), revoked.ID, at)
-		b.is(err, auth.ErrSessionEnded)
-		_, err = b.PeekToken(b.ctx(), kept.Purpose, kept.Hash, at)
-		b.ok(err)
-		b.left("drawn from", at, 3)
-		_, err = b.User(b.ctx(), auth.ByID(u.ID))
-		b.ok(err)
-		n, err = b.Sweep(b.ctx(), at, 100)
-		b.ok(err)
-		if n != 0 {
-			b.Errorf("%d deleted the second time", n)
-		}
-	},
-	"a sweep stops at its limit": func(b *bench) {
-		for _, s := range []string{"a", "b", "c", "d", "e"} {
-			b.token(newToken(s, s))
-		}
-		total := 0
-		for _, want := range []int{2, 2, 1, 0} {
-			n, err := b.Sweep(b.ctx(), now.Add(minute), 2)
+func upkeep() checks {
+	return checks{
+		"a sweep deletes what is over and nothing else": func(b *bench) {
+			u := b.user("ada@example.com")
+			over, live, revoked := b.newSession(u.ID), b.session(u.ID), b.session(u.ID)
+			over.IdleUntil = now.Add(minute)
+			_, err := b.signIn(over)
 			b.ok(err)
-			if n != want {
-				b.Errorf("%d deleted, want %d", n, want)
-			}
-			total += n
-		}
-		if total != 5 {
-			b.Errorf("%d deleted in all", total)
-		}
-	},
-	"a sweep's limit is for all kinds together": func(b *bench) {
-		u := b.user("ada@example.com")
-		for _, s := range []string{"a", "b"} {
-			b.token(newToken(s, s))
-			b.session(u.ID)
-			b.take(now, auth.Draw{Key: s, Rate: five, Cost: 1})
-		}
-		for _, want := range []int{1, 1, 1, 1, 1, 1, 0} {
-			n, err := b.Sweep(b.ctx(), now.Add(time.Hour), 1)
+			spent := b.newSession(u.ID) // in use, but its time is up
+			spent.ExpiresAt = now.Add(minute)
+			_, err = b.signIn(spent)
 			b.ok(err)
-			if n != want {
-				b.Errorf("%d deleted, want %d", n, want)
+			_, err = b.revoke(u.ID, auth.SessionFilter{ID: revoked.ID})
+			b.ok(err)
+			b.token(newToken("over", "a"))
+			kept := newToken("kept", "b")
+			kept.ExpiresAt = now.Add(minute + us)
+			b.token(kept)
+			b.take(now, auth.Draw{Key: "full again", Rate: five, Cost: 5})
+			b.take(now.Add(minute), auth.Draw{Key: "drawn from", Rate: five, Cost: 2})
+			at := now.Add(minute)
+			n, err := b.Sweep(b.ctx(), at, 100)
+			b.ok(err)
+			if n != 4 {
+				b.Errorf("%d deleted, want two sessions, the token and the bucket", n)
 			}
-		}
-	},
-	"the store answers": func(b *bench) {
-		b.ok(b.Ping(b.ctx()))
-		if b.Ping(cancelled()) == nil {
-			b.Error("no error for a caller who has gone")
-		}
-		_, err := b.Sweep(cancelled(), now, 1)
-		b.gone(err)
-	},
+			list, err := b.Sessions(b.ctx(), u.ID, at)
+			b.ok(err)
+			if len(list) != 1 {
+				b.Errorf("%d sessions listed", len(list))
+			}
+			_, _, err = b.Session(b.ctx(), live.ID, at)
+			b.ok(err)
+			_, _, err = b.Session(b.ctx(), revoked.ID, at)
+			b.is(err, auth.ErrSessionEnded)
+			_, err = b.PeekToken(b.ctx(), kept.Purpose, kept.Hash, at)
+			b.ok(err)
+			b.left("drawn from", at, 3)
+			_, err = b.User(b.ctx(), auth.ByID(u.ID))
+			b.ok(err)
+			n, err = b.Sweep(b.ctx(), at, 100)
+			b.ok(err)
+			if n != 0 {
+				b.Errorf("%d deleted the second time", n)
+			}
+		},
+		"a sweep stops at its limit": func(b *bench) {
+			for _, s := range []string{"a", "b", "c", "d", "e"} {
+				b.token(newToken(s, s))
+			}
+			total := 0
+			for _, want := range []int{2, 2, 1, 0} {
+				n, err := b.Sweep(b.ctx(), now.Add(minute), 2)
+				b.ok(err)
+				if n != want {
+					b.Errorf("%d deleted, want %d", n, want)
+				}
+				total += n
+			}
+			if total != 5 {
+				b.Errorf("%d deleted in all", total)
+			}
+		},
+		"a sweep's limit is for all kinds together": func(b *bench) {
+			u := b.user("ada@example.com")
+			for _, s := range []string{"a", "b"} {
+				b.token(newToken(s, s))
+				b.session(u.ID)
+				b.take(now, auth.Draw{Key: s, Rate: five, Cost: 1})
+			}
+			for _, want := range []int{1, 1, 1, 1, 1, 1, 0} {
+				n, err := b.Sweep(b.ctx(), now.Add(time.Hour), 1)
+				b.ok(err)
+				if n != want {
+					b.Errorf("%d deleted, want %d", n, want)
+				}
+			}
+		},
+		"the store answers": func(b *bench) {
+			b.ok(b.Ping(b.ctx()))
+			if b.Ping(cancelled()) == nil {
+				b.Error("no error for a caller who has gone")
+			}
+			_, err := b.Sweep(cancelled(), now, 1)
+			b.gone(err)
+		},
+	}
 }

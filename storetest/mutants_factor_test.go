@@ -4,170 +4,223 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/authmount/auth"
 )
 
-type stepRace struct {
-	auth.Store
+// factorBase is a store with factors of its own.
+type factorBase struct {
+	base
 	auth.FactorStore
 }
 
-func (s stepRace) UseTOTPStep(ctx context.Context, userID string, step int64) error {
-	f, err := s.Factor(ctx, userID)
-	if err != nil || !f.Enabled || step <= f.LastStep {
-		return auth.ErrStale
+func factorMutants() map[string]mutant {
+	of := func(check string, broken func(factorBase) auth.Store) mutant {
+		return caught(check, func(b base) auth.Store {
+			f, _ := auth.Capability[auth.FactorStore](b.Store)
+			return broken(factorBase{b, f})
+		})
 	}
-	yield()
-	_ = s.FactorStore.UseTOTPStep(ctx, userID, step)
+	return map[string]mutant{
+		"a TOTP step is get, then put":     of("factors/of parallel uses of a step one wins", func(b factorBase) auth.Store { return stepRace{b} }),
+		"recovery codes are get, then put": of("factors/of parallel uses of a recovery code one wins", func(b factorBase) auth.Store { return recoveryRace{b} }),
+		"older steps pass":                 of("factors/a step is used once, and never an older one", func(b factorBase) auth.Store { return anyStep{b} }),
+		"recovery codes outlive a factor":  of("factors/removing forgets everything", func(b factorBase) auth.Store { return &heirloom{factorBase: b} }),
+		"sign-ins move the step":           of("factors/a session's life leaves the factor alone", func(b factorBase) auth.Store { return movesStep{b} }),
+		"new codes raise the revision":     of("factors/using a factor leaves the rest of it and its user alone", func(b factorBase) auth.Store { return codesRaise{b} }),
+		"raising moves the counter":        of("factors/raising lifts a live session", func(b factorBase) auth.Store { return raisesCounter{b} }),
+		"raising piles proofs up":          of("factors/raising lifts a live session", func(b factorBase) auth.Store { return piles{b} }),
+		"enabling brings sessions back":    of("factors/an enabling that fails changes nothing", func(b factorBase) auth.Store { return revivesSession{b} }),
+		"enabling leaves its token good":   of("factors/enabling uses up its token", func(b factorBase) auth.Store { return keepsToken{b} }),
+		"enabling is get, then put":        of("factors/of parallel enablings one wins", func(b factorBase) auth.Store { return enableRace{b} }),
+		"secrets are shared":               of("factors/factors are copies", func(b factorBase) auth.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
+		"updates drop the factor":          caught("factors/a patch that does not name the factor leaves it alone", patched(func(p *auth.UserPatch) { p.DropFactors = true })),
+		"updates drop recovery codes":      of("factors/a patch that does not name the factor leaves it alone", func(b factorBase) auth.Store { return dropsCodes{b} }),
+		"refused updates drop the factor":  of("factors/a patch that is refused leaves the factor alone", func(b factorBase) auth.Store { return refusedDrops{b} }),
+		"patches only hide the factor":     of("factors/a patch removes the factor", func(b factorBase) auth.Store { return hidesFactor{b} }),
+	}
+}
+
+// one is a user's only factor.
+func (b factorBase) one(ctx context.Context, userID string) (f auth.Factor, left int, ok bool) {
+	fs, err := b.Factors(ctx, userID)
+	if err != nil || len(fs.List) != 1 {
+		return f, 0, false
+	}
+	return fs.List[0], fs.RecoveryLeft, true
+}
+
+type stepRace struct{ factorBase }
+
+func (s stepRace) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+	f, _, ok := s.one(ctx, c.UserID)
+	if !ok || c.Step <= f.LastStep {
+		return s.FactorStore.UseTOTPStep(ctx, c)
+	}
+	pause()
+	_ = s.FactorStore.UseTOTPStep(ctx, c)
 	return nil
 }
 
-type recoveryRace struct {
-	auth.Store
-	auth.FactorStore
-}
+type recoveryRace struct{ factorBase }
 
-func (s recoveryRace) UseRecoveryCode(ctx context.Context, userID string, hash []byte) (int, error) {
-	f, err := s.Factor(ctx, userID)
-	if err != nil || f.RecoveryLeft < 2 {
-		return s.FactorStore.UseRecoveryCode(ctx, userID, hash)
+func (s recoveryRace) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
+	_, left, _ := s.one(ctx, c.UserID)
+	if left < 2 {
+		return s.FactorStore.UseRecoveryCode(ctx, c)
 	}
-	yield()
-	_, _ = s.FactorStore.UseRecoveryCode(ctx, userID, hash)
-	return f.RecoveryLeft - 1, nil
+	pause()
+	_, _ = s.FactorStore.UseRecoveryCode(ctx, c)
+	return left - 1, nil
 }
 
-type anyStep struct {
-	auth.Store
-	auth.FactorStore
-}
+type anyStep struct{ factorBase }
 
-func (s anyStep) UseTOTPStep(ctx context.Context, userID string, step int64) error {
-	if err := s.FactorStore.UseTOTPStep(ctx, userID, step); err == nil {
+func (s anyStep) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+	err := s.FactorStore.UseTOTPStep(ctx, c)
+	if f, _, ok := s.one(ctx, c.UserID); ok && errors.Is(err, auth.ErrUsed) && c.Step < f.LastStep {
 		return nil
 	}
-	f, err := s.Factor(ctx, userID)
-	if err == nil && f.Enabled && step < f.LastStep {
-		return nil
-	}
-	return auth.ErrStale
+	return err
 }
 
-type dropsFactor struct {
-	auth.Store
-	auth.FactorStore
-}
+type dropsCodes struct{ factorBase }
 
-func (s dropsFactor) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	p.RemoveFactor = true
-	return s.Store.UpdateUser(ctx, id, p, now)
-}
-
-type dropsCodes struct {
-	auth.Store
-	auth.FactorStore
-}
-
-func (s dropsCodes) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	u, err := s.Store.UpdateUser(ctx, id, p, now)
+func (s dropsCodes) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, c)
 	if u.MFAEnabled {
-		_ = s.PutRecoveryCodes(ctx, id, nil)
+		_ = s.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID})
 	}
 	return u, err
 }
 
-type refusedDrops struct {
-	auth.Store
-	auth.FactorStore
-}
+type refusedDrops struct{ factorBase }
 
-func (s refusedDrops) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	u, err := s.Store.UpdateUser(ctx, id, p, now)
-	if err != nil && p.RemoveFactor {
-		_, _ = s.RemoveFactor(ctx, id, now)
+func (s refusedDrops) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, c)
+	if err != nil && c.Patch.DropFactors {
+		_, _ = s.RemoveFactor(ctx, auth.RemoveFactor{Change: change(c.Now), UserID: c.UserID})
 	}
 	return u, err
 }
 
-type hidesFactor struct {
-	auth.Store
-	auth.FactorStore
-}
+type hidesFactor struct{ factorBase }
 
-func (s hidesFactor) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	hide := p.RemoveFactor
-	p.RemoveFactor = false
-	u, err := s.Store.UpdateUser(ctx, id, p, now)
+func (s hidesFactor) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	hide := c.Patch.DropFactors
+	c.Patch.DropFactors = false
+	u, err := s.Store.UpdateUser(ctx, c)
 	u.MFAEnabled = u.MFAEnabled && !hide
 	return u, err
 }
 
 type heirloom struct {
-	auth.Store
-	auth.FactorStore
+	factorBase
 	mu    sync.Mutex
 	codes [][]byte
 }
 
-func (s *heirloom) EnableFactor(ctx context.Context, e auth.EnableFactor) (auth.User, error) {
+func (s *heirloom) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
 	s.mu.Lock()
-	e.Recovery = append(s.codes, e.Recovery...)
-	s.codes = e.Recovery
+	c.Recovery = append(s.codes, c.Recovery...)
+	s.codes = c.Recovery
 	s.mu.Unlock()
-	return s.FactorStore.EnableFactor(ctx, e)
+	return s.FactorStore.EnableFactor(ctx, c)
 }
 
-type movesStep struct {
-	auth.Store
-	auth.FactorStore
-}
+type movesStep struct{ factorBase }
 
-func (s movesStep) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	u, err := s.Store.CreateSession(ctx, n)
-	if f, none := s.Factor(ctx, n.Session.UserID); err == nil && none == nil && f.Enabled {
-		_ = s.UseTOTPStep(ctx, f.UserID, f.LastStep+1)
+func (s movesStep) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, c)
+	if f, _, ok := s.one(ctx, c.Session.UserID); err == nil && ok {
+		_ = s.UseTOTPStep(ctx, auth.UseTOTPStep{Change: change(c.Now), UserID: f.UserID, FactorID: f.ID, Step: f.LastStep + 1})
 	}
 	return u, err
 }
 
-type codesRaise struct {
-	auth.Store
-	auth.FactorStore
-}
+type codesRaise struct{ factorBase }
 
-func (s codesRaise) PutRecoveryCodes(ctx context.Context, userID string, hashes [][]byte) error {
-	if err := s.FactorStore.PutRecoveryCodes(ctx, userID, hashes); err != nil {
+func (s codesRaise) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+	if err := s.FactorStore.PutRecoveryCodes(ctx, c); err != nil {
 		return err
 	}
-	_, err := s.UpdateUser(ctx, userID, auth.UserPatch{}, time.Time{})
-	return err
+	return s.raise(ctx, c.UserID, c.Now)
 }
 
-type raisesCounter struct {
-	auth.Store
-	auth.FactorStore
-}
+type raisesCounter struct{ factorBase }
 
-func (s raisesCounter) RaiseSession(ctx context.Context, id string, proof auth.AMR, now time.Time) (auth.Session, auth.User, error) {
-	sess, u, err := s.FactorStore.RaiseSession(ctx, id, proof, now)
+func (s raisesCounter) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+	sess, u, err := s.FactorStore.RaiseSession(ctx, c)
 	if err != nil {
 		return sess, u, err
 	}
-	return s.AdvanceSession(ctx, auth.Advance{SessionID: id, Counter: sess.Counter, Now: now, IdleUntil: sess.IdleUntil})
+	return s.AdvanceSession(ctx, auth.Advance{Change: change(c.Now), SessionID: c.SessionID, Counter: sess.Counter, IdleUntil: sess.IdleUntil})
 }
 
-type revivesSession struct {
-	auth.Store
-	auth.FactorStore
+// piles keeps the proof of a method that was given before.
+type piles struct{ factorBase }
+
+func (s piles) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+	before, _, _ := s.Session(ctx, c.SessionID, c.Now)
+	sess, u, err := s.FactorStore.RaiseSession(ctx, c)
+	if err == nil {
+		sess.AMR = append(before.AMR, c.Proof)
+	}
+	return sess, u, err
 }
 
-func (s revivesSession) EnableFactor(ctx context.Context, e auth.EnableFactor) (auth.User, error) {
-	u, err := s.FactorStore.EnableFactor(ctx, e)
-	if _, _, ended := s.Session(ctx, e.Session.ID, e.Now); errors.Is(err, auth.ErrStale) && errors.Is(ended, auth.ErrSessionEnded) {
-		e.Session.ID += "again"
-		return s.FactorStore.EnableFactor(ctx, e)
+type revivesSession struct{ factorBase }
+
+func (s revivesSession) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	u, err := s.FactorStore.EnableFactor(ctx, c)
+	if errors.Is(err, auth.ErrSessionEnded) {
+		c.Session.ID = c.FactorID // another
+		return s.FactorStore.EnableFactor(ctx, c)
 	}
 	return u, err
+}
+
+type keepsToken struct{ factorBase }
+
+func (s keepsToken) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	c.Redeem = nil
+	return s.FactorStore.EnableFactor(ctx, c)
+}
+
+type enableRace struct{ factorBase }
+
+func (s enableRace) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	f, _, ok := s.one(ctx, c.UserID)
+	if !ok || f.Enabled {
+		return s.FactorStore.EnableFactor(ctx, c)
+	}
+	pause()
+	u, err := s.FactorStore.EnableFactor(ctx, c)
+	if errors.Is(err, auth.ErrConflict) {
+		err = nil
+	}
+	return u, err
+}
+
+type sharesSecret struct {
+	factorBase
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+func (s *sharesSecret) PutFactor(ctx context.Context, c auth.PutFactor) error {
+	s.mu.Lock()
+	s.kept[c.Factor.ID] = c.Factor.Secret
+	s.mu.Unlock()
+	return s.FactorStore.PutFactor(ctx, c)
+}
+
+func (s *sharesSecret) Factors(ctx context.Context, userID string) (auth.Factors, error) {
+	fs, err := s.FactorStore.Factors(ctx, userID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range fs.List {
+		fs.List[i].Secret = s.kept[fs.List[i].ID]
+	}
+	return fs, err
 }

@@ -9,14 +9,38 @@ import (
 	"github.com/authmount/auth"
 )
 
-type getThenAdvance struct{ auth.Store }
+func sessionMutants() map[string]mutant {
+	return map[string]mutant{
+		"refresh is get, then put":        caught("refresh/parallel refreshes advance once", func(b base) auth.Store { return getThenAdvance{b} }),
+		"reuse does not revoke":           caught("refresh/reuse ends the session for good", func(b base) auth.Store { return forgiving{b} }),
+		"grace is a moment too long":      caught("refresh/the counter before returns the current session, within grace", func(b base) auth.Store { return longGrace{b} }),
+		"sessions end too late":           caught("sessions/expiry is exact", func(b base) auth.Store { return late{b} }),
+		"revocation is rolled back":       caught("sessions/revoking ends what matches and names it", func(b base) auth.Store { return noRevoke{b} }),
+		"revocation names all":            caught("sessions/revoking ends what matches and names it", func(b base) auth.Store { return namesAll{b} }),
+		"ended sessions are listed":       caught("sessions/sessions are listed, newest first", func(b base) auth.Store { return &listsAll{base: b} }),
+		"bans are ignored at sign-in":     caught("sessions/a banned user gets no session", func(b base) auth.Store { return noBan{b} }),
+		"MFA is ignored at sign-in":       caught("factors/a second factor is not skipped", func(b base) auth.Store { return noMFA{b} }),
+		"sessions slip past a revocation": caught("sessions/no session outlives the patch that ends them all", func(b base) auth.Store { return slipping{b} }),
+		"sign-ins forget conditions": {
+			edits(func(_ auth.Store, c *auth.Change) { c.IfUsers = nil }),
+			[]string{"sessions/a session holds its revision", "sessions/a session holds its condition", "sessions/a login never outlives a password change"},
+		},
+		"sign-ins raise the revision":  caught("sessions/a session's life leaves its user alone", func(b base) auth.Store { return signInRaises{b} }),
+		"refreshes raise the revision": caught("sessions/a session's life leaves its user alone", func(b base) auth.Store { return refreshRaises{b} }),
+		"sign-outs raise the revision": caught("sessions/a session's life leaves its user alone", func(b base) auth.Store { return signOutRaises{b} }),
+		"refreshes lower the level":    caught("refresh/refreshing moves the counter and the end", func(b base) auth.Store { return lowers{b} }),
+		"session ids are given again":  caught("sessions/a session id is given once", func(b base) auth.Store { return anyID{b} }),
+	}
+}
+
+type getThenAdvance struct{ base }
 
 func (s getThenAdvance) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
 	sess, _, err := s.Session(ctx, a.SessionID, a.Now)
 	if err != nil || a.Counter != sess.Counter {
 		return s.Store.AdvanceSession(ctx, a)
 	}
-	yield()
+	pause()
 	sess, u, err := s.Store.AdvanceSession(ctx, a)
 	if err == nil && sess.Counter == a.Counter+1 { // somebody else's step may be among these: take another
 		a.Counter++
@@ -25,7 +49,7 @@ func (s getThenAdvance) AdvanceSession(ctx context.Context, a auth.Advance) (aut
 	return sess, u, err
 }
 
-type forgiving struct{ auth.Store }
+type forgiving struct{ base }
 
 func (s forgiving) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
 	if sess, u, err := s.Session(ctx, a.SessionID, a.Now); err == nil && a.Counter+1 < sess.Counter {
@@ -34,7 +58,7 @@ func (s forgiving) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Ses
 	return s.Store.AdvanceSession(ctx, a)
 }
 
-type longGrace struct{ auth.Store }
+type longGrace struct{ base }
 
 func (s longGrace) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
 	if a.Grace > 0 {
@@ -43,36 +67,47 @@ func (s longGrace) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Ses
 	return s.Store.AdvanceSession(ctx, a)
 }
 
-type late struct{ auth.Store }
+type late struct{ base }
 
 func (s late) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
 	return s.Store.Session(ctx, id, now.Add(-time.Microsecond))
 }
 
-type noRevoke struct{ auth.Store }
+type noRevoke struct{ base }
 
-func (s noRevoke) RevokeSessions(ctx context.Context, userID string, f auth.SessionFilter, now time.Time) (int, error) {
-	list, err := s.Sessions(ctx, userID, now)
-	n := 0
+func (s noRevoke) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	list, err := s.Sessions(ctx, c.UserID, c.Now)
+	var ids []string
 	for _, sess := range list {
-		if (f.ID == "" || f.ID == sess.ID) && f.Except != sess.ID {
-			n++
+		if (c.Filter.ID == "" || c.Filter.ID == sess.ID) && c.Filter.Except != sess.ID {
+			ids = append(ids, sess.ID)
 		}
 	}
-	return n, err
+	return ids, err
+}
+
+// namesAll names sessions that it did not end.
+type namesAll struct{ base }
+
+func (s namesAll) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	ids, err := s.Store.RevokeSessions(ctx, c)
+	if c.Filter.ID != "" && len(ids) == 0 {
+		ids = []string{c.Filter.ID}
+	}
+	return ids, err
 }
 
 type listsAll struct {
-	auth.Store
+	base
 	mu  sync.Mutex
 	all []auth.Session
 }
 
-func (s *listsAll) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
+func (s *listsAll) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
 	s.mu.Lock()
-	s.all = append([]auth.Session{n.Session}, s.all...)
+	s.all = append([]auth.Session{c.Session}, s.all...)
 	s.mu.Unlock()
-	return s.Store.CreateSession(ctx, n)
+	return s.Store.CreateSession(ctx, c)
 }
 
 func (s *listsAll) Sessions(context.Context, string, time.Time) ([]auth.Session, error) {
@@ -81,64 +116,65 @@ func (s *listsAll) Sessions(context.Context, string, time.Time) ([]auth.Session,
 	return append([]auth.Session{}, s.all...), nil
 }
 
-type noBan struct{ auth.Store }
+type noBan struct{ base }
 
-func (s noBan) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	u, err := s.Store.CreateSession(ctx, n)
+func (s noBan) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, c)
 	if errors.Is(err, auth.ErrBanned) {
-		if _, err := s.UpdateUser(ctx, n.Session.UserID, auth.UserPatch{BannedUntil: &time.Time{}}, n.Session.CreatedAt); err != nil {
+		lift := auth.UpdateUser{Change: change(c.Now), UserID: c.Session.UserID, Patch: auth.UserPatch{BannedUntil: &time.Time{}}}
+		if _, err := s.UpdateUser(ctx, lift); err != nil {
 			return u, err
 		}
-		return s.Store.CreateSession(ctx, n)
+		return s.Store.CreateSession(ctx, c)
 	}
 	return u, err
 }
 
-type noMFA struct{ auth.Store }
+type noMFA struct{ base }
 
-func (s noMFA) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	n.Session.AAL = auth.LevelAAL2
-	return s.Store.CreateSession(ctx, n)
+func (s noMFA) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	c.Session.AAL = auth.LevelAAL2
+	return s.Store.CreateSession(ctx, c)
 }
 
-type noCondition struct{ auth.Store }
-
-func (s noCondition) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	n.IfPasswordHash = nil
-	return s.Store.CreateSession(ctx, n)
+// raise changes a user and nothing else.
+func (b base) raise(ctx context.Context, userID string, now time.Time) error {
+	p := auth.UserPatch{DropTokens: []auth.Purpose{"none"}}
+	_, err := b.Store.UpdateUser(ctx, auth.UpdateUser{Change: change(now), UserID: userID, Patch: p})
+	return err
 }
 
-type signInRaises struct{ auth.Store }
+type signInRaises struct{ base }
 
-func (s signInRaises) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	u, err := s.Store.CreateSession(ctx, n)
+func (s signInRaises) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, c)
 	if err == nil {
-		_, err = s.UpdateUser(ctx, u.ID, auth.UserPatch{}, u.UpdatedAt)
+		err = s.raise(ctx, u.ID, u.UpdatedAt)
 	}
 	return u, err
 }
 
-type refreshRaises struct{ auth.Store }
+type refreshRaises struct{ base }
 
 func (s refreshRaises) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
 	sess, u, err := s.Store.AdvanceSession(ctx, a)
 	if err == nil {
-		_, err = s.UpdateUser(ctx, u.ID, auth.UserPatch{}, u.UpdatedAt)
+		err = s.raise(ctx, u.ID, u.UpdatedAt)
 	}
 	return sess, u, err
 }
 
-type signOutRaises struct{ auth.Store }
+type signOutRaises struct{ base }
 
-func (s signOutRaises) RevokeSessions(ctx context.Context, userID string, f auth.SessionFilter, now time.Time) (int, error) {
-	n, err := s.Store.RevokeSessions(ctx, userID, f, now)
-	if n > 0 {
-		_, err = s.UpdateUser(ctx, userID, auth.UserPatch{}, now)
+func (s signOutRaises) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	ids, err := s.Store.RevokeSessions(ctx, c)
+	if len(ids) > 0 {
+		err = s.raise(ctx, c.UserID, c.Now)
 	}
-	return n, err
+	return ids, err
 }
 
-type lowers struct{ auth.Store }
+type lowers struct{ base }
 
 func (s lowers) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
 	sess, u, err := s.Store.AdvanceSession(ctx, a)
@@ -146,34 +182,27 @@ func (s lowers) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Sessio
 	return sess, u, err
 }
 
-type anyID struct{ auth.Store }
+type anyID struct{ base }
 
-func (s anyID) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	u, err := s.Store.CreateSession(ctx, n)
+func (s anyID) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, c)
 	if errors.Is(err, auth.ErrConflict) {
-		return s.User(ctx, auth.ByID(n.Session.UserID))
+		return s.User(ctx, auth.ByID(c.Session.UserID))
 	}
 	return u, err
 }
 
-type noRevision struct{ auth.Store }
-
-func (s noRevision) CreateSession(ctx context.Context, n auth.NewSession) (auth.User, error) {
-	n.IfRevision = nil
-	return s.Store.CreateSession(ctx, n)
-}
-
 // slipping ends the sessions that were there when the patch began.
-type slipping struct{ auth.Store }
+type slipping struct{ base }
 
-func (s slipping) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	if p.Revoke == nil {
-		return s.Store.UpdateUser(ctx, id, p, now)
+func (s slipping) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	if c.Patch.Revoke == nil {
+		return s.Store.UpdateUser(ctx, c)
 	}
-	if _, err := s.RevokeSessions(ctx, id, *p.Revoke, now); err != nil {
+	if _, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: change(c.Now), UserID: c.UserID, Filter: *c.Patch.Revoke}); err != nil {
 		return auth.User{}, err
 	}
-	yield()
-	p.Revoke = nil
-	return s.Store.UpdateUser(ctx, id, p, now)
+	pause()
+	c.Patch.Revoke = nil
+	return s.Store.UpdateUser(ctx, c)
 }

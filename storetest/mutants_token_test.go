@@ -10,39 +10,61 @@ import (
 	"github.com/authmount/auth"
 )
 
-type getThenRedeem struct{ auth.Store }
+func tokenMutants() map[string]mutant {
+	return map[string]mutant{
+		"redeem is get, then update":  caught("tokens/of parallel redemptions one wins", func(b base) auth.Store { return getThenRedeem{b} }),
+		"redeem burns on failure":     caught("tokens/an effect that fails leaves the token good", func(b base) auth.Store { return burning{b} }),
+		"token expiry is forgotten":   caught("tokens/token expiry is exact", func(b base) auth.Store { return undying{b} }),
+		"tokens serve any purpose":    caught("tokens/a token serves its purpose only", func(b base) auth.Store { return anyPurpose{b} }),
+		"older tokens stay good":      caught("tokens/a newer token supersedes", func(b base) auth.Store { return noSupersede{b} }),
+		"tokens are shared":           caught("tokens/tokens are copies", func(b base) auth.Store { return &sharesTokens{base: b, kept: map[string][]byte{}} }),
+		"wrong codes are not counted": caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, uncounted: true} }),
+		"the right code wins at last": caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, late: true} }),
+		"conditions before the count": caught("codes/a wrong code is counted whatever the conditions", func(b base) auth.Store { return conditionsFirst{b} }),
+		"a refused code is used up":   caught("codes/an effect that fails leaves the code good and untried", func(b base) auth.Store { return burnsCodes{b} }),
+		"codes have no effect":        caught("codes/a code's effect is applied with it", func(b base) auth.Store { return idleCodes{b} }),
+		"a code is judged, then used": caught("codes/of parallel uses of a code one wins", func(b base) auth.Store { return judgesThenUses{b} }),
+	}
+}
+
+type getThenRedeem struct{ base }
 
 func (s getThenRedeem) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
 	t, err := s.PeekToken(ctx, r.Purpose, r.Hash, r.Now)
 	if err != nil || r.Patch == nil {
 		return s.Store.RedeemToken(ctx, r)
 	}
-	yield()
-	u, err := s.UpdateUser(ctx, t.UserID, *r.Patch, r.Now)
+	pause()
+	u, err := s.UpdateUser(ctx, auth.UpdateUser{Change: r.Change, UserID: t.UserID, Patch: *r.Patch})
 	if err == nil {
-		_, _, _ = s.Store.RedeemToken(ctx, auth.Redemption{Purpose: r.Purpose, Hash: r.Hash, Now: r.Now})
+		s.burn(ctx, r.Purpose, r.Hash, r.Now)
 	}
 	return t, u, err
 }
 
-type burning struct{ auth.Store }
+// burn uses a token up, without an effect.
+func (b base) burn(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) {
+	_, _, _ = b.Store.RedeemToken(ctx, auth.Redemption{Change: change(now), Purpose: p, Hash: hash})
+}
+
+type burning struct{ base }
 
 func (s burning) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
 	t, u, err := s.Store.RedeemToken(ctx, r)
 	if errors.Is(err, auth.ErrStale) {
-		_, _, _ = s.Store.RedeemToken(ctx, auth.Redemption{Purpose: r.Purpose, Hash: r.Hash, Now: r.Now})
+		s.burn(ctx, r.Purpose, r.Hash, r.Now)
 	}
 	return t, u, err
 }
 
-type undying struct{ auth.Store }
+type undying struct{ base }
 
 func (s undying) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
-	r.Now = time.Time{}
+	r.Now = r.Now.Add(-time.Hour)
 	return s.Store.RedeemToken(ctx, r)
 }
 
-type anyPurpose struct{ auth.Store }
+type anyPurpose struct{ base }
 
 func (s anyPurpose) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
 	for _, other := range []auth.Purpose{p, auth.PurposeMagicLink, auth.PurposeReset} {
@@ -53,39 +75,39 @@ func (s anyPurpose) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, 
 	return s.Store.PeekToken(ctx, p, hash, now)
 }
 
-type noSupersede struct{ auth.Store }
+type noSupersede struct{ base }
 
-func (s noSupersede) PutToken(ctx context.Context, t auth.Token) error {
-	if t.MaxTries == 0 {
-		t.Subject = ""
+func (s noSupersede) PutToken(ctx context.Context, c auth.PutToken) error {
+	if c.Token.MaxTries == 0 {
+		c.Token.Subject = ""
 	}
-	return s.Store.PutToken(ctx, t)
+	return s.Store.PutToken(ctx, c)
 }
 
 // codes remembers what it was given, which a store should not need to.
 type codes struct {
-	auth.Store
+	base
 	uncounted, late bool
 	mu              sync.Mutex
 	last            auth.Token
 }
 
-func (s *codes) PutToken(ctx context.Context, t auth.Token) error {
+func (s *codes) PutToken(ctx context.Context, c auth.PutToken) error {
 	s.mu.Lock()
-	s.last = t
+	s.last = c.Token
 	s.mu.Unlock()
-	return s.Store.PutToken(ctx, t)
+	return s.Store.PutToken(ctx, c)
 }
 
-func (s *codes) TryCode(ctx context.Context, p auth.Purpose, subject string, hash []byte, now time.Time) (auth.Token, auth.User, error) {
+func (s *codes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
 	s.mu.Lock()
-	right := bytes.Equal(hash, s.last.Hash)
+	right := bytes.Equal(c.Hash, s.last.Hash)
 	last := s.last
 	s.mu.Unlock()
 	if s.uncounted && !right {
 		return auth.Token{}, auth.User{}, auth.ErrWrongCode
 	}
-	t, u, err := s.Store.TryCode(ctx, p, subject, hash, now)
+	t, u, err := s.Store.TryCode(ctx, c)
 	if s.late && right && errors.Is(err, auth.ErrTooManyTries) {
 		return last, u, nil
 	}
@@ -93,16 +115,16 @@ func (s *codes) TryCode(ctx context.Context, p auth.Purpose, subject string, has
 }
 
 type sharesTokens struct {
-	auth.Store
+	base
 	mu   sync.Mutex
 	kept map[string][]byte
 }
 
-func (s *sharesTokens) PutToken(ctx context.Context, t auth.Token) error {
+func (s *sharesTokens) PutToken(ctx context.Context, c auth.PutToken) error {
 	s.mu.Lock()
-	s.kept[string(t.Hash)] = t.Data
+	s.kept[string(c.Token.Hash)] = c.Token.Data
 	s.mu.Unlock()
-	return s.Store.PutToken(ctx, t)
+	return s.Store.PutToken(ctx, c)
 }
 
 func (s *sharesTokens) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
@@ -113,74 +135,44 @@ func (s *sharesTokens) PeekToken(ctx context.Context, p auth.Purpose, hash []byt
 	return t, err
 }
 
-type separate struct{ auth.Store }
+// conditionsFirst does not count a guess whose conditions do not hold.
+type conditionsFirst struct{ base }
 
-func (s separate) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	all := auth.Decision{Allowed: true}
-	for _, d := range draws {
-		one, err := s.Store.Take(ctx, []auth.Draw{d}, now)
-		if err != nil {
-			return one, err
-		}
-		all.Allowed, all.RetryAfter = all.Allowed && one.Allowed, max(all.RetryAfter, one.RetryAfter)
-		all.Remaining = append(all.Remaining, one.Remaining...)
-	}
-	return all, nil
-}
-
-type askThenTake struct{ auth.Store }
-
-func (s askThenTake) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	var ask []auth.Draw
-	for _, d := range draws {
-		d.Cost = 0
-		ask = append(ask, d)
-	}
-	asked, err := s.Store.Take(ctx, ask, now)
-	if err != nil || !asked.Allowed {
-		return asked, err
-	}
-	yield()
-	d, err := s.Store.Take(ctx, draws, now)
-	d.Allowed = true
-	return d, err
-}
-
-type overfilling struct {
-	auth.Store
-	mu     sync.Mutex
-	credit int
-}
-
-func (s *overfilling) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, err := s.Store.Take(ctx, draws, now)
-	if draws[0].Cost < 0 {
-		s.credit -= draws[0].Cost
-	} else if !d.Allowed && s.credit > 0 {
-		d.Allowed = true
-	}
-	return d, err
-}
-
-type lastWait struct{ auth.Store }
-
-func (s lastWait) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	d, err := s.Store.Take(ctx, draws, now)
-	if err != nil || d.Allowed {
-		return d, err
-	}
-	for _, draw := range draws {
-		if one, err := s.Store.Take(ctx, []auth.Draw{draw}, now); err == nil && !one.Allowed {
-			d.RetryAfter = one.RetryAfter
+func (s conditionsFirst) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	for _, at := range c.IfUsers {
+		if u, err := s.User(ctx, auth.ByID(at.ID)); at.ID != "" && (err != nil || at.Revision != nil && *at.Revision != u.Revision) {
+			return auth.Token{}, auth.User{}, auth.ErrStale
 		}
 	}
-	return d, nil
+	return s.Store.TryCode(ctx, c)
 }
 
-type greedy struct{ auth.Store }
+type burnsCodes struct{ base }
 
-func (s greedy) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
-	return s.Store.Sweep(ctx, now.Add(24*time.Hour), limit)
+func (s burnsCodes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	t, u, err := s.Store.TryCode(ctx, c)
+	if errors.Is(err, auth.ErrConflict) {
+		s.burn(ctx, c.Purpose, c.Hash, c.Now)
+	}
+	return t, u, err
+}
+
+type idleCodes struct{ base }
+
+func (s idleCodes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	c.Patch, c.Create = nil, nil
+	return s.Store.TryCode(ctx, c)
+}
+
+// judgesThenUses keeps what it judges.
+type judgesThenUses struct{ base }
+
+func (s judgesThenUses) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	t, err := s.PeekToken(ctx, c.Purpose, c.Hash, c.Now)
+	if err != nil {
+		return s.Store.TryCode(ctx, c)
+	}
+	pause()
+	s.burn(ctx, c.Purpose, c.Hash, c.Now)
+	return t, auth.User{}, nil
 }

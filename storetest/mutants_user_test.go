@@ -9,21 +9,75 @@ import (
 	"github.com/authmount/auth"
 )
 
-type stalePatches struct{ auth.Store }
-
-func (s stalePatches) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	p.IfRevision, p.IfPasswordHash = nil, nil
-	return s.Store.UpdateUser(ctx, id, p, now)
+// caught is a mutant that one check has to notice.
+func caught(check string, broken func(base) auth.Store) mutant {
+	return mutant{func(s auth.Store) auth.Store { return broken(base{s}) }, []string{check}}
 }
 
+// change is a mutant's own change, at an instant.
+func change(now time.Time) auth.Change { return auth.Change{Now: now, By: system} }
+
+func userMutants() map[string]mutant {
+	return map[string]mutant{
+		"an older contract":                 caught("conditions/a version of the contract is named", func(b base) auth.Store { return older{b} }),
+		"deletion leaves sessions":          caught("users/deleting takes everything along", func(b base) auth.Store { return &noCascade{base: b} }),
+		"a failed sign-up leaves a session": caught("users/a conflict keeps nothing", func(b base) auth.Store { return halfSignUp{b} }),
+		"addresses are case-sensitive":      caught("users/addresses are one whatever their case", func(b base) auth.Store { return caseSensitive{b} }),
+		"metadata is shared":                caught("users/values are copies", func(b base) auth.Store { return &aliasing{base: b} }),
+		"links replace one another":         caught("patches/a patch keeps what it does not name", func(b base) auth.Store { return oneIdentity{b} }),
+		"stale patches are applied": {
+			edits(func(_ auth.Store, c *auth.Change) { c.IfUsers = nil }), []string{"patches/a patch holds its conditions", "patches/of parallel patches of one revision one wins"},
+		},
+		"updates drop the password": caught("patches/a patch keeps what it does not name", patched(func(p *auth.UserPatch) {
+			if p.PasswordHash == nil && p.Rehash == nil {
+				p.PasswordHash = new(string)
+			}
+		})),
+		"updates end sessions": caught("patches/a patch keeps what it does not name", patched(func(p *auth.UserPatch) {
+			if p.Revoke == nil {
+				p.Revoke = &auth.SessionFilter{}
+			}
+		})),
+		"updates forget roles":     caught("patches/a patch changes what it names", patched(func(p *auth.UserPatch) { p.Roles = nil })),
+		"updates add roles":        caught("patches/a patch keeps what it does not name", func(b base) auth.Store { return addsRoles{b} }),
+		"refused updates revoke":   caught("patches/a patch that is refused changes nothing", func(b base) auth.Store { return refusedRevokes{b} }),
+		"ids are of version 7":     caught("kept/an id is a UUID of any version", func(b base) auth.Store { return onlyV7{b} }),
+		"sessions in any order":    caught("kept/lists are in the order of time and id", func(b base) auth.Store { return anyOrder{b} }),
+		"draws are separate":       caught("limits/one refusal leaves all buckets alone", func(b base) auth.Store { return separate{b} }),
+		"draws are ask, then take": caught("limits/parallel draws never exceed the burst", func(b base) auth.Store { return askThenTake{b} }),
+		"giving back overfills":    caught("limits/giving back never overfills", func(b base) auth.Store { return &overfilling{base: b} }),
+		"the last wait counts":     caught("limits/the longest wait is told", func(b base) auth.Store { return lastWait{b} }),
+		"sweeps take the living":   caught("upkeep/a sweep deletes what is over and nothing else", func(b base) auth.Store { return greedy{b} }),
+	}
+}
+
+// patcher applies other patches than it is told.
+type patcher struct {
+	base
+	edit func(*auth.UserPatch)
+}
+
+func (s patcher) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	s.edit(&c.Patch)
+	return s.Store.UpdateUser(ctx, c)
+}
+
+func patched(edit func(*auth.UserPatch)) func(base) auth.Store {
+	return func(b base) auth.Store { return patcher{b, edit} }
+}
+
+type older struct{ base }
+
+func (older) Contract() int { return auth.ContractVersion - 1 }
+
 type noCascade struct {
-	auth.Store
+	base
 	mu   sync.Mutex
 	left map[string]auth.Session
 }
 
-func (s *noCascade) DeleteUser(ctx context.Context, id string) error {
-	list, err := s.Sessions(ctx, id, time.Time{})
+func (s *noCascade) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+	list, err := s.Sessions(ctx, c.UserID, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -33,7 +87,7 @@ func (s *noCascade) DeleteUser(ctx context.Context, id string) error {
 		s.left[sess.ID] = sess
 	}
 	s.mu.Unlock()
-	return s.Store.DeleteUser(ctx, id)
+	return s.Store.DeleteUser(ctx, c)
 }
 
 func (s *noCascade) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
@@ -46,18 +100,18 @@ func (s *noCascade) Session(ctx context.Context, id string, now time.Time) (auth
 	return s.Store.Session(ctx, id, now)
 }
 
-type halfSignUp struct{ auth.Store }
+type halfSignUp struct{ base }
 
-func (s halfSignUp) CreateUser(ctx context.Context, n auth.NewUser) (auth.User, error) {
-	u, err := s.Store.CreateUser(ctx, n)
-	if errors.Is(err, auth.ErrConflict) && n.Session != nil {
-		n.User.Email, n.User.Identities = "", nil
-		_, _ = s.Store.CreateUser(ctx, n)
+func (s halfSignUp) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	u, err := s.Store.CreateUser(ctx, c)
+	if errors.Is(err, auth.ErrConflict) && c.NewUser.Session != nil {
+		c.NewUser.User.Email, c.NewUser.User.Identities = "", nil
+		_, _ = s.Store.CreateUser(ctx, c)
 	}
 	return u, err
 }
 
-type caseSensitive struct{ auth.Store }
+type caseSensitive struct{ base }
 
 func (s caseSensitive) User(ctx context.Context, k auth.UserKey) (auth.User, error) {
 	u, err := s.Store.User(ctx, k)
@@ -68,16 +122,16 @@ func (s caseSensitive) User(ctx context.Context, k auth.UserKey) (auth.User, err
 }
 
 type aliasing struct {
-	auth.Store
+	base
 	mu   sync.Mutex
 	kept map[string]map[string]any
 }
 
-func (s *aliasing) CreateUser(ctx context.Context, n auth.NewUser) (auth.User, error) {
+func (s *aliasing) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
 	s.mu.Lock()
-	s.kept = map[string]map[string]any{n.User.ID: n.User.UserMetadata}
+	s.kept = map[string]map[string]any{c.NewUser.User.ID: c.NewUser.User.UserMetadata}
 	s.mu.Unlock()
-	return s.Store.CreateUser(ctx, n)
+	return s.Store.CreateUser(ctx, c)
 }
 
 func (s *aliasing) User(ctx context.Context, k auth.UserKey) (auth.User, error) {
@@ -90,58 +144,131 @@ func (s *aliasing) User(ctx context.Context, k auth.UserKey) (auth.User, error) 
 	return u, err
 }
 
-type deaf struct{ auth.Store }
+type oneIdentity struct{ base }
 
-func (s deaf) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	return s.Store.UpdateUser(context.WithoutCancel(ctx), id, p, now)
-}
-
-type oneIdentity struct{ auth.Store }
-
-func (s oneIdentity) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	u, err := s.Store.UpdateUser(ctx, id, p, now)
-	if err != nil || p.Link == nil {
+func (s oneIdentity) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, c)
+	if err != nil || c.Patch.Link == nil {
 		return u, err
 	}
 	for _, i := range u.Identities {
-		if i.Provider == p.Link.Provider && i.Subject != p.Link.Subject {
-			u, err = s.Store.UpdateUser(ctx, id, auth.UserPatch{Unlink: &auth.UserKey{Provider: i.Provider, Subject: i.Subject}}, now)
+		if i.Provider == c.Patch.Link.Provider && i.Subject != c.Patch.Link.Subject {
+			u, err = s.Store.UpdateUser(ctx, auth.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: auth.UserPatch{Unlink: &auth.UserKey{Provider: i.Provider, Subject: i.Subject}}})
 		}
 	}
 	return u, err
 }
 
-type dropsPassword struct{ auth.Store }
+type addsRoles struct{ base }
 
-func (s dropsPassword) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	if p.PasswordHash == nil {
-		p.PasswordHash = new(string)
+func (s addsRoles) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	u, err := s.User(ctx, auth.ByID(c.UserID))
+	if err == nil && c.Patch.Roles != nil {
+		both := append(u.Roles, *c.Patch.Roles...)
+		c.Patch.Roles = &both
 	}
-	return s.Store.UpdateUser(ctx, id, p, now)
+	return s.Store.UpdateUser(ctx, c)
 }
 
-type endsSessions struct{ auth.Store }
+type refusedRevokes struct{ base }
 
-func (s endsSessions) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	if p.Revoke == nil {
-		p.Revoke = &auth.SessionFilter{}
-	}
-	return s.Store.UpdateUser(ctx, id, p, now)
-}
-
-type refusedRevokes struct{ auth.Store }
-
-func (s refusedRevokes) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	u, err := s.Store.UpdateUser(ctx, id, p, now)
-	if err != nil && p.Revoke != nil {
-		_, _ = s.RevokeSessions(ctx, id, *p.Revoke, now)
+func (s refusedRevokes) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	u, err := s.Store.UpdateUser(ctx, c)
+	if err != nil && c.Patch.Revoke != nil {
+		_, _ = s.RevokeSessions(ctx, auth.RevokeSessions{Change: change(c.Now), UserID: c.UserID, Filter: *c.Patch.Revoke})
 	}
 	return u, err
 }
 
-type keepsIdentities struct{ auth.Store }
+type onlyV7 struct{ base }
 
-func (s keepsIdentities) UpdateUser(ctx context.Context, id string, p auth.UserPatch, now time.Time) (auth.User, error) {
-	p.DropIdentities = false
-	return s.Store.UpdateUser(ctx, id, p, now)
+func (s onlyV7) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	if c.NewUser.User.ID[14] != '7' {
+		return auth.User{}, errors.New("not an id")
+	}
+	return s.Store.CreateUser(ctx, c)
+}
+
+type anyOrder struct{ base }
+
+func (s anyOrder) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
+	list, err := s.Store.Sessions(ctx, userID, now)
+	for i := range list { // of those made at once, the first one comes first
+		if i > 0 && list[i].CreatedAt.Equal(list[i-1].CreatedAt) {
+			list[i], list[i-1] = list[i-1], list[i]
+		}
+	}
+	return list, err
+}
+
+type separate struct{ base }
+
+func (s separate) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	all := auth.Decision{Allowed: true}
+	for _, d := range draws {
+		one, err := s.Store.Take(ctx, []auth.Draw{d}, now)
+		if err != nil {
+			return one, err
+		}
+		all.Allowed, all.RetryAfter = all.Allowed && one.Allowed, max(all.RetryAfter, one.RetryAfter)
+		all.Remaining = append(all.Remaining, one.Remaining...)
+	}
+	return all, nil
+}
+
+type askThenTake struct{ base }
+
+func (s askThenTake) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	var ask []auth.Draw
+	for _, d := range draws {
+		d.Cost = 0
+		ask = append(ask, d)
+	}
+	asked, err := s.Store.Take(ctx, ask, now)
+	if err != nil || !asked.Allowed {
+		return asked, err
+	}
+	pause()
+	d, err := s.Store.Take(ctx, draws, now)
+	d.Allowed = true
+	return d, err
+}
+
+type overfilling struct {
+	base
+	mu     sync.Mutex
+	credit int
+}
+
+func (s *overfilling) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.Store.Take(ctx, draws, now)
+	if draws[0].Cost < 0 {
+		s.credit -= draws[0].Cost
+	} else if !d.Allowed && s.credit > 0 {
+		d.Allowed = true
+	}
+	return d, err
+}
+
+type lastWait struct{ base }
+
+func (s lastWait) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	d, err := s.Store.Take(ctx, draws, now)
+	if err != nil || d.Allowed {
+		return d, err
+	}
+	for _, draw := range draws {
+		if one, err := s.Store.Take(ctx, []auth.Draw{draw}, now); err == nil && !one.Allowed {
+			d.RetryAfter = one.RetryAfter
+		}
+	}
+	return d, nil
+}
+
+type greedy struct{ base }
+
+func (s greedy) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	return s.Store.Sweep(ctx, now.Add(24*time.Hour), limit)
 }

@@ -1,8 +1,6 @@
 // Package twiliosms sends Authmount's text messages by Twilio's REST API.
 //
-//	auth.WithSMSSender(twiliosms.New(twiliosms.Options{
-//		AccountSID: "AC…", AuthToken: os.Getenv("TWILIO_AUTH_TOKEN"), From: "+1…",
-//	}))
+//	auth.WithSMSSender(twiliosms.New("AC…", os.Getenv("TWILIO_AUTH_TOKEN"), "+1…"))
 package twiliosms
 
 import (
@@ -20,55 +18,61 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Options are the account and the sender.
-type Options struct {
-	AccountSID          string
-	AuthToken           string
-	From                string        // number or sender id; or MessagingServiceSID
-	MessagingServiceSID string        //
-	URL                 string        // default https://api.twilio.com
-	Timeout             time.Duration // of one try; default 10 s
-	Tries               int           // within one Send, on 429 and 5xx; default 3
-	HTTP                *http.Client  // default: one of its own
-}
-
 // maxResponse bounds what is read of an answer.
 const maxResponse = 64 << 10
 
 // Sender sends text messages. It is safe for concurrent use.
 type Sender struct {
-	o     Options
-	pause func(ctx context.Context, d time.Duration) error
+	accountSID, authToken, from string
+	messagingService            string
+	url                         string
+	timeout                     time.Duration
+	tries                       int
+	client                      *http.Client
+	pause                       func(ctx context.Context, d time.Duration) error
 }
 
 var _ auth.SMSSender = (*Sender)(nil)
 
-// New makes a Sender. Options that are incomplete are reported by Validate,
+// Option changes a Sender.
+type Option func(*Sender)
+
+// WithMessagingService sends by a messaging service, in place of a number.
+func WithMessagingService(sid string) Option { return func(s *Sender) { s.messagingService = sid } }
+
+// WithURL sets where the API is; default https://api.twilio.com.
+func WithURL(url string) Option { return func(s *Sender) { s.url = strings.TrimSuffix(url, "/") } }
+
+// WithTimeout bounds one try; default 10 s.
+func WithTimeout(d time.Duration) Option { return func(s *Sender) { s.timeout = d } }
+
+// WithTries bounds the tries within one Send, on 429 and 5xx; default 3.
+func WithTries(n int) Option { return func(s *Sender) { s.tries = n } }
+
+// WithHTTPClient sets the client; default one of its own.
+func WithHTTPClient(c *http.Client) Option { return func(s *Sender) { s.client = c } }
+
+// New makes a Sender for an account that sends from a number or sender id; from is
+// empty with WithMessagingService. What is incomplete is reported by Validate,
 // which auth.New asks, and by every Send.
-func New(o Options) *Sender {
-	if o.URL == "" {
-		o.URL = "https://api.twilio.com"
+func New(accountSID, authToken, from string, opts ...Option) *Sender {
+	s := &Sender{
+		accountSID: accountSID, authToken: authToken, from: from,
+		url: "https://api.twilio.com", timeout: 10 * time.Second, tries: 3, client: &http.Client{}, pause: pause,
 	}
-	o.URL = strings.TrimSuffix(o.URL, "/")
-	if o.Timeout <= 0 {
-		o.Timeout = 10 * time.Second
+	for _, o := range opts {
+		o(s)
 	}
-	if o.Tries <= 0 {
-		o.Tries = 3
-	}
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{}
-	}
-	return &Sender{o: o, pause: pause}
+	return s
 }
 
 // Validate tells what is missing, if anything.
 func (s *Sender) Validate() error {
 	switch {
-	case s.o.AccountSID == "" || s.o.AuthToken == "":
-		return errors.New("twiliosms: AccountSID and AuthToken are needed")
-	case (s.o.From == "") == (s.o.MessagingServiceSID == ""):
-		return errors.New("twiliosms: either From or MessagingServiceSID is needed")
+	case s.accountSID == "" || s.authToken == "":
+		return errors.New("twiliosms: the account SID and the auth token are needed")
+	case (s.from == "") == (s.messagingService == ""):
+		return errors.New("twiliosms: either a sender or WithMessagingService is needed")
 	}
 	return nil
 }
@@ -104,7 +108,7 @@ func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 			return nil
 		case errors.As(err, &refused) && !refused.temporary():
 			return auth.Permanent(err)
-		case refused == nil || try >= s.o.Tries:
+		case refused == nil || try >= s.tries:
 			return err // an answer that got lost may have been a yes: the caller decides
 		}
 		if err := s.pause(ctx, max(wait, time.Duration(try)*500*time.Millisecond)); err != nil {
@@ -113,24 +117,24 @@ func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 	}
 }
 
-// try sends once, and answers how long the API asks to wait.
+// try sends once, and returns how long the API asks to wait.
 func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	form := url.Values{"To": {m.To}, "Body": {m.Text}}
-	if s.o.From != "" {
-		form.Set("From", s.o.From)
+	if s.from != "" {
+		form.Set("From", s.from)
 	} else {
-		form.Set("MessagingServiceSid", s.o.MessagingServiceSID)
+		form.Set("MessagingServiceSid", s.messagingService)
 	}
-	endpoint := s.o.URL + "/2010-04-01/Accounts/" + url.PathEscape(s.o.AccountSID) + "/Messages.json"
+	endpoint := s.url + "/2010-04-01/Accounts/" + url.PathEscape(s.accountSID) + "/Messages.json"
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
 		return 0, auth.Permanent(errors.New("twiliosms: the URL is not valid"))
 	}
-	req.SetBasicAuth(s.o.AccountSID, s.o.AuthToken)
+	req.SetBasicAuth(s.accountSID, s.authToken)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := s.o.HTTP.Do(req)
+	res, err := s.client.Do(req)
 	if err != nil {
 		return 0, fmt.Errorf("twiliosms: %w", err)
 	}

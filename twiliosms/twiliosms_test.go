@@ -15,7 +15,7 @@ import (
 
 var message = auth.Message{Kind: auth.KindPhoneCode, Channel: auth.ChannelSMS, To: "+4930123456", Text: "123456 is your code", Code: "123456"}
 
-// api answers like Twilio's, status by status.
+// api returns like Twilio's, status by status.
 func api(t *testing.T, statuses ...int) (*Sender, *[]http.Header, *[]time.Duration) {
 	t.Helper()
 	var seen []http.Header
@@ -35,7 +35,7 @@ func api(t *testing.T, statuses ...int) (*Sender, *[]http.Header, *[]time.Durati
 		_, _ = fmt.Fprintf(w, `{"code":21211,"message":"status %d","status":%d}`, status, status)
 	}))
 	t.Cleanup(srv.Close)
-	s := New(Options{AccountSID: "AC1", AuthToken: "s3cret", From: "+15550100", URL: srv.URL})
+	s := New("AC1", "s3cret", "+15550100", WithURL(srv.URL))
 	s.pause = func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil }
 	return s, &seen, &pauses
 }
@@ -78,17 +78,17 @@ func TestTimeout(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer srv.Close()
 	defer close(release)
-	s := New(Options{AccountSID: "AC1", AuthToken: "s3cret", MessagingServiceSID: "MG1", URL: srv.URL, Timeout: 20 * time.Millisecond})
+	s := New("AC1", "s3cret", "", WithMessagingService("MG1"), WithURL(srv.URL), WithTimeout(20*time.Millisecond))
 	if err := s.Send(t.Context(), message); !errors.Is(err, context.DeadlineExceeded) || auth.IsPermanent(err) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestValidate(t *testing.T) {
-	for name, o := range map[string]Options{
-		"nothing": {}, "no sender": {AccountSID: "AC1", AuthToken: "x"}, "two senders": {AccountSID: "AC1", AuthToken: "x", From: "+1", MessagingServiceSID: "MG1"},
+	for name, s := range map[string]*Sender{
+		"nothing": New("", "", ""), "no sender": New("AC1", "x", ""), "two senders": New("AC1", "x", "+1", WithMessagingService("MG1")),
 	} {
-		if s := New(o); s.Validate() == nil || !auth.IsPermanent(s.Send(t.Context(), message)) {
+		if s.Validate() == nil || !auth.IsPermanent(s.Send(t.Context(), message)) {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 // connections is how many PgBouncer has to Postgres; its clients have more.
 const connections = 5
 
-// bouncer runs PgBouncer in transaction mode before a cluster, and answers the
+// bouncer runs PgBouncer in transaction mode before a cluster, and returns the
 // connection string of the database through it.
 func bouncer(t *testing.T, pg *pgtest.Server) string {
 	t.Helper()

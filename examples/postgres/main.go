@@ -41,11 +41,12 @@ func main() {
 		log.Fatal(err)
 	}
 	url := "http://" + ln.Addr().String()
-	store, err := open(context.Background(), *database)
+	ctx := context.Background()
+	store, err := open(ctx, *database)
 	if err != nil {
 		log.Fatal(err)
 	}
-	a, err := newAuth(store, url)
+	a, err := newAuth(ctx, store, url)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func open(ctx context.Context, url string) (*pgstore.Store, error) {
 	return store, nil
 }
 
-func newAuth(store *pgstore.Store, url string) (*auth.Auth, error) {
+func newAuth(ctx context.Context, store *pgstore.Store, url string) (*auth.Auth, error) {
 	return auth.New(ctx, store,
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),

@@ -35,7 +35,7 @@ func start(t *testing.T) *app {
 	t.Cleanup(store.Close)
 	srv := httptest.NewUnstartedServer(nil)
 	url := "http://" + srv.Listener.Addr().String()
-	a, err := newAuth(store, url)
+	a, err := newAuth(t.Context(), store, url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"flag"
 	"fmt"
@@ -31,7 +32,7 @@ func main() {
 
 	provider := authtest.NewProvider(url + "/dev/provider") // stands for Google and the like; anybody can be anybody
 
-	a, err := auth.New(t.Context(), memstore.New(),
+	a, err := auth.New(context.Background(), memstore.New(),
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),

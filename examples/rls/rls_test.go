@@ -60,7 +60,7 @@ func start(t *testing.T) *app {
 	t.Cleanup(store.Close)
 	srv := httptest.NewUnstartedServer(nil)
 	url := "http://" + srv.Listener.Addr().String()
-	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
+	a, err := auth.New(t.Context(), store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (a *app) call(token, method, path, body string, into any) int {
 	return res.StatusCode
 }
 
-// signIn makes an account and answers the access token of a login to it.
+// signIn makes an account and returns the access token of a login to it.
 func (a *app) signIn(email string) string {
 	a.t.Helper()
 	var in struct {
@@ -193,7 +193,7 @@ func TestPoliciesHoldForAnyQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// try answers how many rows a statement of bob's touches, or its error.
+	// try returns how many rows a statement of bob's touches, or its error.
 	try := func(claims *auth.Claims, sql string, args ...any) (rows int64, state string) {
 		t.Helper()
 		err := pgstore.AsUser(t.Context(), a.pool, claims, func(tx pgx.Tx) error {

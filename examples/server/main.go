@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/provider"
 	"github.com/authmount/auth/smtpmail"
 	"github.com/authmount/auth/twiliosms"
 )
@@ -108,13 +109,21 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// on is a switch that a flag sets; one that is not set leaves the default.
+func on(yes bool) auth.Switch {
+	if yes {
+		return auth.On
+	}
+	return 0
+}
+
 // options turns settings into an Auth's options, and the inbox if one is asked
 // for.
 func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 	opts := []auth.Option{
 		auth.WithLogger(log),
 		auth.WithMail(auth.MailOptions{AppName: s.appName}),
-		auth.WithSettings(auth.Settings{RequireConfirmation: s.confirm}),
+		auth.WithSettings(auth.Settings{RequireConfirmation: on(s.confirm), MFARequired: on(s.requireMFA), AccountDeletion: on(s.deletion)}),
 		auth.WithRedirectURLs(list(s.redirects)...),
 		auth.WithAPIKeys(list(s.apiKeys)...),
 		auth.WithTrustedProxies(list(s.proxies)...),
@@ -155,13 +164,13 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		log.Warn("messages are shown to nobody: set -smtp-url, or -dev-inbox for development")
 	}
 	if s.twilioSID != "" {
-		opts = append(opts, auth.WithSMSSender(twiliosms.New(twiliosms.Options{AccountSID: s.twilioSID, AuthToken: s.twilioToken, From: s.twilioFrom})))
+		opts = append(opts, auth.WithSMSSender(twiliosms.New(s.twilioSID, s.twilioToken, s.twilioFrom)))
 	}
-	on, err := providers(s)
+	connections, err := providers(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts = append(opts, auth.WithProvider(on...))
+	opts = append(opts, auth.WithProvider(connections...))
 	switch s.hash {
 	case "argon2id":
 	case "bcrypt":
@@ -173,12 +182,6 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		log.Warn("RATE LIMITS ARE OFF: passwords and codes can be guessed without end; never do this in production")
 		opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true}))
 	}
-	if s.requireMFA {
-		opts = append(opts, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
-	}
-	if s.deletion {
-		opts = append(opts, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
-	}
 	if s.cookies {
 		opts = append(opts, auth.WithCookies(auth.CookieOptions{}))
 	}
@@ -186,16 +189,16 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 }
 
 // providers are those whose client id is set.
-func providers(s settings) ([]auth.Provider, error) {
-	var on []auth.Provider
-	for name, makes := range map[string]func(id, secret string) auth.Provider{
-		"google": auth.Google, "github": auth.GitHub, "facebook": auth.Facebook, "twitter": auth.Twitter, "discord": auth.Discord,
-		"microsoft": func(id, secret string) auth.Provider {
-			p := auth.Microsoft(id, secret)
-			p.Tenant = s.microsoftTenant
-			return p
+func providers(s settings) ([]provider.Provider, error) {
+	var on []provider.Provider
+	for name, makes := range map[string]func(id, secret string, opts ...provider.Option) provider.Provider{
+		"google": provider.Google, "github": provider.GitHub, "facebook": provider.Facebook, "twitter": provider.Twitter, "discord": provider.Discord,
+		"microsoft": func(id, secret string, _ ...provider.Option) provider.Provider {
+			return provider.Microsoft(id, secret, func(p *provider.Provider) { p.Tenant = s.microsoftTenant })
 		},
-		"oidc": func(id, secret string) auth.Provider { return auth.OIDC("oidc", s.oidcIssuer, id, secret) },
+		"oidc": func(id, secret string, _ ...provider.Option) provider.Provider {
+			return provider.OIDC("oidc", s.oidcIssuer, id, secret)
+		},
 	} {
 		if c := s.clients[name]; c.id != "" {
 			on = append(on, makes(c.id, c.secret))
@@ -217,9 +220,9 @@ func providers(s settings) ([]auth.Provider, error) {
 		if err != nil {
 			return nil, fmt.Errorf("-apple-private-key: %w", err)
 		}
-		on = append(on, auth.Apple(c.id, s.appleTeam, s.appleKeyID, key))
+		on = append(on, provider.Apple(c.id, s.appleTeam, s.appleKeyID, key))
 	}
-	slices.SortFunc(on, func(a, b auth.Provider) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(on, func(a, b provider.Provider) int { return strings.Compare(a.Name, b.Name) })
 	return on, nil
 }
 
@@ -276,7 +279,7 @@ func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	return store, store.Close, nil
 }
 
-// serve answers until a signal comes, then lets requests finish and messages go
+// serve serves until a signal comes, then lets requests finish and messages go
 // out.
 func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox, s settings, log *slog.Logger) error {
 	mux := http.NewServeMux()

@@ -12,7 +12,7 @@ const doc = `{"openapi":"3.1.0","paths":{
 		"204":{"headers":{"X-Note":{"schema":{"pattern":"^[a-z]+$"}}}},
 		"404":{"$ref":"#/components/responses/Gone"}}}},
 	"/things/new":{"parameters":[],"get":{"responses":{"201":{}}}},
-	"/{kind}/new":{"get":{"responses":{"202":{}}}},
+	"/{kind}/new":{"get":{"responses":{"202":{}}},"head":{"responses":{"202":{"headers":{"X-Id":{"$ref":"#/components/headers/X-Id"}}}}}},
 	"/things":{"post":{
 		"requestBody":{"$ref":"#/components/requestBodies/Thing"},
 		"responses":{"201":{}}}},
@@ -57,6 +57,9 @@ func TestResponse(t *testing.T) {
 		"optional header":  {"GET", "/things/7", 204, http.Header{"X-Note": {"hi"}}, "", ""},
 		"plain over any":   {"GET", "/things/new", 201, nil, "", ""},
 		"late parameter":   {"GET", "/other/new", 202, nil, "", ""},
+		"head":             {"HEAD", "/other/new", 202, header("1", ""), "x", ""},
+		"head of a GET":    {"HEAD", "/things/new", 201, nil, "", "does not document"},
+		"head, no header":  {"HEAD", "/other/new", 202, nil, "", "no X-Id"},
 		"empty parameter":  {"GET", "/things/", 200, nil, "", "not in the document"},
 		"unknown path":     {"GET", "/other", 200, nil, "", "not in the document"},
 		"unknown method":   {"POST", "/things/7", 200, nil, "", "does not document"},

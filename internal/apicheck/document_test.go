@@ -3,22 +3,27 @@ package apicheck
 import (
 	"encoding/json"
 	"maps"
-	"os"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/authmount/auth/authtest"
 )
 
-// own loads the project's document.
+// own loads the document that a service returns.
 func own(t *testing.T) *Checker {
 	t.Helper()
-	b, err := os.ReadFile("../../openapi.json")
-	if err != nil {
-		t.Fatal(err)
+	rec := httptest.NewRecorder()
+	authtest.New(t).Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", http.NoBody))
+	if rec.Code != http.StatusOK {
+		t.Fatal(rec.Code, rec.Body)
 	}
-	c, err := Load(b)
+	c, err := Load(rec.Body.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +37,16 @@ type operation struct {
 	fields     map[string]any
 }
 
+// operations lists every operation, and the HEAD of every GET.
 func operations(c *Checker) []operation {
+	names := c.Operations()
+	for _, name := range names {
+		if path, ok := strings.CutPrefix(name, "GET "); ok {
+			names = append(names, "HEAD "+path)
+		}
+	}
 	var list []operation
-	for _, name := range c.Operations() {
+	for _, name := range names {
 		method, path, _ := strings.Cut(name, " ")
 		at, fields := c.lookupAt([]string{"paths", path, strings.ToLower(method)})
 		list = append(list, operation{name, path, at, fields})
@@ -113,7 +125,11 @@ func TestDocumentResponses(t *testing.T) {
 					t.Errorf("%s %s does not promise %s", op.name, status, name)
 				}
 			}
-			if n, err := strconv.Atoi(status); err != nil || n >= 400 {
+			if strings.HasPrefix(op.name, "HEAD") {
+				if response["content"] != nil {
+					t.Errorf("%s %s has a body", op.name, status)
+				}
+			} else if n, err := strconv.Atoi(status); err != nil || n >= 400 {
 				checkError(t, c, op.name+" "+status, at)
 			}
 			if response["description"] == nil {
@@ -232,6 +248,22 @@ func TestDocumentSecurity(t *testing.T) {
 		keyed, signedIn := []string{"apikey", "x-api-key", ""}, []string{"apikey+bearer", "bearer+x-api-key", "bearer"}
 		if !slices.Equal(names, keyed) && !slices.Equal(names, signedIn) {
 			t.Errorf("%s: security %q", op.name, names)
+		}
+	}
+}
+
+// HEAD asks for what GET asks for.
+func TestDocumentHeads(t *testing.T) {
+	c := own(t)
+	for _, op := range operations(c) {
+		if !strings.HasPrefix(op.name, "HEAD") {
+			continue
+		}
+		_, get := c.lookupAt([]string{"paths", op.path, "get"})
+		for _, same := range []string{"security", "parameters", "tags"} {
+			if !reflect.DeepEqual(op.fields[same], get[same]) {
+				t.Errorf("%s: %s %v, want %v", op.name, same, op.fields[same], get[same])
+			}
 		}
 	}
 }

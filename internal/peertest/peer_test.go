@@ -93,7 +93,7 @@ func run(t *testing.T, ready string, name string, args ...string) *output {
 	return o
 }
 
-// peers starts the provider and the server, and answers the server's mount.
+// peers starts the provider and the server, and returns the server's mount.
 func peers(t *testing.T) (mount string, provider *output) {
 	t.Helper()
 	for _, need := range []string{"node", "node_modules/oidc-provider/package.json"} {

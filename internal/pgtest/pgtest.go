@@ -53,7 +53,7 @@ var shared struct {
 	err  error
 }
 
-// URL answers the connection string of a Postgres that all tests of a process
+// URL returns the connection string of a Postgres that all tests of a process
 // share.
 func URL(tb testing.TB) string {
 	tb.Helper()
@@ -110,7 +110,7 @@ func Database(tb testing.TB) string {
 }
 
 // Role makes a role that may log in and nothing else, and drops it with its
-// privileges in the database of url when the test ends. It answers the role's
+// privileges in the database of url when the test ends. It returns the role's
 // name and the connection string to log in with.
 func Role(tb testing.TB, url string) (name, as string) {
 	tb.Helper()
@@ -157,7 +157,7 @@ func InDatabase(cfg *pgx.ConnConfig, name string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=%s", cfg.Host, cfg.Port, cfg.User, password, name, tls)
 }
 
-// Find answers the folder with the binaries of the newest Postgres here.
+// Find returns the folder with the binaries of the newest Postgres here.
 func Find() (string, error) {
 	var found []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin", "/usr/local/pgsql/bin"} {

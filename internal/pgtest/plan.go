@@ -41,7 +41,7 @@ type node struct {
 	Plans     []node  `json:"Plans"`
 }
 
-// Explain answers the plans of what f sends. f must hold no lock that its next
+// Explain returns the plans of what f sends. f must hold no lock that its next
 // statement needs: that would be waited for.
 func (p *Planner) Explain(f func() error) ([]Plan, error) {
 	p.mu.Lock()

@@ -1,4 +1,5 @@
--- Users, identities, sessions, single-use tokens, second factors, rate limits.
+-- Users, identities, sessions, single-use tokens, second factors, roles, API keys,
+-- rate limits, and what is recorded with changes of them.
 -- Times come from the application's clock. Nothing here can sign anybody in:
 -- tokens are hashes, sessions are counters.
 
@@ -6,9 +7,9 @@ create table auth.users (
 	id uuid primary key,
 	email text,
 	email_key text unique, -- what addresses are compared by
-	email_verified boolean not null default false,
+	email_verified_at timestamptz,
 	phone text unique,
-	phone_verified boolean not null default false,
+	phone_verified_at timestamptz,
 	full_name text not null default '',
 	user_metadata jsonb not null default '{}',
 	app_metadata jsonb not null default '{}',
@@ -20,8 +21,11 @@ create table auth.users (
 	updated_at timestamptz not null,
 	last_sign_in_at timestamptz,
 	banned_until timestamptz,
-	revision bigint not null default 0
+	revision bigint not null default 0,
+	credential_revision bigint not null default 0
 ) with (fillfactor = 85); -- room for updates in place: last_sign_in_at changes at every sign-in
+-- Who has a role. Most users have none, and a sign-up does not touch it.
+create index users_roles_idx on auth.users using gin (roles) with (fastupdate = off) where roles <> '{}';
 
 create table auth.identities (
 	id uuid primary key,
@@ -79,11 +83,92 @@ create index tokens_user_id_idx on auth.tokens (user_id) where user_id is not nu
 create index tokens_expires_at_idx on auth.tokens (expires_at);
 
 create table auth.factors (
-	user_id uuid primary key references auth.users on delete cascade,
+	id uuid primary key,
+	user_id uuid not null references auth.users on delete cascade,
+	kind text not null,
+	label text not null default '',
 	secret bytea not null, -- sealed by the application
 	enabled boolean not null default false,
-	last_step bigint not null default 0,
-	recovery bytea[] not null default '{}'
+	created_at timestamptz not null,
+	last_used_at timestamptz,
+	last_step bigint not null default 0
+);
+create index factors_user_id_idx on auth.factors (user_id);
+create unique index factors_enabled_key on auth.factors (user_id, kind) where enabled;
+create unique index factors_pending_key on auth.factors (user_id, kind) where not enabled;
+
+create table auth.recovery_codes (
+	user_id uuid not null references auth.users on delete cascade,
+	hash bytea not null,
+	primary key (user_id, hash)
+);
+
+-- What has happened. Events outlive whom they are about.
+create table auth.events (
+	id uuid primary key,
+	type text not null,
+	at timestamptz not null,
+	user_id uuid,
+	session_id uuid,
+	data jsonb not null default '{}'
+);
+create index events_at_idx on auth.events (at, id);
+create index events_user_id_idx on auth.events (user_id, at, id) where user_id is not null;
+
+-- The outbox: messages that come with changes, until they are sent.
+create table auth.messages (
+	id uuid primary key,
+	user_id uuid references auth.users on delete cascade,
+	purpose text not null default '', -- with one: of no use once this token is not live any more
+	hash bytea not null default '',
+	body bytea not null, -- sealed by the application
+	created_at timestamptz not null,
+	next_at timestamptz not null,
+	expires_at timestamptz not null,
+	attempts integer not null default 0
+);
+create index messages_next_at_idx on auth.messages (next_at);
+create index messages_expires_at_idx on auth.messages (expires_at);
+create index messages_user_id_idx on auth.messages (user_id) where user_id is not null;
+
+-- What was done under an idempotency key.
+create table auth.idempotency (
+	actor text not null,
+	route text not null,
+	key text not null,
+	request_hash bytea not null,
+	result bytea not null,
+	expires_at timestamptz not null,
+	primary key (actor, route, key)
+);
+create index idempotency_expires_at_idx on auth.idempotency (expires_at);
+
+create table auth.roles (
+	name text primary key,
+	description text not null default '',
+	permissions text[] not null default '{}',
+	created_at timestamptz not null,
+	updated_at timestamptz not null
+);
+-- The revision of that table, in one row, which is locked by whoever changes a
+-- role and by whatever rests on what roles permit.
+create table auth.role_revision (
+	one boolean primary key default true check (one),
+	revision bigint not null default 0
+);
+insert into auth.role_revision default values;
+
+create table auth.api_keys (
+	id uuid primary key,
+	name text not null default '',
+	hash bytea not null,
+	scopes text[] not null default '{}',
+	created_by uuid,
+	revision bigint not null default 0,
+	created_at timestamptz not null,
+	expires_at timestamptz,
+	revoked_at timestamptz,
+	constraint api_keys_hash_key unique (hash)
 );
 
 -- A bucket is the instant at which it will be full again, in nanoseconds since
@@ -101,7 +186,8 @@ create table auth.leases (
 	until timestamptz not null
 );
 
--- What ended before its access tokens did, for instances that watch.
+-- What ended before its access tokens did, for instances that watch: a session
+-- (of this user), or without one all of a user's.
 create table auth.revocations (
 	id uuid primary key default gen_random_uuid(),
 	at timestamptz not null default clock_timestamp(),
@@ -166,11 +252,12 @@ declare
 begin
 	if tg_table_name = 'sessions' then
 		sid := old.id;
+		uid := old.user_id;
 	else
 		uid := old.id;
 	end if;
 	insert into auth.revocations (session_id, user_id) values (sid, uid);
-	perform pg_notify('auth_revoked', coalesce('s' || sid::text, 'u' || uid::text));
+	perform pg_notify('auth_revoked', concat_ws(' ', 's' || sid::text, 'u' || uid::text));
 	return null;
 end $$;
 

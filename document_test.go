@@ -1,0 +1,187 @@
+package auth_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+)
+
+// The statuses of every operation, compared with a committed listing, so that
+// every change of them is one that somebody meant.
+func TestDocumentListing(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]any `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(auth.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
+			statuses := slices.Sorted(maps.Keys(doc.Paths[path][method].Responses))
+			lines = append(lines, strings.ToUpper(method)+" "+path+" → "+strings.Join(statuses, " ")+"\n")
+		}
+	}
+	const listing = "testdata/operations.txt"
+	if *update {
+		if err := os.WriteFile(listing, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(listing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := slices.Collect(strings.Lines(string(want)))
+	for _, l := range lines {
+		if !slices.Contains(old, l) {
+			t.Errorf("+ %s", l)
+		}
+	}
+	for _, l := range old {
+		if !slices.Contains(lines, l) {
+			t.Errorf("- %s", l)
+		}
+	}
+	if t.Failed() {
+		t.Log("if this is meant: go test -run TestDocumentListing -update .")
+	}
+}
+
+// drawStore notes the rates that are drawn from.
+type drawStore struct {
+	auth.Store
+	mu    sync.Mutex
+	drawn map[auth.Rate]bool
+}
+
+func (d *drawStore) Unwrap() auth.Store { return d.Store }
+
+func (d *drawStore) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	d.mu.Lock()
+	for _, draw := range draws {
+		d.drawn[draw.Rate] = true
+	}
+	d.mu.Unlock()
+	return d.Store.Take(ctx, draws, now)
+}
+
+// names returns the limits that were drawn from since the last call, sorted. A
+// limit is known by its rate, which is like no other.
+func (d *drawStore) names(limits auth.RateLimits) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var names []string
+	v := reflect.ValueOf(limits)
+	for i := range v.NumField() {
+		if r, ok := v.Field(i).Interface().(auth.Rate); ok && d.drawn[r] {
+			names = append(names, v.Type().Field(i).Name)
+		}
+	}
+	clear(d.drawn)
+	slices.Sort(names)
+	return names
+}
+
+// The limits of the route table are those that its operations draw from.
+func TestLimitsOfRoutes(t *testing.T) {
+	var limits auth.RateLimits
+	v := reflect.ValueOf(&limits).Elem()
+	for i := range v.NumField() {
+		if r, ok := v.Field(i).Addr().Interface().(*auth.Rate); ok {
+			*r = auth.Rate{Burst: 1000 + i, Per: time.Minute}
+		}
+	}
+	idp := authtest.StartProvider(t)
+	store := &drawStore{Store: newStore(t), drawn: map[auth.Rate]bool{}}
+	w := &world{t: t, Env: authtest.NewOn(t, store, auth.WithProvider(idp.Google()), auth.WithRateLimits(limits), auth.WithMail(auth.MailOptions{Sync: true}))}
+	idp.Now = w.Clock.Now
+
+	const number = "+4930123456"
+	ada, ben := w.LoginAs(t, "ada@example.com"), w.signUp("ben@example.com")
+	caller := decodeAs[session](w.otp(number, w.phoneCode(number)).want(200))
+	second := w.enrol(caller.AccessToken)
+	cyd := w.LoginAs(t, "cyd@example.com")
+	cydSecond := w.enrol(cyd.AccessToken)
+	setup := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(ben.AccessToken)).want(200))
+	code := w.phoneCode(number)
+	login := map[string]any{"email": "cyd@example.com", "password": authtest.Password}
+	mfa := decodeAs[struct {
+		Token string `json:"mfa_token"`
+	}](w.do("POST", "/login", login).want(403)).Token
+	store.names(limits)
+
+	covered := map[string]bool{}
+	table := auth.RouteLimits(w.Auth)
+	for _, step := range []struct {
+		route string
+		body  map[string]any
+		token string
+		want  int
+	}{
+		{"POST /signup", map[string]any{"email": "eve@example.com", "password": goodPassword}, "", 200},
+		{"POST /login", map[string]any{"email": "cyd@example.com", "password": authtest.Password, "totp_code": w.code(cydSecond.secret, 0)}, "", 200},
+		{"POST /refresh", map[string]any{"refresh_token": ada.RefreshToken}, "", 200},
+		{"GET /oauth/{provider}", nil, "", 302},
+		{"POST /oauth/{provider}/id-token", map[string]any{"id_token": "a.b.c"}, "", 400},
+		{"POST /magic-link/send", map[string]any{"email": "ada@example.com"}, "", 200},
+		{"POST /otp/verify", map[string]any{"phone": number, "otp": code, "totp_code": w.code(second.secret, 0)}, "", 200},
+		{"POST /otp/send", map[string]any{"phone": number}, "", 200},
+		{"POST /forgot-password", map[string]any{"email": "ada@example.com"}, "", 200},
+		{"POST /verify-email", nil, ben.AccessToken, 200},
+		{"PATCH /me", map[string]any{"email": "ada@example.org", "phone": "+4930654321"}, ada.AccessToken, 200},
+		{"POST /me/password", map[string]any{"current_password": authtest.Password, "new_password": goodPassword}, ada.AccessToken, 200},
+		{"POST /me/identities/{provider}", nil, ada.AccessToken, 200},
+		{"POST /2fa/verify-and-enable", map[string]any{"totp_code": w.code(setup.Secret, 0)}, ben.AccessToken, 200},
+		{"POST /2fa/verify", map[string]any{"mfa_token": mfa, "totp_code": "000000"}, "", 422},
+	} {
+		covered[step.route] = true
+		w.call(step.route, step.body, step.token).want(step.want)
+		if got, want := store.names(limits), slices.Sorted(slices.Values(table[step.route])); !slices.Equal(got, want) {
+			t.Errorf("%s draws from %v, and the table lists %v", step.route, got, want)
+		}
+	}
+
+	// A second factor that was shown long ago is switched off by either proof.
+	w.Clock.Advance(20 * time.Minute)
+	stale := w.refresh(cydSecond.RefreshToken).session().AccessToken
+	store.names(limits)
+	w.do("POST", "/2fa/disable", map[string]any{"totp_code": "000000"}, bearer(stale)).want(422)
+	w.do("POST", "/2fa/disable", map[string]any{"password": "wrong"}, bearer(stale)).want(401)
+	covered["POST /2fa/disable"] = true
+	if got, want := store.names(limits), slices.Sorted(slices.Values(table["POST /2fa/disable"])); !slices.Equal(got, want) {
+		t.Errorf("POST /2fa/disable draws from %v, and the table lists %v", got, want)
+	}
+	for route := range table {
+		if !covered[route] {
+			t.Errorf("%s has limits that this test does not draw from", route)
+		}
+	}
+}
+
+// call sends a request to a row of the route table.
+func (w *world) call(route string, body map[string]any, token string) *answer {
+	w.t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	var headers []header
+	if token != "" {
+		headers = append(headers, bearer(token))
+	}
+	var sent any // nil is no body
+	if body != nil {
+		sent = body
+	}
+	return w.do(method, strings.Replace(path, "{provider}", "google", 1), sent, headers...)
+}

@@ -1,0 +1,556 @@
+// Package store is a small auth.Store to begin one's own from: plain maps, one
+// mutex, none of the optional capabilities. It is complete (storetest passes)
+// and slow (every change copies the maps, every search walks them). A way to go
+// about a store of your own, in the order of this file:
+//
+//  1. The tables.
+//  2. The change: one function judges every condition of auth.Change, and every
+//     method that changes something goes through it, as through a transaction.
+//     Nothing else here is as important.
+//  3. The methods, each group with its part of storetest: go test -race -run
+//     TestStore/users, and so on.
+//  4. What your database can do besides, from FactorStore to KeyStore, in any
+//     order. The places where they come in are marked "capability:".
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Store is an auth.Store in memory, safe for concurrent use. NewUser.Creating is
+// called while its mutex is held, and must not call the store.
+type Store struct {
+	mu sync.Mutex
+	db tables
+}
+
+var _ auth.Store = (*Store)(nil)
+
+// tables is everything. What is in the maps is replaced and never changed in
+// place, so that a copy of the maps is a copy of everything.
+type tables struct {
+	users    map[string]auth.Credentials
+	sessions map[string]session
+	tokens   map[tokenKey]auth.Token
+	buckets  map[string]time.Time // when each is full again
+	done     map[changeKey]auth.Idempotency
+}
+
+type (
+	session struct {
+		auth.Session
+		Revoked bool // kept until it would have expired, to tell ended from unknown
+	}
+	tokenKey    struct{ purpose, hash string }
+	changeKey   struct{ actor, route, key string }
+	pair[T any] struct { // of a session or token with its user
+		Of   T
+		User auth.User
+	}
+)
+
+// New makes an empty store.
+func New() *Store {
+	return &Store{db: tables{map[string]auth.Credentials{}, map[string]session{}, map[tokenKey]auth.Token{}, map[string]time.Time{}, map[changeKey]auth.Idempotency{}}}
+}
+
+// Contract is a literal and never auth.ContractVersion: a later auth may ask for
+// conditions that this code does not know, and has to be able to tell.
+func (s *Store) Contract() int { return 2 }
+
+// Ping tells whether the store can answer.
+func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
+
+// read runs f while nothing changes, and hands out a copy of what it returns.
+func read[T any](ctx context.Context, s *Store, f func(db *tables) (T, error)) (out T, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err = ctx.Err(); err == nil { // else the caller has given up: nothing may happen
+		out, err = f(&s.db)
+	}
+	return clone(out), err
+}
+
+// ---- 2. The change ----
+
+// tx is a change under way: the tables as they will be if all goes well.
+type tx struct {
+	tables
+	outcome auth.Outcome
+	token   *auth.Token  // the token or code that this call uses up
+	last    func() error // called when nothing else can refuse the change
+}
+
+// change makes one change. The order is the contract's, and a store on a
+// database keeps it: begin; lock the rows that a condition rests on, always in
+// the same order; judge; apply; commit, or roll back on any error.
+//
+// Here do works on a copy, so it may apply before the conditions are judged.
+// Where that is not so, judge first.
+func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx) (T, error)) (none T, err error) {
+	if err := c.Check(); err != nil { // no time, no authority: a mistake in the program
+		return none, err
+	}
+	return read(ctx, s, func(before *tables) (T, error) {
+		if err := before.authority(c.By, c.Now); err != nil {
+			return none, err
+		}
+		t := &tx{last: func() error { return nil }}
+		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done)}
+		out, err := do(t) // what the method says of its target, and the effect
+		if t.outcome == auth.OutcomeWrongCode {
+			s.db.tokens = t.tokens // counted, or conditions would make guesses free (capability: and c.Events of it)
+			return none, err
+		}
+		if err := t.once(c.Idempotency, c.Now); err != nil {
+			return none, err
+		}
+		if t.outcome == auth.OutcomeReused {
+			s.db.sessions = t.sessions // ended, although the method fails (capability: and c.Events of it)
+			return out, err
+		}
+		if err != nil {
+			return none, err
+		}
+		stale := func(at auth.UserAt) bool { return !before.stillSo(at, t.token) }
+		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) { // capability: the revision of the roles
+			return none, auth.ErrStale
+		}
+		owns := func(u auth.Credentials) bool {
+			return slices.Contains(u.User.Roles, auth.RoleOwner) && !u.User.Banned(c.Now)
+		}
+		if c.KeepOwner && !slices.ContainsFunc(slices.Collect(maps.Values(t.users)), owns) { // as it is afterwards
+			return none, auth.ErrLastOwner
+		}
+		if err := t.last(); err != nil {
+			return none, err
+		}
+		s.db = t.tables // capability: and c.Events of OutcomeDone, c.Messages
+		return out, nil
+	})
+}
+
+// authority tells whether the one in whose name a change happens may still act.
+// Proof and System may: the method itself judges the proof.
+func (db *tables) authority(by auth.Authority, now time.Time) error {
+	var owner string
+	switch {
+	case by.Session != nil:
+		sess := db.sessions[by.Session.ID]
+		if sess.UserID != by.Session.UserID || !sess.live(now) {
+			return auth.ErrSessionEnded
+		}
+		owner = sess.UserID
+	case by.Token != nil:
+		token, err := db.liveToken(by.Token.Purpose, by.Token.Hash, now)
+		if err != nil {
+			return err
+		}
+		owner = token.UserID
+	case by.Key != nil:
+		return auth.ErrKeyEnded // capability: without keys none is live
+	}
+	if u := db.users[owner].User; u.Banned(now) {
+		return auth.ErrBanned
+	}
+	return nil
+}
+
+// once notes the change's key, or tells that it was used before.
+func (t *tx) once(i *auth.Idempotency, now time.Time) error {
+	if i == nil {
+		return nil
+	}
+	key := changeKey{i.Actor, i.Route, i.Key}
+	if old, ok := t.done[key]; ok && now.Before(old.ExpiresAt) {
+		return &auth.RepeatedError{Same: bytes.Equal(old.RequestHash, i.RequestHash), Result: bytes.Clone(old.Result)}
+	}
+	t.done[key] = clone(*i)
+	return nil
+}
+
+// stillSo tells whether all of at holds; of a user who is gone nothing does.
+func (db *tables) stillSo(at auth.UserAt, token *auth.Token) bool {
+	if at.ID == "" && token != nil {
+		at.ID = token.UserID
+	}
+	c, ok := db.users[at.ID]
+	u := &c.User
+	return ok && is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, c.PasswordHash) &&
+		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
+		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified())
+}
+
+func is[T comparable](want *T, got T) bool { return want == nil || *want == got }
+
+// ---- 3. Users ----
+
+// User finds one user.
+func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
+	c, err := s.Credentials(ctx, key)
+	return c.User, err
+}
+
+// Credentials finds one user with the password hash.
+func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+	return read(ctx, s, func(db *tables) (auth.Credentials, error) { return db.find(key) })
+}
+
+func (db *tables) find(key auth.UserKey) (auth.Credentials, error) {
+	for id, c := range db.users {
+		u := &c.User
+		if (key.ID != "" && key.ID == id) || (key.Email != "" && auth.EmailKey(key.Email) == auth.EmailKey(u.Email)) ||
+			(key.Phone != "" && key.Phone == u.Phone) || (key.Provider != "" && slices.ContainsFunc(u.Identities, same(key.Provider, key.Subject))) {
+			return c, nil
+		}
+	}
+	return auth.Credentials{}, auth.ErrNotFound
+}
+
+// save keeps a user, or tells what is taken. SQL has unique indexes for that.
+func (t *tx) save(c auth.Credentials) (auth.User, error) {
+	c = clone(c)
+	u := &c.User
+	taken := func(key auth.UserKey) bool {
+		other, err := t.find(key)
+		return err == nil && other.User.ID != u.ID
+	}
+	switch {
+	case taken(auth.ByEmail(u.Email)):
+		return *u, &auth.ConflictError{Field: "email"}
+	case taken(auth.ByPhone(u.Phone)):
+		return *u, &auth.ConflictError{Field: "phone"}
+	}
+	for i, id := range u.Identities {
+		if taken(auth.ByIdentity(id.Provider, id.Subject)) || slices.ContainsFunc(u.Identities[:i], same(id.Provider, id.Subject)) {
+			return *u, &auth.ConflictError{Field: "identity"}
+		}
+	}
+	slices.SortFunc(u.Identities, func(a, b auth.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
+	t.users[u.ID] = c
+	return *u, nil
+}
+
+// CreateUser adds a user with everything that comes with it.
+func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	return change(ctx, s, &c.Change, func(t *tx) (auth.User, error) { return t.create(ctx, c.NewUser) })
+}
+
+func (t *tx) create(ctx context.Context, n auth.NewUser) (auth.User, error) {
+	n.User.MFAEnabled, n.User.Revision, n.User.CredentialRevision = false, 0, 0 // the store's own
+	if _, taken := t.users[n.User.ID]; taken {
+		return n.User, &auth.ConflictError{Field: "id"}
+	}
+	u, err := t.save(auth.Credentials{User: n.User, PasswordHash: n.PasswordHash})
+	if err == nil && n.Session != nil {
+		u, err = t.addSession(*n.Session)
+	}
+	for _, token := range n.Tokens {
+		if err == nil {
+			err = t.addToken(token)
+		}
+	}
+	if n.Creating != nil {
+		t.last = func() error { return n.Creating(ctx, clone(u)) }
+	}
+	return u, err
+}
+
+// UpdateUser applies a patch.
+func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	return change(ctx, s, &c.Change, func(t *tx) (auth.User, error) { return t.update(c.UserID, &c.Patch, c.Now) })
+}
+
+func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, error) {
+	c, ok := t.users[id]
+	if !ok {
+		return auth.User{}, auth.ErrNotFound
+	}
+	if p == nil || p.Empty() {
+		return c.User, nil
+	}
+	c = clone(p.Apply(c, now))
+	if p.DropCredentials {
+		t.revoke(id, auth.SessionFilter{}, now)
+	}
+	if p.Revoke != nil {
+		t.revoke(id, *p.Revoke, now)
+	}
+	maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool {
+		return token.UserID == id && (p.DropCredentials || slices.Contains(p.DropTokens, token.Purpose))
+	}) // capability: and the factors, by DropFactors and DropCredentials
+	return t.save(c)
+}
+
+// DeleteUser removes a user and what is the user's.
+func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) {
+		if _, ok := t.users[c.UserID]; !ok {
+			return nil, auth.ErrNotFound
+		}
+		delete(t.users, c.UserID)
+		maps.DeleteFunc(t.sessions, func(_ string, sess session) bool { return sess.UserID == c.UserID })
+		maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool { return token.UserID == c.UserID })
+		return nil, nil
+	})
+	return err
+}
+
+// ---- 3. Sessions ----
+
+func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
+
+// CreateSession adds a session.
+func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	return change(ctx, s, &c.Change, func(t *tx) (auth.User, error) { return t.addSession(c.Session) })
+}
+
+func (t *tx) addSession(sess auth.Session) (auth.User, error) {
+	c, ok := t.users[sess.UserID]
+	_, taken := t.sessions[sess.ID]
+	switch {
+	case !ok:
+		return c.User, auth.ErrNotFound
+	case c.User.Banned(sess.CreatedAt):
+		return c.User, auth.ErrBanned
+	case c.User.MFAEnabled && sess.AAL != auth.LevelAAL2:
+		return c.User, auth.ErrMFARequired
+	case taken:
+		return c.User, &auth.ConflictError{Field: "id"}
+	}
+	t.sessions[sess.ID] = session{Session: clone(sess)}
+	c.User.LastSignInAt = sess.CreatedAt // no revision rises
+	t.users[sess.UserID] = c
+	return c.User, nil
+}
+
+// Session reads a session with its user.
+func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
+	found, err := read(ctx, s, func(db *tables) (pair[session], error) { return db.session(id, now) })
+	return found.Of.Session, found.User, err
+}
+
+func (db *tables) session(id string, now time.Time) (pair[session], error) {
+	sess, ok := db.sessions[id]
+	u := db.users[sess.UserID].User
+	switch {
+	case !ok:
+		return pair[session]{}, auth.ErrNotFound
+	case u.Banned(now):
+		return pair[session]{}, auth.ErrBanned
+	case !sess.live(now):
+		return pair[session]{}, auth.ErrSessionEnded
+	}
+	return pair[session]{sess, u}, nil
+}
+
+// AdvanceSession moves the counter on, or ends a session whose counter is old.
+func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
+		found, err := t.session(c.SessionID, c.Now)
+		sess := &found.Of
+		switch {
+		case err != nil:
+			return found, err
+		case c.Counter > sess.Counter:
+			return found, auth.ErrSessionEnded
+		case c.Counter == sess.Counter:
+			sess.Counter++
+			sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = c.Now, c.Now, c.IdleUntil
+			sess.IP, sess.UserAgent = cmp.Or(c.IP, sess.IP), cmp.Or(c.UserAgent, sess.UserAgent)
+		case c.Counter+1 == sess.Counter && c.Grace > 0 && c.Now.Before(sess.RotatedAt.Add(c.Grace)):
+			// An answer was lost, or two windows asked at once: the same successor.
+		default:
+			sess.Revoked, t.outcome, err = true, auth.OutcomeReused, auth.ErrReused
+		}
+		t.sessions[sess.ID] = *sess
+		return found, err
+	})
+	return out.Of.Session, out.User, err
+}
+
+// Sessions lists a user's live sessions, newest first.
+func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
+	return read(ctx, s, func(db *tables) ([]auth.Session, error) {
+		list := []auth.Session{}
+		for _, sess := range db.sessions {
+			if sess.UserID == userID && sess.live(now) {
+				list = append(list, sess.Session)
+			}
+		}
+		slices.SortFunc(list, func(a, b auth.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
+		return list, nil
+	})
+}
+
+// RevokeSessions ends a user's live sessions that match.
+func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) { return t.revoke(c.UserID, c.Filter, c.Now), nil })
+}
+
+func (t *tx) revoke(userID string, f auth.SessionFilter, now time.Time) []string {
+	ended := []string{}
+	for id, sess := range t.sessions {
+		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id {
+			sess.Revoked = true
+			t.sessions[id] = sess
+			ended = append(ended, id)
+		}
+	}
+	slices.Sort(ended)
+	return ended
+}
+
+// ---- 3. Tokens ----
+
+// PutToken keeps a token in place of an older one about the same.
+func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
+	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) { return nil, t.addToken(c.Token) })
+	return err
+}
+
+func (t *tx) addToken(token auth.Token) error {
+	if _, ok := t.users[token.UserID]; !ok && token.UserID != "" {
+		return auth.ErrNotFound
+	}
+	maps.DeleteFunc(t.tokens, func(_ tokenKey, older auth.Token) bool {
+		return token.Subject != "" && older.Subject == token.Subject && older.Purpose == token.Purpose
+	})
+	t.tokens[keyOf(token.Purpose, token.Hash)] = clone(token)
+	return nil
+}
+
+func keyOf(p auth.Purpose, hash []byte) tokenKey { return tokenKey{string(p), string(hash)} }
+
+func (db *tables) liveToken(p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+	token, ok := db.tokens[keyOf(p, hash)]
+	if !ok || !now.Before(token.ExpiresAt) {
+		return auth.Token{}, auth.ErrNotFound
+	}
+	return token, nil
+}
+
+// PeekToken reads a live token.
+func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+	return read(ctx, s, func(db *tables) (auth.Token, error) { return db.liveToken(p, hash, now) })
+}
+
+// RedeemToken uses a token up together with its effect.
+func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token, auth.User, error) {
+	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[auth.Token], error) {
+		token, err := t.liveToken(c.Purpose, c.Hash, c.Now)
+		if err != nil {
+			return pair[auth.Token]{}, err
+		}
+		return t.use(ctx, token, c.Effect, c.Now)
+	})
+	return out.Of, out.User, err
+}
+
+// TryCode judges a guess and counts it.
+func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	out, err := change(ctx, s, &c.Change, func(t *tx) (none pair[auth.Token], err error) {
+		for key, code := range t.tokens {
+			switch {
+			case code.Purpose != c.Purpose || code.Subject != c.Subject || !c.Now.Before(code.ExpiresAt):
+				continue
+			case code.Tries >= code.MaxTries:
+				return none, auth.ErrTooManyTries // the right code is too late, too
+			case subtle.ConstantTimeCompare(code.Hash, c.Hash) != 1:
+				code.Tries++
+				t.tokens[key], t.outcome = code, auth.OutcomeWrongCode
+				return none, auth.ErrWrongCode
+			}
+			return t.use(ctx, code, c.Effect, c.Now)
+		}
+		return none, auth.ErrNotFound
+	})
+	return out.Of, out.User, err
+}
+
+// use takes a token away and applies its effect. If that is refused the whole
+// change is, so the token stays good.
+func (t *tx) use(ctx context.Context, token auth.Token, e auth.Effect, now time.Time) (out pair[auth.Token], err error) {
+	t.token, out.Of = &token, token
+	delete(t.tokens, keyOf(token.Purpose, token.Hash))
+	if id := cmp.Or(e.UserID, token.UserID); e.Create != nil {
+		out.User, err = t.create(ctx, *e.Create)
+	} else if id != "" {
+		out.User, err = t.update(id, e.Patch, now)
+	}
+	return out, err
+}
+
+// ---- 3. Limits and upkeep ----
+
+// Take draws from every bucket, or from none.
+func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	return read(ctx, s, func(db *tables) (auth.Decision, error) {
+		d, next := auth.Decision{Allowed: true}, maps.Clone(db.buckets)
+		for _, draw := range draws {
+			full, ok, wait, left := draw.Rate.Apply(next[draw.Key], now, draw.Cost)
+			next[draw.Key], d.Remaining = full, append(d.Remaining, left)
+			if !ok {
+				d.Allowed, d.RetryAfter = false, max(d.RetryAfter, wait)
+			}
+		}
+		if d.Allowed {
+			db.buckets = next
+			return d, nil
+		}
+		for i, draw := range draws { // nothing was drawn after all
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(db.buckets[draw.Key], now, 0)
+		}
+		return d, nil
+	})
+}
+
+// Sweep deletes up to limit things that are over.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	return read(ctx, s, func(db *tables) (n int, err error) {
+		over := func(end time.Time) bool {
+			if n >= limit || now.Before(end) {
+				return false
+			}
+			n++
+			return true
+		}
+		maps.DeleteFunc(db.sessions, func(_ string, sess session) bool { return over(sess.End()) })
+		maps.DeleteFunc(db.tokens, func(_ tokenKey, token auth.Token) bool { return over(token.ExpiresAt) })
+		maps.DeleteFunc(db.buckets, func(_ string, full time.Time) bool { return over(full) })
+		maps.DeleteFunc(db.done, func(_ changeKey, i auth.Idempotency) bool { return over(i.ExpiresAt) })
+		return n, nil
+	})
+}
+
+// clone copies a value with everything that it points to, as sending it to a
+// database and back would, so that no caller holds what the store keeps.
+func clone[T any](v T) (out T) {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		panic(err) // metadata that is no JSON
+	}
+	return out
+}
+
+func same(provider, subject string) func(auth.Identity) bool {
+	return func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject }
+}
+
+// byAge is the order of lists.
+func byAge(a time.Time, aID string, b time.Time, bID string) int {
+	return cmp.Or(a.Compare(b), cmp.Compare(aID, bID))
+}

@@ -1,0 +1,311 @@
+// Package openapi writes an OpenAPI 3.1 document. By hand come the schemas and,
+// for every route, a few lines of prose; what follows from the route table is
+// generated: security, the responses of errors with their codes, rate limits,
+// headers, the parameters of a path, HEAD, and the names of operations.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Envelope is what all operations share.
+type Envelope struct {
+	Server  string  // where the handler is mounted, such as "/auth/v1"
+	Always  []Error // what any operation may return
+	Body    []Error // further, one that reads a body
+	Limited []Error // further, one under a rate limit
+}
+
+// Part is a share of the document: routes, and two JSON files with what was
+// written for them. The types schemas and prose say what is in the files.
+type Part struct {
+	Routes  []Route
+	Schemas []byte
+	Prose   []byte
+}
+
+// Route is one row of a route table.
+type Route struct {
+	Pattern  string     // "POST /signup"
+	Security [][]string // alternatives, each the security schemes that go together; empty: open to anybody
+	Limits   []string   // names of the rate limits that may refuse it
+	Errors   []Error    // those that do not follow from Envelope
+}
+
+// Error is an error code and the HTTP status it comes with.
+type Error struct {
+	Code   string
+	Status int
+}
+
+type object = map[string]any
+
+// schemas is the file of that name. A part may name schemas of the others.
+type schemas struct {
+	Schemas         object `json:"schemas"` // in the shorthand that builder.schema tells
+	SecuritySchemes object `json:"securitySchemes"`
+}
+
+// prose is the file of that name.
+type prose struct {
+	Info       object               `json:"info"`       // in one part only
+	Tags       []string             `json:"tags"`       // what operations are sorted under
+	Parameters map[string]string    `json:"parameters"` // what the parameters in paths mean
+	Limits     map[string]string    `json:"limits"`     // what the rate limits count
+	Operations map[string]operation `json:"operations"` // one for each route
+}
+
+type operation struct {
+	Tag         string              `json:"tag"`
+	Summary     string              `json:"summary"`
+	Description string              `json:"description"`
+	Query       map[string]object   `json:"query"`    // schemas with descriptions
+	JSON        any                 `json:"json"`     // schema of the body
+	Form        any                 `json:"form"`     // schema of the body as a form
+	Optional    bool                `json:"optional"` // the body may be absent
+	Example     any                 `json:"example"`  // of the JSON body
+	Responses   map[string]response `json:"responses"`
+}
+
+// response is one that is not an error.
+type response struct {
+	Description string   `json:"description"`
+	JSON        any      `json:"json"`  // schema of the body
+	Other       []string `json:"other"` // media types besides JSON
+	Cache       string   `json:"cache"` // Cache-Control, if it is not no-store
+}
+
+// document is an OpenAPI document, in the order in which people read one.
+type document struct {
+	OpenAPI    string            `json:"openapi"`
+	Info       object            `json:"info"`
+	Servers    []object          `json:"servers"`
+	Tags       []object          `json:"tags"`
+	Paths      map[string]object `json:"paths"`
+	Components components        `json:"components"`
+}
+
+type components struct {
+	Schemas         object `json:"schemas"`
+	Responses       object `json:"responses"`
+	Headers         object `json:"headers"`
+	SecuritySchemes object `json:"securitySchemes"`
+}
+
+// builder is a document that is being written, and what is wrong with it.
+type builder struct {
+	envelope Envelope
+	doc      document
+	faults   []error
+}
+
+// Build writes the document of all parts, the same bytes for the same parts. The
+// error names every fault: a route without prose and prose without a route, a
+// name that does not exist or exists twice, fields that the files do not have.
+func Build(e Envelope, parts ...Part) ([]byte, error) {
+	b := &builder{envelope: e, doc: document{
+		OpenAPI: "3.1.0", Servers: []object{{"url": e.Server}}, Tags: []object{}, Paths: map[string]object{},
+		Components: components{Schemas: object{}, Responses: object{}, Headers: headers(), SecuritySchemes: object{}},
+	}}
+	read := make([]prose, len(parts))
+	sources := object{}
+	for i, p := range parts {
+		var s schemas
+		b.read(p.Schemas, &s)
+		b.read(p.Prose, &read[i])
+		b.merge(sources, s.Schemas)
+		b.merge(b.doc.Components.SecuritySchemes, s.SecuritySchemes)
+		b.introduce(read[i])
+	}
+	for name := range sources { // schemas name each other: all names have to be known
+		b.doc.Components.Schemas[name] = nil
+	}
+	for name, s := range sources {
+		b.doc.Components.Schemas[name] = b.schema(s, true)
+	}
+	for i, p := range parts {
+		b.part(p.Routes, read[i])
+	}
+	if b.doc.Info == nil {
+		b.fault("no part has an info")
+	}
+	if len(b.faults) > 0 {
+		return nil, errors.Join(b.faults...)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(b.doc); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func (b *builder) fault(format string, args ...any) {
+	b.faults = append(b.faults, fmt.Errorf("openapi: "+format, args...))
+}
+
+// read is strict, so that a field that is misspelt is not silently left out.
+func (b *builder) read(file []byte, v any) {
+	if len(file) == 0 {
+		return
+	}
+	dec := json.NewDecoder(bytes.NewReader(file))
+	dec.DisallowUnknownFields()
+	dec.UseNumber()
+	if err := dec.Decode(v); err != nil {
+		b.fault("%T: %w", v, err)
+	}
+}
+
+func (b *builder) merge(into, from object) {
+	for name, v := range from {
+		if into[name] != nil {
+			b.fault("%s comes twice", name)
+		}
+		into[name] = v
+	}
+}
+
+// introduce adds what stands before the operations.
+func (b *builder) introduce(p prose) {
+	if p.Info != nil && b.doc.Info != nil {
+		b.fault("two parts have an info")
+	}
+	if p.Info != nil {
+		b.doc.Info = p.Info
+	}
+	for _, tag := range p.Tags {
+		b.doc.Tags = append(b.doc.Tags, object{"name": tag})
+	}
+}
+
+// part adds the operations of a part.
+func (b *builder) part(routes []Route, p prose) {
+	known := map[string]bool{}
+	for _, rt := range routes {
+		known[rt.Pattern] = true
+		op, ok := p.Operations[rt.Pattern]
+		if !ok {
+			b.fault("%s has no prose", rt.Pattern)
+			continue
+		}
+		method, path, _ := strings.Cut(rt.Pattern, " ")
+		method = strings.ToLower(method)
+		if b.doc.Paths[path] == nil {
+			b.doc.Paths[path] = object{}
+		}
+		b.merge(b.doc.Paths[path], object{method: b.operation(rt, method, path, op, p)})
+		if method == "get" {
+			b.doc.Paths[path]["head"] = b.head(rt, path, op, p)
+		}
+	}
+	for pattern := range p.Operations {
+		if !known[pattern] {
+			b.fault("%s has prose and no route", pattern)
+		}
+	}
+}
+
+// common is what a GET and its HEAD have in common.
+func (b *builder) common(rt Route, method, path string, op operation, p prose) object {
+	if !slices.ContainsFunc(b.doc.Tags, func(tag object) bool { return tag["name"] == op.Tag }) {
+		b.fault("%s: there is no tag %q", rt.Pattern, op.Tag)
+	}
+	o := object{"operationId": operationID(method, path), "tags": []string{op.Tag}, "security": b.security(rt)}
+	if list := b.parameters(path, op, p); len(list) > 0 {
+		o["parameters"] = list
+	}
+	return o
+}
+
+func (b *builder) operation(rt Route, method, path string, op operation, p prose) object {
+	if op.Summary == "" {
+		b.fault("%s has no summary", rt.Pattern)
+	}
+	o := b.common(rt, method, path, op, p)
+	o["summary"] = op.Summary
+	if op.Description != "" {
+		o["description"] = op.Description
+	}
+	if body := b.requestBody(op); body != nil {
+		o["requestBody"] = body
+	}
+	o["responses"] = b.responses(rt, op, p)
+	return o
+}
+
+// operationID is "getMe" for GET /me, "deleteSessionsById" for DELETE
+// /sessions/{id}.
+func operationID(method, path string) string {
+	path = strings.ReplaceAll(path, "{", "by ")
+	id := method
+	for _, word := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/-_. {}", r) }) {
+		id += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return id
+}
+
+func (b *builder) security(rt Route) []object {
+	alternatives := []object{}
+	for _, names := range rt.Security {
+		together := object{}
+		for _, name := range names {
+			if b.doc.Components.SecuritySchemes[name] == nil {
+				b.fault("%s: there is no security scheme %q", rt.Pattern, name)
+			}
+			together[name] = []string{}
+		}
+		alternatives = append(alternatives, together)
+	}
+	return alternatives
+}
+
+var parameter = regexp.MustCompile(`\{([^}]+)\}`)
+
+// parameters are those of the path, in their order, and those of the query.
+func (b *builder) parameters(path string, op operation, p prose) []object {
+	var list []object
+	for _, m := range parameter.FindAllStringSubmatch(path, -1) {
+		if p.Parameters[m[1]] == "" {
+			b.fault("%s: the parameter %s has no prose", path, m[1])
+		}
+		list = append(list, object{"name": m[1], "in": "path", "required": true, "description": p.Parameters[m[1]], "schema": object{"type": "string"}})
+	}
+	for _, name := range sorted(op.Query) {
+		s := maps.Clone(op.Query[name])
+		q := object{"name": name, "in": "query"}
+		if description, ok := s["description"]; ok {
+			q["description"] = description
+			delete(s, "description")
+		}
+		q["schema"] = b.schema(s, false)
+		list = append(list, q)
+	}
+	return list
+}
+
+func (b *builder) requestBody(op operation) object {
+	content := object{}
+	if op.JSON != nil {
+		c := object{"schema": b.schema(op.JSON, false)}
+		if op.Example != nil {
+			c["example"] = op.Example
+		}
+		content["application/json"] = c
+	}
+	if op.Form != nil {
+		content["application/x-www-form-urlencoded"] = object{"schema": b.schema(op.Form, false)}
+	}
+	if len(content) == 0 {
+		return nil
+	}
+	return object{"required": !op.Optional, "content": content}
+}

@@ -1,0 +1,130 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/internal/seal"
+)
+
+// Kit is what Authmount's own packages (rooms) build on: the machinery behind the
+// endpoints, without a second copy of any rule. Only they can get one, and
+// nothing of it is frozen.
+type Kit struct{ a *Auth }
+
+// Kit returns the machinery for Authmount's own packages; a key can be made in
+// this module only.
+func (a *Auth) Kit(key seal.Key) Kit {
+	key.Check()
+	return Kit{a}
+}
+
+// KitAccess says who may call an endpoint of a room.
+type KitAccess int
+
+// The accesses.
+const (
+	KitOpen     = KitAccess(open)     // anybody: navigations of a browser
+	KitKeyed    = KitAccess(keyed)    // the public API key, where keys are configured
+	KitSignedIn = KitAccess(signedIn) // the API key and a live session; see Kit.Current
+)
+
+// KitRoute is one row of a room's route table.
+type KitRoute struct {
+	Pattern string // method and path below the room's prefix
+	Access  KitAccess
+	Handle  func(http.ResponseWriter, *http.Request) error
+}
+
+// Handler serves a room's routes below a path of the mount, such as "/admin",
+// with and without the mount's own prefix: request ids, panics, errors, access
+// and settings as the other endpoints have them.
+func (k Kit) Handler(below string, routes []KitRoute) http.Handler {
+	rows := make([]route, 0, len(routes))
+	for _, r := range routes {
+		method, path, _ := strings.Cut(r.Pattern, " ")
+		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), handle: r.Handle})
+	}
+	return k.a.mount(rows)
+}
+
+// Store is where everything is kept.
+func (k Kit) Store() Store { return k.a.store }
+
+// Now is the clock, in the precision that stores keep.
+func (k Kit) Now() time.Time { return k.a.now() }
+
+// NewID makes a UUIDv7 (RFC 9562).
+func (k Kit) NewID() string { return k.a.newID() }
+
+// Decode reads a JSON object into the struct that v points to, strictly; with
+// optional, an absent body is fine.
+func (k Kit) Decode(r *http.Request, v any) error { return decode(r, v) }
+
+// DecodeOptional is Decode for endpoints whose body may be absent.
+func (k Kit) DecodeOptional(r *http.Request, v any) error { return decodeOptional(r, v) }
+
+// WriteJSON writes a response.
+func (k Kit) WriteJSON(w http.ResponseWriter, status int, v any) error {
+	return writeJSON(w, status, v)
+}
+
+// Error makes the error of a code; cause, which may be nil, goes to the log only.
+func (k Kit) Error(c Code, cause error) *Error { return fail(c, cause) }
+
+// Invalid is CodeValidationFailed for one field.
+func (k Kit) Invalid(field, problem string) *Error { return invalid(field, problem) }
+
+// StoreError makes an error of what a store returned.
+func (k Kit) StoreError(err error) error { return storeFailed(err) }
+
+// Current is the session and user of a request that was let through as
+// KitSignedIn.
+func (k Kit) Current(ctx context.Context) (Session, User) {
+	me := currentFrom(ctx)
+	return me.session, me.user
+}
+
+// Change begins a change of the store in somebody's name, with its events.
+func (k Kit) Change(ctx context.Context, by Authority, events ...OutcomeEvent) Change {
+	return k.a.newChange(ctx, by, events...)
+}
+
+// Committed tells the hooks of a change that has come about. edit, which may be
+// nil, completes the events with what only the store knew.
+func (k Kit) Committed(ctx context.Context, c Change, edit func(*Event)) {
+	k.a.committed(ctx, c, OutcomeDone, edit)
+}
+
+// Draw names the bucket of a rate limit and what it counts by.
+func (k Kit) Draw(r Rate, limit, value string, cost int) Draw { return k.a.draw(r, limit, value, cost) }
+
+// Take draws from rate limits, or returns CodeRateLimited.
+func (k Kit) Take(ctx context.Context, draws ...Draw) error {
+	_, err := k.a.take(ctx, draws...)
+	return err
+}
+
+// Mint makes the tokens of a session as it is now.
+func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) {
+	return k.a.mint(ctx, u, s)
+}
+
+// KitMail is a message of a kind that has a template.
+type KitMail struct {
+	Kind       Kind
+	To         User // the address is the user's
+	NewAddress string
+	Provider   string
+}
+
+// SendMail sends a message to a user.
+func (k Kit) SendMail(ctx context.Context, m KitMail) {
+	k.a.sendMail(ctx, outgoing{Kind: m.Kind, To: m.To.Email, Name: m.To.FullName, NewAddress: m.NewAddress, Provider: m.Provider}, m.To)
+}
+
+// KitLoop is the loop around conditional changes (change), for rooms: try is
+// called again while it returns ErrStale.
+func KitLoop[T any](_ Kit, try func() (T, error)) (T, error) { return change(try) }

@@ -1,0 +1,125 @@
+package auth_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/pgstore"
+)
+
+// onPostgres makes the scenarios of this package run on pgstore.
+const onPostgres = "AUTH_TEST_ON_POSTGRES"
+
+func TestMain(m *testing.M) {
+	os.Exit(pgtest.Main(m))
+}
+
+// newStore is what the scenarios run on: memory or, in a process of its own,
+// Postgres.
+func newStore(tb testing.TB) auth.Store {
+	tb.Helper()
+	if os.Getenv(onPostgres) != "" {
+		return newPostgres(tb)
+	}
+	return memstore.New()
+}
+
+// newEnv is authtest.New on newStore.
+func newEnv(tb testing.TB, opts ...auth.Option) *authtest.Env {
+	tb.Helper()
+	return authtest.NewOn(tb, newStore(tb), opts...)
+}
+
+var postgres struct {
+	once    sync.Once
+	pool    *pgxpool.Pool
+	err     error
+	schemas atomic.Int32
+}
+
+// newPostgres is a store in a schema of its own.
+func newPostgres(tb testing.TB) auth.Store {
+	tb.Helper()
+	url := pgtest.URL(tb)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	postgres.once.Do(func() {
+		cfg, err := pgxpool.ParseConfig(url)
+		if err != nil {
+			postgres.err = err
+			return
+		}
+		cfg.MaxConns = 20
+		postgres.pool, postgres.err = pgxpool.NewWithConfig(context.Background(), cfg)
+	})
+	if postgres.err != nil {
+		tb.Fatal(postgres.err)
+	}
+	schema := fmt.Sprintf("http_%d", postgres.schemas.Add(1))
+	s, err := pgstore.New(postgres.pool, pgstore.InSchema(schema))
+	if err == nil {
+		err = s.Migrate(ctx)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if _, err := postgres.pool.Exec(ctx, "drop schema "+schema+" cascade"); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// TestEverythingOnPostgres runs all scenarios of this package again, unchanged,
+// on a real Postgres, in a process of its own.
+func TestEverythingOnPostgres(t *testing.T) {
+	if os.Getenv(onPostgres) != "" {
+		return
+	}
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.timeout=8m") //nolint:gosec // this very binary
+	cmd.Env = append(os.Environ(), onPostgres+"=1")
+	out, err := cmd.CombinedOutput()
+	passed := 0
+	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "--- PASS") {
+			passed++
+		}
+	}
+	if err != nil || passed < 150 {
+		t.Errorf("%v, %d tests passed\n%s", err, passed, failures(string(out)))
+	}
+}
+
+// failures are the lines of a run's output that tell what failed.
+func failures(out string) string {
+	var b strings.Builder
+	keep := 0
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "--- FAIL") || strings.Contains(line, "panic:") || strings.Contains(line, "DATA RACE") {
+			keep = 15
+		}
+		if keep > 0 {
+			b.WriteString(line)
+			keep--
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,152 @@
+package memstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+)
+
+func open(t *testing.T, path string) *memstore.Store {
+	t.Helper()
+	s, err := memstore.Open(path)
+	ok(t, err)
+	return s
+}
+
+// reopened saves a store and reads it again.
+func reopened(t *testing.T, s *memstore.Store, path string) *memstore.Store {
+	t.Helper()
+	ok(t, s.Save(t.Context()))
+	return open(t, path)
+}
+
+func TestSnapshotOfUser(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.json")
+	s := open(t, path)
+	u := auth.User{
+		ID: userID, Email: "Ada@example.com", EmailVerifiedAt: now, Phone: "+4930123456", PhoneVerifiedAt: now.Add(1), FullName: "Ada",
+		UserMetadata: map[string]any{"a": "b"}, AppMetadata: map[string]any{"c": []any{"d"}}, Roles: []string{auth.RoleOwner},
+		Identities: []auth.Identity{{ID: endedID, Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now, LastSignInAt: now}},
+		CreatedAt:  now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now.Add(-time.Hour),
+	}
+	_, err := s.CreateUser(ctx, auth.CreateUser{Change: system(now), NewUser: auth.NewUser{User: u, PasswordHash: "hash"}})
+	ok(t, err)
+	_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: system(now), UserID: userID, Patch: auth.UserPatch{FullName: ptr("Ada L."), Roles: &[]string{"r"}}})
+	ok(t, err)
+	_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: system(now), UserID: userID, Patch: auth.UserPatch{FullName: ptr("Ada K.")}})
+	ok(t, err)
+	for _, id := range []string{sessionID, endedID} {
+		_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: newSession(id)})
+		ok(t, err)
+	}
+	_, err = s.RevokeSessions(ctx, auth.RevokeSessions{Change: system(now), UserID: userID, Filter: auth.SessionFilter{ID: endedID}})
+	ok(t, err)
+	ok(t, s.PutFactor(ctx, auth.PutFactor{Change: system(now), Factor: auth.Factor{ID: "f", UserID: userID, Kind: auth.FactorTOTP, Secret: []byte("s"), CreatedAt: now}}))
+	second := newSession(sessionID)
+	second.AAL = auth.LevelAAL2
+	_, err = s.EnableFactor(ctx, auth.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", Step: 7, Recovery: [][]byte{hash(1), hash(2)}, Session: second})
+	ok(t, err)
+	want, err := s.Credentials(ctx, auth.ByID(userID))
+	ok(t, err)
+	if want.User.Revision != 3 || want.User.CredentialRevision != 2 {
+		t.Fatalf("revisions %d and %d", want.User.Revision, want.User.CredentialRevision)
+	}
+	factors, err := s.Factors(ctx, userID)
+	ok(t, err)
+
+	again := reopened(t, s, path)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	for name, key := range map[string]auth.UserKey{
+		"id": auth.ByID(userID), "email": auth.ByEmail("ada@EXAMPLE.com"), "phone": auth.ByPhone("+4930123456"), "identity": auth.ByIdentity("p", "s"),
+	} {
+		if got, err := again.Credentials(ctx, key); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("by %s: %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+	if got, err := again.Factors(ctx, userID); err != nil || !reflect.DeepEqual(got, factors) || got.RecoveryLeft != 2 || got.List[0].LastStep != 7 {
+		t.Errorf("factors %+v, %v, want %+v", got, err, factors)
+	}
+	got, _, err := again.Session(ctx, sessionID, now)
+	if err != nil || got.AAL != auth.LevelAAL2 {
+		t.Errorf("session %+v, %v", got, err)
+	}
+	_, _, err = again.Session(ctx, endedID, now)
+	is(t, err, auth.ErrSessionEnded)
+	left, err := again.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: system(now), UserID: userID, Hashes: [][]byte{hash(2)}})
+	if err != nil || left != 1 {
+		t.Errorf("%d recovery codes left, %v", left, err)
+	}
+}
+
+func TestSnapshotOfTheRest(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.json")
+	s := open(t, path)
+	c := system(now)
+	c.Events = []auth.OutcomeEvent{event(auth.OutcomeDone, 2, now), event(auth.OutcomeDone, 1, now)}
+	c.Messages = []auth.SealedMessage{{ID: "m", Token: auth.TokenRef{Purpose: auth.PurposePhoneCode, Hash: hash(1)}, Body: []byte("b"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}}
+	c.Idempotency = &auth.Idempotency{Actor: "a", Route: "r", Key: "k", RequestHash: hash(3), Result: []byte("res"), ExpiresAt: now.Add(time.Hour)}
+	put := auth.PutToken{Change: c, Token: auth.Token{Purpose: auth.PurposePhoneCode, Hash: hash(1), Subject: "s", ExpiresAt: now.Add(time.Hour), MaxTries: 3}}
+	ok(t, s.PutToken(ctx, put))
+	_, _, err := s.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(9)})
+	is(t, err, auth.ErrWrongCode)
+	_, err = s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "b", Permissions: []string{"p"}}})
+	ok(t, err)
+	roles, err := s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "a"}})
+	ok(t, err)
+	key := auth.PutKey{Change: system(now), Key: auth.APIKey{ID: "k", Name: "n", Hash: hash(5), Scopes: []string{"s"}}}
+	_, err = s.PutKey(ctx, key)
+	ok(t, err)
+	wantKey, err := s.PutKey(ctx, key)
+	ok(t, err)
+
+	again := reopened(t, s, path)
+	is(t, again.PutToken(ctx, put), auth.ErrRepeated)
+	if got, err := again.Roles(ctx); err != nil || !reflect.DeepEqual(got, roles) || got.Revision != 2 {
+		t.Errorf("roles %+v, %v, want %+v", got, err, roles)
+	}
+	if got, err := again.Key(ctx, "k"); err != nil || !reflect.DeepEqual(got, wantKey) || got.Revision != 1 {
+		t.Errorf("key %+v, %v, want %+v", got, err, wantKey)
+	}
+	other := key
+	other.Key.ID = "other"
+	_, err = again.PutKey(ctx, other)
+	is(t, err, auth.ErrConflict)
+	if got, err := again.Events(ctx, auth.EventQuery{}); err != nil || len(got) != 2 || got[0].ID < got[1].ID {
+		t.Errorf("events %+v, %v", got, err)
+	}
+	if got, err := again.ClaimMessages(ctx, auth.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9}); err != nil || len(got) != 1 || string(got[0].Body) != "b" {
+		t.Errorf("messages %+v, %v", got, err)
+	}
+	for range 2 {
+		_, _, err = again.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(9)})
+		is(t, err, auth.ErrWrongCode)
+	}
+	_, _, err = again.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(1)})
+	is(t, err, auth.ErrTooManyTries)
+}
+
+func TestDamagedSnapshot(t *testing.T) {
+	for name, content := range map[string]string{
+		"cut": `{"version":2,"users":[`, "other version": `{"version":1}`, "empty": "",
+		"a session of nobody": `{"version":2,"sessions":[{"session":{"ID":"x","UserID":"y"}}]}`,
+		"a token of nobody":   `{"version":2,"tokens":[{"UserID":"y"}]}`,
+		"one id twice":        `{"version":2,"users":[{"user":{"ID":"x"}},{"user":{"ID":"x"}}]}`,
+		"one address twice":   `{"version":2,"users":[{"user":{"ID":"x","Email":"a@b.c"}},{"user":{"ID":"y","Email":"A@b.c"}}]}`,
+	} {
+		path := filepath.Join(t.TempDir(), "auth.json")
+		ok(t, os.WriteFile(path, []byte(content), 0o600))
+		if _, err := memstore.Open(path); err == nil {
+			t.Errorf("%s: opened all the same", name)
+		}
+	}
+	if err := memstore.New().Save(t.Context()); err == nil {
+		t.Error("saved to nowhere")
+	}
+}

@@ -1,0 +1,193 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+// plain tells whether a change rests on nothing but its method's own target and
+// IfUsers, so that one statement may be the whole of it.
+func plain(c *auth.Change) bool {
+	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && !c.KeepOwner && c.Idempotency == nil
+}
+
+// result is what the effect of a change was.
+type result struct {
+	about    string       // the one user it is about; empty: none
+	used     *auth.Token  // the token or code that the call itself used up
+	outcome  auth.Outcome // OutcomeDone, or what refusal is
+	refusal  error        // what the method returns although it had an effect
+	noChange bool         // nothing happened, so nothing is recorded either
+	ended    []string     // the sessions that ended
+	left     *int         // the recovery codes that are left
+
+	last func() error // to be done once all conditions were judged; may be nil
+}
+
+// change is every mutating method, but for what a single statement does: in a
+// transaction it locks what the change rests on, judges the authority by what it
+// has locked, has the effect f, judges the other conditions, and records what
+// comes with it. The conditions are judged after the effect, as what a method
+// says of its target comes first (a value that is taken, for one, turns out by
+// the attempt); they are judged by what was locked before it, and undo it.
+func (s *Store) change(ctx context.Context, c *auth.Change, on target, f func(context.Context, pgx.Tx, *held) (*result, error)) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		h, err := s.lock(ctx, tx, c, on)
+		if err != nil {
+			return err
+		}
+		if err := h.authority(&c.By, c.Now); err != nil {
+			return err
+		}
+		if h.repeated != nil && !h.guessIsWrong(on, c.Now) { // a wrong guess counts whatever the conditions say
+			return h.repeated
+		}
+		r, err := f(ctx, tx, h)
+		if err != nil {
+			return err
+		}
+		if r.refusal == nil {
+			if err := s.judge(ctx, tx, c, h, r); err != nil {
+				return err
+			}
+		}
+		if r.last != nil {
+			if err := r.last(); err != nil {
+				return err
+			}
+		}
+		if err := s.record(ctx, tx, c, h, r); err != nil {
+			return err
+		}
+		if r.refusal != nil {
+			return &counted{r.refusal}
+		}
+		return nil
+	})
+}
+
+// authority tells whether the one in whose name a change happens may still act.
+func (h *held) authority(by *auth.Authority, now time.Time) error {
+	var who string
+	switch {
+	case by.Session != nil:
+		sess, of := h.session(by.Session.ID), h.user(by.Session.UserID)
+		if sess == nil || of == nil || sess.s.UserID != of.id || !sess.liveAt(now) {
+			return auth.ErrSessionEnded
+		}
+		who = of.id
+	case by.Token != nil:
+		t := h.token(*by.Token, now)
+		if t == nil {
+			return auth.ErrNotFound
+		}
+		who = t.UserID
+	case by.Key != nil:
+		k := h.key(by.Key.ID)
+		if k == nil || k.Revision != by.Key.Revision || !k.Live(now) {
+			return auth.ErrKeyEnded
+		}
+	}
+	if u := h.user(who); u != nil && u.banned(now) {
+		return auth.ErrBanned
+	}
+	return nil
+}
+
+const ownerIsLeft = `select exists (select from auth.users u
+	where u.roles <> '{}' and u.roles @> array['` + auth.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
+
+// judge judges IfUsers, IfRoles and KeepOwner. An owner whom this statement sees
+// and whom nobody has locked here cannot be about to go: whoever ends an owner
+// has locked all of them.
+func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r *result) error {
+	for _, want := range c.IfUsers {
+		id := want.ID
+		if id == "" && r.used != nil {
+			id = r.used.UserID
+		}
+		if !h.user(id).still(want) {
+			return auth.ErrStale
+		}
+	}
+	if c.IfRoles != nil && *c.IfRoles != h.roles {
+		return auth.ErrStale
+	}
+	if !c.KeepOwner {
+		return nil
+	}
+	var left bool
+	if err := tx.QueryRow(ctx, s.sql(ownerIsLeft), c.Now).Scan(&left); err != nil {
+		return err
+	}
+	if !left {
+		return auth.ErrLastOwner
+	}
+	return nil
+}
+
+// still tells whether all that is asked of a user holds.
+func (u *lockedUser) still(want auth.UserAt) bool {
+	return u != nil &&
+		is(want.Revision, u.revision) && is(want.CredentialRevision, u.credentialRevision) && is(want.PasswordHash, u.passwordHash) &&
+		(want.Email == nil || auth.EmailKey(*want.Email) == u.emailKey) && is(want.EmailVerified, u.emailVerified) &&
+		is(want.Phone, u.phone) && is(want.PhoneVerified, u.phoneVerified)
+}
+
+func is[T comparable](want *T, have T) bool { return want == nil || *want == have }
+
+// claimKey takes an idempotency key, unless a change was made under it. Of
+// parallel calls with the same one the others wait for how the first ends.
+const claimKey = `insert into auth.idempotency as i (actor, route, key, request_hash, result, expires_at)
+	values ($1::text, $2::text, $3::text, $4::bytea, $5::bytea, $6::timestamptz)
+	on conflict (actor, route, key) do update set request_hash = excluded.request_hash, result = excluded.result, expires_at = excluded.expires_at
+		where i.expires_at <= $7::timestamptz`
+
+const selectKeyed = `select request_hash, result from auth.idempotency where actor = $1::text and route = $2::text and key = $3::text`
+
+const releaseKey = `delete from auth.idempotency where actor = $1::text and route = $2::text and key = $3::text`
+
+// claim adds to a batch what takes the change's idempotency key.
+func (s *Store) claim(b *pgx.Batch, i *auth.Idempotency, now time.Time, h *held) {
+	var claimed bool
+	b.Queue(s.sql(claimKey), i.Actor, i.Route, i.Key, orEmpty(i.RequestHash), orEmpty(i.Result), i.ExpiresAt, now).Exec(func(tag commandTag) error {
+		claimed = tag.RowsAffected() > 0
+		return nil
+	})
+	b.Queue(s.sql(selectKeyed), i.Actor, i.Route, i.Key).QueryRow(func(row pgx.Row) error {
+		var hash, done []byte
+		if err := row.Scan(&hash, &done); err != nil || claimed {
+			return err
+		}
+		if len(done) == 0 {
+			done = nil
+		}
+		h.repeated = &auth.RepeatedError{Same: bytes.Equal(hash, i.RequestHash), Result: done}
+		return nil
+	})
+}
+
+// record keeps what comes with a change. Messages and the idempotency key belong
+// to a change that was done; events to the outcome that they name.
+func (s *Store) record(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r *result) error {
+	b := &pgx.Batch{}
+	done := r.outcome == auth.OutcomeDone && !r.noChange
+	if i := c.Idempotency; i != nil && !done && h.repeated == nil {
+		b.Queue(s.sql(releaseKey), i.Actor, i.Route, i.Key)
+	}
+	if events := chosen(c, r); len(events) > 0 && !r.noChange {
+		b.Queue(s.sql(insertEvents), eventsInput(events))
+	}
+	if done && len(c.Messages) > 0 {
+		b.Queue(s.sql(insertMessages), messagesInput(c.Messages))
+	}
+	return send(ctx, tx, b)
+}

@@ -1,0 +1,309 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pgstore"
+)
+
+// meeting are two changes: the second comes while the first is under way.
+type meeting struct {
+	first, second func(ctx context.Context) error
+	want          error // of the second, if the first stays
+}
+
+// A change that waited for another one is judged by what that one left: at READ
+// COMMITTED, what its statements saw when they began is older.
+func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
+	for name, open := range map[string]func(*testing.T, *pgstore.Store) meeting{
+		"its session ends":                 sessionEnds,
+		"its session ends with a ban":      sessionIsBanned,
+		"its session ends by reuse":        sessionIsReused,
+		"its token is used":                tokenIsUsed,
+		"its key ends":                     keyEnds,
+		"the last but one owner goes":      ownerGoes,
+		"the last but one owner is banned": ownerIsBanned,
+		"a role changes":                   roleChanges,
+		"a role is given":                  roleIsGiven,
+		"the user changes, at a sign-in":   userChangesAtSignIn,
+		"the user changes, at a code":      userChangesAtCode,
+		"the user changes, at a patch":     userChangesAtPatch,
+		"the same key":                     sameIdempotencyKey,
+		"a refresh of what ends":           refreshOfEnded,
+		"a refresh of who is banned":       refreshOfBanned,
+		"a factor of the same kind":        sameFactor,
+		"a token of a user who goes":       tokenOfDeleted,
+	} {
+		for _, end := range []error{nil, errRollback} {
+			s, schema := openSchema(t)
+			m := open(t, s)
+			done := make(chan error, 1)
+			inTx(t, s, func(in context.Context, _ pgx.Tx) error {
+				if err := m.first(in); err != nil {
+					t.Errorf("%s: the first: %v", name, err)
+				}
+				go func() { done <- m.second(t.Context()) }()
+				blocked(t, s, schema, 1)
+				return end
+			})
+			want := m.want
+			if end != nil {
+				want = nil
+			}
+			if err := <-done; !errors.Is(err, want) {
+				t.Errorf("%s: the second, after %v: %v, want %v", name, end, err, want)
+			}
+		}
+	}
+}
+
+func bySession(sess auth.Session) auth.Change {
+	c := byTest()
+	c.By = auth.Authority{Session: &auth.SessionRef{ID: sess.ID, UserID: sess.UserID}}
+	return c
+}
+
+func rename(s *pgstore.Store, c auth.Change, userID string) func(context.Context) error {
+	name := "Ada"
+	return func(ctx context.Context) error {
+		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: userID, Patch: auth.UserPatch{FullName: &name}})
+		return err
+	}
+}
+
+func banAt(s *pgstore.Store, c auth.Change, userID string) func(context.Context) error {
+	until := time.Now().Add(time.Hour)
+	return func(ctx context.Context) error {
+		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: userID, Patch: auth.UserPatch{BannedUntil: &until, Revoke: &auth.SessionFilter{}}})
+		return err
+	}
+}
+
+func revoke(s *pgstore.Store, userID string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: byTest(), UserID: userID})
+		return err
+	}
+}
+
+func sessionEnds(t *testing.T, s *pgstore.Store) meeting {
+	u, sess := withSession(t, s)
+	return meeting{revoke(s, u.ID), rename(s, bySession(sess), withUser(t, s).ID), auth.ErrSessionEnded}
+}
+
+func sessionIsBanned(t *testing.T, s *pgstore.Store) meeting {
+	u, sess := withSession(t, s)
+	until := time.Now().Add(time.Hour)
+	return meeting{func(ctx context.Context) error {
+		_, err := patch(ctx, s, u.ID, auth.UserPatch{BannedUntil: &until})
+		return err
+	}, rename(s, bySession(sess), u.ID), auth.ErrBanned}
+}
+
+func refresh(s *pgstore.Store, sess auth.Session) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)})
+		return err
+	}
+}
+
+func sessionIsReused(t *testing.T, s *pgstore.Store) meeting {
+	_, sess := withSession(t, s)
+	if err := refresh(s, sess)(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return meeting{func(ctx context.Context) error {
+		if err := refresh(s, sess)(ctx); !errors.Is(err, auth.ErrReused) {
+			return fmt.Errorf("reuse: %w", err)
+		}
+		return nil
+	}, rename(s, bySession(sess), withUser(t, s).ID), auth.ErrSessionEnded}
+}
+
+// The session is locked before its user is banned.
+func refreshOfBanned(t *testing.T, s *pgstore.Store) meeting {
+	u, sess := withSession(t, s)
+	until := time.Now().Add(time.Hour)
+	return meeting{func(ctx context.Context) error {
+		_, _, err := s.RaiseSession(ctx, auth.RaiseSession{Change: byTest(), SessionID: sess.ID})
+		if err == nil {
+			_, err = patch(ctx, s, u.ID, auth.UserPatch{BannedUntil: &until})
+		}
+		return err
+	}, refresh(s, sess), auth.ErrBanned}
+}
+
+func tokenIsUsed(t *testing.T, s *pgstore.Store) meeting {
+	u := withUser(t, s)
+	tok := ofUser(newCode(u.ID, u.ID, 0), u.ID)
+	if err := put(t.Context(), s, tok); err != nil {
+		t.Fatal(err)
+	}
+	c := byTest()
+	c.By = auth.Authority{Token: &auth.TokenRef{Purpose: tok.Purpose, Hash: tok.Hash}}
+	return meeting{func(ctx context.Context) error {
+		_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash})
+		return err
+	}, rename(s, c, u.ID), auth.ErrNotFound}
+}
+
+func keyEnds(t *testing.T, s *pgstore.Store) meeting {
+	k := auth.APIKey{ID: uuid.NewString(), Hash: hashOf(uuid.NewString())}
+	if _, err := s.PutKey(t.Context(), auth.PutKey{Change: byTest(), Key: k}); err != nil {
+		t.Fatal(err)
+	}
+	c := byTest()
+	c.By = auth.Authority{Key: &auth.KeyRef{ID: k.ID}}
+	return meeting{func(ctx context.Context) error {
+		k.RevokedAt = now
+		_, err := s.PutKey(ctx, auth.PutKey{Change: byTest(), Key: k})
+		return err
+	}, rename(s, c, withUser(t, s).ID), auth.ErrKeyEnded}
+}
+
+// owners are two.
+func owners(t *testing.T, s *pgstore.Store) (a, b auth.User) {
+	t.Helper()
+	make := func() auth.User {
+		nu := newUser("")
+		nu.User.Roles = []string{auth.RoleOwner}
+		u, err := s.CreateUser(t.Context(), nu)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	return make(), make()
+}
+
+func keepOwner() auth.Change {
+	c := byTest()
+	c.KeepOwner = true
+	return c
+}
+
+func demote(s *pgstore.Store, userID string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: keepOwner(), UserID: userID, Patch: auth.UserPatch{Roles: &[]string{}}})
+		return err
+	}
+}
+
+func ownerGoes(t *testing.T, s *pgstore.Store) meeting {
+	a, b := owners(t, s)
+	return meeting{func(ctx context.Context) error {
+		return s.DeleteUser(ctx, auth.DeleteUser{Change: keepOwner(), UserID: b.ID})
+	}, demote(s, a.ID), auth.ErrLastOwner}
+}
+
+func ownerIsBanned(t *testing.T, s *pgstore.Store) meeting {
+	a, b := owners(t, s)
+	return meeting{demote(s, a.ID), banAt(s, keepOwner(), b.ID), auth.ErrLastOwner}
+}
+
+func putRole(s *pgstore.Store, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := s.PutRole(ctx, auth.PutRole{Change: byTest(), Role: auth.RolePermissions{Name: name}})
+		return err
+	}
+}
+
+func roleChanges(t *testing.T, s *pgstore.Store) meeting {
+	table, err := s.Roles(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := byTest()
+	c.IfRoles = &table.Revision
+	return meeting{putRole(s, "editor"), rename(s, c, withUser(t, s).ID), auth.ErrStale}
+}
+
+func roleIsGiven(t *testing.T, s *pgstore.Store) meeting {
+	u, name := withUser(t, s), uuid.NewString()
+	if err := putRole(s, name)(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return meeting{func(ctx context.Context) error {
+		_, err := patch(ctx, s, u.ID, auth.UserPatch{Roles: &[]string{name}})
+		return err
+	}, func(ctx context.Context) error {
+		_, err := s.DeleteRole(ctx, auth.DeleteRole{Change: byTest(), Name: name})
+		return err
+	}, auth.ErrConflict}
+}
+
+func asItIs(u auth.User, id string) auth.Change {
+	c := byTest()
+	c.IfUsers = []auth.UserAt{{ID: id, Revision: &u.Revision}}
+	return c
+}
+
+func userChangesAtSignIn(t *testing.T, s *pgstore.Store) meeting {
+	u := withUser(t, s)
+	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
+		_, err := s.CreateSession(ctx, auth.CreateSession{Change: asItIs(u, u.ID), Session: newSession(u.ID)})
+		return err
+	}, auth.ErrStale}
+}
+
+func userChangesAtCode(t *testing.T, s *pgstore.Store) meeting {
+	u := withUser(t, s)
+	if err := put(t.Context(), s, ofUser(newCode("right", u.ID, 5), u.ID)); err != nil {
+		t.Fatal(err)
+	}
+	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
+		_, _, err := s.TryCode(ctx, auth.TryCode{Change: asItIs(u, ""), Purpose: auth.PurposePhoneCode, Subject: u.ID, Hash: hashOf("right")})
+		return err
+	}, auth.ErrStale}
+}
+
+func userChangesAtPatch(t *testing.T, s *pgstore.Store) meeting {
+	u := withUser(t, s)
+	return meeting{rename(s, byTest(), u.ID), rename(s, asItIs(u, u.ID), u.ID), auth.ErrStale}
+}
+
+func sameIdempotencyKey(t *testing.T, s *pgstore.Store) meeting {
+	key := auth.Idempotency{Actor: "a", Route: "r", Key: uuid.NewString(), ExpiresAt: time.Now().Add(time.Hour)}
+	email := key.Key + "@example.com"
+	make := func(ctx context.Context) error {
+		nu := newUser(email)
+		nu.Idempotency = &key
+		_, err := s.CreateUser(ctx, nu)
+		return err
+	}
+	return meeting{make, make, auth.ErrRepeated}
+}
+
+func refreshOfEnded(t *testing.T, s *pgstore.Store) meeting {
+	u, sess := withSession(t, s)
+	return meeting{banAt(s, byTest(), u.ID), refresh(s, sess), auth.ErrBanned}
+}
+
+func sameFactor(t *testing.T, s *pgstore.Store) meeting {
+	u := withUser(t, s)
+	e := pending(t, s, raised(newSession(u.ID)))
+	return meeting{func(ctx context.Context) error {
+		_, err := s.EnableFactor(ctx, e)
+		return err
+	}, func(ctx context.Context) error {
+		f := auth.Factor{ID: uuid.NewString(), UserID: u.ID, Kind: auth.FactorTOTP, CreatedAt: now}
+		return s.PutFactor(ctx, auth.PutFactor{Change: byTest(), Factor: f})
+	}, auth.ErrConflict}
+}
+
+func tokenOfDeleted(t *testing.T, s *pgstore.Store) meeting {
+	u := withUser(t, s)
+	return meeting{func(ctx context.Context) error {
+		return s.DeleteUser(ctx, auth.DeleteUser{Change: byTest(), UserID: u.ID})
+	}, func(ctx context.Context) error {
+		return put(ctx, s, ofUser(newCode("1", "", 0), u.ID))
+	}, auth.ErrNotFound}
+}

@@ -1,0 +1,144 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+// stillSo is UserAt, of a user u. Null is not asked.
+const stillSo = `($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
+			and ($9::text is null or u.password_hash = $9::text)
+			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
+			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)`
+
+// stillInput are the parameters of stillSo.
+func stillInput(list []auth.UserAt) []any {
+	var want auth.UserAt
+	if len(list) > 0 {
+		want = list[0]
+	}
+	if want.Email != nil {
+		key := auth.EmailKey(*want.Email)
+		want.Email = &key
+	}
+	return []any{want.Revision, want.CredentialRevision, want.PasswordHash, want.Email, want.EmailVerified, want.Phone, want.PhoneVerified}
+}
+
+// tryCode judges a guess that has no effect but the use of the code, and counts
+// it. $6 tells whether there is something to judge of the code's user. It waits
+// for nobody, so that it sees the code and the user as they are at one instant;
+// what somebody has locked is left to a transaction, and so are refusals.
+//
+// The row is found again by its subject: a code that superseded since the
+// statement began has another hash, which the statement's snapshot does not
+// know. The claims function is called for the right guess alone, since a failure
+// of it would undo the count.
+const tryCode = `with t as materialized (
+		select * from auth.tokens t where t.purpose = $3::text and t.subject = $4::text and t.subject <> '' and t.expires_at > $2::timestamptz
+		for update skip locked
+	), u as materialized (
+		select u.* from auth.users u join t on t.user_id = u.id for no key update of u skip locked
+	), judged as materialized (
+		select t.user_id, case
+			when t.tries >= t.max_tries then 'refused'
+			when t.hash <> $5::bytea then 'wrong'
+			when t.user_id is not null and u.id is null then 'refused'
+			when $6::boolean and (u.id is null or not (` + stillSo + `)) then 'refused'
+			else 'right' end as verdict
+		from t left join u on true
+	), wrong as (
+		update auth.tokens c set tries = c.tries + 1 from judged j
+		where j.verdict = 'wrong' and c.purpose = $3::text and c.subject = $4::text and c.subject <> ''
+	), used as (
+		delete from auth.tokens c using judged j
+		where j.verdict = 'right' and c.purpose = $3::text and c.subject = $4::text and c.subject <> ''
+	), events as (
+		insert into auth.events (id, type, at, user_id, session_id, data)
+		select e.id, e.type, e.at, coalesce(e.user_id, j.user_id), e.session_id, e.data
+		from judged j, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where j.verdict = case e."on" when 0 then 'right' when 1 then 'wrong' end
+		on conflict (id) do nothing
+	)
+	select j.verdict, ` + tokenColumns + `, ` + maybeUserColumns + `, case when j.verdict = 'right' then ` + claimsColumn + ` end
+	from judged j join t on true left join u on true`
+
+// TryCode judges a guess and counts it. Without an effect, and with conditions on
+// the code's own user alone, it is one statement. That compares hashes not in
+// constant time: they are keyed, so that what a comparison's duration tells about
+// one helps nobody to find the next guess.
+func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	if err := c.Check(); err != nil {
+		return auth.Token{}, auth.User{}, err
+	}
+	simple := len(c.IfUsers) == 0 || len(c.IfUsers) == 1 && c.IfUsers[0].ID == ""
+	if plain(&c.Change) && simple && len(c.Messages) == 0 && isNone(&c.Effect) && c.UserID == "" {
+		t, u, err := s.tryAlone(ctx, &c)
+		if !errors.Is(err, errNotAlone) {
+			return t, u, err
+		}
+	}
+	g := &guess{c.Purpose, c.Subject, c.Hash}
+	var t auth.Token
+	var u auth.User
+	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, code: g, roles: rolesOfEffect(&c.Effect)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		found, err := h.liveCode(g, c.Now)
+		switch {
+		case errors.Is(err, auth.ErrWrongCode):
+			return s.countWrong(ctx, tx, found, &c, err)
+		case err != nil:
+			return nil, err
+		}
+		t, u = *found, auth.User{}
+		return s.use(ctx, tx, h, found, &c.Effect, c.Now, &u)
+	})
+	if err != nil {
+		return auth.Token{}, auth.User{}, err
+	}
+	return t, u, nil
+}
+
+const countWrong = `update auth.tokens set tries = tries + 1 where purpose = $1::text and hash = $2::bytea`
+
+// countWrong counts a wrong guess at a code that is locked.
+func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *auth.Token, c *auth.TryCode, wrong error) (*result, error) {
+	about := cmp.Or(c.UserID, t.UserID)
+	if c.Create != nil {
+		about = c.Create.User.ID
+	}
+	_, err := tx.Exec(ctx, s.sql(countWrong), string(t.Purpose), t.Hash)
+	return &result{about: about, outcome: auth.OutcomeWrongCode, refusal: wrong}, err
+}
+
+func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth.User, error) {
+	args := append([]any{eventsInput(c.Events), c.Now, string(c.Purpose), c.Subject, c.Hash, len(c.IfUsers) > 0}, stillInput(c.IfUsers)...)
+	var verdict string
+	var t auth.Token
+	var u auth.User
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		var tr tokenRow
+		var ur userRow
+		into := append(append([]any{&verdict}, tr.into()...), ur.into()...)
+		err := q.QueryRow(ctx, s.sql(tryCode), args...).Scan(append(into, &ur.claims)...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errNotAlone
+		}
+		if err == nil {
+			t = tr.token()
+			u, err = ur.user()
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return auth.Token{}, auth.User{}, err
+	case verdict == "wrong":
+		return auth.Token{}, auth.User{}, auth.ErrWrongCode
+	case verdict == "refused":
+		return auth.Token{}, auth.User{}, errNotAlone
+	}
+	return t, u, nil
+}

@@ -1,0 +1,33 @@
+package pgstore
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.sql anew")
+
+// The statements that are put together from shared parts can be read whole in
+// testdata, as they are sent.
+func TestStatementsAsSent(t *testing.T) {
+	for name, sql := range map[string]string{
+		"advance_many": advanceMany, "advance_one": advanceOne, "create_session": createSession, "credentials_by_email": credentialsByEmail,
+		"insert_user": insertUser, "lock_users": lockUsers, "patch_user": patchUser, "put_token": putToken, "read_many": readMany, "redeem": redeem, "try_code": tryCode,
+	} {
+		file := filepath.Join("testdata", name+".sql")
+		if *update {
+			if err := os.WriteFile(file, []byte(sql+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sql + "\n"; got != string(want) {
+			t.Errorf("%s is not what is sent; if that is meant to be so, run go test ./pgstore -run TestStatementsAsSent -update:\n%s", file, got)
+		}
+	}
+}

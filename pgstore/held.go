@@ -1,0 +1,79 @@
+package pgstore
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// user is a user who was locked, or nil: there is none, or none of that id was to
+// be locked.
+func (h *held) user(id string) *lockedUser {
+	id, _ = canonical(id)
+	return h.users[id]
+}
+
+func (h *held) session(id string) *sessionRow {
+	id, _ = canonical(id)
+	return h.sessions[id]
+}
+
+// liveSession is a live session and its user; otherwise the error is that of
+// auth.Store.Session.
+func (h *held) liveSession(id string, now time.Time) (*sessionRow, *lockedUser, error) {
+	sess := h.session(id)
+	if sess == nil {
+		return nil, nil, auth.ErrNotFound
+	}
+	u := h.user(sess.s.UserID)
+	switch {
+	case u == nil:
+		return nil, nil, auth.ErrNotFound
+	case u.banned(now):
+		return nil, nil, auth.ErrBanned
+	case !sess.liveAt(now):
+		return nil, nil, auth.ErrSessionEnded
+	}
+	return sess, u, nil
+}
+
+func (h *held) key(id string) *auth.APIKey {
+	id, _ = canonical(id)
+	return h.keys[id]
+}
+
+// token is a live token, or nil.
+func (h *held) token(ref auth.TokenRef, now time.Time) *auth.Token {
+	for i := range h.tokens {
+		t := &h.tokens[i]
+		if t.Purpose == ref.Purpose && bytes.Equal(t.Hash, ref.Hash) && now.Before(t.ExpiresAt) {
+			return t
+		}
+	}
+	return nil
+}
+
+// guessIsWrong tells whether the change is a guess that counts as a wrong one.
+func (h *held) guessIsWrong(on target, now time.Time) bool {
+	if on.code == nil {
+		return false
+	}
+	_, err := h.liveCode(on.code, now)
+	return err == auth.ErrWrongCode //nolint:errorlint // made right here
+}
+
+// liveCode is the code, if the guess is right; otherwise the error is that of
+// auth.Store.TryCode.
+func (h *held) liveCode(g *guess, now time.Time) (*auth.Token, error) {
+	switch {
+	case h.code == nil || !now.Before(h.code.ExpiresAt):
+		return nil, auth.ErrNotFound
+	case h.code.Tries >= h.code.MaxTries:
+		return nil, auth.ErrTooManyTries
+	case subtle.ConstantTimeCompare(h.code.Hash, g.hash) != 1:
+		return h.code, auth.ErrWrongCode
+	}
+	return h.code, nil
+}

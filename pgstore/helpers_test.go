@@ -1,0 +1,122 @@
+package pgstore_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pgstore"
+)
+
+// errRollback makes a transaction of the test's end without a trace.
+var errRollback = errors.New("rolled back on purpose")
+
+// inTx runs f inside a transaction of the application's that ends as f says.
+func inTx(t *testing.T, s *pgstore.Store, f func(ctx context.Context, tx pgx.Tx) error) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error { return f(pgstore.InTx(t.Context(), tx), tx) })
+	if err != nil && !errors.Is(err, errRollback) {
+		t.Fatal(err)
+	}
+}
+
+// newUser describes a user.
+func newUser(email string) auth.CreateUser {
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.CreateUser{Change: byTest(), NewUser: auth.NewUser{User: auth.User{ID: uuid.NewString(), Email: email, CreatedAt: at, UpdatedAt: at}}}
+}
+
+func newSession(userID string) auth.Session {
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.Session{ID: uuid.NewString(), UserID: userID, AAL: auth.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
+}
+
+// withUser makes a user, and withSession one with a session.
+func withUser(t *testing.T, s *pgstore.Store) auth.User {
+	t.Helper()
+	u, err := s.CreateUser(t.Context(), newUser(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
+	t.Helper()
+	u := withUser(t, s)
+	return u, addSession(t, s, u.ID)
+}
+
+func addSession(t *testing.T, s *pgstore.Store, userID string) auth.Session {
+	t.Helper()
+	sess := newSession(userID)
+	if _, err := s.CreateSession(t.Context(), auth.CreateSession{Change: byTest(), Session: sess}); err != nil {
+		t.Fatal(err)
+	}
+	return sess
+}
+
+func hashOf(s string) []byte {
+	h := sha256.Sum256([]byte(s))
+	return h[:]
+}
+
+// newCode describes a code for somebody.
+func newCode(code, subject string, tries int) auth.Token {
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	return auth.Token{Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
+}
+
+// put keeps a token.
+func put(ctx context.Context, s *pgstore.Store, t auth.Token) error {
+	return s.PutToken(ctx, auth.PutToken{Change: byTest(), Token: t})
+}
+
+// try guesses at a phone code.
+func try(ctx context.Context, s *pgstore.Store, subject, guess string) (auth.Token, auth.User, error) {
+	return s.TryCode(ctx, auth.TryCode{Change: byTest(), Purpose: auth.PurposePhoneCode, Subject: subject, Hash: hashOf(guess)})
+}
+
+// patch changes a user.
+func patch(ctx context.Context, s *pgstore.Store, userID string, p auth.UserPatch) (auth.User, error) {
+	return s.UpdateUser(ctx, auth.UpdateUser{Change: byTest(), UserID: userID, Patch: p})
+}
+
+// pause lets another connection go on.
+func pause(d time.Duration) { <-time.After(d) }
+
+// blocked waits until so many statements on a schema wait for a lock.
+func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
+	t.Helper()
+	for range 500 {
+		var have int
+		err := s.Pool().QueryRow(t.Context(), "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and position($1 in query) > 0 and pid <> pg_backend_pid()", schema+".").Scan(&have)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have >= n {
+			return
+		}
+		pause(10 * time.Millisecond)
+	}
+	t.Fatalf("%d statements never waited", n)
+}
+
+// ofUser makes a token a user's.
+func ofUser(t auth.Token, userID string) auth.Token {
+	t.UserID = userID
+	return t
+}
+
+// with makes a change conditional, and has it record an event.
+func with(c auth.Change, still ...auth.UserAt) auth.Change {
+	c.IfUsers = still
+	c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: c.Now}}}
+	return c
+}

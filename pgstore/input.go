@@ -1,0 +1,218 @@
+package pgstore
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+)
+
+// How auth's types become parameters. What a statement may write any number of
+// is one parameter, a list in JSON, so that the statement's text does not depend
+// on how many there are. Each list is read by one record type, whose columns are
+// named like those of its table.
+
+// An event, to be recorded if the change ends as "on" says.
+const eventRecord = `e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb)`
+
+type eventInput struct {
+	On        auth.Outcome   `json:"on"`
+	ID        string         `json:"id"`
+	Type      auth.EventType `json:"type"`
+	At        time.Time      `json:"at"`
+	UserID    *string        `json:"user_id"`
+	SessionID *string        `json:"session_id"`
+	Data      eventData      `json:"data"`
+}
+
+const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer)`
+
+type messageInput struct {
+	ID        string       `json:"id"`
+	UserID    *string      `json:"user_id"`
+	Purpose   auth.Purpose `json:"purpose"`
+	Hash      bytea        `json:"hash"`
+	Body      bytea        `json:"body"`
+	CreatedAt time.Time    `json:"created_at"`
+	NextAt    time.Time    `json:"next_at"`
+	ExpiresAt time.Time    `json:"expires_at"`
+	Attempts  int          `json:"attempts"`
+}
+
+const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
+			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)`
+
+type sessionInput struct {
+	ID           string     `json:"id"`
+	Counter      uint32     `json:"counter"`
+	RotatedAt    time.Time  `json:"rotated_at"`
+	AAL          string     `json:"aal"`
+	AMR          []auth.AMR `json:"amr"`
+	CreatedAt    time.Time  `json:"created_at"`
+	LastActiveAt time.Time  `json:"last_active_at"`
+	IdleUntil    time.Time  `json:"idle_until"`
+	ExpiresAt    *time.Time `json:"expires_at"`
+	IP           string     `json:"ip"`
+	UserAgent    string     `json:"user_agent"`
+}
+
+const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)` //nolint:gosec // names of columns
+
+type tokenInput struct {
+	Purpose   auth.Purpose `json:"purpose"`
+	Hash      bytea        `json:"hash"`
+	Subject   string       `json:"subject"`
+	UserID    *string      `json:"user_id"`
+	Data      bytea        `json:"data"`
+	CreatedAt time.Time    `json:"created_at"`
+	ExpiresAt time.Time    `json:"expires_at"`
+	MaxTries  int          `json:"max_tries"`
+	Tries     int          `json:"tries"`
+}
+
+const identityRecord = `i (id uuid, provider text, subject text, email text, created_at timestamptz, last_sign_in_at timestamptz)`
+
+type identityInput struct {
+	ID           string     `json:"id"`
+	Provider     string     `json:"provider"`
+	Subject      string     `json:"subject"`
+	Email        string     `json:"email"`
+	CreatedAt    time.Time  `json:"created_at"`
+	LastSignInAt *time.Time `json:"last_sign_in_at"`
+}
+
+// none is a list of nothing.
+const none = "[]"
+
+// eventsInput is the parameter for events. The store's own facts are filled in by
+// the statement, or by record before.
+func eventsInput(list []auth.OutcomeEvent) string {
+	return listOf(list, func(o auth.OutcomeEvent) eventInput {
+		e := o.Event
+		return eventInput{On: o.On, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
+	})
+}
+
+func messagesInput(list []auth.SealedMessage) string {
+	return listOf(list, func(m auth.SealedMessage) messageInput {
+		return messageInput{ID: m.ID, UserID: orNull(m.UserID), Purpose: m.Token.Purpose, Hash: m.Token.Hash, Body: m.Body,
+			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts}
+	})
+}
+
+func sessionsInput(list ...auth.Session) string {
+	return listOf(list, func(s auth.Session) sessionInput {
+		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: micro(s.RotatedAt), AAL: s.AAL, AMR: orEmpty(s.AMR), CreatedAt: micro(s.CreatedAt),
+			LastActiveAt: micro(s.LastActiveAt), IdleUntil: micro(s.IdleUntil), ExpiresAt: moment(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent}
+	})
+}
+
+// tokensInput leaves out tokens that a later one of the list supersedes: one
+// statement cannot write a row twice.
+func tokensInput(list ...auth.Token) string {
+	var last []auth.Token
+	for i, t := range list {
+		superseded := func(o auth.Token) bool { return t.Subject != "" && o.Purpose == t.Purpose && o.Subject == t.Subject }
+		if !slices.ContainsFunc(list[i+1:], superseded) {
+			last = append(last, t)
+		}
+	}
+	return listOf(last, func(t auth.Token) tokenInput {
+		return tokenInput{Purpose: t.Purpose, Hash: t.Hash, Subject: t.Subject, UserID: orNull(t.UserID), Data: t.Data,
+			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries}
+	})
+}
+
+func identitiesInput(list ...auth.Identity) string {
+	return listOf(list, func(i auth.Identity) identityInput {
+		return identityInput{ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: micro(i.CreatedAt), LastSignInAt: moment(i.LastSignInAt)}
+	})
+}
+
+func listOf[A, B any](list []A, input func(A) B) string {
+	if len(list) == 0 {
+		return none
+	}
+	inputs := make([]B, len(list))
+	for i, v := range list {
+		inputs[i] = input(v)
+	}
+	return text(inputs)
+}
+
+// text is a value as JSON.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, numbers and times
+	}
+	return string(b)
+}
+
+// micro is an instant as the database keeps it. In JSON it would round instead of
+// cutting off, and there are no years of five digits.
+func micro(t time.Time) time.Time {
+	if t.After(forever) {
+		return forever
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// moment is an instant, or null for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = micro(t)
+	return &t
+}
+
+// bytea are bytes as Postgres reads them from JSON.
+type bytea []byte
+
+// MarshalText is encoding.TextMarshaler's.
+func (b bytea) MarshalText() ([]byte, error) { return hex.AppendEncode([]byte(`\x`), b), nil }
+
+// object is a map as jsonb has it.
+func object(m map[string]any) (string, error) {
+	if len(m) == 0 {
+		return "{}", nil
+	}
+	b, err := json.Marshal(m)
+	return string(b), err
+}
+
+// orNull is null for the zero value.
+func orNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// canonical is an id as the database writes it. Anything that is no UUID is
+// nobody's id.
+func canonical(id string) (string, bool) {
+	u, err := uuid.Parse(id)
+	if err != nil {
+		return "", false
+	}
+	return u.String(), true
+}
+
+// canonicalAll leaves out what is no id.
+func canonicalAll(ids ...string) []string {
+	list := []string{}
+	for _, id := range ids {
+		if c, ok := canonical(id); ok && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}

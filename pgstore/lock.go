@@ -1,0 +1,229 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/authmount/auth"
+)
+
+type commandTag = pgconn.CommandTag
+
+// target is what a method itself changes, to be locked together with what its
+// change rests on.
+type target struct {
+	users    []string
+	sessions []string        // and their users
+	tokens   []auth.TokenRef // and their users
+	code     *guess          // and its user
+	keys     []string
+	roles    roleLock
+}
+
+// guess is a guess at a code.
+type guess struct {
+	purpose auth.Purpose
+	subject string
+	hash    []byte
+}
+
+// roleLock is how the revision of the table of roles is locked.
+type roleLock int
+
+const (
+	rolesAreNotAsked roleLock = iota
+	rolesStay
+	rolesChange
+)
+
+// held is what was locked, as it is once it is locked.
+type held struct {
+	roles    int64 // the revision of the table of roles, if that was locked
+	users    map[string]*lockedUser
+	sessions map[string]*sessionRow
+	tokens   []auth.Token
+	code     *auth.Token
+	keys     map[string]*auth.APIKey
+	repeated error // the *RepeatedError of a change that was made before
+}
+
+// lockedUser is what of a user changes are judged by.
+type lockedUser struct {
+	id                           string
+	emailKey, phone              string
+	emailVerified, phoneVerified bool
+	passwordHash                 string
+	mfaEnabled                   bool
+	bannedUntil                  time.Time
+	revision, credentialRevision int64
+}
+
+func (u *lockedUser) banned(now time.Time) bool { return now.Before(u.bannedUntil) }
+
+// The locks, in the order in which they are taken. Whatever is locked for a user
+// is locked after that user's row, so that two changes of one user wait for each
+// other there and nowhere else.
+const (
+	lockRoles       = `select r.revision from auth.role_revision r for share`
+	lockRolesChange = `select r.revision from auth.role_revision r for update`
+
+	lockUsers = `select u.id, coalesce(u.email_key, ''), coalesce(u.phone, ''), u.email_verified_at is not null, u.phone_verified_at is not null,
+			u.password_hash, u.mfa_enabled, u.banned_until, u.revision, u.credential_revision
+		from auth.users u
+		where u.id = any ($1::uuid[]
+			|| array(select s.user_id from auth.sessions s where s.id = any ($2::uuid[]))
+			|| array(select t.user_id from unnest($3::text[], $4::bytea[]) r (purpose, hash) join auth.tokens t on t.purpose = r.purpose and t.hash = r.hash)
+			|| array(select t.user_id from auth.tokens t where t.purpose = $5::text and t.subject = $6::text and t.subject <> '')
+			|| array(select o.id from auth.users o where $7::boolean and o.roles <> '{}' and o.roles @> array['` + auth.RoleOwner + `']))
+		order by u.id for update`
+
+	lockSessions = `select ` + sessionColumns + ` from auth.sessions s where s.id = any ($1::uuid[]) order by s.id for update`
+
+	lockKeys       = `select ` + keyColumns + ` from auth.api_keys k where k.id = any ($1::uuid[]) order by k.id for share`
+	lockKeysChange = `select ` + keyColumns + ` from auth.api_keys k where k.id = any ($1::uuid[]) order by k.id for update`
+
+	lockTokens = `select ` + tokenColumns + ` from unnest($1::text[], $2::bytea[]) r (purpose, hash)
+		join auth.tokens t on t.purpose = r.purpose and t.hash = r.hash order by t.purpose, t.hash for update of t`
+	lockCode = `select ` + tokenColumns + ` from auth.tokens t where t.purpose = $1::text and t.subject = $2::text and t.subject <> '' for update`
+)
+
+// lock locks what a change rests on and what it changes, in one round trip.
+func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *auth.Change, on target) (*held, error) {
+	h := &held{users: map[string]*lockedUser{}, sessions: map[string]*sessionRow{}, keys: map[string]*auth.APIKey{}}
+	b := &pgx.Batch{}
+	if c.IfRoles != nil || on.roles != rolesAreNotAsked {
+		sql := lockRoles
+		if on.roles == rolesChange {
+			sql = lockRolesChange
+		}
+		b.Queue(s.sql(sql)).QueryRow(func(row pgx.Row) error { return row.Scan(&h.roles) })
+	}
+	s.lockUsers(b, c, &on, h)
+	s.lockSessions(b, c, &on, h)
+	s.lockKeys(b, c, &on, h)
+	s.lockTokens(b, c, &on, h)
+	if c.Idempotency != nil {
+		s.claim(b, c.Idempotency, c.Now, h)
+	}
+	if err := send(ctx, tx, b); err != nil {
+		return nil, err
+	}
+	found := h.tokens
+	if h.code != nil {
+		found = append([]auth.Token{*h.code}, found...)
+	}
+	for _, t := range found {
+		if t.UserID != "" && h.user(t.UserID) == nil {
+			return nil, errMoved // it came, or superseded one of somebody else's, while this waited for the user
+		}
+	}
+	return h, nil
+}
+
+func (s *Store) lockUsers(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+	users := append([]string{}, on.users...)
+	for _, want := range c.IfUsers {
+		users = append(users, want.ID)
+	}
+	sessions, tokens := on.sessions, on.tokens
+	if by := c.By.Session; by != nil {
+		users = append(users, by.UserID)
+	}
+	if c.By.Token != nil {
+		tokens = append([]auth.TokenRef{*c.By.Token}, tokens...)
+	}
+	users = canonicalAll(users...)
+	if len(users)+len(sessions)+len(tokens) == 0 && on.code == nil && !c.KeepOwner {
+		return
+	}
+	var code guess
+	if on.code != nil {
+		code = *on.code
+	}
+	purposes, hashes := refs(tokens)
+	b.Queue(s.sql(lockUsers), users, canonicalAll(sessions...), purposes, hashes, string(code.purpose), code.subject, c.KeepOwner).Query(func(rows pgx.Rows) error {
+		var u lockedUser
+		var banned pgtype.Timestamptz
+		_, err := pgx.ForEachRow(rows, []any{&u.id, &u.emailKey, &u.phone, &u.emailVerified, &u.phoneVerified, &u.passwordHash, &u.mfaEnabled, &banned, &u.revision, &u.credentialRevision}, func() error {
+			one := u
+			one.bannedUntil = at(banned)
+			h.users[u.id] = &one
+			return nil
+		})
+		return err
+	})
+}
+
+func (s *Store) lockSessions(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+	sessions := on.sessions
+	if by := c.By.Session; by != nil {
+		sessions = append([]string{by.ID}, sessions...)
+	}
+	if sessions = canonicalAll(sessions...); len(sessions) == 0 {
+		return
+	}
+	b.Queue(s.sql(lockSessions), sessions).Query(func(rows pgx.Rows) error {
+		var r sessionRow
+		_, err := pgx.ForEachRow(rows, r.into(), func() error {
+			one := r
+			h.sessions[r.s.ID] = &one
+			return nil
+		})
+		return err
+	})
+}
+
+func (s *Store) lockKeys(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+	keys, sql := on.keys, lockKeysChange
+	if len(keys) == 0 {
+		sql = lockKeys // whoever acts in the name of one and the same key goes on at the same time
+	}
+	if by := c.By.Key; by != nil {
+		keys = append([]string{by.ID}, keys...)
+	}
+	if keys = canonicalAll(keys...); len(keys) == 0 {
+		return
+	}
+	b.Queue(s.sql(sql), keys).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, keyOf)
+		for _, k := range list {
+			h.keys[k.ID] = &k
+		}
+		return err
+	})
+}
+
+func (s *Store) lockTokens(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+	tokens := on.tokens
+	if c.By.Token != nil {
+		tokens = append([]auth.TokenRef{*c.By.Token}, tokens...)
+	}
+	if len(tokens) > 0 {
+		purposes, hashes := refs(tokens)
+		b.Queue(s.sql(lockTokens), purposes, hashes).Query(func(rows pgx.Rows) (err error) {
+			h.tokens, err = pgx.CollectRows(rows, tokenOf)
+			return err
+		})
+	}
+	if on.code != nil {
+		b.Queue(s.sql(lockCode), string(on.code.purpose), on.code.subject).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, tokenOf)
+			if len(list) > 0 {
+				h.code = &list[0]
+			}
+			return err
+		})
+	}
+}
+
+func refs(tokens []auth.TokenRef) (purposes []string, hashes [][]byte) {
+	purposes, hashes = []string{}, [][]byte{}
+	for _, t := range tokens {
+		purposes, hashes = append(purposes, string(t.Purpose)), append(hashes, t.Hash)
+	}
+	return purposes, hashes
+}

@@ -1,0 +1,104 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/authmount/auth"
+)
+
+// selectRoles reads the revision together with what it is the revision of.
+const selectRoles = `select v.revision, r.name, r.description, r.permissions, r.created_at, r.updated_at
+	from auth.role_revision v left join auth.roles r on true order by r.name collate "C"`
+
+const putRole = `with revision as (
+		update auth.role_revision set revision = revision + 1
+	)
+	insert into auth.roles (name, description, permissions, created_at, updated_at)
+	values ($1::text, $2::text, $3::text[], $4::timestamptz, $4::timestamptz)
+	on conflict (name) do update set description = excluded.description, permissions = excluded.permissions, updated_at = excluded.updated_at`
+
+const deleteRole = `with gone as (
+		delete from auth.roles where name = $1::text returning name
+	)
+	update auth.role_revision set revision = revision + 1 where exists (select from gone)`
+
+const roleIsHeld = `select exists (select from auth.users u where u.roles <> '{}' and u.roles @> array[$1::text])`
+
+// Roles reads the whole table of roles.
+func (s *Store) Roles(ctx context.Context) (auth.RoleTable, error) {
+	var t auth.RoleTable
+	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
+		t, err = s.readRoles(ctx, q)
+		return err
+	})
+	return t, err
+}
+
+func (s *Store) readRoles(ctx context.Context, q querier) (auth.RoleTable, error) {
+	t := auth.RoleTable{Roles: []auth.RolePermissions{}}
+	rows, err := q.Query(ctx, s.sql(selectRoles))
+	if err != nil {
+		return auth.RoleTable{}, err
+	}
+	var name, description pgtype.Text
+	var permissions []string
+	var created, updated pgtype.Timestamptz
+	_, err = pgx.ForEachRow(rows, []any{&t.Revision, &name, &description, &permissions, &created, &updated}, func() error {
+		if name.Valid {
+			t.Roles = append(t.Roles, auth.RolePermissions{Name: name.String, Description: description.String, Permissions: permissions, CreatedAt: at(created), UpdatedAt: at(updated)})
+		}
+		return nil
+	})
+	if err != nil {
+		return auth.RoleTable{}, err
+	}
+	return t, nil
+}
+
+// PutRole adds or replaces a role.
+func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (auth.RoleTable, error) {
+	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, s.sql(putRole), c.Role.Name, c.Role.Description, orEmpty(c.Role.Permissions), c.Now)
+		return err
+	})
+}
+
+// DeleteRole removes a role that nobody has.
+func (s *Store) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, s.sql(deleteRole), c.Name)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = auth.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		var isHeld bool
+		if err := tx.QueryRow(ctx, s.sql(roleIsHeld), c.Name).Scan(&isHeld); err != nil {
+			return err
+		}
+		if isHeld {
+			return &auth.ConflictError{Field: "role"}
+		}
+		return nil
+	})
+}
+
+// changeRoles holds the revision of the table of roles while f changes that.
+func (s *Store) changeRoles(ctx context.Context, c *auth.Change, f func(context.Context, pgx.Tx) error) (auth.RoleTable, error) {
+	var t auth.RoleTable
+	err := s.change(ctx, c, target{roles: rolesChange}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
+		err := f(ctx, tx)
+		if err == nil {
+			t, err = s.readRoles(ctx, tx)
+		}
+		return &result{}, err
+	})
+	if err != nil {
+		return auth.RoleTable{}, err
+	}
+	return t, nil
+}

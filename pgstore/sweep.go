@@ -1,0 +1,69 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+)
+
+// lease is for how long whoever swept last is the one who sweeps.
+const lease = 3 * time.Minute
+
+const takeLease = `insert into auth.leases as l (name, holder, until) values ('sweep', $1::uuid, $2::timestamptz + $3::interval)
+	on conflict (name) do update set holder = excluded.holder, until = excluded.until
+	where l.holder = excluded.holder or l.until <= $2::timestamptz`
+
+// What to delete is found once: as a subquery (in …) it may be run for each row
+// of the table, and then finds others each time. $1 is now, $2 how many.
+const (
+	sweepTokens = `with over as (select purpose, hash from auth.tokens where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
+	delete from auth.tokens t using over where t.purpose = over.purpose and t.hash = over.hash`
+
+	sweepSessions = `with over as (select id from auth.sessions where ends_on <= ($1::timestamptz at time zone 'UTC')::date and least(idle_until, expires_at) <= $1::timestamptz
+		limit $2::integer for update skip locked)
+	delete from auth.sessions s using over where s.id = over.id`
+
+	sweepLimits = `with over as (select key from auth.limits where tat <= (extract(epoch from $1::timestamptz) * 1000000)::bigint * 1000 limit $2::integer for update skip locked)
+	delete from auth.limits l using over where l.key = over.key`
+
+	// By the database's clock, like the rows.
+	sweepRevocations = `with over as (select id from auth.revocations where at < now() - interval '25 hours' and $1::timestamptz is not null limit $2::integer for update skip locked)
+	delete from auth.revocations r using over where r.id = over.id`
+
+	sweepIdempotency = `with over as (select actor, route, key from auth.idempotency where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
+	delete from auth.idempotency i using over where i.actor = over.actor and i.route = over.route and i.key = over.key`
+
+	sweepEvents = `with over as (select id from auth.events where at < $1::timestamptz - interval '2160 hours' limit $2::integer for update skip locked)
+	delete from auth.events e using over where e.id = over.id`
+
+	sweepMessages = `with over as (
+		select id from auth.messages m
+		where m.expires_at <= $1::timestamptz
+			or m.purpose <> '' and not exists (select from auth.tokens t where t.purpose = m.purpose and t.hash = m.hash and t.expires_at > $1::timestamptz)
+		limit $2::integer for update skip locked)
+	delete from auth.messages m using over where m.id = over.id`
+)
+
+// Sweep deletes what is over, a few rows at a time, past rows that others hold.
+// Of several instances only one sweeps; the others return 0.
+func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	total := 0
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		total = 0
+		tag, err := q.Exec(ctx, s.sql(takeLease), s.holder, now, lease)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepEvents, sweepRevocations} {
+			if limit <= total {
+				return nil
+			}
+			tag, err := q.Exec(ctx, s.sql(kind), now, limit-total)
+			if err != nil {
+				return err
+			}
+			total += int(tag.RowsAffected())
+		}
+		return nil
+	})
+	return total, err
+}

@@ -1,0 +1,23 @@
+with t as materialized (
+		select * from auth.tokens t where t.purpose = $3::text and t.hash = $4::bytea and t.expires_at > $5::timestamptz for update skip locked
+	), u as materialized (
+		select u.* from auth.users u join t on u.id = coalesce($6::uuid, t.user_id)
+	), used as (
+		delete from auth.tokens c using t where c.purpose = t.purpose and c.hash = t.hash and (coalesce($6::uuid, t.user_id) is null or exists (select from u))
+		returning c.hash
+	), about as (
+		select coalesce($6::uuid, t.user_id) as user_id, 0 as outcome from t join used on true
+	), events as (
+		insert into auth.events (id, type, at, user_id, session_id, data)
+		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id, e.data
+		from about, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where e."on" = about.outcome
+		on conflict (id) do nothing
+	), messages as (
+		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
+		on conflict (id) do nothing
+	)
+	select t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, coalesce(u.id::text, ''), coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
+	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, null::jsonb /* claims */ from t join used on true left join u on true

@@ -1,0 +1,32 @@
+with t as materialized (
+		select * from auth.tokens t where t.purpose = $3::text and t.subject = $4::text and t.subject <> '' and t.expires_at > $2::timestamptz
+		for update skip locked
+	), u as materialized (
+		select u.* from auth.users u join t on t.user_id = u.id for no key update of u skip locked
+	), judged as materialized (
+		select t.user_id, case
+			when t.tries >= t.max_tries then 'refused'
+			when t.hash <> $5::bytea then 'wrong'
+			when t.user_id is not null and u.id is null then 'refused'
+			when $6::boolean and (u.id is null or not (($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
+			and ($9::text is null or u.password_hash = $9::text)
+			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
+			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean))) then 'refused'
+			else 'right' end as verdict
+		from t left join u on true
+	), wrong as (
+		update auth.tokens c set tries = c.tries + 1 from judged j
+		where j.verdict = 'wrong' and c.purpose = $3::text and c.subject = $4::text and c.subject <> ''
+	), used as (
+		delete from auth.tokens c using judged j
+		where j.verdict = 'right' and c.purpose = $3::text and c.subject = $4::text and c.subject <> ''
+	), events as (
+		insert into auth.events (id, type, at, user_id, session_id, data)
+		select e.id, e.type, e.at, coalesce(e.user_id, j.user_id), e.session_id, e.data
+		from judged j, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where j.verdict = case e."on" when 0 then 'right' when 1 then 'wrong' end
+		on conflict (id) do nothing
+	)
+	select j.verdict, t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, coalesce(u.id::text, ''), coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
+	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, case when j.verdict = 'right' then null::jsonb /* claims */ end
+	from judged j join t on true left join u on true

@@ -1,0 +1,161 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+// patchUser changes the user's own row. $3 tells whether the patch raises the
+// credential revision whatever there was; $4 drops all ways in but those that
+// the patch names; a new identity ($24, $25) raises it, too.
+const patchUser = `update auth.users u set
+		updated_at = $2::timestamptz,
+		revision = u.revision + 1,
+		credential_revision = u.credential_revision + case when $3::boolean or $24::text is not null and not exists (
+			select from auth.identities i where i.user_id = u.id and i.provider = $24::text and i.subject = $25::text) then 1 else 0 end,
+		email = case when $5::boolean then $6::text when $4::boolean and not $8::boolean then null else u.email end,
+		email_key = case when $5::boolean then $7::text when $4::boolean and not $8::boolean then null else u.email_key end,
+		email_verified_at = case when $8::boolean then $9::timestamptz when $4::boolean and not $5::boolean then null else u.email_verified_at end,
+		phone = case when $10::boolean then $11::text when $4::boolean and not $12::boolean then null else u.phone end,
+		phone_verified_at = case when $12::boolean then $13::timestamptz when $4::boolean and not $10::boolean then null else u.phone_verified_at end,
+		full_name = coalesce($14::text, u.full_name),
+		user_metadata = coalesce($15::jsonb, u.user_metadata),
+		app_metadata = coalesce($16::jsonb, u.app_metadata),
+		password_hash = case when $17::text is not null then $17::text when $4::boolean then '' else coalesce($18::text, u.password_hash) end,
+		roles = coalesce($19::text[], u.roles),
+		banned_until = case when $20::boolean then $21::timestamptz else u.banned_until end,
+		mfa_enabled = u.mfa_enabled and not $22::boolean,
+		linked = u.linked or $23::boolean
+	where u.id = $1::uuid`
+
+const dropIdentities = `delete from auth.identities i where i.user_id = $1::uuid`
+
+const unlink = `delete from auth.identities i where i.user_id = $1::uuid and i.provider = $2::text and i.subject = $3::text`
+
+// link adds an identity, or renews the user's own. It touches no row if the
+// identity is somebody else's.
+const link = `insert into auth.identities as i (id, user_id, provider, subject, email, created_at, last_sign_in_at)
+	values ($2::uuid, $1::uuid, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz)
+	on conflict (provider, subject) do update set id = excluded.id, email = excluded.email, created_at = excluded.created_at, last_sign_in_at = excluded.last_sign_in_at
+		where i.user_id = excluded.user_id`
+
+const dropFactors = `with codes as (delete from auth.recovery_codes where user_id = $1::uuid)
+	delete from auth.factors where user_id = $1::uuid`
+
+const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3::boolean or t.purpose = any ($2::text[]))`
+
+// patch applies a patch, which may be nil, to a user who is locked (nil: there is
+// none), and reads the user as it then is.
+func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *auth.UserPatch, now time.Time, u *auth.User) (*result, error) {
+	if of == nil {
+		return nil, auth.ErrNotFound
+	}
+	r := &result{about: of.id}
+	b := &pgx.Batch{}
+	read := selectUser
+	if p != nil && !p.Empty() {
+		if err := s.queuePatch(b, of.id, p, now); err != nil {
+			return nil, err
+		}
+		s.queueReach(b, of.id, p, now, r)
+		if p.BannedUntil != nil { // leads to no token, and must not fail for want of claims
+			read = selectUserAsKept
+		}
+	}
+	s.queueUser(b, read, of.id, u)
+	return r, send(ctx, tx, b)
+}
+
+// queuePatch adds the part about the user's own row.
+func (s *Store) queuePatch(b *pgx.Batch, id string, p *auth.UserPatch, now time.Time) error {
+	userMetadata, err := objectOrNull(p.UserMetadata)
+	if err != nil {
+		return err
+	}
+	appMetadata, err := objectOrNull(p.AppMetadata)
+	if err != nil {
+		return err
+	}
+	var roles []string
+	if p.Roles != nil {
+		roles = orEmpty(*p.Roles)
+	}
+	var provider, subject *string
+	if p.Link != nil {
+		provider, subject = &p.Link.Provider, &p.Link.Subject
+	}
+	raises := p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
+		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials
+	b.Queue(s.sql(patchUser), id, now, raises, p.DropCredentials,
+		p.Email != nil, orNull(value(p.Email)), orNull(auth.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
+		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
+		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
+		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject)
+	return nil
+}
+
+// queueReach adds what a patch changes besides the user's own row. Whoever makes
+// a session, token, identity or factor of the user locks the user's row, too, so
+// that none of them comes about meanwhile.
+func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.Time, r *result) {
+	switch {
+	case p.DropCredentials:
+		s.queueRevoke(b, id, auth.SessionFilter{}, now, &r.ended)
+		b.Queue(s.sql(dropIdentities), id)
+	case p.Revoke != nil:
+		s.queueRevoke(b, id, *p.Revoke, now, &r.ended)
+	}
+	if p.Unlink != nil && !p.DropCredentials {
+		b.Queue(s.sql(unlink), id, p.Unlink.Provider, p.Unlink.Subject)
+	}
+	if l := p.Link; l != nil {
+		b.Queue(s.sql(link), id, l.ID, l.Provider, l.Subject, l.Email, l.CreatedAt, moment(l.LastSignInAt)).Exec(func(tag commandTag) error {
+			if tag.RowsAffected() == 0 {
+				return &auth.ConflictError{Field: "identity"}
+			}
+			return nil
+		})
+	}
+	if p.DropFactors || p.DropCredentials {
+		b.Queue(s.sql(dropFactors), id)
+	}
+	if len(p.DropTokens) > 0 || p.DropCredentials {
+		b.Queue(s.sql(dropTokens), id, purposes(p.DropTokens), p.DropCredentials)
+	}
+}
+
+func purposes(list []auth.Purpose) []string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = string(p)
+	}
+	return names
+}
+
+func rolesOfPatch(p *auth.UserPatch) roleLock {
+	if p == nil || p.Roles == nil {
+		return rolesAreNotAsked
+	}
+	return rolesOf(*p.Roles)
+}
+
+// objectOrNull is null for a map that is to stay.
+func objectOrNull(m map[string]any) (*string, error) {
+	if m == nil {
+		return nil, nil //nolint:nilnil // null
+	}
+	o, err := object(m)
+	return &o, err
+}
+
+// value is the zero value for nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

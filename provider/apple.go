@@ -1,0 +1,79 @@
+package provider
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Apple signs in with Apple accounts. The private key is the .p8 file (PEM) that
+// belongs to keyID; the client's secret is made from it for every request.
+//
+// https://developer.apple.com/documentation/signinwithapplerestapi and
+// https://developer.apple.com/documentation/signinwithapplejs/authorizationi/id_token
+// (November 2026). The callback is a form post of Apple's page; the name comes
+// with it, unsigned, at the first sign-in only. email_verified is a string or a
+// boolean; the address may be a relay of Apple's, which forwards.
+func Apple(clientID, teamID, keyID string, privateKey []byte, opts ...Option) Provider {
+	key, err := parseAppleKey(privateKey)
+	if err == nil && (teamID == "" || keyID == "") {
+		err = errors.New("the team id or the key id is missing")
+	}
+	return Provider{
+		Name: "apple", ClientID: clientID,
+		Scopes:   []string{"name", "email"},
+		Issuer:   "https://appleid.apple.com",
+		AuthURL:  "https://appleid.apple.com/auth/authorize",
+		TokenURL: "https://appleid.apple.com/auth/token",
+		JWKSURL:  "https://appleid.apple.com/auth/keys",
+		OpenID:   true, implied: true, FormPost: true, err: err,
+		DeniedBy: []string{"user_cancelled_authorize"},
+		NameOf:   appleName,
+		Secret: func(p *Provider, now time.Time) (string, error) {
+			t := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
+				"iss": teamID, "sub": p.ClientID, "aud": "https://appleid.apple.com", "iat": now.Unix(), "exp": now.Add(appleSecretLife).Unix(),
+			})
+			t.Header["kid"] = keyID
+			return t.SignedString(key)
+		},
+	}.with(opts)
+}
+
+// appleSecretLife is short, because a new secret is made for every request.
+const appleSecretLife = 5 * time.Minute
+
+func parseAppleKey(p8 []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(p8)
+	if block == nil {
+		return nil, errors.New("the private key is not PEM")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("the private key is not PKCS #8")
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || key.Curve.Params().BitSize != 256 {
+		return nil, errors.New("the private key is not of the curve P-256")
+	}
+	return key, nil
+}
+
+// appleName is the name in what Apple posts beside the code.
+func appleName(user string) string {
+	var u struct {
+		Name struct {
+			First string `json:"firstName"`
+			Last  string `json:"lastName"`
+		} `json:"name"`
+	}
+	if json.Unmarshal([]byte(user), &u) != nil {
+		return ""
+	}
+	return strings.TrimSpace(u.Name.First + " " + u.Name.Last)
+}

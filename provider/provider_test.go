@@ -1,0 +1,235 @@
+package provider_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/authmount/auth/provider"
+)
+
+func whoever(context.Context, *provider.API) (provider.Profile, error) {
+	return provider.Profile{Subject: "1"}, nil
+}
+
+func p8(t *testing.T, curve elliptic.Curve) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), key
+}
+
+// every is one of each kind, as they are made.
+func every(t *testing.T, opts ...provider.Option) map[string]provider.Provider {
+	key, _ := p8(t, elliptic.P256())
+	return map[string]provider.Provider{
+		"google": provider.Google("id", "s", opts...), "github": provider.GitHub("id", "s", opts...),
+		"facebook": provider.Facebook("id", "s", opts...), "twitter": provider.Twitter("id", "s", opts...),
+		"microsoft": provider.Microsoft("id", "s", opts...), "discord": provider.Discord("id", "s", opts...),
+		"apple": provider.Apple("id", "team", "key", key, opts...),
+		"oidc":  provider.OIDC("oidc", "https://id.example.com", "id", "s", opts...),
+		"own": provider.OAuth2("own", provider.OAuth2Options{
+			ClientID: "id", ClientSecret: "s", AuthURL: "https://a.test/a", TokenURL: "https://a.test/t", Profile: whoever,
+		}, opts...),
+	}
+}
+
+// What the constructors make is complete, and what options set is in it.
+func TestConstructors(t *testing.T) {
+	all := every(t, func(p *provider.Provider) { p.Timeout = time.Second }, func(p *provider.Provider) { p.Audiences = []string{p.Name} })
+	for name, p := range all {
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p.Name != name || p.ClientID != "id" || p.Timeout != time.Second || !slices.Equal(p.Audiences, []string{name}) {
+			t.Errorf("%s: %s %s %v %v", name, p.Name, p.ClientID, p.Timeout, p.Audiences)
+		}
+		if p.OpenID == (p.Profile != nil) {
+			t.Errorf("%s: who has signed in is told by both, or by neither", name)
+		}
+		for _, raw := range []string{p.AuthURL, p.TokenURL, p.UserInfoURL, p.JWKSURL} {
+			if u, err := url.Parse(raw); err != nil || (raw != "" && u.Scheme != "https") {
+				t.Errorf("%s: %s, %v", name, raw, err)
+			}
+		}
+	}
+	basic := slices.Sorted(maps.Keys(all))
+	basic = slices.DeleteFunc(basic, func(name string) bool { return !all[name].BasicAuth })
+	if !slices.Equal(basic, []string{"twitter"}) {
+		t.Errorf("basic authentication: %v", basic)
+	}
+	// A literal is as good as what a function makes.
+	literal := provider.Provider{Name: "mine", ClientID: "id", ClientSecret: "s", AuthURL: "https://a.test/a", TokenURL: "https://a.test/t", Profile: whoever}
+	if err := literal.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What cannot work is refused in words that say what to mend.
+func TestValidate(t *testing.T) {
+	key, _ := p8(t, elliptic.P256())
+	large, _ := p8(t, elliptic.P384())
+	set := func(f func(*provider.Provider)) provider.Provider { return provider.Google("id", "s3cr3t", f) }
+	for want, p := range map[string]provider.Provider{
+		"the name has":                     provider.OIDC("No Good", "https://op.example.com", "id", "s3cr3t"),
+		"client id is missing":             provider.GitHub("", "s3cr3t"),
+		"client secret is missing":         provider.GitHub("id", ""),
+		"issuer is missing":                provider.OIDC("oidc", "", "id", "s3cr3t"),
+		"before /.well-known/":             provider.OIDC("oidc", "https://op.example.com/.well-known/openid-configuration", "id", "s3cr3t"),
+		"Issuer is not https":              provider.OIDC("oidc", "http://op.example.com", "id", "s3cr3t"),
+		"TokenURL is not an absolute":      set(func(p *provider.Provider) { p.TokenURL = "/token" }),
+		"AuthURL and TokenURL":             set(func(p *provider.Provider) { p.AuthURL = "" }),
+		"JWKSURL is missing":               set(func(p *provider.Provider) { p.JWKSURL = "" }),
+		`AuthParams sets "state"`:          set(func(p *provider.Provider) { p.AuthParams = map[string]string{"state": "mine"} }),
+		`scope "openid"`:                   set(func(p *provider.Provider) { p.Scopes = []string{"email"} }),
+		"timeout is negative":              set(func(p *provider.Provider) { p.Timeout = -1 }),
+		"Tenant is for endpoints":          set(func(p *provider.Provider) { p.Tenant = "common" }),
+		"with {tenant} in them":            provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "" }),
+		"each tenant needs IssuerOf":       provider.OIDC("own", "https://a.test/{tenant}", "id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "x" }),
+		`the tenant is "contoso.com"`:      provider.Microsoft("id", "s3cr3t", func(p *provider.Provider) { p.Tenant = "contoso.com" }),
+		"Profile is missing":               provider.OAuth2("own", provider.OAuth2Options{ClientID: "id", ClientSecret: "s3cr3t", AuthURL: "https://a.test", TokenURL: "https://a.test"}),
+		"not PEM":                          provider.Apple("id", "team", "key", []byte("x")),
+		"not PKCS #8":                      provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("s3cr3t")})),
+		"not of the curve P-256":           provider.Apple("id", "team", "key", large),
+		"ProfileOf reads ID tokens":        set(func(p *provider.Provider) { p.Profile = whoever }),
+		"team id or the key id is missing": provider.Apple("id", "", "key", key),
+	} {
+		err := p.Validate()
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// Apple's secret is a token that the app's key signs, for a few minutes.
+func TestAppleSecret(t *testing.T) {
+	raw, key := p8(t, elliptic.P256())
+	p := provider.Apple("app", "team", "kid", raw)
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	p.ClientID = "changed"
+	secret, err := p.Secret(&p, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.Parse(secret, func(*jwt.Token) (any, error) { return &key.PublicKey, nil }, jwt.WithValidMethods([]string{"ES256"}),
+		jwt.WithIssuer("team"), jwt.WithSubject("changed"), jwt.WithAudience("https://appleid.apple.com"), jwt.WithExpirationRequired(),
+		jwt.WithTimeFunc(func() time.Time { return now.Add(4 * time.Minute) }))
+	if err != nil || token.Header["kid"] != "kid" {
+		t.Errorf("%v %v", token.Header, err)
+	}
+	for user, want := range map[string]string{
+		`{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"x"}`: "Ada Lovelace",
+		`{"name":{"firstName":"Ada"}}`:                                   "Ada",
+		`{}`:                                                             "",
+		`{"name":"Ada"}`:                                                 "",
+		"":                                                               "",
+	} {
+		if got := p.NameOf(user); got != want {
+			t.Errorf("%s: %q", user, got)
+		}
+	}
+}
+
+// Whose word about an address counts at Microsoft, and who may come in.
+func TestMicrosoft(t *testing.T) {
+	const (
+		company  = "11111111-2222-4333-8444-555555555555"
+		personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
+	)
+	for name, c := range map[string]struct {
+		tenant   string
+		claims   provider.Claims
+		in       bool
+		verified bool
+	}{
+		"company":               {"common", provider.Claims{"tid": company}, true, false},
+		"email_verified":        {"common", provider.Claims{"tid": company, "email_verified": true}, true, false},
+		"xms_edov":              {"common", provider.Claims{"tid": company, "xms_edov": true}, true, true},
+		"xms_edov 1":            {"common", provider.Claims{"tid": company, "xms_edov": float64(1)}, true, true},
+		"xms_edov \"1\"":        {"common", provider.Claims{"tid": company, "xms_edov": "1"}, true, true},
+		"xms_edov \"true\"":     {"common", provider.Claims{"tid": company, "xms_edov": "true"}, true, true},
+		"xms_edov \"false\"":    {"common", provider.Claims{"tid": company, "xms_edov": "false"}, true, false},
+		"personal":              {"common", provider.Claims{"tid": personal}, true, true},
+		"personal, not wanted":  {"organizations", provider.Claims{"tid": personal}, false, false},
+		"company, wanted":       {"organizations", provider.Claims{"tid": company}, true, false},
+		"company, not wanted":   {"consumers", provider.Claims{"tid": company}, false, false},
+		"the tenant":            {strings.ToUpper(company), provider.Claims{"tid": company}, true, false},
+		"another tenant":        {personal, provider.Claims{"tid": company}, false, false},
+		"another one, in vouch": {company, provider.Claims{"tid": personal, "xms_edov": true}, false, false},
+	} {
+		p := provider.Microsoft("id", "s", func(p *provider.Provider) { p.Tenant = c.tenant })
+		c.claims["sub"], c.claims["email"] = "1", "ada@example.com"
+		who, err := p.ProfileOf(&p, c.claims)
+		if (err == nil) != c.in || who.EmailVerified != c.verified || (c.in && (who.Subject != "1" || who.Email != "ada@example.com")) {
+			t.Errorf("%s: %+v, %v", name, who, err)
+		}
+	}
+	p := provider.Microsoft("id", "s")
+	for tid, want := range map[any]string{
+		company:                              "https://login.microsoftonline.com/" + company + "/v2.0",
+		strings.ToUpper(personal):            "https://login.microsoftonline.com/" + personal + "/v2.0",
+		"":                                   "",
+		"common":                             "",
+		company + "/../x":                    "",
+		strings.ReplaceAll(company, "-", ""): "",
+		7:                                    "",
+	} {
+		if got := p.IssuerOf(&p, provider.Claims{"tid": tid}); got != want {
+			t.Errorf("%v: %q", tid, got)
+		}
+	}
+}
+
+// Google's tokens may name it without a scheme, which stands for Google alone.
+func TestGoogleIssuer(t *testing.T) {
+	for _, c := range []struct{ issuer, named, want string }{
+		{"https://accounts.google.com", "accounts.google.com", "accounts.google.com"},
+		{"https://accounts.google.com", "https://accounts.google.com", "https://accounts.google.com"},
+		{"https://accounts.google.com", "accounts.google.test", "https://accounts.google.com"},
+		{"https://other.test", "accounts.google.com", "https://other.test"},
+	} {
+		p := provider.Google("id", "s", func(p *provider.Provider) { p.Issuer = c.issuer })
+		if got := p.IssuerOf(&p, provider.Claims{"iss": c.named}); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+func TestClaims(t *testing.T) {
+	for doc, want := range map[string]provider.Profile{
+		`{"sub":"1","email":"a@b.c","email_verified":true,"name":"Ada"}`:           {Subject: "1", Email: "a@b.c", EmailVerified: true, FullName: "Ada"},
+		`{"sub":"1","email_verified":"true","given_name":"Ada","family_name":"L"}`: {Subject: "1", EmailVerified: true, FullName: "Ada L"},
+		`{"sub":"1","email_verified":"false","family_name":"L"}`:                   {Subject: "1", FullName: "L"},
+		`{"sub":1,"email":["a@b.c"],"email_verified":{"true":true},"name":null}`:   {},
+		`{"Sub":"1","EMAIL":"a@b.c"}`:                                              {},
+		`{"email_verified":1}`:                                                     {EmailVerified: true},
+		`{"email_verified":2}`:                                                     {},
+		`{"email_verified":"yes"}`:                                                 {},
+	} {
+		var c provider.Claims
+		if err := json.Unmarshal([]byte(doc), &c); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Profile(); got != want {
+			t.Errorf("%s: %+v", doc, got)
+		}
+	}
+}

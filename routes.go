@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"net/http"
+	"slices"
+)
+
+// access says who may call an endpoint.
+type access int
+
+const (
+	open      access = iota // browser navigations: anybody
+	keyed                   // the public API key, where keys are configured
+	signedIn                // the API key and a bearer token of a live session
+	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
+)
+
+// route is one row of the table below.
+type route struct {
+	pattern  string // method and path below the mount
+	access   access
+	limits   []string     // the fields of RateLimits that may refuse it
+	errors   []Code       // beyond those that follow from access, a body and limits
+	statuses map[Code]int // of errors whose status here is not the one in the table of errors
+	handle   func(http.ResponseWriter, *http.Request) error
+	form     func(http.ResponseWriter, *http.Request) error // the pages' posts, which need no key
+}
+
+// routes is the route table: every endpoint, who may call it, how often, how it
+// may fail, and the handler that leads to its feature's file. Limits are drawn
+// inside the operations, so that callers from Go are held to them too.
+func (a *Auth) routes() []route {
+	var (
+		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP"}
+		wrongFactors   = []string{"FactorPerUser"}
+		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
+		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
+
+		// How a sign-in may fail whatever proves who it is, and one that may also
+		// create the account.
+		signIn      = []Code{CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired}
+		firstSignIn = []Code{CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired, CodeMethodDisabled, CodeSignupDisabled}
+		// What may come of a session that a link is opened within.
+		maybeWithin = []Code{CodeBadToken, CodeSessionEnded}
+		atProvider  = []Code{CodeUnknownProvider, CodeProviderError}
+		callback    = slices.Concat(firstSignIn, atProvider, []Code{
+			CodeBadOAuthState, CodeOAuthDenied, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
+	)
+	return []route{
+		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp,
+			limits: []string{"SignupPerIP"},
+			errors: []Code{
+				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
+				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
+		{pattern: "POST /login", access: keyed, handle: a.handleLogin,
+			limits: slices.Concat(wrongPasswords, wrongFactors),
+			errors: plus(signIn, CodeInvalidCredentials, CodeEmailNotVerified, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
+		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
+			limits:   []string{"RefreshPerSession"},
+			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
+			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
+		{pattern: "POST /logout", access: keyed, handle: a.handleLogout,
+			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
+		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange,
+			errors: plus(signIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
+
+		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
+			limits: []string{"OAuthPerIP"},
+			errors: plus(atProvider, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
+		{pattern: "GET /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, errors: callback},
+		{pattern: "POST /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, errors: callback},
+		{pattern: "POST /oauth/{provider}/id-token", access: keyed, handle: a.handleIDToken,
+			limits: []string{"OAuthPerIP"},
+			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
+
+		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend,
+			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
+		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
+		{pattern: "POST /magic-link/verify", access: open, handle: a.handleMagicLinkPost,
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
+		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend,
+			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
+		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify,
+			limits: slices.Concat([]string{"CodesPerPhone"}, wrongFactors),
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
+		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword,
+			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
+		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
+		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
+			errors: []Code{CodeInvalidToken, CodeMethodDisabled, CodeWeakPassword, CodeValidationFailed, CodeOverloaded}},
+		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail,
+			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists}},
+		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
+			limits: mails, errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned})},
+
+		{pattern: "GET /me", access: signedIn, handle: a.handleMe},
+		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
+			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeMethodDisabled, CodeValidationFailed}},
+		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
+		{pattern: "POST /me/password", access: signedIn, handle: a.handleChangePassword,
+			limits: wrongPasswords,
+			errors: []Code{
+				CodeInvalidCredentials, CodeReauthNeeded, CodeMethodDisabled, CodeWeakPassword, CodeSamePassword,
+				CodeValidationFailed, CodeOverloaded}},
+		{pattern: "POST /me/identities/{provider}", access: signedIn, handle: a.handleLinkIdentity,
+			limits: []string{"OAuthPerIP"},
+			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
+		{pattern: "DELETE /me/identities/{provider}", access: signedIn, handle: a.handleUnlinkIdentity,
+			errors: []Code{CodeReauthNeeded, CodeUnknownProvider, CodeLastSignInMethod}},
+		{pattern: "GET /sessions", access: signedIn, handle: a.handleSessions},
+		{pattern: "DELETE /sessions", access: signedIn, handle: a.handleEndOtherSessions},
+		{pattern: "DELETE /sessions/{id}", access: signedIn, handle: a.handleEndSession, errors: []Code{CodeSessionNotFound}},
+
+		{pattern: "POST /2fa/setup-totp", access: enrolling, handle: a.handleSetupTOTP,
+			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled}},
+		{pattern: "POST /2fa/verify-and-enable", access: enrolling, handle: a.handleEnableTOTP,
+			limits: wrongFactors,
+			errors: []Code{
+				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
+		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA,
+			limits: wrongFactors,
+			errors: []Code{
+				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
+				CodeInvalidTOTPCode, CodeValidationFailed}},
+		{pattern: "POST /2fa/disable", access: signedIn, handle: a.handleDisableTOTP,
+			limits: slices.Concat(wrongFactors, wrongPasswords),
+			errors: []Code{CodeInvalidCredentials, CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode, CodeOverloaded}},
+		{pattern: "POST /2fa/recovery-codes", access: signedIn, handle: a.handleRecoveryCodes,
+			errors: []Code{CodeInsufficientAAL, CodeReauthNeeded, CodeMFANotEnabled}},
+
+		{pattern: "GET /settings", access: keyed, handle: a.handleSettings},
+		{pattern: "GET /.well-known/jwks.json", access: open, handle: a.handleJWKS},
+		{pattern: "GET /openapi.json", access: open, handle: a.handleOpenAPI()},
+		{pattern: "GET /healthz", access: open, handle: a.handleHealth},
+	}
+}
+
+// plus is a list and more, in an array of its own.
+func plus(list []Code, more ...Code) []Code { return slices.Concat(list, more) }

@@ -1,0 +1,226 @@
+package storetest
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// naming are patches that name one member of UserPatch each, for a user that
+// whole has added, and whether they raise CredentialRevision.
+func (b *bench) naming() map[string]struct {
+	patch auth.UserPatch
+	rises bool
+} {
+	b.Helper()
+	linked := b.identity("p", "3")
+	return map[string]struct {
+		patch auth.UserPatch
+		rises bool
+	}{
+		"Email":           {auth.UserPatch{Email: ptr("new@example.com")}, true},
+		"EmailVerifiedAt": {auth.UserPatch{EmailVerifiedAt: &time.Time{}}, true},
+		"Phone":           {auth.UserPatch{Phone: ptr("+491")}, true},
+		"PhoneVerifiedAt": {auth.UserPatch{PhoneVerifiedAt: &time.Time{}}, true},
+		"FullName":        {auth.UserPatch{FullName: ptr("x")}, false},
+		"UserMetadata":    {auth.UserPatch{UserMetadata: map[string]any{"x": "y"}}, false},
+		"AppMetadata":     {auth.UserPatch{AppMetadata: map[string]any{"x": "y"}}, false},
+		"PasswordHash":    {auth.UserPatch{PasswordHash: ptr("x")}, true},
+		"Rehash":          {auth.UserPatch{Rehash: ptr("x")}, false},
+		"Roles":           {auth.UserPatch{Roles: &[]string{"x"}}, true},
+		"BannedUntil":     {auth.UserPatch{BannedUntil: ptr(now)}, true},
+		"Link":            {auth.UserPatch{Link: &linked}, true},
+		"Unlink":          {auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, true},
+		"Revoke":          {auth.UserPatch{Revoke: &auth.SessionFilter{}}, false},
+		"DropTokens":      {auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}}, false},
+		"DropFactors":     {auth.UserPatch{DropFactors: true}, true},
+		"DropCredentials": {auth.UserPatch{DropCredentials: true}, true},
+	}
+}
+
+// credentials are about ways in: when they count as changed, and that all of
+// them can be dropped.
+func credentials() checks {
+	return checks{
+		"every member of a patch is known": func(b *bench) {
+			known := b.naming()
+			for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
+				name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
+				if _, ok := known[name]; !ok {
+					b.Errorf("UserPatch.%s: add it to naming", name)
+				}
+			}
+		},
+		"a patch raises the revisions that it has to": func(b *bench) {
+			for name, c := range b.naming() {
+				u := b.whole()
+				b.token(newToken("t", "subject"))
+				for _, apply := range []func() (auth.User, error){
+					func() (auth.User, error) { return b.updateAt(now.Add(us), u.ID, c.patch) },
+					func() (auth.User, error) { // once more is a change, too, but for Link
+						_, got, err := b.use("t", auth.Effect{UserID: u.ID, Patch: &c.patch})
+						return got, err
+					},
+				} {
+					got, err := apply()
+					b.ok(err)
+					if got.Revision <= u.Revision {
+						b.Errorf("%s: revision %d after %d", name, got.Revision, u.Revision)
+					}
+					if rises := got.CredentialRevision > u.CredentialRevision; rises != c.rises || got.CredentialRevision < u.CredentialRevision {
+						b.Errorf("%s: credential revision %d after %d, want it to rise: %v", name, got.CredentialRevision, u.CredentialRevision, c.rises)
+					}
+					stored, err := b.User(b.ctx(), auth.ByID(u.ID))
+					b.ok(err)
+					b.sameUser(stored, got)
+					if u = got; name == "Link" {
+						c.rises = false // it is the user's own by now
+					}
+					if name == "Unlink" {
+						break
+					}
+				}
+				b.ok(b.delete(u.ID))
+				_ = b.redeem("t")
+			}
+		},
+		"an empty patch raises nothing": func(b *bench) {
+			u := b.whole()
+			got, err := b.updateAt(now.Add(minute), u.ID, auth.UserPatch{})
+			b.ok(err)
+			b.sameUser(got, u)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+		},
+		"a new user begins at revision zero, without a factor": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			nu.User.Revision, nu.User.CredentialRevision, nu.User.MFAEnabled = 7, 8, true
+			got, err := b.create(nu)
+			b.ok(err)
+			if got.Revision != 0 || got.CredentialRevision != 0 || got.MFAEnabled {
+				b.Errorf("user %+v", got)
+			}
+			b.stands(auth.Credentials{User: got})
+		},
+		"all ways in are dropped but those named": func(b *bench) {
+			for name, named := range b.kept() {
+				b.Logf("named: %s", name)
+				b.dropped(func(id string, p auth.UserPatch) (auth.User, error) { return b.updateAt(now.Add(us), id, p) }, named)
+				b.dropped(func(id string, p auth.UserPatch) (auth.User, error) {
+					b.token(newToken("link", "subject"))
+					r := auth.Redemption{Change: proof(now.Add(us)), Purpose: auth.PurposeMagicLink, Hash: hashOf("link")}
+					r.UserID, r.Patch = id, &p
+					_, u, err := b.RedeemToken(b.ctx(), r)
+					return u, err
+				}, named)
+			}
+		},
+		"dropping is judged with everything else": func(b *bench) {
+			u := b.whole()
+			s := b.session(u.ID)
+			u.LastSignInAt = now
+			b.user("taken@example.com")
+			_, err := b.update(u.ID, auth.UserPatch{DropCredentials: true, Email: ptr("taken@example.com")})
+			b.conflict(err, "email")
+			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: ptr(u.Revision + 1)}, auth.UserPatch{DropCredentials: true})
+			b.is(err, auth.ErrStale)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+		},
+	}
+}
+
+// kept are ways in that a patch names, beside DropCredentials.
+func (b *bench) kept() map[string]patchCase {
+	b.Helper()
+	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
+	return map[string]patchCase{
+		"none":     {auth.UserPatch{}, func(*auth.Credentials) {}},
+		"password": {auth.UserPatch{PasswordHash: ptr("new")}, func(c *auth.Credentials) { c.PasswordHash = "new" }},
+		"address proved": {auth.UserPatch{EmailVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+			c.User.Email, c.User.EmailVerifiedAt = "ada@example.com", now.Add(us)
+		}},
+		"another address": {auth.UserPatch{Email: ptr("new@example.com"), EmailVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+			c.User.Email, c.User.EmailVerifiedAt = "new@example.com", now.Add(us)
+		}},
+		"number proved": {auth.UserPatch{PhoneVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+			c.User.Phone, c.User.PhoneVerifiedAt = "+4930123456", now.Add(us)
+		}},
+		"another number": {auth.UserPatch{Phone: ptr("+491"), PhoneVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+			c.User.Phone, c.User.PhoneVerifiedAt = "+491", now.Add(us)
+		}},
+		"identity":     {auth.UserPatch{Link: &linked}, func(c *auth.Credentials) { c.User.Identities = []auth.Identity{linked} }},
+		"own identity": {auth.UserPatch{Link: &renewed}, func(c *auth.Credentials) { c.User.Identities = []auth.Identity{renewed} }},
+		"name":         {auth.UserPatch{FullName: ptr("B")}, func(c *auth.Credentials) { c.User.FullName = "B" }},
+	}
+}
+
+// dropped drops all ways into an account that has every kind of them, but for
+// those named, and looks whether one is left.
+func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, error), named patchCase) {
+	b.Helper()
+	u := b.whole()
+	ids := []string{b.session(u.ID).ID}
+	if b.factors != nil {
+		var s auth.Session
+		u, s, _ = b.enrol(u)
+		ids = append(ids, s.ID)
+	}
+	other := b.user("other@example.com")
+	foreign := b.session(other.ID)
+	purposes := []auth.Purpose{
+		auth.PurposeMagicLink, auth.PurposeVerifyEmail, auth.PurposeReset, auth.PurposeExchange, auth.PurposePhoneCode,
+		auth.PurposeMFA, auth.PurposeEnroll, auth.PurposePhoneChange, auth.PurposeOAuth, "one that comes later",
+	}
+	owners := map[string]bool{u.ID: false, other.ID: true} // whose tokens stay
+	for id := range owners {
+		for _, p := range purposes {
+			t := newToken(id+string(p), id+string(p))
+			t.Purpose, t.UserID = p, id
+			b.token(t)
+		}
+	}
+	u, err := b.User(b.ctx(), auth.ByID(u.ID))
+	b.ok(err)
+	p := named.patch
+	p.DropCredentials = true
+	got, err := apply(u.ID, p)
+	b.ok(err)
+	want := auth.Credentials{User: u}
+	want.User.Email, want.User.EmailVerifiedAt, want.User.Phone, want.User.PhoneVerifiedAt = "", time.Time{}, "", time.Time{}
+	want.User.Identities, want.User.MFAEnabled, want.User.UpdatedAt = nil, false, now.Add(us)
+	want.User.Revision = max(got.Revision, u.Revision+1)
+	want.User.CredentialRevision = max(got.CredentialRevision, u.CredentialRevision+1)
+	named.edit(&want)
+	b.sameUser(got, want.User)
+	b.stands(want)
+	for _, id := range ids {
+		_, _, err := b.Session(b.ctx(), id, now)
+		b.is(err, auth.ErrSessionEnded)
+	}
+	_, _, err = b.Session(b.ctx(), foreign.ID, now)
+	b.ok(err)
+	for id, stays := range owners {
+		for _, p := range purposes {
+			if _, err := b.PeekToken(b.ctx(), p, hashOf(id+string(p)), now); (err == nil) != stays {
+				b.Errorf("token for %s: %v, want it to stay: %v", p, err, stays)
+			}
+		}
+	}
+	if b.factors != nil {
+		b.hasNone(u.ID)
+		for _, code := range []string{"r1", "r2"} {
+			_, err := b.recover(u.ID, code)
+			b.is(err, auth.ErrNotFound)
+		}
+	}
+	for _, i := range []string{"1", "2"} {
+		if _, err := b.User(b.ctx(), auth.ByIdentity("p", i)); err == nil && (p.Link == nil || p.Link.Subject != i) {
+			b.Errorf("identity %s is left", i)
+		}
+	}
+	for _, id := range []string{u.ID, other.ID} {
+		b.ok(b.delete(id))
+	}
+}

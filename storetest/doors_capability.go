@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"context"
+
+	"github.com/authmount/auth"
+)
+
+func putFactor(w *world) attempt {
+	u := w.person()
+	w.pending(u.ID)
+	f := w.newFactor(u.ID)
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		return w.factors.PutFactor(ctx, auth.PutFactor{Change: c, Factor: f})
+	}}
+}
+
+func enableFactor(w *world) attempt {
+	u := w.person()
+	s, ended, f := w.device(u.ID), w.device(u.ID), w.pending(u.ID)
+	t := w.secret(u.ID, 0)
+	return attempt{user: w.as(u.ID), self: true, about: u.ID, ends: []string{ended.ID}, call: func(ctx context.Context, c auth.Change) error {
+		e := enabling(f, s)
+		e.Change, e.Redeem = c, &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+		_, err := w.factors.EnableFactor(ctx, e)
+		return err
+	}}
+}
+
+// armed is a person with an enabled factor.
+func (w *world) armed() (auth.User, auth.Session, auth.Factor) {
+	w.Helper()
+	u, s, f := w.enrol(w.person())
+	w.sessions = append(w.sessions, s.ID)
+	return u, s, f
+}
+
+func useTOTPStep(w *world) attempt {
+	u, _, f := w.armed()
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		return w.factors.UseTOTPStep(ctx, auth.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("anew")})
+	}}
+}
+
+func useRecoveryCode(w *world) attempt {
+	u, _, _ := w.armed()
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.factors.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("r1")}})
+		return err
+	}}
+}
+
+func putRecoveryCodes(w *world) attempt {
+	u, _, _ := w.armed()
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		return w.factors.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("n1")}})
+	}}
+}
+
+func removeFactor(w *world) attempt {
+	u, _, _ := w.armed()
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.factors.RemoveFactor(ctx, auth.RemoveFactor{Change: c, UserID: u.ID})
+		return err
+	}}
+}
+
+func raiseSession(w *world) attempt {
+	u := w.person()
+	s := w.device(u.ID)
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		_, _, err := w.factors.RaiseSession(ctx, auth.RaiseSession{Change: c, SessionID: s.ID, Proof: totp})
+		return err
+	}}
+}
+
+func putRole(w *world) attempt {
+	name := w.id()
+	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.roles.PutRole(ctx, auth.PutRole{Change: c, Role: auth.RolePermissions{Name: name, Permissions: []string{"a:b"}}})
+		return err
+	}}
+}
+
+func deleteRole(w *world) attempt {
+	name := w.id()
+	_, err := w.roles.PutRole(w.ctx(), auth.PutRole{Change: by(now), Role: auth.RolePermissions{Name: name}})
+	w.ok(err)
+	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.roles.DeleteRole(ctx, auth.DeleteRole{Change: c, Name: name})
+		return err
+	}}
+}
+
+func putKey(w *world) attempt {
+	k := w.newKey()
+	_, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: k})
+	w.ok(err)
+	k.RevokedAt = now
+	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.keys.PutKey(ctx, auth.PutKey{Change: c, Key: k})
+		return err
+	}}
+}

@@ -1,0 +1,279 @@
+package storetest
+
+import (
+	"github.com/authmount/auth"
+)
+
+// factorUse are the checks of how a factor is used, alone and in races.
+func factorUse() checks {
+	return checks{
+		"a patch that does not name the factor leaves it alone": func(b *bench) {
+			for name, c := range b.ordinary() {
+				b.Logf("patch: %s", name)
+				u, _, f := b.enrolled()
+				got, err := b.update(u.ID, c.patch)
+				b.ok(err)
+				want := auth.Credentials{User: u, PasswordHash: "hash"}
+				c.edit(&want)
+				want.User.Revision, want.User.CredentialRevision = got.Revision, got.CredentialRevision
+				b.sameUser(got, want.User)
+				b.stands(want)
+				b.has(f, 2)
+				b.token(newToken("t", "subject"))
+				_, got, err = b.use("t", auth.Effect{UserID: u.ID, Patch: &c.patch})
+				b.ok(err)
+				want.User.Revision, want.User.CredentialRevision = got.Revision, got.CredentialRevision
+				b.stands(want)
+				b.has(f, 2)
+				b.recovers(u.ID, "r2", "r1")
+				b.ok(b.delete(u.ID))
+			}
+		},
+		"a patch that is refused leaves the factor alone": func(b *bench) {
+			u, _, f := b.enrolled()
+			for name, c := range b.refused(u) {
+				b.Logf("refused: %s", name)
+				if _, err := b.UpdateUser(b.ctx(), c); err == nil {
+					b.Error("applied all the same")
+				}
+				b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+				b.has(f, 2)
+			}
+			b.recovers(u.ID, "r1", "r2")
+		},
+		"a session's life leaves the factor alone": func(b *bench) {
+			u, _, f := b.enrolled()
+			s := b.newSession(u.ID)
+			s.AAL = auth.LevelAAL2
+			u, err := b.signIn(s)
+			b.ok(err)
+			_, err = b.advance(s.ID, 0, now)
+			b.ok(err)
+			_, got, err := b.factors.RaiseSession(b.ctx(), auth.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
+			b.ok(err)
+			b.sameUser(got, u)
+			_, err = b.revoke(u.ID, auth.SessionFilter{})
+			b.ok(err)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.has(f, 2)
+			b.recovers(u.ID, "r1", "r2")
+		},
+		"using a factor leaves the rest of it and its user alone": func(b *bench) {
+			u, _, f := b.enrolled()
+			use := auth.UseTOTPStep{Change: by(now.Add(us)), UserID: u.ID, FactorID: f.ID, Step: 200}
+			b.ok(b.factors.UseTOTPStep(b.ctx(), use))
+			f.LastStep, f.LastUsedAt = 200, now.Add(us)
+			b.has(f, 2)
+			use.Now, use.Step, use.Secret = now.Add(2*us), 201, []byte("sealed anew")
+			b.ok(b.factors.UseTOTPStep(b.ctx(), use))
+			use.Secret[0] = 'x'
+			f.LastStep, f.LastUsedAt, f.Secret = 201, now.Add(2*us), []byte("sealed anew")
+			b.has(f, 2)
+			b.recovers(u.ID, "r1")
+			b.has(f, 1)
+			b.ok(b.renew(u.ID, "n1", "n2", "n3"))
+			b.has(f, 3)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+		},
+		"factors are copies": func(b *bench) {
+			u := b.whole()
+			f := b.newFactor(u.ID)
+			want := f
+			want.Secret = []byte("sealed")
+			b.ok(b.putFactor(f))
+			f.Secret[0] = 'x'
+			read, err := b.factors.Factors(b.ctx(), u.ID)
+			b.ok(err)
+			read.List[0].Secret[0] = 'x'
+			s := b.session(u.ID)
+			e := enabling(f, s)
+			enabled, err := b.factors.EnableFactor(b.ctx(), e)
+			b.ok(err)
+			e.Recovery[0][0], e.Session.AMR[0].Method = e.Recovery[0][0]^1, "spoilt"
+			want.Enabled, want.LastStep = true, 100
+			b.has(want, 2)
+			b.recovers(u.ID, "r1")
+			raised, reader, err := b.factors.RaiseSession(b.ctx(), auth.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
+			b.ok(err)
+			raised.AMR[0].Method = "spoilt"
+			kept, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			if kept.AMR[0].Method != "password" {
+				b.Errorf("session %+v", kept)
+			}
+			c := auth.PutRecoveryCodes{Change: by(now), UserID: u.ID, Hashes: [][]byte{hashOf("n1")}}
+			b.ok(b.factors.PutRecoveryCodes(b.ctx(), c))
+			c.Hashes[0][0] ^= 1
+			b.recovers(u.ID, "n1")
+			removed, err := b.removeFactor(u.ID, "")
+			b.ok(err)
+			for _, shared := range []auth.User{enabled, reader, removed} {
+				shared.Roles[0] = "spoilt"
+			}
+			u, err = b.User(b.ctx(), auth.ByID(u.ID))
+			b.ok(err)
+			if u.Roles[0] != "r" {
+				b.Errorf("the store shares memory with its callers: %+v", u)
+			}
+		},
+		"a step is used once, and never an older one": func(b *bench) {
+			_, _, f := b.enrolled()
+			b.is(b.step(f, 100), auth.ErrUsed)
+			b.is(b.step(f, 99), auth.ErrUsed)
+			b.ok(b.step(f, 102))
+			b.is(b.step(f, 102), auth.ErrUsed)
+			b.is(b.step(f, 101), auth.ErrUsed)
+			b.ok(b.step(f, 103))
+			foreign := f
+			foreign.UserID = b.user("").ID
+			b.is(b.step(foreign, 200), auth.ErrNotFound)
+			foreign = f
+			foreign.ID = b.id()
+			b.is(b.step(foreign, 200), auth.ErrNotFound)
+		},
+		"a recovery code works once": func(b *bench) {
+			u, _, _ := b.enrolled()
+			left, err := b.recover(u.ID, "unknown", "r1") // under the key before, too
+			b.ok(err)
+			if left != 1 {
+				b.Errorf("%d left", left)
+			}
+			_, err = b.recover(u.ID, "r1")
+			b.is(err, auth.ErrNotFound)
+			_, err = b.recover(b.user("").ID, "r2")
+			b.is(err, auth.ErrNotFound)
+			_, err = b.recover(u.ID)
+			b.is(err, auth.ErrNotFound)
+			b.ok(b.renew(u.ID, "n1"))
+			_, err = b.recover(u.ID, "r2")
+			b.is(err, auth.ErrNotFound)
+			_, err = b.recover(u.ID, "n1")
+			b.ok(err)
+		},
+		"raising lifts a live session": func(b *bench) {
+			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			s, ended := b.session(want.User.ID), b.session(want.User.ID)
+			want.User.LastSignInAt = now
+			_, err := b.revoke(s.UserID, auth.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			moved, err := b.advance(s.ID, 0, now)
+			b.ok(err)
+			raise := func(id string, c auth.Change, proof auth.AMR) (auth.Session, auth.User, error) {
+				return b.factors.RaiseSession(b.ctx(), auth.RaiseSession{Change: c, SessionID: id, Proof: proof})
+			}
+			first := moved.AMR
+			for i := range 2 { // the second proof of a method takes the place of the first
+				proof := auth.AMR{Method: "totp", Timestamp: now.Unix() + int64(i)}
+				moved.AAL, moved.AMR = auth.LevelAAL2, append(first[:len(first):len(first)], proof)
+				got, user, err := raise(s.ID, by(now.Add(minute)), proof)
+				b.ok(err)
+				b.sameSession(got, moved)
+				b.sameUser(user, want.User)
+				read, _, err := b.Session(b.ctx(), s.ID, now)
+				b.ok(err)
+				b.sameSession(read, moved)
+				b.stands(want)
+			}
+			_, _, err = raise(ended.ID, by(now), totp)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = raise(s.ID, by(moved.IdleUntil), totp)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = raise(b.id(), by(now), totp)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.update(s.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			b.ok(err)
+			_, _, err = raise(s.ID, by(now), totp)
+			b.is(err, auth.ErrBanned)
+		},
+		"no session outlives an enabling without the factor": func(b *bench) {
+			for range 20 {
+				u := b.user("")
+				kept, f := b.session(u.ID), b.pending(u.ID)
+				b.race(func(i int) error {
+					switch {
+					case i == parallel/2:
+						_, err := b.enable(f, kept)
+						return err
+					case i%4 == 0:
+						_, err := b.advance(kept.ID, 0, now)
+						return err
+					}
+					_, err := b.signIn(b.newSession(u.ID))
+					return err
+				}, auth.ErrMFARequired)
+				list, err := b.Sessions(b.ctx(), u.ID, now)
+				b.ok(err)
+				if len(list) != 1 || list[0].ID != kept.ID || list[0].AAL != auth.LevelAAL2 || list[0].Counter != 1 {
+					b.Fatalf("sessions %+v", list)
+				}
+			}
+		},
+		"parallel removals and enrolments leave user and factor at one": func(b *bench) {
+			for range 20 {
+				u := b.user("")
+				f := b.pending(u.ID)
+				b.race(func(i int) error {
+					var err error
+					switch i % 4 {
+					case 0:
+						_, err = b.removeFactor(u.ID, "")
+					case 1:
+						err = b.putFactor(b.newFactor(u.ID))
+					case 2:
+						_, err = b.enable(f, b.newSession(u.ID))
+					case 3:
+						_, err = b.update(u.ID, auth.UserPatch{DropFactors: i%8 == 3, FullName: ptr("x")})
+					}
+					return err
+				}, auth.ErrNotFound, auth.ErrConflict)
+				got, err := b.User(b.ctx(), auth.ByID(u.ID))
+				b.ok(err)
+				fs, err := b.factors.Factors(b.ctx(), u.ID)
+				b.ok(err)
+				if got.MFAEnabled != (len(fs.List) > 0 && fs.List[0].Enabled) || !got.MFAEnabled && fs.RecoveryLeft > 0 {
+					b.Fatalf("user %v, factors %+v", got.MFAEnabled, fs)
+				}
+			}
+		},
+		"of parallel enablings one wins": func(b *bench) {
+			u := b.user("ada@example.com")
+			f := b.pending(u.ID)
+			won, lost := b.race(func(int) error {
+				_, err := b.enable(f, b.newSession(u.ID))
+				return err
+			}, auth.ErrConflict)
+			if won != 1 || lost[auth.ErrConflict] != parallel-1 {
+				b.Errorf("%d won, %v", won, lost)
+			}
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			if len(list) != 1 {
+				b.Errorf("%d sessions", len(list))
+			}
+		},
+		"of parallel uses of a step one wins": func(b *bench) {
+			_, _, f := b.enrolled()
+			won, lost := b.race(func(int) error { return b.step(f, 101) }, auth.ErrUsed)
+			if won != 1 || lost[auth.ErrUsed] != parallel-1 {
+				b.Errorf("%d won, %v", won, lost)
+			}
+		},
+		"of parallel uses of a recovery code one wins": func(b *bench) {
+			u, _, _ := b.enrolled()
+			won, lost := b.race(func(int) error {
+				_, err := b.recover(u.ID, "r1")
+				return err
+			}, auth.ErrNotFound)
+			if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
+				b.Errorf("%d won, %v", won, lost)
+			}
+		},
+		"a caller who has gone changes nothing": func(b *bench) {
+			u, _, f := b.enrolled()
+			_, err := b.factors.Factors(cancelled(), u.ID)
+			b.gone(err)
+			b.gone(b.factors.UseTOTPStep(cancelled(), auth.UseTOTPStep{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 200}))
+			b.has(f, 2)
+		},
+	}
+}

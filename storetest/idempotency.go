@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// once is a key under which a change is made once.
+func once() *auth.Idempotency {
+	return &auth.Idempotency{
+		Actor: "actor", Route: "POST /users", Key: "key", RequestHash: hashOf("request"), Result: []byte("result"), ExpiresAt: now.Add(minute),
+	}
+}
+
+// idempotency are that a change happens once under a key, at every method.
+func idempotency(has *bench) checks {
+	return merge(atDoors(has, happensOnce), checks{
+		"of parallel changes under one key one wins": func(b *bench) {
+			for round := range 5 {
+				key := once()
+				key.Key = strings.Repeat("k", round+1)
+				won, lost := b.race(func(int) error {
+					c := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+					c.Idempotency = key
+					_, err := b.CreateUser(b.ctx(), c)
+					return err
+				}, auth.ErrRepeated)
+				if won != 1 || lost[auth.ErrRepeated] != parallel-1 {
+					b.Errorf("%d won, %v", won, lost)
+				}
+			}
+		},
+		"keys are copies": func(b *bench) {
+			key := once()
+			c := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+			c.Idempotency = key
+			_, err := b.CreateUser(b.ctx(), c)
+			b.ok(err)
+			key.Result[0], key.RequestHash[0] = 'x', key.RequestHash[0]^1
+			for range 2 {
+				c.Idempotency = once()
+				_, err = b.CreateUser(b.ctx(), c)
+				var again *auth.RepeatedError
+				if !errors.As(err, &again) || !again.Same || string(again.Result) != "result" {
+					b.Fatalf("error %+v", err)
+				}
+				again.Result[0] = 'x'
+			}
+		},
+	})
+}
+
+// happensOnce makes a call under a key, and others under the same and other keys.
+func happensOnce(b *bench, prepare func(*world) attempt) {
+	w := newWorld(b)
+	first := prepare(w)
+	c := by(now)
+	c.Idempotency, c.IfUsers = once(), []auth.UserAt{{ID: w.id()}}
+	w.is(first.call(w.ctx(), c), auth.ErrStale)
+	c.IfUsers = nil
+	w.ok(first.call(w.ctx(), c)) // the refused one did not count
+
+	next := prepare(w)
+	before := w.state()
+	for name, same := range map[string]bool{"the same": true, "another": false} {
+		c := by(now.Add(minute - us))
+		c.Idempotency = once()
+		c.Idempotency.Result = []byte("a later one")
+		if !same {
+			c.Idempotency.RequestHash = hashOf("another request")
+		}
+		c.IfUsers, c.KeepOwner = []auth.UserAt{{ID: w.id()}}, true // the key is judged before
+		w.witness(&c)
+		err := next.call(w.ctx(), c)
+		var again *auth.RepeatedError
+		if !errors.As(err, &again) || !errors.Is(err, auth.ErrRepeated) {
+			w.Fatalf("%s request: error %v", name, err)
+		}
+		if again.Same != same || !bytes.Equal(again.Result, []byte("result")) {
+			w.Errorf("%s request: %+v", name, again)
+		}
+		if d := differences(before, w.state()); len(d) > 0 {
+			w.Errorf("%s request, repeated, but it changed or recorded something:\n%s", name, strings.Join(d, "\n"))
+		}
+	}
+	c = by(now.Add(minute - us))
+	c.By, c.Idempotency = auth.Authority{Session: &auth.SessionRef{ID: w.id(), UserID: w.id()}}, once()
+	w.is(next.call(w.ctx(), c), auth.ErrSessionEnded) // tells nobody else the result
+
+	for name, edit := range map[string]func(*auth.Idempotency){
+		"actor": func(i *auth.Idempotency) { i.Actor = "another" },
+		"route": func(i *auth.Idempotency) { i.Route = "another" },
+		"key":   func(i *auth.Idempotency) { i.Key = "another" },
+	} {
+		c := by(now)
+		c.Idempotency = once()
+		edit(c.Idempotency)
+		if err := prepare(w).call(w.ctx(), c); err != nil {
+			w.Errorf("another %s: error %v", name, err)
+		}
+	}
+	late := prepare(w)
+	c = by(now)
+	c.Idempotency = once()
+	c.Idempotency.Key, c.Idempotency.ExpiresAt = "short", now.Add(us)
+	w.ok(late.call(w.ctx(), c))
+	late = prepare(w)
+	c.Now = now.Add(us) // the record is over
+	c.Idempotency = once()
+	c.Idempotency.Key = "short"
+	w.ok(late.call(w.ctx(), c))
+	late = prepare(w)
+	w.is(late.call(w.ctx(), c), auth.ErrRepeated) // and a new one has begun
+}

@@ -1,0 +1,164 @@
+package storetest
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+)
+
+// survives wants a value to be the same after a round trip through JSON.
+func survives[T any](b *bench, v T) {
+	b.Helper()
+	raw, err := json.Marshal(v)
+	b.ok(err)
+	var again T
+	b.ok(json.Unmarshal(raw, &again))
+	if !reflect.DeepEqual(again, v) {
+		b.Errorf("%T\n%+v\nafter a round trip through JSON\n%+v", v, v, again)
+	}
+}
+
+// kept are about the form of what is kept: ids, order and JSON.
+func kept() checks {
+	return checks{
+		"what is kept survives JSON": func(b *bench) {
+			u := b.whole()
+			u.BannedUntil = now
+			s := b.session(u.ID)
+			got, user, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			survives(b, got)
+			survives(b, user)
+			t := newToken("t", "subject")
+			t.UserID = u.ID
+			b.token(t)
+			token, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+			survives(b, token)
+			if b.factors != nil {
+				b.enrol(u)
+				f, err := b.factors.Factors(b.ctx(), u.ID)
+				b.ok(err)
+				survives(b, f)
+			}
+			if b.events != nil {
+				b.say(u.ID, b.event(now))
+				list, err := b.events.Events(b.ctx(), auth.EventQuery{})
+				b.ok(err)
+				survives(b, list)
+			}
+			if b.outbox != nil {
+				b.post(u.ID, b.message())
+				list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
+				b.ok(err)
+				survives(b, list)
+			}
+			if b.roles != nil {
+				table, err := b.putRole(auth.RolePermissions{Name: "one", Permissions: []string{"a:b"}})
+				b.ok(err)
+				survives(b, table)
+			}
+			if b.keys != nil {
+				k, err := b.putKey(b.newKey("k"))
+				b.ok(err)
+				survives(b, k)
+			}
+		},
+		"an id is a UUID of any version": func(b *bench) {
+			newID := map[string]func() string{
+				"1": func() string { return uuid.Must(uuid.NewUUID()).String() },
+				"3": func() string { return uuid.NewMD5(uuid.NameSpaceDNS, hashOf(b.id())).String() },
+				"4": func() string { return uuid.NewString() },
+				"5": func() string { return uuid.NewSHA1(uuid.NameSpaceDNS, hashOf(b.id())).String() },
+				"6": func() string { return uuid.Must(uuid.NewV6()).String() },
+				"8": func() string { return "01234567-89ab-8" + b.id()[15:] },
+			}
+			for version, id := range newID {
+				b.Logf("version %s", version)
+				nu := b.newUser("")
+				nu.User.ID = id()
+				i := b.identity("p", version)
+				i.ID = id()
+				nu.User.Identities = []auth.Identity{i}
+				u, err := b.create(nu)
+				b.ok(err)
+				b.stands(auth.Credentials{User: nu.User})
+				s := b.newSession(u.ID)
+				s.ID = id()
+				_, err = b.signIn(s)
+				b.ok(err)
+				got, _, err := b.Session(b.ctx(), s.ID, now)
+				b.ok(err)
+				b.sameSession(got, s)
+				if b.factors != nil {
+					f := b.newFactor(u.ID)
+					f.ID = id()
+					b.ok(b.putFactor(f))
+					b.has(f, 0)
+				}
+				if b.keys != nil {
+					k := b.newKey(version)
+					k.ID = id()
+					_, err := b.putKey(k)
+					b.ok(err)
+					k.CreatedAt = now
+					b.keeps(k)
+				}
+			}
+		},
+		"lists are in the order of time and id": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			var want []string
+			for i := range 6 {
+				identity := b.identity("p", b.id())
+				identity.CreatedAt = now.Add(time.Duration(i/2) * us)
+				identity.ID = uuid.NewString()
+				nu.User.Identities = append(nu.User.Identities, identity)
+			}
+			slices.SortFunc(nu.User.Identities, func(a, b auth.Identity) int {
+				if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+					return c
+				}
+				return slices.Compare([]byte(a.ID), []byte(b.ID))
+			})
+			for _, i := range nu.User.Identities {
+				want = append(want, i.ID)
+			}
+			slices.Reverse(nu.User.Identities)
+			_, err := b.create(nu)
+			b.ok(err)
+			u, err := b.User(b.ctx(), auth.ByID(nu.User.ID))
+			b.ok(err)
+			var got []string
+			for _, i := range u.Identities {
+				got = append(got, i.ID)
+			}
+			if !slices.Equal(got, want) {
+				b.Errorf("identities %v, want %v", got, want)
+			}
+			got, want = nil, nil
+			for range 4 { // all at once
+				s := b.newSession(u.ID)
+				s.ID = uuid.NewString()
+				_, err := b.signIn(s)
+				b.ok(err)
+				want = append(want, s.ID)
+			}
+			slices.Sort(want)
+			slices.Reverse(want) // newest first
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			for _, s := range list {
+				got = append(got, s.ID)
+			}
+			if !slices.Equal(got, want) {
+				b.Errorf("sessions %v, want %v", got, want)
+			}
+		},
+	}
+}

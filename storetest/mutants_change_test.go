@@ -1,0 +1,336 @@
+package storetest_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// methods are those that take a Change.
+func methods() []string {
+	var names []string
+	for _, face := range []reflect.Type{
+		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
+	} {
+		for i := range face.NumMethod() {
+			m := face.Method(i)
+			if m.Type.NumIn() == 2 && m.Type.In(1).Kind() == reflect.Struct {
+				if _, ok := m.Type.In(1).FieldByName("Change"); ok {
+					names = append(names, m.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// everywhere is a check at every method that takes a Change, or all but some.
+func everywhere(group, name string, but ...string) []string {
+	var caught []string
+	for _, m := range methods() {
+		if !slices.Contains(but, m) {
+			caught = append(caught, group+"/"+m+name)
+		}
+	}
+	return caught
+}
+
+// edits is a store that gets other conditions than it is told.
+func edits(edit func(s auth.Store, c *auth.Change)) func(auth.Store) auth.Store {
+	return func(s auth.Store) auth.Store {
+		tap := storetap.New(s)
+		tap.Reset(storetap.Hooks{Edit: func(_ string, c *auth.Change) { edit(s, c) }})
+		return tap
+	}
+}
+
+var system = auth.Authority{System: "mutant"}
+
+// changeMutants forget one condition each, at every method.
+func changeMutants() map[string]mutant {
+	condition := func(edit func(s auth.Store, c *auth.Change), name string, but ...string) mutant {
+		return mutant{edits(edit), everywhere("conditions", "/"+name, but...)}
+	}
+	all := map[string]mutant{
+		"no time is needed": condition(func(_ auth.Store, c *auth.Change) {
+			if c.Now.IsZero() {
+				c.Now = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+			}
+		}, "no time"),
+		"no authority is needed": condition(func(_ auth.Store, c *auth.Change) {
+			if reflect.ValueOf(c.By).IsZero() {
+				c.By = system
+			}
+		}, "no authority"),
+		"two authorities will do": condition(func(_ auth.Store, c *auth.Change) {
+			if c.By.System != "" {
+				c.By = system
+			}
+		}, "a system and a proof"),
+		"sessions are not asked": condition(func(_ auth.Store, c *auth.Change) {
+			if c.By.Session != nil {
+				c.By = system
+			}
+		}, "a session that was revoked"),
+		"anybody's session will do": condition(func(s auth.Store, c *auth.Change) {
+			if c.By.Session == nil {
+				return
+			}
+			if sess, _, err := s.Session(context.Background(), c.By.Session.ID, c.Now); err == nil {
+				c.By.Session = &auth.SessionRef{ID: sess.ID, UserID: sess.UserID}
+			}
+		}, "a session of somebody else"),
+		"sessions go on a moment too long": condition(func(_ auth.Store, c *auth.Change) {
+			if c.By.Session != nil {
+				c.Now = c.Now.Add(-time.Microsecond)
+			}
+		}, "a session left alone too long"),
+		"banned users act on": condition(func(s auth.Store, c *auth.Change) {
+			if c.By.Session == nil {
+				return
+			}
+			if _, _, err := s.Session(context.Background(), c.By.Session.ID, c.Now); errors.Is(err, auth.ErrBanned) {
+				c.By = system
+			}
+		}, "a session of a banned user"),
+		"tokens are not asked": condition(func(_ auth.Store, c *auth.Change) {
+			if c.By.Token != nil {
+				c.By = system
+			}
+		}, "a token that was used"),
+		"banned users' tokens are good": condition(func(s auth.Store, c *auth.Change) {
+			if c.By.Token == nil {
+				return
+			}
+			if _, err := s.PeekToken(context.Background(), c.By.Token.Purpose, c.By.Token.Hash, c.Now); err == nil {
+				c.By = system
+			}
+		}, "a token of a banned user"),
+		"keys are not asked": condition(func(_ auth.Store, c *auth.Change) {
+			if c.By.Key != nil && c.By.System == "" {
+				c.By = system
+			}
+		}, "a key that was revoked"),
+		"keys may have changed": condition(func(s auth.Store, c *auth.Change) {
+			if keys, ok := auth.Capability[auth.KeyStore](s); ok && c.By.Key != nil {
+				if k, err := keys.Key(context.Background(), c.By.Key.ID); err == nil {
+					c.By.Key = &auth.KeyRef{ID: k.ID, Revision: k.Revision}
+				}
+			}
+		}, "a key that changed meanwhile"),
+		"users are not asked": condition(func(_ auth.Store, c *auth.Change) { c.IfUsers = nil }, "a user who never was"),
+		"only the first user is asked": condition(func(_ auth.Store, c *auth.Change) {
+			c.IfUsers = c.IfUsers[:min(1, len(c.IfUsers))]
+		}, "the second user is another"),
+		"users who are gone are not asked": condition(func(s auth.Store, c *auth.Change) {
+			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool {
+				_, err := s.User(context.Background(), auth.ByID(at.ID))
+				return err != nil
+			})
+		}, "a user who is gone"),
+		"a token's own user is not asked": condition(func(_ auth.Store, c *auth.Change) {
+			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool { return at.ID == "" })
+		}, "user at another Revision, of the token", everywhereBut("RedeemToken", "TryCode", "EnableFactor")...),
+		"a user whom no token names is not asked": condition(func(_ auth.Store, c *auth.Change) {
+			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool { return at.ID == "" })
+		}, "a user whom no token names", "RedeemToken", "TryCode", "EnableFactor"),
+		"roles are not asked":     condition(func(_ auth.Store, c *auth.Change) { c.IfRoles = nil }, "other roles"),
+		"the last owner may go":   condition(func(_ auth.Store, c *auth.Change) { c.KeepOwner = false }, "no owner is left"),
+		"cancellation is ignored": {func(s auth.Store) auth.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
+		"conditions before the target": {
+			func(s auth.Store) auth.Store { return staleFirst{base{s}} }, []string{"conditions/they are judged in the order of the contract", "refresh/reuse ends the session whatever the conditions"},
+		},
+		"idempotency is ignored":    {edits(func(_ auth.Store, c *auth.Change) { c.Idempotency = nil }), everywhere("idempotency", "")},
+		"refused changes count":     {refusedCounts, everywhere("idempotency", "")},
+		"events are lost":           {edits(func(_ auth.Store, c *auth.Change) { c.Events = nil }), everywhere("permissions", "/session")},
+		"messages are lost":         {edits(func(_ auth.Store, c *auth.Change) { c.Messages = nil }), everywhere("permissions", "/session")},
+		"every outcome is recorded": {edits(everyOutcome), everywhere("permissions", "/session")},
+		"refusals are recorded": {
+			refusalsRecorded, append(everywhere("conditions", "/other roles"), "events/a change that its target refuses records nothing"),
+		},
+		"sessions are asked, then the change is made": {
+			edits(askThenChange), append(everywhere("races", ""), "races/no change lands after its session was revoked", "races/no change lands after its user was banned"),
+		},
+		"users are asked, then the change is made":   {edits(askThenChange), []string{"races/no change lands after the user it rests on has changed"}},
+		"roles are asked, then the change is made":   {edits(askThenChange), []string{"roles/no change lands after the roles it rests on have changed"}},
+		"keys are asked, then the change is made":    {edits(askThenChange), []string{"keys/no change lands after its key was revoked"}},
+		"owners are counted, then the last one goes": {func(s auth.Store) auth.Store { return &countsOwners{base: base{s}} }, []string{"owners/two owners who remove each other leave one"}},
+	}
+	for i := range reflect.TypeFor[auth.UserAt]().NumField() {
+		if name := reflect.TypeFor[auth.UserAt]().Field(i).Name; name != "ID" {
+			all["not asked: "+name] = condition(func(_ auth.Store, c *auth.Change) {
+				c.IfUsers = slices.Clone(c.IfUsers)
+				for j := range c.IfUsers {
+					reflect.ValueOf(&c.IfUsers[j]).Elem().FieldByName(name).SetZero()
+				}
+			}, "user at another "+name)
+		}
+	}
+	for name, edit := range map[string]func(*auth.Idempotency){
+		"actor": func(i *auth.Idempotency) { i.Actor = "" }, "route": func(i *auth.Idempotency) { i.Route = "" }, "key": func(i *auth.Idempotency) { i.Key = "" },
+		"request": func(i *auth.Idempotency) { i.RequestHash = nil }, "result": func(i *auth.Idempotency) { i.Result = nil },
+		"end": func(i *auth.Idempotency) { i.ExpiresAt = i.ExpiresAt.Add(time.Hour) },
+	} {
+		all["idempotency forgets the "+name] = mutant{edits(func(_ auth.Store, c *auth.Change) {
+			if c.Idempotency != nil {
+				i := *c.Idempotency
+				edit(&i)
+				c.Idempotency = &i
+			}
+		}), everywhere("idempotency", "")}
+	}
+	return all
+}
+
+// everywhereBut are the methods besides those named.
+func everywhereBut(only ...string) []string {
+	return slices.DeleteFunc(methods(), func(m string) bool { return slices.Contains(only, m) })
+}
+
+func everyOutcome(_ auth.Store, c *auth.Change) {
+	c.Events = slices.Clone(c.Events)
+	for i := range c.Events {
+		c.Events[i].On = auth.OutcomeDone
+	}
+}
+
+// askThenChange judges a change with a store's own reads, and drops what it has
+// judged.
+func askThenChange(s auth.Store, c *auth.Change) {
+	ctx, ok := context.Background(), true
+	if ref := c.By.Session; ref != nil {
+		_, _, err := s.Session(ctx, ref.ID, c.Now)
+		ok = ok && err == nil
+	}
+	if keys, has := auth.Capability[auth.KeyStore](s); has && c.By.Key != nil {
+		k, err := keys.Key(ctx, c.By.Key.ID)
+		ok = ok && err == nil && k.Live(c.Now) && k.Revision == c.By.Key.Revision
+	}
+	if roles, has := auth.Capability[auth.RoleStore](s); has && c.IfRoles != nil {
+		t, err := roles.Roles(ctx)
+		ok = ok && err == nil && t.Revision == *c.IfRoles
+	}
+	for _, at := range c.IfUsers {
+		u, err := s.User(ctx, auth.ByID(at.ID))
+		ok = ok && err == nil && (at.CredentialRevision == nil || *at.CredentialRevision == u.CredentialRevision)
+	}
+	if ok {
+		c.IfUsers, c.IfRoles = nil, nil
+		if c.By.Session != nil || c.By.Key != nil {
+			c.By = system
+		}
+	}
+	pause()
+}
+
+// afterRefusal records with a change of its own what a refused one came with.
+func afterRefusal(s auth.Store, record func(refused auth.Change, c *auth.Change)) auth.Store {
+	var mu sync.Mutex
+	var last auth.Change
+	tap := storetap.New(s)
+	tap.Reset(storetap.Hooks{
+		Edit: func(_ string, c *auth.Change) {
+			mu.Lock()
+			defer mu.Unlock()
+			last = *c
+		},
+		After: func(ctx context.Context, _ string, _ int, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil || last.Now.IsZero() || errors.Is(err, auth.ErrRepeated) {
+				return
+			}
+			c := auth.Change{Now: last.Now, By: system}
+			record(last, &c)
+			hash := make([]byte, 32)
+			_, _ = rand.Read(hash)
+			_ = s.PutToken(ctx, auth.PutToken{Change: c, Token: auth.Token{Purpose: auth.PurposeMFA, Hash: hash, CreatedAt: c.Now, ExpiresAt: c.Now}})
+		},
+	})
+	return tap
+}
+
+func refusalsRecorded(s auth.Store) auth.Store {
+	return afterRefusal(s, func(refused auth.Change, c *auth.Change) { c.Events, c.Messages = refused.Events, refused.Messages })
+}
+
+func refusedCounts(s auth.Store) auth.Store {
+	return afterRefusal(s, func(refused auth.Change, c *auth.Change) { c.Idempotency = refused.Idempotency })
+}
+
+// deaf does not hear that its caller has gone.
+type deaf struct{ base }
+
+func (s deaf) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	return s.Store.UpdateUser(context.WithoutCancel(ctx), c)
+}
+
+// staleFirst asks for users before it looks at what is to be changed.
+type staleFirst struct{ base }
+
+func (s staleFirst) stale(ctx context.Context, c auth.Change) bool {
+	return slices.ContainsFunc(c.IfUsers, func(at auth.UserAt) bool {
+		u, err := s.User(ctx, auth.ByID(at.ID))
+		return err != nil || at.Revision != nil && *at.Revision != u.Revision
+	})
+}
+
+func (s staleFirst) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	if c.Check() == nil && c.By.System != "" && c.Idempotency == nil && s.stale(ctx, c.Change) {
+		return auth.User{}, auth.ErrStale
+	}
+	return s.Store.UpdateUser(ctx, c)
+}
+
+func (s staleFirst) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	if s.stale(ctx, c.Change) {
+		return auth.Session{}, auth.User{}, auth.ErrStale
+	}
+	return s.Store.AdvanceSession(ctx, c)
+}
+
+// countsOwners counts the owners before it lets one go.
+type countsOwners struct {
+	base
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *countsOwners) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	s.mu.Lock()
+	s.all = append(s.all, c.NewUser.User.ID)
+	s.mu.Unlock()
+	return s.Store.CreateUser(ctx, c)
+}
+
+func (s *countsOwners) another(ctx context.Context, id string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.all, func(other string) bool {
+		u, err := s.User(ctx, auth.ByID(other))
+		return err == nil && other != id && slices.Contains(u.Roles, auth.RoleOwner) && !u.Banned(now)
+	})
+}
+
+func (s *countsOwners) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	if c.KeepOwner && s.another(ctx, c.UserID, c.Now) {
+		c.KeepOwner = false
+		pause()
+	}
+	return s.Store.UpdateUser(ctx, c)
+}
+
+func (s *countsOwners) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+	if c.KeepOwner && s.another(ctx, c.UserID, c.Now) {
+		c.KeepOwner = false
+		pause()
+	}
+	return s.Store.DeleteUser(ctx, c)
+}

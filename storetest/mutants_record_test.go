@@ -1,0 +1,132 @@
+package storetest_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// recordMutants are stores with broken events, outbox, roles or keys.
+func recordMutants() map[string]mutant {
+	return map[string]mutant{
+		"pages overlap":            caught("events/events are listed, newest first, by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Before = nil })),
+		"events are everybody's":   caught("events/events are listed, newest first, by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.UserID = "" })),
+		"events come oldest first": caught("events/events are listed, newest first, by page", eventful(func(_ *auth.EventQuery, list []auth.Event) { slices.Reverse(list) })),
+		"a page is a hundred":      caught("events/fifty events are a page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Limit = max(q.Limit, 100) })),
+		"events forget the client": caught("events/an event comes back as it went in", eventful(func(_ *auth.EventQuery, list []auth.Event) {
+			each(list, func(e *auth.Event) { e.Client = auth.Client{} })
+		})),
+		"events forget whose they are":     caught("permissions/UpdateUser/session", eventful(func(_ *auth.EventQuery, list []auth.Event) { each(list, func(e *auth.Event) { e.UserID = "" }) })),
+		"events forget what ended":         caught("permissions/RevokeSessions/session", eventful(func(_ *auth.EventQuery, list []auth.Event) { each(list, func(e *auth.Event) { e.SessionIDs = nil }) })),
+		"events forget how many are left":  caught("events/a recovery code's event tells how many are left", eventful(func(_ *auth.EventQuery, list []auth.Event) { each(list, func(e *auth.Event) { e.Left = 0 }) })),
+		"messages are claimed for good":    caught("outbox/a message is finished or tried again", func(b base) auth.Store { return outboxMutant{b, 24 * time.Hour, false} }),
+		"messages are not claimed":         caught("outbox/of parallel claims one gets a message", func(b base) auth.Store { return outboxMutant{b, 0, false} }),
+		"messages are never erased":        caught("outbox/a message is finished or tried again", func(b base) auth.Store { return outboxMutant{b, 0, true} }),
+		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) auth.Store { return sizes{b, capability[auth.RoleStore](b)} }),
+		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) auth.Store { return takesRoles{b, capability[auth.RoleStore](b)} }),
+		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return sameRevision{b, capability[auth.KeyStore](b)} }),
+		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return onlyLive{b, capability[auth.KeyStore](b)} }),
+	}
+}
+
+func capability[T any](b base) T {
+	c, _ := auth.Capability[T](b.Store)
+	return c
+}
+
+// each edits every event of a list.
+func each(list []auth.Event, edit func(*auth.Event)) {
+	for i := range list {
+		edit(&list[i])
+	}
+}
+
+// eventMutant asks for other events, or returns them changed.
+type eventMutant struct {
+	base
+	edit func(q *auth.EventQuery, list []auth.Event)
+}
+
+func eventful(edit func(q *auth.EventQuery, list []auth.Event)) func(base) auth.Store {
+	return func(b base) auth.Store { return eventMutant{b, edit} }
+}
+
+func (s eventMutant) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, error) {
+	s.edit(&q, nil)
+	list, err := capability[auth.EventStore](s.base).Events(ctx, q)
+	s.edit(&q, list)
+	return list, err
+}
+
+// outboxMutant claims messages for another time, and finishes none.
+type outboxMutant struct {
+	base
+	claimed time.Duration
+	deaf    bool
+}
+
+func (s outboxMutant) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
+	if !s.deaf {
+		c.Until = c.Now.Add(s.claimed)
+	}
+	return capability[auth.OutboxStore](s.base).ClaimMessages(ctx, c)
+}
+
+func (s outboxMutant) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+	if s.deaf || s.claimed > 0 {
+		return nil
+	}
+	return capability[auth.OutboxStore](s.base).FinishMessage(ctx, f)
+}
+
+// sizes takes the number of roles for their revision.
+type sizes struct {
+	base
+	auth.RoleStore
+}
+
+func (s sizes) Roles(ctx context.Context) (auth.RoleTable, error) {
+	t, err := s.RoleStore.Roles(ctx)
+	t.Revision = int64(len(t.Roles))
+	return t, err
+}
+
+// takesRoles takes a role from those who have it.
+type takesRoles struct {
+	base
+	auth.RoleStore
+}
+
+func (s takesRoles) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+	t, err := s.RoleStore.DeleteRole(ctx, c)
+	if err != nil {
+		return s.Roles(ctx)
+	}
+	return t, err
+}
+
+type sameRevision struct {
+	base
+	auth.KeyStore
+}
+
+func (s sameRevision) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+	k, err := s.KeyStore.PutKey(ctx, c)
+	k.Revision = 0
+	return k, err
+}
+
+type onlyLive struct {
+	base
+	auth.KeyStore
+}
+
+func (s onlyLive) Key(ctx context.Context, id string) (auth.APIKey, error) {
+	k, err := s.KeyStore.Key(ctx, id)
+	if err == nil && !k.RevokedAt.IsZero() {
+		return auth.APIKey{}, auth.ErrNotFound
+	}
+	return k, err
+}

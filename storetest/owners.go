@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// owner adds somebody who may do everything.
+func (b *bench) owner() auth.User {
+	b.Helper()
+	nu := b.newUser("")
+	nu.User.Roles = []string{"r", auth.RoleOwner}
+	u, err := b.create(nu)
+	b.ok(err)
+	return u
+}
+
+// keepsOwner patches or deletes a user, if an owner is left then.
+func (b *bench) keepsOwner(at time.Time, id string, p *auth.UserPatch) error {
+	c := by(at)
+	c.KeepOwner = true
+	if p == nil {
+		return b.DeleteUser(b.ctx(), auth.DeleteUser{Change: c, UserID: id})
+	}
+	_, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: id, Patch: *p})
+	return err
+}
+
+// leaving are ways in which a user stops to be an owner.
+func leaving() map[string]*auth.UserPatch {
+	return map[string]*auth.UserPatch{
+		"demotion": {Roles: &[]string{"r"}},
+		"ban":      {BannedUntil: ptr(now.Add(time.Hour))},
+		"deletion": nil,
+	}
+}
+
+// owners are that the last owner stays.
+func owners() checks {
+	return checks{
+		"the last owner stays": func(b *bench) {
+			only := b.owner()
+			for name, p := range leaving() {
+				if err := b.keepsOwner(now, only.ID, p); err == nil {
+					b.Fatalf("%s: applied all the same", name)
+				} else {
+					b.is(err, auth.ErrLastOwner)
+				}
+				b.stands(auth.Credentials{User: only})
+			}
+			b.token(newToken("t", "subject"))
+			c := auth.Redemption{Change: proof(now), Purpose: auth.PurposeMagicLink, Hash: hashOf("t")}
+			c.KeepOwner, c.UserID, c.Patch = true, only.ID, leaving()["demotion"]
+			_, _, err := b.RedeemToken(b.ctx(), c)
+			b.is(err, auth.ErrLastOwner)
+			b.stands(auth.Credentials{User: only})
+			b.ok(b.redeem("t"))
+		},
+		"one of two owners may go": func(b *bench) {
+			for name, p := range leaving() {
+				one, two := b.owner(), b.owner()
+				if err := b.keepsOwner(now, one.ID, p); err != nil {
+					b.Errorf("%s: %v", name, err)
+				}
+				b.is(b.keepsOwner(now, two.ID, p), auth.ErrLastOwner)
+				b.ok(b.delete(two.ID)) // without the condition
+			}
+		},
+		"a banned owner is none, until the ban is over": func(b *bench) {
+			one, two := b.owner(), b.owner()
+			_, err := b.update(one.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+			b.ok(err)
+			b.is(b.keepsOwner(now.Add(minute-us), two.ID, leaving()["demotion"]), auth.ErrLastOwner)
+			b.ok(b.keepsOwner(now.Add(minute), two.ID, leaving()["demotion"]))
+		},
+		"a ban that is over by then bans nobody": func(b *bench) {
+			only := b.owner()
+			b.ok(b.keepsOwner(now, only.ID, &auth.UserPatch{BannedUntil: ptr(now)}))
+		},
+		"an owner stays who keeps the role": func(b *bench) {
+			only := b.owner()
+			b.ok(b.keepsOwner(now, only.ID, &auth.UserPatch{Roles: &[]string{auth.RoleOwner}, FullName: ptr("x")}))
+		},
+		"the first owner may come with the condition": func(b *bench) {
+			c := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+			c.KeepOwner = true
+			_, err := b.CreateUser(b.ctx(), c)
+			b.is(err, auth.ErrLastOwner)
+			_, err = b.User(b.ctx(), auth.ByID(c.NewUser.User.ID))
+			b.is(err, auth.ErrNotFound)
+			c.NewUser.User.Roles = []string{auth.RoleOwner}
+			_, err = b.CreateUser(b.ctx(), c)
+			b.ok(err)
+		},
+		"two owners who remove each other leave one": func(b *bench) {
+			ways := []*auth.UserPatch{leaving()["demotion"], leaving()["ban"], leaving()["deletion"]}
+			for round := range 45 {
+				both := []auth.User{b.owner(), b.owner()}
+				won, lost := b.raceOf(2, func(i int) error {
+					way := ways[round%3]
+					if i == 1 {
+						way = ways[round/3%3]
+					}
+					return b.keepsOwner(now, both[1-i].ID, way)
+				}, auth.ErrLastOwner)
+				if won != 1 || lost[auth.ErrLastOwner] != 1 {
+					b.Fatalf("round %d: %d went, %v", round, won, lost)
+				}
+				for _, u := range both {
+					if err := b.delete(u.ID); err != nil {
+						b.is(err, auth.ErrNotFound)
+					}
+				}
+			}
+		},
+		"of many owners who leave at once one stays": func(b *bench) {
+			all := make([]auth.User, parallel)
+			for i := range all {
+				all[i] = b.owner()
+			}
+			won, lost := b.race(func(i int) error { return b.keepsOwner(now, all[i].ID, leaving()["demotion"]) }, auth.ErrLastOwner)
+			if won != parallel-1 || lost[auth.ErrLastOwner] != 1 {
+				b.Errorf("%d went, %v", won, lost)
+			}
+		},
+	}
+}

@@ -1,0 +1,272 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// patchCase is a patch and what it makes of a user that whole has added.
+type patchCase struct {
+	patch auth.UserPatch
+	edit  func(*auth.Credentials)
+}
+
+// ordinary are patches that leave the second factor alone.
+func (b *bench) ordinary() map[string]patchCase {
+	b.Helper()
+	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
+	without := func(c *auth.Credentials, provider, subject string) []auth.Identity {
+		return slices.DeleteFunc(c.User.Identities, func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject })
+	}
+	return map[string]patchCase{
+		"address":        {auth.UserPatch{Email: ptr("new@example.com")}, func(c *auth.Credentials) { c.User.Email = "new@example.com" }},
+		"email verified": {auth.UserPatch{EmailVerifiedAt: &time.Time{}}, func(c *auth.Credentials) { c.User.EmailVerifiedAt = time.Time{} }},
+		"phone":          {auth.UserPatch{Phone: ptr("+491")}, func(c *auth.Credentials) { c.User.Phone = "+491" }},
+		"phone verified": {auth.UserPatch{PhoneVerifiedAt: &time.Time{}}, func(c *auth.Credentials) { c.User.PhoneVerifiedAt = time.Time{} }},
+		"name":           {auth.UserPatch{FullName: ptr("B")}, func(c *auth.Credentials) { c.User.FullName = "B" }},
+		"user metadata":  {auth.UserPatch{UserMetadata: map[string]any{}}, func(c *auth.Credentials) { c.User.UserMetadata = nil }},
+		"app metadata":   {auth.UserPatch{AppMetadata: map[string]any{}}, func(c *auth.Credentials) { c.User.AppMetadata = nil }},
+		"password":       {auth.UserPatch{PasswordHash: ptr("two")}, func(c *auth.Credentials) { c.PasswordHash = "two" }},
+		"no password":    {auth.UserPatch{PasswordHash: ptr("")}, func(c *auth.Credentials) { c.PasswordHash = "" }},
+		"rehash":         {auth.UserPatch{Rehash: ptr("again")}, func(c *auth.Credentials) { c.PasswordHash = "again" }},
+		"roles":          {auth.UserPatch{Roles: &[]string{"s", "q"}}, func(c *auth.Credentials) { c.User.Roles = []string{"s", "q"} }},
+		"no roles":       {auth.UserPatch{Roles: &[]string{}}, func(c *auth.Credentials) { c.User.Roles = nil }},
+		"ban":            {auth.UserPatch{BannedUntil: ptr(now)}, func(c *auth.Credentials) { c.User.BannedUntil = now }},
+		"link":           {auth.UserPatch{Link: &linked}, func(c *auth.Credentials) { c.User.Identities = append(c.User.Identities, linked) }},
+		"renewal":        {auth.UserPatch{Link: &renewed}, func(c *auth.Credentials) { c.User.Identities = append(without(c, "p", "1"), renewed) }},
+		"unlink":         {auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, func(c *auth.Credentials) { c.User.Identities = without(c, "p", "1") }},
+		"link and unlink": {auth.UserPatch{Link: &linked, Unlink: ptr(auth.ByIdentity("q", "1"))}, func(c *auth.Credentials) {
+			c.User.Identities = append(without(c, "q", "1"), linked)
+		}},
+		"revocation": {auth.UserPatch{Revoke: &auth.SessionFilter{ID: b.id()}}, func(*auth.Credentials) {}},
+		"tokens":     {auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}}, func(*auth.Credentials) {}},
+	}
+}
+
+// refused are changes that would change all there is, but must not be applied.
+func (b *bench) refused(u auth.User) map[string]auth.UpdateUser {
+	b.Helper()
+	nu := b.newUser("taken@example.com")
+	nu.User.Phone, nu.User.Identities = "+49", []auth.Identity{b.identity("p", "taken")}
+	_, err := b.create(nu)
+	b.ok(err)
+	refused := map[string]auth.UpdateUser{
+		"revision": {Change: auth.Change{IfUsers: []auth.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}}}},
+		"hash":     {Change: auth.Change{IfUsers: []auth.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}}},
+		"email":    {Patch: auth.UserPatch{Email: ptr("taken@example.com")}},
+		"phone":    {Patch: auth.UserPatch{Phone: ptr("+49")}},
+		"identity": {Patch: auth.UserPatch{Link: ptr(b.identity("p", "taken"))}},
+	}
+	for name, c := range refused {
+		c.UserID, c.Now, c.By = u.ID, now.Add(us), by(now).By
+		p := &c.Patch
+		p.FullName, p.PasswordHash, p.Unlink, p.DropFactors = ptr("x"), ptr("x"), ptr(auth.ByIdentity("p", "1")), true
+		p.Revoke, p.DropTokens, p.Roles = &auth.SessionFilter{}, []auth.Purpose{auth.PurposeMagicLink}, &[]string{}
+		refused[name] = c
+	}
+	return refused
+}
+
+func patches() checks {
+	return checks{
+		"a patch changes what it names": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			nu.User.FullName, nu.User.UserMetadata, nu.User.AppMetadata = "Ada", map[string]any{"a": "b"}, map[string]any{"c": "d"}
+			nu.PasswordHash = "one"
+			u, err := b.create(nu)
+			b.ok(err)
+			later := now.Add(time.Second)
+			got, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr("")}})
+			b.ok(err)
+			want := u
+			want.FullName, want.UpdatedAt, want.Revision = "", later, got.Revision
+			b.sameUser(got, want)
+			if got.Revision <= u.Revision {
+				b.Errorf("revision %d after %d", got.Revision, u.Revision)
+			}
+			got, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{
+				Email: ptr("New@example.com"), EmailVerifiedAt: ptr(now), Phone: ptr("+491"), PhoneVerifiedAt: ptr(now), FullName: ptr("B"),
+				UserMetadata: map[string]any{"x": 1.0}, AppMetadata: map[string]any{}, BannedUntil: ptr(later), PasswordHash: ptr("two"),
+				Roles: &[]string{"a", "b"},
+			}})
+			b.ok(err)
+			want.Email, want.EmailVerifiedAt, want.Phone, want.PhoneVerifiedAt, want.FullName = "New@example.com", now, "+491", now, "B"
+			want.UserMetadata, want.AppMetadata, want.BannedUntil, want.Roles = map[string]any{"x": 1.0}, nil, later, []string{"a", "b"}
+			want.Revision, want.CredentialRevision = got.Revision, got.CredentialRevision
+			b.sameUser(got, want)
+			c, err := b.Credentials(b.ctx(), auth.ByEmail("new@example.com"))
+			b.ok(err)
+			b.sameUser(c.User, want)
+			if c.PasswordHash != "two" {
+				b.Errorf("hash %q", c.PasswordHash)
+			}
+			_, err = b.User(b.ctx(), auth.ByEmail("ada@example.com"))
+			b.is(err, auth.ErrNotFound)
+			b.user("ada@example.com") // free again
+			got, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}, PasswordHash: ptr(""), Phone: ptr("")}})
+			b.ok(err)
+			if !got.BannedUntil.IsZero() || got.Phone != "" {
+				b.Errorf("user %+v", got)
+			}
+			other := b.newUser("other@example.com")
+			other.User.Phone = "+491" // free again, too
+			_, err = b.create(other)
+			b.ok(err)
+		},
+		"a patch keeps what it does not name": func(b *bench) {
+			later := now.Add(time.Second)
+			for name, c := range b.ordinary() {
+				b.Logf("patch: %s", name)
+				u := b.whole()
+				s := b.newSession(u.ID)
+				u, err := b.signIn(s)
+				b.ok(err)
+				t := newToken("t", "subject")
+				t.UserID = u.ID
+				b.token(t)
+				got, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: c.patch})
+				b.ok(err)
+				want := auth.Credentials{User: u, PasswordHash: "hash"}
+				c.edit(&want)
+				want.User.UpdatedAt, want.User.Revision, want.User.CredentialRevision = later, max(got.Revision, u.Revision+1), got.CredentialRevision
+				b.sameUser(got, want.User)
+				b.stands(want)
+				kept, _, err := b.Session(b.ctx(), s.ID, now)
+				b.ok(err)
+				b.sameSession(kept, s)
+				_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+				b.ok(err)
+				b.ok(b.delete(u.ID))
+			}
+		},
+		"an own address may change its case": func(b *bench) {
+			u := b.user("ada@example.com")
+			got, err := b.update(u.ID, auth.UserPatch{Email: ptr("Ada@example.com")})
+			b.ok(err)
+			if got.Email != "Ada@example.com" {
+				b.Errorf("address %q", got.Email)
+			}
+		},
+		"a patch holds its conditions": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			nu.PasswordHash = "one"
+			u, err := b.create(nu)
+			b.ok(err)
+			for name, at := range map[string]auth.UserAt{
+				"revision":    {Revision: ptr(u.Revision + 1)},
+				"hash":        {PasswordHash: ptr("two")},
+				"no password": {PasswordHash: ptr("")},
+			} {
+				at.ID = u.ID
+				if _, err := b.updateIf(at, auth.UserPatch{FullName: ptr("x")}); err == nil {
+					b.Errorf("%s: applied all the same", name)
+				} else {
+					b.is(err, auth.ErrStale)
+				}
+			}
+			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision, PasswordHash: ptr("one")}, auth.UserPatch{FullName: ptr("x")})
+			b.ok(err)
+			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision}, auth.UserPatch{FullName: ptr("y")})
+			b.is(err, auth.ErrStale)
+			_, err = b.updateIf(auth.UserAt{ID: b.user("").ID, PasswordHash: ptr("one")}, auth.UserPatch{FullName: ptr("x")})
+			b.is(err, auth.ErrStale) // who has no password has not this one
+		},
+		"a patch that is refused changes nothing": func(b *bench) {
+			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			s := b.session(want.User.ID)
+			want.User.LastSignInAt = s.CreatedAt
+			t := newToken("t", "subject")
+			t.UserID = want.User.ID
+			b.token(t)
+			for name, c := range b.refused(want.User) {
+				b.Logf("refused: %s", name)
+				if _, err := b.UpdateUser(b.ctx(), c); err == nil {
+					b.Error("applied all the same")
+				}
+				b.stands(want)
+				kept, _, err := b.Session(b.ctx(), s.ID, now)
+				b.ok(err)
+				b.sameSession(kept, s)
+				_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+				b.ok(err)
+			}
+		},
+		"of parallel patches of one revision one wins": func(b *bench) {
+			u := b.user("ada@example.com")
+			won, lost := b.race(func(int) error {
+				_, err := b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision}, auth.UserPatch{FullName: ptr("x")})
+				return err
+			}, auth.ErrStale)
+			if won != 1 || lost[auth.ErrStale] != parallel-1 {
+				b.Errorf("%d won, %v", won, lost)
+			}
+		},
+		"identities are linked, renewed and unlinked": func(b *bench) {
+			u := b.user("ada@example.com")
+			first := auth.Identity{ID: b.id(), Provider: "p", Subject: "1", Email: "a@example.com", CreatedAt: now, LastSignInAt: now}
+			_, err := b.update(u.ID, auth.UserPatch{Link: &first})
+			b.ok(err)
+			renewed := first
+			renewed.LastSignInAt, renewed.Email = now.Add(minute), "b@example.com"
+			got, err := b.update(u.ID, auth.UserPatch{Link: &renewed})
+			b.ok(err)
+			if len(got.Identities) != 1 || got.Identities[0] != renewed {
+				b.Errorf("identities %+v", got.Identities)
+			}
+			_, err = b.update(u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "other"))})
+			b.ok(err)
+			got, err = b.update(u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))})
+			b.ok(err)
+			if len(got.Identities) != 0 {
+				b.Errorf("identities %+v", got.Identities)
+			}
+			_, err = b.User(b.ctx(), auth.ByIdentity("p", "1"))
+			b.is(err, auth.ErrNotFound)
+		},
+		"of parallel links of one identity one wins": func(b *bench) {
+			ids := make([]string, parallel)
+			for i := range ids {
+				ids[i] = b.user("").ID
+			}
+			won, _ := b.race(func(i int) error {
+				_, err := b.update(ids[i], auth.UserPatch{Link: &auth.Identity{ID: ids[i], Provider: "p", Subject: "s", CreatedAt: now}})
+				return err
+			}, auth.ErrConflict)
+			if won != 1 {
+				b.Errorf("%d won", won)
+			}
+		},
+		"a patch revokes sessions and drops tokens": func(b *bench) {
+			u, other := b.user("ada@example.com"), b.user("eve@example.com")
+			keep, gone, others := b.session(u.ID), b.session(u.ID), b.session(other.ID)
+			for _, p := range []auth.Purpose{auth.PurposeReset, auth.PurposeMagicLink} {
+				for _, about := range []string{"", "s"} {
+					t := newToken(string(p)+about, about)
+					t.Purpose, t.UserID = p, u.ID
+					b.token(t)
+				}
+			}
+			foreign := newToken("foreign", "f")
+			foreign.Purpose, foreign.UserID = auth.PurposeReset, other.ID
+			b.token(foreign)
+			_, err := b.update(u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: keep.ID}, DropTokens: []auth.Purpose{auth.PurposeExchange, auth.PurposeReset}})
+			b.ok(err)
+			_, _, err = b.Session(b.ctx(), gone.ID, now)
+			b.is(err, auth.ErrSessionEnded)
+			for _, id := range []string{keep.ID, others.ID} {
+				_, _, err = b.Session(b.ctx(), id, now)
+				b.ok(err)
+			}
+			for _, about := range []string{"", "s"} {
+				_, err = b.PeekToken(b.ctx(), auth.PurposeReset, hashOf(string(auth.PurposeReset)+about), now)
+				b.is(err, auth.ErrNotFound)
+				_, err = b.PeekToken(b.ctx(), auth.PurposeMagicLink, hashOf(string(auth.PurposeMagicLink)+about), now)
+				b.ok(err)
+			}
+			_, err = b.PeekToken(b.ctx(), auth.PurposeReset, foreign.Hash, now)
+			b.ok(err)
+		},
+	}
+}

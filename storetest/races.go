@@ -1,0 +1,141 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/authmount/auth"
+)
+
+// races are that nothing lands in the name of what was ended before, at every
+// method.
+func races(has *bench) checks {
+	return merge(atDoors(has, neverAfterRevocation), checks{
+		"no change lands after its session was revoked": func(b *bench) {
+			u, actor := b.user(""), b.user("")
+			for round := range 100 {
+				b.revokedMeanwhile(actor, func(c auth.Change) error {
+					_, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(fmt.Sprint(round))}})
+					return err
+				}, func() []string {
+					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
+				})
+			}
+		},
+		"no change lands after its user was banned": func(b *bench) {
+			u := b.user("")
+			for range 30 {
+				actor := b.user("")
+				s := b.session(actor.ID)
+				b.meanwhile(func() error {
+					_, err := b.update(actor.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+					return err
+				}, func() error {
+					c := auth.UpdateUser{Change: by(now), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(actor.ID)}}
+					c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: actor.ID}}
+					_, err := b.UpdateUser(b.ctx(), c)
+					return err
+				}, func() []string {
+					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
+				}, auth.ErrBanned)
+			}
+		},
+		"no change lands after the user it rests on has changed": func(b *bench) {
+			u := b.user("")
+			for range 30 {
+				actor := b.user("")
+				b.meanwhile(func() error {
+					_, err := b.update(actor.ID, auth.UserPatch{Roles: &[]string{}})
+					return err
+				}, func() error {
+					c := auth.UpdateUser{Change: by(now), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(actor.ID)}}
+					c.IfUsers = []auth.UserAt{{ID: actor.ID, CredentialRevision: &actor.CredentialRevision}}
+					_, err := b.UpdateUser(b.ctx(), c)
+					return err
+				}, func() []string {
+					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
+				}, auth.ErrStale)
+			}
+		},
+		"users who change each other do not block each other": func(b *bench) {
+			both := []auth.User{b.user(""), b.user("")}
+			sessions := []auth.Session{b.session(both[0].ID), b.session(both[1].ID)}
+			won, _ := b.race(func(i int) error {
+				me, other := i%2, 1-i%2
+				c := auth.UpdateUser{Change: by(now), UserID: both[other].ID, Patch: auth.UserPatch{FullName: ptr("x")}}
+				c.By = auth.Authority{Session: &auth.SessionRef{ID: sessions[me].ID, UserID: both[me].ID}}
+				c.IfUsers = []auth.UserAt{{ID: both[me].ID, CredentialRevision: &both[me].CredentialRevision}, {ID: both[other].ID}}
+				_, err := b.UpdateUser(b.ctx(), c)
+				return err
+			})
+			if won != parallel {
+				b.Errorf("%d of %d", won, parallel)
+			}
+		},
+	})
+}
+
+// neverAfterRevocation makes a call in the name of a session that is revoked at
+// the same time.
+func neverAfterRevocation(b *bench, prepare func(*world) attempt) {
+	for range 8 {
+		w := newWorld(b)
+		a := prepare(w)
+		b.revokedMeanwhile(b.user(""), func(c auth.Change) error { return a.call(b.ctx(), c) }, w.state)
+	}
+}
+
+// revokedMeanwhile makes a change in the name of a new session of actor while
+// that is revoked. look reads what the change would change.
+func (b *bench) revokedMeanwhile(actor auth.User, change func(auth.Change) error, look func() []string) {
+	b.Helper()
+	s := b.session(actor.ID)
+	b.meanwhile(func() error {
+		_, err := b.revoke(actor.ID, auth.SessionFilter{ID: s.ID})
+		return err
+	}, func() error {
+		c := by(now)
+		c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: actor.ID}}
+		return change(c)
+	}, look, auth.ErrSessionEnded)
+}
+
+// meanwhile runs end and change at once. What change did must be there when end
+// has returned, or never come.
+func (b *bench) meanwhile(end, change func() error, look func() []string, refused error) {
+	b.Helper()
+	var (
+		wg         sync.WaitGroup
+		start      = make(chan struct{})
+		before     = look()
+		atEnd      []string
+		ended, did error
+	)
+	wg.Go(func() {
+		<-start
+		ended = end()
+		atEnd = look()
+	})
+	wg.Go(func() {
+		<-start
+		did = change()
+	})
+	close(start)
+	wg.Wait()
+	b.ok(ended)
+	if did != nil && !errors.Is(did, refused) {
+		b.Fatalf("error %v, want %v or none", did, refused)
+	}
+	after := look()
+	if d := differences(atEnd, after); len(d) > 0 {
+		b.Fatalf("it landed after the end:\n%s", strings.Join(d, "\n"))
+	}
+	if changed := len(differences(before, after)) > 0; changed != (did == nil) {
+		b.Fatalf("changed: %v, error %v", changed, did)
+	}
+}

@@ -1,0 +1,159 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+func refresh() checks {
+	return checks{
+		"refreshing moves the counter and the end": func(b *bench) {
+			s := b.newSession(b.user("ada@example.com").ID)
+			s.AAL, s.AMR, s.ExpiresAt = auth.LevelAAL2, append(s.AMR, auth.AMR{Method: "totp", Timestamp: 1}), now.Add(2*minute)
+			_, err := b.signIn(s)
+			b.ok(err)
+			at := now.Add(minute)
+			got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: s.ID, Counter: 0, IdleUntil: at.Add(time.Hour), IP: "192.0.2.2"})
+			b.ok(err)
+			want := s
+			want.Counter, want.RotatedAt, want.LastActiveAt, want.IdleUntil, want.IP = 1, at, at, at.Add(time.Hour), "192.0.2.2"
+			b.sameSession(got, want)
+			if user.ID != s.UserID {
+				b.Errorf("user %+v", user)
+			}
+			read, _, err := b.Session(b.ctx(), s.ID, at)
+			b.ok(err)
+			b.sameSession(read, want)
+			got, _, err = b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: s.ID, Counter: 1, IdleUntil: at.Add(time.Hour), UserAgent: "other"})
+			b.ok(err)
+			want.Counter, want.UserAgent = 2, "other"
+			b.sameSession(got, want)
+		},
+		"the counter before returns the current session, within grace": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			moved, err := b.advance(s.ID, 0, now)
+			b.ok(err)
+			again, err := b.advance(s.ID, 0, now.Add(10*time.Second-us))
+			b.ok(err)
+			b.sameSession(again, moved)
+			_, err = b.advance(s.ID, 0, now.Add(10*time.Second))
+			b.is(err, auth.ErrReused)
+		},
+		"grace begins when the counter moves": func(b *bench) {
+			s := b.newSession(b.user("ada@example.com").ID)
+			s.Counter, s.RotatedAt = 1, now.Add(-10*time.Second)
+			_, err := b.signIn(s)
+			b.ok(err)
+			_, err = b.advance(s.ID, 0, now.Add(-us))
+			b.ok(err)
+			_, err = b.advance(s.ID, 0, now)
+			b.is(err, auth.ErrReused)
+		},
+		"no grace means no repetition": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+			_, _, err := b.AdvanceSession(b.ctx(), a)
+			b.ok(err)
+			_, _, err = b.AdvanceSession(b.ctx(), a)
+			b.is(err, auth.ErrReused)
+		},
+		"reuse ends the session for good": func(b *bench) {
+			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			other, s := b.session(want.User.ID), b.session(want.User.ID)
+			want.User.LastSignInAt = s.CreatedAt
+			for i := range uint32(3) {
+				_, err := b.advance(s.ID, i, now)
+				b.ok(err)
+			}
+			s.Counter = 3
+			got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: s.ID, Counter: 1, Grace: minute, IdleUntil: now.Add(time.Hour)})
+			b.is(err, auth.ErrReused)
+			b.sameSession(got, s)
+			b.sameUser(user, want.User)
+			b.stands(want)
+			_, err = b.advance(s.ID, 3, now)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.is(err, auth.ErrSessionEnded)
+			got, _, err = b.Session(b.ctx(), other.ID, now)
+			b.ok(err)
+			b.sameSession(got, other)
+		},
+		"reuse ends the session whatever the conditions": func(b *bench) {
+			for name, edit := range map[string]func(*auth.Change){
+				"stale":    func(c *auth.Change) { c.IfUsers = []auth.UserAt{{ID: b.id()}} },
+				"roles":    func(c *auth.Change) { c.IfRoles = ptr(int64(99)) },
+				"no owner": func(c *auth.Change) { c.KeepOwner = true },
+			} {
+				s := b.session(b.user("").ID)
+				for i := range uint32(2) {
+					_, err := b.advance(s.ID, i, now)
+					b.ok(err)
+				}
+				a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+				edit(&a.Change)
+				if _, _, err := b.AdvanceSession(b.ctx(), a); !errors.Is(err, auth.ErrReused) {
+					b.Errorf("%s: error %v", name, err)
+				}
+				_, _, err := b.Session(b.ctx(), s.ID, now)
+				b.is(err, auth.ErrSessionEnded)
+			}
+		},
+		"reuse is not told to who may not know": func(b *bench) {
+			u := b.user("")
+			s, ended := b.session(u.ID), b.session(u.ID)
+			for i := range uint32(2) {
+				_, err := b.advance(s.ID, i, now)
+				b.ok(err)
+			}
+			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+			a.By = auth.Authority{Session: &auth.SessionRef{ID: ended.ID, UserID: u.ID}}
+			_, _, err = b.AdvanceSession(b.ctx(), a)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+		},
+		"a counter from the future changes nothing": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			_, err := b.advance(s.ID, 1, now)
+			b.is(err, auth.ErrSessionEnded)
+			_, err = b.advance(s.ID, 0, now)
+			b.ok(err)
+		},
+		"parallel refreshes advance once": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			won, _ := b.race(func(int) error {
+				got, err := b.advance(s.ID, 0, now)
+				if err == nil && got.Counter != 1 {
+					b.Errorf("counter %d", got.Counter)
+				}
+				return err
+			})
+			if won != parallel {
+				b.Errorf("%d got through", won)
+			}
+			got, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			if got.Counter != 1 {
+				b.Errorf("counter %d after one round", got.Counter)
+			}
+		},
+		"a revoked session stays ended against parallel refreshes": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			b.race(func(i int) error {
+				if i%2 == 0 {
+					_, err := b.revoke(s.UserID, auth.SessionFilter{})
+					return err
+				}
+				_, err := b.advance(s.ID, 0, now)
+				return err
+			}, auth.ErrSessionEnded)
+			_, _, err := b.Session(b.ctx(), s.ID, now)
+			b.is(err, auth.ErrSessionEnded)
+		},
+	}
+}

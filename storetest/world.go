@@ -1,0 +1,198 @@
+package storetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+)
+
+// world is a store with people in it, and what of it is watched.
+type world struct {
+	*bench
+	users, sessions, apiKeys []string
+	tokens                   []auth.TokenRef
+}
+
+func newWorld(b *bench) *world { return &world{bench: b} }
+
+// person adds a watched user of whom everything is known and unlike others.
+func (w *world) person(roles ...string) auth.User {
+	w.Helper()
+	nu := w.newUser("")
+	id := uuid.MustParse(nu.User.ID)
+	nu.User.Email, nu.User.EmailVerifiedAt = id.String()+"@example.com", now
+	nu.User.Phone, nu.User.PhoneVerifiedAt = fmt.Sprintf("+49%012d", binary.BigEndian.Uint64(id[8:])%1e12), now
+	nu.User.Roles, nu.PasswordHash = append([]string{"r"}, roles...), "hash"
+	nu.User.Identities = []auth.Identity{w.identity("p", nu.User.ID)}
+	u, err := w.create(nu)
+	w.ok(err)
+	w.users = append(w.users, u.ID)
+	return u
+}
+
+// as reads a user as it is by now.
+func (w *world) as(id string) auth.User {
+	w.Helper()
+	u, err := w.User(w.ctx(), auth.ByID(id))
+	w.ok(err)
+	return u
+}
+
+// device adds a watched session.
+func (w *world) device(userID string) auth.Session {
+	w.Helper()
+	s := w.session(userID)
+	w.sessions = append(w.sessions, s.ID)
+	return s
+}
+
+// secret adds a watched token of a user, about something of its own.
+func (w *world) secret(userID string, tries int) auth.Token {
+	w.Helper()
+	t := newCode(w.id(), w.id(), tries)
+	t.UserID = userID
+	w.token(t)
+	w.tokens = append(w.tokens, auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
+	return t
+}
+
+// newKey describes an API key.
+func (w *world) newKey() auth.APIKey {
+	w.Helper()
+	id := w.id()
+	w.apiKeys = append(w.apiKeys, id)
+	return auth.APIKey{ID: id, Name: "key", Hash: hashOf(id), Scopes: []string{"a"}}
+}
+
+// state is all that is watched, as the store tells it, a line each.
+func (w *world) state() []string {
+	var lines []string
+	add := func(kind, id string, v any, err error) {
+		if err != nil {
+			v = err
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %+v", kind, id, v))
+	}
+	for _, id := range w.users {
+		c, err := w.Credentials(w.ctx(), auth.ByID(id))
+		c.User = plain(c.User)
+		add("user", id, c, err)
+		list, err := w.Sessions(w.ctx(), id, now)
+		add("sessions of", id, list, err)
+		if w.factors != nil {
+			f, err := w.factors.Factors(w.ctx(), id)
+			add("factors of", id, f, err)
+		}
+	}
+	for _, id := range w.sessions {
+		s, _, err := w.Session(w.ctx(), id, now)
+		add("session", id, s, err)
+	}
+	for _, t := range w.tokens {
+		token, err := w.PeekToken(w.ctx(), t.Purpose, t.Hash, now)
+		add("token", fmt.Sprintf("%s %x", t.Purpose, t.Hash), token, err)
+	}
+	if w.roles != nil {
+		t, err := w.roles.Roles(w.ctx())
+		add("table", "of roles", t, err)
+	}
+	if w.keys != nil {
+		for _, id := range w.apiKeys {
+			k, err := w.keys.Key(w.ctx(), id)
+			add("key", id, k, err)
+		}
+	}
+	return append(lines, w.recorded()...)
+}
+
+// recorded are the events and messages of the store. Messages are claimed.
+func (w *world) recorded() []string {
+	var lines []string
+	if w.events != nil {
+		list, err := w.events.Events(w.ctx(), auth.EventQuery{Limit: 1000})
+		lines = append(lines, fmt.Sprintf("events: %d, %v", len(list), err))
+		for _, e := range list {
+			lines = append(lines, fmt.Sprintf("event %+v", e))
+		}
+	}
+	if w.outbox != nil {
+		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
+		lines = append(lines, fmt.Sprintf("messages: %d, %v", len(list), err))
+		for _, m := range list {
+			lines = append(lines, fmt.Sprintf("message %+v", m))
+		}
+	}
+	return lines
+}
+
+// differences are the lines that only one of two states has.
+func differences(before, after []string) []string {
+	var lines []string
+	for _, l := range before {
+		if !slices.Contains(after, l) {
+			lines = append(lines, "- "+l)
+		}
+	}
+	for _, l := range after {
+		if !slices.Contains(before, l) {
+			lines = append(lines, "+ "+l)
+		}
+	}
+	return lines
+}
+
+// witness adds to a change an event for each outcome and a message, and returns
+// their ids.
+func (w *world) witness(c *auth.Change) witnesses {
+	w.Helper()
+	ids := witnesses{message: w.id()}
+	for on := range ids.events {
+		ids.events[on] = w.id()
+		c.Events = append(c.Events, auth.OutcomeEvent{On: auth.Outcome(on), Event: auth.Event{ID: ids.events[on], Type: auth.EventUserUpdated, At: now}})
+	}
+	c.Messages = append(c.Messages, auth.SealedMessage{ID: ids.message, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute)})
+	return ids
+}
+
+// witnesses are the ids of events, by outcome, and of a message.
+type witnesses struct {
+	events  [auth.OutcomeSessionsEnded + 1]string
+	message string
+}
+
+// noticed wants the events of these outcomes, and no others, with what the store
+// had to fill in, and the message if one of them is OutcomeDone.
+func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ...auth.Outcome) {
+	w.Helper()
+	if w.events != nil {
+		list, err := w.events.Events(w.ctx(), auth.EventQuery{Limit: 1000})
+		w.ok(err)
+		for on, id := range ids.events {
+			i := slices.IndexFunc(list, func(e auth.Event) bool { return e.ID == id })
+			if want := slices.Contains(outcomes, auth.Outcome(on)); want != (i >= 0) {
+				w.Errorf("outcome %d recorded: %v, want %v", on, i >= 0, want)
+			}
+			if i < 0 {
+				continue
+			}
+			if list[i].UserID != about {
+				w.Errorf("outcome %d is about %q, want %q", on, list[i].UserID, about)
+			}
+			if auth.Outcome(on) == auth.OutcomeSessionsEnded && !slices.Equal(list[i].SessionIDs, ended) {
+				w.Errorf("sessions %v, want %v", list[i].SessionIDs, ended)
+			}
+		}
+	}
+	if w.outbox != nil {
+		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
+		w.ok(err)
+		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == ids.message })
+		if want := slices.Contains(outcomes, auth.OutcomeDone); got != want {
+			w.Errorf("message recorded: %v, want %v", got, want)
+		}
+	}
+}

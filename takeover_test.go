@@ -1,0 +1,123 @@
+package auth_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+)
+
+// The page of an account's first verification link asks whose account it is, with
+// what is known of who made it.
+func TestWasThatYou(t *testing.T) {
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	answer := func(w *world, token, choice string) *answer {
+		form2 := url.Values{"token": {token}}
+		if choice != "" {
+			form2.Set("disown", choice)
+		}
+		return w.do("POST", "/verify-email", form2.Encode(), form, browser)
+	}
+	signUp := func(w *world) (session, string) {
+		s := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}, header{"User-Agent", firefox}).session()
+		token := w.linkToken("ada@example.com", auth.KindVerifyEmail)
+		page := string(w.do("GET", "/verify-email?token="+token, nil, browser).want(200).body)
+		for _, part := range []string{"Was that you?", "Firefox on Linux", "2026", "that was me", "not me"} {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page does not say %q: %s", part, page)
+			}
+		}
+		return s, token
+	}
+
+	w := newWorld(t)
+	s, token := signUp(w)
+	answer(w, token, "").want(200)
+	if u := decodeAs[user](w.do("GET", "/me", nil, bearer(s.AccessToken)).want(200)); !u.EmailVerified {
+		t.Error("yes does not prove the address")
+	}
+	w.login("ada@example.com", goodPassword).session()
+
+	w = newWorld(t)
+	s, token = signUp(w)
+	w.enrol(s.AccessToken)
+	page := string(answer(w, token, "1").want(200).body)
+	if !strings.Contains(page, "yours now") {
+		t.Errorf("page %s", page)
+	}
+	if w.alive(s.AccessToken) {
+		t.Error("no leaves the session")
+	}
+	w.login("ada@example.com", goodPassword).want(401, auth.CodeInvalidCredentials)
+	w.Mail(t, "ada@example.com", auth.KindTakenOver)
+	reset := w.linkToken("ada@example.com", auth.KindResetPassword)
+	w.do("POST", "/reset-password", map[string]any{"token": reset, "new_password": "another horse battery"}).want(200)
+	if in := w.login("ada@example.com", "another horse battery").session(); in.User.ID != s.User.ID || in.User.MFAEnabled {
+		t.Errorf("user %+v", in.User)
+	}
+	answer(w, token, "1").want(400) // used up
+
+	// An account that is somebody's already cannot be disowned by a link: a new
+	// address of theirs that is not the reader's is simply left alone.
+	w = newWorld(t)
+	s = w.member("ada@example.com")
+	w.do("PATCH", "/me", map[string]any{"email": "eve@example.com"}, bearer(s.AccessToken)).want(200)
+	token = w.linkToken("eve@example.com", auth.KindChangeEmail)
+	if page := string(w.do("GET", "/verify-email?token="+token, nil, browser).want(200).body); strings.Contains(page, "not me") {
+		t.Errorf("page %s", page)
+	}
+	answer(w, token, "1").want(200)
+	if u := decodeAs[user](w.do("GET", "/me", nil, bearer(s.AccessToken)).want(200)); u.Email != "ada@example.com" {
+		t.Errorf("user %+v", u)
+	}
+	w.do("GET", "/verify-email?token="+token, nil).want(400, auth.CodeInvalidToken)
+}
+
+// A first proof inside a live session of the account drops nothing; outside of
+// one, or inside one of another account, it takes the account over.
+func TestFirstProofInsideASession(t *testing.T) {
+	for name, c := range map[string]struct {
+		within func(w *world, s session) []header
+		stays  bool
+	}{
+		"inside":    {func(_ *world, s session) []header { return []header{bearer(s.AccessToken)} }, true},
+		"outside":   {func(*world, session) []header { return nil }, false},
+		"another's": {func(w *world, _ session) []header { return []header{bearer(w.signUp("eve@example.com").AccessToken)} }, false},
+		"one that is over": {func(w *world, s session) []header {
+			w.do("POST", "/logout", nil, bearer(s.AccessToken)).want(204)
+			return []header{bearer(s.AccessToken)}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.signUp("ada@example.com")
+			second := w.login("ada@example.com", goodPassword).session()
+			token := w.magicLink("ada@example.com", nil)
+			in := w.do("POST", "/magic-link/verify", map[string]any{"token": token}, c.within(w, s)...).session()
+			if !in.User.EmailVerified || in.User.ID != s.User.ID {
+				t.Errorf("user %+v", in.User)
+			}
+			if w.alive(second.AccessToken) != c.stays {
+				t.Errorf("the other session stays: %v", !c.stays)
+			}
+			if got := w.login("ada@example.com", goodPassword).status == 200; got != c.stays {
+				t.Errorf("the password stays: %v", got)
+			}
+		})
+	}
+}
+
+// What an account may do before anybody has proved it to be theirs.
+func TestUnprovedAccounts(t *testing.T) {
+	w, _ := providerWorld(t)
+	s := w.signUp("ada@exmaple.com")
+	w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(403, auth.CodeEmailNotVerified)
+	w.do("POST", "/me/identities/github", nil, bearer(s.AccessToken)).want(403, auth.CodeEmailNotVerified)
+	w.do("PATCH", "/me", map[string]any{"full_name": "Ada"}, bearer(s.AccessToken)).want(200)
+	w.do("PATCH", "/me", map[string]any{"email": "ada@example.com"}, bearer(s.AccessToken)).want(200) // a slip of the finger can be mended
+	w.do("POST", "/verify-email", map[string]any{"token": w.linkToken("ada@example.com", auth.KindChangeEmail)}, bearer(s.AccessToken)).want(200)
+	w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(200)
+	w.do("POST", "/me/identities/github", nil, bearer(s.AccessToken)).want(200)
+	w.enrol(s.AccessToken)
+}
