@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -42,8 +43,7 @@ func (s *scene) leftovers(a act) (list []string) {
 // second factor only.
 func (s *scene) opens(a *answer) bool {
 	if a.status == http.StatusForbidden {
-		var e struct{ Code auth.Code }
-		e = decodeAs[struct{ Code auth.Code }](a)
+		e := decodeAs[struct{ Code auth.Code }](a)
 		return e.Code == auth.CodeMFARequired || e.Code == auth.CodeMFAEnrollmentRequired
 	}
 	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
@@ -131,7 +131,7 @@ func (s *scene) triesProofs(add func(string, ...any)) {
 	}
 	login("email", s.evilMail, evilPassword)
 	login("phone", s.evilNumber, evilPassword)
-	for _, name := range []string{"facebook", "github", "apple"} {
+	for name := range maps.Clone(s.evil.was) {
 		if s.opens(s.evil.signIn(name, s.evilAt(name), "")) {
 			add("the identity at %s opens the account", name)
 		}

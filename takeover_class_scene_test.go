@@ -165,6 +165,7 @@ type person struct {
 	s       *scene
 	ctx     context.Context
 	cookies map[string]string
+	was     map[string]bool // the providers that they came from
 
 	access, refresh, mfa []string
 	urls                 []string // of providers, to come back from
@@ -172,7 +173,7 @@ type person struct {
 }
 
 func (s *scene) person(ctx context.Context) *person {
-	return &person{s: s, ctx: ctx, cookies: map[string]string{}}
+	return &person{s: s, ctx: ctx, cookies: map[string]string{}, was: map[string]bool{}}
 }
 
 func (p *person) send(method, path string, body any, headers ...header) *answer {
@@ -233,6 +234,7 @@ func (p *person) keep(a *answer) {
 // back returns the request by which a person comes back from a provider.
 func (p *person) back(name, from string, who authtest.Person) func() *answer {
 	p.s.t.Helper()
+	p.was[name] = true
 	p.s.idp.SignsIn(who)
 	with := p.s.idp.Authorize(p.s.t, from)
 	return func() *answer {
