@@ -14,7 +14,7 @@ func (s *scene) moves() string {
 }
 
 func classVerifyGet() []row {
-	return forKinds(row{name: "moves the address", session: true, except: open(signedOut, banned), prepare: func(s *scene) func() *answer {
+	return forKinds(row{name: "moves the address", session: true, prepare: func(s *scene) func() *answer {
 		token := s.moves()
 		return func() *answer { return s.evil.send("GET", "/verify-email?token="+token, nil) }
 	}}, onAddress, onIdentity, onStolen)
@@ -22,7 +22,7 @@ func classVerifyGet() []row {
 
 func classVerify() []row {
 	posts := func(name string, send func(s *scene, token string) *answer) []row {
-		return forKinds(row{name: name, session: true, except: open(signedOut, banned), prepare: func(s *scene) func() *answer {
+		return forKinds(row{name: name, session: true, prepare: func(s *scene) func() *answer {
 			token := s.moves()
 			return func() *answer { return send(s, token) }
 		}}, onAddress, onIdentity, onStolen)
@@ -85,7 +85,7 @@ func classMagicGet() []row {
 	}
 	pkce := map[string]any{"redirect_to": appURL, "code_challenge": challengeOf(verifier)}
 	return []row{
-		{name: "by a link that was found", kind: onStolen, except: open(byReset), prepare: get(nil)},
+		{name: "by a link that was found", kind: onStolen, prepare: get(nil)},
 		{name: "by a link that was found, with a challenge", kind: onStolen, prepare: get(pkce)},
 		{name: "shows the page", kind: onStolen, prepare: get(nil, browser)},
 	}
@@ -106,7 +106,7 @@ func classMagic() []row {
 	}
 	pkce := map[string]any{"redirect_to": appURL, "code_challenge": challengeOf(verifier)}
 	return []row{
-		{name: "by a link that was found", kind: onStolen, except: open(byReset), prepare: post(nil, json)},
+		{name: "by a link that was found", kind: onStolen, prepare: post(nil, json)},
 		{name: "on the page", kind: onStolen, prepare: post(nil, page)},
 		{name: "on the page, with a redirect", kind: onStolen, prepare: post(pkce, page)},
 		{name: "asked for the second factor", kind: onStolen, prepare: func(s *scene) func() *answer {
@@ -203,9 +203,9 @@ func classFactor() []row {
 			return func() *answer { return s.evil.send("POST", "/2fa/verify", body) }
 		}
 	}
-	list := forKinds(row{name: "by code", except: open(banned), prepare: verify(byTOTP)}, onAddress, onNumber, onStolen)
-	list = append(list, forKinds(row{name: "by recovery code", except: open(banned), prepare: verify(byRecovery)}, onAddress, onStolen)...)
-	list = append(list, row{name: "after a link that was found", kind: onStolen, except: open(byReset, banned), prepare: func(s *scene) func() *answer {
+	list := forKinds(row{name: "by code", prepare: verify(byTOTP)}, onAddress, onNumber, onStolen)
+	list = append(list, forKinds(row{name: "by recovery code", prepare: verify(byRecovery)}, onAddress, onStolen)...)
+	list = append(list, row{name: "after a link that was found", kind: onStolen, prepare: func(s *scene) func() *answer {
 		s.enrols()
 		token := s.found("/magic-link/send", auth.KindMagicLink, nil)
 		asked := s.evil.send("POST", "/magic-link/verify", map[string]any{"token": token}).want(403)
@@ -252,7 +252,7 @@ func classOAuth() map[string][]row {
 		{name: "the owner's", kind: onIdentity, session: true, prepare: sends("DELETE", "/me/identities/google", nil)},
 	}
 	list["GET /oauth/{provider}/callback"] = append(append(forKinds(row{name: "links", session: true, prepare: links("github", nil)}, onIdentity, onStolen),
-		forKinds(row{name: "links elsewhere", session: true, except: open(signedOut), prepare: func(s *scene) func() *answer { return s.linkElsewhere() }}, onIdentity, onStolen)...),
+		forKinds(row{name: "links elsewhere", session: true, prepare: func(s *scene) func() *answer { return s.linkElsewhere() }}, onIdentity, onStolen)...),
 		row{name: "links with a redirect", kind: onIdentity, session: true, prepare: links("github", redirect)},
 		row{name: "signs in", kind: onIdentity, prepare: signsIn("")},
 		row{name: "signs in with a redirect", kind: onIdentity, prepare: signsIn("redirect_to=" + url.QueryEscape(appURL))},
@@ -280,9 +280,9 @@ func classMasked() map[mutant]string {
 		{"EnableFactor", "session"}:       itself,
 		{"EnableFactor", "users"}:         itself,
 		{"EnableFactor", "session users"}: itself,
-		{"RedeemToken", "session"}:        leftOpen,
-		{"RedeemToken", "users"}:          leftOpen,
-		{"RedeemToken", "session users"}:  leftOpen,
+		{"RedeemToken", "users"}:          "the link, and the session that it moves an address for, end with the account's credentials",
+		{"UseRecoveryCode", "users"}:      "the session and the token end with the account's credentials",
+		{"UseRecoveryCode", "token"}:      "the account's credentials change whenever the token dies",
 		{"RaiseSession", "session"}:       "RaiseSession asks of the session itself",
 		{"DeleteUser", "users"}:           "the session ends with the account's credentials",
 		{"PutFactor", "users"}:            "the session and the token end with the account's credentials",

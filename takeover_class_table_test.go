@@ -193,7 +193,7 @@ func classExchange() []row {
 			s.evil.signIn("facebook", s.face, "redirect_to="+url.QueryEscape(appURL)).want(303)
 			return exchange(s, nil)
 		}},
-		row{name: "by a link that was found", kind: onStolen, except: open(byReset), prepare: func(s *scene) func() *answer {
+		row{name: "by a link that was found", kind: onStolen, prepare: func(s *scene) func() *answer {
 			s.opensFound(map[string]any{"redirect_to": appURL}).want(303)
 			return exchange(s, nil)
 		}},

@@ -73,18 +73,6 @@ type row struct {
 	prepare func(s *scene) (request func() *answer)
 }
 
-// leftOpen is the reason of a row that flows do not stand up to yet.
-const leftOpen = "left open"
-
-// open are acts that are left open.
-func open(acts ...act) map[act]string {
-	m := map[act]string{}
-	for _, a := range acts {
-		m[a] = leftOpen
-	}
-	return m
-}
-
 // acts are those that a row is run with.
 func (r row) acts() []act {
 	return slices.DeleteFunc(r.kind.acts(), func(a act) bool {

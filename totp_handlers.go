@@ -112,7 +112,7 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 func (a *Auth) provePassword(ctx context.Context, userID, password string) error {
 	c, err := a.store.Credentials(ctx, ByID(userID))
 	if err != nil {
-		return storeFailed(err)
+		return goneOr(CodeSessionEnded, err)
 	}
 	_, err = a.judgePassword(ctx, userID, c.PasswordHash, password)
 	return err

@@ -53,7 +53,8 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	if a.cfg.limits.Off {
 		perToken = Draw{}
 	}
-	second, err := a.judgeFactor(ctx, byProof(), c.User, factorCode{p.TOTPCode, p.RecoveryCode}, perToken)
+	waiting := Authority{Token: &TokenRef{Purpose: PurposeMFA, Hash: t.Hash}}
+	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{p.TOTPCode, p.RecoveryCode}, perToken)
 	if err != nil {
 		return nil, err
 	}
