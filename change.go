@@ -74,6 +74,9 @@ func (by Authority) actor(e Event) Actor {
 	case by.System != "":
 		return Actor{Kind: ActorSystem, ID: by.System}
 	}
+	if e.UserID == "" {
+		return Actor{} // nobody knows yet
+	}
 	return Actor{Kind: ActorUser, ID: e.UserID, SessionID: e.SessionID}
 }
 
@@ -95,12 +98,8 @@ func (a *Auth) committed(ctx context.Context, c Change, on Outcome, edit func(*E
 // about fills in the user that a change turned out to be about.
 func about(userID string) func(*Event) {
 	return func(e *Event) {
-		if e.UserID != "" {
-			return
-		}
-		e.UserID = userID
-		if e.Actor.Kind == ActorUser && e.Actor.ID == "" {
-			e.Actor.ID = userID
+		if e.UserID == "" {
+			e.UserID = userID
 		}
 	}
 }

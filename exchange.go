@@ -16,8 +16,12 @@ import (
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
 	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By})
 	code.UserID = u.ID
-	err := a.putToken(ctx, byProof(), code, credentialsStill(u))
-	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+	authority := byProof()
+	if d.SessionID != "" { // a linking, in the name of who asked for it
+		authority = Caller{UserID: u.ID, SessionID: d.SessionID}.authority()
+	}
+	err := a.putToken(ctx, authority, code, credentialsStill(u))
+	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) || errors.Is(err, CodeSessionEnded) {
 		return "", fail(gone, err) // changed hands meanwhile
 	}
 	return secret, err
@@ -56,7 +60,10 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 		}
 		d.By = provenBy{Provider: d.Identity.Provider, Subject: d.Identity.Subject}
 	}
-	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, reread: true})
+	if !d.By.holds(Credentials{User: u}) {
+		return nil, fail(CodeInvalidCode, errors.New("what the proof rested on is gone"))
+	}
+	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode})
 }
 
 func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {

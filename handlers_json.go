@@ -45,10 +45,6 @@ func decodeOptional(r *http.Request, v any) error {
 	return bodyFailed(err)
 }
 
-// decodeJSON is decode for objects that come from elsewhere; its errors have no
-// code.
-func decodeJSON(body []byte, v any) error { return wire.Unmarshal(body, v) }
-
 // isForm tells whether a request was posted by a page.
 func isForm(r *http.Request) bool { return wire.IsForm(r) }
 

@@ -26,7 +26,7 @@ type linkData struct {
 	AMR        []AMR  `json:"amr,omitempty"`    // exchange codes: the proof already given
 
 	Identity  *Identity `json:"identity,omitempty"`   // exchange codes: to link by the exchange
-	SessionID string    `json:"session_id,omitempty"` // exchange codes: whose session asked to link
+	SessionID string    `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still
 	By        provenBy  `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
 }
 

@@ -90,7 +90,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
 			errors: []Code{CodeInvalidToken, CodeMethodDisabled, CodeWeakPassword, CodeValidationFailed, CodeOverloaded}},
 		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail,
-			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists}},
+			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned}},
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
 			limits: mails, errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned})},
 

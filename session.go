@@ -22,7 +22,6 @@ type signIn struct {
 	second bool   // the second factor was shown
 	by     provenBy
 	gone   Code // the error if the user changed or went since the proof was judged
-	reread bool // the proof is older than user: what it rests on has to be looked at
 }
 
 // provenBy is what of an account a proof rests on. A sign-in that is under way
@@ -88,11 +87,14 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 
 // startSession makes the session on the condition that the account's ways in are
 // as they were when what the proof rests on was found among them. If they have
-// changed, it looks again.
+// changed, a password and an identity are looked for anew. A link or code is used
+// up by now, and would not be good any more after most changes: it is not.
 func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Tokens, error) {
-	u := s.user
-	look := s.reread
+	u, look := s.user, false
 	return change(func() (*Tokens, error) {
+		if look && (s.by.Email != "" || s.by.Phone != "") {
+			return nil, fail(s.gone, ErrStale)
+		}
 		if look {
 			c, err := a.store.Credentials(ctx, ByID(u.ID))
 			if err != nil {

@@ -46,6 +46,8 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 		return nil, linkFailed(err)
 	case !d.By.holds(c):
 		return nil, fail(CodeInvalidToken, errors.New("what the proof rested on is gone"))
+	case c.User.Banned(a.now()):
+		return nil, fail(CodeUserBanned, nil) // before a code is used up
 	}
 	perToken := a.draw(Rate{Burst: maxCodeTries, Per: mfaLife}, "mfa-token", string(t.Hash), 1)
 	if a.cfg.limits.Off {

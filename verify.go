@@ -63,7 +63,11 @@ func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
 
 // sendVerification mails a link that makes address the user's confirmed one.
 func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, address string) error {
-	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: address, Device: a.madeFrom(ctx, by)})
+	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
+	if k == KindChangeEmail {
+		d.SessionID = by.SessionID
+	}
+	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
 	if err := a.putToken(ctx, by.authority(), link); err != nil {
 		return err
@@ -91,8 +95,10 @@ type VerifyEmailParams struct {
 // one or the new one they asked for. It signs nobody in, and drops nothing: who
 // does not know the account answers the page's question with no, or asks for a
 // magic link or reset, and it is theirs. Links sent to the old address die with
-// it, and the old address gets a notice. Errors: CodeInvalidToken,
-// CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded.
+// it, and the old address gets a notice. A link to a new address is good for as
+// long as the session that asked for it lives. Errors: CodeInvalidToken,
+// CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
+// CodeUserBanned.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, error) {
 	_, u, err := a.verifyEmail(ctx, p)
 	return u, err
@@ -100,6 +106,7 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
 	var before User
+	asked := false // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
 		if p.Within.SessionID != "" {
@@ -108,15 +115,25 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			}
 			authority = p.Within.authority()
 		}
+		if asked = d.SessionID != ""; asked {
+			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
+		}
 		var err error
-		if before, err = a.store.User(ctx, ByID(t.UserID)); err != nil {
+		before, err = a.store.User(ctx, ByID(t.UserID))
+		switch {
+		case err != nil:
 			return Redemption{}, linkFailed(err)
+		case before.Banned(a.now()):
+			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
 		c := a.newChange(ctx, authority, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
 	})
+	if asked && errors.Is(err, CodeSessionEnded) {
+		err = fail(CodeInvalidToken, err)
+	}
 	if err == nil && EmailKey(before.Email) != EmailKey(u.Email) && before.Email != "" {
 		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: u.FullName, NewAddress: u.Email}, u)
 	}

@@ -1,5 +1,3 @@
-//go:build flows
-
 package pgstore_test
 
 import (
@@ -32,7 +30,7 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQ
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// taken returns the statements since the last call, the limiter's apart.
+// taken answers the statements since the last call, the limiter's apart.
 func (c *counter) taken() (statements []string, limiter int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,12 +57,12 @@ func TestStatementBudget(t *testing.T) {
 	code := func() string {
 		env.Clock.Advance(2 * time.Minute)
 		env.Inbox.Clear()
-		if err := env.SendPhoneCode(ctx, phone, false); err != nil {
+		if err := env.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: phone}); err != nil {
 			t.Fatal(err)
 		}
 		return env.Mail(t, phone, auth.KindPhoneCode).Code
 	}
-	if _, err := env.VerifyPhoneCode(ctx, phone, code(), ""); err != nil {
+	if _, err := env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: phone, Code: code()}); err != nil {
 		t.Fatal(err) // the account is there from now on
 	}
 	ready := code()
@@ -78,13 +76,19 @@ func TestStatementBudget(t *testing.T) {
 			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
 			return err
 		}},
-		"refresh": {1, 1, func() error { _, err := env.Refresh(ctx, ada.RefreshToken); return err }},
-		"me":      {1, 0, func() error { return me(ctx, env, ada) }},
+		"refresh": {1, 1, func() error {
+			_, err := env.Refresh(ctx, auth.RefreshParams{RefreshToken: ada.RefreshToken})
+			return err
+		}},
+		"me": {1, 0, func() error { return me(ctx, env, ada) }},
 		"sign-up": {1, 1, func() error {
 			_, err := env.SignUp(ctx, auth.SignUpParams{Email: "new@example.com", Password: "correct horse battery"})
 			return err
 		}},
-		"verify a code": {2, 1, func() error { _, err := env.VerifyPhoneCode(ctx, phone, ready, ""); return err }},
+		"verify a code": {2, 1, func() error {
+			_, err := env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: phone, Code: ready})
+			return err
+		}},
 	} {
 		c.taken()
 		if err := flow.run(); err != nil {

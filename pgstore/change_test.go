@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
 	for name, open := range map[string]func(*testing.T, *pgstore.Store) meeting{
 		"its session ends":                 sessionEnds,
 		"its session ends with a ban":      sessionIsBanned,
+		"its session ends by reuse":        sessionIsReused,
 		"its token is used":                tokenIsUsed,
 		"its key ends":                     keyEnds,
 		"the last but one owner goes":      ownerGoes,
@@ -36,6 +38,7 @@ func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
 		"the user changes, at a patch":     userChangesAtPatch,
 		"the same key":                     sameIdempotencyKey,
 		"a refresh of what ends":           refreshOfEnded,
+		"a refresh of who is banned":       refreshOfBanned,
 		"a factor of the same kind":        sameFactor,
 		"a token of a user who goes":       tokenOfDeleted,
 	} {
@@ -103,6 +106,39 @@ func sessionIsBanned(t *testing.T, s *pgstore.Store) meeting {
 		_, err := patch(ctx, s, u.ID, auth.UserPatch{BannedUntil: &until})
 		return err
 	}, rename(s, bySession(sess), u.ID), auth.ErrBanned}
+}
+
+func refresh(s *pgstore.Store, sess auth.Session) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)})
+		return err
+	}
+}
+
+func sessionIsReused(t *testing.T, s *pgstore.Store) meeting {
+	_, sess := withSession(t, s)
+	if err := refresh(s, sess)(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return meeting{func(ctx context.Context) error {
+		if err := refresh(s, sess)(ctx); !errors.Is(err, auth.ErrReused) {
+			return fmt.Errorf("reuse: %w", err)
+		}
+		return nil
+	}, rename(s, bySession(sess), withUser(t, s).ID), auth.ErrSessionEnded}
+}
+
+// The session is locked before its user is banned.
+func refreshOfBanned(t *testing.T, s *pgstore.Store) meeting {
+	u, sess := withSession(t, s)
+	until := time.Now().Add(time.Hour)
+	return meeting{func(ctx context.Context) error {
+		_, _, err := s.RaiseSession(ctx, auth.RaiseSession{Change: byTest(), SessionID: sess.ID})
+		if err == nil {
+			_, err = patch(ctx, s, u.ID, auth.UserPatch{BannedUntil: &until})
+		}
+		return err
+	}, refresh(s, sess), auth.ErrBanned}
 }
 
 func tokenIsUsed(t *testing.T, s *pgstore.Store) meeting {
@@ -248,10 +284,7 @@ func sameIdempotencyKey(t *testing.T, s *pgstore.Store) meeting {
 
 func refreshOfEnded(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
-	return meeting{banAt(s, byTest(), u.ID), func(ctx context.Context) error {
-		_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)})
-		return err
-	}, auth.ErrBanned}
+	return meeting{banAt(s, byTest(), u.ID), refresh(s, sess), auth.ErrBanned}
 }
 
 func sameFactor(t *testing.T, s *pgstore.Store) meeting {

@@ -1,9 +1,8 @@
-//go:build flows
-
 package pgstore_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -73,7 +72,7 @@ func TestClaimsFunction(t *testing.T) {
 	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), `create table public.org (name text); insert into public.org values ('acme');
 		create function public.claims_for(user_id uuid) returns jsonb language sql stable as $$
-			select jsonb_build_object('org', o.name, 'address', (select email from auth.users u where u.id = user_id),
+			select jsonb_build_object('company', o.name, 'address', (select email from auth.users u where u.id = user_id),
 				'sub', 'evil', 'role', 'postgres', 'roles', '["admin"]'::jsonb, 'aal', 'aal2', 'exp', 1, 'app_metadata', '{"admin": true}'::jsonb) from public.org o $$`)
 	idp := authtest.StartProvider(t)
 	env := authtest.NewOn(t, s, auth.WithProvider(idp.OIDC("dev")))
@@ -81,7 +80,7 @@ func TestClaimsFunction(t *testing.T) {
 	org := "acme"
 	check := func(what, email, token string) {
 		t.Helper()
-		want := map[string]any{"org": org, "address": email}
+		want := map[string]any{"company": org, "address": email}
 		if email == "" {
 			want["address"] = nil
 		}
@@ -105,32 +104,32 @@ func TestClaimsFunction(t *testing.T) {
 	check("login", "ada@example.com", in.AccessToken)
 	org = "other"
 	exec(t, s.Pool(), "update public.org set name = 'other'")
-	check("refresh", "ada@example.com", tokens(env.Refresh(ctx, in.RefreshToken)).AccessToken)
-	check("refresh within grace", "ada@example.com", tokens(env.Refresh(ctx, in.RefreshToken)).AccessToken)
+	check("refresh", "ada@example.com", tokens(env.Refresh(ctx, auth.RefreshParams{RefreshToken: in.RefreshToken})).AccessToken)
+	check("refresh within grace", "ada@example.com", tokens(env.Refresh(ctx, auth.RefreshParams{RefreshToken: in.RefreshToken})).AccessToken)
 
 	for what, email := range map[string]string{"magic link of a stranger": "bob@example.com", "magic link": "ada@example.com"} {
-		if err := env.SendMagicLink(ctx, auth.MagicLinkParams{Email: email}); err != nil {
+		if err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: email}); err != nil {
 			t.Fatal(err)
 		}
-		check(what, email, tokens(env.VerifyMagicLink(ctx, linkToken(t, env, email, auth.KindMagicLink), "")).AccessToken)
+		check(what, email, tokens(env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: linkToken(t, env, email, auth.KindMagicLink)})).AccessToken)
 	}
 	env.Clock.Advance(time.Hour)
 	verifier := strings.Repeat("v", 43)
 	sum := sha256.Sum256([]byte(verifier))
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	if err := env.SendMagicLink(ctx, auth.MagicLinkParams{Email: "ada@example.com", RedirectTo: "https://app.test/in", CodeChallenge: challenge}); err != nil {
+	if err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com", RedirectTo: "https://app.test/in", CodeChallenge: challenge}); err != nil {
 		t.Fatal(err)
 	}
 	to, err := url.Parse(get(t, env, "/auth/v1/magic-link/verify?token="+linkToken(t, env, "ada@example.com", auth.KindMagicLink)).Header().Get("Location"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	check("exchange", "ada@example.com", tokens(env.Exchange(ctx, to.Query().Get("code"), verifier)).AccessToken)
+	check("exchange", "ada@example.com", tokens(env.Exchange(ctx, auth.ExchangeParams{Code: to.Query().Get("code"), CodeVerifier: verifier})).AccessToken)
 
-	if err := env.SendPhoneCode(ctx, "+4930123456", false); err != nil {
+	if err := env.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: "+4930123456"}); err != nil {
 		t.Fatal(err)
 	}
-	check("phone code", "", tokens(env.VerifyPhoneCode(ctx, "+4930123456", env.Mail(t, "+4930123456", auth.KindPhoneCode).Code, "")).AccessToken)
+	check("phone code", "", tokens(env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: "+4930123456", Code: env.Mail(t, "+4930123456", auth.KindPhoneCode).Code})).AccessToken)
 
 	fresh := env.LoginAs(t, "carol@example.com")
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/auth/v1/me/identities/dev", nil)
@@ -179,7 +178,7 @@ func TestClaimsFunctionMissing(t *testing.T) {
 	}
 	refused := func(s *pgstore.Store, why string) {
 		t.Helper()
-		if err := newOn(s); err == nil || !strings.Contains(err.Error(), "the claims function cannot be called") || !strings.Contains(err.Error(), why) {
+		if err := newOn(t.Context(), s); err == nil || !strings.Contains(err.Error(), "the claims function cannot be called") || !strings.Contains(err.Error(), why) {
 			t.Errorf("auth.New: %v, want %q", err, why)
 		}
 	}
@@ -230,7 +229,7 @@ func TestClaimsFunctionFails(t *testing.T) {
 		t.Errorf("%d users", n)
 	}
 	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin return '{}'; end $$")
-	if _, err := env.Refresh(t.Context(), in.RefreshToken); err != nil {
+	if _, err := env.Refresh(t.Context(), auth.RefreshParams{RefreshToken: in.RefreshToken}); err != nil {
 		t.Errorf("once the function works again: %v", err)
 	}
 	exec(t, s.Pool(), "drop function public.claims_for")
@@ -281,7 +280,7 @@ func TestClaimsFunctionIsNoRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		login = sent()
-		if _, err := env.Refresh(t.Context(), in.RefreshToken); err != nil {
+		if _, err := env.Refresh(t.Context(), auth.RefreshParams{RefreshToken: in.RefreshToken}); err != nil {
 			t.Fatal(err)
 		}
 		return login, sent()
@@ -299,8 +298,8 @@ func TestClaimsFunctionFailsInline(t *testing.T) {
 	exec(t, s.Pool(), "create function public.claims_for(id uuid) returns jsonb language sql stable as $$ select '{}'::jsonb $$")
 	env := authtest.NewOn(t, s)
 	in := env.LoginAs(t, "ada@example.com")
-	exec(t, s.Pool(), "create or replace function public.claims_for(id uuid) returns jsonb language sql stable as $$ select jsonb_build_object('org', ('x' || id::text)::uuid) $$")
-	if _, err := env.Refresh(t.Context(), in.RefreshToken); !errors.Is(err, auth.CodeUnavailable) {
+	exec(t, s.Pool(), "create or replace function public.claims_for(id uuid) returns jsonb language sql stable as $$ select jsonb_build_object('company', ('x' || id::text)::uuid) $$")
+	if _, err := env.Refresh(t.Context(), auth.RefreshParams{RefreshToken: in.RefreshToken}); !errors.Is(err, auth.CodeUnavailable) {
 		t.Errorf("refresh: %v", err)
 	}
 	if _, err := env.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}); !errors.Is(err, auth.CodeUnavailable) {
@@ -309,4 +308,13 @@ func TestClaimsFunctionFailsInline(t *testing.T) {
 	if _, err := s.User(t.Context(), auth.ByID("no id")); !errors.Is(err, auth.ErrNotFound) {
 		t.Errorf("an id that is none: %v", err)
 	}
+}
+
+// newOn makes an Auth on a store and tells how that failed.
+func newOn(ctx context.Context, s *pgstore.Store) error {
+	a, err := auth.New(ctx, s, auth.WithDevMode())
+	if err == nil {
+		err = errors.Join(errors.New("auth.New took the store"), a.Close(context.Background()))
+	}
+	return err
 }

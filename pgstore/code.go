@@ -12,9 +12,9 @@ import (
 
 // stillSo is UserAt, of a user u. Null is not asked.
 const stillSo = `($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
-		and ($9::text is null or u.password_hash = $9::text)
-		and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
-		and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)`
+			and ($9::text is null or u.password_hash = $9::text)
+			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
+			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)`
 
 // stillInput are the parameters of stillSo.
 func stillInput(list []auth.UserAt) []any {

@@ -105,7 +105,7 @@ func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(dropPending), of.id, f.Kind)
-		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Label, orEmpty(f.Secret), f.CreatedAt, orNull(f.LastUsedAt), f.LastStep)
+		b.Queue(s.sql(insertFactor), f.ID, of.id, f.Kind, f.Label, orEmpty(f.Secret), f.CreatedAt, moment(f.LastUsedAt), f.LastStep)
 		return &result{about: of.id}, send(ctx, tx, b)
 	})
 }

@@ -29,7 +29,8 @@ type eventInput struct {
 	Data      eventData      `json:"data"`
 }
 
-const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body bytea, created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer)`
+const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer)`
 
 type messageInput struct {
 	ID        string       `json:"id"`
@@ -43,7 +44,8 @@ type messageInput struct {
 	Attempts  int          `json:"attempts"`
 }
 
-const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz, last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)`
+const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
+			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)`
 
 type sessionInput struct {
 	ID           string     `json:"id"`
@@ -59,7 +61,8 @@ type sessionInput struct {
 	UserAgent    string     `json:"user_agent"`
 }
 
-const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, data bytea, created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)` //nolint:gosec // names of columns
+const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)` //nolint:gosec // names of columns
 
 type tokenInput struct {
 	Purpose   auth.Purpose `json:"purpose"`
@@ -92,21 +95,21 @@ const none = "[]"
 func eventsInput(list []auth.OutcomeEvent) string {
 	return listOf(list, func(o auth.OutcomeEvent) eventInput {
 		e := o.Event
-		return eventInput{On: o.On, ID: e.ID, Type: e.Type, At: e.At, UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
+		return eventInput{On: o.On, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
 	})
 }
 
 func messagesInput(list []auth.SealedMessage) string {
 	return listOf(list, func(m auth.SealedMessage) messageInput {
 		return messageInput{ID: m.ID, UserID: orNull(m.UserID), Purpose: m.Token.Purpose, Hash: m.Token.Hash, Body: m.Body,
-			CreatedAt: m.CreatedAt, NextAt: m.NextAt, ExpiresAt: m.ExpiresAt, Attempts: m.Attempts}
+			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts}
 	})
 }
 
 func sessionsInput(list ...auth.Session) string {
 	return listOf(list, func(s auth.Session) sessionInput {
-		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: s.RotatedAt, AAL: s.AAL, AMR: orEmpty(s.AMR), CreatedAt: s.CreatedAt,
-			LastActiveAt: s.LastActiveAt, IdleUntil: s.IdleUntil, ExpiresAt: orNull(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent}
+		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: micro(s.RotatedAt), AAL: s.AAL, AMR: orEmpty(s.AMR), CreatedAt: micro(s.CreatedAt),
+			LastActiveAt: micro(s.LastActiveAt), IdleUntil: micro(s.IdleUntil), ExpiresAt: moment(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent}
 	})
 }
 
@@ -122,13 +125,13 @@ func tokensInput(list ...auth.Token) string {
 	}
 	return listOf(last, func(t auth.Token) tokenInput {
 		return tokenInput{Purpose: t.Purpose, Hash: t.Hash, Subject: t.Subject, UserID: orNull(t.UserID), Data: t.Data,
-			CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, MaxTries: t.MaxTries, Tries: t.Tries}
+			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries}
 	})
 }
 
 func identitiesInput(list ...auth.Identity) string {
 	return listOf(list, func(i auth.Identity) identityInput {
-		return identityInput{ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: i.CreatedAt, LastSignInAt: orNull(i.LastSignInAt)}
+		return identityInput{ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: micro(i.CreatedAt), LastSignInAt: moment(i.LastSignInAt)}
 	})
 }
 
@@ -150,6 +153,24 @@ func text(v any) string {
 		panic(err) // strings, numbers and times
 	}
 	return string(b)
+}
+
+// micro is an instant as the database keeps it. In JSON it would round instead of
+// cutting off, and there are no years of five digits.
+func micro(t time.Time) time.Time {
+	if t.After(forever) {
+		return forever
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// moment is an instant, or null for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = micro(t)
+	return &t
 }
 
 // bytea are bytes as Postgres reads them from JSON.

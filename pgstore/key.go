@@ -53,7 +53,7 @@ func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) 
 	k := c.Key
 	var kept auth.APIKey
 	err := s.change(ctx, &c.Change, target{keys: []string{k.ID}}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
-		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, orEmpty(k.Hash), orEmpty(k.Scopes), orNull(k.CreatedBy), c.Now, orNull(k.ExpiresAt), orNull(k.RevokedAt))
+		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, orEmpty(k.Hash), orEmpty(k.Scopes), orNull(k.CreatedBy), c.Now, moment(k.ExpiresAt), moment(k.RevokedAt))
 		if err == nil {
 			kept, err = pgx.CollectExactlyOneRow(rows, keyOf)
 		}

@@ -1,8 +1,7 @@
-//go:build flows
-
 package pgstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -91,6 +90,11 @@ func (p *privileges) open(t *testing.T) *pgstore.Store {
 	if err := owner.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // one by one: all of them at once take more locks than Postgres has by default
+		if _, err := p.owner.Exec(context.Background(), "drop schema "+schema+" cascade"); err != nil {
+			t.Error(err)
+		}
+	})
 	exec(t, p.owner, p.forApp(grants, schema))
 	s, err := pgstore.New(p.app, pgstore.InSchema(schema))
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (
 	return decide(draws, []int64{before}, now), nil
 }
 
-// decide returns what the database decided, from what the buckets were before.
+// decide answers what the database decided, from what the buckets were before.
 func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	d := auth.Decision{Allowed: true}
 	tats := make(map[string]time.Time, len(draws))

@@ -112,8 +112,14 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *auth.Change, on target) 
 	if err := send(ctx, tx, b); err != nil {
 		return nil, err
 	}
-	if h.code != nil && h.code.UserID != "" && h.user(h.code.UserID) == nil {
-		return nil, errMoved // superseded, while this waited, by a code of somebody else
+	found := h.tokens
+	if h.code != nil {
+		found = append([]auth.Token{*h.code}, found...)
+	}
+	for _, t := range found {
+		if t.UserID != "" && h.user(t.UserID) == nil {
+			return nil, errMoved // it came, or superseded one of somebody else's, while this waited for the user
+		}
 	}
 	return h, nil
 }

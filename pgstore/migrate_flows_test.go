@@ -1,14 +1,10 @@
-//go:build flows
-
 package pgstore_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 )
@@ -18,11 +14,7 @@ func TestNewChecks(t *testing.T) {
 	s := unmigrated(t, pgtest.Database(t))
 	refused := func(want error, says string) {
 		t.Helper()
-		a, err := auth.New(t.Context(), s, auth.WithDevMode())
-		if err == nil {
-			t.Fatal(errors.Join(errors.New("auth.New took the store"), a.Close(context.Background())))
-		}
-		if !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
+		if err := newOn(t.Context(), s); !errors.Is(err, want) || !strings.Contains(err.Error(), says) {
 			t.Errorf("auth.New: %v, want %v and %q", err, want, says)
 		}
 	}

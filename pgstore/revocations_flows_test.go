@@ -1,5 +1,3 @@
-//go:build flows
-
 package pgstore_test
 
 import (
@@ -33,7 +31,7 @@ func TestRevocationsReachEveryInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := one.Logout(ctx, ada.User.ID, ada.SessionID, auth.LogoutLocal); err != nil {
+	if err := one.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}}); err != nil {
 		t.Fatal(err)
 	}
 	f.await(t, ada.SessionID)
@@ -44,7 +42,7 @@ func TestRevocationsReachEveryInstance(t *testing.T) {
 	ban(t, store, bob.User.ID)
 	f.await(t, bob.User.ID)
 	refuses(t, two, bob)
-	if err := one.DeleteUser(ctx, eve.User.ID); err != nil {
+	if err := one.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: eve.User.ID}}); err != nil {
 		t.Fatal(err)
 	}
 	f.await(t, eve.User.ID)

@@ -30,7 +30,8 @@ const maybeUserColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), u.ema
 // claimsColumn is replaced by a call of the claims function, if there is one.
 const claimsColumn = `null::jsonb /* claims */`
 
-const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.revoked_at`
+const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
+	s.ip, s.user_agent, s.revoked_at`
 
 const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries` //nolint:gosec // names of columns
 

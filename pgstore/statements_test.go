@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/pgstore"
 )
 
 // trips counts what is sent: statements, and batches of them.
@@ -47,17 +50,39 @@ func (c *trips) taken() []string {
 }
 
 // What everybody does all the time is one statement, with its event and
-// messages; everything else is a few round trips.
+// messages; everything else is a few round trips. It is so without prepared
+// statements, too, as behind a pooler.
 func TestStatements(t *testing.T) {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		t.Run(mode.String(), func(t *testing.T) { checkStatements(t, mode) })
+	}
+}
+
+func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
+	cfg, err := pgxpool.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := &trips{}
-	s := openTraced(t, c)
+	cfg.ConnConfig.Tracer, cfg.ConnConfig.DefaultQueryExecMode = c, mode
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	s, err := pgstore.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx := t.Context()
+	if err := s.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
 	ada, err := s.CreateUser(ctx, newUser("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	hers := addSession(t, s, ada.ID)
-	var factor auth.EnableFactor
 	for _, tok := range []auth.Token{
 		ofUser(newCode("1", "right", 5), ada.ID), ofUser(newCode("2", "wrong", 5), ada.ID), ofUser(newCode("3", "judged", 5), ada.ID),
 		ofUser(newCode("4", "redeemed", 0), ada.ID), ofUser(newCode("5", "patched", 0), ada.ID), newCode("6", "nobody's", 0),
@@ -66,7 +91,7 @@ func TestStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	factor = pending(t, s, raised(hers))
+	factor := pending(t, s, raised(hers))
 	named := func(id string) auth.UserAt {
 		return auth.UserAt{ID: id, CredentialRevision: new(int64), EmailVerified: new(bool), Email: &ada.Email}
 	}
@@ -133,5 +158,3 @@ func TestStatements(t *testing.T) {
 		}
 	}
 }
-
-var _ pgx.BatchTracer = (*trips)(nil)

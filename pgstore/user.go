@@ -92,8 +92,8 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, even
 		sessions = sessionsInput(*nu.Session)
 	}
 	_, err = q.Exec(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
-		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), orNull(u.EmailVerifiedAt), orNull(u.Phone), orNull(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, orNull(u.LastSignInAt), orNull(u.BannedUntil), len(u.Identities) > 0)
+		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0)
 	return err
 }
 
@@ -104,7 +104,14 @@ func created(nu auth.NewUser) auth.User {
 	if nu.Session != nil {
 		u.LastSignInAt = nu.Session.CreatedAt
 	}
+	for _, at := range []*time.Time{&u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil, &u.EmailVerifiedAt, &u.PhoneVerifiedAt} {
+		*at = micro(*at)
+	}
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
+	for i := range u.Identities {
+		id := &u.Identities[i]
+		id.CreatedAt, id.LastSignInAt = micro(id.CreatedAt), micro(id.LastSignInAt)
+	}
 	slices.SortFunc(u.Identities, func(a, b auth.Identity) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})

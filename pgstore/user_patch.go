@@ -91,9 +91,9 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 	raises := p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
 		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials
 	b.Queue(s.sql(patchUser), id, now, raises, p.DropCredentials,
-		p.Email != nil, orNullAt(p.Email), orNull(auth.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, orNullAt(p.EmailVerifiedAt),
-		p.Phone != nil, orNullAt(p.Phone), p.PhoneVerifiedAt != nil, orNullAt(p.PhoneVerifiedAt),
-		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, orNullAt(p.BannedUntil),
+		p.Email != nil, orNull(value(p.Email)), orNull(auth.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
+		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
+		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
 		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject)
 	return nil
 }
@@ -113,7 +113,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 		b.Queue(s.sql(unlink), id, p.Unlink.Provider, p.Unlink.Subject)
 	}
 	if l := p.Link; l != nil {
-		b.Queue(s.sql(link), id, l.ID, l.Provider, l.Subject, l.Email, l.CreatedAt, orNull(l.LastSignInAt)).Exec(func(tag commandTag) error {
+		b.Queue(s.sql(link), id, l.ID, l.Provider, l.Subject, l.Email, l.CreatedAt, moment(l.LastSignInAt)).Exec(func(tag commandTag) error {
 			if tag.RowsAffected() == 0 {
 				return &auth.ConflictError{Field: "identity"}
 			}
@@ -159,6 +159,3 @@ func value[T any](p *T) (v T) {
 	}
 	return v
 }
-
-// orNullAt is null for nil and for the zero value.
-func orNullAt[T comparable](p *T) *T { return orNull(value(p)) }

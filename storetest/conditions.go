@@ -120,6 +120,7 @@ func refuses(b *bench, prepare func(*world) attempt) {
 			}
 		})
 		if landed { // what follows needs a call that can succeed
+			w.users, w.sessions, w.apiKeys, w.tokens = nil, nil, nil, nil
 			a = prepare(w)
 			stale = w.stale(a)
 			before = w.state()

@@ -114,11 +114,17 @@ func (w *world) recorded() []string {
 	var lines []string
 	if w.events != nil {
 		list, err := w.events.Events(w.ctx(), auth.EventQuery{Limit: 1000})
-		lines = append(lines, fmt.Sprintf("events: %+v, %v", list, err))
+		lines = append(lines, fmt.Sprintf("events: %d, %v", len(list), err))
+		for _, e := range list {
+			lines = append(lines, fmt.Sprintf("event %+v", e))
+		}
 	}
 	if w.outbox != nil {
 		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
-		lines = append(lines, fmt.Sprintf("messages: %+v, %v", list, err))
+		lines = append(lines, fmt.Sprintf("messages: %d, %v", len(list), err))
+		for _, m := range list {
+			lines = append(lines, fmt.Sprintf("message %+v", m))
+		}
 	}
 	return lines
 }

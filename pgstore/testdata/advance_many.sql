@@ -22,7 +22,8 @@ with asked as materialized (
 			revoked_at = case when f.outcome = 2 then f.now end
 		from free f, auth.users u
 		where s.id = f.id and u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now)
-		returning f.n, f.outcome, s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.revoked_at, coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+		returning f.n, f.outcome, s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
+	s.ip, s.user_agent, s.revoked_at, coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, case when f.outcome <> 2 then null::jsonb /* claims */ end
 	), events as (

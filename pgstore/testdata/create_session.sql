@@ -2,14 +2,15 @@ with u as (
 		update auth.users u set last_sign_in_at = $5::timestamptz
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
 			and ($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
-		and ($9::text is null or u.password_hash = $9::text)
-		and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
-		and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)
+			and ($9::text is null or u.password_hash = $9::text)
+			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
+			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)
 		returning u.*
 	), sessions as (
 		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent)
 		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent
-		from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz, last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)
+		from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
+			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)
 	), about as (
 		select u.id as user_id, 0 as outcome from u
 	), events as (
@@ -19,7 +20,8 @@ with u as (
 		on conflict (id) do nothing
 	), messages as (
 		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
-		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea, created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
 		on conflict (id) do nothing
 	)
 	select u.id, coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,

@@ -7,10 +7,12 @@ with u as (
 	), sessions as (
 		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent)
 		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent
-		from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz, last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)
+		from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
+			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)
 	), tokens as (
 		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries)
-		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries from u, jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea, created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)
+		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries from u, jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)
 		on conflict (purpose, subject) where subject <> '' do update set hash = excluded.hash, user_id = excluded.user_id, data = excluded.data,
 			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries
 	), identities as (
@@ -25,7 +27,8 @@ with u as (
 		on conflict (id) do nothing
 	), messages as (
 		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
-		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea, created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
 		on conflict (id) do nothing
 	)
 	select from u
