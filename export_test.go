@@ -1,5 +1,7 @@
 package auth
 
+import "github.com/authmount/auth/internal/passhash"
+
 // HashWorks counts the password hashes that were computed, for tests that
 // compare the work done for known and unknown accounts.
 func HashWorks(a *Auth) uint64 { return a.passwords.works() }
@@ -29,6 +31,17 @@ func ErrorStatuses() map[Code]int {
 		m[c] = row.Status
 	}
 	return m
+}
+
+// CheapPasswords makes hashing cost next to nothing, for tests about anything but
+// that. It is to be called before the first password.
+func CheapPasswords(a *Auth) error {
+	a.passwords.o.Argon2id = Argon2idParams{Memory: 64, Time: 1, Threads: 1}
+	hash, err := a.passwords.make("a password that nobody has")
+	if err == nil {
+		a.passwords.dummy, err = passhash.Parse(hash)
+	}
+	return err
 }
 
 // RouteLimits maps the routes that rate limits may refuse to the names of those.
