@@ -70,7 +70,7 @@ func newPostgres(tb testing.TB) auth.Store {
 		tb.Fatal(postgres.err)
 	}
 	schema := fmt.Sprintf("http_%d", postgres.schemas.Add(1))
-	s, err := pgstore.New(postgres.pool, pgstore.InSchema(schema))
+	s, err := pgstore.New(postgres.pool, pgstore.WithSchema(schema))
 	if err == nil {
 		err = s.Migrate(ctx)
 	}

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -112,8 +113,11 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		if int64(c.Counter) > found.counter {
 			return nil, auth.ErrSessionEnded
 		}
-		one := &sessionUser{} // in this transaction, which holds the locks
-		if one, err = s.advanceOne(ctx, a); err != nil {
+		one, err := s.advanceOne(ctx, a) // in this transaction, which holds the locks
+		if err == nil && one == nil {
+			err = errMoved
+		}
+		if err != nil {
 			return nil, err
 		}
 		r := &result{about: of.id, noChange: one.outcome == withinGrace}
@@ -123,6 +127,9 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		sess, u, err = one.both()
 		return r, err
 	})
+	if err != nil && !errors.Is(err, auth.ErrReused) {
+		return auth.Session{}, auth.User{}, err
+	}
 	return sess, u, err
 }
 

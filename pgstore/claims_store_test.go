@@ -9,41 +9,45 @@ import (
 	"github.com/authmount/auth/pgstore"
 )
 
+// asTransaction is a change that rests on more than its target.
+func asTransaction() auth.Change {
+	c := byTest()
+	c.IfRoles = new(int64)
+	return c
+}
+
 // A wrong guess counts whether or not the function would have had something to
-// say.
+// say, in one statement and in a transaction.
 func TestWrongGuessCountsWithoutClaims(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
-	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
-	u, err := s.CreateUser(t.Context(), newUser("ada@example.com"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
-	code := newCode("right", "+49301", 2)
-	code.UserID = u.ID
-	if err := put(t.Context(), s, code); err != nil {
-		t.Fatal(err)
-	}
-	guess := func(guess string) error {
-		_, _, err := try(t.Context(), s, code.Subject, guess)
-		return err
-	}
-	if err := guess("right"); sqlState(err) != "P0001" {
-		t.Errorf("the right guess: %v", err)
-	}
-	for _, want := range []error{auth.ErrWrongCode, auth.ErrWrongCode, auth.ErrTooManyTries} {
-		if err := guess("wrong"); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
+	for name, change := range map[string]func() auth.Change{"one statement": byTest, "a transaction": asTransaction} {
+		s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
+		exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
+		u := withUser(t, s)
+		exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
+		if err := put(t.Context(), s, ofUser(newCode("right", "+49301", 2), u.ID)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := guess("right"); !errors.Is(err, auth.ErrTooManyTries) {
-		t.Errorf("the right guess afterwards: %v", err)
+		guess := func(code string) error {
+			_, _, err := s.TryCode(t.Context(), auth.TryCode{Change: change(), Purpose: auth.PurposePhoneCode, Subject: "+49301", Hash: hashOf(code)})
+			return err
+		}
+		if err := guess("right"); sqlState(err) != "P0001" {
+			t.Errorf("%s: the right guess: %v", name, err)
+		}
+		for _, want := range []error{auth.ErrWrongCode, auth.ErrWrongCode, auth.ErrTooManyTries} {
+			if err := guess("wrong"); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+		}
+		if err := guess("right"); !errors.Is(err, auth.ErrTooManyTries) {
+			t.Errorf("%s: the right guess afterwards: %v", name, err)
+		}
 	}
 }
 
 // Whoever the function fails for can be banned all the same.
 func TestBanWithoutClaims(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
 	u, sess := withSession(t, s)
 	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'no org'; end $$")
@@ -58,7 +62,7 @@ func TestBanWithoutClaims(t *testing.T) {
 
 func TestClaimsFunctionName(t *testing.T) {
 	for _, name := range []string{"", "a b", "f(x)", "a.b.c", "x;drop", `"q"`, "F"} {
-		if _, err := pgstore.Schema(pgstore.ClaimsFunction(name)); err == nil {
+		if _, err := pgstore.Schema(pgstore.WithClaimsFunction(name)); err == nil {
 			t.Errorf("%q was taken", name)
 		}
 	}
@@ -67,22 +71,23 @@ func TestClaimsFunctionName(t *testing.T) {
 // A refresh token that comes twice ends its session, also where nobody's claims
 // can be told.
 func TestReuseEndsSessionWithoutClaims(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
-	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
-	_, sess := withSession(t, s)
-	at := time.Now()
-	advance := func(counter uint32) error {
-		_, _, err := s.AdvanceSession(t.Context(), auth.Advance{Change: byTest(), SessionID: sess.ID, Counter: counter, IdleUntil: at.Add(time.Hour)})
-		return err
-	}
-	if err := errors.Join(advance(0), advance(1)); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
-	if err := advance(0); !errors.Is(err, auth.ErrReused) {
-		t.Errorf("an old token: %v", err)
-	}
-	if err := advance(2); !errors.Is(err, auth.ErrSessionEnded) {
-		t.Errorf("the current one afterwards: %v", err)
+	for name, change := range map[string]func() auth.Change{"one statement": byTest, "a transaction": asTransaction} {
+		s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
+		exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
+		_, sess := withSession(t, s)
+		advance := func(counter uint32) error {
+			_, _, err := s.AdvanceSession(t.Context(), auth.Advance{Change: change(), SessionID: sess.ID, Counter: counter, IdleUntil: time.Now().Add(time.Hour)})
+			return err
+		}
+		if err := errors.Join(advance(0), advance(1)); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
+		if err := advance(0); !errors.Is(err, auth.ErrReused) {
+			t.Errorf("%s: an old token: %v", name, err)
+		}
+		if err := advance(2); !errors.Is(err, auth.ErrSessionEnded) {
+			t.Errorf("%s: the current one afterwards: %v", name, err)
+		}
 	}
 }

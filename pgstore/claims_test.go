@@ -69,7 +69,7 @@ func get(t *testing.T, env *authtest.Env, path string, cookies ...*http.Cookie) 
 
 // Every door leads to a token with the function's claims, as they are then.
 func TestClaimsFunction(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), `create table public.org (name text); insert into public.org values ('acme');
 		create function public.claims_for(user_id uuid) returns jsonb language sql stable as $$
 			select jsonb_build_object('company', o.name, 'address', (select email from auth.users u where u.id = user_id),
@@ -154,7 +154,7 @@ func TestClaimsFunction(t *testing.T) {
 
 // A function may have nothing to say about somebody.
 func TestClaimsFunctionNull(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as 'select null::jsonb'")
 	env := authtest.NewOn(t, s)
 	res, err := env.SignUp(t.Context(), auth.SignUpParams{Email: "ada@example.com", Password: authtest.Password})
@@ -172,7 +172,7 @@ func TestClaimsFunctionNull(t *testing.T) {
 // while Migrate, which has to come before the function, does not.
 func TestClaimsFunctionMissing(t *testing.T) {
 	url := pgtest.Database(t)
-	s := unmigrated(t, url, pgstore.ClaimsFunction("public.claims_for"))
+	s := unmigrated(t, url, pgstore.WithClaimsFunction("public.claims_for"))
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -189,13 +189,13 @@ func TestClaimsFunctionMissing(t *testing.T) {
 	}
 	name, as := pgtest.Role(t, url)
 	exec(t, s.Pool(), "revoke all on function public.claims_for from public; grant usage on schema auth to "+name+"; grant select on all tables in schema auth to "+name)
-	refused(unmigrated(t, as, pgstore.ClaimsFunction("public.claims_for")), "permission denied for function claims_for")
+	refused(unmigrated(t, as, pgstore.WithClaimsFunction("public.claims_for")), "permission denied for function claims_for")
 }
 
 // A token without claims that policies rely on would be worse than none: whoever
 // the function fails for does not get in, and the log says why.
 func TestClaimsFunctionFails(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$; create table public.users (id integer constraint users_pkey primary key); insert into public.users values (1)")
 	var log lockedBuffer
 	env := authtest.NewOn(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -286,7 +286,7 @@ func TestClaimsFunctionIsNoRoundTrip(t *testing.T) {
 		return login, sent()
 	}
 	login, refresh := costs()
-	if l, r := costs(pgstore.ClaimsFunction("public.claims_for")); l != login || r != refresh || login == 0 || refresh == 0 {
+	if l, r := costs(pgstore.WithClaimsFunction("public.claims_for")); l != login || r != refresh || login == 0 || refresh == 0 {
 		t.Errorf("login takes %d statements and with claims %d, refresh %d and %d", login, l, refresh, r)
 	}
 }
@@ -294,7 +294,7 @@ func TestClaimsFunctionIsNoRoundTrip(t *testing.T) {
 // What Postgres works into the statement leaves no trace of the function in an
 // error. It is no more an answer about the account for that.
 func TestClaimsFunctionFailsInline(t *testing.T) {
-	s := openDatabase(t, pgstore.ClaimsFunction("public.claims_for"))
+	s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 	exec(t, s.Pool(), "create function public.claims_for(id uuid) returns jsonb language sql stable as $$ select '{}'::jsonb $$")
 	env := authtest.NewOn(t, s)
 	in := env.LoginAs(t, "ada@example.com")

@@ -45,7 +45,7 @@ const tryCode = `with t as materialized (
 		select u.* from auth.users u join t on t.user_id = u.id for no key update of u skip locked
 	), judged as materialized (
 		select t.user_id, case
-			when t.tries >= t.max_tries then 'refused'
+			when t.tries >= t.max_tries then 'exhausted'
 			when t.hash <> $5::bytea then 'wrong'
 			when t.user_id is not null and u.id is null then 'refused'
 			when $6::boolean and (u.id is null or not (` + stillSo + `)) then 'refused'
@@ -137,6 +137,8 @@ func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth
 		return auth.Token{}, auth.User{}, err
 	case verdict == "wrong":
 		return auth.Token{}, auth.User{}, auth.ErrWrongCode
+	case verdict == "exhausted":
+		return auth.Token{}, auth.User{}, auth.ErrTooManyTries
 	case verdict == "refused":
 		return auth.Token{}, auth.User{}, errNotAlone
 	}

@@ -41,7 +41,7 @@ func TestRevocationsFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	watcher, err := pgstore.New(p, pgstore.InSchema(schema))
+	watcher, err := pgstore.New(p, pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}

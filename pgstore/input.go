@@ -61,8 +61,9 @@ type sessionInput struct {
 	UserAgent    string     `json:"user_agent"`
 }
 
+//nolint:gosec // names of columns
 const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
-			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)` //nolint:gosec // names of columns
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)`
 
 type tokenInput struct {
 	Purpose   auth.Purpose `json:"purpose"`

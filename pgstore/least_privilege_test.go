@@ -83,7 +83,7 @@ func (p *privileges) open(t *testing.T) *pgstore.Store {
 	if p.schemas > 1 {
 		schema = fmt.Sprintf("auth_%d", p.schemas)
 	}
-	owner, err := pgstore.New(p.owner, pgstore.InSchema(schema))
+	owner, err := pgstore.New(p.owner, pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (p *privileges) open(t *testing.T) *pgstore.Store {
 		}
 	})
 	exec(t, p.owner, p.forApp(grants, schema))
-	s, err := pgstore.New(p.app, pgstore.InSchema(schema))
+	s, err := pgstore.New(p.app, pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}

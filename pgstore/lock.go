@@ -129,6 +129,9 @@ func (s *Store) lockUsers(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 	for _, want := range c.IfUsers {
 		users = append(users, want.ID)
 	}
+	for _, m := range c.Messages { // which refer to them
+		users = append(users, m.UserID)
+	}
 	sessions, tokens := on.sessions, on.tokens
 	if by := c.By.Session; by != nil {
 		users = append(users, by.UserID)

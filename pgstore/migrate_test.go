@@ -128,7 +128,7 @@ func TestMigrateParallelSchemas(t *testing.T) {
 	t.Cleanup(srv.Remove)
 	var wg sync.WaitGroup
 	for _, schema := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		s := unmigrated(t, srv.URL, pgstore.InSchema(schema))
+		s := unmigrated(t, srv.URL, pgstore.WithSchema(schema))
 		wg.Go(func() {
 			if err := s.Migrate(t.Context()); err != nil {
 				t.Error(err)
@@ -173,7 +173,7 @@ func release(t *testing.T, more ...string) fstest.MapFS {
 	}
 	files := fstest.MapFS{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path) //nolint:gosec // our own
+		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func release(t *testing.T, more ...string) fstest.MapFS {
 // During a deploy, instances of the release before go on, start and migrate
 // beside what the new one has migrated, as long as its migrations only add.
 func TestRollingDeploy(t *testing.T) {
-	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.InSchema("accounts")}} {
+	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts")}} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			now := len(release(t)) // the version of this release
@@ -309,7 +309,7 @@ func TestCheckUnreadable(t *testing.T) {
 
 // An administrator applies the schema by other means, in one transaction.
 func TestSchemaByHand(t *testing.T) {
-	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.InSchema("accounts")}} {
+	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts")}} {
 		t.Run(name, func(t *testing.T) {
 			sql, err := pgstore.Schema(opts...)
 			if err != nil {
@@ -356,7 +356,7 @@ func shape(t *testing.T, s *pgstore.Store) (text string) {
 // A schema of another name holds everything: nothing is looked for or left in
 // auth.
 func TestInSchema(t *testing.T) {
-	s := unmigrated(t, pgtest.Database(t), pgstore.InSchema("accounts"))
+	s := unmigrated(t, pgtest.Database(t), pgstore.WithSchema("accounts"))
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestInSchema(t *testing.T) {
 		t.Errorf("accounts.role(): %v, %v", role, err)
 	}
 	for _, name := range []string{"", "Auth", "a-b", "a.b", `a"b`, "1a", "a;drop", "public", strings.Repeat("a", 64)} {
-		if _, err := pgstore.Schema(pgstore.InSchema(name)); err == nil {
+		if _, err := pgstore.Schema(pgstore.WithSchema(name)); err == nil {
 			t.Errorf("%q was taken", name)
 		}
 	}

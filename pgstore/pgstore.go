@@ -74,10 +74,10 @@ var (
 	qualifiedName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$`)
 )
 
-// InSchema names the schema that the tables are in; default "auth". Lower-case
+// WithSchema names the schema that the tables are in; default "auth". Lower-case
 // letters, digits and underscores, and no keyword of SQL. Nothing else should be
 // in it: the migration takes the right to call its functions from everybody.
-func InSchema(name string) Option {
+func WithSchema(name string) Option {
 	return func(s *Store) error {
 		if !plainName.MatchString(name) {
 			return fmt.Errorf("pgstore: schema %q is not made of lower-case letters, digits and underscores", name)
@@ -90,7 +90,7 @@ func InSchema(name string) Option {
 	}
 }
 
-// ClaimsFunction names an SQL function that takes the user's id (uuid) and
+// WithClaimsFunction names an SQL function that takes the user's id (uuid) and
 // returns jsonb, whose object goes into the user's access tokens as custom
 // claims:
 //
@@ -109,7 +109,7 @@ func InSchema(name string) Option {
 // claims are ignored. null means no claims. Keep it quick: it runs before a
 // password is judged, and only where there is an account, so that its duration
 // tells strangers of one.
-func ClaimsFunction(name string) Option {
+func WithClaimsFunction(name string) Option {
 	return func(s *Store) error {
 		if !qualifiedName.MatchString(name) {
 			return fmt.Errorf("pgstore: claims function %q is not a plain or qualified name", name)
@@ -119,8 +119,8 @@ func ClaimsFunction(name string) Option {
 	}
 }
 
-// Timeout bounds each call, waiting for a connection included; default 10 s.
-func Timeout(d time.Duration) Option {
+// WithTimeout bounds each call, waiting for a connection included; default 10 s.
+func WithTimeout(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 {
 			return errors.New("pgstore: the timeout must be above zero")

@@ -51,7 +51,7 @@ func openSchema(t testing.TB, opts ...pgstore.Option) (*pgstore.Store, string) {
 		t.Fatal(err)
 	}
 	schema := fmt.Sprintf("auth_%d", schemas.Add(1))
-	s, err := pgstore.New(p, append([]pgstore.Option{pgstore.InSchema(schema)}, opts...)...)
+	s, err := pgstore.New(p, append([]pgstore.Option{pgstore.WithSchema(schema)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

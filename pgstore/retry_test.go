@@ -85,7 +85,7 @@ func TestRetries(t *testing.T) {
 // not, or for a connection.
 func TestTimeout(t *testing.T) {
 	patient := openDatabase(t)
-	s, err := pgstore.Open(t.Context(), patient.Pool().Config().ConnString(), pgstore.Timeout(100*time.Millisecond))
+	s, err := pgstore.Open(t.Context(), patient.Pool().Config().ConnString(), pgstore.WithTimeout(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestTimeout(t *testing.T) {
 		}
 	}
 	for _, d := range []time.Duration{0, -time.Second} {
-		if _, err := pgstore.New(s.Pool(), pgstore.Timeout(d)); err == nil {
+		if _, err := pgstore.New(s.Pool(), pgstore.WithTimeout(d)); err == nil {
 			t.Errorf("a timeout of %v", d)
 		}
 	}

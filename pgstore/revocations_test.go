@@ -148,7 +148,7 @@ func TestRevocationsDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s, err := pgstore.New(p, pgstore.InSchema(schema))
+	s, err := pgstore.New(p, pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func listening(t *testing.T, s *pgstore.Store, schema string, n int) {
 // A store that was closed leaves no connection behind.
 func TestRevocationsEndWithStore(t *testing.T) {
 	outside, schema := openSchema(t)
-	s, err := pgstore.New(outside.Pool(), pgstore.InSchema(schema))
+	s, err := pgstore.New(outside.Pool(), pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestRevocationsConnectAsThePool(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s, err := pgstore.New(p, pgstore.InSchema(schema))
+	s, err := pgstore.New(p, pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestRevocationsWaitForNobody(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	s, err := pgstore.Open(t.Context(), "postgres://nobody@"+l.Addr().String()+"/nowhere?sslmode=disable", pgstore.Timeout(50*time.Millisecond))
+	s, err := pgstore.Open(t.Context(), "postgres://nobody@"+l.Addr().String()+"/nowhere?sslmode=disable", pgstore.WithTimeout(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -275,3 +275,8 @@ func (s *Store) queueRevoke(b *pgx.Batch, userID string, f auth.SessionFilter, n
 		return err
 	})
 }
+
+// Callers are the contexts of all calls that share the statement that a context
+// belongs to, for a tracer that links to their spans (pgx.QueryTracer): a shared
+// statement has no single parent. For any other context there are none.
+func Callers(ctx context.Context) []context.Context { return gather.Callers(ctx) }

@@ -250,7 +250,7 @@ func TestRefreshesShareStatements(t *testing.T) {
 func TestRefreshesShareNoFailure(t *testing.T) {
 	ctx := t.Context()
 	const callers, broken = 20, 7
-	c := newCrowd(t, callers, aRefresh, pgstore.ClaimsFunction("public.claims"))
+	c := newCrowd(t, callers, aRefresh, pgstore.WithClaimsFunction("public.claims"))
 	exec(t, c.Pool(), "insert into public.broken values ($1)", c.sessions[broken].UserID)
 	unlock := c.lock(t, "lock table auth.sessions in access exclusive mode")
 	var wg, come sync.WaitGroup

@@ -15,6 +15,7 @@ const takeLease = `insert into auth.leases as l (name, holder, until) values ('s
 // What to delete is found once: as a subquery (in …) it may be run for each row
 // of the table, and then finds others each time. $1 is now, $2 how many.
 const (
+	//nolint:gosec // names of columns
 	sweepTokens = `with over as (select purpose, hash from auth.tokens where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
 	delete from auth.tokens t using over where t.purpose = over.purpose and t.hash = over.hash`
 

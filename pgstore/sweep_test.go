@@ -30,7 +30,7 @@ func over(t *testing.T, s *pgstore.Store, names ...string) {
 // Of several instances one sweeps, until it has not done so for a while.
 func TestOneInstanceSweeps(t *testing.T) {
 	first, schema := openSchema(t)
-	second, err := pgstore.New(first.Pool(), pgstore.InSchema(schema))
+	second, err := pgstore.New(first.Pool(), pgstore.WithSchema(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func finish(t *testing.T, s *pgstore.Store, schema, table string, from, to int) 
 
 // A sweep goes past what somebody holds.
 func TestSweepWaitsForNobody(t *testing.T) {
-	s, schema := openSchema(t, pgstore.Timeout(5*time.Second))
+	s, schema := openSchema(t, pgstore.WithTimeout(5*time.Second))
 	ctx := t.Context()
 	for held := range finished {
 		for table := range finished {

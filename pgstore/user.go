@@ -219,6 +219,7 @@ func (s *Store) queueUser(b *pgx.Batch, sql, id string, u *auth.User) {
 	})
 }
 
+//nolint:gosec // no credentials
 const touchCredentials = `update auth.users u set updated_at = $2::timestamptz, revision = u.revision + 1, credential_revision = u.credential_revision + 1,
 		mfa_enabled = $3::boolean
 	where u.id = $1::uuid`

@@ -46,6 +46,7 @@ const link = `insert into auth.identities as i (id, user_id, provider, subject, 
 const dropFactors = `with codes as (delete from auth.recovery_codes where user_id = $1::uuid)
 	delete from auth.factors where user_id = $1::uuid`
 
+//nolint:gosec // no credentials
 const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3::boolean or t.purpose = any ($2::text[]))`
 
 // patch applies a patch, which may be nil, to a user who is locked (nil: there is

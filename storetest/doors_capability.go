@@ -28,22 +28,22 @@ func enableFactor(w *world) attempt {
 }
 
 // armed is a person with an enabled factor.
-func (w *world) armed() (auth.User, auth.Session, auth.Factor) {
+func (w *world) armed() (auth.User, auth.Factor) {
 	w.Helper()
 	u, s, f := w.enrol(w.person())
 	w.sessions = append(w.sessions, s.ID)
-	return u, s, f
+	return u, f
 }
 
 func useTOTPStep(w *world) attempt {
-	u, _, f := w.armed()
+	u, f := w.armed()
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
 		return w.factors.UseTOTPStep(ctx, auth.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("anew")})
 	}}
 }
 
 func useRecoveryCode(w *world) attempt {
-	u, _, _ := w.armed()
+	u, _ := w.armed()
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
 		_, err := w.factors.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("r1")}})
 		return err
@@ -51,14 +51,14 @@ func useRecoveryCode(w *world) attempt {
 }
 
 func putRecoveryCodes(w *world) attempt {
-	u, _, _ := w.armed()
+	u, _ := w.armed()
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
 		return w.factors.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("n1")}})
 	}}
 }
 
 func removeFactor(w *world) attempt {
-	u, _, _ := w.armed()
+	u, _ := w.armed()
 	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
 		_, err := w.factors.RemoveFactor(ctx, auth.RemoveFactor{Change: c, UserID: u.ID})
 		return err

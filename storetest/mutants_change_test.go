@@ -305,7 +305,7 @@ type countsOwners struct {
 
 func (s *countsOwners) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
 	s.mu.Lock()
-	s.all = append(s.all, c.NewUser.User.ID)
+	s.all = append(s.all, c.User.ID)
 	s.mu.Unlock()
 	return s.Store.CreateUser(ctx, c)
 }

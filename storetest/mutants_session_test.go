@@ -140,7 +140,7 @@ func (s noMFA) CreateSession(ctx context.Context, c auth.CreateSession) (auth.Us
 // raise changes a user and nothing else.
 func (b base) raise(ctx context.Context, userID string, now time.Time) error {
 	p := auth.UserPatch{DropTokens: []auth.Purpose{"none"}}
-	_, err := b.Store.UpdateUser(ctx, auth.UpdateUser{Change: change(now), UserID: userID, Patch: p})
+	_, err := b.UpdateUser(ctx, auth.UpdateUser{Change: change(now), UserID: userID, Patch: p})
 	return err
 }
 

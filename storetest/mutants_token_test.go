@@ -44,7 +44,7 @@ func (s getThenRedeem) RedeemToken(ctx context.Context, r auth.Redemption) (auth
 
 // burn uses a token up, without an effect.
 func (b base) burn(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) {
-	_, _, _ = b.Store.RedeemToken(ctx, auth.Redemption{Change: change(now), Purpose: p, Hash: hash})
+	_, _, _ = b.RedeemToken(ctx, auth.Redemption{Change: change(now), Purpose: p, Hash: hash})
 }
 
 type burning struct{ base }

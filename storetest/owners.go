@@ -87,9 +87,9 @@ func owners() checks {
 			c.KeepOwner = true
 			_, err := b.CreateUser(b.ctx(), c)
 			b.is(err, auth.ErrLastOwner)
-			_, err = b.User(b.ctx(), auth.ByID(c.NewUser.User.ID))
+			_, err = b.User(b.ctx(), auth.ByID(c.User.ID))
 			b.is(err, auth.ErrNotFound)
-			c.NewUser.User.Roles = []string{auth.RoleOwner}
+			c.User.Roles = []string{auth.RoleOwner}
 			_, err = b.CreateUser(b.ctx(), c)
 			b.ok(err)
 		},

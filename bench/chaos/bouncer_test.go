@@ -83,7 +83,7 @@ func TestStoreBehindPgBouncer(t *testing.T) {
 			t.Cleanup(pool.Close)
 			var n atomic.Int32
 			storetest.Run(t, func(t *testing.T) auth.Store {
-				s, err := pgstore.New(pool, pgstore.InSchema(fmt.Sprintf("%s_%d", mode, n.Add(1))))
+				s, err := pgstore.New(pool, pgstore.WithSchema(fmt.Sprintf("%s_%d", mode, n.Add(1))))
 				if err == nil {
 					err = s.Migrate(t.Context())
 				}

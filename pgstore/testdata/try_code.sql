@@ -5,7 +5,7 @@ with t as materialized (
 		select u.* from auth.users u join t on t.user_id = u.id for no key update of u skip locked
 	), judged as materialized (
 		select t.user_id, case
-			when t.tries >= t.max_tries then 'refused'
+			when t.tries >= t.max_tries then 'exhausted'
 			when t.hash <> $5::bytea then 'wrong'
 			when t.user_id is not null and u.id is null then 'refused'
 			when $6::boolean and (u.id is null or not (($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
