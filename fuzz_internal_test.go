@@ -31,7 +31,7 @@ func FuzzVerify(f *testing.F) {
 		f.Fatal(err)
 	}
 	a := &Auth{cfg: *c, keys: keys, parser: newParser(c), remember: newClaimsCache(-1), revoked: &denylist{}}
-	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, c.now())
+	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, nil, c.now())
 	if err != nil {
 		f.Fatal(err)
 	}

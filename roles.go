@@ -28,15 +28,19 @@ func grants(held, wanted string) bool {
 	return false
 }
 
-// rolesFor is how long what roles permit is remembered.
-const rolesFor = time.Second
+// How long what roles permit is remembered, and for how long it serves while the
+// table cannot be read: a refresh that failed for it would have used its token up.
+const (
+	rolesFor   = time.Second
+	rolesAtAll = time.Minute
+)
 
 // roleTable remembers what roles permit, so that a sign-in or refresh need not
 // read it each time.
 type roleTable struct {
 	mu    sync.Mutex
-	until time.Time
-	perms map[string][]string // by role
+	read  time.Time
+	perms map[string][]string // by role; nil: never read
 }
 
 // permissionsOf are the permissions of roles, sorted, each once. Without a
@@ -60,7 +64,8 @@ func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, err
 	return slices.Compact(list), nil
 }
 
-// rolePermissions is what each role permits, not older than rolesFor.
+// rolePermissions is what each role permits, not older than rolesFor if it can be
+// read.
 func (a *Auth) rolePermissions(ctx context.Context) (map[string][]string, error) {
 	if a.roleStore == nil {
 		return nil, nil
@@ -69,17 +74,21 @@ func (a *Auth) rolePermissions(ctx context.Context) (map[string][]string, error)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now() // of the process: how old something read is, no fake clock tells
-	if now.Before(t.until) {
+	age := now.Sub(t.read)
+	if t.perms != nil && age < rolesFor {
 		return t.perms, nil
 	}
 	table, err := a.roleStore.Roles(ctx)
-	if err != nil {
+	switch {
+	case err != nil && t.perms != nil && age < rolesAtAll:
+		return t.perms, nil //nolint:nilerr // see rolesAtAll
+	case err != nil:
 		return nil, storeFailed(err)
 	}
 	perms := make(map[string][]string, len(table.Roles))
 	for _, r := range table.Roles {
 		perms[r.Name] = r.Permissions
 	}
-	t.perms, t.until = perms, now.Add(rolesFor)
+	t.perms, t.read = perms, now
 	return perms, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -87,12 +88,13 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 
 // startSession makes the session on the condition that the account's ways in are
 // as they were when what the proof rests on was found among them. If they have
-// changed, a password and an identity are looked for anew. A link or code is used
-// up by now, and would not be good any more after most changes: it is not.
+// changed, a password and an identity are looked for anew. A link or code, also
+// one of a second factor, is used up by now, and would not be good any more after
+// most changes: it is not.
 func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Tokens, error) {
 	u, look := s.user, false
 	return change(func() (*Tokens, error) {
-		if look && (s.by.Email != "" || s.by.Phone != "") {
+		if look && (s.by.Email != "" || s.by.Phone != "" || sess.AAL == LevelAAL2) {
 			return nil, fail(s.gone, ErrStale)
 		}
 		if look {
@@ -147,8 +149,16 @@ func withProof(list []AMR, p AMR) []AMR {
 
 // mint makes the tokens that stand for a session in its present state.
 func (a *Auth) mint(ctx context.Context, u User, s Session) (*Tokens, error) {
-	now := a.now()
-	access, expires, err := a.accessToken(ctx, u, s, now)
+	custom, err := a.customClaims(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	return a.mintWith(ctx, u, s, custom)
+}
+
+// mintWith is mint with the custom claims worked out before.
+func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[string]any) (*Tokens, error) {
+	access, expires, err := a.accessToken(ctx, u, s, custom, a.now())
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +190,10 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	if _, err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
 		return nil, err
 	}
+	claims, err := a.beforeAdvance(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	cl := clientFrom(ctx)
 	c := a.newChange(ctx, byProof(), OutcomeEvent{OutcomeReused, Event{Type: EventReused, SessionID: id}})
 	s, u, err := a.store.AdvanceSession(ctx, Advance{
@@ -195,12 +209,35 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	tokens, err := a.mint(ctx, u, s)
+	tokens, err := a.mintWith(ctx, u, s, claims(u))
 	if err != nil {
 		return nil, err // the old token stays good for the grace period
 	}
 	a.emit(ctx, Event{Type: EventRefreshed, Actor: Actor{Kind: ActorUser, ID: u.ID, SessionID: s.ID}, UserID: u.ID, SessionID: s.ID})
 	return tokens, nil
+}
+
+// beforeAdvance works out the application's own claims, which could fail for
+// reasons of their own. Once the counter has moved, a failure would look like a
+// token that comes back, and end the session of whoever tries again for longer
+// than the grace period.
+func (a *Auth) beforeAdvance(ctx context.Context, sessionID string) (claims func(User) map[string]any, err error) {
+	if len(a.cfg.claims) == 0 {
+		return func(u User) map[string]any { return u.Claims }, nil
+	}
+	_, u, err := a.store.Session(ctx, sessionID, a.now())
+	if err != nil { // AdvanceSession tells what is the matter
+		return func(User) map[string]any { return nil }, nil //nolint:nilerr // see above
+	}
+	custom, err := a.customClaims(ctx, u)
+	return func(u User) map[string]any {
+		all := maps.Clone(u.Claims)
+		if all == nil {
+			return custom
+		}
+		maps.Copy(all, custom)
+		return all
+	}, err
 }
 
 func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {

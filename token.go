@@ -71,13 +71,9 @@ func reserved(name string) bool {
 }
 
 // accessToken signs the claims of a session.
-func (a *Auth) accessToken(ctx context.Context, u User, s Session, now time.Time) (string, time.Time, error) {
+func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[string]any, now time.Time) (string, time.Time, error) {
 	life := a.cfg.tokens.life()
 	expires := now.Truncate(time.Second).Add(life)
-	custom, err := a.customClaims(ctx, u)
-	if err != nil {
-		return "", time.Time{}, err
-	}
 	permissions, err := a.permissionsOf(ctx, u.Roles)
 	if err != nil {
 		return "", time.Time{}, err

@@ -156,15 +156,14 @@ func (a *Auth) confirmed(u User, address string) (p UserPatch, events []OutcomeE
 
 // disownAccount is the page's "that was not me": the address's owner takes the
 // account over, which somebody else has made with it, and gets a link to choose a
-// password. Of an account that is somebody's already, only the link is used up.
-func (a *Auth) disownAccount(ctx context.Context, token string) error {
-	var takenOver bool
+// password. Where the address is not the account's yet, only the link is used up.
+func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool, err error) {
 	_, u, err := a.redeem(ctx, PurposeVerifyEmail, token, func(t Token, d linkData) (Redemption, error) {
 		u, err := a.store.User(ctx, ByID(t.UserID))
 		if err != nil {
 			return Redemption{}, linkFailed(err)
 		}
-		if takenOver = disownable(u, d); !takenOver {
+		if takenOver = provesAddress(u, d); !takenOver {
 			c := a.newChange(ctx, byProof())
 			c.IfUsers = []UserAt{credentialsStill(u)}
 			return Redemption{Change: c, Effect: Effect{UserID: u.ID}}, nil
@@ -173,17 +172,25 @@ func (a *Auth) disownAccount(ctx context.Context, token string) error {
 		return r, nil
 	})
 	if err != nil || !takenOver {
-		return err
+		return false, err
 	}
 	a.tellTakenOver(ctx, u)
-	return a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
+	err = a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
+	if errors.Is(err, CodeRateLimited) {
+		err = nil // they know the way
+	}
+	return true, err
 }
 
-// disownable tells whether a verification link is the first proof of an account,
-// and about the address that it was made with.
-func disownable(u User, d linkData) bool {
-	return u.Unproved() && EmailKey(u.Email) == EmailKey(d.Email)
+// provesAddress tells whether a verification link is the first proof of the
+// address that the account has.
+func provesAddress(u User, d linkData) bool {
+	return !u.EmailVerified() && EmailKey(u.Email) == EmailKey(d.Email)
 }
+
+// maybeSomebodyElses tells whether a link's reader may never have heard of the
+// account: nobody has proved it, or not its address, which is theirs.
+func maybeSomebodyElses(u User, d linkData) bool { return u.Unproved() || provesAddress(u, d) }
 
 // handlePostVerifyEmail is POST /verify-email: with a token or code it completes,
 // otherwise it starts, for whoever is signed in.
@@ -231,8 +238,8 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": u.View()})
 }
 
-// askWhoseAccount shows the page that a verification link leads to. For the
-// first proof of an account it says when and from which device the account was
+// askWhoseAccount shows the page that a verification link leads to. Where the
+// account may be somebody else's doing it says when and from which device the account was
 // made, and lets the reader disown it.
 func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret string) error {
 	t, d, err := a.peekMailed(r.Context(), PurposeVerifyEmail, secret)
@@ -244,7 +251,7 @@ func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret st
 		return a.showProblem(w, r, linkFailed(err))
 	}
 	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
-	if disownable(u, d) {
+	if maybeSomebodyElses(u, d) {
 		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format(time.RFC1123), deviceLabel(d.Device)
 	}
 	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
@@ -260,10 +267,15 @@ func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) err
 	if form.Get("disown") == "" {
 		return a.finishVerifyEmail(w, r, form.Get("token"))
 	}
-	if err := a.disownAccount(r.Context(), form.Get("token")); err != nil && !errors.Is(err, CodeRateLimited) {
+	takenOver, err := a.disownAccount(r.Context(), form.Get("token"))
+	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	return a.showDone(w, r, page{Done: "disowned"}, "")
+	done := "left_alone"
+	if takenOver {
+		done = "disowned"
+	}
+	return a.showDone(w, r, page{Done: done}, "")
 }
 
 func (a *Auth) finishVerifyEmail(w http.ResponseWriter, r *http.Request, token string) error {

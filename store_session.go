@@ -1,0 +1,40 @@
+package auth
+
+import "time"
+
+// Session is one signed-in device. Its tokens are derived from ID and Counter;
+// the store holds no secret.
+type Session struct {
+	ID           string // a UUID
+	UserID       string
+	Counter      uint32 // of the current refresh token; the first is 0
+	RotatedAt    time.Time
+	AAL          string // "aal1" or "aal2"
+	AMR          []AMR
+	CreatedAt    time.Time
+	LastActiveAt time.Time
+	IdleUntil    time.Time // ends here unless refreshed before
+	ExpiresAt    time.Time // ends here in any case; zero: never
+	IP           string
+	UserAgent    string
+}
+
+// End is the instant at which the session ends if nothing happens before.
+func (s *Session) End() time.Time {
+	if !s.ExpiresAt.IsZero() && s.ExpiresAt.Before(s.IdleUntil) {
+		return s.ExpiresAt
+	}
+	return s.IdleUntil
+}
+
+// AMR is one proof given for a session (RFC 8176 gives some of the names).
+type AMR struct {
+	Method    string `json:"method"`    // "password", "magic_link", "otp", "oauth", "totp", "recovery_code"
+	Timestamp int64  `json:"timestamp"` // Unix seconds
+}
+
+// SessionFilter picks sessions of one user. The zero value means all.
+type SessionFilter struct {
+	ID     string // only this one
+	Except string // all but this one
+}
