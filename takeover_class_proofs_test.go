@@ -52,6 +52,12 @@ func (s *scene) found(path string, k auth.Kind, more map[string]any) string {
 	return s.token(s.email, k)
 }
 
+// opensFound opens a magic link that was mailed to the owner.
+func (s *scene) opensFound(more map[string]any) *answer {
+	token := s.found("/magic-link/send", auth.KindMagicLink, more)
+	return s.evil.send("POST", "/magic-link/verify", url.Values{"token": {token}}.Encode(), form)
+}
+
 func classReset() []row {
 	except := map[act]string{banned: "a ban lets nobody in, and keeps nobody from choosing a password"}
 	return []row{
@@ -199,6 +205,13 @@ func classFactor() []row {
 	}
 	list := forKinds(row{name: "by code", except: open(banned), prepare: verify(byTOTP)}, onAddress, onNumber, onStolen)
 	list = append(list, forKinds(row{name: "by recovery code", except: open(banned), prepare: verify(byRecovery)}, onAddress, onStolen)...)
+	list = append(list, row{name: "after a link that was found", kind: onStolen, except: open(byReset, banned), prepare: func(s *scene) func() *answer {
+		s.enrols()
+		token := s.found("/magic-link/send", auth.KindMagicLink, nil)
+		asked := s.evil.send("POST", "/magic-link/verify", map[string]any{"token": token}).want(403)
+		body := map[string]any{"mfa_token": decodeAs[map[string]any](asked)["mfa_token"], "totp_code": s.code(s.secret, 0)}
+		return func() *answer { return s.evil.send("POST", "/2fa/verify", body) }
+	}})
 	list = append(list, forKinds(row{name: "steps up", session: true, prepare: withFactor("POST", "/2fa/verify", byTOTP)}, onAddress, onStolen)...)
 	return append(list, forKinds(row{name: "steps up by recovery code", session: true, prepare: withFactor("POST", "/2fa/verify", byRecovery)}, onAddress)...)
 }

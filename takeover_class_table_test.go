@@ -193,9 +193,8 @@ func classExchange() []row {
 			s.evil.signIn("facebook", s.face, "redirect_to="+url.QueryEscape(appURL)).want(303)
 			return exchange(s, nil)
 		}},
-		row{name: "asked to enrol", kind: onIdentity, prepare: func(s *scene) func() *answer {
-			s.patch(s.id, auth.UserPatch{AppMetadata: map[string]any{}})
-			s.evil.signIn("facebook", s.face, "redirect_to="+url.QueryEscape(appURL)).want(303)
+		row{name: "by a link that was found", kind: onStolen, except: open(byReset), prepare: func(s *scene) func() *answer {
+			s.opensFound(map[string]any{"redirect_to": appURL}).want(303)
 			return exchange(s, nil)
 		}},
 	)

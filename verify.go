@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 )
 
 // StartEmailVerificationParams ask for the link that confirms a user's address.
@@ -252,7 +251,7 @@ func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret st
 	}
 	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
 	if maybeSomebodyElses(u, d) {
-		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format(time.RFC1123), deviceLabel(d.Device)
+		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), deviceLabel(d.Device)
 	}
 	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
 	return nil
