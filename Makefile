@@ -16,7 +16,7 @@ vet: ## go vet
 lint: ## golangci-lint (the first run builds it)
 	$(TOOL) golangci-lint run ./...
 
-test: ## everything: format, vet, race, conformance, Postgres, browser, API listing
+test: ## everything: format, vet, race, conformance, Postgres, browser, API listing, documents
 	@scripts/ensure-chromium.sh
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi

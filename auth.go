@@ -18,7 +18,10 @@
 //	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.ClaimsFrom(r.Context())
 //
 // Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
-// [Auth.Login], [Auth.Refresh] and so on.
+// [Auth.Login], [Auth.Refresh] and so on. They take a context and one parameter
+// struct, and may be called concurrently. Those that act for somebody who is
+// signed in take a [Caller]: with its SessionID, the change happens only while
+// that session is live.
 //
 // # Security
 //
@@ -26,13 +29,17 @@
 // with argon2id in a bounded pool. Access tokens are JWTs that live for minutes;
 // refresh tokens rotate, and one that comes back after it was replaced ends its
 // session. Links and codes are kept as hashes, work once, and cannot be used up
-// by mail scanners. Answers do not tell whether an account exists. SECURITY.md
-// has the threat model.
+// by mail scanners. Responses do not tell whether an account exists, as far as
+// that can be helped. An account that nobody has proved to be theirs goes to
+// whoever first proves its address or number, without what was set up before.
+// SECURITY.md has the threat model.
 //
 // # Stores
 //
-// A [Store] makes every single-use thing one atomic step. Package memstore keeps
-// everything in memory; package storetest checks any implementation.
+// Every method of a [Store] is one complete step, and every one that changes an
+// account is told in whose name and on what condition ([Change]). Package
+// memstore keeps everything in memory and pgstore in Postgres; package storetest
+// checks any implementation, and examples/store is a small one.
 //
 // # Errors
 //

@@ -158,7 +158,7 @@ func (e *Error) Is(target error) bool { return target == error(e.Code) }
 
 // Reject makes an error with one of the codes above and a message of the caller's
 // own, for before-hooks that refuse an operation. An empty message takes the
-// table's; a code that is not in the table answers 500.
+// table's; a code that is not in the table becomes 500.
 func Reject(c Code, message string) *Error {
 	e := fail(c, nil)
 	if message != "" {

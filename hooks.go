@@ -32,8 +32,8 @@ type SignInAttempt struct {
 // other, in the order of the options.
 //
 // The before-hooks may refuse: an [*Error] (see [Reject]) is answered as it is,
-// any other error answers 500, the hooks behind it are not called, and nothing
-// changes. A panic answers 500.
+// any other error becomes 500, the hooks behind it are not called, and nothing
+// changes. A panic becomes 500.
 //
 // The after-hooks, OnEvent and OnProviderToken, observe what has been committed.
 // They cannot harm it: a panic is logged, and neither the answer nor the hooks

@@ -59,8 +59,7 @@ func (k Kit) Now() time.Time { return k.a.now() }
 // NewID makes a UUIDv7 (RFC 9562).
 func (k Kit) NewID() string { return k.a.newID() }
 
-// Decode reads a JSON object into the struct that v points to, strictly; with
-// optional, an absent body is fine.
+// Decode reads a JSON object into the struct that v points to, strictly.
 func (k Kit) Decode(r *http.Request, v any) error { return decode(r, v) }
 
 // DecodeOptional is Decode for endpoints whose body may be absent.

@@ -63,8 +63,8 @@ func (c *config) fail(option string, err error) {
 // WithSecret sets the secret that every key is derived from (HKDF, RFC 5869):
 // at least 32 random bytes, the same in every instance. To rotate, put the new
 // secret first and the previous ones behind it: tokens of those are good until
-// they expire, and second factors for as long as the secret they were set up
-// under is here. There is no default. A second call replaces the first.
+// they expire, and second factors for as long as the secret they are sealed under
+// is here; a TOTP code that is used seals its factor anew. There is no default. A second call replaces the first.
 func WithSecret(current []byte, previous ...[]byte) Option {
 	return func(c *config) {
 		c.secrets = nil

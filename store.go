@@ -7,8 +7,8 @@ import (
 )
 
 // ContractVersion is the version of the contract that this file and
-// store_change.go describe. A Store answers Contract with the version it was
-// written for.
+// store_change.go describe. A Store's Contract returns the version it was written
+// for.
 const ContractVersion = 2
 
 // Store keeps users, sessions, single-use tokens and rate limits.
@@ -37,7 +37,7 @@ const ContractVersion = 2
 // Check(context.Context) error, if there is one, and fails with its error.
 type Store interface {
 	// Contract returns, as a literal, the ContractVersion that the store was
-	// written for. New refuses an older one, so that a condition that the store
+	// written for. New refuses another one, so that a condition that the store
 	// does not know is never ignored in silence.
 	Contract() int
 

@@ -5,7 +5,7 @@
 //	if err != nil { … }
 //	defer store.Close()
 //	if err := store.Migrate(ctx); err != nil { … } // or apply pgstore.Schema() by other means
-//	a, err := auth.New(store, …)
+//	a, err := auth.New(ctx, store, …)
 //
 // Every method of auth.Store is one step, also behind a connection pooler in
 // transaction mode. What everybody does all the time (a sign-up, a login, a

@@ -22,7 +22,7 @@ const (
 
 // AsUser runs fn in a transaction as the person whom claims name, or as nobody
 // for nil claims, so that row-level security decides what fn sees and changes.
-// Pass auth.UserFrom(r.Context()).
+// Pass auth.ClaimsFrom(r.Context()).
 //
 // In it, current_user is authenticated, or anon for nil claims, and auth.jwt(),
 // auth.uid(), auth.role() and auth.email() tell what the access token says.

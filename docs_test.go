@@ -1,0 +1,175 @@
+package auth_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// snippetDocs are the pages whose Go snippets have to compile.
+var snippetDocs = []string{"README.md", "docs/deployment.md"}
+
+// snippetParams is what a snippet may use without saying where it comes from, a
+// parameter to a line.
+const snippetParams = `t *testing.T
+ctx context.Context
+err error
+mux *http.ServeMux
+r *http.Request
+req *http.Request
+rec *httptest.ResponseRecorder
+notes http.Handler
+store *pgstore.Store
+a *auth.Auth
+url, id, key, accountSID, authToken string
+secret []byte`
+
+var (
+	snippet  = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
+	declared = regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
+)
+
+// The Go snippets of the documents compile. "…" at the end of a list of
+// arguments stands for more of them.
+func TestSnippets(t *testing.T) {
+	if os.Getenv(onPostgres) != "" {
+		return // about documents, whatever the store
+	}
+	overlay := map[string]string{}
+	dir := t.TempDir()
+	n := 0
+	for _, doc := range snippetDocs {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range snippet.FindAllSubmatchIndex(text, -1) {
+			n++
+			name := fmt.Sprintf("snippet%d.go", n)
+			path := filepath.Join(dir, name)
+			where := fmt.Sprintf("%s:%d", doc, 1+bytes.Count(text[:m[2]], []byte("\n")))
+			if err := os.WriteFile(path, []byte(snippetFile(n, where, string(text[m[2]:m[3]]))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			overlay[absolute(t, filepath.Join("internal", "snippets", name))] = path
+		}
+	}
+	if n < 5 {
+		t.Fatalf("only %d snippets found", n)
+	}
+	b, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", list, "./internal/snippets").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// snippetFile makes a file of a snippet; errors in it name the place in the
+// document.
+func snippetFile(n int, where, code string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "package snippets\n\n")
+	for _, pkg := range []string{
+		"context", "log", "net/http", "net/http/httptest", "os", "slices", "testing", "time", "fmt",
+		"github.com/authmount/auth", "github.com/authmount/auth/authtest", "github.com/authmount/auth/hibp",
+		"github.com/authmount/auth/pgstore", "github.com/authmount/auth/provider", "github.com/authmount/auth/smtpmail",
+		"github.com/authmount/auth/twiliosms", "github.com/jackc/pgx/v5",
+	} {
+		alias := strings.TrimSuffix(pkg, "/v5")
+		alias = alias[strings.LastIndex(alias, "/")+1:]
+		if strings.Contains(code+snippetParams, alias+".") {
+			fmt.Fprintf(&b, "import %q\n", pkg)
+		}
+	}
+	fmt.Fprintf(&b, "\nfunc snippet%d(%s) {{\n//line %s\n%s\n", n, strings.ReplaceAll(snippetParams, "\n", ", "), where, strings.ReplaceAll(code, ", …)", ")"))
+	for _, m := range declared.FindAllStringSubmatch(code, -1) {
+		for name := range strings.SplitSeq(m[1], ", ") {
+			fmt.Fprintf(&b, "_ = %s\n", name)
+		}
+	}
+	b.WriteString("}}\n")
+	return b.String()
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var (
+	namedTest = regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Z]\\w*)`")
+	namedFile = regexp.MustCompile("`((?:[\\w.-]+/)*[\\w.-]+\\.(?:go|sql|json|txt|yml|md)|(?:[\\w.-]+/)+)`")
+	aTest     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w+)\(`)
+)
+
+// Every test and file that the documents name is there.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	tests, files := inRepository(t)
+	for _, doc := range []string{"README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "docs/asvs.md", "docs/deployment.md"} {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(b), "\n") {
+			for _, m := range namedTest.FindAllStringSubmatch(line, -1) {
+				if !slices.Contains(tests, m[1]) {
+					t.Errorf("%s:%d: there is no %s", doc, i+1, m[1])
+				}
+			}
+			for _, m := range namedFile.FindAllStringSubmatch(line, -1) {
+				// A bare name may be that of a file in the package a table is about.
+				if !slices.ContainsFunc(files, func(f string) bool { return f == m[1] || strings.HasSuffix(f, "/"+m[1]) }) {
+					t.Errorf("%s:%d: there is no %s", doc, i+1, m[1])
+				}
+			}
+		}
+	}
+}
+
+// inRepository lists the tests by name, and the files and folders (with a slash
+// at the end) by path.
+func inRepository(t *testing.T) (tests, files []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir():
+			files = append(files, filepath.ToSlash(path)+"/")
+			return nil
+		}
+		files = append(files, filepath.ToSlash(path))
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range aTest.FindAllSubmatch(b, -1) {
+			tests = append(tests, string(m[1]))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests, files
+}
