@@ -75,7 +75,7 @@ type Auth struct {
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
 	roleStore RoleStore   // likewise
-	roleTable roleTable
+	roleTable *roleTable
 	passwords *passwords
 	outbox    *outbox
 	pages     *pages
@@ -110,7 +110,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	for _, o := range opts {
 		o(&c)
 	}
-	a := &Auth{store: store}
+	a := &Auth{store: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}}
 	if store == nil {
 		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
 	} else {

@@ -54,3 +54,14 @@ func RouteLimits(a *Auth) map[string][]string {
 	}
 	return m
 }
+
+// ForgetRoles makes what is known of the roles older than it may be, unless they
+// cannot be read.
+func ForgetRoles(a *Auth) {
+	k := *a.roleTable.known.Load()
+	k.at = k.at.Add(-rolesFor)
+	a.roleTable.known.Store(&k)
+}
+
+// RolesAreRead tells whether somebody is reading the roles.
+func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }

@@ -34,8 +34,12 @@ type LogoutParams struct {
 }
 
 // Logout ends sessions of a user. It is no error if the caller's session has
-// ended already; then nothing else ends either.
+// ended already; then nothing else ends either. CodeValidationFailed without a
+// session, unless the scope is LogoutGlobal.
 func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
+	if p.SessionID == "" && p.Scope != LogoutGlobal {
+		return invalid("session_id", "is required, unless all sessions are to end")
+	}
 	_, err := a.endSessions(ctx, p.Caller, p.Scope.filter(p.SessionID))
 	if errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeUserBanned) {
 		return nil

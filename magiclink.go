@@ -287,8 +287,8 @@ func (a *Auth) within(r *http.Request) (Caller, error) {
 	switch {
 	case errors.Is(err, CodeMissingToken):
 		return Caller{}, nil
-	case err != nil && r.Header.Get("Authorization") == "":
-		return Caller{}, nil //nolint:nilerr // an old cookie is no reason to refuse a link
+	case err != nil && !hasBearer(r):
+		return Caller{}, nil //nolint:nilerr // an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err
 	}

@@ -152,6 +152,12 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	return a.verifyShared(token)
 }
 
+// hasBearer tells whether a request says that it brings an access token.
+func hasBearer(r *http.Request) bool {
+	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.EqualFold(scheme, "Bearer")
+}
+
 // bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode
 // also in its cookie. Tokens in URLs and forms are not looked for.
 func (a *Auth) bearer(r *http.Request) (string, error) {

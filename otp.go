@@ -145,9 +145,9 @@ func (a *Auth) phoneCodeHash(p Purpose, subject, code string) []byte {
 // not reset, and applies the effect of the right one in the same step. Errors:
 // CodeInvalidCode, CodeRateLimited when the code is dead, ErrStale and a
 // *ConflictError as they are.
-func (a *Auth) tryCode(ctx context.Context, t TryCode, code string) (User, error) {
-	wrong := func(cost int) error {
-		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", t.Subject, cost))
+func (a *Auth) tryCode(ctx context.Context, phone string, t TryCode, code string) (User, error) {
+	wrong := func(cost int) error { // whatever the code is for
+		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", phone, cost))
 		return err
 	}
 	if err := wrong(0); err != nil {
@@ -220,7 +220,7 @@ func (a *Auth) usePhoneCode(ctx context.Context, phone, code string) (User, erro
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{{Phone: &phone, PhoneVerified: &yes}}
 	t := TryCode{Change: c, Purpose: PurposePhoneCode, Subject: phone}
-	u, err := a.tryCode(ctx, t, code)
+	u, err := a.tryCode(ctx, phone, t, code)
 	if !errors.Is(err, ErrStale) {
 		return u, err
 	}
@@ -234,18 +234,33 @@ func (a *Auth) usePhoneCode(ctx context.Context, phone, code string) (User, erro
 			}
 		case err != nil:
 			return u, storeFailed(err)
+		case u.EmailVerified() && !u.PhoneVerified():
+			return u, a.detachPhone(ctx, u)
 		case u.Banned(a.now()):
 			return u, fail(CodeUserBanned, nil)
 		default:
 			r, _ := a.provingRedemption(ctx, u, rootPhone, Caller{})
 			t.Change, t.Effect = r.Change, r.Effect
 		}
-		u, err = a.tryCode(ctx, t, code)
+		u, err = a.tryCode(ctx, phone, t, code)
 		if errors.Is(err, ErrConflict) && created {
 			err = ErrStale // signed up meanwhile
 		}
 		return u, err
 	})
+}
+
+// detachPhone takes a number that nobody has proved off an account that is
+// somebody's by its address: whoever holds the number gets one of their own. It
+// returns ErrStale, since nothing is decided yet.
+func (a *Auth) detachPhone(ctx context.Context, u User) error {
+	yes, no, none := true, false, ""
+	c := a.newChange(ctx, byStranger("number proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
+	c.IfUsers = []UserAt{{ID: u.ID, Phone: &u.Phone, PhoneVerified: &no, EmailVerified: &yes}}
+	if _, err := a.update(ctx, c, u.ID, UserPatch{Phone: &none}); err != nil {
+		return err
+	}
+	return ErrStale
 }
 
 // createByPhone is the effect of a code for a number without an account.
@@ -319,7 +334,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneProof(u, phone)
-		u, err = a.tryCode(ctx, t, p.Code)
+		u, err = a.tryCode(ctx, phone, t, p.Code)
 		if errors.Is(err, ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -325,5 +326,47 @@ func TestChangePhone(t *testing.T) {
 	}
 	if n := len(w.Inbox.Messages()); n != before {
 		t.Errorf("%d messages to a taken number", n-before)
+	}
+}
+
+// A number that nobody has proved, on an account that is somebody's by its
+// address: whoever holds the number gets an account of their own, and takes
+// nothing from that one.
+func TestUnprovedNumberBesideAnAddress(t *testing.T) {
+	w := newWorld(t)
+	ada := w.member("ada@example.com")
+	phone := number
+	w.patch(ada.User.ID, auth.UserPatch{Phone: &phone})
+	holder := w.otp(number, w.phoneCode(number)).session()
+	if holder.User.ID == ada.User.ID {
+		t.Error("the number opens an account that is somebody's by its address")
+	}
+	u, err := w.Store.User(t.Context(), auth.ByID(ada.User.ID))
+	if err != nil || u.Phone != "" || u.Email != "ada@example.com" || !w.alive(ada.AccessToken) {
+		t.Errorf("user %+v, %v", u, err)
+	}
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
+}
+
+// Wrong codes count by the number, whatever they are for and whoever tries: five
+// accounts that want one number have no more tries than one.
+func TestGuessesCountByNumber(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{
+		SendGap: auth.Rate{Burst: -1}, SendPerAddress: auth.Rate{Burst: -1}, SendPerIP: auth.Rate{Burst: -1},
+	}))
+	wrong := 0
+	for i := range 5 {
+		s := w.LoginAs(t, fmt.Sprintf("user%d@example.com", i))
+		w.Inbox.Clear()
+		w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(200)
+		code := w.Mail(t, number, auth.KindPhoneCode).Code
+		for range 5 {
+			if w.otp(number, other(code), bearer(s.AccessToken)).status == http.StatusBadRequest {
+				wrong++
+			}
+		}
+	}
+	if wrong != 10 {
+		t.Errorf("%d wrong guesses were judged", wrong)
 	}
 }

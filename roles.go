@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,10 +38,17 @@ const (
 // roleTable remembers what roles permit, so that a sign-in or refresh need not
 // read it each time.
 type roleTable struct {
-	mu    sync.Mutex
-	read  time.Time
-	perms map[string][]string // by role; nil: never read
+	known   atomic.Pointer[knownRoles]
+	reading chan struct{} // has room for the one who reads
 }
+
+type knownRoles struct {
+	at    time.Time
+	perms map[string][]string // by role
+}
+
+// younger tells whether it was read less than d ago.
+func (k *knownRoles) younger(d time.Duration) bool { return k != nil && time.Since(k.at) < d }
 
 // permissionsOf are the permissions of roles, sorted, each once. Without a
 // RoleStore only the owner's role permits anything.
@@ -65,30 +72,44 @@ func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, err
 }
 
 // rolePermissions is what each role permits, not older than rolesFor if it can be
-// read.
+// read. One caller reads; the others take what is known, and wait only if nothing
+// is.
 func (a *Auth) rolePermissions(ctx context.Context) (map[string][]string, error) {
 	if a.roleStore == nil {
 		return nil, nil
 	}
-	t := &a.roleTable
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now() // of the process: how old something read is, no fake clock tells
-	age := now.Sub(t.read)
-	if t.perms != nil && age < rolesFor {
-		return t.perms, nil
+	t := a.roleTable
+	if k := t.known.Load(); k.younger(rolesFor) {
+		return k.perms, nil
+	}
+	select {
+	case t.reading <- struct{}{}:
+	default:
+		if k := t.known.Load(); k.younger(rolesAtAll) {
+			return k.perms, nil
+		}
+		select {
+		case t.reading <- struct{}{}:
+		case <-ctx.Done():
+			return nil, storeFailed(ctx.Err())
+		}
+	}
+	defer func() { <-t.reading }()
+	k := t.known.Load()
+	if k.younger(rolesFor) { // read while this waited
+		return k.perms, nil
 	}
 	table, err := a.roleStore.Roles(ctx)
 	switch {
-	case err != nil && t.perms != nil && age < rolesAtAll:
-		return t.perms, nil //nolint:nilerr // see rolesAtAll
+	case err != nil && k.younger(rolesAtAll):
+		return k.perms, nil //nolint:nilerr // see rolesAtAll
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	perms := make(map[string][]string, len(table.Roles))
+	k = &knownRoles{at: time.Now(), perms: make(map[string][]string, len(table.Roles))} // of the process: how old something read is, no fake clock tells
 	for _, r := range table.Roles {
-		perms[r.Name] = r.Permissions
+		k.perms[r.Name] = r.Permissions
 	}
-	t.perms, t.read = perms, now
-	return perms, nil
+	t.known.Store(k)
+	return k.perms, nil
 }

@@ -1,14 +1,19 @@
 package auth_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
 )
 
 // A token carries what its roles permit, and HasPermission passes for exactly
@@ -94,4 +99,41 @@ func TestClaimsAreTheCallersOwn(t *testing.T) {
 		c.AppMetadata["plan"].(map[string]any)["seats"] != 1.0 {
 		t.Errorf("claims %+v, %v", c, err)
 	}
+}
+
+// hangingRoles is a store whose table of roles cannot be read any more.
+type hangingRoles struct {
+	auth.Store
+	auth.RoleStore
+	hang atomic.Bool
+}
+
+func (h *hangingRoles) Roles(ctx context.Context) (auth.RoleTable, error) {
+	if h.hang.Load() {
+		<-ctx.Done()
+		return auth.RoleTable{}, ctx.Err()
+	}
+	return h.RoleStore.Roles(ctx)
+}
+
+// Somebody whose read of the roles hangs holds nobody else up: they are given what
+// was known a moment ago.
+func TestHangingRolesHoldNobodyUp(t *testing.T) {
+	inner := memstore.New()
+	store := &hangingRoles{Store: inner, RoleStore: inner}
+	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, store)}
+	ada := w.LoginAs(t, "ada@example.com", authtest.Roles("editor"))
+	store.hang.Store(true)
+	auth.ForgetRoles(w.Auth)
+	stuck, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = w.Login(stuck, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}) })
+	for !auth.RolesAreRead(w.Auth) {
+		runtime.Gosched()
+	}
+	if _, err := w.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken}); err != nil {
+		t.Errorf("refresh beside it: %v", err)
+	}
+	cancel()
+	wg.Wait()
 }

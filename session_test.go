@@ -249,3 +249,19 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 		t.Errorf("%d sessions survived, %v", len(list), err)
 	}
 }
+
+// Without a session there is no "this session": a logout from Go that forgot to
+// name it ends nothing.
+func TestLogoutNeedsASession(t *testing.T) {
+	w := newWorld(t)
+	ada := w.LoginAs(t, "ada@example.com")
+	for _, scope := range []auth.LogoutScope{"", auth.LogoutLocal, auth.LogoutOthers} {
+		err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.Caller{UserID: ada.User.ID}, Scope: scope})
+		if !errors.Is(err, auth.CodeValidationFailed) || !w.alive(ada.AccessToken) {
+			t.Errorf("%q: %v", scope, err)
+		}
+	}
+	if err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.Caller{UserID: ada.User.ID}, Scope: auth.LogoutGlobal}); err != nil || w.alive(ada.AccessToken) {
+		t.Errorf("global: %v", err)
+	}
+}

@@ -121,3 +121,13 @@ func TestUnprovedAccounts(t *testing.T) {
 	w.do("POST", "/me/identities/github", nil, bearer(s.AccessToken)).want(200)
 	w.enrol(s.AccessToken)
 }
+
+// A proxy's own login (HTTP Basic, on a staging site) is no bearer token, and
+// keeps nobody from opening a link.
+func TestLinkBehindBasicLogin(t *testing.T) {
+	w := newWorld(t)
+	token := w.magicLink("ada@example.com", nil)
+	basic := header{"Authorization", "Basic YTpi"}
+	w.do("POST", "/magic-link/verify", "token="+token, form, browser, basic).want(200)
+	w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink("bob@example.com", nil)}, bearer("x.y.z")).want(401, auth.CodeBadToken)
+}

@@ -34,7 +34,11 @@ type enrollee struct {
 // enrollee finds out who enrols: by a token, or else in the name of a caller.
 func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enrollee, error) {
 	if mfaToken != "" {
-		return a.waitingToEnrol(ctx, mfaToken)
+		e, err := a.waitingToEnrol(ctx, mfaToken)
+		if errors.Is(err, CodeInvalidToken) {
+			err = fail(CodeBadToken, err) // used up or dropped; it serves as bearer
+		}
+		return e, err
 	}
 	if by.SessionID == "" {
 		u, err := a.store.User(ctx, ByID(by.UserID))
@@ -79,7 +83,7 @@ type SetupTOTPParams struct {
 // SetupTOTP begins the enrolment of a second factor; repeating it replaces the
 // pending secret. The caller has seen to it that the user signed in lately.
 // Errors: CodeMFAAlreadyEnabled, CodeMethodDisabled, CodeSessionEnded,
-// CodeInvalidToken, CodeBadToken, CodeUserBanned.
+// CodeBadToken (MFAToken is not good any more), CodeUserBanned.
 func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, error) {
 	if !a.totpOn(ctx) {
 		return nil, fail(CodeMethodDisabled, nil)
@@ -145,8 +149,8 @@ type EnabledTOTP struct {
 // EnableTOTP ends the enrolment with a first code. The session named rises to
 // AAL2, or with an enrolment token, which is used up, a new one is made; every
 // other session of the user ends. Errors: CodeInvalidTOTPCode, CodeMFANotPending,
-// CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded, CodeInvalidToken,
-// CodeBadToken, CodeUserBanned.
+// CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded, CodeBadToken
+// (MFAToken is not good any more), CodeUserBanned.
 func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP, error) {
 	if !a.totpOn(ctx) {
 		return nil, fail(CodeMethodDisabled, nil)
