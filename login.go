@@ -134,11 +134,17 @@ func (a *Auth) rehash(ctx context.Context, c Credentials, password string) strin
 		ch.IfUsers = []UserAt{{ID: c.User.ID, PasswordHash: &c.PasswordHash}}
 		_, err = a.store.UpdateUser(ctx, UpdateUser{Change: ch, UserID: c.User.ID, Patch: UserPatch{Rehash: &hash}})
 	}
-	if err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: password not rehashed", "user_id", c.User.ID, "error", err)
-		return c.PasswordHash
+	if err == nil {
+		return hash
 	}
-	return hash
+	if errors.Is(err, ErrStale) { // somebody else rehashed the same password, or it was changed
+		now, err := a.store.Credentials(ctx, ByID(c.User.ID))
+		if err == nil && now.User.CredentialRevision == c.User.CredentialRevision {
+			return now.PasswordHash
+		}
+	}
+	a.cfg.log.WarnContext(ctx, "auth: password not rehashed", "user_id", c.User.ID, "error", err)
+	return c.PasswordHash
 }
 
 func (a *Auth) handleLogin(w http.ResponseWriter, r *http.Request) error {

@@ -303,7 +303,7 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 		gone := ByIdentity(p.Provider, u.Identities[i].Subject)
 		c := a.newChange(ctx, p.authority(), done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		_, err = a.update(ctx, c, u.ID, UserPatch{Unlink: &gone, DropTokens: dyingWithProofs()})
+		_, err = a.update(ctx, c, u.ID, UserPatch{Unlink: &gone, DropTokens: dyingWithPassword()})
 		return u, err
 	})
 	if err == nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
@@ -68,10 +70,10 @@ func squat(t *testing.T, w *world, idp *authtest.Provider, byPhone bool) (userID
 	evil := w.do("POST", "/signup", who).session()
 	userID = evil.User.ID
 	// With another way in of their own, proved, the account may grow more.
-	at, phone, email := w.Clock.Now(), "+4930555555", "squatter@example.com"
+	at, phone := w.Clock.Now(), "+4930555555"
 	if byPhone {
 		w.Mail(t, number, auth.KindPhoneCode) // so that it is not taken for the owner's
-		w.patch(userID, auth.UserPatch{Email: &email, EmailVerifiedAt: &at})
+		w.patch(userID, auth.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: "669", CreatedAt: at}})
 	} else {
 		w.patch(userID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 	}

@@ -48,7 +48,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	ch := a.newChange(ctx, p.authority(), done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
 	u, err := a.update(ctx, ch, p.UserID, UserPatch{
-		PasswordHash: &hash, Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithCredentials(),
+		PasswordHash: &hash, Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(),
 	})
 	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)

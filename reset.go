@@ -88,7 +88,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		}
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{})
 		r.Events = append(r.Events, a.newChange(ctx, r.By, done(Event{Type: EventPasswordReset, UserID: u.ID})).Events...)
-		r.Patch.PasswordHash, r.Patch.Revoke, r.Patch.DropTokens = &hash, &SessionFilter{}, dyingWithCredentials()
+		r.Patch.PasswordHash, r.Patch.Revoke, r.Patch.DropTokens = &hash, &SessionFilter{}, dyingWithAddress()
 		return r, nil
 	})
 	if err != nil {

@@ -124,8 +124,8 @@ func (a *Auth) routes() []route {
 				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
 				CodeInvalidTOTPCode, CodeValidationFailed}},
 		{pattern: "POST /2fa/disable", access: signedIn, handle: a.handleDisableTOTP,
-			limits: slices.Concat(wrongFactors, wrongPasswords),
-			errors: []Code{CodeInvalidCredentials, CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode, CodeOverloaded}},
+			limits: wrongFactors,
+			errors: []Code{CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode}},
 		{pattern: "POST /2fa/recovery-codes", access: signedIn, handle: a.handleRecoveryCodes,
 			errors: []Code{CodeInsufficientAAL, CodeReauthNeeded, CodeMFANotEnabled}},
 

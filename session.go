@@ -106,6 +106,9 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 				return nil, fail(s.gone, errors.New("what the proof rested on is gone"))
 			}
 			u = c.User
+			if sess.AAL != LevelAAL2 && a.mfaRequired(ctx, u) {
+				return nil, fail(s.gone, errors.New("a second factor is required by now"))
+			}
 		}
 		look = true
 		tokens, err := a.mint(ctx, u, sess)

@@ -75,13 +75,19 @@ func mayGrow(u User) error {
 	return nil
 }
 
-// dyingWithCredentials are the tokens that stand for a proof already given, or
-// that would change the account later on. They die with what they rested on.
-func dyingWithCredentials() []Purpose {
-	return append(dyingWithProofs(), PurposeVerifyEmail, PurposePhoneChange, PurposeOAuth)
+// Tokens die with what they rest on. What is mailed to an account's own address
+// rests on that address alone: whoever knows the password must not be able to use
+// the owner's links up by changing it again and again.
+
+// dyingWithPassword are the tokens that stand for a proof already given in a
+// browser, or for a change that was begun there. A change of the password, or of
+// another way in, ends them.
+func dyingWithPassword() []Purpose {
+	return []Purpose{PurposeExchange, PurposeMFA, PurposeEnroll, PurposePhoneChange, PurposeOAuth}
 }
 
-// dyingWithProofs are the tokens that stand for a proof already given.
-func dyingWithProofs() []Purpose {
-	return []Purpose{PurposeReset, PurposeMagicLink, PurposeExchange, PurposeMFA, PurposeEnroll}
+// dyingWithAddress are those, and what was mailed to the address: to a former
+// one, or before whoever holds it chose a new password by a link.
+func dyingWithAddress() []Purpose {
+	return append(dyingWithPassword(), PurposeReset, PurposeMagicLink, PurposeVerifyEmail)
 }

@@ -156,12 +156,6 @@ func classDisable() []row {
 	}
 	list := disable("by code", byTOTP)
 	list = append(list, disable("by recovery code", byRecovery)...)
-	list = append(list, disable("by password", func(s *scene) map[string]any {
-		if s.row.kind == onStolen {
-			return map[string]any{"password": ownPassword}
-		}
-		return map[string]any{"password": evilPassword}
-	})...)
 	return append(list, disable("by a fresh session", nil)...)
 }
 

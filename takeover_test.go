@@ -131,3 +131,33 @@ func TestLinkBehindBasicLogin(t *testing.T) {
 	w.do("POST", "/magic-link/verify", "token="+token, form, browser, basic).want(200)
 	w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink("bob@example.com", nil)}, bearer("x.y.z")).want(401, auth.CodeBadToken)
 }
+
+// Whoever knows the password cannot use the owner's links up by changing it again
+// and again: what was mailed to the account's own address stays good.
+func TestPasswordChangesLeaveTheOwnersLinks(t *testing.T) {
+	for name, links := range map[string]func(w *world) func(){
+		"a reset": func(w *world) func() {
+			w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+			token := w.linkToken("ada@example.com", auth.KindResetPassword)
+			return func() {
+				w.do("POST", "/reset-password", map[string]any{"token": token, "new_password": "the owner's horse battery"}).want(200)
+			}
+		},
+		"a magic link": func(w *world) func() {
+			token := w.magicLink("ada@example.com", nil)
+			return func() { w.do("POST", "/magic-link/verify", map[string]any{"token": token}).want(200) }
+		},
+		"the first verification": func(w *world) func() {
+			token := w.linkToken("ada@example.com", auth.KindVerifyEmail)
+			return func() { w.do("GET", "/verify-email?token="+token, nil).want(200) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			squatter := w.signUp("ada@example.com")
+			redeem := links(w)
+			w.do("POST", "/me/password", map[string]any{"current_password": goodPassword, "new_password": "another horse battery"}, bearer(squatter.AccessToken)).want(200)
+			redeem()
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -78,7 +77,6 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		TOTPCode     string `json:"totp_code"`
 		RecoveryCode string `json:"recovery_code"`
-		Password     string `json:"password"`
 	}
 	if err := decodeOptional(r, &p); err != nil {
 		return err
@@ -94,8 +92,6 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case p.TOTPCode != "" || p.RecoveryCode != "":
 		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{p.TOTPCode, p.RecoveryCode})
-	case p.Password != "":
-		err = a.provePassword(ctx, me.user.ID, p.Password)
 	case !a.freshAAL2(me.session):
 		err = fail(CodeReauthNeeded, nil)
 	}
@@ -106,16 +102,6 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
-}
-
-// provePassword judges the password of somebody who is signed in.
-func (a *Auth) provePassword(ctx context.Context, userID, password string) error {
-	c, err := a.store.Credentials(ctx, ByID(userID))
-	if err != nil {
-		return goneOr(CodeSessionEnded, err)
-	}
-	_, err = a.judgePassword(ctx, userID, c.PasswordHash, password)
-	return err
 }
 
 // freshAAL2 tells whether the second factor was shown on this session lately.

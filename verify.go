@@ -144,7 +144,7 @@ func (a *Auth) confirmed(u User, address string) (p UserPatch, events []OutcomeE
 	now := a.now()
 	switch {
 	case EmailKey(u.Email) != EmailKey(address):
-		p = UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: dyingWithProofs()}
+		p = UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: dyingWithAddress()}
 		events = []OutcomeEvent{done(Event{Type: EventEmailChanged, UserID: u.ID})}
 	case !u.EmailVerified():
 		p.EmailVerifiedAt = &now

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/storetest"
@@ -96,5 +95,8 @@ func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *p
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) auth.Store { return open(t) })
+	r := &reused{open: func() (*pgstore.Store, string) { return openSchema(t) }}
+	s, _ := openSchema(t)
+	r.as = s.Pool()
+	storetest.Run(t, r.store)
 }
