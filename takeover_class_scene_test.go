@@ -198,7 +198,7 @@ func (p *person) send(method, path string, body any, headers ...header) *answer 
 		r.Header.Set(h.name, h.value)
 	}
 	for name, value := range p.cookies {
-		r.AddCookie(&http.Cookie{Name: name, Value: value})
+		r.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // a request
 	}
 	rec := httptest.NewRecorder()
 	p.s.Handler().ServeHTTP(rec, r)

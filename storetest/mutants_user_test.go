@@ -104,8 +104,8 @@ type halfSignUp struct{ base }
 
 func (s halfSignUp) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
 	u, err := s.Store.CreateUser(ctx, c)
-	if errors.Is(err, auth.ErrConflict) && c.NewUser.Session != nil {
-		c.NewUser.User.Email, c.NewUser.User.Identities = "", nil
+	if errors.Is(err, auth.ErrConflict) && c.Session != nil {
+		c.User.Email, c.User.Identities = "", nil
 		_, _ = s.Store.CreateUser(ctx, c)
 	}
 	return u, err
@@ -129,7 +129,7 @@ type aliasing struct {
 
 func (s *aliasing) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
 	s.mu.Lock()
-	s.kept = map[string]map[string]any{c.NewUser.User.ID: c.NewUser.User.UserMetadata}
+	s.kept = map[string]map[string]any{c.User.ID: c.User.UserMetadata}
 	s.mu.Unlock()
 	return s.Store.CreateUser(ctx, c)
 }
@@ -183,7 +183,7 @@ func (s refusedRevokes) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth
 type onlyV7 struct{ base }
 
 func (s onlyV7) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
-	if c.NewUser.User.ID[14] != '7' {
+	if c.User.ID[14] != '7' {
 		return auth.User{}, errors.New("not an id")
 	}
 	return s.Store.CreateUser(ctx, c)
