@@ -58,9 +58,6 @@ func (a *Auth) readForm(r *http.Request) (url.Values, error) {
 	return form, bodyFailed(err)
 }
 
-// wantsHTML tells whether Accept names text/html.
-func wantsHTML(r *http.Request) bool { return wire.Accepts(r, "text/html") }
-
 // acceptsByName tells whether Accept names a media type, wildcards aside.
 func acceptsByName(r *http.Request, mediaType string) bool { return wire.Accepts(r, mediaType) }
 

@@ -252,6 +252,46 @@ func TestLinkModes(t *testing.T) {
 	strict.do("GET", "/magic-link/verify?token="+token, nil, header{"Accept", "application/json"}).session()
 }
 
+// What opens a link is a program only if it says so and nothing about it is a
+// browser's; a program's GET signs no browser in.
+func TestWhoOpensALink(t *testing.T) {
+	const mozilla = "Mozilla/5.0 (compatible; preview)"
+	for name, c := range map[string]struct {
+		with    []header
+		program bool
+	}{
+		"nothing":              {nil, true},
+		"anything":             {[]header{{"Accept", "*/*"}}, true},
+		"JSON":                 {[]header{{"Accept", "application/json"}, {"User-Agent", mozilla}}, true},
+		"JSON and pages":       {[]header{{"Accept", "text/html, application/json"}}, true},
+		"anything, as Mozilla": {[]header{{"Accept", "*/*"}, {"User-Agent", mozilla}}, false},
+		"nothing, as Mozilla":  {[]header{{"User-Agent", mozilla}}, false},
+		"an image's request":   {[]header{{"Accept", "*/*"}, {"Sec-Fetch-Dest", "image"}}, false},
+		"images":               {[]header{{"Accept", "image/avif,image/webp,*/*;q=0.8"}}, false},
+		"pages":                {[]header{{"Accept", "text/html"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
+			w.signUp("ada@example.com")
+			link, verify := w.magicLink("bob@example.com", nil), w.linkToken("ada@example.com", auth.KindVerifyEmail)
+			for _, path := range []string{"/magic-link/verify?token=" + link, "/verify-email?token=" + verify} {
+				a := w.do("GET", path, nil, c.with...).want(200)
+				if page := strings.Contains(string(a.body), "<form"); page == c.program {
+					t.Errorf("%s: a page %v, a program %v", path, page, c.program)
+				}
+				if cookies := a.header.Values("Set-Cookie"); len(cookies) > 0 {
+					t.Errorf("%s: cookies %q", path, cookies)
+				}
+			}
+			again := 200
+			if c.program {
+				again = 400
+			}
+			w.do("POST", "/magic-link/verify", map[string]any{"token": link}).want(again)
+		})
+	}
+}
+
 func TestVerifyEmail(t *testing.T) {
 	w := newWorld(t)
 	s := w.signUp("ada@example.com")

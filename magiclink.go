@@ -170,7 +170,7 @@ func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case r.Method == http.MethodHead || a.asksForPage(r):
 		return a.showConfirm(w, r, "confirm_sign_in", PurposeMagicLink)
-	case wantsHTML(r):
+	case !fromProgram(r): // DirectLinks
 		return a.finishMagicLink(w, r, r.URL.Query().Get("token"))
 	}
 	return a.magicLinkJSON(w, r, r.URL.Query().Get("token"), "")
@@ -224,6 +224,9 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 	tokens, err := a.VerifyMagicLink(r.Context(), VerifyMagicLinkParams{Token: secret, CodeVerifier: verifier, Within: within})
 	if err != nil {
 		return err
+	}
+	if r.Method == http.MethodGet { // images and frames make such requests, too: they sign no browser in
+		return writeJSON(w, http.StatusOK, *tokens)
 	}
 	return a.writeTokens(w, tokens)
 }

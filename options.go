@@ -246,14 +246,16 @@ type LinkMode int
 
 // The modes.
 const (
-	// ConfirmLinks shows browsers a page with a button, which completes the link;
-	// programs complete it at once. Mail scanners then use no links up.
+	// ConfirmLinks shows a page with a button, which completes the link, so that
+	// mail scanners and previews use no links up. Programs complete it at once:
+	// those that accept application/json by name, or accept anything and neither
+	// send Sec-Fetch-* headers nor name themselves Mozilla/.
 	ConfirmLinks LinkMode = iota
 	// DirectLinks completes a link whenever it is opened. Mail scanners that
 	// follow links will use them up.
 	DirectLinks
 	// StrictLinks completes a link at once only for programs that ask for
-	// application/json by name, against scanners that hide their being browsers.
+	// application/json by name, against scanners that pose as other programs.
 	StrictLinks
 )
 

@@ -3,11 +3,11 @@ package auth
 import (
 	"net/http"
 	"net/url"
+	"strings"
 )
 
-// Opening a link in a browser shows a page with one button, and only the button
-// uses the link up: mail scanners open links too. Other clients complete at
-// once, with JSON.
+// Opening a link shows a page with one button, and only the button uses the link
+// up: mail scanners open links too. Programs complete at once, with JSON.
 
 // asksForPage tells whether a GET is answered with the confirm page.
 func (a *Auth) asksForPage(r *http.Request) bool {
@@ -17,8 +17,23 @@ func (a *Auth) asksForPage(r *http.Request) bool {
 	case StrictLinks:
 		return !acceptsByName(r, "application/json")
 	default:
-		return wantsHTML(r)
+		return !fromProgram(r)
 	}
+}
+
+// fromProgram tells a program, which says so by what it accepts, from whatever
+// else opens a link: browsers, and scanners and previews that pose as one.
+func fromProgram(r *http.Request) bool {
+	if acceptsByName(r, "application/json") {
+		return true
+	}
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Sec-Fetch-") {
+			return false
+		}
+	}
+	accept := r.Header.Get("Accept")
+	return (accept == "" || accept == "*/*") && !strings.Contains(r.UserAgent(), "Mozilla/")
 }
 
 // showConfirm shows the page that a live link leads to.

@@ -144,7 +144,7 @@ func (a *Auth) handleResetPassword(w http.ResponseWriter, r *http.Request) error
 
 // handleResetPage is GET /reset-password; opening it never uses the link up.
 func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
-	if wantsHTML(r) {
+	if !fromProgram(r) {
 		return a.showConfirm(w, r, "reset_password", PurposeReset)
 	}
 	if _, _, err := a.peekMailed(r.Context(), PurposeReset, r.URL.Query().Get("token")); err != nil {

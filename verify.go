@@ -227,7 +227,7 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case r.Method == http.MethodHead || a.asksForPage(r):
 		return a.askWhoseAccount(w, r, token)
-	case wantsHTML(r):
+	case !fromProgram(r): // DirectLinks
 		return a.finishVerifyEmail(w, r, token)
 	}
 	u, err := a.VerifyEmail(r.Context(), VerifyEmailParams{Token: token})
