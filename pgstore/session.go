@@ -166,9 +166,9 @@ func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionU
 	if Tx(ctx) != nil {
 		return one(ctx, arg)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return g.Do(ctx, arg)
+	b := s.timeouts.begin(ctx, s.timeout)
+	defer s.timeouts.done(b)
+	return g.Do(b, arg)
 }
 
 // findAll returns what was found for each of n calls, or nil. The first column is
