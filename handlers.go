@@ -268,7 +268,7 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 // writeTokens writes a completed sign-in. In cookie mode the tokens travel in
 // cookies that scripts cannot read, and not in the body.
 func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
-	return writeJSON(w, http.StatusOK, a.carried(w, t))
+	return writeJSON(w, http.StatusOK, a.carried(w, t).View()) // not by way of MarshalJSON, which would be gone over once more
 }
 
 // carried is what the body carries of tokens.

@@ -1,6 +1,9 @@
 package auth
 
 import (
+	"encoding/base64"
+	"encoding/json"
+
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/authmount/auth/internal/keys"
@@ -12,6 +15,7 @@ type keyring struct {
 	*keys.Ring
 	signing keys.SigningKey
 	method  jwt.SigningMethod // of signing
+	head    string            // of access tokens, encoded
 	jwks    []byte            // the public keys, as served
 }
 
@@ -21,5 +25,24 @@ func newKeyring(c *config) (*keyring, error) {
 		return nil, err
 	}
 	key := ring.Signing()
-	return &keyring{Ring: ring, signing: key, method: jwt.GetSigningMethod(key.Algorithm), jwks: ring.JWKS()}, nil
+	head, err := json.Marshal(map[string]string{"alg": key.Algorithm, "kid": key.ID, "typ": tokenType})
+	if err != nil {
+		return nil, err
+	}
+	return &keyring{
+		Ring: ring, signing: key, method: jwt.GetSigningMethod(key.Algorithm),
+		head: base64.RawURLEncoding.EncodeToString(head), jwks: ring.JWKS(),
+	}, nil
+}
+
+// jwt is an access token with these claims, an object in JSON. It is put together
+// here because a token of the jwt package would encode its header anew, and a map
+// of claims, which takes longer than to sign them with HS256.
+func (k *keyring) jwt(claims []byte) (string, error) {
+	token := k.head + "." + base64.RawURLEncoding.EncodeToString(claims)
+	signature, err := k.method.Sign(token, k.signing.Key)
+	if err != nil {
+		return "", err
+	}
+	return token + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }

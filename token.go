@@ -78,24 +78,58 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[st
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	claims := jwt.MapClaims{
-		"iss": a.cfg.tokens.Issuer, "aud": a.cfg.tokens.audience(), "sub": u.ID, "iat": now.Unix(), "exp": expires.Unix(), "jti": a.newID(),
-		"session_id": s.ID, "role": tokenRole, "roles": orEmpty(u.Roles), "permissions": permissions,
-		"email": nullable(u.Email), "email_verified": u.EmailVerified(), "phone": nullable(u.Phone),
-		"aal": s.AAL, "amr": orEmpty(s.AMR), "app_metadata": orEmptyMap(u.AppMetadata),
+	claims, err := json.Marshal(accessClaims{
+		Issuer: a.cfg.tokens.Issuer, Audience: a.cfg.tokens.audience(), Subject: u.ID, IssuedAt: now.Unix(), Expires: expires.Unix(), ID: a.newID(),
+		SessionID: s.ID, Role: tokenRole, Roles: orEmpty(u.Roles), Permissions: permissions,
+		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
+		AAL: s.AAL, AMR: orEmpty(s.AMR), AppMetadata: orEmptyMap(u.AppMetadata),
+	})
+	if err == nil {
+		claims, err = withClaims(claims, custom)
 	}
-	for name, v := range custom {
-		if !reserved(name) {
-			claims[name] = v
-		}
+	if err != nil {
+		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
 	}
-	t := jwt.NewWithClaims(a.keys.method, claims)
-	t.Header["kid"], t.Header["typ"] = a.keys.signing.ID, tokenType
-	signed, err := t.SignedString(a.keys.signing.Key)
+	signed, err := a.keys.jwt(claims)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("sign access token: %w", err))
 	}
 	return signed, expires, nil
+}
+
+// accessClaims are what an access token says besides custom claims.
+type accessClaims struct {
+	Issuer        string         `json:"iss"`
+	Audience      string         `json:"aud"`
+	Subject       string         `json:"sub"`
+	IssuedAt      int64          `json:"iat"`
+	Expires       int64          `json:"exp"`
+	ID            string         `json:"jti"`
+	SessionID     string         `json:"session_id"`
+	Role          string         `json:"role"`
+	Roles         []string       `json:"roles"`
+	Permissions   []string       `json:"permissions"`
+	Email         *string        `json:"email"`
+	EmailVerified bool           `json:"email_verified"`
+	Phone         *string        `json:"phone"`
+	AAL           string         `json:"aal"`
+	AMR           []AMR          `json:"amr"`
+	AppMetadata   map[string]any `json:"app_metadata"`
+}
+
+// withClaims adds custom claims, but for reserved ones, to an object that is not
+// empty.
+func withClaims(object []byte, custom map[string]any) ([]byte, error) {
+	custom = maps.Clone(custom)
+	maps.DeleteFunc(custom, func(name string, _ any) bool { return reserved(name) })
+	if len(custom) == 0 {
+		return object, nil
+	}
+	more, err := json.Marshal(custom)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(object[:len(object)-1], ','), more[1:]...), nil
 }
 
 // customClaims are those of the application's own: of the store, then of

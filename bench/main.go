@@ -69,7 +69,7 @@ func run() error {
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
 	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
-	flag.IntVar(&c.workers, "workers", 0, "requests at a time (default 8; /me and /refresh with 32, too)")
+	flag.IntVar(&c.workers, "workers", 0, "requests at a time (default 8; /me and /refresh with 32, too, and /me with 1)")
 	flag.StringVar(&c.profile, "profile", "", "with -only me or refresh: write a CPU profile of the server to this file afterwards, and one of the floor to this name with .floor")
 	flag.StringVar(&c.against, "against", "", "another build of this tool, whose /me and /refresh are contenders, too")
 	flag.StringVar(&c.serve, "serve", "", "be a server: auth, select, update or empty (the tool starts these itself)")

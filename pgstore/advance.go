@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,58 +13,41 @@ import (
 	"github.com/authmount/auth/internal/gather"
 )
 
-// Refresh. The statement has three parts: what is asked (of one session or of
-// many), the rows as they are once they are locked, and what is written. A
-// session that somebody else has locked is left out, so that the statement waits
-// for nobody and sees the session and its user as they are at one instant; a
-// transaction does that one. What ends a session needs no claims, which could
-// fail and undo it.
+// Refresh. The statement does what happens all the time: the counter moves on, or
+// within grace nothing changes. It first locks the row, so that of parallel calls
+// one moves the counter, and goes past one that somebody else has locked, so that
+// it waits for nobody. It then writes the very version that it saw before it
+// locked: session and user are as they were at one instant. What it leaves out
+// (reuse, a session that is not live, one that somebody has locked or has just
+// changed) a transaction does.
 const (
-	advanceOne = `with asked as materialized (
-		select 1 as n, $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced, $5::timestamptz as idle_until,
-			$6::text as ip, $7::text as user_agent, $8::jsonb as events
-	), ` + advanced
+	advanceOne = `with free as materialized (
+		select ` + asked + `
+		from (select 1 as n, $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced, $5::timestamptz as idle_until,
+			$6::text as ip, $7::text as user_agent) a ` + advanced
 
-	advanceMany = `with asked as materialized (
-		select r.n, r.id, r.counter, r.now, r.graced, r.idle_until, r.ip, r.user_agent, r.events
+	advanceMany = `with free as materialized (
+		select ` + asked + `
 		from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]), (select $5::timestamptz[]),
-			(select $6::text[]), (select $7::text[]), (select $8::jsonb[])) with ordinality r (id, counter, now, graced, idle_until, ip, user_agent, events, n)
-	), ` + advanced
+			(select $6::text[]), (select $7::text[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, n) ` + advanced
 
-	advanced = `free as materialized (
-		select a.*, s.user_id, case
-			when s.counter = a.counter then 0
-			when s.counter < a.counter then -2
-			when s.counter = a.counter + 1 and a.graced < s.rotated_at then -1
-			else 2 end as outcome
-		from asked a join auth.sessions s on s.id = a.id
+	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, s.ctid as place, s.user_id, s.counter = a.counter as moves`
+
+	advanced = `join auth.sessions s on s.id = a.id
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > a.now
+			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced)
 		for no key update of s skip locked
-	), moved as (
-		update auth.sessions s set
-			counter = case when f.outcome = 0 then s.counter + 1 else s.counter end,
-			rotated_at = case when f.outcome = 0 then f.now else s.rotated_at end,
-			last_active_at = case when f.outcome = 0 then f.now else s.last_active_at end,
-			idle_until = case when f.outcome = 0 then f.idle_until else s.idle_until end,
-			ip = case when f.outcome = 0 and f.ip <> '' then f.ip else s.ip end,
-			user_agent = case when f.outcome = 0 and f.user_agent <> '' then f.user_agent else s.user_agent end,
-			revoked_at = case when f.outcome = 2 then f.now end
-		from free f, auth.users u
-		where s.id = f.id and u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now)
-		returning f.n, f.outcome, ` + sessionColumns + `, ` + userFacts + `, case when f.outcome <> 2 then ` + claimsColumn + ` end
-	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, f.user_id), e.session_id, e.data
-		from moved m join free f on f.n = m.n, jsonb_to_recordset(f.events) as ` + eventRecord + ` where e."on" = f.outcome
-		on conflict (id) do nothing
 	)
-	select * from moved`
-)
-
-// Outcomes of the statement that are none of a change's.
-const (
-	withinGrace = -1 // nothing changed
-	fromFuture  = -2 // nothing changed, and nothing will
+	update auth.sessions s set
+		counter = case when f.moves then s.counter + 1 else s.counter end,
+		rotated_at = case when f.moves then f.now else s.rotated_at end,
+		last_active_at = case when f.moves then f.now else s.last_active_at end,
+		idle_until = case when f.moves then f.idle_until else s.idle_until end,
+		ip = case when f.moves and f.ip <> '' then f.ip else s.ip end,
+		user_agent = case when f.moves and f.user_agent <> '' then f.user_agent else s.user_agent end
+	from free f join auth.users u on u.id = f.user_id
+	where s.ctid = f.place and (u.banned_until is null or u.banned_until <= f.now)
+	returning f.n, ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn
 )
 
 // advance is one call.
@@ -74,12 +58,9 @@ type advance struct {
 	graced    time.Time // a counter that moved after this may come again
 	idleUntil time.Time
 	ip, agent string
-	events    string
 }
 
-func (r *sessionUser) advanced() []any {
-	return append([]any{&r.outcome}, r.sess.andUser(&r.user, &r.user.claims)...)
-}
+func (r *sessionUser) advanced() []any { return r.sess.andUser(&r.user, &r.user.claims) }
 
 // AdvanceSession moves the counter of a session on. Calls at the same time share
 // statements.
@@ -87,45 +68,40 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	if err := c.Check(); err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
-	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent, events: none}
-	if plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 {
-		alone := a
-		alone.events = eventsInput(c.Events)
-		r, err := gathered(ctx, s, s.advances, s.advanceOne, alone, a.id)
+	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent}
+	if plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
+		r, err := gathered(ctx, s, s.advances, s.advanceOne, a, a.id)
 		if err != nil {
 			return auth.Session{}, auth.User{}, err
 		}
-		if r != nil && r.outcome != fromFuture {
-			sess, u, err := r.both()
-			if err == nil && r.outcome == int(auth.OutcomeReused) {
-				err = auth.ErrReused
-			}
-			return sess, u, err
+		if r != nil {
+			return r.both()
 		}
 	}
 	var sess auth.Session
 	var u auth.User
-	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, _ pgx.Tx, h *held) (*result, error) {
+	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, of, err := h.liveSession(c.SessionID, c.Now)
 		if err != nil {
 			return nil, err
 		}
-		if int64(c.Counter) > found.counter {
+		moves := found.counter == int64(c.Counter)
+		switch {
+		case found.counter < int64(c.Counter):
 			return nil, auth.ErrSessionEnded
+		case !moves && (found.counter > int64(c.Counter)+1 || !at(found.rotated).After(a.graced)):
+			sess, u, err = s.endReused(ctx, tx, found, c.Now)
+			return &result{about: of.id, outcome: auth.OutcomeReused, refusal: auth.ErrReused}, err
 		}
-		one, err := s.advanceOne(ctx, a) // in this transaction, which holds the locks
+		one, err := s.advance(ctx, tx, a) // which the locks do not keep out, as they are this transaction's own
 		if err == nil && one == nil {
 			err = errMoved
 		}
 		if err != nil {
 			return nil, err
 		}
-		r := &result{about: of.id, noChange: one.outcome == withinGrace}
-		if one.outcome == int(auth.OutcomeReused) {
-			r.outcome, r.refusal = auth.OutcomeReused, auth.ErrReused
-		}
 		sess, u, err = one.both()
-		return r, err
+		return &result{about: of.id, noChange: !moves}, err
 	})
 	if err != nil && !errors.Is(err, auth.ErrReused) {
 		return auth.Session{}, auth.User{}, err
@@ -133,24 +109,54 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	return sess, u, err
 }
 
-func (s *Store) advanceOne(ctx context.Context, a advance) (*sessionUser, error) {
-	var n int
-	return s.find(ctx, advanceOne, []any{a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent, a.events},
-		func(r *sessionUser) []any { return append([]any{&n}, r.advanced()...) })
+func whenDone(e auth.OutcomeEvent) bool { return e.On == auth.OutcomeDone }
+
+// endReused ends a session whose counter came too late. It asks for no claims,
+// which could fail and undo it.
+func (s *Store) endReused(ctx context.Context, tx pgx.Tx, found *sessionRow, now time.Time) (sess auth.Session, u auth.User, err error) {
+	b := &pgx.Batch{}
+	var ended []string
+	s.queueRevoke(b, found.s.UserID, auth.SessionFilter{ID: found.s.ID}, now, &ended)
+	s.queueUser(b, selectUserAsKept, found.s.UserID, &u)
+	if err := send(ctx, tx, b); err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	sess, err = found.session()
+	return sess, u, err
 }
 
-// advanceMany finds no row for a session that is not live, and for one whose row
-// is locked. Each of them is then done alone, which tells which it is.
+func (s *Store) advanceOne(ctx context.Context, a advance) (r *sessionUser, err error) {
+	err = s.do(ctx, func(ctx context.Context, q querier) error {
+		r, err = s.advance(ctx, q, a)
+		return err
+	})
+	return r, err
+}
+
+// advance returns nil for what the statement leaves out.
+func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser, error) {
+	var n int
+	r := &sessionUser{}
+	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent)
+	err := row.Scan(append([]any{&n}, r.advanced()...)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // left out
+	}
+	return r, err
+}
+
+// advanceMany finds no row for what the statement leaves out, and for all but one
+// of several calls for one session. Each of them is then done alone.
 func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *sessionUser]) error {
 	n := len(calls)
-	ids, counters, ips, agents, events := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n)
+	ids, counters, ips, agents := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n)
 	nows, graced, idle := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
 	for i, c := range calls {
 		a := &c.Arg
-		ids[i], counters[i], ips[i], agents[i], events[i] = idOf(a.id), int64(a.counter), a.ip, a.agent, a.events
+		ids[i], counters[i], ips[i], agents[i] = idOf(a.id), int64(a.counter), a.ip, a.agent
 		nows[i], graced[i], idle[i] = a.now, a.graced, a.idleUntil
 	}
-	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents, events}, (*sessionUser).advanced)
+	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents}, (*sessionUser).advanced)
 	if err != nil {
 		return err
 	}

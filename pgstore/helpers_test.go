@@ -120,3 +120,10 @@ func with(c auth.Change, still ...auth.UserAt) auth.Change {
 	c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: c.Now}}}
 	return c
 }
+
+// ifReused has a change record an event, as a refresh does, if it comes too late.
+func ifReused(c auth.Change) auth.Change {
+	c = with(c)
+	c.Events[0].On = auth.OutcomeReused
+	return c
+}

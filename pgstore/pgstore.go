@@ -50,6 +50,7 @@ type Store struct {
 	open    context.Context // ends with Close, and the feeds with it
 	close   context.CancelFunc
 
+	timeouts timeouts
 	reads    *gather.Group[string, *sessionUser]
 	advances *gather.Group[advance, *sessionUser]
 }

@@ -78,7 +78,7 @@ func TestPlans(t *testing.T) {
 			return err
 		}},
 		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error {
-			_, _, err := store.AdvanceSession(ctx, auth.Advance{Change: with(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := store.AdvanceSession(ctx, auth.Advance{Change: ifReused(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		}},
 		"me": {1, []string{"sessions_pkey", "users_pkey"}, func() error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/authmount/auth"
 )
@@ -18,12 +19,12 @@ import (
 const userColumns = "u.id, " + userFacts
 
 // userFacts are the columns of a user whose id is known.
-const userFacts = `coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+const userFacts = `u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end`
 
 // maybeUserColumns are userColumns of a row that may not be there (outer joins).
-const maybeUserColumns = `coalesce(u.id::text, ''), coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+const maybeUserColumns = `coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end`
 
@@ -50,13 +51,14 @@ func (r *userRow) into() []any { return append([]any{&r.u.ID}, r.facts()...) }
 func (r *userRow) facts() []any {
 	u := &r.u
 	return []any{
-		&u.Email, &r.emailVerified, &u.Phone, &r.phoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
+		(*zeronull.Text)(&u.Email), &r.emailVerified, (*zeronull.Text)(&u.Phone), &r.phoneVerified, &u.FullName, &r.userMetadata, &r.appMetadata, &u.Roles, &u.MFAEnabled,
 		&r.created, &r.updated, &r.signedIn, &r.banned, &u.Revision, &u.CredentialRevision, &r.identities,
 	}
 }
 
+// user is the row's user. It is for one call for each row that was received.
 func (r *userRow) user() (auth.User, error) {
-	u := r.u
+	u := &r.u
 	u.EmailVerifiedAt, u.PhoneVerifiedAt = at(r.emailVerified), at(r.phoneVerified)
 	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = at(r.created), at(r.updated), at(r.signedIn), at(r.banned)
 	for _, part := range []struct {
@@ -74,7 +76,7 @@ func (r *userRow) user() (auth.User, error) {
 		id := &u.Identities[i]
 		id.CreatedAt, id.LastSignInAt = id.CreatedAt.UTC(), utc(id.LastSignInAt)
 	}
-	return u, nil
+	return *u, nil
 }
 
 // sessionRow receives sessionColumns.

@@ -91,9 +91,8 @@ func (s *Store) insertSession(ctx context.Context, q querier, userID string, ses
 
 // sessionUser receives a session and its user.
 type sessionUser struct {
-	sess    sessionRow
-	user    userRow
-	outcome int // of an advance
+	sess sessionRow
+	user userRow
 }
 
 func (r *sessionUser) both() (auth.Session, auth.User, error) { return r.sess.both(&r.user) }
@@ -129,8 +128,15 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	return sess, u, nil
 }
 
-func (s *Store) readOne(ctx context.Context, id string) (*sessionUser, error) {
-	return s.find(ctx, readOne, []any{id}, func(r *sessionUser) []any { return r.sess.andUser(&r.user) })
+func (s *Store) readOne(ctx context.Context, id string) (r *sessionUser, err error) {
+	err = s.do(ctx, func(ctx context.Context, q querier) error {
+		r = &sessionUser{}
+		if err = q.QueryRow(ctx, s.sql(readOne), id).Scan(r.sess.andUser(&r.user)...); errors.Is(err, pgx.ErrNoRows) {
+			r, err = nil, nil
+		}
+		return err
+	})
+	return r, err
 }
 
 func (s *Store) readMany(ctx context.Context, calls []*gather.Call[string, *sessionUser]) error {
@@ -160,22 +166,9 @@ func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionU
 	if Tx(ctx) != nil {
 		return one(ctx, arg)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return g.Do(ctx, arg)
-}
-
-// find returns a session and its user, or nil.
-func (s *Store) find(ctx context.Context, sql string, args []any, into func(*sessionUser) []any) (*sessionUser, error) {
-	r := &sessionUser{}
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		err := q.QueryRow(ctx, s.sql(sql), args...).Scan(into(r)...)
-		if errors.Is(err, pgx.ErrNoRows) {
-			r, err = nil, nil
-		}
-		return err
-	})
-	return r, err
+	b := s.timeouts.begin(ctx, s.timeout)
+	defer s.timeouts.done(b)
+	return g.Do(b, arg)
 }
 
 // findAll returns what was found for each of n calls, or nil. The first column is

@@ -121,7 +121,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 			return err
 		}},
 		{"refresh", 1, func() error {
-			_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: with(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: ifReused(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		}},
 		{"me", 1, func() error { _, _, err := s.Session(ctx, hers.ID, time.Now()); return err }},
@@ -136,6 +136,10 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 			p := auth.PutToken{Change: with(byTest()), Token: ofUser(newCode("8", "put", 0), ada.ID)}
 			p.Messages = message
 			return s.PutToken(ctx, p)
+		}},
+		{"refresh with an event", 5, func() error {
+			_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: with(byTest()), SessionID: hers.ID, Counter: 1, IdleUntil: time.Now().Add(time.Hour)})
+			return err
 		}},
 		{"right code", 1, guess("right", "1", nil)},
 		{"wrong code", 1, guess("wrong", "x", auth.ErrWrongCode)},

@@ -39,6 +39,11 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 	if Tx(ctx) != nil {
 		return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
 	}
+	if _, ok := ctx.(*bounded); !ok {
+		b := s.timeouts.begin(ctx, s.timeout)
+		defer s.timeouts.done(b)
+		ctx = b
+	}
 	return s.again(ctx, func(ctx context.Context) error { return f(ctx, s.pool) })
 }
 
@@ -46,6 +51,8 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 // context carries. Then an outcome that is an error, such as a conflict, does not
 // abort the application's transaction.
 func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	return s.again(ctx, func(ctx context.Context) error {
 		var within querier = s.pool
 		if tx := Tx(ctx); tx != nil {
@@ -66,13 +73,12 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error)
 	})
 }
 
-// again makes a call, and makes it again if it provably changed nothing.
+// again makes a call, and makes it again if it provably changed nothing. Whoever
+// calls it bounds its time.
 func (s *Store) again(ctx context.Context, f func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	joined := Tx(ctx) != nil
 	var err error
 	for range retries {

@@ -24,6 +24,6 @@ with u as (
 			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
 		on conflict (id) do nothing
 	)
-	select u.id, coalesce(u.email, ''), u.email_verified_at, coalesce(u.phone, ''), u.phone_verified_at,
+	select u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end from u

@@ -1,0 +1,96 @@
+package pgstore
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTimeouts(t *testing.T) {
+	const most = 10 * time.Second
+	// after is how long it took a context to end, from now on.
+	after := func(ctx context.Context) time.Duration {
+		began := time.Now()
+		<-ctx.Done()
+		return time.Since(began)
+	}
+	for name, check := range map[string]func(t *testing.T, ts *timeouts){
+		"each has its own": func(t *testing.T, ts *timeouts) {
+			first := ts.begin(t.Context(), most)
+			time.AfterFunc(3*time.Second, func() {
+				second := ts.begin(t.Context(), most)
+				third := ts.begin(t.Context(), most)
+				time.AfterFunc(time.Second, func() { ts.done(second) })
+				if took := after(third); took != most || third.Err() != context.DeadlineExceeded {
+					t.Errorf("third: %v after %v", third.Err(), took)
+				}
+				if second.Err() != context.Canceled {
+					t.Errorf("second: %v", second.Err())
+				}
+			})
+			if took := after(first); took != most || first.Err() != context.DeadlineExceeded {
+				t.Errorf("first: %v after %v", first.Err(), took)
+			}
+			ts.done(first)
+		},
+		"the oldest leaves": func(t *testing.T, ts *timeouts) {
+			first := ts.begin(t.Context(), most)
+			<-time.After(time.Second)
+			second := ts.begin(t.Context(), most)
+			ts.done(first)
+			if took := after(second); took != most || second.Err() != context.DeadlineExceeded {
+				t.Errorf("%v after %v", second.Err(), took)
+			}
+		},
+		"after a while of nothing": func(t *testing.T, ts *timeouts) {
+			ts.done(ts.begin(t.Context(), most))
+			<-time.After(most + time.Second)
+			if b := ts.begin(t.Context(), most); after(b) != most || b.Err() != context.DeadlineExceeded {
+				t.Error(b.Err())
+			}
+		},
+		"cancelled by the caller": func(t *testing.T, ts *timeouts) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if b := ts.begin(ctx, most); after(b) != time.Second || b.Err() != context.Canceled {
+				t.Error(b.Err())
+			}
+		},
+		"the caller's own deadline": func(t *testing.T, ts *timeouts) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			b := ts.begin(ctx, most)
+			if d, ok := b.Deadline(); !ok || time.Until(d) != time.Second {
+				t.Error(d, ok)
+			}
+			if after(b) != time.Second || b.Err() != context.DeadlineExceeded {
+				t.Error(b.Err())
+			}
+		},
+		"what is made of it": func(t *testing.T, ts *timeouts) {
+			type key struct{}
+			b := ts.begin(t.Context(), most)
+			if d, ok := b.Deadline(); !ok || time.Until(d) != most {
+				t.Error(d, ok)
+			}
+			child := context.WithValue(b, key{}, 1)
+			if after(child) != most || child.Err() != context.DeadlineExceeded || context.Cause(child) != context.DeadlineExceeded {
+				t.Error(child.Err(), context.Cause(child))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ts := &timeouts{}
+				check(t, ts)
+				<-time.After(3 * most)
+				ts.mu.Lock()
+				defer ts.mu.Unlock()
+				if ts.oldest != nil || ts.end != nil || ts.set {
+					t.Error("not empty afterwards")
+				}
+			})
+		})
+	}
+}
