@@ -112,8 +112,8 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 // Everything a store promises, by a role that owns nothing.
 func TestLeastPrivilege(t *testing.T) {
 	p := newPrivileges(t)
-	r := &reused{as: p.owner, open: func() (*pgstore.Store, string) { return p.openSchema(t) }}
-	storetest.Run(t, r.store)
+	r := &pgtest.Reused[auth.Store]{As: p.owner, Open: func() (auth.Store, string) { return p.openSchema(t) }}
+	storetest.Run(t, r.Store)
 }
 
 func TestLeastPrivilegeRecipe(t *testing.T) {

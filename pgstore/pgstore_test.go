@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/storetest"
@@ -95,8 +96,7 @@ func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *p
 }
 
 func TestConformance(t *testing.T) {
-	r := &reused{open: func() (*pgstore.Store, string) { return openSchema(t) }}
 	s, _ := openSchema(t)
-	r.as = s.Pool()
-	storetest.Run(t, r.store)
+	r := &pgtest.Reused[auth.Store]{As: s.Pool(), Open: func() (auth.Store, string) { return openSchema(t) }}
+	storetest.Run(t, r.Store)
 }

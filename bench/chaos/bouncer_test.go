@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,17 +80,20 @@ func TestStoreBehindPgBouncer(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(pool.Close)
-			var n atomic.Int32
-			storetest.Run(t, func(t *testing.T) auth.Store {
-				s, err := pgstore.New(pool, pgstore.WithSchema(fmt.Sprintf("%s_%d", mode, n.Add(1))))
+			n := 0
+			r := &pgtest.Reused[auth.Store]{As: pool, Open: func() (auth.Store, string) {
+				n++ // stores are opened one at a time
+				schema := fmt.Sprintf("%s_%d", mode, n)
+				s, err := pgstore.New(pool, pgstore.WithSchema(schema))
 				if err == nil {
 					err = s.Migrate(t.Context())
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
-				return s
-			})
+				return s, schema
+			}}
+			storetest.Run(t, r.Store)
 			clients, backends := pool.Stat().TotalConns(), ask[int32](t, pg.URL, "select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()")
 			t.Logf("%d connections to PgBouncer, %d from there to Postgres", clients, backends)
 			if clients <= connections || backends > connections {

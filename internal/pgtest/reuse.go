@@ -1,4 +1,4 @@
-package pgstore_test
+package pgtest
 
 import (
 	"context"
@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/authmount/auth"
-	"github.com/authmount/auth/pgstore"
 )
 
 // empty deletes everything from a schema, and what the deletions noted last.
@@ -22,22 +19,22 @@ const empty = `do $$
 		update SCHEMA.role_revision set revision = 0;
 	end $$`
 
-// reused hands out stores that are empty again once a test has ended, since to
+// Reused hands out stores that are empty again once a test has ended, since to
 // migrate takes longer than most tests.
-type reused struct {
-	open func() (s *pgstore.Store, schema string)
-	as   *pgxpool.Pool // who may empty a schema
+type Reused[S any] struct {
+	Open func() (store S, schema string) // makes a further one
+	As   *pgxpool.Pool                   // who may empty a schema
 
 	mu   sync.Mutex
-	free []reusable
+	free []reusable[S]
 }
 
-type reusable struct {
-	store  *pgstore.Store
+type reusable[S any] struct {
+	store  S
 	schema string
 }
 
-func (r *reused) take() reusable {
+func (r *Reused[S]) take() reusable[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.free); n > 0 {
@@ -45,15 +42,16 @@ func (r *reused) take() reusable {
 		r.free = r.free[:n-1]
 		return one
 	}
-	s, schema := r.open()
-	return reusable{s, schema}
+	s, schema := r.Open()
+	return reusable[S]{s, schema}
 }
 
-func (r *reused) store(t *testing.T) auth.Store {
+// Store is one for the duration of a test.
+func (r *Reused[S]) Store(t *testing.T) S {
 	t.Helper()
 	one := r.take()
 	t.Cleanup(func() {
-		if _, err := r.as.Exec(context.Background(), strings.ReplaceAll(empty, "SCHEMA", one.schema)); err != nil {
+		if _, err := r.As.Exec(context.Background(), strings.ReplaceAll(empty, "SCHEMA", one.schema)); err != nil {
 			t.Error(err)
 			return
 		}
