@@ -49,7 +49,10 @@
 //
 // # Compatibility
 //
-// The error codes, the wire and the exported API follow semantic versioning.
+// The error codes, the wire and the exported API follow semantic versioning. Two
+// things may change in between: [Kit] and what belongs to it, which only this
+// module can use, and the contract of stores, whose calls may gain members and
+// whose interfaces may gain capabilities together with [ContractVersion].
 package auth
 
 import (

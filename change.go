@@ -1,9 +1,12 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // attempts bounds how often a change is decided anew.
@@ -25,21 +28,32 @@ func change[T any](try func() (T, error)) (T, error) {
 	return none, retryAfter(CodeUnavailable, time.Second, ErrStale)
 }
 
-// Caller says in whose name a method of Auth acts. With SessionID it acts for the
-// person who is signed in there: the change lands only while that session is live
-// and its user not banned (CodeSessionEnded, CodeUserBanned), judged at the moment
-// it is stored. Without, it acts for the application itself, which answers for it.
+// Caller says in whose name a method of Auth acts: the person who is signed in
+// to a session (see Claims.Caller), or the application (ByApplication). In
+// somebody's name a change lands only while that session is live and its user not
+// banned, judged at the moment it is stored. Errors: CodeSessionEnded, also
+// without a session, and CodeUserBanned.
 type Caller struct {
-	UserID    string // required
+	UserID    string
 	SessionID string
+
+	application bool
 }
+
+// ByApplication acts upon a user for the application itself, which answers for
+// it: no session has to be live, and no sign-in recent.
+func ByApplication(userID string) Caller { return Caller{UserID: userID, application: true} }
+
+// session is the session named. One that was left out is one that nobody has, so
+// that forgetting it grants nothing.
+func (c Caller) session() string { return cmp.Or(c.SessionID, uuid.Nil.String()) }
 
 // authority is in whose name the store is to make a change.
 func (c Caller) authority() Authority {
-	if c.SessionID == "" {
+	if c.application {
 		return Authority{System: "application"}
 	}
-	return Authority{Session: &SessionRef{ID: c.SessionID, UserID: c.UserID}}
+	return Authority{Session: &SessionRef{ID: c.session(), UserID: c.UserID}}
 }
 
 // byProof is the authority of whoever has just proved who they are.
@@ -107,4 +121,19 @@ func about(userID string) func(*Event) {
 // credentialsStill is the condition that a user's ways in are as they were read.
 func credentialsStill(u User) UserAt {
 	return UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}
+}
+
+// update applies a patch and tells of it. Errors: ErrStale as it is, for change;
+// CodeSessionEnded if the user is gone, a *ConflictError as it is, and those of
+// storeFailed.
+func (a *Auth) update(ctx context.Context, c Change, userID string, p UserPatch) (User, error) {
+	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: userID, Patch: p})
+	switch {
+	case err == nil:
+		a.committed(ctx, c, OutcomeDone, nil)
+		return u, nil
+	case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+		return u, err
+	}
+	return u, goneOr(CodeSessionEnded, err)
 }

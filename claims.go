@@ -33,6 +33,9 @@ func (c *Claims) HasPermission(p string) bool {
 	return slices.ContainsFunc(c.Permissions, func(held string) bool { return grants(held, p) })
 }
 
+// Caller is who the token was issued to, in the session that it was issued in.
+func (c *Claims) Caller() Caller { return Caller{UserID: c.UserID, SessionID: c.SessionID} }
+
 // Assurance levels of sessions.
 const (
 	LevelAAL1 = "aal1" // one factor

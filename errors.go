@@ -124,7 +124,7 @@ var errorTable = map[Code]struct {
 }
 
 // Error is a failed operation as the caller may know it. Code, Message and
-// Details go over the wire; the cause is for errors.Is, errors.As and the log,
+// the like go over the wire; the cause is for errors.Is, errors.As and the log,
 // and is never serialised.
 type Error struct {
 	Code       Code
@@ -240,4 +240,13 @@ func reason(err error) string {
 		return string(e.Code)
 	}
 	return err.Error()
+}
+
+// goneOr is a code for a user who is not there any more, and an outage
+// otherwise.
+func goneOr(gone Code, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return fail(gone, err)
+	}
+	return storeFailed(err)
 }

@@ -37,8 +37,8 @@ type ExchangeParams struct {
 // began with a code challenge, the verifier must match it (RFC 7636); the code
 // is used up by the first try, right or wrong. Errors: CodeInvalidCode,
 // CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
-// CodeMFAEnrollmentRequired, and CodeIdentityAlreadyExists where the exchange
-// links an identity.
+// CodeMFAEnrollmentRequired, and CodeIdentityAlreadyExists and
+// CodeEmailNotVerified where the exchange links an identity.
 func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) {
 	t, u, err := a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeExchange, Hash: hashLinkToken(p.Code)})
 	if errors.Is(err, ErrNotFound) {
@@ -107,4 +107,15 @@ func checkVerifier(challenge, verifier string) error {
 
 func notUnreserved(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
+}
+
+// checkChallengeMethod refuses what would silently be no PKCE, or another one.
+func checkChallengeMethod(method, challenge string) error {
+	switch {
+	case method != "" && method != "S256":
+		return invalid("code_challenge_method", "is not S256")
+	case method != "" && challenge == "":
+		return invalid("code_challenge", "is required with code_challenge_method")
+	}
+	return nil
 }

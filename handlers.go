@@ -303,3 +303,19 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 	}
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
+
+// within is the live session that a request carries besides its link or code:
+// that of the same person, if it is of the same account. None, or one that is
+// over, is no error.
+func (a *Auth) within(r *http.Request) (Caller, error) {
+	claims, err := a.authenticate(r)
+	switch {
+	case errors.Is(err, CodeMissingToken):
+		return Caller{}, nil
+	case err != nil && !hasBearer(r):
+		return Caller{}, nil //nolint:nilerr // an old cookie, or a proxy's own login, is no reason to refuse a link
+	case err != nil:
+		return Caller{}, err
+	}
+	return claims.Caller(), nil
+}

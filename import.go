@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -38,6 +39,12 @@ func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error)
 	if err := checkMetadata(p.UserMetadata); err != nil {
 		return User{}, invalid("user_metadata", err.Error())
 	}
+	if err := checkMetadata(p.AppMetadata); err != nil {
+		return User{}, invalid("app_metadata", err.Error())
+	}
+	if slices.ContainsFunc(p.Roles, func(r string) bool { return !isRole(r) }) {
+		return User{}, invalid("roles", "has one that is empty or has control characters")
+	}
 	now := a.now()
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = now
@@ -50,7 +57,7 @@ func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error)
 	if p.EmailVerified {
 		u.EmailVerifiedAt = now
 	}
-	c := a.newChange(ctx, Caller{}.authority(), done(Event{Type: EventUserImported, UserID: u.ID}))
+	c := a.newChange(ctx, ByApplication("").authority(), done(Event{Type: EventUserImported, UserID: u.ID}))
 	u, err = a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: NewUser{User: u, PasswordHash: p.PasswordHash, Creating: a.creating()}})
 	if errors.Is(err, ErrConflict) {
 		return User{}, fail(CodeUserAlreadyExists, err)

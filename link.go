@@ -166,3 +166,14 @@ func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, decide func
 	})
 	return d, u, err
 }
+
+// redeemWithin is redeem within a session. One that has ended meanwhile counts as
+// none.
+func (a *Auth) redeemWithin(ctx context.Context, p Purpose, secret string, within *Caller, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+	d, u, err := a.redeem(ctx, p, secret, decide)
+	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) {
+		*within = Caller{}
+		d, u, err = a.redeem(ctx, p, secret, decide)
+	}
+	return d, u, err
+}

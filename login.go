@@ -25,8 +25,10 @@ type LoginParams struct {
 // Login signs in with a password. An unknown address, an account without a
 // password and a wrong password are the same error, CodeInvalidCredentials, for
 // the same work. Only after the right password: CodeEmailNotVerified,
-// CodeUserBanned. Also CodeValidationFailed, CodeMethodDisabled,
-// CodeRateLimited (after too many failures), CodeOverloaded.
+// CodeUserBanned, and CodeMFARequired or CodeMFAEnrollmentRequired, whose Error
+// carries the MFAToken to go on with; CodeInvalidTOTPCode for a TOTPCode that is
+// wrong. Also CodeValidationFailed, CodeMethodDisabled, CodeRateLimited (after too
+// many failures), CodeOverloaded.
 func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	if !a.Settings(ctx).Password.On() {
 		return nil, fail(CodeMethodDisabled, nil)

@@ -16,6 +16,14 @@ const (
 	LogoutGlobal LogoutScope = "global" // all
 )
 
+func (s LogoutScope) check() error {
+	switch s {
+	case "", LogoutLocal, LogoutOthers, LogoutGlobal:
+		return nil
+	}
+	return invalid("scope", "is none of local, others and global")
+}
+
 func (s LogoutScope) filter(sessionID string) SessionFilter {
 	switch s {
 	case LogoutOthers:
@@ -34,11 +42,14 @@ type LogoutParams struct {
 }
 
 // Logout ends sessions of a user. It is no error if the caller's session has
-// ended already; then nothing else ends either. CodeValidationFailed without a
-// session, unless the scope is LogoutGlobal.
+// ended already; then nothing else ends either. Errors: CodeValidationFailed for
+// another scope, and without a session unless the application ends all.
 func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
-	if p.SessionID == "" && p.Scope != LogoutGlobal {
-		return invalid("session_id", "is required, unless all sessions are to end")
+	if err := p.Scope.check(); err != nil {
+		return err
+	}
+	if p.SessionID == "" && (!p.application || p.Scope != LogoutGlobal) {
+		return invalid("session_id", "is required, unless the application ends all sessions")
 	}
 	_, err := a.endSessions(ctx, p.Caller, p.Scope.filter(p.SessionID))
 	if errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeUserBanned) {
@@ -71,12 +82,8 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	scope := LogoutScope(r.URL.Query().Get("scope"))
-	switch scope {
-	case "":
-		scope = LogoutLocal
-	case LogoutLocal, LogoutOthers, LogoutGlobal:
-	default:
-		return invalid("scope", "is none of local, others and global")
+	if err := scope.check(); err != nil {
+		return err
 	}
 	ctx := r.Context()
 	by, err := a.loggingOut(ctx, r, p.RefreshToken)
@@ -101,7 +108,7 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 	if refresh == "" {
 		claims, err := a.authenticate(r)
 		if err == nil {
-			return Caller{UserID: claims.UserID, SessionID: claims.SessionID}, nil
+			return claims.Caller(), nil
 		}
 		if refresh = a.refreshCookie(r); refresh == "" {
 			return Caller{}, err
@@ -129,7 +136,7 @@ type EndSessionParams struct {
 }
 
 // EndSession ends one session of a user. CodeSessionNotFound if the user has no
-// such live session, whoever else may have it; CodeSessionEnded.
+// such live session, whoever else may have it; CodeSessionEnded, CodeUserBanned.
 func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
 	if !isID(p.End) {
 		return fail(CodeSessionNotFound, nil)

@@ -72,7 +72,7 @@ type VerifyMagicLinkParams struct {
 // VerifyMagicLink signs in with the token of a magic link. A link that was asked
 // for with a code challenge needs its verifier; a wrong one uses the link up.
 // Errors: CodeInvalidToken, CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
-// CodeMFAEnrollmentRequired.
+// CodeMFAEnrollmentRequired, CodeMethodDisabled.
 func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
 	m, err := a.useMagicLink(ctx, p.Token, p.Within)
 	if err != nil {
@@ -121,31 +121,6 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 	return usedLink{d, u, takenOver}, err
 }
 
-// provingRedemption is the use of a link or code that proves a user's address or
-// number, within a session of the same user or outside of any.
-func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller) (Redemption, bool) {
-	inside := within.SessionID != "" && within.UserID == u.ID
-	patch, still, takenOver := prove(u, by, inside, a.now())
-	authority := byProof()
-	if inside {
-		authority = within.authority()
-	}
-	c := a.newChange(ctx, authority, proved(u, by, patch, takenOver)...)
-	c.IfUsers = []UserAt{still}
-	return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, takenOver
-}
-
-// redeemWithin is redeem within a session. One that has ended meanwhile counts as
-// none.
-func (a *Auth) redeemWithin(ctx context.Context, p Purpose, secret string, within *Caller, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
-	d, u, err := a.redeem(ctx, p, secret, decide)
-	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) {
-		*within = Caller{}
-		d, u, err = a.redeem(ctx, p, secret, decide)
-	}
-	return d, u, err
-}
-
 func (a *Auth) createByMagicLink(ctx context.Context, t Token, d linkData) (Redemption, error) {
 	if !d.CreateUser || t.UserID != "" || !a.Settings(ctx).SignUp.On() {
 		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
@@ -157,12 +132,6 @@ func (a *Auth) createByMagicLink(ctx context.Context, t Token, d linkData) (Rede
 	u := User{ID: a.newID(), Email: d.Email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
 	return Redemption{Change: c, Effect: Effect{Create: &NewUser{User: u, Creating: a.creating()}}}, nil
-}
-
-// tellTakenOver tells the owner of an account by mail that what others had set up
-// is gone.
-func (a *Auth) tellTakenOver(ctx context.Context, u User) {
-	a.sendMail(ctx, outgoing{Kind: KindTakenOver, To: u.Email}, u)
 }
 
 // handleMagicLink is GET /magic-link/verify.
@@ -280,20 +249,4 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	}
 	a.setCookies(w, tokens)
 	return a.showDone(w, r, page{Done: "signed_in"}, d.RedirectTo)
-}
-
-// within is the live session that a request carries besides its link or code:
-// that of the same person, if it is of the same account. None, or one that is
-// over, is no error.
-func (a *Auth) within(r *http.Request) (Caller, error) {
-	claims, err := a.authenticate(r)
-	switch {
-	case errors.Is(err, CodeMissingToken):
-		return Caller{}, nil
-	case err != nil && !hasBearer(r):
-		return Caller{}, nil //nolint:nilerr // an old cookie, or a proxy's own login, is no reason to refuse a link
-	case err != nil:
-		return Caller{}, err
-	}
-	return Caller{UserID: claims.UserID, SessionID: claims.SessionID}, nil
 }

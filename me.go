@@ -85,15 +85,6 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams) (address, ph
 	return address, phone, err
 }
 
-// goneOr is a code for a user who is not there any more, and an outage
-// otherwise.
-func goneOr(gone Code, err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return fail(gone, err)
-	}
-	return storeFailed(err)
-}
-
 // updateProfile applies what takes effect at once. The merge is worked out from
 // the metadata as read, and applied only to them.
 func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error) {
@@ -123,21 +114,6 @@ func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error
 		c.IfUsers = []UserAt{{ID: u.ID, Revision: &u.Revision}}
 		return a.update(ctx, c, p.UserID, patch)
 	})
-}
-
-// update applies a patch and tells of it. Errors: ErrStale as it is, for change;
-// CodeSessionEnded if the user is gone, a *ConflictError as it is, and those of
-// storeFailed.
-func (a *Auth) update(ctx context.Context, c Change, userID string, p UserPatch) (User, error) {
-	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: userID, Patch: p})
-	switch {
-	case err == nil:
-		a.committed(ctx, c, OutcomeDone, nil)
-		return u, nil
-	case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
-		return u, err
-	}
-	return u, goneOr(CodeSessionEnded, err)
 }
 
 // mergePatch applies a JSON merge patch (RFC 7396) without changing target.

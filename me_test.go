@@ -28,7 +28,7 @@ func TestMe(t *testing.T) {
 		t.Errorf("challenge %q", a.header.Get("WWW-Authenticate"))
 	}
 	w.do("GET", "/me?access_token="+s.AccessToken, nil).want(401, auth.CodeMissingToken)
-	if err := w.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.Caller{UserID: s.User.ID}}); err != nil {
+	if err := w.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(s.User.ID)}); err != nil {
 		t.Fatal(err)
 	}
 	w.do("GET", "/me", nil, bearer(s.AccessToken)).want(401, auth.CodeSessionEnded)
@@ -69,7 +69,7 @@ func TestParallelMerges(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			key := fmt.Sprint("k", i)
-			_, err := w.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.Caller{UserID: s.User.ID}, UserMetadata: map[string]any{key: true}})
+			_, err := w.UpdateMe(t.Context(), auth.UpdateMeParams{Caller: auth.ByApplication(s.User.ID), UserMetadata: map[string]any{key: true}})
 			if err != nil && !errors.Is(err, auth.CodeUnavailable) {
 				t.Error(err)
 			}

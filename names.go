@@ -49,6 +49,11 @@ func checkMetadata(m map[string]any) error {
 	return nil
 }
 
+// isRole tells whether a role can have a name.
+func isRole(name string) bool {
+	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
 // isID tells whether s can be an id, before a store is asked.
 func isID(s string) bool {
 	id, err := uuid.Parse(s)

@@ -67,7 +67,7 @@ func (a *Auth) StartOAuth(ctx context.Context, in StartOAuthParams) (string, err
 // startOAuth begins a sign-in or, with a session, the linking of an identity to
 // its user.
 func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Caller) (string, error) {
-	p, err := a.provider(in.Provider)
+	p, err := a.provider(ctx, in.Provider)
 	if err != nil {
 		return "", err
 	}
@@ -283,7 +283,7 @@ func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, li
 
 // finishOAuth goes on once the state was right.
 func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, linkTo string, bound bool) (*OAuthResult, error) {
-	p, err := a.provider(c.Provider)
+	p, err := a.provider(ctx, c.Provider)
 	if err != nil {
 		return nil, err
 	}

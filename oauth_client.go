@@ -64,8 +64,8 @@ func (a *Auth) newProviders() (map[string]*oauthClient, []string) {
 }
 
 // provider finds a configured provider by its name in a path.
-func (a *Auth) provider(name string) (*oauthClient, error) {
-	if !a.Settings(context.Background()).OAuth.On() {
+func (a *Auth) provider(ctx context.Context, name string) (*oauthClient, error) {
+	if !a.Settings(ctx).OAuth.On() {
 		return nil, fail(CodeMethodDisabled, nil)
 	}
 	if p := a.providers[name]; p != nil {

@@ -222,7 +222,7 @@ func TestBannedUserGetsNoIdentity(t *testing.T) {
 func TestOtherWayInIsOff(t *testing.T) {
 	w, idp := providerWorld(t)
 	unlinkable := func(id string, opts ...auth.Option) error {
-		return authtest.NewOn(t, w.Store, append([]auth.Option{auth.WithProvider(idp.Google(), idp.GitHub())}, opts...)...).UnlinkIdentity(t.Context(), auth.UnlinkIdentityParams{Caller: auth.Caller{UserID: id}, Provider: "google"})
+		return authtest.NewOn(t, w.Store, append([]auth.Option{auth.WithProvider(idp.Google(), idp.GitHub())}, opts...)...).UnlinkIdentity(t.Context(), auth.UnlinkIdentityParams{Caller: auth.ByApplication(id), Provider: "google"})
 	}
 	settings := func(s auth.Settings) []auth.Option { return []auth.Option{auth.WithSettings(s)} }
 	begin := func(subject string) session {
@@ -259,7 +259,7 @@ func TestOtherWayInIsOff(t *testing.T) {
 		if err := unlinkable(s.User.ID, c.off...); !errors.Is(err, auth.CodeLastSignInMethod) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := w.UnlinkIdentity(t.Context(), auth.UnlinkIdentityParams{Caller: auth.Caller{UserID: s.User.ID}, Provider: "google"}); err != nil {
+		if err := w.UnlinkIdentity(t.Context(), auth.UnlinkIdentityParams{Caller: auth.ByApplication(s.User.ID), Provider: "google"}); err != nil {
 			t.Errorf("%s, switched on: %v", name, err)
 		}
 	}

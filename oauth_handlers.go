@@ -66,7 +66,7 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 		Scopes:    strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
 		LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
 	}
-	p, err := a.provider(in.Provider)
+	p, err := a.provider(r.Context(), in.Provider)
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
@@ -91,20 +91,9 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkChallengeMethod refuses what would silently be no PKCE, or another one.
-func checkChallengeMethod(method, challenge string) error {
-	switch {
-	case method != "" && method != "S256":
-		return invalid("code_challenge_method", "is not S256")
-	case method != "" && challenge == "":
-		return invalid("code_challenge", "is required with code_challenge_method")
-	}
-	return nil
-}
-
 // handleOAuthCallback is GET or POST /oauth/{provider}/callback.
 func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
-	p, err := a.provider(r.PathValue("provider"))
+	p, err := a.provider(r.Context(), r.PathValue("provider"))
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}

@@ -110,7 +110,7 @@ func (p IDTokenParams) LogValue() slog.Value {
 // rules, CodeAccountExists, CodeSignupDisabled, CodeEmailNotVerified, and those
 // of any sign-in, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
 func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens, error) {
-	p, err := a.provider(in.Provider)
+	p, err := a.provider(ctx, in.Provider)
 	if err != nil {
 		return nil, err
 	}

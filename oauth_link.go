@@ -282,7 +282,8 @@ type UnlinkIdentityParams struct {
 
 // UnlinkIdentity removes a user's identity of a provider, unless it is the last
 // way to sign in: CodeLastSignInMethod. CodeNotFound if there is none,
-// CodeUnknownProvider if there is no such provider either. The caller sees to it
+// CodeUnknownProvider if there is no such provider either; CodeSessionEnded,
+// CodeUserBanned. The caller sees to it
 // that the sign-in is recent; the endpoint asks for 15 minutes.
 func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error {
 	u, err := change(func() (User, error) {
@@ -347,7 +348,7 @@ func (a *Auth) handleLinkIdentity(w http.ResponseWriter, r *http.Request) error 
 	if !a.fresh(me.session) {
 		return fail(CodeReauthNeeded, nil)
 	}
-	to, err := a.provider(r.PathValue("provider"))
+	to, err := a.provider(r.Context(), r.PathValue("provider"))
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ type VerifyPhoneCodeParams struct {
 // use. Wrong, used and expired codes and unknown numbers are the same error,
 // CodeInvalidCode; after five wrong guesses the code is dead, CodeRateLimited.
 // Also CodeUserBanned, CodeValidationFailed, CodeMethodDisabled, CodeMFARequired,
-// CodeMFAEnrollmentRequired.
+// CodeMFAEnrollmentRequired, CodeInvalidTOTPCode.
 func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*Tokens, error) {
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
@@ -317,7 +317,8 @@ type ConfirmPhoneParams struct {
 // ConfirmPhone makes a number the user's own with the code that UpdateMe had
 // sent to it, or proves the number that the account was made with by the code of
 // the sign-up. Errors: CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if
-// the number was taken meanwhile, CodeSessionEnded, CodeUserBanned.
+// the number was taken meanwhile, CodeSessionEnded, CodeUserBanned,
+// CodeMethodDisabled, CodeValidationFailed.
 func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {

@@ -18,7 +18,7 @@ type ChangePasswordParams struct {
 // password needs a recent sign-in instead. Errors: CodeInvalidCredentials (the
 // current one is wrong; counts as a failed login), CodeWeakPassword,
 // CodeSamePassword, CodeRateLimited, CodeValidationFailed, CodeReauthNeeded,
-// CodeSessionEnded, CodeUserBanned.
+// CodeSessionEnded, CodeUserBanned, CodeMethodDisabled, CodeOverloaded.
 func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error {
 	if !a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
@@ -62,8 +62,8 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 
 // mayChooseFirst asks for a recent sign-in of whoever sets a first password.
 func (a *Auth) mayChooseFirst(ctx context.Context, by Caller) error {
-	if by.SessionID == "" {
-		return nil // the application answers for it
+	if by.application {
+		return nil // it answers for it
 	}
 	s, _, err := a.liveSession(ctx, by, CodeSessionEnded)
 	if err == nil && !a.fresh(s) {
@@ -94,11 +94,7 @@ func (a *Auth) handleChangePassword(w http.ResponseWriter, r *http.Request) erro
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	me := currentFrom(r.Context())
-	if p.CurrentPassword == "" && !a.fresh(me.session) {
-		return fail(CodeReauthNeeded, nil)
-	}
-	err := a.ChangePassword(r.Context(), ChangePasswordParams{Caller: me.caller(), Current: p.CurrentPassword, New: p.NewPassword})
+	err := a.ChangePassword(r.Context(), ChangePasswordParams{Caller: currentFrom(r.Context()).caller(), Current: p.CurrentPassword, New: p.NewPassword})
 	if err != nil {
 		return err
 	}

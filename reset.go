@@ -52,8 +52,8 @@ type ResetPasswordParams struct {
 // ResetPassword sets a new password with the token of a reset link. Every
 // session of the user ends, other links die, and the address counts as
 // verified; an account that nobody had proved to be theirs is taken over. It
-// signs nobody in. Errors: CodeInvalidToken, CodeWeakPassword (the link stays
-// good).
+// signs nobody in. Errors: CodeInvalidToken; the link stays good with
+// CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled and CodeOverloaded.
 func (a *Auth) ResetPassword(ctx context.Context, p ResetPasswordParams) error {
 	_, err := a.resetPassword(ctx, p)
 	return err

@@ -268,13 +268,13 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 // store, so that a revoked session, a deleted or a banned user fails at once.
 // Errors: CodeSessionEnded (401), CodeUserBanned.
 func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
-	return a.liveSession(ctx, Caller{UserID: c.UserID, SessionID: c.SessionID}, CodeSessionEnded)
+	return a.liveSession(ctx, c.Caller(), CodeSessionEnded)
 }
 
 // liveSession reads a caller's session, which has to be live, and its user. gone
 // is the error otherwise.
 func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, User, error) {
-	s, u, err := a.store.Session(ctx, by.SessionID, a.now())
+	s, u, err := a.store.Session(ctx, by.session(), a.now())
 	switch {
 	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
 		return s, u, fail(gone, err)

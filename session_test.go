@@ -233,7 +233,7 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 			return nil
 		}
 		changing = false
-		return w.ChangePassword(t.Context(), auth.ChangePasswordParams{Caller: auth.Caller{UserID: s.User.ID}, Current: authtest.Password, New: "another horse battery"})
+		return w.ChangePassword(t.Context(), auth.ChangePasswordParams{Caller: auth.ByApplication(s.User.ID), Current: authtest.Password, New: "another horse battery"})
 	}}))
 	w.LoginAs(t, "ada@example.com")
 	changing = true
@@ -255,13 +255,20 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 func TestLogoutNeedsASession(t *testing.T) {
 	w := newWorld(t)
 	ada := w.LoginAs(t, "ada@example.com")
-	for _, scope := range []auth.LogoutScope{"", auth.LogoutLocal, auth.LogoutOthers} {
-		err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.Caller{UserID: ada.User.ID}, Scope: scope})
+	for _, scope := range []auth.LogoutScope{"", auth.LogoutLocal, auth.LogoutOthers, "globl"} {
+		err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.ByApplication(ada.User.ID), Scope: scope})
 		if !errors.Is(err, auth.CodeValidationFailed) || !w.alive(ada.AccessToken) {
 			t.Errorf("%q: %v", scope, err)
 		}
 	}
-	if err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.Caller{UserID: ada.User.ID}, Scope: auth.LogoutGlobal}); err != nil || w.alive(ada.AccessToken) {
+	claims, err := w.Verify(ada.AccessToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Logout(t.Context(), auth.LogoutParams{Caller: claims.Caller(), Scope: "globl"}); !errors.Is(err, auth.CodeValidationFailed) || !w.alive(ada.AccessToken) {
+		t.Errorf("an unknown scope: %v", err)
+	}
+	if err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.ByApplication(ada.User.ID), Scope: auth.LogoutGlobal}); err != nil || w.alive(ada.AccessToken) {
 		t.Errorf("global: %v", err)
 	}
 }

@@ -31,7 +31,9 @@ type SignUpResult struct {
 // same answer with a made-up user, and a message that says so. Otherwise the
 // error is CodeUserAlreadyExists. Other errors: CodeValidationFailed,
 // CodeWeakPassword, CodeSignupDisabled, CodeMethodDisabled,
-// CodeRedirectNotAllowed, CodeRateLimited, CodeOverloaded.
+// CodeRedirectNotAllowed, CodeRateLimited, CodeOverloaded. With
+// CodeMFAEnrollmentRequired the account is made, and its user has to set up a
+// second factor with the Error's MFAToken before there is a session.
 func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error) {
 	if err := a.checkSignUp(ctx, &p); err != nil {
 		return nil, err

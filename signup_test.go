@@ -293,6 +293,9 @@ func TestImportUser(t *testing.T) {
 		"unknown format": {Email: "b@example.com", PasswordHash: "md5:abc"},
 		"hostile cost":   {Email: "b@example.com", PasswordHash: "$argon2id$v=19$m=4194304,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"},
 		"bad address":    {Email: "b"},
+		"null metadata":  {Email: "b@example.com", AppMetadata: map[string]any{"a": "\x00"}},
+		"null in a role": {Email: "b@example.com", Roles: []string{"a\x00"}},
+		"nameless role":  {Email: "b@example.com", Roles: []string{""}},
 	} {
 		if _, err := w.ImportUser(t.Context(), p); !errors.Is(err, auth.CodeValidationFailed) {
 			t.Errorf("%s: %v", name, err)

@@ -1,6 +1,9 @@
 package auth
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Whose account is it? One that has never proved an address, number or identity
 // belongs to whoever first does. What was set up before without a proof would be
@@ -90,4 +93,24 @@ func dyingWithPassword() []Purpose {
 // one, or before whoever holds it chose a new password by a link.
 func dyingWithAddress() []Purpose {
 	return append(dyingWithPassword(), PurposeReset, PurposeMagicLink, PurposeVerifyEmail)
+}
+
+// provingRedemption is the use of a link or code that proves a user's address or
+// number, within a session of the same user or outside of any.
+func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller) (Redemption, bool) {
+	inside := within.SessionID != "" && within.UserID == u.ID
+	patch, still, takenOver := prove(u, by, inside, a.now())
+	authority := byProof()
+	if inside {
+		authority = within.authority()
+	}
+	c := a.newChange(ctx, authority, proved(u, by, patch, takenOver)...)
+	c.IfUsers = []UserAt{still}
+	return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, takenOver
+}
+
+// tellTakenOver tells the owner of an account by mail that what others had set up
+// is gone.
+func (a *Auth) tellTakenOver(ctx context.Context, u User) {
+	a.sendMail(ctx, outgoing{Kind: KindTakenOver, To: u.Email}, u)
 }

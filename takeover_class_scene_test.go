@@ -289,7 +289,7 @@ func (s *scene) lose(ctx context.Context, a act) {
 			s.lost = owner.send("POST", "/reset-password", body).status == http.StatusOK
 		}
 	case signedOut:
-		err = s.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: s.id}, Scope: auth.LogoutGlobal})
+		err = s.Logout(ctx, auth.LogoutParams{Caller: auth.ByApplication(s.id), Scope: auth.LogoutGlobal})
 		s.lost = err == nil
 	case banned:
 		until := s.Clock.Now().Add(1e6 * 3600e9)

@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
 	e := fail(c, nil)
 	e.MFAToken, e.ExpiresIn = secret, int(mfaLife/time.Second)
 	if c == CodeMFARequired {
-		e.Factors = factorNames
+		e.Factors = slices.Clone(factorNames)
 	}
 	return e
 }

@@ -40,7 +40,7 @@ func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enroll
 		}
 		return e, err
 	}
-	if by.SessionID == "" {
+	if by.application {
 		u, err := a.store.User(ctx, ByID(by.UserID))
 		if err != nil {
 			err = goneOr(CodeSessionEnded, err)
@@ -150,7 +150,8 @@ type EnabledTOTP struct {
 // AAL2, or with an enrolment token, which is used up, a new one is made; every
 // other session of the user ends. Errors: CodeInvalidTOTPCode, CodeMFANotPending,
 // CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded, CodeBadToken
-// (MFAToken is not good any more), CodeUserBanned.
+// (MFAToken is not good any more), CodeUserBanned, CodeMethodDisabled,
+// CodeValidationFailed.
 func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP, error) {
 	if !a.totpOn(ctx) {
 		return nil, fail(CodeMethodDisabled, nil)

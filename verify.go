@@ -36,7 +36,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) error {
 	if u.Email == "" {
 		return a.resendFirstCode(ctx, u)
 	}
-	if err := a.startEmailVerification(ctx, Caller{UserID: u.ID}, u); err != nil && !errors.Is(err, CodeRateLimited) {
+	if err := a.startEmailVerification(ctx, ByApplication(u.ID), u); err != nil && !errors.Is(err, CodeRateLimited) {
 		return err
 	}
 	return nil

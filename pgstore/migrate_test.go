@@ -192,8 +192,8 @@ func TestRollingDeploy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			now := len(release(t)) // the version of this release
-			adds := fmt.Sprintf("-- compatible from %d\nalter table auth.users add column nickname text;\ncreate table auth.more (id integer);\n", now)
-			drops := fmt.Sprintf("-- compatible from %d\nalter table auth.users drop column nickname;\n", now+2)
+			adds := fmt.Sprintf("-- compatible from %d\nalter table auth.users add column added_later text;\ncreate table auth.more (id integer);\n", now)
+			drops := fmt.Sprintf("-- compatible from %d\nalter table auth.users drop column added_later;\n", now+2)
 			again := fmt.Sprintf("-- compatible from %d\ncreate index on auth.more (id);\n", now)
 			next, later, last := release(t, adds), release(t, adds, again), release(t, adds, again, drops)
 			url := pgtest.Database(t)

@@ -42,7 +42,7 @@ func TestRevocationsReachEveryInstance(t *testing.T) {
 	ban(t, store, bob.User.ID)
 	f.await(t, bob.User.ID)
 	refuses(t, two, bob)
-	if err := one.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.Caller{UserID: eve.User.ID}}); err != nil {
+	if err := one.DeleteUser(ctx, auth.DeleteUserParams{Caller: auth.ByApplication(eve.User.ID)}); err != nil {
 		t.Fatal(err)
 	}
 	f.await(t, eve.User.ID)

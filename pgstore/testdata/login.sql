@@ -1,3 +1,9 @@
+-- Credentials, by the address
+select u.password_hash, u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
+	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, null::jsonb /* claims */ from auth.users u where u.email_key = $1::text;
+
+-- CreateSession, after the password was right
 with u as (
 		update auth.users u set last_sign_in_at = $5::timestamptz
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
@@ -26,4 +32,4 @@ with u as (
 	)
 	select u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end from u
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end from u;
