@@ -54,7 +54,15 @@ type config struct {
 	cookies        *CookieOptions
 }
 
+// fail adds an error to those of New. Of joined ones each names the option: a log
+// may take their lines apart.
 func (c *config) fail(option string, err error) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
+		for _, e := range list.Unwrap() {
+			c.fail(option, e)
+		}
+		return
+	}
 	c.errs = append(c.errs, fmt.Errorf("%s: %w", option, err))
 }
 
@@ -84,6 +92,7 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 // replaces the first.
 func WithBaseURL(raw string) Option {
 	return func(c *config) {
+		c.baseURL = &url.URL{} // one that is bad is not missing, too
 		u, err := url.Parse(strings.TrimSuffix(raw, "/"))
 		switch {
 		case err != nil:
