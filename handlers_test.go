@@ -460,6 +460,17 @@ func TestNewRefuses(t *testing.T) {
 	_ = a.Close(t.Context())
 }
 
+// Whoever forgot an address on the allow-list finds in the log which and where to
+// put it; the query, which may hold secrets, is not logged.
+func TestRefusedRedirectIsLogged(t *testing.T) {
+	w := newWorld(t)
+	w.do("POST", "/magic-link/send", map[string]any{"email": "a@example.com", "redirect_to": "https://other.test/cb?s=hidden"}).want(400, auth.CodeRedirectNotAllowed)
+	log := w.log.String()
+	if !strings.Contains(log, "WithRedirectURLs") || !strings.Contains(log, "other.test") || strings.Contains(log, "hidden") {
+		t.Errorf("log %s", log)
+	}
+}
+
 // Each fault is told once, on a line that names the option.
 func TestNewNamesOptions(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -293,7 +293,8 @@ func WithLinks(o LinkOptions) Option {
 }
 
 // WithRedirectURLs sets the allow-list for redirect_to: exact URLs, or URLs
-// that end in "/*" for everything below. On loopback hosts every port matches.
+// that end in "/*" for everything below; https, an application's own scheme, or
+// http on loopback hosts, where every port matches. A path alone is never allowed.
 // Without it no redirect is allowed; dev mode allows loopback hosts. Further calls add more.
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {
