@@ -86,7 +86,8 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 }
 
 // WithBaseURL sets the public URL of the mounted handler, such as
-// "https://app.example.com/auth/v1". Links in messages and the tokens' issuer
+// "https://app.example.com/auth/v1". It does not say which paths the handler
+// answers: see WithPrefix. Links in messages and the tokens' issuer
 // come from it and never from a request's Host. It has to be https, except on
 // loopback hosts in dev mode. There is no default outside dev mode. A second call
 // replaces the first.
@@ -106,7 +107,8 @@ func WithBaseURL(raw string) Option {
 }
 
 // WithPrefix sets the path the handler is mounted at, "/auth/v1" by default.
-// Requests are accepted with and without it. A second call replaces the first.
+// Requests are accepted with and without it, so behind http.StripPrefix it is not
+// needed. A second call replaces the first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
 		c.prefix = strings.TrimSuffix(prefix, "/")
