@@ -125,8 +125,10 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		a.inbox = c.developing()
 	}
 	c.check()
-	if (c.settings.MFARequired.On() || c.mfa.RequiredFor != nil) && a.factors == nil && store != nil {
-		c.errs = append(c.errs, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", store))
+	for option, on := range map[string]bool{"WithSettings": c.settings.MFARequired.On(), "WithMFA": c.mfa.RequiredFor != nil} {
+		if on && a.factors == nil && store != nil {
+			c.fail(option, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", store))
+		}
 	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
@@ -191,17 +193,18 @@ func (c *config) developing() *Inbox {
 
 // check collects what is missing or unsafe.
 func (c *config) check() {
-	need := func(ok bool, what string) {
+	need := func(ok bool, option, what string) {
 		if !ok {
-			c.errs = append(c.errs, errors.New(what))
+			c.fail(option, errors.New(what))
 		}
 	}
-	need(c.secrets != nil, "a secret is needed: WithSecret with 32 random bytes, or WithDevMode for development")
-	need(c.mailer != nil, "a mailer is needed: WithMailer, or WithDevMode for development")
-	need(c.baseURL != nil, `the public URL is needed: WithBaseURL("https://…/auth/v1"), or WithDevMode for development`)
+	need(c.secrets != nil, "WithSecret", "a secret of 32 random bytes is needed, or WithDevMode for development")
+	need(c.mailer != nil, "WithMailer", "a mailer is needed, or WithDevMode for development")
+	need(c.baseURL != nil, "WithBaseURL", "the public URL (https://…/auth/v1) is needed, or WithDevMode for development")
 	if u := c.baseURL; u != nil && u.Scheme == "http" {
-		need(c.devMode, "the base URL is http: use https, or WithDevMode on a loopback host")
-		need(isLoopbackHost(u.Hostname()), "the base URL is http on a host that is not loopback: use https")
+		loopback := isLoopbackHost(u.Hostname())
+		need(loopback, "WithBaseURL", "http on a host that is not loopback: use https")
+		need(c.devMode || !loopback, "WithBaseURL", "http on a loopback host needs WithDevMode")
 	}
 	for option, sender := range map[string]any{"WithMailer": c.mailer, "WithSMSSender": c.sms} {
 		if v, ok := sender.(interface{ Validate() error }); ok {
@@ -218,15 +221,15 @@ func (c *config) check() {
 		if err := p.Validate(); err != nil {
 			c.fail("WithProvider: "+p.Name, err)
 		}
-		need(!names[p.Name], fmt.Sprintf("WithProvider: two providers are named %q", p.Name))
+		need(!names[p.Name], "WithProvider", fmt.Sprintf("two providers are named %q", p.Name))
 		names[p.Name] = true
 	}
 	if c.cookies != nil {
 		for _, o := range c.corsOrigins {
-			need(o != "*", "WithCORS: any origin cannot be allowed together with WithCookies")
+			need(o != "*", "WithCORS", "any origin cannot be allowed together with WithCookies")
 		}
 	}
-	need(c.tokens.Life >= 0 && c.tokens.Life <= maxAccessLife, "WithTokens: an access token lives at most 24 hours")
+	need(c.tokens.Life >= 0 && c.tokens.Life <= maxAccessLife, "WithTokens", "an access token lives at most 24 hours")
 }
 
 // build makes the parts from a checked configuration.

@@ -156,9 +156,10 @@ func (e *Error) Unwrap() error { return e.cause }
 // Is matches the error's Code.
 func (e *Error) Is(target error) bool { return target == error(e.Code) }
 
-// Reject makes an error with one of the codes above and a message of the caller's
-// own, for before-hooks that refuse an operation. An empty message takes the
-// table's; a code that is not in the table becomes 500.
+// Reject makes an error with one of the Code constants and a message of the
+// caller's own, for hooks that refuse an operation, requirements and Profile
+// functions. An empty message takes the code's own. Codes are frozen: one that is
+// none of the constants becomes CodeInternal, which is a 500.
 func Reject(c Code, message string) *Error {
 	e := fail(c, nil)
 	if message != "" {
@@ -171,7 +172,7 @@ func Reject(c Code, message string) *Error {
 func fail(c Code, cause error) *Error {
 	row, ok := errorTable[c]
 	if !ok {
-		row, cause, c = errorTable[CodeInternal], errors.Join(fmt.Errorf("unknown code %q", string(c)), cause), CodeInternal
+		row, cause, c = errorTable[CodeInternal], errors.Join(fmt.Errorf("unknown code %q: auth.Reject takes one of the Code constants", string(c)), cause), CodeInternal
 	}
 	return &Error{Code: c, Status: row.Status, Message: row.Message, cause: cause}
 }

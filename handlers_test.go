@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/provider"
 )
 
 // The route table and the document list the same endpoints.
@@ -457,6 +458,48 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("dev mode has no inbox")
 	}
 	_ = a.Close(t.Context())
+}
+
+// Whoever forgot an address on the allow-list finds in the log which and where to
+// put it; the query, which may hold secrets, is not logged.
+func TestRefusedRedirectIsLogged(t *testing.T) {
+	w := newWorld(t)
+	w.do("POST", "/magic-link/send", map[string]any{"email": "a@example.com", "redirect_to": "https://other.test/cb?s=hidden"}).want(400, auth.CodeRedirectNotAllowed)
+	log := w.log.String()
+	if !strings.Contains(log, "WithRedirectURLs") || !strings.Contains(log, "other.test") || strings.Contains(log, "hidden") {
+		t.Errorf("log %s", log)
+	}
+}
+
+// Each fault is told once, on a line that names the option.
+func TestNewNamesOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []auth.Option
+		want []string // how the lines begin
+	}{
+		"nothing": {nil, []string{"WithSecret: ", "WithMailer: ", "WithBaseURL: the public URL"}},
+		"public http": {[]auth.Option{auth.WithBaseURL("http://auth.test/auth/v1")},
+			[]string{"WithSecret: ", "WithMailer: ", "WithBaseURL: http on a host that is not loopback"}},
+		"http without dev mode": {[]auth.Option{auth.WithBaseURL("http://localhost/auth/v1")},
+			[]string{"WithSecret: ", "WithMailer: ", "WithBaseURL: http on a loopback host needs WithDevMode"}},
+		"public http in dev mode": {[]auth.Option{auth.WithDevMode(), auth.WithBaseURL("http://auth.test")},
+			[]string{"WithBaseURL: http on a host that is not loopback"}},
+		"relative URL": {[]auth.Option{auth.WithBaseURL("/auth/v1")},
+			[]string{"WithBaseURL: \"/auth/v1\" is not", "WithSecret: ", "WithMailer: "}},
+		"half a provider": {[]auth.Option{auth.WithDevMode(), auth.WithProvider(provider.Google("", ""))},
+			[]string{"WithProvider: google: the client id", "WithProvider: google: the client secret"}},
+	} {
+		_, err := auth.New(t.Context(), memstore.New(), c.opts...)
+		text, ok := strings.CutPrefix(fmt.Sprint(err), "auth.New: ")
+		lines := strings.Split(text, "\n")
+		ok = ok && len(lines) == len(c.want)
+		for i := 0; ok && i < len(lines); i++ {
+			ok = strings.HasPrefix(lines[i], c.want[i])
+		}
+		if !ok {
+			t.Errorf("%s: %v, want lines with %q", name, err, c.want)
+		}
+	}
 }
 
 // The pages' one style is allowed by its hash, and nothing else is.

@@ -40,6 +40,18 @@ func TestHooksAddUp(t *testing.T) {
 	}
 }
 
+// A code of the application's own compiles, and is no code of the wire: the log
+// says who made it and what to use.
+func TestRejectWithUnknownCode(t *testing.T) {
+	w := newWorld(t, auth.WithHooks(auth.Hooks{BeforeSignUp: func(context.Context, auth.SignUpAttempt) error { return auth.Reject("staff_only", "") }}))
+	w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(500, auth.CodeInternal)
+	for _, want := range []string{"staff_only", "auth.Reject", "one of the Code constants"} {
+		if !strings.Contains(w.log.String(), want) {
+			t.Errorf("%q is not in the log: %s", want, w.log)
+		}
+	}
+}
+
 // An after-hook that panics is logged: what was committed is answered as such,
 // and other observers are told all the same.
 func TestAfterHooksCannotHarm(t *testing.T) {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"fmt"
 	"net/url"
 
 	"github.com/authmount/auth/internal/redirect"
@@ -30,7 +31,11 @@ func (a *Auth) allowRedirect(target string) error {
 		list = append(list, redirect.Pattern{Scheme: p.scheme, Host: p.host, Port: p.port, Path: p.path, Below: p.below})
 	}
 	if err := redirect.Check(target, list); err != nil {
-		return fail(CodeRedirectNotAllowed, err)
+		host := "" // and no more: paths and queries may hold secrets
+		if u, err := url.Parse(target); err == nil {
+			host = u.Hostname()
+		}
+		return fail(CodeRedirectNotAllowed, fmt.Errorf("redirect_to on the host %q: %w (WithRedirectURLs)", host, err))
 	}
 	return nil
 }

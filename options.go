@@ -54,7 +54,15 @@ type config struct {
 	cookies        *CookieOptions
 }
 
+// fail adds an error to those of New. Of joined ones each names the option: a log
+// may take their lines apart.
 func (c *config) fail(option string, err error) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
+		for _, e := range list.Unwrap() {
+			c.fail(option, e)
+		}
+		return
+	}
 	c.errs = append(c.errs, fmt.Errorf("%s: %w", option, err))
 }
 
@@ -78,12 +86,14 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 }
 
 // WithBaseURL sets the public URL of the mounted handler, such as
-// "https://app.example.com/auth/v1". Links in messages and the tokens' issuer
+// "https://app.example.com/auth/v1". It does not say which paths the handler
+// answers: see WithPrefix. Links in messages and the tokens' issuer
 // come from it and never from a request's Host. It has to be https, except on
 // loopback hosts in dev mode. There is no default outside dev mode. A second call
 // replaces the first.
 func WithBaseURL(raw string) Option {
 	return func(c *config) {
+		c.baseURL = &url.URL{} // one that is bad is not missing, too
 		u, err := url.Parse(strings.TrimSuffix(raw, "/"))
 		switch {
 		case err != nil:
@@ -97,7 +107,8 @@ func WithBaseURL(raw string) Option {
 }
 
 // WithPrefix sets the path the handler is mounted at, "/auth/v1" by default.
-// Requests are accepted with and without it. A second call replaces the first.
+// Requests are accepted with and without it, so behind http.StripPrefix it is not
+// needed. A second call replaces the first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
 		c.prefix = strings.TrimSuffix(prefix, "/")
@@ -284,7 +295,8 @@ func WithLinks(o LinkOptions) Option {
 }
 
 // WithRedirectURLs sets the allow-list for redirect_to: exact URLs, or URLs
-// that end in "/*" for everything below. On loopback hosts every port matches.
+// that end in "/*" for everything below; https, an application's own scheme, or
+// http on loopback hosts, where every port matches. A path alone is never allowed.
 // Without it no redirect is allowed; dev mode allows loopback hosts. Further calls add more.
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {

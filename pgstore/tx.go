@@ -174,7 +174,8 @@ type txKey struct{}
 func InTx(ctx context.Context, tx pgx.Tx) context.Context { return context.WithValue(ctx, txKey{}, tx) }
 
 // Tx is the transaction that a context carries, in auth.Hooks.OnUserCreating or
-// after InTx; nil if there is none.
+// after InTx. It is nil outside of a change on this store, so on other stores, too:
+// test hooks that use it with authtest.NewOn and a Store of this package.
 func Tx(ctx context.Context) pgx.Tx {
 	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
 	return tx

@@ -23,21 +23,25 @@ type Pattern struct {
 }
 
 // ParsePattern reads an exact URL, or one that ends in "/*" for everything
-// below. The error quotes the pattern and says what is wrong with it.
+// below. The error quotes the pattern and says what is wrong with it, and what
+// would do.
 func ParsePattern(s string) (Pattern, error) {
 	base, below := strings.CutSuffix(s, "/*")
 	if below {
 		base += "/"
 	}
 	u, err := parse(base)
+	switch {
+	case err != nil:
+	case strings.Contains(base, "*"):
+		err = errors.New("a wildcard may only be a trailing /*")
+	case u.RawQuery != "" || u.Fragment != "":
+		err = errors.New("a pattern has no query or fragment")
+	case u.Scheme == "http" && !IsLoopback(strings.ToLower(u.Hostname())): // codes would cross the network in clear
+		err = errors.New("http is for loopback hosts only")
+	}
 	if err != nil {
-		return Pattern{}, fmt.Errorf("%q: %w", s, err)
-	}
-	if strings.Contains(base, "*") {
-		return Pattern{}, fmt.Errorf("%q: a wildcard may only be a trailing /*", s)
-	}
-	if u.RawQuery != "" || u.Fragment != "" {
-		return Pattern{}, fmt.Errorf("%q: a pattern has no query or fragment", s)
+		return Pattern{}, fmt.Errorf("%q: %w; want https://host/path, or https://host/* for all below", s, err)
 	}
 	return Pattern{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Path: pathOf(u), Below: below}, nil
 }

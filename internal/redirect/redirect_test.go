@@ -27,6 +27,7 @@ func TestParsePattern(t *testing.T) {
 		"https://APP.test/*":        {Scheme: "https", Host: "app.test", Path: "/", Below: true},
 		"https://app.test:8443/a/*": {Scheme: "https", Host: "app.test", Port: "8443", Path: "/a/", Below: true},
 		"http://[::1]/*":            {Scheme: "http", Host: "::1", Path: "/", Below: true},
+		"http://app.localhost/cb":   {Scheme: "http", Host: "app.localhost", Path: "/cb"},
 		"myapp://auth/*":            {Scheme: "myapp", Host: "auth", Path: "/", Below: true},
 	} {
 		if got, err := ParsePattern(s); err != nil || got != want {
@@ -37,10 +38,11 @@ func TestParsePattern(t *testing.T) {
 		"": "plain URL", "*": "scheme", "/*": "scheme", "app.test/*": "scheme", "https://*.app.test/*": "wildcard", "https://app.test/a*": "wildcard", "https://app.test/*/x": "wildcard",
 		"https://app.test/?a=b": "query", "https://app.test/#a": "query", "https:///*": "no host", "javascript:/*": "scheme", "https://a@app.test/*": "user information", "myapp:auth/*": "no host", "blob://app.test/*": "scheme", "data://app.test/*": "scheme", "vbscript://app.test/*": "scheme", "file://app.test/*": "scheme",
 		"https://app.test/a/../*": "dots", "https://app.test//*": "misread", "https://äpp.test/*": "escaping", "https://app.test:x/*": "is not a URL",
+		"http://app.test/*": "loopback", "HTTP://app.test/cb": "loopback", "http://localhost.evil.test/*": "loopback", "http://10.0.0.1/*": "loopback",
 	} {
 		p, err := ParsePattern(s)
-		if err == nil || !strings.Contains(err.Error(), want) || p != (Pattern{}) {
-			t.Errorf("%q: %+v, %v; want %q", s, p, err, want)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "; want https://host/path, or https://host/* for all below") || p != (Pattern{}) {
+			t.Errorf("%q: %+v, %v; want %q, and what would do", s, p, err, want)
 		}
 	}
 }
