@@ -190,6 +190,9 @@ func fields() checks {
 				}
 				b.sameFields(what+": UpdateUser", got, want.User)
 				b.reads("after "+what, want)
+				if b.Failed() { // what follows would tell the same again
+					b.FailNow()
+				}
 			}
 			var together auth.UserPatch
 			var names []string
