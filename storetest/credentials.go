@@ -48,7 +48,7 @@ func credentials() checks {
 			for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
 				name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
 				if _, ok := known[name]; !ok {
-					b.Errorf("UserPatch.%s: add it to naming", name)
+					b.Errorf("UserPatch.%s is not known: add it to naming in storetest/credentials.go, with a value, and whether it raises CredentialRevision as UserPatch.raisesCredentials in store_user.go has it", name)
 				}
 			}
 		},

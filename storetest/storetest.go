@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	}
 	has := newBench(t, open(t))
 	for group, all := range map[string]checks{
-		"users": users(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "refresh": refresh(),
+		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "refresh": refresh(),
 		"tokens": tokens(), "codes": codes(), "limits": limits(), "upkeep": upkeep(),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
 		"kept": kept(),

@@ -194,7 +194,7 @@ func (b *builder) part(routes []Route, p prose) {
 		known[rt.Pattern] = true
 		op, ok := p.Operations[rt.Pattern]
 		if !ok {
-			b.fault("%s has no prose", rt.Pattern)
+			b.fault("%s has no prose: describe it in openapi/prose.json", rt.Pattern)
 			continue
 		}
 		method, path, _ := strings.Cut(rt.Pattern, " ")
@@ -209,7 +209,7 @@ func (b *builder) part(routes []Route, p prose) {
 	}
 	for pattern := range p.Operations {
 		if !known[pattern] {
-			b.fault("%s has prose and no route", pattern)
+			b.fault("%s has prose and no route: take it out of openapi/prose.json", pattern)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (b *builder) parameters(path string, op operation, p prose) []object {
 	var list []object
 	for _, m := range parameter.FindAllStringSubmatch(path, -1) {
 		if p.Parameters[m[1]] == "" {
-			b.fault("%s: the parameter %s has no prose", path, m[1])
+			b.fault("%s: the parameter %s has no prose: describe it in openapi/prose.json", path, m[1])
 		}
 		list = append(list, object{"name": m[1], "in": "path", "required": true, "description": p.Parameters[m[1]], "schema": object{"type": "string"}})
 	}

@@ -171,7 +171,7 @@ func TestBuildFaults(t *testing.T) {
 		parts []Part
 		want  string
 	}{
-		"no prose":         {[]Part{prose(`"POST /things"`, `"PUT /things"`)}, "POST /things has no prose"},
+		"no prose":         {[]Part{prose(`"POST /things"`, `"PUT /things"`)}, "POST /things has no prose: describe it in openapi/prose.json"},
 		"no route":         {[]Part{routes(func(r []Route) []Route { return r[:1] })}, "POST /things has prose and no route"},
 		"route twice":      {[]Part{routes(func(r []Route) []Route { return append(r, r[1]) })}, "post comes twice"},
 		"no info":          {[]Part{prose(`"info": {"title": "Things"}, `, "")}, "no part has an info"},

@@ -158,7 +158,7 @@ func (b *builder) limits(rt Route, p prose) string {
 	var list []string
 	for _, name := range rt.Limits {
 		if p.Limits[name] == "" {
-			b.fault("the limit %s has no prose", name)
+			b.fault("the limit %s has no prose: describe it in openapi/prose.json", name)
 		}
 		list = append(list, p.Limits[name]+" ("+name+")")
 	}

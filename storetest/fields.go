@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+)
+
+// owned are the members of User that the store itself works out.
+func owned() []string { return []string{"MFAEnabled", "Revision", "CredentialRevision", "Claims"} }
+
+// acts are the members of UserPatch that do something rather than set a value;
+// each has checks of its own.
+func acts() []string {
+	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropCredentials"}
+}
+
+// filler writes values that a store has to take, each another one.
+type filler struct{ n int }
+
+// fill writes a value that v, the member of that name, did not have. It refuses
+// types that it knows no valid value of: an empty one would pass for a kept one.
+func (f *filler) fill(name string, v reflect.Value) error {
+	f.n++
+	at := now.Add(time.Duration(f.n) * us)
+	switch t := v.Type(); {
+	case t == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(at))
+	case t == reflect.TypeFor[map[string]any]():
+		v.Set(reflect.ValueOf(map[string]any{name: float64(f.n), "in": map[string]any{"l": []any{name}}}))
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			if !t.Field(i).IsExported() {
+				return fmt.Errorf("%s.%s: storetest cannot fill it: teach filler.fill the type %s", name, t.Field(i).Name, t)
+			}
+			if err := f.fill(name+"."+t.Field(i).Name, v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		v.Set(reflect.MakeSlice(t, 2, 2))
+		for i := range v.Len() {
+			if err := f.fill(name, v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case t.PkgPath() != "": // what its values may be, the kind does not tell
+		return f.unknown(name, t)
+	case t.Kind() == reflect.String:
+		v.SetString(f.text(name))
+	case t.Kind() == reflect.Bool:
+		v.SetBool(!v.Bool())
+	case v.CanInt():
+		v.SetInt(int64(f.n))
+	case v.CanUint():
+		v.SetUint(uint64(f.n)) //nolint:gosec // it counts up from 1
+	case v.CanFloat():
+		v.SetFloat(float64(f.n))
+	case t == reflect.TypeFor[[]byte]():
+		v.SetBytes([]byte(f.text(name)))
+	default:
+		return f.unknown(name, t)
+	}
+	return nil
+}
+
+func (*filler) unknown(name string, t reflect.Type) error {
+	return fmt.Errorf("%s: storetest cannot fill it: teach filler.fill the type %s", name, t)
+}
+
+// text is of the form that a member of that name has to have.
+func (f *filler) text(name string) string {
+	switch {
+	case strings.HasSuffix(name, ".ID"):
+		return uuid.NewString()
+	case strings.HasSuffix(name, "Email"):
+		return fmt.Sprintf("a%d@example.com", f.n)
+	case strings.HasSuffix(name, "Phone"):
+		return fmt.Sprintf("+4930123%04d", f.n)
+	default:
+		return fmt.Sprintf("%s %d", name, f.n)
+	}
+}
+
+// filled describes a user of whom every member is set but those owned.
+func (b *bench) filled(f *filler) auth.NewUser {
+	b.Helper()
+	nu := auth.NewUser{PasswordHash: "hash"}
+	u := reflect.ValueOf(&nu.User).Elem()
+	for i := range u.NumField() {
+		if name := u.Type().Field(i).Name; !slices.Contains(owned(), name) {
+			b.ok(f.fill("User."+name, u.Field(i)))
+		}
+	}
+	return nu
+}
+
+// sameFields compares users member by member, but for those owned, and names
+// those that differ.
+func (b *bench) sameFields(where string, got, want auth.User) {
+	b.Helper()
+	g, w := reflect.ValueOf(plain(got)), reflect.ValueOf(plain(want))
+	for i := range g.NumField() {
+		name := g.Type().Field(i).Name
+		if !slices.Contains(owned(), name) && !reflect.DeepEqual(g.Field(i).Interface(), w.Field(i).Interface()) {
+			b.Errorf("%s: User.%s is %v, want %v", where, name, g.Field(i), w.Field(i))
+		}
+	}
+}
+
+// reads compares a user with what every read tells of it.
+func (b *bench) reads(where string, want auth.Credentials) {
+	b.Helper()
+	u, err := b.User(b.ctx(), auth.ByID(want.User.ID))
+	if err != nil {
+		b.Fatalf("%s: User.ID %q: %v", where, want.User.ID, err)
+	}
+	b.sameFields(where+": User", u, want.User)
+	c, err := b.Credentials(b.ctx(), auth.ByID(want.User.ID))
+	b.ok(err)
+	b.sameFields(where+": Credentials", c.User, want.User)
+	if c.PasswordHash != want.PasswordHash {
+		b.Errorf("%s: Credentials.PasswordHash is %q, want %q", where, c.PasswordHash, want.PasswordHash)
+	}
+}
+
+// set fills one member of a patch and writes what it makes of c.
+func (b *bench) set(f *filler, p *auth.UserPatch, name string, c *auth.Credentials) {
+	b.Helper()
+	member, to := reflect.ValueOf(p).Elem().FieldByName(name), reflect.ValueOf(&c.User).Elem().FieldByName(name)
+	switch name {
+	case "PasswordHash", "Rehash":
+		to = reflect.ValueOf(&c.PasswordHash).Elem()
+	case "Link": // among the others
+		p.Link = &auth.Identity{}
+		b.ok(f.fill("UserPatch.Link", reflect.ValueOf(p.Link).Elem()))
+		c.User.Identities = append(slices.Clone(c.User.Identities), *p.Link)
+		return
+	}
+	value := member
+	if member.Kind() == reflect.Pointer {
+		member.Set(reflect.New(member.Type().Elem()))
+		value = member.Elem()
+	}
+	if !to.IsValid() || to.Type() != value.Type() {
+		b.Fatalf("UserPatch.%s is no member of User: tell bench.set what it makes of one, or name it in acts and check it", name)
+	}
+	value.Set(to) // fill writes another one
+	b.ok(f.fill("UserPatch."+name, value))
+	to.Set(value)
+}
+
+// fields are about every member of a user and of a patch, whichever there are.
+func fields() checks {
+	return checks{
+		"every member of a new user is kept": func(b *bench) {
+			nu := b.filled(&filler{})
+			got, err := b.create(nu)
+			b.ok(err)
+			b.sameFields("CreateUser", got, nu.User)
+			b.reads("after CreateUser", auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash})
+			s := b.newSession(nu.User.ID)
+			s.CreatedAt = now.Add(time.Second) // after the ban
+			_, err = b.signIn(s)
+			b.ok(err)
+			nu.User.LastSignInAt = s.CreatedAt
+			_, got, err = b.Session(b.ctx(), s.ID, s.CreatedAt)
+			b.ok(err)
+			b.sameFields("Session", got, nu.User)
+		},
+		"every member of a patch is applied": func(b *bench) {
+			f := &filler{}
+			nu := b.filled(f)
+			_, err := b.create(nu)
+			b.ok(err)
+			want := auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash}
+			apply := func(what string, p auth.UserPatch) {
+				b.Helper()
+				f.n++
+				want.User.UpdatedAt = now.Add(minute + time.Duration(f.n)*us)
+				got, err := b.updateAt(want.User.UpdatedAt, want.User.ID, p)
+				if err != nil {
+					b.Fatalf("%s: %v", what, err)
+				}
+				b.sameFields(what+": UpdateUser", got, want.User)
+				b.reads("after "+what, want)
+				if b.Failed() { // what follows would tell the same again
+					b.FailNow()
+				}
+			}
+			var together auth.UserPatch
+			var names []string
+			for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
+				name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
+				if slices.Contains(acts(), name) {
+					continue
+				}
+				var alone auth.UserPatch
+				b.set(f, &alone, name, &want)
+				apply("UserPatch."+name, alone)
+				if name != "Rehash" { // beside PasswordHash it is none
+					names = append(names, name)
+				}
+			}
+			for _, name := range names {
+				b.set(f, &together, name, &want)
+			}
+			apply("UserPatch, all at once", together)
+		},
+	}
+}

@@ -1,0 +1,50 @@
+package storetest_test
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/storetest"
+)
+
+// fieldMutants drop one member each, and answer as if they had kept it: every
+// member of a new user that is not the store's own, and every one of a patch.
+func fieldMutants() map[string]mutant {
+	all := map[string]mutant{}
+	for i := range reflect.TypeFor[auth.User]().NumField() {
+		if name := reflect.TypeFor[auth.User]().Field(i).Name; !slices.Contains(storetest.Owned(), name) {
+			all["a new user loses "+name] = caught("fields/every member of a new user is kept", func(b base) auth.Store { return dropsMember{b, name} })
+		}
+	}
+	acts := map[string]string{
+		"Unlink":          "patches/identities are linked, renewed and unlinked",
+		"Revoke":          "patches/a patch revokes sessions and drops tokens",
+		"DropTokens":      "patches/a patch revokes sessions and drops tokens",
+		"DropFactors":     "credentials/a patch raises the revisions that it has to",
+		"DropCredentials": "credentials/all ways in are dropped but those named",
+	}
+	for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
+		name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
+		check, ok := acts[name]
+		if !ok {
+			check = "fields/every member of a patch is applied"
+		}
+		all["a patch loses "+name] = caught(check, patched(func(p *auth.UserPatch) { reflect.ValueOf(p).Elem().FieldByName(name).SetZero() }))
+	}
+	return all
+}
+
+type dropsMember struct {
+	base
+	name string
+}
+
+func (s dropsMember) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	given := c.User
+	reflect.ValueOf(&c.User).Elem().FieldByName(s.name).SetZero()
+	u, err := s.Store.CreateUser(ctx, c)
+	reflect.ValueOf(&u).Elem().FieldByName(s.name).Set(reflect.ValueOf(given).FieldByName(s.name))
+	return u, err
+}
