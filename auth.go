@@ -68,6 +68,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/redirect"
 )
 
 // Auth is an authentication service on a store. It is safe for concurrent use.
@@ -178,7 +180,7 @@ func (c *config) developing() *Inbox {
 		c.baseURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
-		c.redirects = append(c.redirects, redirectPattern{scheme: "http", host: host, path: "/", below: true})
+		c.redirects = append(c.redirects, redirect.Pattern{Scheme: "http", Host: host, Path: "/", Below: true})
 	}
 	if c.mailer != nil {
 		return nil

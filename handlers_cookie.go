@@ -6,14 +6,19 @@ import (
 	"time"
 )
 
+// cookieName is what the names of all cookies have in common.
+func (a *Auth) cookieName() string {
+	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
+		return a.cfg.cookies.Name
+	}
+	return "authmount"
+}
+
 // cookieNames are the names of cookie mode. The prefixes make browsers refuse
 // the cookies where they could be planted by another host (RFC 6265bis); they
 // need https, so on a loopback host in dev mode they are left out.
 func (a *Auth) cookieNames() (access, refresh string) {
-	name := a.cfg.cookies.Name
-	if name == "" {
-		name = "authmount"
-	}
+	name := a.cookieName()
 	if a.cfg.baseURL.Scheme == "http" {
 		return name + "-access", name + "-refresh"
 	}

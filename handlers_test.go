@@ -437,6 +437,9 @@ func TestNewRefuses(t *testing.T) {
 		"unknown algorithm":   {[]auth.Option{secret, base, mailer, auth.WithTokens(auth.TokenOptions{Algorithm: "none"})}, "algorithm"},
 		"long-lived tokens":   {[]auth.Option{secret, base, mailer, auth.WithTokens(auth.TokenOptions{Life: 48 * time.Hour})}, "24 hours"},
 		"endless grace":       {[]auth.Option{secret, base, mailer, auth.WithSessions(auth.SessionOptions{RefreshGrace: time.Hour})}, "WithSessions"},
+		"no logger":           {[]auth.Option{secret, base, mailer, auth.WithLogger(nil)}, "WithLogger"},
+		"no clock":            {[]auth.Option{secret, base, mailer, auth.WithClock(nil)}, "WithClock"},
+		"no claims":           {[]auth.Option{secret, base, mailer, auth.WithClaims(nil)}, "WithClaims"},
 		"short API key":       {[]auth.Option{secret, base, mailer, auth.WithAPIKeys("pk")}, "WithAPIKeys"},
 	} {
 		a, err := auth.New(t.Context(), memstore.New(), c.opts...)

@@ -215,11 +215,6 @@ func (b *outbox) report(q *queuedMessage, err error) {
 	if q.To == "" {
 		return
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			b.log.Error("auth: hook panicked", "panic", v)
-		}
-	}()
 	b.log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
 	b.failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.channel(), To: q.To}, err)
 }

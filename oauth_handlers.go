@@ -13,11 +13,7 @@ import (
 // browserCookie is the name of the cookie that holds a browser's secret. It has to
 // come along with a post from the provider's own site, so that one is apart.
 func (a *Auth) browserCookie(p *oauthClient) string {
-	name := "authmount"
-	if a.cfg.cookies != nil && a.cfg.cookies.Name != "" {
-		name = a.cfg.cookies.Name
-	}
-	name += "-oauth"
+	name := a.cookieName() + "-oauth"
 	if p.FormPost {
 		name += "-post"
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
 )
 
@@ -45,7 +46,7 @@ type config struct {
 	sessions  SessionOptions
 	mfa       MFAOptions
 
-	redirects      []redirectPattern
+	redirects      []redirect.Pattern
 	links          LinkOptions
 	apiKeys        []string
 	limits         RateLimits
@@ -152,7 +153,12 @@ func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option
 // sign-in or refresh with 503. Functions of several calls add up; of claims with
 // one name the last counts.
 func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Option {
-	return func(c *config) { c.claims = append(c.claims, f) }
+	return func(c *config) {
+		if f == nil {
+			c.fail("WithClaims", errors.New("the function is nil"))
+		}
+		c.claims = append(c.claims, f)
+	}
 }
 
 // Sessions
@@ -301,7 +307,7 @@ func WithLinks(o LinkOptions) Option {
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {
 		for _, p := range patterns {
-			rp, err := parseRedirectPattern(p)
+			rp, err := redirect.ParsePattern(p)
 			if err != nil {
 				c.fail("WithRedirectURLs", err)
 				continue
@@ -378,11 +384,27 @@ func WithCookies(o CookieOptions) Option { return func(c *config) { c.cookies = 
 
 // WithLogger sets where the log goes; default slog.Default(). Secrets are never
 // logged. A second call replaces the first.
-func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) {
+		if l == nil {
+			c.fail("WithLogger", errors.New("the logger is nil"))
+			return
+		}
+		c.log = l
+	}
+}
 
 // WithClock sets the clock, for tests; default time.Now. A second call replaces
 // the first.
-func WithClock(now func() time.Time) Option { return func(c *config) { c.now = now } }
+func WithClock(now func() time.Time) Option {
+	return func(c *config) {
+		if now == nil {
+			c.fail("WithClock", errors.New("the clock is nil"))
+			return
+		}
+		c.now = now
+	}
+}
 
 // WithDevMode is for development on one's own machine: an ephemeral secret if
 // none is set, http on loopback, redirects to loopback, and, if no mailer is
