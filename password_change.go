@@ -30,9 +30,10 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
-	if c.PasswordHash == "" {
+	if c.PasswordHash == "" || p.Current == "" {
 		err = a.mayChooseFirst(ctx, p.Caller)
-	} else {
+	}
+	if err == nil && c.PasswordHash != "" {
 		err = a.proveCurrent(ctx, c, p)
 	}
 	if err != nil {
@@ -60,7 +61,8 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	return nil
 }
 
-// mayChooseFirst asks for a recent sign-in of whoever sets a first password.
+// mayChooseFirst asks for a recent sign-in of whoever sets a password without
+// giving one.
 func (a *Auth) mayChooseFirst(ctx context.Context, by Caller) error {
 	if by.application {
 		return nil // it answers for it

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -214,9 +215,9 @@ func authority(by auth.Authority) string {
 
 // sample picks one of the windows, by a seed that is printed, where all of them
 // would take too long.
-func sample(t *testing.T) func(acts []act, n int) ([]act, []int) {
+func sample(t *testing.T) func(t *testing.T, acts []act, n int) ([]act, []int) {
 	t.Helper()
-	all := func(acts []act, n int) ([]act, []int) {
+	all := func(_ *testing.T, acts []act, n int) ([]act, []int) {
 		ks := make([]int, n)
 		for i := range ks {
 			ks[i] = i + 1
@@ -231,8 +232,11 @@ func sample(t *testing.T) func(acts []act, n int) ([]act, []int) {
 		seed = s
 	}
 	t.Logf("a sample; again with AUTH_TEST_TAKEOVER=%d, the whole with AUTH_TEST_TAKEOVER=all", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a sample, not a secret
-	return func(acts []act, n int) ([]act, []int) {
+	return func(t *testing.T, acts []act, n int) ([]act, []int) {
+		t.Helper()
+		name := fnv.New64a()
+		_, _ = name.Write([]byte(t.Name()))
+		rnd := rand.New(rand.NewPCG(seed, name.Sum64())) //nolint:gosec // a sample, not a secret; each test's own, since they are parallel
 		return []act{acts[rnd.IntN(len(acts))]}, []int{1 + rnd.IntN(n)}
 	}
 }
@@ -264,7 +268,6 @@ func TestTakeoverClass(t *testing.T) {
 	for _, pattern := range slices.Sorted(maps.Keys(classTable())) {
 		for _, r := range classTable()[pattern] {
 			acts := r.acts()
-			choice := func(n int) ([]act, []int) { return pick(acts, n) }
 			t.Run(pattern+" "+r.name+" by "+string(r.kind), func(t *testing.T) {
 				t.Parallel()
 				w := newClassWorld(t, r)
@@ -272,7 +275,7 @@ func TestTakeoverClass(t *testing.T) {
 				if n == 0 {
 					t.Fatal("it asks the store nothing")
 				}
-				chosen, ks := choice(n)
+				chosen, ks := pick(t, acts, n)
 				for _, a := range chosen {
 					hits := 0
 					for _, k := range ks {
