@@ -40,21 +40,21 @@ func TestTimeouts(t *testing.T) {
 			<-time.After(time.Second)
 			second := ts.begin(t.Context(), most)
 			ts.done(first)
-			if took := after(second); took != most || second.Err() != context.DeadlineExceeded {
+			if took := after(second); took != most || !errors.Is(second.Err(), context.DeadlineExceeded) {
 				t.Errorf("%v after %v", second.Err(), took)
 			}
 		},
 		"after a while of nothing": func(t *testing.T, ts *timeouts) {
 			ts.done(ts.begin(t.Context(), most))
 			<-time.After(most + time.Second)
-			if b := ts.begin(t.Context(), most); after(b) != most || b.Err() != context.DeadlineExceeded {
+			if b := ts.begin(t.Context(), most); after(b) != most || !errors.Is(b.Err(), context.DeadlineExceeded) {
 				t.Error(b.Err())
 			}
 		},
 		"cancelled by the caller": func(t *testing.T, ts *timeouts) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			if b := ts.begin(ctx, most); after(b) != time.Second || b.Err() != context.Canceled {
+			if b := ts.begin(ctx, most); after(b) != time.Second || !errors.Is(b.Err(), context.Canceled) {
 				t.Error(b.Err())
 			}
 		},
@@ -65,7 +65,7 @@ func TestTimeouts(t *testing.T) {
 			if d, ok := b.Deadline(); !ok || time.Until(d) != time.Second {
 				t.Error(d, ok)
 			}
-			if after(b) != time.Second || b.Err() != context.DeadlineExceeded {
+			if after(b) != time.Second || !errors.Is(b.Err(), context.DeadlineExceeded) {
 				t.Error(b.Err())
 			}
 		},
