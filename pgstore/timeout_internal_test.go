@@ -76,7 +76,7 @@ func TestTimeouts(t *testing.T) {
 				t.Error(d, ok)
 			}
 			child := context.WithValue(b, key{}, 1)
-			if after(child) != most || child.Err() != context.DeadlineExceeded || context.Cause(child) != context.DeadlineExceeded {
+			if after(child) != most || !errors.Is(child.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(child), context.DeadlineExceeded) {
 				t.Error(child.Err(), context.Cause(child))
 			}
 		},
