@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -57,6 +58,25 @@ func TestDocumentListing(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log("if this is meant: go test -run TestDocumentListing -update .")
+	}
+}
+
+// The document itself is committed, too: for clients to generate from, and so
+// that a change of it is seen.
+func TestDocumentFile(t *testing.T) {
+	var doc bytes.Buffer
+	if err := json.Indent(&doc, auth.Document(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	doc.WriteByte('\n')
+	const name = "openapi.json"
+	if *update {
+		if err := os.WriteFile(name, doc.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc.Bytes()) {
+		t.Errorf("%s is not what the handler serves (%v): go test -run TestDocumentFile -update .", name, err)
 	}
 }
 

@@ -364,7 +364,7 @@ func whole(t *testing.T, database string) {
 	t.Helper()
 	for what, sql := range map[string]string{
 		"accounts with a password and no session ever": "select count(*) from auth.users u where password_hash <> '' and not exists (select from auth.sessions s where s.user_id = u.id)",
-		"unconfirmed accounts without a link":          "select count(*) from auth.users u where not email_verified and email is not null and not exists (select from auth.tokens t where t.user_id = u.id and t.purpose = 'verify_email')",
+		"unconfirmed accounts without a link":          "select count(*) from auth.users u where email_verified_at is null and email is not null and not exists (select from auth.tokens t where t.user_id = u.id and t.purpose = 'verify_email')",
 		"sessions of nobody":                           "select count(*) from auth.sessions s where not exists (select from auth.users u where u.id = s.user_id)",
 		"tokens of nobody":                             "select count(*) from auth.tokens t where t.user_id is not null and not exists (select from auth.users u where u.id = t.user_id)",
 		"identities of nobody":                         "select count(*) from auth.identities i where not exists (select from auth.users u where u.id = i.user_id)",
