@@ -9,6 +9,7 @@ import (
 type Client struct {
 	IP        netip.Addr `json:"ip"`
 	UserAgent string     `json:"user_agent,omitempty"`
+	Device    string     `json:"-"` // hash of the device's identifier; empty: not known
 }
 
 type clientKey struct{}

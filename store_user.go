@@ -66,6 +66,7 @@ type Identity struct {
 type Credentials struct {
 	User         User
 	PasswordHash string // PHC or another supported format; empty: no password
+	KnownDevice  bool   // the user has signed in on UserKey.Device before
 }
 
 // UserKey names one user by exactly one of its unique values.
@@ -75,6 +76,8 @@ type UserKey struct {
 	Phone    string
 	Provider string // with Subject
 	Subject  string
+
+	Device string // for Credentials.KnownDevice only; names nobody
 }
 
 // ByID names a user by id.
