@@ -111,6 +111,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		now:      time.Now,
 		sessions: SessionOptions{}.withDefaults(),
 		settings: Settings{}.withDefaults(),
+		bodyWait: bodyWait,
 	}
 	for _, o := range opts {
 		o(&c)

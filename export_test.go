@@ -1,6 +1,11 @@
 package auth
 
-import "github.com/authmount/auth/internal/passhash"
+import (
+	"slices"
+	"time"
+
+	"github.com/authmount/auth/internal/passhash"
+)
 
 // HashWorks counts the password hashes that were computed, for tests that
 // compare the work done for known and unknown accounts.
@@ -65,3 +70,18 @@ func ForgetRoles(a *Auth) {
 
 // RolesAreRead tells whether somebody is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
+
+// SessionRoutes are the routes that act within a live session, or may.
+func SessionRoutes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		within := slices.Contains(r.errors, CodeMissingToken) && slices.Contains(r.errors, CodeSessionEnded)
+		if r.access == signedIn || r.access == enrolling || within {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
+
+// WithBodyWait sets how long a client may take to send a body.
+func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait = d } }

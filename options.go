@@ -53,6 +53,7 @@ type config struct {
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
 	cookies        *CookieOptions
+	bodyWait       time.Duration
 }
 
 // fail adds an error to those of New. Of joined ones each names the option: a log
