@@ -316,11 +316,10 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 // over, is no error.
 func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, err := a.authenticate(r)
+	_, given := a.givenBearer(r)
 	switch {
-	case errors.Is(err, CodeMissingToken):
-		return Caller{}, nil
-	case err != nil && !hasBearer(r):
-		return Caller{}, nil //nolint:nilerr // an old cookie, or a proxy's own login, is no reason to refuse a link
+	case err != nil && !given:
+		return Caller{}, nil //nolint:nilerr // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err
 	}

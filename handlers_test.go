@@ -243,7 +243,7 @@ func TestCookies(t *testing.T) {
 			switch c.Name {
 			case "__Host-authmount-access":
 				access = c
-			case "__Secure-authmount-refresh":
+			case "__Host-authmount-refresh":
 				refresh = c
 			}
 		}
@@ -251,7 +251,7 @@ func TestCookies(t *testing.T) {
 	}
 	access, refresh := jar(a)
 	if access == nil || refresh == nil || !access.HttpOnly || !access.Secure || access.SameSite != http.SameSiteLaxMode || access.Path != "/" || access.Domain != "" ||
-		!refresh.HttpOnly || !refresh.Secure || refresh.Path != "/auth/v1" {
+		!refresh.HttpOnly || !refresh.Secure || refresh.SameSite != http.SameSiteLaxMode || refresh.Path != "/" || refresh.Domain != "" {
 		t.Fatalf("cookies %v, %v", access, refresh)
 	}
 	cookies := header{"Cookie", access.Name + "=" + access.Value + "; " + refresh.Name + "=" + refresh.Value}

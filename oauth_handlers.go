@@ -43,14 +43,11 @@ func (a *Auth) bindBrowser(r *http.Request, p *oauthClient) *http.Cookie {
 
 // browserSecret reads the browser's secret; "" if there is none that was made here.
 func (a *Auth) browserSecret(r *http.Request, p *oauthClient) string {
-	c, err := r.Cookie(a.browserCookie(p))
-	if err != nil {
+	secret := soleCookie(r, a.browserCookie(p))
+	if b, err := base64.RawURLEncoding.DecodeString(secret); err != nil || len(b) != 32 {
 		return ""
 	}
-	if b, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(b) != 32 {
-		return ""
-	}
-	return c.Value
+	return secret
 }
 
 // handleOAuthStart is GET /oauth/{provider}: a redirect to the provider, or its

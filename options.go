@@ -270,7 +270,8 @@ const (
 	// send Sec-Fetch-* headers nor name themselves Mozilla/.
 	ConfirmLinks LinkMode = iota
 	// DirectLinks completes a link whenever it is opened. Mail scanners that
-	// follow links will use them up.
+	// follow links will use them up. With WithCookies a link to sign in keeps its
+	// page in browsers: only a post signs one in.
 	DirectLinks
 	// StrictLinks completes a link at once only for programs that ask for
 	// application/json by name, against scanners that pose as other programs.
