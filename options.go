@@ -341,8 +341,10 @@ func WithAPIKeys(keys ...string) Option {
 func WithRateLimits(l RateLimits) Option { return func(c *config) { c.limits = l } }
 
 // WithTrustedProxies names the networks (CIDR) of reverse proxies whose
-// X-Forwarded-For and Forwarded headers are believed. By default the client is
-// whoever connects. Further calls add more.
+// X-Forwarded-For and Forwarded headers are believed. A proxy has to see to one of
+// them, and should remove the other: where both are there and lead to different
+// addresses, the client is taken to be the proxy. By default the client is whoever
+// connects. Further calls add more.
 func WithTrustedProxies(cidrs ...string) Option {
 	return func(c *config) {
 		for _, s := range cidrs {
