@@ -40,6 +40,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	if p.Password == "" {
 		return nil, invalid("password", "is required")
 	}
+	key.Device = clientFrom(ctx).Device
 	c, err := a.store.Credentials(ctx, key)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, storeFailed(err)
