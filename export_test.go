@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -85,3 +86,14 @@ func SessionRoutes(a *Auth) []string {
 
 // WithBodyWait sets how long a client may take to send a body.
 func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait = d } }
+
+// Poll takes on the messages that are overdue, as happens every few seconds.
+func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
+
+// Lease is for how long a message is left to the process that recorded it.
+func Lease(a *Auth) time.Duration { return a.outbox.lease() }
+
+// Retries makes the pauses between attempts all the same.
+func Retries(a *Auth, pause time.Duration) {
+	a.outbox.backoff = func(int) time.Duration { return pause }
+}

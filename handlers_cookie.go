@@ -32,6 +32,9 @@ func (a *Auth) setCookies(w http.ResponseWriter, t *Tokens) {
 	access, refresh := a.cookieNames()
 	a.setCookie(w, access, t.AccessToken, t.ExpiresIn)
 	a.setCookie(w, refresh, t.RefreshToken, int(a.cfg.sessions.IdleTimeout/time.Second))
+	if t.device != "" {
+		a.setCookie(w, a.deviceCookie(), t.device, deviceCookieLife)
+	}
 }
 
 func (a *Auth) setCookie(w http.ResponseWriter, name, value string, maxAge int) {
@@ -83,22 +86,12 @@ func (a *Auth) refreshCookie(r *http.Request) string {
 }
 
 func (a *Auth) sameOriginCookie(r *http.Request, name string) (string, error) {
-	value := soleCookie(r, name)
-	if value == "" {
+	c := soleCookie(r, name)
+	if c == nil || c.Value == "" {
 		return "", nil
 	}
 	if err := a.crossOrigin.Check(r); err != nil {
 		return "", fail(CodeBadToken, err)
 	}
-	return value, nil
-}
-
-// soleCookie is the value of the one cookie of a name. Of two, one was planted,
-// from another path or by another host of the domain, and nothing tells which:
-// neither is believed.
-func soleCookie(r *http.Request, name string) string {
-	if list := r.CookiesNamed(name); len(list) == 1 {
-		return list[0].Value
-	}
-	return ""
+	return c.Value, nil
 }

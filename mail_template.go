@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/language"
+
+	"github.com/authmount/auth/internal/visible"
 )
 
 //go:embed templates
@@ -121,7 +123,8 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneCode,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged,
+	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.
@@ -249,7 +252,7 @@ func printable(s string) string {
 		switch {
 		case unicode.IsControl(r):
 			return ' '
-		case unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
+		case !visible.Rune(r) || r == unicode.ReplacementChar:
 			return -1
 		}
 		return r

@@ -43,11 +43,14 @@ func (a *Auth) bindBrowser(r *http.Request, p *oauthClient) *http.Cookie {
 
 // browserSecret reads the browser's secret; "" if there is none that was made here.
 func (a *Auth) browserSecret(r *http.Request, p *oauthClient) string {
-	secret := soleCookie(r, a.browserCookie(p))
-	if b, err := base64.RawURLEncoding.DecodeString(secret); err != nil || len(b) != 32 {
+	c := soleCookie(r, a.browserCookie(p))
+	if c == nil {
 		return ""
 	}
-	return secret
+	if b, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(b) != 32 {
+		return ""
+	}
+	return c.Value
 }
 
 // handleOAuthStart is GET /oauth/{provider}: a redirect to the provider, or its

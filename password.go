@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/internal/commonpw"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/internal/pwpool"
@@ -25,11 +26,11 @@ type PasswordOptions struct {
 	MinLength        int            // characters; default 8, as NIST SP 800-63B-4 asks; 15 where the password is the only factor
 	MaxLength        int            // characters; default 256
 	Argon2id         Argon2idParams // default m=19456 KiB, t=2, p=1 (OWASP)
-	BcryptCost       int            // above 0, new hashes are bcrypt and passwords have at most 72 bytes: only to compare with servers that use it
+	BcryptCost       int            // above 0, new hashes are bcrypt and passwords have at most 72 bytes and no NUL: only to compare with servers that use it
 	Breach           BreachChecker  // nil: no check against leaked passwords
 	BreachFailClosed bool           // refuse passwords (503) while the checker cannot answer; by default they are accepted and the failure logged
 	Workers          int            // hashes computed at once; default GOMAXPROCS
-	Queue            int            // callers waiting for a hash; one more gets CodeOverloaded; default 512
+	Queue            int            // callers waiting for a hash, a quarter of them for one client address (IPv6: /64) or account at most, by turns; one more gets CodeOverloaded; default 512
 }
 
 // Argon2idParams are the parameters of argon2id (RFC 9106). Hashes with weaker
@@ -109,7 +110,8 @@ func (p *passwords) works() uint64 { return p.done.Load() }
 // ValidPasswordHash tells whether ImportUser takes a hash: argon2id and argon2i
 // (PHC), bcrypt, scrypt (PHC), Firebase's scrypt, PBKDF2 (PHC or Django's), with
 // parameters that a login can afford. Package internal/passhash lists the forms.
-// The error says what is wrong and does not quote the hash.
+// A password above 72 bytes, or with a NUL, never matches a bcrypt hash: bcrypt
+// reads no further, and whoever has one elsewhere resets it here. The error says what is wrong and does not quote the hash.
 func ValidPasswordHash(encoded string) error {
 	_, err := passhash.Parse(encoded)
 	return err
@@ -127,10 +129,11 @@ func (p *passwords) make(password string) (string, error) {
 	return passhash.Argon2id(p.o.Argon2id).Make(password), nil
 }
 
-// hash makes a new hash of a password. Errors: CodeOverloaded, the context's.
-func (p *passwords) hash(ctx context.Context, password string) (string, error) {
+// hash makes a new hash of a password for an account, which is its id, or its
+// name where there is no id yet. Errors: CodeOverloaded, the context's.
+func (p *passwords) hash(ctx context.Context, account, password string) (string, error) {
 	var encoded string
-	err := p.run(ctx, nil, func() error {
+	err := p.run(ctx, account, nil, func() error {
 		var err error
 		encoded, err = p.make(nfkc(password))
 		return err
@@ -138,11 +141,11 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	return encoded, err
 }
 
-// verify judges a password, and does the same work when there is no hash.
+// verify judges a password for an account, by the name that hash knows it by, and does the same work when there is no hash.
 // admit is asked right before the hash is computed, when few others are between
 // their own question and their answer. rehash tells that the hash is of an
 // older format or cost, or of a password that was not normalised. Errors: CodeOverloaded, the context's, admit's.
-func (p *passwords) verify(ctx context.Context, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
+func (p *passwords) verify(ctx context.Context, account, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
 	judged := parseErr == nil && len(password) <= maxPasswordBytes
 	if parseErr != nil {
@@ -152,7 +155,7 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 		password = "x"
 	}
 	normal, raw := nfkc(password), false
-	err = p.run(ctx, admit, func() error {
+	err = p.run(ctx, account, admit, func() error {
 		ok = h.Verify(normal)
 		if !ok && normal != password {
 			// Systems that do not normalise hashed the raw form. It is tried
@@ -172,9 +175,14 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// run computes work once it is its turn in the pool, and counts it.
-func (p *passwords) run(ctx context.Context, admit func(context.Context) error, work func() error) error {
-	err := p.pool.Run(ctx, admit, func() error {
+// run computes work once it is its turn in the pool, and counts it. Turns go
+// round between the clients that ctx names.
+func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
+	who := pwpool.Caller{Account: account}
+	if ip := clientFrom(ctx).IP; ip.IsValid() {
+		who.Client = clientip.LimitKey(ip)
+	}
+	err := p.pool.Run(ctx, who, admit, func() error {
 		p.done.Add(1)
 		return work()
 	})
@@ -196,7 +204,7 @@ func (p *passwords) check(ctx context.Context, password string, about ...string)
 	}
 	length := utf8.RuneCountInString(normal)
 	add(length < p.o.MinLength, "length")
-	add(length > p.o.MaxLength || (p.o.BcryptCost > 0 && len(normal) > 72), "too_long")
+	add(length > p.o.MaxLength || (p.o.BcryptCost > 0 && !passhash.FitsBcrypt(normal)), "too_long")
 	if len(normal) <= maxPasswordBytes {
 		add(commonpw.Contains(normal), "common")
 		add(similar(normal, about), "similar")

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth"
@@ -54,7 +55,7 @@ func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.U
 }
 
 func newUser(u auth.User, hash string) *user {
-	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*auth.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}}
+	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*auth.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}, devices: map[string]device{}}
 	sortIdentities(kept.Identities)
 	return kept
 }
@@ -135,7 +136,8 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 	if u == nil {
 		return auth.Credentials{}, auth.ErrNotFound
 	}
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash}, nil
+	_, known := u.devices[k.Device]
+	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known}, nil
 }
 
 // UpdateUser applies a patch.
@@ -169,6 +171,9 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		u.User = next
 		s.index(u)
 		u.hash = after.PasswordHash
+		if p.DropCredentials {
+			clear(u.devices)
+		}
 		if p.DropFactors || p.DropCredentials {
 			clear(u.factors)
 			u.recovery = nil
@@ -189,19 +194,22 @@ func (s *Store) dropProofs(u *user, p *auth.UserPatch, now time.Time) (ended []s
 	case p.Revoke != nil:
 		ended = s.revoke(u, *p.Revoke, now)
 	}
-	for _, purpose := range p.DropTokens {
-		for id := range u.tokens {
-			if id.purpose == purpose {
-				s.dropToken(id)
-			}
-		}
-	}
+	s.dropTokens(u, p.DropTokens)
 	if p.DropCredentials {
 		for id := range u.tokens {
 			s.dropToken(id)
 		}
 	}
 	return ended
+}
+
+// dropTokens removes a user's tokens of some purposes.
+func (s *Store) dropTokens(u *user, purposes []auth.Purpose) {
+	for id := range u.tokens {
+		if slices.Contains(purposes, id.purpose) {
+			s.dropToken(id)
+		}
+	}
 }
 
 // DeleteUser removes the user and what belongs to it. Its events stay.
