@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -31,8 +31,12 @@ type listening struct {
 func listen(t *testing.T, edit func(*http.Server), opts ...auth.Option) *listening {
 	t.Helper()
 	tap := storetap.New(newStore(t))
-	base := []auth.Option{auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithSettings(auth.Settings{AccountDeletion: auth.On})}
-	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, tap, append(base, opts...)...)}
+	w := &world{t: t, log: &syncBuffer{}}
+	base := []auth.Option{
+		auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}),
+		auth.WithLogger(slog.New(slog.NewTextHandler(w.log, nil))),
+	}
+	w.Env = authtest.NewOn(t, tap, append(base, opts...)...)
 	if err := auth.CheapPasswords(w.Auth); err != nil {
 		t.Fatal(err)
 	}
