@@ -111,6 +111,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		now:      time.Now,
 		sessions: SessionOptions{}.withDefaults(),
 		settings: Settings{}.withDefaults(),
+		bodyWait: bodyWait,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -209,6 +210,9 @@ func (c *config) check() {
 		need(c.devMode || !loopback, "WithBaseURL", "http on a loopback host needs WithDevMode")
 	}
 	for option, sender := range map[string]any{"WithMailer": c.mailer, "WithSMSSender": c.sms} {
+		if _, ok := sender.(*Inbox); ok && c.baseURL != nil { // http elsewhere is refused above
+			need(c.baseURL.Scheme != "https", option, "an Inbox, also that of WithDevMode, is for http on a loopback host only: whoever reads it can sign in as anybody")
+		}
 		if v, ok := sender.(interface{ Validate() error }); ok {
 			if err := v.Validate(); err != nil {
 				c.fail(option, err)
