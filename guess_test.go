@@ -19,9 +19,9 @@ import (
 // the users' own.
 type guessStore struct {
 	auth.Store
-	taken func() // after each draw
 
 	mu    sync.Mutex
+	taken func() // after each draw
 	drawn map[string]int
 }
 
@@ -47,10 +47,19 @@ func (s *guessStore) Take(ctx context.Context, draws []auth.Draw, now time.Time)
 		}
 		s.mu.Unlock()
 	}
-	if s.taken != nil {
-		s.taken()
+	s.mu.Lock()
+	taken := s.taken
+	s.mu.Unlock()
+	if taken != nil {
+		taken()
 	}
 	return d, err
+}
+
+func (s *guessStore) onTake(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken = f
 }
 
 func (s *guessStore) count(limit string) int {
@@ -139,8 +148,8 @@ func TestJudgedIsCounted(t *testing.T) {
 		"between draw and hash": func(try func(context.Context)) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			store.taken = cancel
-			defer func() { store.taken = nil }()
+			store.onTake(cancel)
+			defer store.onTake(nil)
 			try(ctx)
 		},
 	}
