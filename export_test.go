@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"time"
 
 	"github.com/authmount/auth/internal/passhash"
 )
@@ -72,3 +73,14 @@ func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
 
 // GiveBack gives back to the store at once what right guesses drew.
 func GiveBack(a *Auth) error { return a.returns.flush(context.Background()) }
+
+// Poll takes on the messages that are overdue, as happens every few seconds.
+func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
+
+// Lease is for how long a message is left to the process that recorded it.
+func Lease(a *Auth) time.Duration { return a.outbox.lease() }
+
+// Retries makes the pauses between attempts all the same.
+func Retries(a *Auth, pause time.Duration) {
+	a.outbox.backoff = func(int) time.Duration { return pause }
+}

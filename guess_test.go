@@ -124,7 +124,7 @@ func signInsFailed(fired []auth.EventType) (n int) {
 
 var unlimited = auth.RateLimits{
 	LoginPerAccount: auth.Rate{Burst: 100000, Per: time.Hour}, LoginPerIP: auth.Rate{Burst: 100000, Per: time.Hour},
-	ConsecutiveFailures: auth.Rate{Burst: 100000, Per: 100000 * time.Hour},
+	ConsecutiveFailures: auth.Rate{Burst: 100000, Per: 100000 * time.Hour}, SignInsPerAccount: auth.Rate{Burst: -1},
 }
 
 // Whatever becomes of a request, and whenever: a password that was judged was
@@ -232,7 +232,7 @@ func TestCloseGivesBack(t *testing.T) {
 // As many right passwords at once as there may be failures, and more, are no
 // failures: those that find no try left wait for those that are being judged.
 func TestParallelRightPasswords(t *testing.T) {
-	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 32}), auth.WithRateLimits(auth.RateLimits{LoginPerAccount: auth.Rate{Burst: 3, Per: time.Hour}}))
+	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 32}), auth.WithRateLimits(auth.RateLimits{LoginPerAccount: auth.Rate{Burst: 3, Per: time.Hour}, SignInsPerAccount: auth.Rate{Burst: -1}}))
 	w.account("ada@example.com", goodPassword)
 	var wg sync.WaitGroup
 	for range 64 {

@@ -118,9 +118,6 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 	if err == nil {
 		a.reopenPassword(ctx, u.ID, false)
 	}
-	if err == nil && takenOver {
-		a.tellTakenOver(ctx, u)
-	}
 	return usedLink{d, u, takenOver}, err
 }
 
