@@ -35,7 +35,7 @@ type classWorld struct {
 	scenes int
 }
 
-func newClassWorld(t *testing.T, r row) *classWorld {
+func newClassWorld(t *testing.T, r row, more ...auth.Option) *classWorld {
 	t.Helper()
 	w := &classWorld{tap: storetap.New(newStore(t)), idp: authtest.StartProvider(t)}
 	settings := auth.Settings{AccountDeletion: auth.On}
@@ -43,13 +43,13 @@ func newClassWorld(t *testing.T, r row) *classWorld {
 		settings.RequireConfirmation = auth.On
 	}
 	w.world = &world{t: t, log: &syncBuffer{}}
-	w.Env = authtest.NewOn(t, w.tap,
+	w.Env = authtest.NewOn(t, w.tap, append([]auth.Option{
 		auth.WithProvider(w.idp.Google(), w.idp.GitHub(), w.idp.Facebook(), w.idp.Apple()),
 		auth.WithRateLimits(auth.RateLimits{Off: true}),
 		auth.WithMail(auth.MailOptions{Sync: true}),
 		auth.WithSettings(settings),
 		auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == mustEnrol && u.Unproved() }}),
-	)
+	}, more...)...)
 	if err := auth.CheapPasswords(w.Auth); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,8 @@ type person struct {
 	s       *scene
 	ctx     context.Context
 	cookies map[string]string
-	was     map[string]bool // the providers that they came from
+	was     map[string]bool                                       // the providers that they came from
+	edit    func(path string, body map[string]any) map[string]any // of what they send, or nil
 
 	access, refresh, mfa []string
 	urls                 []string // of providers, to come back from
@@ -178,6 +179,9 @@ func (s *scene) person(ctx context.Context) *person {
 
 func (p *person) send(method, path string, body any, headers ...header) *answer {
 	p.s.t.Helper()
+	if fields, ok := body.(map[string]any); ok && p.edit != nil {
+		body = p.edit(path, fields)
+	}
 	var reader io.Reader = http.NoBody
 	switch b := body.(type) {
 	case nil:
