@@ -147,13 +147,17 @@ func (p *played) changedWays() (list []way) {
 		add(true, "no account", auth.EventUserDeleted)
 		return list
 	}
+	none := is.PasswordHash == "" && was.PasswordHash != ""
+	moved := was.User.Email != is.User.Email
 	rehashed := was.User.CredentialRevision == is.User.CredentialRevision
-	add(was.PasswordHash != is.PasswordHash && !rehashed, "another password", auth.EventPasswordChanged, auth.EventPasswordReset, auth.EventTakenOver)
-	add(was.User.Email != is.User.Email, "another address", auth.EventEmailChanged)
-	add(!was.User.EmailVerified() && is.User.EmailVerified(), "a proved address", auth.EventEmailVerified, auth.EventEmailChanged, auth.EventTakenOver)
+	add(none, "no password", auth.EventTakenOver)
+	add(was.PasswordHash != is.PasswordHash && !none && !rehashed, "another password", auth.EventPasswordChanged, auth.EventPasswordReset)
+	add(moved && is.User.Email != "", "another address", auth.EventEmailChanged)
+	add(moved && is.User.Email == "", "no address", auth.EventTakenOver)
+	add(!was.User.EmailVerified() && is.User.EmailVerified() && !moved, "a proved address", auth.EventEmailVerified)
 	add(was.User.Phone != is.User.Phone && is.User.Phone != "", "another number", auth.EventPhoneVerified)
 	add(was.User.Phone != is.User.Phone && is.User.Phone == "", "no number", auth.EventUserUpdated, auth.EventTakenOver)
-	add(!was.User.PhoneVerified() && is.User.PhoneVerified(), "a proved number", auth.EventPhoneVerified, auth.EventTakenOver)
+	add(!was.User.PhoneVerified() && is.User.PhoneVerified(), "a proved number", auth.EventPhoneVerified)
 	subjects := func(u auth.User) map[string]bool {
 		m := map[string]bool{}
 		for _, i := range u.Identities {
@@ -168,7 +172,8 @@ func (p *played) changedWays() (list []way) {
 	add(was.User.MFAEnabled && !is.User.MFAEnabled, "no second factor", auth.EventMFADisabled, auth.EventTakenOver)
 	left, now := p.was.Factors.RecoveryLeft, p.is.Factors.RecoveryLeft
 	add(now < left && is.User.MFAEnabled, "fewer recovery codes", auth.EventRecoveryCodeUsed, auth.EventRecoveryCodesReplaced)
-	add(now > left && was.User.MFAEnabled, "more recovery codes", auth.EventRecoveryCodesReplaced)
+	replaced := slices.ContainsFunc(p.calls, func(c call) bool { return c.method == "PutRecoveryCodes" && c.err == nil })
+	add(replaced || (now > left && was.User.MFAEnabled), "other recovery codes", auth.EventRecoveryCodesReplaced)
 	return list
 }
 

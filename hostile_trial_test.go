@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -85,7 +86,7 @@ func newHostileWorld(t *testing.T, r row) *hostileWorld {
 			w.limits[rate.Burst] = v.Type().Field(i).Name
 		}
 	}
-	w.classWorld = newClassWorld(t, r, auth.WithRateLimits(limits))
+	w.classWorld = newClassWorld(t, r, auth.WithRateLimits(limits), auth.WithLogger(slog.New(slog.DiscardHandler)))
 	return w
 }
 
