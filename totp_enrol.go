@@ -167,29 +167,16 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 	if err != nil {
 		return nil, err
 	}
-	draw := a.draw(a.cfg.limits.FactorPerUser, "factor", e.user.ID, 1)
-	if _, err := a.take(ctx, draw); err != nil {
-		return nil, err
-	}
-	m, err := a.matchTOTP(f, p.TOTPCode, a.now())
+	m, err := a.judgeFirstCode(ctx, e, f, p.TOTPCode)
 	if err != nil {
 		return nil, err
-	}
-	if !m.ok {
-		return nil, fail(CodeInvalidTOTPCode, nil)
 	}
 	if e.token != nil {
 		if err := a.beforeSignIn(ctx, SignInAttempt{User: e.user, Method: e.session.AMR[0].Method, Provider: e.by.Provider}); err != nil {
 			return nil, err
 		}
 	}
-	enabled, err := a.enableTOTP(ctx, p.Caller, e, f, m)
-	if err != nil {
-		return nil, err
-	}
-	draw.Cost = -1
-	_, _ = a.take(ctx, draw) // a bonus: the factor is on
-	return enabled, nil
+	return a.enableTOTP(ctx, p.Caller, e, f, m)
 }
 
 // pendingTOTP is the factor that waits for its first code.
@@ -221,7 +208,7 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 		authority = byProof()
 		events = append(events, done(Event{Type: EventSignedIn, UserID: e.user.ID, SessionID: s.ID, Method: s.AMR[0].Method, Provider: e.by.Provider}))
 	}
-	c := a.newChange(ctx, authority, events...)
+	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
 	s.AAL, s.AMR = LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
@@ -236,11 +223,10 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	case err != nil:
 		return nil, storeFailed(err)
 	}
+	a.committed(ctx, c, OutcomeDone, nil)
 	tokens, err := a.mint(ctx, u, s)
 	if err != nil {
 		return nil, err
 	}
-	a.sendMail(ctx, outgoing{Kind: KindMFAEnabled, To: u.Email, Name: u.FullName}, u)
-	a.committed(ctx, c, OutcomeDone, nil)
 	return &EnabledTOTP{RecoveryCodes: codes, Tokens: tokens}, nil
 }

@@ -31,33 +31,38 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 }
 
 // resendVerification is for somebody who proved the password but not yet the
-// address. Asking too often is no error here: the answer is about the address.
-func (a *Auth) resendVerification(ctx context.Context, u User) error {
+// address. It is worked out behind the request's back, because taking longer would
+// tell that the password was right; for the same reason it draws from no limit that
+// whoever asks could look at, and too many such messages are left out silently. An
+// account with a number gets none: its owner asks for a code to sign in with.
+func (a *Auth) resendVerification(ctx context.Context, u User) {
 	if u.Email == "" {
-		return a.resendFirstCode(ctx, u)
+		return
 	}
-	if err := a.startEmailVerification(ctx, ByApplication(u.ID), u); err != nil && !errors.Is(err, CodeRateLimited) {
-		return err
-	}
-	return nil
-}
-
-// resendFirstCode is resendVerification for accounts with a number.
-func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
-	if !a.phoneOn(ctx) || u.Phone == "" {
-		return nil
-	}
-	if err := a.takeSMS(ctx, u.Phone); errors.Is(err, CodeRateLimited) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	t, message := a.firstProof(ctx, u, "")
-	if err := a.putToken(ctx, byStranger("send"), t); err != nil {
-		return err
-	}
-	a.sendMail(ctx, message, u)
-	return nil
+	asked := ctx // for who asked and how, not for the store: the request is over by then
+	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*SealedMessage, error) {
+		_, err := a.take(background, a.sendDraws(KindVerifyEmail, u.Email)...)
+		if errors.Is(err, CodeRateLimited) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email})
+		link.UserID, link.Subject = u.ID, u.ID
+		c := a.newChange(asked, byStranger("confirmation"))
+		a.enclose(asked, &c, outgoing{
+			Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email,
+		}, u, &link)
+		err = a.putChange(background, c, link, []UserAt{credentialsStill(u)})
+		if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+			return nil, nil // confirmed, changed or deleted a moment ago
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &c.Messages[0], nil
+	})
 }
 
 // sendVerification mails a link that makes address the user's confirmed one.
@@ -68,11 +73,8 @@ func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, 
 	}
 	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
-	if err := a.putToken(ctx, by.authority(), link); err != nil {
-		return err
-	}
-	a.sendMail(ctx, outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, u)
-	return nil
+	message := outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}
+	return a.mailToken(ctx, by.authority(), link, message, u)
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -104,7 +106,6 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	var before User
 	asked := false // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
@@ -117,8 +118,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 		if asked = d.SessionID != ""; asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		var err error
-		before, err = a.store.User(ctx, ByID(t.UserID))
+		before, err := a.store.User(ctx, ByID(t.UserID))
 		switch {
 		case err != nil:
 			return Redemption{}, linkFailed(err)
@@ -126,15 +126,12 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
-		c := a.newChange(ctx, authority, event...)
+		c := a.newChangeOf(ctx, authority, account{before, d.Email}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
 	})
 	if asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
-	}
-	if err == nil && EmailKey(before.Email) != EmailKey(u.Email) && before.Email != "" {
-		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: u.FullName, NewAddress: u.Email}, u)
 	}
 	return d, u, err
 }
@@ -173,7 +170,7 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool,
 	if err != nil || !takenOver {
 		return false, err
 	}
-	a.tellTakenOver(ctx, u)
+	ctx = context.WithoutCancel(ctx) // what was promised follows, whether or not the browser waits for it
 	err = a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
 	if errors.Is(err, CodeRateLimited) {
 		err = nil // they know the way
