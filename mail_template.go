@@ -121,7 +121,7 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneCode,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.
@@ -193,6 +193,7 @@ type mailData struct {
 	Host       string // of the base URL, for WebOTP
 	Minutes    int    // how long the link lives
 	Hours      int    // the same, 0 if less than two
+	Days       int    // the same, 0 if less than two
 	To         string
 	NewAddress string
 	Provider   string // the name of an outside service
@@ -218,6 +219,9 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60
+		if d.Hours >= 48 {
+			d.Days = d.Hours / 24
+		}
 	}
 	var subject, body, rich bytes.Buffer
 	if o.channel() == ChannelSMS {

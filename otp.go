@@ -109,6 +109,10 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) error {
 	if to == "" && create {
 		to = phone
 	}
+	allowed, err := a.spendSMS(ctx, to)
+	if err != nil {
+		return err
+	}
 	code, t := a.newPhoneCode(PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
@@ -117,7 +121,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) error {
 	if err := a.putToken(ctx, byStranger("send"), t); err != nil && !errors.Is(err, CodeInvalidToken) {
 		return err
 	}
-	a.sendSMS(ctx, to, code, u)
+	a.sendSMS(ctx, allowed, to, code, u)
 	return nil
 }
 
@@ -224,12 +228,13 @@ func (a *Auth) usePhoneCode(ctx context.Context, phone, code string) (User, erro
 	if !errors.Is(err, ErrStale) {
 		return u, err
 	}
+	var in admission
 	return change(func() (User, error) {
 		u, err := a.store.User(ctx, ByPhone(phone))
 		created := errors.Is(err, ErrNotFound)
 		switch {
 		case created:
-			if t.Change, t.Effect, err = a.createByPhone(ctx, phone); err != nil {
+			if t.Change, t.Effect, err = a.createByPhone(ctx, &in, phone); err != nil {
 				return u, err
 			}
 		case err != nil:
@@ -264,17 +269,18 @@ func (a *Auth) detachPhone(ctx context.Context, u User) error {
 }
 
 // createByPhone is the effect of a code for a number without an account.
-func (a *Auth) createByPhone(ctx context.Context, phone string) (Change, Effect, error) {
+func (a *Auth) createByPhone(ctx context.Context, in *admission, phone string) (Change, Effect, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return Change{}, Effect{}, fail(CodeInvalidCode, errors.New("no such account"))
 	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
+	if err := a.admit(ctx, in, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
 		return Change{}, Effect{}, err
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
-	return c, Effect{Create: &NewUser{User: u, Creating: a.creating()}}, nil
+	nu := a.newUser(*in, u)
+	return c, Effect{Create: &nu}, nil
 }
 
 // startPhoneChange sends a code that makes phone the user's number. A number
@@ -288,23 +294,30 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	if err == nil && phone != u.Phone {
 		to = ""
 	}
-	code, t := a.newPhoneCode(phoneProof(u, phone))
+	allowed, err := a.spendSMS(ctx, to)
+	if err != nil {
+		return err
+	}
+	code, t := a.newPhoneCode(phoneProof(by, u, phone))
 	t.UserID = u.ID
+	if to == "" {
+		_, t.Hash = newLinkToken() // a decoy: no guess is right
+	}
 	if err := a.putToken(ctx, by.authority(), t); err != nil {
 		return err
 	}
-	a.sendSMS(ctx, to, code, u)
+	a.sendSMS(ctx, allowed, to, code, u)
 	return nil
 }
 
 // phoneProof is which code proves, within a session, that a number is the user's:
 // that of a sign-in for the number the account was made with, else one of the
-// user's own, which nobody else's request supersedes.
-func phoneProof(u User, phone string) (p Purpose, subject string) {
+// session's own, which nobody else's request supersedes, and which dies with it.
+func phoneProof(by Caller, u User, phone string) (p Purpose, subject string) {
 	if phone == u.Phone && !u.PhoneVerified() {
 		return PurposePhoneCode, phone
 	}
-	return PurposePhoneChange, u.ID + " " + phone
+	return PurposePhoneChange, u.ID + " " + by.SessionID + " " + phone
 }
 
 // ConfirmPhoneParams confirm a number from within a session.
@@ -334,7 +347,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		c := a.newChange(ctx, p.authority(), done(Event{Type: EventPhoneVerified, UserID: u.ID}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
-		t.Purpose, t.Subject = phoneProof(u, phone)
+		t.Purpose, t.Subject = phoneProof(p.Caller, u, phone)
 		u, err = a.tryCode(ctx, phone, t, p.Code)
 		if errors.Is(err, ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)

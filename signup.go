@@ -38,20 +38,29 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.checkSignUp(ctx, &p); err != nil {
 		return nil, err
 	}
-	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup", 1)); err != nil {
+	in, err := a.takeSignUp(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
 		return nil, err
 	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
+	if err := a.admit(ctx, &in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
 	hash, err := a.passwords.hash(ctx, p.Password)
 	if err != nil {
 		return nil, hashFailed(err)
 	}
-	return a.createAccount(ctx, p, hash)
+	return a.createAccount(ctx, in, p, hash)
+}
+
+// takeSignUp draws for a sign-up and the message that it sends.
+func (a *Auth) takeSignUp(ctx context.Context, p SignUpParams) (admission, error) {
+	if p.Phone != "" {
+		return a.takeAccount(ctx, KindPhoneCode, p.Phone)
+	}
+	return a.takeAccount(ctx, KindVerifyEmail, p.Email)
 }
 
 // checkSignUp validates and normalises without looking anything up.
@@ -96,14 +105,16 @@ func (a *Auth) checkSignUp(ctx context.Context, p *SignUpParams) error {
 }
 
 // createAccount stores the account, its first session and its link in one step.
-func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (*SignUpResult, error) {
+func (a *Auth) createAccount(ctx context.Context, in admission, p SignUpParams, hash string) (*SignUpResult, error) {
 	now, settings := a.now(), a.Settings(ctx)
 	u := User{
 		ID: a.newID(), Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
 		CreatedAt: now, UpdatedAt: now,
 	}
 	proof, message := a.firstProof(ctx, u, p.RedirectTo)
-	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}, Creating: a.creating()}
+	message.permit = in.permit
+	nu := a.newUser(in, u)
+	nu.PasswordHash, nu.Tokens = hash, []Token{proof}
 	events := []OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
 	var tokens *Tokens
 	confirm := settings.RequireConfirmation.On()
@@ -121,8 +132,17 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 		nu.Session = &s
 		events = append(events, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: s.ID, Method: methodPassword}))
 	}
+	var err error
+	if u.Phone != "" {
+		if message.permit, err = a.spendSMS(ctx, u.Phone); err != nil {
+			return nil, err
+		}
+	}
 	c := a.newChange(ctx, byProof(), events...)
 	created, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
+	if u.Phone != "" {
+		a.settleSMS(ctx, err == nil)
+	}
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
 		a.sendAccountExists(ctx, u, p.RedirectTo)
@@ -173,12 +193,12 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token
 func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo string) {
 	email := taken.Email
 	if email == "" {
-		a.outbox.send(ctx, outgoing{Kind: KindPhoneCode})
+		a.sendMail(ctx, outgoing{Kind: KindPhoneCode}, taken)
 		return
 	}
 	locale := preferredLocale(ctx, User{})
-	a.outbox.send(ctx, outgoing{Kind: KindAccountExists, prepare: func(ctx context.Context) (outgoing, error) {
-		_, err := a.take(ctx, a.sendDraws(KindAccountExists, email)...)
+	a.sendPrepared(ctx, KindAccountExists, func(ctx context.Context) (outgoing, error) {
+		allowed, err := a.takeUnasked(ctx, KindAccountExists, email)
 		if errors.Is(err, CodeRateLimited) {
 			return outgoing{}, nil
 		}
@@ -199,9 +219,9 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 		}
 		return outgoing{
 			Kind: KindAccountExists, To: owner.Email, Name: owner.FullName, Locale: locale,
-			Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife,
+			Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, permit: allowed,
 		}, nil
-	}})
+	})
 }
 
 func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {

@@ -24,10 +24,17 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	if u.Email == "" || u.EmailVerified() {
 		return nil
 	}
-	if err := a.takeSend(ctx, KindVerifyEmail, u.Email); err != nil {
+	allowed, err := a.takeSend(ctx, KindVerifyEmail, u.Email)
+	if err != nil {
 		return err
 	}
-	return a.sendVerification(ctx, KindVerifyEmail, by, u, u.Email)
+	message, err := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
+	if err != nil {
+		return err
+	}
+	message.permit = allowed
+	a.sendMail(ctx, message, u)
+	return nil
 }
 
 // resendVerification is for somebody who proved the password but not yet the
@@ -52,7 +59,14 @@ func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
 	} else if err != nil {
 		return err
 	}
+	allowed, err := a.spendSMS(ctx, u.Phone)
+	if errors.Is(err, CodeRateLimited) {
+		return nil
+	} else if err != nil {
+		return err
+	}
 	t, message := a.firstProof(ctx, u, "")
+	message.permit = allowed
 	if err := a.putToken(ctx, byStranger("send"), t); err != nil {
 		return err
 	}
@@ -60,8 +74,9 @@ func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
 	return nil
 }
 
-// sendVerification mails a link that makes address the user's confirmed one.
-func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, address string) error {
+// verification makes a link that makes address the user's confirmed one, and the
+// message that tells of it.
+func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (outgoing, error) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
@@ -69,10 +84,9 @@ func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, 
 	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
 	if err := a.putToken(ctx, by.authority(), link); err != nil {
-		return err
+		return outgoing{}, err
 	}
-	a.sendMail(ctx, outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, u)
-	return nil
+	return outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, nil
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -105,6 +119,7 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
 	var before User
+	var told *outgoing
 	asked := false // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
@@ -126,6 +141,13 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
+		if patch.Email != nil && told == nil { // before the change: whoever loses the address has to be told
+			o, err := a.notice(ctx, KindEmailChanged, before, d.SessionID, d.Email)
+			if err != nil {
+				return Redemption{}, err
+			}
+			told = &o
+		}
 		c := a.newChange(ctx, authority, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
@@ -133,8 +155,8 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 	if asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
 	}
-	if err == nil && EmailKey(before.Email) != EmailKey(u.Email) && before.Email != "" {
-		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: u.FullName, NewAddress: u.Email}, u)
+	if err == nil && told != nil {
+		a.sendMail(ctx, *told, before)
 	}
 	return d, u, err
 }
