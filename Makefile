@@ -2,7 +2,7 @@
 TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 
-.PHONY: help fmt vet lint test test-peers test-faults race fuzz bench bench-pg bench-growth vuln api check
+.PHONY: help fmt vet lint test test-peers test-faults race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,10 @@ test-faults: ## kill servers, databases, primaries, disks, under load
 
 race: ## the concurrency tests again and again
 	go test -race -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
+
+mutants: ## break the code in 150 small ways, and see which no test notices; SEED=n repeats a sample, ONLY=regexp narrows it
+	@scripts/ensure-postgres.sh
+	go run ./internal/mutants $(if $(SEED),-seed $(SEED)) $(if $(N),-n $(N)) $(if $(ONLY),-only '$(ONLY)')
 
 fuzz: ## each fuzz target for FUZZTIME
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file target; do \

@@ -62,7 +62,11 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 // the event names, too.
 func (a *Auth) endSessions(ctx context.Context, by Caller, f SessionFilter) ([]string, error) {
 	c := a.newChange(ctx, by.authority(), OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: by.UserID}})
-	ended, err := a.store.RevokeSessions(ctx, RevokeSessions{Change: c, UserID: by.UserID, Filter: f})
+	r := RevokeSessions{Change: c, UserID: by.UserID, Filter: f}
+	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin
+		r.DropTokens = dyingWithPassword()
+	}
+	ended, err := a.store.RevokeSessions(ctx, r)
 	if err != nil {
 		return nil, storeFailed(err)
 	}

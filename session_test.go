@@ -272,3 +272,26 @@ func TestLogoutNeedsASession(t *testing.T) {
 		t.Errorf("global: %v", err)
 	}
 }
+
+// Whoever ends the other sessions ends those that are about to begin, too: a
+// password that waits for its second factor, a code on its way back.
+func TestSignOutEndsWhatIsAboutToBegin(t *testing.T) {
+	for request, dies := range map[string]bool{
+		"POST /logout?scope=global": true, "POST /logout?scope=others": true, "DELETE /sessions": true, "POST /logout": false,
+	} {
+		t.Run(request, func(t *testing.T) {
+			w := newWorld(t)
+			e := w.enrol(w.signUp("ada@example.com").AccessToken)
+			token := decodeAs[struct {
+				MFAToken string `json:"mfa_token"`
+			}](w.login("ada@example.com", goodPassword).want(403, auth.CodeMFARequired)).MFAToken
+			method, path, _ := strings.Cut(request, " ")
+			w.do(method, path, nil, bearer(e.AccessToken)).want(204)
+			if a := w.verifyMFA(token, w.code(e.secret, 0)); dies {
+				a.want(400, auth.CodeInvalidToken)
+			} else {
+				a.want(200)
+			}
+		})
+	}
+}

@@ -79,9 +79,10 @@ type Store interface {
 	// Sessions lists the live sessions of a user, newest first; none is an
 	// empty list, also when there is no such user.
 	Sessions(ctx context.Context, userID string, now time.Time) ([]Session, error)
-	// RevokeSessions ends the user's live sessions that match and returns the
-	// ids of those it ended, sorted. None, or no such user, is an empty list and
-	// no error. An ended session never comes back.
+	// RevokeSessions ends the user's live sessions that match, removes the user's
+	// tokens of the purposes named, and returns the ids of the sessions that it
+	// ended, sorted. None, or no such user, is an empty list and no error. An
+	// ended session never comes back.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
 
 	// PutToken keeps a token and removes any older one of the same purpose and
@@ -215,8 +216,9 @@ type (
 	// RevokeSessions is the parameter of Store.RevokeSessions.
 	RevokeSessions struct {
 		Change
-		UserID string
-		Filter SessionFilter
+		UserID     string
+		Filter     SessionFilter
+		DropTokens []Purpose // of sessions in the making; whether or not one ended
 	}
 	// PutToken is the parameter of Store.PutToken.
 	PutToken struct {

@@ -144,6 +144,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ende
 			ended = []string{}
 			if u := s.users[c.UserID]; u != nil {
 				e.ended = s.revoke(u, c.Filter, c.Now)
+				s.dropTokens(u, c.DropTokens)
 				ended = append(ended, e.ended...)
 			}
 			return nil

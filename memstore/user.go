@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth"
@@ -189,19 +190,22 @@ func (s *Store) dropProofs(u *user, p *auth.UserPatch, now time.Time) (ended []s
 	case p.Revoke != nil:
 		ended = s.revoke(u, *p.Revoke, now)
 	}
-	for _, purpose := range p.DropTokens {
-		for id := range u.tokens {
-			if id.purpose == purpose {
-				s.dropToken(id)
-			}
-		}
-	}
+	s.dropTokens(u, p.DropTokens)
 	if p.DropCredentials {
 		for id := range u.tokens {
 			s.dropToken(id)
 		}
 	}
 	return ended
+}
+
+// dropTokens removes a user's tokens of some purposes.
+func (s *Store) dropTokens(u *user, purposes []auth.Purpose) {
+	for id := range u.tokens {
+		if slices.Contains(purposes, id.purpose) {
+			s.dropToken(id)
+		}
+	}
 }
 
 // DeleteUser removes the user and what belongs to it. Its events stay.

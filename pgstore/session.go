@@ -243,6 +243,9 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 		b := &pgx.Batch{}
 		if u := h.user(id); u != nil {
 			s.queueRevoke(b, u.id, c.Filter, c.Now, &r.ended)
+			if len(c.DropTokens) > 0 {
+				b.Queue(s.sql(dropTokens), u.id, purposes(c.DropTokens), false)
+			}
 		}
 		err := send(ctx, tx, b)
 		ended = r.ended

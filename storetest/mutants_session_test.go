@@ -16,6 +16,7 @@ func sessionMutants() map[string]mutant {
 		"grace is a moment too long":      caught("refresh/the counter before returns the current session, within grace", func(b base) auth.Store { return longGrace{b} }),
 		"sessions end too late":           caught("sessions/expiry is exact", func(b base) auth.Store { return late{b} }),
 		"revocation is rolled back":       caught("sessions/revoking ends what matches and names it", func(b base) auth.Store { return noRevoke{b} }),
+		"revocation leaves the tokens":    caught("sessions/revoking removes the tokens that it names", func(b base) auth.Store { return keepsTokens{b} }),
 		"revocation names all":            caught("sessions/revoking ends what matches and names it", func(b base) auth.Store { return namesAll{b} }),
 		"ended sessions are listed":       caught("sessions/sessions are listed, newest first", func(b base) auth.Store { return &listsAll{base: b} }),
 		"bans are ignored at sign-in":     caught("sessions/a banned user gets no session", func(b base) auth.Store { return noBan{b} }),
@@ -84,6 +85,13 @@ func (s noRevoke) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]
 		}
 	}
 	return ids, err
+}
+
+type keepsTokens struct{ base }
+
+func (s keepsTokens) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	c.DropTokens = nil
+	return s.Store.RevokeSessions(ctx, c)
 }
 
 // namesAll names sessions that it did not end.

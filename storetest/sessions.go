@@ -357,6 +357,24 @@ func sessions() checks {
 			_, _, err = b.Session(b.ctx(), foreign.ID, now)
 			b.ok(err)
 		},
+		"revoking removes the tokens that it names": func(b *bench) {
+			u, other := b.user("ada@example.com"), b.user("eve@example.com")
+			put := func(secret, userID string, p auth.Purpose) []byte {
+				t := newToken(secret, "")
+				t.UserID, t.Purpose = userID, p
+				b.token(t)
+				return t.Hash
+			}
+			kept, gone, foreign := put("kept", u.ID, auth.PurposeReset), put("gone", u.ID, auth.PurposeExchange), put("foreign", other.ID, auth.PurposeExchange)
+			_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, DropTokens: []auth.Purpose{auth.PurposeExchange, auth.PurposeMFA}})
+			b.ok(err) // although no session ended
+			_, err = b.PeekToken(b.ctx(), auth.PurposeExchange, gone, now)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.PeekToken(b.ctx(), auth.PurposeReset, kept, now)
+			b.ok(err)
+			_, err = b.PeekToken(b.ctx(), auth.PurposeExchange, foreign, now)
+			b.ok(err)
+		},
 		"a caller who has gone changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")
 			s, never := b.session(u.ID), b.newSession(u.ID)

@@ -286,10 +286,18 @@ func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, err
 	if p.Revoke != nil {
 		t.revoke(id, *p.Revoke, now)
 	}
-	maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool {
-		return token.UserID == id && (p.DropCredentials || slices.Contains(p.DropTokens, token.Purpose))
-	}) // capability: and the factors, by DropFactors and DropCredentials
+	t.dropTokens(id, p.DropTokens)
+	if p.DropCredentials {
+		maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool { return token.UserID == id })
+	} // capability: and the factors, by DropFactors and DropCredentials
 	return t.save(c)
+}
+
+// dropTokens removes a user's tokens of some purposes.
+func (t *tx) dropTokens(userID string, purposes []auth.Purpose) {
+	maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool {
+		return token.UserID == userID && slices.Contains(purposes, token.Purpose)
+	})
 }
 
 // DeleteUser removes a user and what is the user's.
@@ -395,7 +403,10 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 
 // RevokeSessions ends a user's live sessions that match.
 func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
-	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) { return t.revoke(c.UserID, c.Filter, c.Now), nil })
+	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) {
+		t.dropTokens(c.UserID, c.DropTokens)
+		return t.revoke(c.UserID, c.Filter, c.Now), nil
+	})
 }
 
 func (t *tx) revoke(userID string, f auth.SessionFilter, now time.Time) []string {

@@ -1,0 +1,118 @@
+// Command mutants breaks the code in small ways, one at a time, and runs the
+// tests that reach the place: what survives is a promise that no test holds.
+//
+//	go run ./internal/mutants [-n 150] [-seed N] [-only REGEXP] [-j N]
+//
+// Mutants are drawn at random from the files that judge, grant or store (see
+// isJudge). The tree is never touched: all mutants are compiled into the test
+// binaries by a build overlay, each as a copy of its function that an environment
+// variable switches on, so that one build serves them all. Those of declarations
+// outside of functions get a build of their own. Survivors that change nothing
+// that matters are listed in equivalent.txt, with the reason.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	n := flags.Int("n", 150, "how many mutants; 0 for all")
+	seed := flags.Uint64("seed", rand.Uint64(), "of the sample; random unless it is given")
+	only := flags.String("only", "", "only mutants whose \"file function\" matches this")
+	report := flags.String("report", filepath.Join(os.TempDir(), "mutants.txt"), "survivors are appended to this file")
+	jobs := flags.Int("j", runtime.NumCPU(), "how many tests run at a time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	pool, err := candidates(root, match)
+	if err != nil {
+		return err
+	}
+	found := len(pool)
+	rnd := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // a sample, no secret
+	rnd.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
+	known, err := equivalents()
+	if err != nil {
+		return err
+	}
+	w, err := newWorkshop(root, *jobs, out)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	began := time.Now()
+	sample, err := w.sample(ctx, pool, *n)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "seed %d: %d mutants of %d\n", *seed, len(sample), found)
+	if err := w.judge(ctx, sample, known); err != nil {
+		return err
+	}
+	return conclude(out, *report, *seed, sample, time.Since(began))
+}
+
+// conclude counts, and appends the survivors to the report.
+func conclude(out io.Writer, report string, seed uint64, sample []*mutant, took time.Duration) error {
+	var left strings.Builder
+	killed, same, survived := 0, 0, 0
+	slices.SortFunc(sample, func(a, b *mutant) int { return strings.Compare(a.place(), b.place()) })
+	for _, m := range sample {
+		switch {
+		case m.killer != "":
+			killed++
+		case m.why != "":
+			same++
+		default:
+			survived++
+			fmt.Fprintf(&left, "%s\n%s\n", m.place(), m.key())
+		}
+	}
+	rate := 100.0
+	if killed+survived > 0 {
+		rate = 100 * float64(killed) / float64(killed+survived)
+	}
+	sum := fmt.Sprintf("seed %d: %d killed, %d equivalent, %d survived: %.1f %% of what matters; %s", seed, killed, same, survived, rate, took.Round(time.Second))
+	fmt.Fprintf(out, "\n%s%s\n", left.String(), sum)
+	f, err := os.OpenFile(report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s\n%s\n", sum, left.String())
+	if errClose := f.Close(); err == nil {
+		err = errClose
+	}
+	fmt.Fprintf(out, "appended to %s\n", report)
+	return err
+}
