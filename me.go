@@ -150,7 +150,7 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed permit, by Caller, 
 	}
 	var told outgoing
 	if u.EmailVerified() {
-		if told, err = a.notice(ctx, KindEmailChangeRequested, u, by.SessionID, address); err != nil {
+		if told, err = a.notice(ctx, by.authority(), KindEmailChangeRequested, u, by.SessionID, address); err != nil {
 			return err
 		}
 	}

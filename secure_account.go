@@ -14,15 +14,16 @@ import (
 const stopLife = 7 * 24 * time.Hour
 
 // stopLink makes the link for a notice to u's address about what a session did,
-// to be put into the notice; none if nobody has proved the address. It supersedes
-// no other one, so that further requests cannot take the first one's link away.
-func (a *Auth) stopLink(ctx context.Context, u User, sessionID string) (string, error) {
+// to be put into the notice; none if nobody has proved the address. It is stored in
+// the name and on the conditions of what the notice tells of. It supersedes no
+// other one, so that further requests cannot take the first one's link away.
+func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID string, still ...UserAt) (string, error) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", nil
 	}
 	secret, t := a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: sessionID, ProvedAt: u.EmailVerifiedAt})
 	t.UserID = u.ID
-	if err := a.putToken(ctx, byStranger("notice"), t); err != nil {
+	if err := a.putToken(ctx, by, t, still...); err != nil {
 		return "", err
 	}
 	return secret, nil
@@ -31,7 +32,7 @@ func (a *Auth) stopLink(ctx context.Context, u User, sessionID string) (string, 
 // notice is a notice to u's address with a link that stops a session, once the
 // limit on such notices is drawn: a link that nobody is told need not be stored.
 // Beyond the limit it is a decoy.
-func (a *Auth) notice(ctx context.Context, k Kind, u User, sessionID, newAddress string) (outgoing, error) {
+func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outgoing, error) {
 	o := outgoing{Kind: k, To: u.Email, Name: u.FullName, NewAddress: newAddress, ExpiresIn: stopLife}
 	allowed, ok := permit{}, false
 	if u.Email != "" {
@@ -41,7 +42,7 @@ func (a *Auth) notice(ctx context.Context, k Kind, u User, sessionID, newAddress
 		return outgoing{Kind: k}, nil
 	}
 	o.permit = allowed
-	secret, err := a.stopLink(ctx, u, sessionID)
+	secret, err := a.stopLink(ctx, by, u, sessionID, still...)
 	if err == nil && secret != "" {
 		o.Link = a.linkURL(k, secret)
 	}

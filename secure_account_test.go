@@ -89,7 +89,7 @@ func TestStopAPendingChange(t *testing.T) {
 
 // After the change, the notice to the former address takes it back.
 func TestTakeAnAddressBack(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, auth.WithMail(auth.MailOptions{Sync: true}))
 	w.member("ada@example.com")
 	w.Clock.Advance(time.Hour)
 	thief := w.again("ada@example.com")
@@ -107,6 +107,9 @@ func TestTakeAnAddressBack(t *testing.T) {
 	w.fired()
 	w.do("POST", "/secure-account", map[string]any{"token": changed}).want(200)
 	w.wantEvents(auth.EventAccountSecured, auth.EventEmailChanged)
+	if u := decodeAs[user](w.do("GET", "/me", nil, bearer(w.again("ada@example.com").AccessToken)).want(200)); !u.EmailVerified {
+		t.Error("the address is not verified any more")
+	}
 	if w.alive(thief.AccessToken) {
 		t.Error("a session is left")
 	}
@@ -114,6 +117,7 @@ func TestTakeAnAddressBack(t *testing.T) {
 	// The thief's own notice does not outrank the owner's address, and the notice
 	// of the request is the same as that of the change.
 	w.do("POST", "/secure-account", map[string]any{"token": theirs}).want(200)
+	w.again("ada@example.com")
 	w.do("POST", "/secure-account", map[string]any{"token": requested}).want(200)
 	reset := w.linkToken("ada@example.com", auth.KindResetPassword)
 	w.do("POST", "/reset-password", map[string]any{"token": reset, "new_password": "the owner's horse battery"}).want(200)
@@ -151,7 +155,7 @@ func TestStopLinksLast(t *testing.T) {
 
 // The reset of a stopped session comes through whatever somebody asked for before.
 func TestStopSendsItsReset(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, auth.WithMail(auth.MailOptions{Sync: true}))
 	s := w.member("ada@example.com")
 	for range 5 {
 		w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)

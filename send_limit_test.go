@@ -239,3 +239,25 @@ func tapWorld(t *testing.T, opts ...auth.Option) (*world, *storetap.Tap) {
 	w.Env = authtest.NewOn(t, tap, append([]auth.Option{auth.WithHooks(auth.Hooks{OnEvent: w.record})}, opts...)...)
 	return w, tap
 }
+
+// Whoever knows the password cannot change it all day; a reset is no such change.
+func TestPasswordChangesAreLimited(t *testing.T) {
+	w := newWorld(t)
+	s := w.member("ada@example.com")
+	now := goodPassword
+	change := func(i int) *answer {
+		return w.do("POST", "/me/password", map[string]any{"current_password": now, "new_password": passwordNo(i)}, bearer(s.AccessToken))
+	}
+	for i := range 10 {
+		change(i).want(200)
+		now = passwordNo(i)
+	}
+	change(10).want(429, auth.CodeRateLimited)
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+	w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("ada@example.com", auth.KindResetPassword), "new_password": goodPassword}).want(200)
+	s, now = w.again("ada@example.com"), goodPassword
+	change(11).want(429, auth.CodeRateLimited)
+	w.Clock.Advance(24 * time.Hour / 10)
+	s = w.again("ada@example.com")
+	change(12).want(200)
+}

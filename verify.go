@@ -142,7 +142,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 		}
 		patch, event := a.confirmed(before, d.Email)
 		if patch.Email != nil && told == nil { // before the change: whoever loses the address has to be told
-			o, err := a.notice(ctx, KindEmailChanged, before, d.SessionID, d.Email)
+			o, err := a.notice(ctx, authority, KindEmailChanged, before, d.SessionID, d.Email, credentialsStill(before))
 			if err != nil {
 				return Redemption{}, err
 			}
