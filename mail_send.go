@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// Messages leave through sendMail and sendPrepared alone, and those let through
-// only what has drawn its limits: what somebody asked for carries a permit, which
-// the draws of this file give, and is refused before anything has happened;
-// notices tell of something that has, and draw for themselves.
+// Messages leave by enclose alone, and it takes only what has drawn its limits:
+// what somebody asked for carries a permit, which the draws of this file give, and
+// is refused before anything has happened; notices tell of something that has, are
+// left out where there is no room for them, and draw when it has come about.
 
 // permit is the leave to send one message of a kind to an address or number.
 type permit struct {
@@ -28,28 +28,6 @@ func solicited(k Kind) bool {
 	return false
 }
 
-// sendMail queues a message in the language its reader prefers, u, if its limits
-// let it.
-func (a *Auth) sendMail(ctx context.Context, o outgoing, u User) {
-	if !a.maySend(ctx, o, u) {
-		return
-	}
-	o.Locale = preferredLocale(ctx, u)
-	o.IP = clientFrom(ctx).ipString()
-	a.outbox.send(ctx, o)
-}
-
-// sendPrepared queues a message that is worked out in the background.
-func (a *Auth) sendPrepared(ctx context.Context, k Kind, prepare func(context.Context) (outgoing, error)) {
-	a.outbox.send(ctx, outgoing{Kind: k, prepare: func(ctx context.Context) (outgoing, error) {
-		o, err := prepare(ctx)
-		if err != nil || !a.maySend(ctx, o, User{}) {
-			return outgoing{}, err
-		}
-		return o, nil
-	}})
-}
-
 // maySend is the last word on a message: nothing is sent that did not draw. A
 // decoy goes nowhere, and may.
 func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
@@ -57,34 +35,48 @@ func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
 	case o.To == "", o.permit == permitFor(o.Kind, o.To):
 		return true
 	case !solicited(o.Kind):
-		_, ok := a.takeNotice(ctx, o, u)
-		return ok
+		return a.roomFor(ctx, o, u)
 	}
 	a.notSent(ctx, o, u, errors.New("auth: a message that drew no limits"))
 	return false
 }
 
-// takeNotice draws for a notice. Whoever has proved the address has to be told:
+// roomFor asks for a notice's limit. Whoever has proved the address has to be told:
 // the limit is generous, by kind, so that a flood of one kind hides no other, and
 // a store that cannot be asked keeps nothing from them. To an address that nobody
 // has proved go few.
-func (a *Auth) takeNotice(ctx context.Context, o outgoing, u User) (permit, bool) {
-	proved := u.EmailVerified() && EmailKey(u.Email) == EmailKey(o.To)
-	d := a.draw(a.cfg.limits.NoticesUnproved, "notice", EmailKey(o.To), 1)
-	if proved {
-		d = a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(o.Kind)+" "+EmailKey(o.To), 1)
-	}
-	_, err := a.take(context.WithoutCancel(ctx), d) // what it tells of has happened, whatever becomes of the request
-	allowed := permitFor(o.Kind, o.To)
+func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
+	_, err := a.take(ctx, a.noticeDraw(o, 0))
 	switch {
 	case err == nil:
-		return allowed, true
-	case proved && !errors.Is(err, CodeRateLimited):
-		a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "kind", string(o.Kind), "error", err)
-		return allowed, true
+		return true
+	case o.Proved && !errors.Is(err, CodeRateLimited):
+		a.cfg.log.WarnContext(ctx, "auth: limit of notices not known", "kind", string(o.Kind), "error", err)
+		return true
 	}
 	a.notSent(ctx, o, u, err)
-	return permit{}, false
+	return false
+}
+
+// drawNotices draws for the notices of a change that has come about, and for none
+// of a guess that was wrong: guessing must not use them up.
+func (a *Auth) drawNotices(ctx context.Context, c Change) {
+	for _, m := range c.Messages {
+		o, err := a.openMessage(m)
+		if err == nil && o.To != "" && !solicited(o.Kind) {
+			_, err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
+		}
+		if err != nil && !errors.Is(err, CodeRateLimited) {
+			a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "message_id", m.ID, "error", err)
+		}
+	}
+}
+
+func (a *Auth) noticeDraw(o outgoing, cost int) Draw {
+	if o.Proved {
+		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(o.Kind)+" "+EmailKey(o.To), cost)
+	}
+	return a.draw(a.cfg.limits.NoticesUnproved, "notice", EmailKey(o.To), cost)
 }
 
 // notSent tells the application of a message that limits held back.
@@ -181,6 +173,7 @@ func (a *Auth) tellBudget(ctx context.Context, err error) error {
 	return err
 }
 
-func (a *Auth) sendSMS(ctx context.Context, p permit, to, code string, u User) {
-	a.sendMail(ctx, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, permit: p}, u)
+// phoneMessage is a code on its way to a number; to none, it is a decoy.
+func (a *Auth) phoneMessage(p permit, to, code string) outgoing {
+	return outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, permit: p}
 }

@@ -148,22 +148,26 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed permit, by Caller, 
 	if err != nil && !free {
 		return storeFailed(err)
 	}
-	var told outgoing
+	message, link := a.verification(ctx, KindChangeEmail, by, u, address)
+	c := a.newChange(ctx, by.authority())
+	if free {
+		message.permit = allowed
+	} else {
+		message = outgoing{Kind: KindChangeEmail}
+	}
+	a.enclose(ctx, &c, message, u, &link)
 	if u.EmailVerified() {
-		if told, err = a.notice(ctx, by.authority(), KindEmailChangeRequested, u, by.SessionID, address); err != nil {
+		told, err := a.notice(ctx, c.By, KindEmailChangeRequested, u, by.SessionID, address)
+		if err != nil {
 			return err
 		}
+		a.enclose(ctx, &c, told, u, nil)
 	}
-	message, err := a.verification(ctx, KindChangeEmail, by, u, address)
-	if err != nil {
+	if err := a.putChange(ctx, c, link, nil); err != nil {
 		return err
 	}
-	a.sendMail(ctx, told, u)
-	switch {
-	case free:
-		message.permit = allowed
-		a.sendMail(ctx, message, u)
-	default:
+	a.committed(ctx, c, OutcomeDone, nil)
+	if !free {
 		a.sendAccountExists(ctx, User{Email: address}, "")
 	}
 	return nil

@@ -29,19 +29,14 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 	return secret, nil
 }
 
-// notice is a notice to u's address with a link that stops a session, once the
-// limit on such notices is drawn: a link that nobody is told need not be stored.
-// Beyond the limit it is a decoy.
+// notice is a notice to u's address with a link that stops a session, if there is
+// room for it: a link that nobody is told need not be stored. Beyond the limit it
+// is a decoy.
 func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outgoing, error) {
-	o := outgoing{Kind: k, To: u.Email, Name: u.FullName, NewAddress: newAddress, ExpiresIn: stopLife}
-	allowed, ok := permit{}, false
-	if u.Email != "" {
-		allowed, ok = a.takeNotice(ctx, o, u)
-	}
-	if !ok {
+	o := outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: stopLife, Proved: u.EmailVerified()}
+	if u.Email == "" || !a.roomFor(ctx, o, u) {
 		return outgoing{Kind: k}, nil
 	}
-	o.permit = allowed
 	secret, err := a.stopLink(ctx, by, u, sessionID, still...)
 	if err == nil && secret != "" {
 		o.Link = a.linkURL(k, secret)
@@ -71,7 +66,6 @@ func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 
 // secureAccount is SecureAccount, and tells whether the reset was sent.
 func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
-	var before User
 	d, u, err := a.redeem(ctx, PurposeStop, token, func(t Token, d linkData) (Redemption, error) {
 		u, err := a.store.User(ctx, ByID(t.UserID))
 		if err != nil {
@@ -81,7 +75,6 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		if err != nil {
 			return Redemption{}, err
 		}
-		before = u
 		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail)}
 		if d.SessionID != "" { // none: the application asked
 			patch.Revoke = &SessionFilter{ID: d.SessionID}
@@ -92,15 +85,12 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 			patch.Revoke, patch.DropTokens = &SessionFilter{}, dyingWithAddress()
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
 		}
-		c := a.newChange(ctx, byProof(), events...)
+		c := a.newChangeOf(ctx, byProof(), account{User: u, to: d.Email}, events...)
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, nil
 	})
 	if err != nil {
 		return false, err
-	}
-	if EmailKey(before.Email) != EmailKey(u.Email) {
-		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: before.FullName, NewAddress: u.Email}, before)
 	}
 	if EmailKey(u.Email) != EmailKey(d.Email) || !a.Settings(ctx).Password.On() {
 		return false, nil

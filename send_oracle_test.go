@@ -13,15 +13,15 @@ import (
 	"github.com/authmount/auth/internal/storetap"
 )
 
-// asked marks the store calls of a request, apart from those behind its back.
-type asked struct{}
+// ofRequest marks the store calls of a request, apart from those behind its back.
+type ofRequest struct{}
 
 // callsOf lists the store calls of a request, with what they draw and store.
 func callsOf(w *world, tap *storetap.Tap, request func(ctx context.Context) error) (list []string) {
 	w.t.Helper()
 	var mu sync.Mutex
 	tap.Reset(storetap.Hooks{
-		Skip: func(ctx context.Context, _ string) bool { return ctx.Value(asked{}) == nil },
+		Skip: func(ctx context.Context, _ string) bool { return ctx.Value(ofRequest{}) == nil },
 		Before: func(_ context.Context, method string, _ int) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -29,7 +29,7 @@ func callsOf(w *world, tap *storetap.Tap, request func(ctx context.Context) erro
 		},
 	})
 	defer tap.Reset(storetap.Hooks{})
-	if err := request(context.WithValue(w.t.Context(), asked{}, true)); err != nil {
+	if err := request(context.WithValue(w.t.Context(), ofRequest{}, true)); err != nil {
 		w.t.Fatal(err)
 	}
 	return list

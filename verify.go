@@ -28,13 +28,9 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	if err != nil {
 		return err
 	}
-	message, err := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
-	if err != nil {
-		return err
-	}
+	message, link := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
 	message.permit = allowed
-	a.sendMail(ctx, message, u)
-	return nil
+	return a.mailToken(ctx, by.authority(), link, message, u)
 }
 
 // resendVerification is for somebody who proved the password but not yet the
@@ -67,26 +63,19 @@ func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
 	}
 	t, message := a.firstProof(ctx, u, "")
 	message.permit = allowed
-	if err := a.putToken(ctx, byStranger("send"), t); err != nil {
-		return err
-	}
-	a.sendMail(ctx, message, u)
-	return nil
+	return a.mailToken(ctx, byStranger("send"), t, message, u)
 }
 
 // verification makes a link that makes address the user's confirmed one, and the
 // message that tells of it.
-func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (outgoing, error) {
+func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (outgoing, Token) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
 	}
 	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
-	if err := a.putToken(ctx, by.authority(), link); err != nil {
-		return outgoing{}, err
-	}
-	return outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, nil
+	return outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, link
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -118,9 +107,9 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	var before User
-	var told *outgoing
-	asked := false // by a session, which has to be live still
+	var stop string
+	stopping := false // the link is made
+	asked := false    // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
 		if p.Within.SessionID != "" {
@@ -132,8 +121,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 		if asked = d.SessionID != ""; asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		var err error
-		before, err = a.store.User(ctx, ByID(t.UserID))
+		before, err := a.store.User(ctx, ByID(t.UserID))
 		switch {
 		case err != nil:
 			return Redemption{}, linkFailed(err)
@@ -141,22 +129,19 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
-		if patch.Email != nil && told == nil { // before the change: whoever loses the address has to be told
+		if patch.Email != nil && !stopping {
 			o, err := a.notice(ctx, authority, KindEmailChanged, before, d.SessionID, d.Email, credentialsStill(before))
 			if err != nil {
 				return Redemption{}, err
 			}
-			told = &o
+			stop, stopping = o.Link, true
 		}
-		c := a.newChange(ctx, authority, event...)
+		c := a.newChangeOf(ctx, authority, account{before, d.Email, stop}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
 	})
 	if asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
-	}
-	if err == nil && told != nil {
-		a.sendMail(ctx, *told, before)
 	}
 	return d, u, err
 }
@@ -195,7 +180,7 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool,
 	if err != nil || !takenOver {
 		return false, err
 	}
-	a.tellTakenOver(ctx, u)
+	ctx = context.WithoutCancel(ctx) // what was promised follows, whether or not the browser waits for it
 	err = a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
 	if errors.Is(err, CodeRateLimited) {
 		err = nil // they know the way
