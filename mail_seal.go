@@ -21,6 +21,10 @@ const sealedSize = 1024
 // committed is called, or, if that never happens, once its lease is over. t is
 // the token that it carries, without which it is not sent; nil if none.
 func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *Token) {
+	o.Proved = u.EmailVerified() && EmailKey(u.Email) == EmailKey(o.To)
+	if !a.maySend(ctx, o, u) {
+		return
+	}
 	o.Name = nameFor(u, o.To)
 	o.Locale = shortLocale(preferredLocale(ctx, u))
 	o.IP = clientFrom(ctx).ipString()
