@@ -69,11 +69,13 @@ type workshop struct {
 	tmp  string
 	jobs int
 	out  io.Writer
+
+	tests *regexp.Regexp // only these
 }
 
 func newWorkshop(root string, jobs int, out io.Writer) (*workshop, error) {
 	tmp, err := os.MkdirTemp("", "mutants")
-	return &workshop{root: root, tmp: tmp, jobs: max(jobs, 1), out: out}, err
+	return &workshop{root: root, tmp: tmp, jobs: max(jobs, 1), out: out, tests: regexp.MustCompile("")}, err
 }
 
 func (w *workshop) close() { _ = os.RemoveAll(w.tmp) }
