@@ -20,7 +20,7 @@ type ImportUserParams struct {
 }
 
 // ImportUser adds a user with a password hash made elsewhere; the hash is
-// renewed at the first login. No message is sent and no limit applies. Errors:
+// renewed at the first login. Of bcrypt hashes see ValidPasswordHash. No message is sent and no limit applies. Errors:
 // CodeValidationFailed, CodeUserAlreadyExists.
 func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
 	email, err := requiredEmail(p.Email)

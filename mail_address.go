@@ -7,14 +7,19 @@ import (
 )
 
 // EmailKey is the form in which addresses are compared: two addresses are the
-// same account if and only if their keys are equal. Stores use it for lookups
-// and uniqueness and never compare addresses otherwise.
+// same account if and only if their keys are equal. It is NormalizeEmail's form
+// under Unicode's simple case folding, which knows no locale; of what
+// NormalizeEmail refuses, it is the key of no address. Stores keep it, use it for
+// lookups and uniqueness, and never compute or compare addresses otherwise.
 func EmailKey(email string) string { return address.EmailKey(email) }
 
 // NormalizeEmail checks one bare address strictly and returns the form that is
 // kept: NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the
 // local part's case as given. Display names, comments, quoted local parts,
-// address literals, lists, control and bidirectional characters are refused.
+// address literals, lists, encoded words, control, bidirectional and invisible
+// characters are refused, and so is a local part that another one could be taken
+// for: its letters are in NFKC and of one script (UTS #39, section 3.3), its
+// digits ASCII, and neither one letter nor the whole looks like ASCII.
 func NormalizeEmail(email string) (string, error) { return address.NormalizeEmail(email) }
 
 // maskEmail hides most of an address from whoever looks at the screen.

@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/language"
+
+	"github.com/authmount/auth/internal/visible"
 )
 
 //go:embed templates
@@ -249,7 +251,7 @@ func printable(s string) string {
 		switch {
 		case unicode.IsControl(r):
 			return ' '
-		case unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
+		case !visible.Rune(r) || r == unicode.ReplacementChar:
 			return -1
 		}
 		return r

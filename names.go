@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/authmount/auth/internal/visible"
 )
 
 // Bounds of what people say of themselves.
@@ -17,18 +19,19 @@ const (
 	maxMetadata = 16 << 10
 )
 
-// cleanName trims a name and refuses what could not be printed on one line.
+// cleanName is what every name goes through that anybody gives. It trims, brings
+// to NFC and leaves out what does not show, and refuses what could not be
+// printed on one line, or would turn the direction of what stands beside it.
 func cleanName(s string) (string, error) {
-	s = norm.NFC.String(strings.TrimSpace(s))
-	if utf8.RuneCountInString(s) > maxName {
-		return "", errors.New("is too long")
-	}
+	s = strings.TrimSpace(s)
 	for _, r := range s {
-		// Joiners belong to names in some scripts; other format characters can
-		// only disguise.
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
 			return "", errors.New("has characters that cannot be printed")
 		}
+	}
+	s = norm.NFC.String(strings.TrimSpace(visible.Text(s)))
+	if utf8.RuneCountInString(s) > maxName {
+		return "", errors.New("is too long")
 	}
 	return s, nil
 }

@@ -25,7 +25,7 @@ type PasswordOptions struct {
 	MinLength        int            // characters; default 8, as NIST SP 800-63B-4 asks; 15 where the password is the only factor
 	MaxLength        int            // characters; default 256
 	Argon2id         Argon2idParams // default m=19456 KiB, t=2, p=1 (OWASP)
-	BcryptCost       int            // above 0, new hashes are bcrypt and passwords have at most 72 bytes: only to compare with servers that use it
+	BcryptCost       int            // above 0, new hashes are bcrypt and passwords have at most 72 bytes and no NUL: only to compare with servers that use it
 	Breach           BreachChecker  // nil: no check against leaked passwords
 	BreachFailClosed bool           // refuse passwords (503) while the checker cannot answer; by default they are accepted and the failure logged
 	Workers          int            // hashes computed at once; default GOMAXPROCS
@@ -109,7 +109,8 @@ func (p *passwords) works() uint64 { return p.done.Load() }
 // ValidPasswordHash tells whether ImportUser takes a hash: argon2id and argon2i
 // (PHC), bcrypt, scrypt (PHC), Firebase's scrypt, PBKDF2 (PHC or Django's), with
 // parameters that a login can afford. Package internal/passhash lists the forms.
-// The error says what is wrong and does not quote the hash.
+// A password above 72 bytes, or with a NUL, never matches a bcrypt hash: bcrypt
+// reads no further, and whoever has one elsewhere resets it here. The error says what is wrong and does not quote the hash.
 func ValidPasswordHash(encoded string) error {
 	_, err := passhash.Parse(encoded)
 	return err
@@ -196,7 +197,7 @@ func (p *passwords) check(ctx context.Context, password string, about ...string)
 	}
 	length := utf8.RuneCountInString(normal)
 	add(length < p.o.MinLength, "length")
-	add(length > p.o.MaxLength || (p.o.BcryptCost > 0 && len(normal) > 72), "too_long")
+	add(length > p.o.MaxLength || (p.o.BcryptCost > 0 && !passhash.FitsBcrypt(normal)), "too_long")
 	if len(normal) <= maxPasswordBytes {
 		add(commonpw.Contains(normal), "common")
 		add(similar(normal, about), "similar")

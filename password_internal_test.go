@@ -103,6 +103,7 @@ func TestBcryptLimit(t *testing.T) {
 		strings.Repeat("long word", 8):       nil,
 		strings.Repeat("long word", 8) + "s": {"too_long"},
 		strings.Repeat("слово-", 7):          {"too_long"}, // 42 characters, 77 bytes
+		"secret\x00words":                    {"too_long"},
 	} {
 		if got, err := p.check(t.Context(), password); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", password, got, err)

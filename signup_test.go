@@ -13,6 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/passhash"
 )
 
 func TestSignUpSignsIn(t *testing.T) {
@@ -304,6 +305,37 @@ func TestImportUser(t *testing.T) {
 	if _, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: "OLD@example.com"}); !errors.Is(err, auth.CodeUserAlreadyExists) {
 		t.Errorf("taken address: %v", err)
 	}
+}
+
+// What follows the part of a password that bcrypt reads is judged, too: imported
+// hashes open to nobody who knows only that part.
+func TestImportedBcryptReadsTheWhole(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	long := strings.Repeat("long word", 8) // 72 bytes
+	for email, password := range map[string]string{"long@example.com": long, "short@example.com": "long word"} {
+		hash, err := passhash.MakeBcrypt(password, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.ImportUser(t.Context(), auth.ImportUserParams{Email: email, PasswordHash: hash, EmailVerified: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login := func(email, password string) *answer {
+		t.Helper()
+		before := auth.HashWorks(w.Auth)
+		a := w.do("POST", "/login", map[string]any{"email": email, "password": password})
+		if works := auth.HashWorks(w.Auth) - before; a.status == 401 && works != 1 {
+			t.Errorf("%q: %d hashes", password, works)
+		}
+		return a
+	}
+	login("long@example.com", long+"s").want(401, auth.CodeInvalidCredentials)
+	login("long@example.com", long+"\x00").want(401, auth.CodeInvalidCredentials)
+	login("short@example.com", "long word\x00long word").want(401, auth.CodeInvalidCredentials)
+	login("long@example.com", long).want(200)
+	login("short@example.com", "long word").want(200)
+	login("long@example.com", long+"s").want(401, auth.CodeInvalidCredentials) // renewed by now
 }
 
 const bcryptHash = "$2a$10$S7qqYLMCfKQqik93JeNK7uvLBc/Fs4RMHgWmP4f6snyIe90OVjJwi"

@@ -42,7 +42,7 @@ func users() checks {
 			b.user("ada@example.com")
 			for _, key := range []auth.UserKey{
 				auth.ByID(b.id()), auth.ByEmail("b@example.com"), auth.ByPhone("+491"), auth.ByIdentity("p", "s"),
-				auth.ByID("x"), auth.ByID("\x00"), auth.ByEmail("\x00@example.com"), auth.ByPhone("\x00"), auth.ByIdentity("p", "\x00"), auth.ByIdentity("\xff", "s"),
+				auth.ByID("x"), auth.ByID("\x00"), auth.ByEmail("\x00@example.com"), auth.ByEmail("\xff@example.com"), auth.ByPhone("\x00"), auth.ByIdentity("p", "\x00"), auth.ByIdentity("\xff", "s"),
 			} {
 				_, err := b.User(b.ctx(), key)
 				b.is(err, auth.ErrNotFound)
@@ -59,6 +59,14 @@ func users() checks {
 			b.conflict(err, "email")
 			_, err = b.User(b.ctx(), auth.ByEmail("STRAßE.ünal@example.com"))
 			b.ok(err)
+			b.user("mike@example.com")
+			b.user("Οδυσσεύς@example.com")
+			_, err = b.User(b.ctx(), auth.ByEmail("ΟΔΥΣΣΕΎΣ@example.com")) // what lower-casing alone tells apart
+			b.ok(err)
+			for _, other := range []string{"mİke@example.com", "MIKE\u0307@example.com", "mi\u212ae@example.com"} { // what other foldings make equal
+				_, err = b.User(b.ctx(), auth.ByEmail(other))
+				b.is(err, auth.ErrNotFound)
+			}
 		},
 		"unique values are unique": func(b *bench) {
 			first := b.newUser("ada@example.com")

@@ -4,7 +4,7 @@
 // The formats:
 //
 //	$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>        also argon2i; unpadded base64
-//	$2a$10$…, $2b$…, $2y$…                              bcrypt; only the first 72 bytes count
+//	$2a$10$…, $2b$…, $2y$…                              bcrypt; see FitsBcrypt
 //	$scrypt$ln=16,r=8,p=1$<salt>$<hash>                 unpadded base64
 //	$firebase-scrypt$ln=14,r=8,p=1$<salt>$<hash>$<signer key>$<salt separator>
 //	$pbkdf2-sha256$i=600000$<salt>$<hash>               also sha1 and sha512; unpadded base64
@@ -90,8 +90,20 @@ func (p Argon2id) Check() error {
 	return checkArgon2(uint64(p.Memory), uint64(p.Time), uint64(p.Threads))
 }
 
-// MakeBcrypt hashes a password of at most 72 bytes.
+// FitsBcrypt tells whether bcrypt reads the whole of a password: at most 72 bytes
+// and no NUL, which ends it or makes it go round as a shorter one.
+func FitsBcrypt(password string) bool {
+	return len(password) <= 72 && strings.IndexByte(password, 0) < 0
+}
+
+// ErrNoFit: bcrypt would not read the whole of a password.
+var ErrNoFit = errors.New("bcrypt takes at most 72 bytes and no NUL")
+
+// MakeBcrypt hashes a password. Errors: ErrNoFit.
 func MakeBcrypt(password string, cost int) (string, error) {
+	if !FitsBcrypt(password) {
+		return "", ErrNoFit
+	}
 	b, err := bcrypt.GenerateFromPassword([]byte(password), cost)
 	return string(b), err
 }
@@ -261,14 +273,12 @@ func within(name string, n, limit uint64) error {
 }
 
 // Verify tells whether a password has this hash, in constant time for hashes of
-// one format.
+// one format. A password that bcrypt would not read to its end has no bcrypt
+// hash: else whoever knows its beginning could go on as they like.
 func (h *Hash) Verify(password string) bool {
 	if h.scheme == "bcrypt" {
-		pw := []byte(password)
-		if len(pw) > 72 {
-			pw = pw[:72] // what other implementations silently do
-		}
-		return bcrypt.CompareHashAndPassword([]byte(h.text), pw) == nil
+		same := bcrypt.CompareHashAndPassword([]byte(h.text), []byte(password[:min(len(password), 72)])) == nil // the same work for all
+		return same && FitsBcrypt(password)
 	}
 	sum, err := h.compute(password)
 	return err == nil && subtle.ConstantTimeCompare(sum, h.sum) == 1

@@ -52,19 +52,34 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// bcrypt reads 72 bytes and no more, everywhere.
-func TestBcryptLength(t *testing.T) {
-	long := strings.Repeat("x", 72)
-	encoded, err := MakeBcrypt(long, 4)
-	if err != nil {
-		t.Fatal(err)
+// bcrypt reads 72 bytes and no more, and takes a NUL for the end or for the
+// beginning of the next round: such passwords have no bcrypt hash.
+func TestBcryptReadsTheWhole(t *testing.T) {
+	long, wide := strings.Repeat("x", 72), strings.Repeat("ж", 36)
+	for password, others := range map[string][]string{
+		long:   {long + "more", long + "\x00", long + "x", long[:71]},
+		wide:   {wide + "ж", wide + "\x00", wide[:71]},
+		"abc":  {"abc\x00abc", "abc\x00", "abc\x00def", "\x00abc", "abc\x00abc\x00abc", strings.Repeat("abc\x00", 18), strings.Repeat("abc\x00", 19)},
+		"word": {"", "wor", "words", "Word"},
+	} {
+		encoded, err := MakeBcrypt(password, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := Parse(encoded)
+		if err != nil || !h.Verify(password) || h.BcryptCost() != 4 {
+			t.Errorf("%q: %v", password, err)
+		}
+		for _, other := range others {
+			if h.Verify(other) {
+				t.Errorf("%q has the hash of %q", other, password)
+			}
+		}
 	}
-	h, err := Parse(encoded)
-	if err != nil || !h.Verify(long+"more") || h.Verify(long[:71]) || h.BcryptCost() != 4 {
-		t.Errorf("%v", err)
-	}
-	if _, err := MakeBcrypt(long+"x", 4); err == nil {
-		t.Error("a password was cut silently")
+	for _, bad := range []string{long + "x", "a\x00b", "\x00", wide + "ж"} {
+		if _, err := MakeBcrypt(bad, 4); !errors.Is(err, ErrNoFit) {
+			t.Errorf("%q: %v", bad, err)
+		}
 	}
 }
 
