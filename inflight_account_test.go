@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
@@ -113,47 +115,49 @@ func TestLinkWhileTheAddressChanges(t *testing.T) {
 func TestSignInLosesWhatItRestsOn(t *testing.T) {
 	const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$6jKHJ7aUCXl0OJHc0mQmYxR0d2bZkZk4p6mC2oYmJ0w"
 	elsewhere, otherNumber, hash := "moved@example.com", "+4930777777", otherHash
+	google := auth.ByIdentity("google", ada.Subject)
 	proofs := map[string]struct {
 		show func(w *world, idp *authtest.Provider) *answer
-		lose auth.UserPatch
+		lose []auth.UserPatch
 	}{
 		"password": {
 			func(w *world, _ *authtest.Provider) *answer { return w.login(ada.Email, goodPassword) },
-			auth.UserPatch{PasswordHash: &hash},
+			[]auth.UserPatch{{PasswordHash: &hash}},
 		},
 		"identity": {
 			func(w *world, idp *authtest.Provider) *answer { return w.visitor(idp).signIn("google", ada, "") },
-			auth.UserPatch{Unlink: &auth.UserKey{}},
+			[]auth.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // the provider's still, but somebody else there
 		},
 		"address": {
 			func(w *world, _ *authtest.Provider) *answer {
 				return w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink(ada.Email, nil)})
 			},
-			auth.UserPatch{Email: &elsewhere},
+			[]auth.UserPatch{{Email: &elsewhere}},
 		},
 		"number": {
 			func(w *world, _ *authtest.Provider) *answer { return w.otp(number, w.phoneCode(number)) },
-			auth.UserPatch{Phone: &otherNumber},
+			[]auth.UserPatch{{Phone: &otherNumber}},
 		},
 	}
-	google := auth.ByIdentity("google", ada.Subject)
+	person := func(t *testing.T, opts ...auth.Option) (*world, *storetap.Tap, *authtest.Provider, session) {
+		w, tap, idp := tapped(t, opts...)
+		s := w.member(ada.Email)
+		phone, at := number, w.Clock.Now()
+		w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at, Link: identityOf("google", ada.Subject)})
+		w.patch(s.User.ID, auth.UserPatch{Link: identityOf("github", ada.Subject)}) // of that name, too, but elsewhere
+		return w, tap, idp, s
+	}
 	for name, proof := range proofs {
-		if proof.lose.Unlink != nil {
-			proof.lose.Unlink = &google
-		}
-		person := func(t *testing.T, opts ...auth.Option) (*world, *storetap.Tap, *authtest.Provider, session) {
-			w, tap, idp := tapped(t, opts...)
-			s := w.member(ada.Email)
-			phone, at := number, w.Clock.Now()
-			link := auth.Identity{ID: "018f0000-0000-7000-8000-000000000001", Provider: "google", Subject: ada.Subject, CreatedAt: at, LastSignInAt: at}
-			w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at, Link: &link})
-			return w, tap, idp, s
+		lose := func(w *world, s session) {
+			for _, p := range proof.lose {
+				w.patch(s.User.ID, p)
+			}
 		}
 		t.Run(name+", before the session", func(t *testing.T) {
 			w, tap, idp, s := person(t)
 			lost := false
 			between(tap, "CreateSession", func() {
-				w.patch(s.User.ID, proof.lose)
+				lose(w, s)
 				lost = true
 			})
 			if a := proof.show(w, idp); w.ownerOf(a) != "" || !lost {
@@ -164,7 +168,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			w, _, idp, s := person(t)
 			second := w.enrol(s.AccessToken)
 			token := decodeAs[map[string]any](proof.show(w, idp).want(403, auth.CodeMFARequired))["mfa_token"]
-			w.patch(s.User.ID, proof.lose)
+			lose(w, s)
 			w.do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.code(second.secret, 0)}).want(400, auth.CodeInvalidToken)
 		})
 		t.Run(name+", at an enrolment", func(t *testing.T) {
@@ -173,7 +177,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			demanded = true
 			token, _ := decodeAs[map[string]any](proof.show(w, idp).want(403, auth.CodeMFAEnrollmentRequired))["mfa_token"].(string)
 			w.do("POST", "/2fa/setup-totp", nil, bearer(token)).want(200)
-			w.patch(s.User.ID, proof.lose)
+			lose(w, s)
 			w.do("POST", "/2fa/setup-totp", nil, bearer(token)).want(401, auth.CodeBadToken)
 		})
 	}
@@ -188,18 +192,20 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 		},
 	} {
 		t.Run(name+", at the exchange", func(t *testing.T) {
-			w, _, idp := tapped(t)
-			s := w.member(ada.Email)
-			at := w.Clock.Now()
-			w.patch(s.User.ID, auth.UserPatch{Link: &auth.Identity{ID: "018f0000-0000-7000-8000-000000000001", Provider: "google", Subject: ada.Subject, CreatedAt: at, LastSignInAt: at}})
-			code, lose := begin(w, idp), proofs[name].lose
-			if lose.Unlink != nil {
-				lose.Unlink = &google
+			w, _, idp, s := person(t)
+			code := begin(w, idp)
+			for _, p := range proofs[name].lose {
+				w.patch(s.User.ID, p)
 			}
-			w.patch(s.User.ID, lose)
 			w.do("POST", "/exchange", map[string]any{"code": code}).want(400, auth.CodeInvalidCode)
 		})
 	}
+}
+
+// identityOf is somebody's at a provider.
+func identityOf(name, subject string) *auth.Identity {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: subject, CreatedAt: at, LastSignInAt: at}
 }
 
 // Where everybody needs a second factor, a sign-up waits for one with its
@@ -252,8 +258,8 @@ func TestLinkingExchangeAfterTakeover(t *testing.T) {
 	}
 }
 
-// A session that is stepped up again and again says so once: its tokens do not
-// grow.
+// A session that is stepped up again and again, or enrols again and again, says so
+// once: its tokens do not grow.
 func TestStepUpsDoNotAddUp(t *testing.T) {
 	w := newWorld(t, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
 	ada := w.enrol(w.member("ada@example.com").AccessToken)
@@ -269,6 +275,14 @@ func TestStepUpsDoNotAddUp(t *testing.T) {
 	}
 	if len(c.AMR) != 2 || methods["password"] != 1 || methods["totp"] != 1 || c.AMR[1].Timestamp != w.Clock.Now().Unix() {
 		t.Errorf("amr %+v", c.AMR)
+	}
+	for range 3 {
+		w.do("POST", "/2fa/disable", nil, bearer(ada.AccessToken)).want(200)
+		ada = w.enrol(ada.AccessToken)
+		w.Clock.Advance(-time.Minute)
+	}
+	if c = w.claimsOf(ada.session); len(c.AMR) != 2 {
+		t.Errorf("amr after enrolments: %+v", c.AMR)
 	}
 	if grown := len(ada.AccessToken) - size; grown > 16 {
 		t.Errorf("the token grew by %d bytes", grown)

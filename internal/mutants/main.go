@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	n := flags.Int("n", 150, "how many mutants; 0 for all")
 	seed := flags.Uint64("seed", rand.Uint64(), "of the sample; random unless it is given")
-	only := flags.String("only", "", "only mutants whose \"file function\" matches this")
+	only := flags.String("only", "", "only mutants of which this matches: file function - what was there + what is there instead")
 	tests := flags.String("run", "", "only tests whose name matches this")
 	report := flags.String("report", filepath.Join(os.TempDir(), "mutants.txt"), "survivors are appended to this file")
 	jobs := flags.Int("j", runtime.NumCPU(), "how many tests run at a time")
