@@ -288,3 +288,24 @@ func TestStepUpsDoNotAddUp(t *testing.T) {
 		t.Errorf("the token grew by %d bytes", grown)
 	}
 }
+
+// Somebody who is banned while their sign-in waits for its second factor is told
+// before the code is used up.
+func TestBanBeforeTheSecondFactor(t *testing.T) {
+	w := newWorld(t)
+	ada := w.enrol(w.member("ada@example.com").AccessToken)
+	verify := func(body map[string]any) *answer {
+		body["mfa_token"] = decodeAs[map[string]any](w.login("ada@example.com", goodPassword).want(403, auth.CodeMFARequired))["mfa_token"]
+		until := w.Clock.Now().Add(time.Second)
+		w.patch(ada.User.ID, auth.UserPatch{BannedUntil: &until})
+		return w.do("POST", "/2fa/verify", body)
+	}
+	for name, body := range map[string]map[string]any{"totp": {"totp_code": w.code(ada.secret, 30*time.Second)}, "recovery code": {"recovery_code": ada.recovery[0]}} {
+		verify(body).want(403, auth.CodeUserBanned)
+		w.Clock.Advance(time.Second)
+		body["mfa_token"] = decodeAs[map[string]any](w.login("ada@example.com", goodPassword).want(403, auth.CodeMFARequired))["mfa_token"]
+		if a := w.do("POST", "/2fa/verify", body); a.status != 200 {
+			t.Errorf("%s: the code was used up by a sign-in that was refused: %d %s", name, a.status, a.body)
+		}
+	}
+}
