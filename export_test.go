@@ -1,6 +1,11 @@
 package auth
 
-import "github.com/authmount/auth/internal/passhash"
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth/internal/passhash"
+)
 
 // HashWorks counts the password hashes that were computed, for tests that
 // compare the work done for known and unknown accounts.
@@ -65,3 +70,14 @@ func ForgetRoles(a *Auth) {
 
 // RolesAreRead tells whether somebody is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
+
+// Poll takes on the messages that are overdue, as happens every few seconds.
+func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
+
+// Lease is for how long a message is left to the process that recorded it.
+func Lease(a *Auth) time.Duration { return a.outbox.lease() }
+
+// Retries makes the pauses between attempts all the same.
+func Retries(a *Auth, pause time.Duration) {
+	a.outbox.backoff = func(int) time.Duration { return pause }
+}

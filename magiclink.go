@@ -115,9 +115,6 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		r, takenOver = a.provingRedemption(ctx, u, rootEmail, within)
 		return r, nil
 	})
-	if err == nil && takenOver {
-		a.tellTakenOver(ctx, u)
-	}
 	return usedLink{d, u, takenOver}, err
 }
 

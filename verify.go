@@ -53,11 +53,7 @@ func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
 		return err
 	}
 	t, message := a.firstProof(ctx, u, "")
-	if err := a.putToken(ctx, byStranger("send"), t); err != nil {
-		return err
-	}
-	a.sendMail(ctx, message, u)
-	return nil
+	return a.mailToken(ctx, byStranger("send"), t, message, u)
 }
 
 // sendVerification mails a link that makes address the user's confirmed one.
@@ -68,11 +64,8 @@ func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, 
 	}
 	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
-	if err := a.putToken(ctx, by.authority(), link); err != nil {
-		return err
-	}
-	a.sendMail(ctx, outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, u)
-	return nil
+	message := outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}
+	return a.mailToken(ctx, by.authority(), link, message, u)
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -104,7 +97,6 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	var before User
 	asked := false // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
@@ -117,8 +109,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 		if asked = d.SessionID != ""; asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		var err error
-		before, err = a.store.User(ctx, ByID(t.UserID))
+		before, err := a.store.User(ctx, ByID(t.UserID))
 		switch {
 		case err != nil:
 			return Redemption{}, linkFailed(err)
@@ -126,15 +117,12 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
-		c := a.newChange(ctx, authority, event...)
+		c := a.newChangeOf(ctx, authority, account{before, d.Email}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
 	})
 	if asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
-	}
-	if err == nil && EmailKey(before.Email) != EmailKey(u.Email) && before.Email != "" {
-		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: u.FullName, NewAddress: u.Email}, u)
 	}
 	return d, u, err
 }
@@ -173,7 +161,7 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool,
 	if err != nil || !takenOver {
 		return false, err
 	}
-	a.tellTakenOver(ctx, u)
+	ctx = context.WithoutCancel(ctx) // what was promised follows, whether or not the browser waits for it
 	err = a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
 	if errors.Is(err, CodeRateLimited) {
 		err = nil // they know the way

@@ -36,6 +36,7 @@ type Ring struct {
 	phone    [][]byte
 	recovery [][]byte
 	sealing  []cipher.AEAD
+	messages []cipher.AEAD
 
 	limits []byte
 }
@@ -59,6 +60,7 @@ func New(p Params) (*Ring, error) {
 		r.phone = append(r.phone, derive(s, "phone code", keySize))
 		r.recovery = append(r.recovery, derive(s, "recovery code", keySize))
 		r.sealing = append(r.sealing, newAEAD(derive(s, "sealing", keySize)))
+		r.messages = append(r.messages, newAEAD(derive(s, "messages", keySize)))
 	}
 	r.limits = derive(p.Secrets[0], "rate limit keys", keySize)
 	signing, err := signingKeys(p)
