@@ -1,9 +1,11 @@
 package auth_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -68,6 +70,46 @@ func TestFieldsOfAnError(t *testing.T) {
 		}](w.do(c.method, c.path, c.body, bearer(s.AccessToken)).want(422, auth.CodeValidationFailed))
 		if len(e.Details.Fields) != 1 || e.Details.Fields[c.field] == "" {
 			t.Errorf("%s %s %s: fields %v", c.method, c.path, c.body, e.Details.Fields)
+		}
+	}
+}
+
+// A sign-up at a provider is told of with where it came from, and its account is
+// as old as that.
+func TestEventOfAnOAuthSignUp(t *testing.T) {
+	w, idp := providerWorld(t)
+	s := w.visitor(idp).signIn("google", ada, "").session()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.events[0]; e.Type != auth.EventSignedUp || e.UserID != s.User.ID || e.Method != "oauth" || e.Provider != "google" {
+		t.Errorf("event %+v", e)
+	}
+	u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+	if now := w.Clock.Now(); err != nil || !u.CreatedAt.Equal(now) || u.UpdatedAt.Before(now) || !u.Identities[0].CreatedAt.Equal(now) {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
+// Where codes are switched off, nobody gets a number.
+func TestNumbersAreOff(t *testing.T) {
+	w := newWorld(t, auth.WithSettings(auth.Settings{Phone: auth.Off}))
+	s := w.member("ada@example.com")
+	w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(403, auth.CodeMethodDisabled)
+	w.otp(number, "123456", bearer(s.AccessToken)).want(403, auth.CodeMethodDisabled)
+}
+
+// A proof that is exactly as old as it may not be is too old.
+func TestFreshAuthToTheSecond(t *testing.T) {
+	w := newWorld(t)
+	ada := w.LoginAs(t, "ada@example.com")
+	h := w.Require(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) }), auth.FreshAuth(10*time.Minute))
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{10*time.Minute - time.Second, 204}, {time.Second, 403}} {
+		w.Clock.Advance(c.after)
+		if a := w.doOn(h, "GET", "/", nil, bearer(ada.AccessToken)); a.status != c.want {
+			t.Errorf("after another %s: %d", c.after, a.status)
 		}
 	}
 }

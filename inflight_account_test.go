@@ -115,7 +115,7 @@ func TestLinkWhileTheAddressChanges(t *testing.T) {
 func TestSignInLosesWhatItRestsOn(t *testing.T) {
 	const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$6jKHJ7aUCXl0OJHc0mQmYxR0d2bZkZk4p6mC2oYmJ0w"
 	elsewhere, otherNumber, hash := "moved@example.com", "+4930777777", otherHash
-	google := auth.ByIdentity("google", ada.Subject)
+	google, github := auth.ByIdentity("google", ada.Subject), auth.ByIdentity("github", ada.Subject)
 	proofs := map[string]struct {
 		show func(w *world, idp *authtest.Provider) *answer
 		lose []auth.UserPatch
@@ -170,6 +170,22 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 			token := decodeAs[map[string]any](proof.show(w, idp).want(403, auth.CodeMFARequired))["mfa_token"]
 			lose(w, s)
 			w.do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.code(second.secret, 0)}).want(400, auth.CodeInvalidToken)
+		})
+		t.Run(name+", between the second factor and the session", func(t *testing.T) {
+			w, tap, idp, s := person(t)
+			second := w.enrol(s.AccessToken)
+			token := decodeAs[map[string]any](proof.show(w, idp).want(403, auth.CodeMFARequired))["mfa_token"]
+			between(tap, "RedeemToken", func() { lose(w, s) })
+			w.do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.code(second.secret, 0)}).want(400, auth.CodeInvalidToken)
+		})
+		t.Run(name+", while something else changes", func(t *testing.T) {
+			w, tap, idp, s := person(t)
+			between(tap, "CreateSession", func() { // a link or code is used up, and would have died; the others are looked for anew
+				w.patch(s.User.ID, auth.UserPatch{Unlink: &github})
+			})
+			if got := w.ownerOf(proof.show(w, idp)) != ""; got != (name == "password" || name == "identity") {
+				t.Errorf("signed in: %v", got)
+			}
 		})
 		t.Run(name+", at an enrolment", func(t *testing.T) {
 			demanded := false
@@ -308,4 +324,16 @@ func TestBanBeforeTheSecondFactor(t *testing.T) {
 			t.Errorf("%s: the code was used up by a sign-in that was refused: %d %s", name, a.status, a.body)
 		}
 	}
+}
+
+// Of two callbacks with one state, the second is told so even if it was let in
+// before the first had used the state up.
+func TestStateUsedMeanwhile(t *testing.T) {
+	w, tap, idp := tapped(t)
+	v := w.visitor(idp)
+	to := v.start("google", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	between(tap, "RedeemToken", func() { v.back("google", back).session() })
+	v.back("google", back).want(400, auth.CodeBadOAuthState)
 }
