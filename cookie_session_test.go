@@ -61,57 +61,6 @@ func TestEnrolmentByCookie(t *testing.T) {
 	}
 }
 
-// Cookies that can never work again go with the answer that says so; those that
-// may, stay.
-func TestRefusedRefreshClearsCookies(t *testing.T) {
-	for name, c := range map[string]struct {
-		before  func(w *world, j *jar)
-		status  int
-		cleared bool
-	}{
-		"ended": {func(w *world, j *jar) {
-			w.do("POST", "/logout?scope=global", nil, bearer(j.access.Value)).want(204)
-		}, 400, true},
-		"forged": {func(_ *world, j *jar) { j.refresh.Value = "v1.nonsense" }, 400, true},
-		"reused": {func(w *world, j *jar) {
-			next := w.refresh(j.refresh.Value).want(200)
-			if got := jarOf(next).refresh; got != nil {
-				w.refresh(got.Value).want(200)
-			} else {
-				w.refresh(decodeAs[session](next).RefreshToken).want(200)
-			}
-			w.Clock.Advance(time.Hour)
-		}, 400, true},
-		"banned for now": {func(w *world, _ *jar) {
-			u, err := w.Store.User(w.t.Context(), auth.ByEmail("ada@example.com"))
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			until := w.Clock.Now().Add(time.Hour)
-			w.patch(u.ID, auth.UserPatch{BannedUntil: &until})
-		}, 403, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, j := cookieWorld(t)
-			c.before(w, &j)
-			got := jarOf(w.do("POST", "/refresh", nil, j.byCookie()...).want(c.status))
-			if cleared := got.access != nil && got.access.MaxAge < 0 && got.refresh != nil && got.refresh.MaxAge < 0; cleared != c.cleared {
-				t.Errorf("cleared: %v, %v", cleared, got)
-			}
-		})
-	}
-}
-
-// On http, which is a loopback host's, the names have no prefix: browsers would
-// drop the cookies.
-func TestCookieNamesOnHTTP(t *testing.T) {
-	w, j := cookieWorld(t, auth.WithDevMode(), auth.WithBaseURL("http://localhost:8080/auth/v1"))
-	if j.access.Name != "authmount-access" || j.refresh.Name != "authmount-refresh" || j.access.Secure || j.refresh.Secure {
-		t.Errorf("%v, %v", j.access, j.refresh)
-	}
-	w.do("GET", "/me", nil, j.byCookie()...).want(200)
-}
-
 // A proxy's own login (HTTP Basic) beside the cookies keeps nobody out, and opens
 // nothing without them; a bearer token that is refused does not fall back on them.
 func TestBasicLoginBesideCookies(t *testing.T) {
