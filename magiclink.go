@@ -209,9 +209,6 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 	if err != nil {
 		return "", err
 	}
-	if m.user.Banned(a.now()) {
-		return "", fail(CodeUserBanned, nil)
-	}
 	code, err := a.exchangeCode(ctx, m.user, linkData{Challenge: m.Challenge, By: provenBy{Email: m.Email}}, methodMagicLink, CodeInvalidToken)
 	if err != nil {
 		return "", err

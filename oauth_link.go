@@ -141,7 +141,7 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	id := a.newIdentity(p, who)
 	patch, still, takenOver := prove(u, rootEmail, false, a.now())
 	patch.Link = &id
-	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, rootEmail, patch, takenOver), linkedEvent(u, id))...)
+	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, patch, takenOver), linkedEvent(u, id))...)
 	c.IfUsers = []UserAt{still}
 	if !takenOver {
 		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // its identities were looked at
