@@ -56,7 +56,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
 			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
-			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Request-Id"},
+			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id"},
 			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
 			AllowCredentials: a.cfg.cookies != nil,
 			MaxAge:           600,
@@ -106,7 +106,7 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
 			ctx = context.WithValue(ctx, languageKey{}, accept)
 		}
-		r = r.WithContext(ContextWithClient(ctx, a.cfg.clientOf(r)))
+		r = r.WithContext(a.identify(ctx, r))
 		defer func() {
 			if v := recover(); v != nil {
 				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {

@@ -31,6 +31,9 @@ func (a *Auth) setCookies(w http.ResponseWriter, t *Tokens) {
 	access, refresh := a.cookieNames()
 	a.setCookie(w, access, "/", t.AccessToken, t.ExpiresIn)
 	a.setCookie(w, refresh, a.refreshPath(), t.RefreshToken, int(a.cfg.sessions.IdleTimeout/time.Second))
+	if t.device != "" {
+		a.setCookie(w, a.deviceCookie(), "/", t.device, deviceCookieLife)
+	}
 }
 
 // refreshPath is the public path of the mount.

@@ -212,10 +212,10 @@ func TestCORS(t *testing.T) {
 	w := newWorld(t, auth.WithCORS("https://app.test"))
 	pre := func(origin string) *answer {
 		return w.do("OPTIONS", "/auth/v1/login", nil, header{"Origin", origin}, header{"Access-Control-Request-Method", "POST"},
-			header{"Access-Control-Request-Headers", "apikey,authorization,content-type"})
+			header{"Access-Control-Request-Headers", "apikey,authorization,content-type,x-device-id"})
 	}
 	a := pre("https://app.test")
-	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "apikey") {
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "x-device-id") {
 		t.Errorf("preflight %d %v", a.status, a.header)
 	}
 	if a := pre("https://evil.test"); a.header.Get("Access-Control-Allow-Origin") != "" {

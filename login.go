@@ -40,6 +40,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	if p.Password == "" {
 		return nil, invalid("password", "is required")
 	}
+	key.Device = clientFrom(ctx).Device
 	c, err := a.store.Credentials(ctx, key)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, storeFailed(err)
@@ -95,7 +96,7 @@ func (a *Auth) afterPassword(ctx context.Context, c Credentials, p LoginParams, 
 // same work when there is no hash. Only failures count: the buckets are asked
 // right before the comparison and drawn from after a wrong one, so that of many
 // parallel guesses no more than the cap are answered as wrong, and right
-// passwords never use the cap up.
+// passwords never use the cap up. What both cost is limited too, generously.
 func (a *Auth) judgePassword(ctx context.Context, account, hash, password string) (rehash bool, err error) {
 	draws := func(cost int) []Draw {
 		return []Draw{
@@ -104,9 +105,9 @@ func (a *Auth) judgePassword(ctx context.Context, account, hash, password string
 		}
 	}
 	var before Decision
-	ok, rehash, err := a.passwords.verify(ctx, hash, password, func(ctx context.Context) error {
+	ok, rehash, err := a.passwords.verify(ctx, account, hash, password, func(ctx context.Context) error {
 		var err error
-		before, err = a.take(ctx, draws(0)...)
+		before, err = a.take(ctx, append(draws(0), a.draw(a.cfg.limits.SignInsPerAccount, "sign-ins", account, 1))...)
 		return err
 	})
 	if err != nil {
@@ -130,7 +131,7 @@ func (a *Auth) judgePassword(ctx context.Context, account, hash, password string
 // rehash brings a hash up to the present parameters while the password is at
 // hand. It may fail without harm, and gives way to a change made meanwhile.
 func (a *Auth) rehash(ctx context.Context, c Credentials, password string) string {
-	hash, err := a.passwords.hash(ctx, password)
+	hash, err := a.passwords.hash(ctx, c.User.ID, password)
 	if err == nil {
 		ch := a.newChange(ctx, byProof())
 		ch.IfUsers = []UserAt{{ID: c.User.ID, PasswordHash: &c.PasswordHash}}

@@ -163,7 +163,8 @@ func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Opt
 
 // Sessions
 
-// SessionOptions are how long sessions live and how refreshing is judged.
+// SessionOptions are how long sessions live, how many a user has, and how
+// refreshing is judged.
 type SessionOptions struct {
 	// RefreshGrace is for how long the refresh token before the current one still
 	// yields the current one, so that a lost response or a second tab does no
@@ -175,6 +176,10 @@ type SessionOptions struct {
 	// Lifetime ends every session this long after sign-in, however active it is;
 	// default: no such end.
 	Lifetime time.Duration
+	// MaxPerUser is how many live sessions a user has at most; with one more, the
+	// least active ends. Default 100; negative: any number, which lets whoever
+	// can sign in make the lists of sessions as long as they like.
+	MaxPerUser int
 }
 
 func (o SessionOptions) withDefaults() SessionOptions {
@@ -187,10 +192,13 @@ func (o SessionOptions) withDefaults() SessionOptions {
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = 30 * 24 * time.Hour
 	}
+	if o.MaxPerUser == 0 {
+		o.MaxPerUser = 100
+	}
 	return o
 }
 
-// WithSessions sets how long sessions live. A second call replaces the first.
+// WithSessions sets how long sessions live and how many a user has. A second call replaces the first.
 func WithSessions(o SessionOptions) Option {
 	return func(c *config) {
 		switch {

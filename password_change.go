@@ -42,7 +42,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err := a.checkPassword(ctx, p.New, c.User.Email, c.User.FullName); err != nil {
 		return err
 	}
-	hash, err := a.passwords.hash(ctx, p.New)
+	hash, err := a.passwords.hash(ctx, p.UserID, p.New)
 	if err != nil {
 		return hashFailed(err)
 	}

@@ -77,7 +77,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err := a.checkPassword(ctx, p.NewPassword, u.Email, u.FullName); err != nil {
 		return d, err
 	}
-	hash, err := a.passwords.hash(ctx, p.NewPassword)
+	hash, err := a.passwords.hash(ctx, u.ID, p.NewPassword)
 	if err != nil {
 		return d, hashFailed(err)
 	}

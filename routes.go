@@ -31,7 +31,7 @@ type route struct {
 // inside the operations, so that callers from Go are held to them too.
 func (a *Auth) routes() []route {
 	var (
-		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP"}
+		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount"}
 		wrongFactors   = []string{"FactorPerUser"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}

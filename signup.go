@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -47,7 +48,7 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
-	hash, err := a.passwords.hash(ctx, p.Password)
+	hash, err := a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password)
 	if err != nil {
 		return nil, hashFailed(err)
 	}

@@ -1,0 +1,37 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// device is one that a user has signed in on.
+type device struct{ userID, hash string }
+
+// see remembers that a session was made on a device.
+func (t *tx) see(d device, at time.Time) {
+	last, known := t.devices[d]
+	if d.hash == "" || known && last.After(at) {
+		return
+	}
+	if !known {
+		t.forgetDevices(d.userID, auth.MaxDevices-1)
+	}
+	t.devices[d] = at
+}
+
+// forgetDevices leaves a user the n devices that were seen last.
+func (t *tx) forgetDevices(userID string, n int) {
+	var theirs []device
+	for d := range t.devices {
+		if d.userID == userID {
+			theirs = append(theirs, d)
+		}
+	}
+	slices.SortFunc(theirs, func(a, b device) int { return byAge(t.devices[b], b.hash, t.devices[a], a.hash) })
+	for _, d := range theirs[min(n, len(theirs)):] {
+		delete(t.devices, d)
+	}
+}
