@@ -82,6 +82,8 @@ type Auth struct {
 	roleStore RoleStore   // likewise
 	roleTable *roleTable
 	passwords *passwords
+	returns   *returns
+	flights   flights
 	outbox    *outbox
 	pages     *pages
 	remember  *claimsCache
@@ -111,6 +113,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		now:      time.Now,
 		sessions: SessionOptions{}.withDefaults(),
 		settings: Settings{}.withDefaults(),
+		bodyWait: bodyWait,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -209,6 +212,9 @@ func (c *config) check() {
 		need(c.devMode || !loopback, "WithBaseURL", "http on a loopback host needs WithDevMode")
 	}
 	for option, sender := range map[string]any{"WithMailer": c.mailer, "WithSMSSender": c.sms} {
+		if _, ok := sender.(*Inbox); ok && c.baseURL != nil { // http elsewhere is refused above
+			need(c.baseURL.Scheme != "https", option, "an Inbox, also that of WithDevMode, is for http on a loopback host only: whoever reads it can sign in as anybody")
+		}
 		if v, ok := sender.(interface{ Validate() error }); ok {
 			if err := v.Validate(); err != nil {
 				c.fail(option, err)
@@ -249,6 +255,8 @@ func (a *Auth) build() error {
 	if a.keys, err = newKeyring(c); err != nil {
 		return err
 	}
+	a.returns = a.newReturns()
+	a.flights.of = map[string]*flight{}
 	a.parser = newParser(c)
 	a.crossOrigin = http.NewCrossOriginProtection()
 	for _, o := range append(c.corsOrigins, originOf(c.baseURL.String())) {
@@ -306,7 +314,7 @@ func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped
 	a.client.CloseIdleConnections()
-	return a.outbox.close(ctx)
+	return errors.Join(a.returns.close(ctx), a.outbox.close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.

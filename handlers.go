@@ -34,6 +34,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	for pattern, methods := range byPath {
 		allow := allowed(methods)
 		h := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+			a.waitForBody(w, r)
 			method := r.Method
 			if method == http.MethodHead {
 				method = http.MethodGet
@@ -48,7 +49,10 @@ func (a *Auth) mount(routes []route) http.Handler {
 		bare.Handle(pattern, h)
 		mounted.Handle(a.cfg.prefix+pattern, h)
 	}
-	notFound := a.endpoint(func(http.ResponseWriter, *http.Request) error { return fail(CodeNotFound, nil) })
+	notFound := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+		a.waitForBody(w, r)
+		return fail(CodeNotFound, nil)
+	})
 	bare.Handle("/", notFound)
 	mounted.Handle("/", notFound)
 	h := a.byPrefix(bare, mounted, notFound)
@@ -121,10 +125,13 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 	})
 }
 
-// serve enforces a route's access and calls it.
+// serve enforces a route's access, once the whole request is there, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if !a.Settings(r.Context()).Enabled.On() {
 		return fail(CodeNotFound, nil)
+	}
+	if err := a.takeBody(w, r); err != nil {
+		return err
 	}
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
@@ -309,11 +316,10 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 // over, is no error.
 func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, err := a.authenticate(r)
+	_, given := a.givenBearer(r)
 	switch {
-	case errors.Is(err, CodeMissingToken):
-		return Caller{}, nil
-	case err != nil && !hasBearer(r):
-		return Caller{}, nil //nolint:nilerr // an old cookie, or a proxy's own login, is no reason to refuse a link
+	case err != nil && !given:
+		return Caller{}, nil //nolint:nilerr // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err
 	}

@@ -124,7 +124,7 @@ func preferredLocale(ctx context.Context, u User) string {
 
 var mailKinds = []Kind{
 	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged,
-	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindPhoneCode,
+	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.

@@ -3,7 +3,10 @@ package auth_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,8 +27,39 @@ import (
 // onPostgres makes the scenarios of this package run on pgstore.
 const onPostgres = "AUTH_TEST_ON_POSTGRES"
 
+// TestMain declares the flags of this package's tests. Those that try everything
+// in a long table run a sample of it, unless -all is given; -seed repeats one.
 func TestMain(m *testing.M) {
+	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
+	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
 	os.Exit(pgtest.Main(m))
+}
+
+// wholly tells whether -all was given.
+func wholly() bool { return flagged[bool]("all") }
+
+// flagged is the value of a flag that TestMain declared.
+func flagged[T any](name string) T {
+	return flag.Lookup(name).Value.(flag.Getter).Get().(T)
+}
+
+// drawSeed is the seed of a test's sample, which is printed for -seed.
+func drawSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := flagged[uint64]("seed")
+	for seed == 0 {
+		seed = rand.Uint64() //nolint:gosec // picks a sample
+	}
+	t.Logf("a sample; again with -seed %d, the whole with -all", seed)
+	return seed
+}
+
+// sampler is a source of choices for a test, its own since tests are parallel.
+func sampler(t *testing.T, seed uint64) *rand.Rand {
+	t.Helper()
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(seed, name.Sum64())) //nolint:gosec // a sample, not a secret
 }
 
 // newStore is what the scenarios run on: memory or, in a process of its own,
@@ -94,7 +128,8 @@ func TestEverythingOnPostgres(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.timeout=8m") //nolint:gosec // this very binary
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.timeout=8m", //nolint:gosec // this very binary
+		fmt.Sprintf("-all=%v", wholly()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
 	cmd.Env = append(os.Environ(), onPostgres+"=1")
 	out, err := cmd.CombinedOutput()
 	passed := 0

@@ -53,6 +53,7 @@ type config struct {
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
 	cookies        *CookieOptions
+	bodyWait       time.Duration
 }
 
 // fail adds an error to those of New. Of joined ones each names the option: a log
@@ -277,7 +278,8 @@ const (
 	// send Sec-Fetch-* headers nor name themselves Mozilla/.
 	ConfirmLinks LinkMode = iota
 	// DirectLinks completes a link whenever it is opened. Mail scanners that
-	// follow links will use them up.
+	// follow links will use them up. With WithCookies a link to sign in keeps its
+	// page in browsers: only a post signs one in.
 	DirectLinks
 	// StrictLinks completes a link at once only for programs that ask for
 	// application/json by name, against scanners that pose as other programs.
@@ -347,8 +349,10 @@ func WithAPIKeys(keys ...string) Option {
 func WithRateLimits(l RateLimits) Option { return func(c *config) { c.limits = l } }
 
 // WithTrustedProxies names the networks (CIDR) of reverse proxies whose
-// X-Forwarded-For and Forwarded headers are believed. By default the client is
-// whoever connects. Further calls add more.
+// X-Forwarded-For and Forwarded headers are believed. A proxy has to see to one of
+// them, and should remove the other: where both are there and lead to different
+// addresses, the client is taken to be the proxy. By default the client is whoever
+// connects. Further calls add more.
 func WithTrustedProxies(cidrs ...string) Option {
 	return func(c *config) {
 		for _, s := range cidrs {

@@ -157,11 +157,11 @@ func (p *passwords) verify(ctx context.Context, account, encoded, password strin
 	normal, raw := nfkc(password), false
 	err = p.run(ctx, account, admit, func() error {
 		ok = h.Verify(normal)
-		if !ok && normal != password {
+		if normal != password {
 			// Systems that do not normalise hashed the raw form. It is tried
-			// whatever the hash, so that the work tells no accounts apart.
-			ok = h.Verify(password)
-			raw = ok
+			// whatever the hash and the outcome, so that the work tells nothing.
+			raw = h.Verify(password) && !ok
+			ok = ok || raw
 			p.done.Add(1)
 		}
 		return nil

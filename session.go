@@ -261,7 +261,8 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
-	if p.RefreshToken == "" {
+	byCookie := p.RefreshToken == ""
+	if byCookie {
 		p.RefreshToken = a.refreshCookie(r)
 	}
 	if p.RefreshToken == "" {
@@ -269,7 +270,9 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
-		a.clearCookiesIfOver(w, err)
+		if byCookie {
+			a.clearCookiesIfOver(w, err)
+		}
 		return err
 	}
 	return a.writeTokens(w, tokens)

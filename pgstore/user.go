@@ -135,9 +135,10 @@ func rolesOf(roles []string) roleLock {
 }
 
 // Reads of one user, by each of its unique values ($2), and whether a device ($1)
-// is known.
+// is known. That is asked of no device, too, which none is kept as: what depends
+// on a parameter's value would be planned anew each time.
 const (
-	credentials = `select u.password_hash, $1::text <> '' and exists (select from auth.devices d where d.user_id = u.id and d.device = $1::text),
+	credentials = `select u.password_hash, exists (select from auth.devices d where d.user_id = u.id and d.device = $1::text),
 	` + userColumns + `, ` + claimsColumn + ` from auth.users u where `
 	credentialsByID       = credentials + `u.id = $2::uuid`
 	credentialsByEmail    = credentials + `u.email_key = $2::text`

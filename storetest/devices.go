@@ -8,13 +8,12 @@ import (
 )
 
 // signInOn adds a session on a device at a time.
-func (b *bench) signInOn(userID, device string, at time.Time) auth.Session {
+func (b *bench) signInOn(userID, device string, at time.Time) {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device, s.CreatedAt, s.IdleUntil = device, at, at.Add(time.Hour)
 	_, err := b.signIn(s)
 	b.ok(err)
-	return s
 }
 
 // knows wants a device to be known of a user, or not to be.

@@ -341,23 +341,6 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 	return u, err
 }
 
-// keepSessions ends a user's live sessions but the one just made and those active
-// last, so that n are left.
-func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []string) {
-	var others []auth.Session
-	for id, sess := range t.sessions {
-		if sess.UserID == made.UserID && id != made.ID && sess.live(now) {
-			others = append(others, sess.Session)
-		}
-	}
-	slices.SortFunc(others, func(a, b auth.Session) int { return byAge(b.LastActiveAt, b.ID, a.LastActiveAt, a.ID) })
-	for _, sess := range others[min(n-1, len(others)):] {
-		ended = append(ended, t.revoke(made.UserID, auth.SessionFilter{ID: sess.ID}, now)...)
-	}
-	slices.Sort(ended)
-	return ended
-}
-
 func (t *tx) addSession(sess auth.Session) (auth.User, error) {
 	c, ok := t.users[sess.UserID]
 	_, taken := t.sessions[sess.ID]

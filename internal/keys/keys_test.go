@@ -93,7 +93,7 @@ func TestKeysAreApart(t *testing.T) {
 	if _, err := r.OpenMessage(sealed[0], nil); err == nil {
 		t.Error("another secret opens as a message")
 	}
-	all := map[string][][]byte{"refresh": r.refresh, "phone": r.phone, "recovery": r.recovery, "limits": {r.limits}}
+	all := map[string][][]byte{"refresh": r.refresh, "phone": r.phone, "recovery": r.recovery, "requests": r.requests, "limits": {r.limits}}
 	for purpose, keys := range all {
 		for _, k := range keys {
 			if other := seen[string(k)]; other != "" || len(k) != keySize {
@@ -102,7 +102,7 @@ func TestKeysAreApart(t *testing.T) {
 			seen[string(k)] = purpose
 		}
 	}
-	if len(seen) != 7 {
+	if len(seen) != 9 {
 		t.Errorf("%d keys", len(seen))
 	}
 }

@@ -270,13 +270,16 @@ declare
 	ended text[];
 begin
 	if its_device <> '' then
-		insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at) values (who, its_device, made_at, made_at)
-			on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at);
-		delete from auth.devices d using (
-				select o.device from auth.devices o where o.user_id = who and o.device <> its_device order by o.last_seen_at desc, o.device offset 49
-			) over where d.user_id = who and d.device = over.device;
+		update auth.devices d set last_seen_at = greatest(d.last_seen_at, made_at) where d.user_id = who and d.device = its_device;
+		if not found then
+			insert into auth.devices (user_id, device, first_seen_at, last_seen_at) values (who, its_device, made_at, made_at);
+			delete from auth.devices d using (
+					select o.device from auth.devices o where o.user_id = who and o.device <> its_device order by o.last_seen_at desc, o.device offset 49
+				) over where d.user_id = who and d.device = over.device;
+		end if;
 	end if;
-	if keep > 0 then
+	-- Few have that many, so that it is asked before it is worked out who ends.
+	if keep > 0 and exists (select from auth.sessions s where s.user_id = who and s.id <> made and s.revoked_at is null offset keep - 1) then
 		with over as (
 			select s.id from auth.sessions s
 			where s.user_id = who and s.id <> made and s.revoked_at is null and least(s.idle_until, s.expires_at) > now_at

@@ -7,6 +7,8 @@ import (
 	"github.com/authmount/auth"
 )
 
+// What comes with a new session.
+
 // device is one that a user has signed in on.
 type device struct{ userID, hash string }
 
@@ -34,4 +36,21 @@ func (t *tx) forgetDevices(userID string, n int) {
 	for _, d := range theirs[min(n, len(theirs)):] {
 		delete(t.devices, d)
 	}
+}
+
+// keepSessions ends a user's live sessions but the one just made and those active
+// last, so that n are left.
+func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []string) {
+	var others []auth.Session
+	for id, sess := range t.sessions {
+		if sess.UserID == made.UserID && id != made.ID && sess.live(now) {
+			others = append(others, sess.Session)
+		}
+	}
+	slices.SortFunc(others, func(a, b auth.Session) int { return byAge(b.LastActiveAt, b.ID, a.LastActiveAt, a.ID) })
+	for _, sess := range others[min(n-1, len(others)):] {
+		ended = append(ended, t.revoke(made.UserID, auth.SessionFilter{ID: sess.ID}, now)...)
+	}
+	slices.Sort(ended)
+	return ended
 }
