@@ -116,7 +116,7 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		return r, nil
 	})
 	if err == nil {
-		a.reopenPassword(ctx, u.ID, false)
+		a.reopenPassword(ctx, u, false)
 	}
 	return usedLink{d, u, takenOver}, err
 }
