@@ -88,12 +88,12 @@ func shortLocale(accept string) string {
 }
 
 // mailToken stores a token in somebody's name, together with the message that
-// carries it, if what it rests on is still so. Errors: CodeInvalidToken if its
-// user is gone, ErrStale, and those of storeFailed.
-func (a *Auth) mailToken(ctx context.Context, by Authority, t Token, o outgoing, u User, still ...UserAt) error {
+// carries it. Errors: CodeInvalidToken if its user is gone, and those of
+// storeFailed.
+func (a *Auth) mailToken(ctx context.Context, by Authority, t Token, o outgoing, u User) error {
 	c := a.newChange(ctx, by)
 	a.enclose(ctx, &c, o, u, &t)
-	err := a.putChange(ctx, c, t, still)
+	err := a.putChange(ctx, c, t, nil)
 	if err == nil {
 		a.committed(ctx, c, OutcomeDone, nil)
 	}
