@@ -69,8 +69,8 @@ type Store interface {
 	// not AAL2, a *ConflictError if the id is taken.
 	CreateSession(ctx context.Context, c CreateSession) (User, error)
 	// Session reads a session with its user. ErrNotFound if there never was one
-	// or its user is gone, ErrBanned if the user is banned at now (also when the
-	// session has ended), ErrSessionEnded if it was revoked or has expired.
+	// or its user is gone, ErrBanned, beside the session and user, if the user is
+	// banned at now (also when the session has ended), ErrSessionEnded if it was revoked or has expired.
 	Session(ctx context.Context, id string, now time.Time) (Session, User, error)
 	// AdvanceSession is refresh, as one compare-and-swap. If the presented
 	// counter is the current one, the counter goes up by one and the session is

@@ -135,13 +135,11 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	sess, u, err := r.both()
 	switch {
 	case err != nil:
-	case u.Banned(now):
-		err = auth.ErrBanned
-	case !r.sess.liveAt(now):
-		err = auth.ErrSessionEnded
-	}
-	if err != nil {
 		return auth.Session{}, auth.User{}, err
+	case u.Banned(now):
+		return sess, u, auth.ErrBanned
+	case !r.sess.liveAt(now):
+		return auth.Session{}, auth.User{}, auth.ErrSessionEnded
 	}
 	return sess, u, nil
 }
