@@ -2,7 +2,7 @@
 TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 
-.PHONY: help fmt vet lint test test-peers test-faults race mutants fuzz bench bench-pg bench-growth vuln api check
+.PHONY: help fmt vet lint test test-all test-peers test-faults race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,12 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -race ./...
+
+test-all: ## what `make test` draws a sample of, on both stores, and the races on 16 processors
+	@scripts/ensure-postgres.sh
+	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
+	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
+	GOMAXPROCS=16 go test -race -count=1 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-peers: ## sign in through a real OpenID provider, in a browser
 	@scripts/ensure-chromium.sh
@@ -64,4 +70,4 @@ vuln: ## known vulnerabilities; says so if the database cannot be reached
 api: ## write api.txt, the listing of the exported API
 	go test -run '^TestAPI$$' . -update
 
-check: test test-peers test-faults lint vuln ## what CI runs
+check: test test-all test-peers test-faults lint vuln ## what CI runs

@@ -93,6 +93,7 @@ func (by Authority) actor(e Event) Actor {
 func (a *Auth) committed(ctx context.Context, c Change, on Outcome, edit func(*Event)) {
 	if on == OutcomeDone {
 		a.outbox.post(ctx, c.Messages)
+		a.drawNotices(ctx, c)
 	}
 	for _, e := range c.Events {
 		if e.On != on {

@@ -21,6 +21,7 @@ const (
 	EventPasswordChanged EventType = "password.changed"
 	EventPasswordReset   EventType = "password.reset"
 	EventTakenOver       EventType = "user.taken_over" // an unproved account went to its rightful owner, with what was set up before removed
+	EventAccountSecured  EventType = "user.secured"    // the reader of a notice stopped the session that it told of
 	EventMessageFailed   EventType = "message.failed"
 	EventPhoneVerified   EventType = "phone.verified"
 	EventMFAEnabled      EventType = "mfa.enabled"

@@ -100,3 +100,11 @@ func Lease(a *Auth) time.Duration { return a.outbox.lease() }
 func Retries(a *Auth, pause time.Duration) {
 	a.outbox.backoff = func(int) time.Duration { return pause }
 }
+
+// NoticeOf is which message tells of an event.
+func NoticeOf(e EventType) (Kind, bool) { return noticeOf(e) }
+
+// NewChange begins a change of an account with an event, for the application.
+func NewChange(a *Auth, of User, e EventType) Change {
+	return a.newChangeOf(context.Background(), ByApplication(of.ID).authority(), account{User: of}, done(Event{Type: e, UserID: of.ID}))
+}

@@ -15,7 +15,7 @@ func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCo
 	if c.recovery != "" {
 		t.method = methodRecovery
 		t.stakes = append(t.stakes, recovery)
-		t.opens = append(a.reopened(ctx, u.ID), a.inARow("factor", u.ID, ""), totp)
+		t.opens = append(a.reopened(ctx, u), a.inARow("factor", u.ID, ""), totp)
 	} else {
 		t.stakes = append(t.stakes, totp)
 	}

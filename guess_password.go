@@ -8,7 +8,7 @@ import (
 // passwordGuess is a password that somebody gives for an account's.
 type passwordGuess struct {
 	of       Credentials
-	name     string // what was asked for: failures count by it where there is no account
+	name     string // what the account was called, in its one form; empty: its first name
 	password string
 
 	// hidden, if set, makes a right password count and answer as a wrong one. It
@@ -17,12 +17,14 @@ type passwordGuess struct {
 }
 
 // judgePassword judges a password, and does the same work and counting where
-// there is none. Failures count by account, whatever it was called, or by device
-// where the user has signed in on it before, and by the address of the client. A
-// right password empties the first. Errors: CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
+// there is none. Failures count by what the account was called, so that an address
+// and a number do not tell that they are one account's, or by device where the
+// user has signed in on it before; in a row, by account; and by the address of the
+// client. A right password empties the first three. Errors: CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
 func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool, err error) {
-	err = a.guess(ctx, a.passwordTries(ctx, g), func(own context.Context, draw func() error) error {
-		ok, again, err := a.passwords.verify(ctx, g.account(), g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
+	account := cmp.Or(g.of.User.ID, g.name)
+	err = a.guess(ctx, a.passwordTries(ctx, g, account), func(own context.Context, draw func() error) error {
+		ok, again, err := a.passwords.verify(ctx, account, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
 		}
@@ -39,39 +41,59 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 	return rehash, err
 }
 
-func (a *Auth) passwordTries(ctx context.Context, g passwordGuess) tries {
-	account, device := g.account(), deviceOf(ctx, g.of)
+func (a *Auth) passwordTries(ctx context.Context, g passwordGuess, account string) tries {
+	device := deviceOf(ctx, g.of)
 	judged := a.stake(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
 	judged.kept = true
 	return tries{
 		stakes: []stake{
-			a.passwordStake(account, device),
+			a.passwordStake(cmp.Or(g.name, nameOf(g.of.User)), device),
 			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", 1)},
 			a.inARow("login", account, device),
 			judged,
 		},
-		method: methodPassword, userID: g.of.User.ID, owner: itself(g.of.User),
+		method: methodPassword, userID: g.of.User.ID, owner: itself(g.of.User), opens: a.passwordStakes(g.of.User, device),
 	}
 }
 
-// account is what failures count by: the account, or where there is none its name.
-func (g passwordGuess) account() string { return cmp.Or(g.of.User.ID, g.name) }
-
-func (a *Auth) passwordStake(account, device string) stake {
+// passwordStake is that of a failure with one name of an account.
+func (a *Auth) passwordStake(name, device string) stake {
 	limit := "login"
 	if device != "" {
-		limit, account = "login-device", account+" "+device
+		limit, name = "login-device", name+" "+device
 	}
-	return a.stake(a.cfg.limits.LoginPerAccount, limit, account).wholly()
+	return a.stake(a.cfg.limits.LoginPerAccount, limit, name).wholly()
 }
+
+// passwordStakes are those of all names of a user.
+func (a *Auth) passwordStakes(u User, device string) (list []stake) {
+	for _, name := range namesOf(u) {
+		list = append(list, a.passwordStake(name, device))
+	}
+	return list
+}
+
+// namesOf are what a user may be called at a login, each in its one form.
+func namesOf(u User) (list []string) {
+	if u.Email != "" {
+		list = append(list, EmailKey(u.Email))
+	}
+	if u.Phone != "" {
+		list = append(list, u.Phone)
+	}
+	return list
+}
+
+// nameOf is one of a user's names, or the id of who has none.
+func nameOf(u User) string { return append(namesOf(u), u.ID)[0] }
 
 // reopened are the counts of failed passwords that somebody empties who has shown
 // to be the owner by other means, so that they do not stay locked out by somebody
 // else's guesses.
-func (a *Auth) reopened(ctx context.Context, userID string) []stake {
-	list := []stake{a.passwordStake(userID, ""), a.inARow("login", userID, "")}
+func (a *Auth) reopened(ctx context.Context, u User) []stake {
+	list := append(a.passwordStakes(u, ""), a.inARow("login", u.ID, ""))
 	if device := clientFrom(ctx).Device; device != "" {
-		list = append(list, a.passwordStake(userID, device), a.inARow("login", userID, device))
+		list = append(append(list, a.passwordStakes(u, device)...), a.inARow("login", u.ID, device))
 	}
 	return list
 }
@@ -79,13 +101,13 @@ func (a *Auth) reopened(ctx context.Context, userID string) []stake {
 // reopenPassword empties the counts of failed passwords. At once means before it
 // returns, also where other instances ask next; if that cannot be done, the owner
 // waits a little, which is no reason to fail what they did.
-func (a *Auth) reopenPassword(ctx context.Context, userID string, atOnce bool) {
-	draws := settled(a.reopened(ctx, userID), true)
+func (a *Auth) reopenPassword(ctx context.Context, u User, atOnce bool) {
+	draws := settled(a.reopened(ctx, u), true)
 	if !atOnce {
 		a.returns.add(draws...)
 		return
 	}
 	if _, err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", userID, "error", err)
+		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", u.ID, "error", err)
 	}
 }

@@ -211,8 +211,8 @@ func TestNoGETSignsIn(t *testing.T) {
 					var list []string
 					switch path {
 					case "/magic-link/verify":
-						for _, more := range []map[string]any{nil, {"redirect_to": "https://app.test/"}, {"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)}} {
-							list = append(list, w.magicLink(email, more))
+						for i, more := range []map[string]any{nil, {"redirect_to": "https://app.test/"}, {"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)}} {
+							list = append(list, w.magicLink(fmt.Sprint(i, email), more)) // a newer one would supersede it
 						}
 					case "/verify-email":
 						w.inCookies(email)

@@ -14,18 +14,22 @@ type RateLimits struct {
 	LoginPerAccount     Rate // failed logins: 10 in 5 min
 	LoginPerIP          Rate // failed logins: 100 in 5 min
 	SignInsPerAccount   Rate // passwords judged, right ones too: 60 in 1 min
-	SignupPerIP         Rate // 20 in 1 h
-	SendGap             Rate // messages of a kind to one address: 1 in 60 s
-	SendPerAddress      Rate // messages of a kind to one address: 5 in 1 h
-	SendPerIP           Rate // messages asked for: 30 in 1 h
+	SignupPerIP         Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
+	SendGap             Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s
+	SendPerAddress      Rate // messages of a kind to one address or number: 5 in 1 h
+	SendPerIP           Rate // messages asked for, also by sign-ups: 30 in 1 h
+	NoticesPerAddress   Rate // notices of a kind to an address that was proved: 20 in 1 h; beyond it they are left out, with EventMessageFailed
+	NoticesUnproved     Rate // notices of all kinds to an address that nobody has proved, likewise: 5 in 1 h
 	RefreshPerSession   Rate // 120 in 1 min
 	CodesPerPhone       Rate // wrong phone codes: 10 in 1 h
 	CodesPerPhoneDaily  Rate // the same: 30 in 24 h
 	FactorPerUser       Rate // wrong TOTP and recovery codes: 5 in 5 min
 	ConsecutiveFailures Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days
 	OAuthPerIP          Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
-	SMSBudget           Rate // text messages in all: 1000 in 1 h
+	SMSBudget           Rate // text messages that go out, in all: 1000 in 1 h
 	Off                 bool // no limits at all: for load tests only
+
+	PasswordChangesPerUser Rate // changes from within a session, which whoever knows the password can make: 10 in 24 h
 }
 
 func (l RateLimits) withDefaults() RateLimits {
@@ -44,7 +48,10 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.SendGap, 1, time.Minute)
 	set(&l.SendPerAddress, 5, time.Hour)
 	set(&l.SendPerIP, 30, time.Hour)
+	set(&l.NoticesPerAddress, 20, time.Hour)
+	set(&l.NoticesUnproved, 5, time.Hour)
 	set(&l.RefreshPerSession, 120, time.Minute)
+	set(&l.PasswordChangesPerUser, 10, 24*time.Hour)
 	set(&l.CodesPerPhone, 10, time.Hour)
 	set(&l.CodesPerPhoneDaily, 30, 24*time.Hour)
 	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)

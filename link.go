@@ -25,8 +25,10 @@ type linkData struct {
 	Device     string `json:"device,omitempty"` // verification: the user agent that signed up, as it said of itself
 	AMR        []AMR  `json:"amr,omitempty"`    // exchange codes: the proof already given
 
+	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
+
 	Identity  *Identity `json:"identity,omitempty"`   // exchange codes: to link by the exchange
-	SessionID string    `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still
+	SessionID string    `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of
 	By        provenBy  `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
 }
 
@@ -63,6 +65,8 @@ func linkPaths(k Kind) string {
 		return "/magic-link/verify"
 	case KindResetPassword, KindAccountExists:
 		return "/reset-password"
+	case KindEmailChangeRequested, KindEmailChanged:
+		return "/secure-account"
 	default:
 		return "/verify-email"
 	}
@@ -82,9 +86,15 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 // unless strangers are welcome, the token is not told to anybody and the
 // message is a decoy. It goes to the address as stored, never as asked for.
 func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
-	if err := a.takeSend(ctx, k, email); err != nil {
+	allowed, err := a.takeSend(ctx, k, email)
+	if err != nil {
 		return err
 	}
+	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, strangers)
+}
+
+// sendAllowedLink is sendLink once its limits are drawn.
+func (a *Auth) sendAllowedLink(ctx context.Context, allowed permit, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
 	u, err := a.store.User(ctx, ByEmail(email))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return storeFailed(err)
@@ -96,7 +106,7 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Durati
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
 	link.UserID, link.Subject = u.ID, EmailKey(email)
-	err = a.mailToken(ctx, byStranger("send"), link, outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life}, u)
+	err = a.mailToken(ctx, byStranger("send"), link, outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}, u)
 	if errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return nil
 	}

@@ -244,8 +244,27 @@ func TestLinksExpireAndAreSuperseded(t *testing.T) {
 func TestLinkModes(t *testing.T) {
 	direct := newWorld(t, auth.WithLinks(auth.LinkOptions{Mode: auth.DirectLinks}))
 	direct.do("GET", "/magic-link/verify?token="+direct.magicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/"}), nil, browser).want(303)
+	if a := direct.do("GET", "/magic-link/verify?token="+direct.magicLink("b@example.com", nil), nil, browser).want(200); strings.Contains(string(a.body), "<form") || strings.Contains(string(a.body), "access_token") {
+		t.Errorf("a question, or a session: %s", a.body)
+	}
+	s := direct.signUp("c@example.com")
+	token := direct.linkToken("c@example.com", auth.KindVerifyEmail)
+	if a := direct.do("GET", "/verify-email?token="+token, nil, browser).want(200); strings.Contains(string(a.body), "<form") {
+		t.Errorf("a question: %s", a.body)
+	}
+	for _, address := range []string{"b@example.com", "c@example.com"} {
+		if u, err := direct.Store.User(t.Context(), auth.ByEmail(address)); err != nil || !u.EmailVerified() {
+			t.Errorf("%s: %+v, %v", address, u, err)
+		}
+	}
+	if !direct.alive(s.AccessToken) {
+		t.Error("the verification dropped the session")
+	}
+	if a := direct.do("GET", "/verify-email?token="+token, nil, browser).want(400); !strings.Contains(string(a.body), "<html") {
+		t.Errorf("no page: %s", a.body)
+	}
 	strict := newWorld(t, auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks}))
-	token := strict.magicLink("a@example.com", nil)
+	token = strict.magicLink("a@example.com", nil)
 	if a := strict.do("GET", "/magic-link/verify?token="+token, nil).want(200); !strings.Contains(string(a.body), "<form") {
 		t.Error("no page for a client that hides")
 	}

@@ -98,12 +98,13 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		return usedLink{}, fail(CodeMethodDisabled, nil)
 	}
 	var takenOver bool
+	var in admission
 	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, secret, &within, func(t Token, d linkData) (Redemption, error) {
 		takenOver = false
 		u, err := a.store.User(ctx, ByEmail(d.Email))
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return a.createByMagicLink(ctx, t, d)
+			return a.createByMagicLink(ctx, &in, t, d)
 		case err != nil:
 			return Redemption{}, storeFailed(err)
 		case t.UserID != "" && t.UserID != u.ID:
@@ -116,22 +117,23 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		return r, nil
 	})
 	if err == nil {
-		a.reopenPassword(ctx, u.ID, false)
+		a.reopenPassword(ctx, u, false)
 	}
 	return usedLink{d, u, takenOver}, err
 }
 
-func (a *Auth) createByMagicLink(ctx context.Context, t Token, d linkData) (Redemption, error) {
+func (a *Auth) createByMagicLink(ctx context.Context, in *admission, t Token, d linkData) (Redemption, error) {
 	if !d.CreateUser || t.UserID != "" || !a.Settings(ctx).SignUp.On() {
 		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
 	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
+	if err := a.admit(ctx, in, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
 		return Redemption{}, err
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Email: d.Email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
-	return Redemption{Change: c, Effect: Effect{Create: &NewUser{User: u, Creating: a.creating()}}}, nil
+	nu := a.newUser(*in, u)
+	return Redemption{Change: c, Effect: Effect{Create: &nu}}, nil
 }
 
 // handleMagicLink is GET /magic-link/verify.
@@ -206,9 +208,6 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 	m, err := a.useMagicLink(ctx, secret, within)
 	if err != nil {
 		return "", err
-	}
-	if m.user.Banned(a.now()) {
-		return "", fail(CodeUserBanned, nil)
 	}
 	code, err := a.exchangeCode(ctx, m.user, linkData{Challenge: m.Challenge, By: provenBy{Email: m.Email}}, methodMagicLink, CodeInvalidToken)
 	if err != nil {

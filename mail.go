@@ -34,8 +34,11 @@ const (
 	KindPasswordChanged Kind = "password_changed" // notice
 	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old address
 	KindMFAEnabled      Kind = "mfa_enabled"      // notice
-	KindMFADisabled     Kind = "mfa_disabled"     // notice
-	KindPhoneCode       Kind = "phone_code"       // text message
+
+	KindEmailChangeRequested Kind = "email_change_requested" // notice, sent to the present address when another one is asked for
+
+	KindMFADisabled Kind = "mfa_disabled" // notice
+	KindPhoneCode   Kind = "phone_code"   // text message
 
 	KindTakenOver         Kind = "account_taken_over"   // notice: an unproved account went to its owner
 	KindManyFailedSignIns Kind = "many_failed_sign_ins" // notice: many wrong guesses in a row
@@ -146,6 +149,9 @@ type outgoing struct {
 	Provider   string
 	Locale     string
 	IP         string // of whoever asked for it
+
+	permit permit // to send it, if somebody asked for it
+	Proved bool   // notices: the reader has proved the address
 }
 
 // LogValue keeps link, code and text out of the log.

@@ -21,6 +21,10 @@ const sealedSize = 1024
 // committed is called, or, if that never happens, once its lease is over. t is
 // the token that it carries, without which it is not sent; nil if none.
 func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *Token) {
+	o.Proved = u.EmailVerified() && EmailKey(u.Email) == EmailKey(o.To)
+	if !a.maySend(ctx, o, u) {
+		return
+	}
 	o.Name = nameFor(u, o.To)
 	o.Locale = shortLocale(preferredLocale(ctx, u))
 	o.IP = clientFrom(ctx).ipString()
@@ -84,12 +88,12 @@ func shortLocale(accept string) string {
 }
 
 // mailToken stores a token in somebody's name, together with the message that
-// carries it, if what it rests on is still so. Errors: CodeInvalidToken if its
-// user is gone, ErrStale, and those of storeFailed.
-func (a *Auth) mailToken(ctx context.Context, by Authority, t Token, o outgoing, u User, still ...UserAt) error {
+// carries it. Errors: CodeInvalidToken if its user is gone, and those of
+// storeFailed.
+func (a *Auth) mailToken(ctx context.Context, by Authority, t Token, o outgoing, u User) error {
 	c := a.newChange(ctx, by)
 	a.enclose(ctx, &c, o, u, &t)
-	err := a.putChange(ctx, c, t, still)
+	err := a.putChange(ctx, c, t, nil)
 	if err == nil {
 		a.committed(ctx, c, OutcomeDone, nil)
 	}

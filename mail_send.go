@@ -5,6 +5,86 @@ import (
 	"errors"
 )
 
+// Messages leave by enclose alone, and it takes only what has drawn its limits:
+// what somebody asked for carries a permit, which the draws of this file give, and
+// is refused before anything has happened; notices tell of something that has, are
+// left out where there is no room for them, and draw when it has come about.
+
+// permit is the leave to send one message of a kind to an address or number.
+type permit struct {
+	kind Kind
+	to   string // as EmailKey
+}
+
+func permitFor(k Kind, to string) permit { return permit{k, EmailKey(to)} }
+
+// solicited tells the messages that somebody asks for from notices, which are all
+// others.
+func solicited(k Kind) bool {
+	switch k {
+	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPhoneCode:
+		return true
+	}
+	return false
+}
+
+// maySend is the last word on a message: nothing is sent that did not draw. A
+// decoy goes nowhere, and may.
+func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
+	switch {
+	case o.To == "", o.permit == permitFor(o.Kind, o.To):
+		return true
+	case !solicited(o.Kind):
+		return a.roomFor(ctx, o, u)
+	}
+	a.notSent(ctx, o, u, errors.New("auth: a message that drew no limits"))
+	return false
+}
+
+// roomFor asks for a notice's limit. Whoever has proved the address has to be told:
+// the limit is generous, by kind, so that a flood of one kind hides no other, and
+// a store that cannot be asked keeps nothing from them. To an address that nobody
+// has proved go few.
+func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
+	_, err := a.take(ctx, a.noticeDraw(o, 0))
+	switch {
+	case err == nil:
+		return true
+	case o.Proved && !errors.Is(err, CodeRateLimited):
+		a.cfg.log.WarnContext(ctx, "auth: limit of notices not known", "kind", string(o.Kind), "error", err)
+		return true
+	}
+	a.notSent(ctx, o, u, err)
+	return false
+}
+
+// drawNotices draws for the notices of a change that has come about, and for none
+// of a guess that was wrong: guessing must not use them up.
+func (a *Auth) drawNotices(ctx context.Context, c Change) {
+	for _, m := range c.Messages {
+		o, err := a.openMessage(m)
+		if err == nil && o.To != "" && !solicited(o.Kind) {
+			_, err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
+		}
+		if err != nil && !errors.Is(err, CodeRateLimited) {
+			a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "message_id", m.ID, "error", err)
+		}
+	}
+}
+
+func (a *Auth) noticeDraw(o outgoing, cost int) Draw {
+	if o.Proved {
+		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(o.Kind)+" "+EmailKey(o.To), cost)
+	}
+	return a.draw(a.cfg.limits.NoticesUnproved, "notice", EmailKey(o.To), cost)
+}
+
+// notSent tells the application of a message that limits held back.
+func (a *Auth) notSent(ctx context.Context, o outgoing, u User, err error) {
+	a.cfg.log.WarnContext(ctx, "auth: message not sent", "kind", string(o.Kind), "to", maskAddress(o.To), "user_id", u.ID, "error", err)
+	a.emit(ctx, Event{Type: EventMessageFailed, UserID: u.ID, Message: o.Kind, Err: err})
+}
+
 // sendDraws are the limits on messages of a kind to an address.
 func (a *Auth) sendDraws(k Kind, address string) []Draw {
 	to := string(k) + " " + EmailKey(address)
@@ -16,26 +96,84 @@ func (a *Auth) sendDraws(k Kind, address string) []Draw {
 
 // takeSend draws for a message that somebody asked for. It comes before any
 // look-up, so that unknown addresses count the same.
-func (a *Auth) takeSend(ctx context.Context, k Kind, address string) error {
+func (a *Auth) takeSend(ctx context.Context, k Kind, address string, more ...Draw) (permit, error) {
 	draws := append(a.sendDraws(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip", 1))
-	_, err := a.take(ctx, draws...)
-	return err
+	_, err := a.take(ctx, append(draws, more...)...)
+	return permitFor(k, address), err
 }
 
-// takeSMS draws for a text message: like any send, and from the budget that
-// bounds what fraud can cost.
-func (a *Auth) takeSMS(ctx context.Context, phone string) error {
-	if err := a.takeSend(ctx, KindPhoneCode, phone); err != nil {
-		return err
+// takeUnasked draws for a message about somebody's request that goes to somebody
+// else: no limit of the client's address, since it is worked out behind its back.
+func (a *Auth) takeUnasked(ctx context.Context, k Kind, address string) (permit, error) {
+	_, err := a.take(ctx, a.sendDraws(k, address)...)
+	return permitFor(k, address), err
+}
+
+// firstSendDraws are the limits on the message that a sign-up sends: those of any
+// other, but for the gap, since nothing was sent before.
+func (a *Auth) firstSendDraws(ctx context.Context, k Kind, address string) []Draw {
+	return []Draw{
+		a.sendDraws(k, address)[1],
+		a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip", 1),
 	}
-	_, err := a.take(ctx, a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", 1))
+}
+
+// takeAnswer gives leave for a message that the holder of a mailed link asked for
+// by using it up: nobody else could, so that the limits of strangers' requests,
+// which a thief may have used up, do not hold it back.
+func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (permit, error) {
+	_, err := a.take(ctx, a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(k)+" "+EmailKey(address), 1))
+	return permitFor(k, address), err
+}
+
+// takeSMS draws for a text message like for any other, and asks whether the
+// budget that bounds what fraud can cost has room for it. It comes before any
+// look-up; spendSMS comes after it.
+func (a *Auth) takeSMS(ctx context.Context, phone string) error {
+	_, err := a.takeSend(ctx, KindPhoneCode, phone, a.smsBudget(0))
+	return a.tellBudget(ctx, err)
+}
+
+// spendSMS draws a text message from the budget. One that goes nowhere (to is
+// empty) spends nothing, and is refused when there is nothing left all the same:
+// the answer tells nobody whether a text went out.
+func (a *Auth) spendSMS(ctx context.Context, to string) (permit, error) {
+	cost := 1
+	if to == "" {
+		cost = 0
+	}
+	_, err := a.take(ctx, a.smsBudget(cost))
+	return permitFor(KindPhoneCode, to), a.tellBudget(ctx, err)
+}
+
+// settleSMS gives back what was spent on a text that does not go out after all.
+// It draws in either case, so that both take as long.
+func (a *Auth) settleSMS(ctx context.Context, sent bool) {
+	cost := -1
+	if sent {
+		cost = 0
+	}
+	if _, err := a.take(ctx, a.smsBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
+		a.cfg.log.WarnContext(ctx, "auth: budget of texts not settled", "error", err)
+	}
+}
+
+func (a *Auth) smsBudget(cost int) Draw {
+	return a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", cost)
+}
+
+// tellBudget tells the application when the budget refuses, and not one of the
+// other limits.
+func (a *Auth) tellBudget(ctx context.Context, err error) error {
 	if errors.Is(err, CodeRateLimited) {
-		a.emit(ctx, Event{Type: EventSMSBudgetExceeded})
+		if _, spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
+			a.emit(ctx, Event{Type: EventSMSBudgetExceeded})
+		}
 	}
 	return err
 }
 
 // phoneMessage is a code on its way to a number; to none, it is a decoy.
-func (a *Auth) phoneMessage(to, code string) outgoing {
-	return outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life}
+func (a *Auth) phoneMessage(p permit, to, code string) outgoing {
+	return outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, permit: p}
 }

@@ -123,7 +123,7 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged,
 	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode,
 }
 
@@ -196,6 +196,7 @@ type mailData struct {
 	Host       string // of the base URL, for WebOTP
 	Minutes    int    // how long the link lives
 	Hours      int    // the same, 0 if less than two
+	Days       int    // the same, 0 if less than two
 	To         string
 	NewAddress string
 	Provider   string // the name of an outside service
@@ -221,6 +222,9 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60
+		if d.Hours >= 48 {
+			d.Days = d.Hours / 24
+		}
 	}
 	var subject, body, rich bytes.Buffer
 	if o.channel() == ChannelSMS {

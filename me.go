@@ -31,8 +31,9 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
+	var allowed permit
 	if address != "" {
-		if err := a.takeSend(ctx, KindChangeEmail, address); err != nil {
+		if allowed, err = a.takeSend(ctx, KindChangeEmail, address); err != nil {
 			return User{}, err
 		}
 	}
@@ -51,7 +52,7 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 		}
 	}
 	if address != "" && EmailKey(address) != EmailKey(u.Email) {
-		return u, a.startEmailChange(ctx, p.Caller, u, address)
+		return u, a.startEmailChange(ctx, allowed, p.Caller, u, address)
 	}
 	return u, nil
 }
@@ -137,23 +138,38 @@ func mergePatch(target, patch map[string]any) map[string]any {
 	return out
 }
 
-// startEmailChange mails the link that moves an account to a new address. A taken
-// one gets a message to its owner instead, and a token that nobody is told, so
-// that an earlier link dies either way.
-func (a *Auth) startEmailChange(ctx context.Context, by Caller, u User, address string) error {
+// startEmailChange mails the link that moves an account to a new address, and
+// tells whoever reads the present one's mail, who may stop it. A taken
+// one gets a message to its owner instead, and a link that nobody is told: an
+// earlier link dies either way, and the store is asked for the same.
+func (a *Auth) startEmailChange(ctx context.Context, allowed permit, by Caller, u User, address string) error {
 	_, err := a.store.User(ctx, ByEmail(address))
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return a.sendVerification(ctx, KindChangeEmail, by, u, address)
-	case err != nil:
+	free := errors.Is(err, ErrNotFound)
+	if err != nil && !free {
 		return storeFailed(err)
 	}
-	_, decoy := a.newLink(PurposeVerifyEmail, verifyLife, linkData{})
-	decoy.UserID, decoy.Subject = u.ID, u.ID
-	if err := a.mailToken(ctx, by.authority(), decoy, outgoing{Kind: KindChangeEmail}, u); err != nil {
+	message, link := a.verification(ctx, KindChangeEmail, by, u, address)
+	c := a.newChange(ctx, by.authority())
+	if free {
+		message.permit = allowed
+	} else {
+		message = outgoing{Kind: KindChangeEmail}
+	}
+	a.enclose(ctx, &c, message, u, &link)
+	if u.EmailVerified() {
+		told, err := a.notice(ctx, c.By, KindEmailChangeRequested, u, by.SessionID, address)
+		if err != nil {
+			return err
+		}
+		a.enclose(ctx, &c, told, u, nil)
+	}
+	if err := a.putChange(ctx, c, link, nil); err != nil {
 		return err
 	}
-	a.sendAccountExists(ctx, User{Email: address}, "")
+	a.committed(ctx, c, OutcomeDone, nil)
+	if !free {
+		a.sendAccountExists(ctx, User{Email: address}, "")
+	}
 	return nil
 }
 

@@ -130,9 +130,10 @@ func TestChangeEmailToOneTakenMeanwhile(t *testing.T) {
 // Re-authentication (ASVS 7.5.1): an old session cannot move the account away.
 func TestChangesNeedFreshSignIn(t *testing.T) {
 	w := newWorld(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}), auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
-	s := w.signUp("ada@example.com")
+	s := w.member("ada@example.com")
 	w.Clock.Advance(16 * time.Minute)
 	s = w.refresh(s.RefreshToken).session() // refreshing is no proof
+	w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(s.AccessToken)).want(403, auth.CodeReauthNeeded)
 	w.do("PATCH", "/me", map[string]any{"email": "new@example.com"}, bearer(s.AccessToken)).want(403, auth.CodeReauthNeeded)
 	w.do("DELETE", "/me", nil, bearer(s.AccessToken)).want(403, auth.CodeReauthNeeded)
 	w.do("POST", "/me/password", map[string]any{"new_password": "another horse battery"}, bearer(s.AccessToken)).want(403, auth.CodeReauthNeeded)

@@ -33,7 +33,8 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 // account is whom a change is about, as they were before it.
 type account struct {
 	User
-	to string // what a change of address or number leads to, as the notice shows it
+	to   string // what a change of address or number leads to, as the notice shows it
+	stop string // the link by which its reader stops it; none: the notice has no link
 }
 
 // newChangeOf begins a change of an account, with the events that it records and
@@ -52,7 +53,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 		case told && of.ID == "":
 			c.By = Authority{} // no store takes it: nobody forgets whom to tell
 		case told && of.Email != "":
-			a.enclose(ctx, &c, outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider}, of.User, nil)
+			a.enclose(ctx, &c, outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
 		}
 	}
 	return c

@@ -17,8 +17,9 @@ import (
 // its address only if both sides proved it; an account whose address was never
 // proved gives way to whoever proved it now.
 func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
+	var in admission
 	u, err := change(func() (User, error) {
-		u, err := a.tryUserOf(ctx, p, who)
+		u, err := a.tryUserOf(ctx, &in, p, who)
 		var refused *Error // by a rule or a hook, whatever that wraps
 		switch {
 		case err == nil, errors.As(err, &refused):
@@ -38,7 +39,7 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile)
 	return u, nil
 }
 
-func (a *Auth) tryUserOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
+func (a *Auth) tryUserOf(ctx context.Context, in *admission, p *oauthClient, who provider.Profile) (User, error) {
 	u, err := a.store.User(ctx, ByIdentity(p.Name, who.Subject))
 	if err == nil {
 		return a.renewIdentity(ctx, p, who, u)
@@ -47,11 +48,11 @@ func (a *Auth) tryUserOf(ctx context.Context, p *oauthClient, who provider.Profi
 		return u, storeFailed(err)
 	}
 	if who.Email == "" {
-		return a.createByIdentity(ctx, p, who)
+		return a.createByIdentity(ctx, in, p, who)
 	}
 	u, err = a.store.User(ctx, ByEmail(who.Email))
 	if errors.Is(err, ErrNotFound) {
-		return a.createByIdentity(ctx, p, who)
+		return a.createByIdentity(ctx, in, p, who)
 	}
 	if err != nil {
 		return u, storeFailed(err)
@@ -81,26 +82,33 @@ func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.P
 	return a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: UserPatch{Link: &id}})
 }
 
-func (a *Auth) createByIdentity(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
+func (a *Auth) createByIdentity(ctx context.Context, in *admission, p *oauthClient, who provider.Profile) (User, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
-	err := a.beforeSignUp(ctx, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
+	unproved := who.Email != "" && !who.EmailVerified
+	if unproved && !in.drawn {
+		var err error
+		if *in, err = a.takeAccount(ctx, KindVerifyEmail, who.Email); err != nil {
+			return User{}, err
+		}
+	}
+	err := a.admit(ctx, in, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
 	if err != nil {
 		return User{}, err
 	}
 	now := a.now()
-	nu := NewUser{Creating: a.creating(), User: User{
+	nu := a.newUser(*in, User{
 		ID: a.newID(), Email: who.Email, FullName: who.FullName, UserMetadata: map[string]any{},
 		Identities: []Identity{a.newIdentity(p, who)}, CreatedAt: now, UpdatedAt: now,
-	}}
+	})
 	if who.EmailVerified {
 		nu.User.EmailVerifiedAt = now
 	}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
-	unproved := who.Email != "" && !who.EmailVerified
 	if unproved {
 		link, message := a.firstProof(ctx, nu.User, "")
+		message.permit = in.permit
 		nu.Tokens = []Token{link}
 		a.enclose(ctx, &c, message, nu.User, &link)
 	}
@@ -133,7 +141,7 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	id := a.newIdentity(p, who)
 	patch, still, takenOver := prove(u, rootEmail, false, a.now())
 	patch.Link = &id
-	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, rootEmail, patch, takenOver), linkedEvent(u, id))...)
+	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, patch, takenOver), linkedEvent(u, id))...)
 	c.IfUsers = []UserAt{still}
 	if !takenOver {
 		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // its identities were looked at

@@ -256,7 +256,7 @@ func TestNativeAccessToken(t *testing.T) {
 	who.Claims = map[string]any{"at_hash": base64.RawURLEncoding.EncodeToString(sum[:16])}
 	body["id_token"] = idp.IDToken("google", who, "")
 	s := w.do("POST", "/oauth/google/id-token", body).session()
-	if len(got) != 1 || got[0].AccessToken != "theirs" || got[0].UserID != s.User.ID {
+	if len(got) != 1 || got[0].AccessToken != "theirs" || !got[0].ExpiresAt.IsZero() || got[0].UserID != s.User.ID {
 		t.Errorf("%+v", got)
 	}
 }

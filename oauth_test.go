@@ -414,7 +414,7 @@ func TestOAuthProviderToken(t *testing.T) {
 	w := newWorld(t, auth.WithProvider(idp.Google()), hooks)
 	idp.Now = w.Clock.Now
 	s := w.visitor(idp).signIn("google", ada, "").session()
-	if len(got) != 1 || got[0].UserID != s.User.ID || got[0].Provider != "google" || got[0].Subject != "1815" || got[0].AccessToken == "" || got[0].RefreshToken == "" || got[0].ExpiresAt.IsZero() {
+	if len(got) != 1 || got[0].UserID != s.User.ID || got[0].Provider != "google" || got[0].Subject != "1815" || got[0].AccessToken == "" || got[0].RefreshToken == "" || !got[0].ExpiresAt.Equal(w.Clock.Now().Add(time.Hour)) {
 		t.Fatalf("%+v", got)
 	}
 	for _, secret := range []string{got[0].AccessToken, got[0].RefreshToken} {

@@ -111,12 +111,16 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if to == "" && create {
 		to = phone
 	}
+	allowed, err := a.spendSMS(ctx, to)
+	if err != nil {
+		return SentCode{}, err
+	}
 	code, t := a.newPhoneCode(ctx, phone, PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no guess is right
 	}
-	err = a.mailToken(ctx, byStranger("send"), t, a.phoneMessage(to, code), u)
+	err = a.mailToken(ctx, byStranger("send"), t, a.phoneMessage(allowed, to, code), u)
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return SentCode{}, err
 	}
@@ -201,12 +205,13 @@ func (a *Auth) usePhoneCode(ctx context.Context, g codeGuess) (User, error) {
 	if !errors.Is(err, ErrStale) {
 		return u, err
 	}
+	var in admission
 	return change(func() (User, error) {
 		u, err := a.store.User(ctx, ByPhone(phone))
 		created := errors.Is(err, ErrNotFound)
 		switch {
 		case created:
-			if t.Change, t.Effect, err = a.createByPhone(ctx, phone); err != nil {
+			if t.Change, t.Effect, err = a.createByPhone(ctx, &in, phone); err != nil {
 				return u, err
 			}
 		case err != nil:
@@ -241,17 +246,18 @@ func (a *Auth) detachPhone(ctx context.Context, u User) error {
 }
 
 // createByPhone is the effect of a code for a number without an account.
-func (a *Auth) createByPhone(ctx context.Context, phone string) (Change, Effect, error) {
+func (a *Auth) createByPhone(ctx context.Context, in *admission, phone string) (Change, Effect, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return Change{}, Effect{}, fail(CodeInvalidCode, errors.New("no such account"))
 	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
+	if err := a.admit(ctx, in, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
 		return Change{}, Effect{}, err
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
-	return c, Effect{Create: &NewUser{User: u, Creating: a.creating()}}, nil
+	nu := a.newUser(*in, u)
+	return c, Effect{Create: &nu}, nil
 }
 
 // startPhoneChange sends a code that makes phone the user's number. A number
@@ -265,20 +271,27 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	if err == nil && phone != u.Phone {
 		to = ""
 	}
-	purpose, subject := phoneProof(u, phone)
+	allowed, err := a.spendSMS(ctx, to)
+	if err != nil {
+		return err
+	}
+	purpose, subject := phoneProof(by, u, phone)
 	code, t := a.newPhoneCode(ctx, phone, purpose, subject)
 	t.UserID = u.ID
-	return a.mailToken(ctx, by.authority(), t, a.phoneMessage(to, code), u)
+	if to == "" {
+		_, t.Hash = newLinkToken() // a decoy: no guess is right
+	}
+	return a.mailToken(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
 }
 
 // phoneProof is which code proves, within a session, that a number is the user's:
 // that of a sign-in for the number the account was made with, else one of the
-// user's own, which nobody else's request supersedes.
-func phoneProof(u User, phone string) (p Purpose, subject string) {
+// session's own, which nobody else's request supersedes, and which dies with it.
+func phoneProof(by Caller, u User, phone string) (p Purpose, subject string) {
 	if phone == u.Phone && !u.PhoneVerified() {
 		return PurposePhoneCode, phone
 	}
-	return PurposePhoneChange, u.ID + " " + phone
+	return PurposePhoneChange, u.ID + " " + by.SessionID + " " + phone
 }
 
 // ConfirmPhoneParams confirm a number from within a session.
@@ -306,10 +319,10 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		}
 		now := a.now()
 		patch := UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
-		c := a.newChangeOf(ctx, p.authority(), account{u, maskAddress(phone)}, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
+		c := a.newChangeOf(ctx, p.authority(), account{User: u, to: maskAddress(phone)}, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
-		t.Purpose, t.Subject = phoneProof(u, phone)
+		t.Purpose, t.Subject = phoneProof(p.Caller, u, phone)
 		u, err = a.tryCode(ctx, codeGuess{phone, p.Code, p.RequestID}, t)
 		if errors.Is(err, ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -439,3 +441,103 @@ func TestOutboxSync(t *testing.T) {
 		t.Errorf("sent %+v", mail.got)
 	}
 }
+
+func containsAny(s string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
+}
+
+// Every endpoint that sends makes the same store calls, with messages of the same
+// size, whether or not anybody has the address or number.
+func TestSendsMakeTheSameCalls(t *testing.T) {
+	const free, taken = "free@example.com", "taken@example.com"
+	const freeNumber, takenNumber = "+4930111111", "+4930222222"
+	ctx := context.WithValue(t.Context(), requestKey{}, true)
+	for name, c := range map[string]struct {
+		signedIn bool
+		send     func(e *authtest.Env, by auth.Caller, known bool) error
+	}{
+		"reset": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
+			return e.SendPasswordReset(ctx, auth.SendPasswordResetParams{Email: whose(known, taken, free)})
+		}},
+		"magic link": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
+			return e.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: whose(known, taken, free)})
+		}},
+		"magic link without sign-up": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
+			return e.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: whose(known, taken, free), NoCreate: true})
+		}},
+		"phone code": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
+			_, err := e.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: whose(known, takenNumber, freeNumber)})
+			return err
+		}},
+		"phone code without sign-up": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
+			_, err := e.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: whose(known, takenNumber, freeNumber), NoCreate: true})
+			return err
+		}},
+		"new address": {true, func(e *authtest.Env, by auth.Caller, known bool) error {
+			address := whose(known, taken, free)
+			_, err := e.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, Email: &address})
+			return err
+		}},
+		"new number": {true, func(e *authtest.Env, by auth.Caller, known bool) error {
+			phone := whose(known, takenNumber, freeNumber)
+			_, err := e.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, Phone: &phone})
+			return err
+		}},
+		"sign-up to confirm": {false, func(e *authtest.Env, _ auth.Caller, known bool) error {
+			_, err := e.SignUp(ctx, auth.SignUpParams{Email: whose(known, taken, free), Password: goodPassword})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var runs [2][]string
+			for i, known := range []bool{false, true} {
+				tap := storetap.New(newStore(t))
+				e := authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+				e.LoginAs(t, taken)
+				bob, phone, at := e.LoginAs(t, "bob@example.com"), takenNumber, e.Clock.Now()
+				(&world{Env: e, t: t}).patch(bob.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+				var by auth.Caller
+				if c.signedIn {
+					s := e.LoginAs(t, "eve@example.com")
+					by = auth.Caller{UserID: s.User.ID, SessionID: s.SessionID}
+				}
+				var mu sync.Mutex
+				asking := true
+				note := func(s string) {
+					mu.Lock()
+					defer mu.Unlock()
+					if asking {
+						runs[i] = append(runs[i], s)
+					}
+				}
+				tap.Reset(storetap.Hooks{
+					Skip:   func(ctx context.Context, _ string) bool { return ctx.Value(requestKey{}) == nil }, // behind its back
+					Before: func(_ context.Context, method string, _ int) { note(method) },
+					Edit: func(_ string, ch *auth.Change) {
+						for _, m := range ch.Messages {
+							note(fmt.Sprintf("message of %d bytes for %q with a token of %q", len(m.Body), m.UserID, m.Token.Purpose))
+						}
+					},
+				})
+				if err := c.send(e, by, known); err != nil {
+					t.Fatal(err)
+				}
+				mu.Lock()
+				asking = false
+				mu.Unlock()
+			}
+			if !slices.Equal(runs[0], runs[1]) || len(runs[0]) < 2 || !containsAny(strings.Join(runs[0], ";"), "message of") {
+				t.Errorf("unknown: %q\nknown:   %q", runs[0], runs[1])
+			}
+		})
+	}
+}
+
+func whose(known bool, yes, no string) string {
+	if known {
+		return yes
+	}
+	return no
+}
+
+type requestKey struct{}

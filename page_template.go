@@ -12,7 +12,7 @@ import (
 
 // page is what a link page shows; templates see it as it is, with App.
 type page struct {
-	Name       string // "confirm_sign_in", "confirm_email", "reset_password", "done", "problem"
+	Name       string // "confirm_sign_in", "confirm_email", "reset_password", "secure_account", "done", "problem"
 	App        string
 	Locale     string
 	Action     string   // where the form posts
@@ -22,15 +22,17 @@ type page struct {
 	Code       Code     // of the problem
 	Reasons    []string // of weak_password
 	MinLength  int
-	Done       string // "signed_in", "email_verified", "password_reset", "disowned", "left_alone"
+	Done       string // "signed_in", "email_verified", "password_reset", "disowned", "left_alone", "secured"
 	TakenOver  bool   // what others had set up on the account is gone
 	Disownable bool   // confirm_email: the account may be somebody else's doing
 	MadeAt     string // when it was made
 	MadeFrom   string // and by which device, if that is known
+	MovesBack  bool   // secure_account: the address becomes the account's again
+	ResetSent  bool   // secured: a link to choose a password was sent
 	FormTarget string // origin that the form's answer redirects to
 }
 
-var pageNames = []string{"confirm_sign_in", "confirm_email", "reset_password", "done", "problem"}
+var pageNames = []string{"confirm_sign_in", "confirm_email", "reset_password", "secure_account", "done", "problem"}
 
 // pages are the parsed pages by name and locale.
 type pages struct {

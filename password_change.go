@@ -17,7 +17,7 @@ type ChangePasswordParams struct {
 // ChangePassword sets a new password after the current one was proved. A first
 // password needs a recent sign-in instead. Errors: CodeInvalidCredentials (the
 // current one is wrong; counts as a failed login), CodeWeakPassword,
-// CodeSamePassword, CodeRateLimited, CodeValidationFailed, CodeReauthNeeded,
+// CodeSamePassword, CodeRateLimited (also by PasswordChangesPerUser), CodeValidationFailed, CodeReauthNeeded,
 // CodeSessionEnded, CodeUserBanned, CodeMethodDisabled, CodeOverloaded.
 func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error {
 	if !a.Settings(ctx).Password.On() {
@@ -42,6 +42,9 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err := a.checkPassword(ctx, p.New, c.User.Email, c.User.FullName); err != nil {
 		return err
 	}
+	if err := a.takePasswordChange(ctx, p.Caller); err != nil {
+		return err
+	}
 	hash, err := a.passwords.hash(ctx, p.UserID, p.New)
 	if err != nil {
 		return hashFailed(err)
@@ -54,6 +57,17 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)
 	}
+	return err
+}
+
+// takePasswordChange draws for a change that everything else speaks for. Each one
+// sends a notice and ends sessions: whoever knows the password must not be able to
+// do that to its owner all day. A reset by mail is not limited by it.
+func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
+	if by.application {
+		return nil // it answers for it
+	}
+	_, err := a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
 	return err
 }
 

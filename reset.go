@@ -93,16 +93,13 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err != nil {
 		return d, err
 	}
-	a.reopenPassword(ctx, u.ID, true)
+	a.reopenPassword(ctx, u, true)
 	return d, nil
 }
 
 // resetUser is the user of a reset link, who still has the address that it was
 // sent to.
 func (a *Auth) resetUser(ctx context.Context, t Token, d linkData) (User, error) {
-	if t.UserID == "" {
-		return User{}, fail(CodeInvalidToken, errors.New("no such account"))
-	}
 	u, err := a.store.User(ctx, ByID(t.UserID))
 	if err != nil {
 		return u, linkFailed(err)

@@ -36,6 +36,9 @@ func (a *Auth) routes() []route {
 		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
+		signUps        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP", "SMSBudget"}
+		first          = []string{"SignupPerIP"}                                // what proves who it is makes the account
+		atFirst        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP"} // and an address that the provider did not prove is sent a link
 
 		// How a sign-in may fail whatever proves who it is, and one that may also
 		// create the account.
@@ -49,7 +52,7 @@ func (a *Auth) routes() []route {
 	)
 	return []route{
 		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp,
-			limits: []string{"SignupPerIP"},
+			limits: signUps,
 			errors: []Code{
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
@@ -68,22 +71,24 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
 			limits: []string{"OAuthPerIP"},
 			errors: plus(atProvider, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
-		{pattern: "GET /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, errors: callback},
-		{pattern: "POST /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, errors: callback},
+		{pattern: "GET /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
+		{pattern: "POST /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
 		{pattern: "POST /oauth/{provider}/id-token", access: keyed, handle: a.handleIDToken,
-			limits: []string{"OAuthPerIP"},
+			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
 			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
 		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
+			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
 		{pattern: "POST /magic-link/verify", access: open, handle: a.handleMagicLinkPost,
+			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
 		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify,
-			limits: slices.Concat(wrongCodes, wrongFactors),
+			limits: slices.Concat(wrongCodes, first, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
@@ -95,12 +100,16 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
 			limits: mails, errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned})},
 
+		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken}},
+		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
+			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeValidationFailed}},
+
 		{pattern: "GET /me", access: signedIn, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
 			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
 		{pattern: "POST /me/password", access: signedIn, handle: a.handleChangePassword,
-			limits: wrongPasswords,
+			limits: slices.Concat(wrongPasswords, []string{"PasswordChangesPerUser"}),
 			errors: []Code{
 				CodeInvalidCredentials, CodeReauthNeeded, CodeMethodDisabled, CodeWeakPassword, CodeSamePassword,
 				CodeValidationFailed, CodeOverloaded}},

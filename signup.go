@@ -39,20 +39,29 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.checkSignUp(ctx, &p); err != nil {
 		return nil, err
 	}
-	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup", 1)); err != nil {
+	in, err := a.takeSignUp(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
 		return nil, err
 	}
-	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
+	if err := a.admit(ctx, &in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
 	hash, err := a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password)
 	if err != nil {
 		return nil, hashFailed(err)
 	}
-	return a.createAccount(ctx, p, hash)
+	return a.createAccount(ctx, in, p, hash)
+}
+
+// takeSignUp draws for a sign-up and the message that it sends.
+func (a *Auth) takeSignUp(ctx context.Context, p SignUpParams) (admission, error) {
+	if p.Phone != "" {
+		return a.takeAccount(ctx, KindPhoneCode, p.Phone)
+	}
+	return a.takeAccount(ctx, KindVerifyEmail, p.Email)
 }
 
 // checkSignUp validates and normalises without looking anything up.
@@ -97,14 +106,16 @@ func (a *Auth) checkSignUp(ctx context.Context, p *SignUpParams) error {
 }
 
 // createAccount stores the account, its first session and its link in one step.
-func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (*SignUpResult, error) {
+func (a *Auth) createAccount(ctx context.Context, in admission, p SignUpParams, hash string) (*SignUpResult, error) {
 	now, settings := a.now(), a.Settings(ctx)
 	u := User{
 		ID: a.newID(), Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
 		CreatedAt: now, UpdatedAt: now,
 	}
 	proof, message := a.firstProof(ctx, u, p.RedirectTo)
-	nu := NewUser{User: u, PasswordHash: hash, Tokens: []Token{proof}, Creating: a.creating()}
+	message.permit = in.permit
+	nu := a.newUser(in, u)
+	nu.PasswordHash, nu.Tokens = hash, []Token{proof}
 	events := []OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
 	var tokens *Tokens
 	confirm := settings.RequireConfirmation.On()
@@ -122,9 +133,18 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 		nu.Session = &s
 		events = append(events, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: s.ID, Method: methodPassword}))
 	}
+	var err error
+	if u.Phone != "" {
+		if message.permit, err = a.spendSMS(ctx, u.Phone); err != nil {
+			return nil, err
+		}
+	}
 	c := a.newChange(ctx, byProof(), events...)
 	a.enclose(ctx, &c, message, u, &proof)
 	created, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
+	if u.Phone != "" {
+		a.settleSMS(ctx, err == nil)
+	}
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
 		a.sendAccountExists(ctx, u, p.RedirectTo)
@@ -156,7 +176,7 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(ctx, u.Phone, PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
-		return t, a.phoneMessage(u.Phone, code)
+		return t, a.phoneMessage(permit{}, u.Phone, code)
 	}
 	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo, Device: clientFrom(ctx).UserAgent})
 	t.UserID, t.Subject = u.ID, u.ID
@@ -178,7 +198,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 	}
 	asked := ctx // for who asked and how, not for the store: the request is over by then
 	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*SealedMessage, error) {
-		_, err := a.take(background, a.sendDraws(KindAccountExists, email)...)
+		allowed, err := a.takeUnasked(background, KindAccountExists, email)
 		if errors.Is(err, CodeRateLimited) {
 			return nil, nil
 		}
@@ -195,7 +215,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 		secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
 		link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
 		c := a.newChange(asked, byStranger("account exists"))
-		a.enclose(asked, &c, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife}, owner, &link)
+		a.enclose(asked, &c, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, permit: allowed}, owner, &link)
 		if err := a.putChange(background, c, link, nil); err != nil {
 			return nil, err
 		}

@@ -280,6 +280,7 @@ const (
 	PurposeEnroll      Purpose = "mfa_enroll"   // go on to setting one up
 	PurposePhoneChange Purpose = "phone_change" // make a number one's own
 	PurposeOAuth       Purpose = "oauth_state"  // come back from a provider
+	PurposeStop        Purpose = "stop_session" // stop a session that a notice tells of
 )
 
 // Token is a single-use secret, kept as a hash only.

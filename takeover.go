@@ -55,15 +55,15 @@ func prove(u User, by root, inside bool, now time.Time) (p UserPatch, still User
 }
 
 // proved are the events of a proof.
-func proved(u User, by root, p UserPatch, takenOver bool) []OutcomeEvent {
+func proved(u User, p UserPatch, takenOver bool) []OutcomeEvent {
 	var list []OutcomeEvent
 	if takenOver {
 		list = append(list, done(Event{Type: EventTakenOver, UserID: u.ID}))
 	}
 	switch {
-	case by == rootEmail && p.EmailVerifiedAt != nil:
+	case p.EmailVerifiedAt != nil:
 		list = append(list, done(Event{Type: EventEmailVerified, UserID: u.ID}))
-	case by == rootPhone && p.PhoneVerifiedAt != nil:
+	case p.PhoneVerifiedAt != nil:
 		list = append(list, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
 	}
 	return list
@@ -112,7 +112,7 @@ func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Ca
 			of.Email = "" // goes with the account's former self, and was nobody's who could show it
 		}
 	}
-	c := a.newChangeOf(ctx, authority, of, append(proved(u, by, patch, takenOver), more...)...)
+	c := a.newChangeOf(ctx, authority, of, append(proved(u, patch, takenOver), more...)...)
 	c.IfUsers = []UserAt{still}
 	return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, takenOver
 }

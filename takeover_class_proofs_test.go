@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"maps"
 	"net/url"
 
 	"github.com/authmount/auth"
@@ -122,17 +123,27 @@ func classCodes() []row {
 		body := map[string]any{"phone": s.evilNumber, "otp": s.mail(s.evilNumber, auth.KindPhoneCode).Code}
 		return func() *answer { return s.evil.send("POST", "/otp/verify", body, s.in()) }
 	}}, onNumber, onIdentity, onStolen)
-	return append(list, row{
-		name: "by a code that was found", kind: onStolen,
-		except: map[act]string{byReset: "a number is a way in of its own, which a new password leaves"},
-		prepare: func(s *scene) func() *answer {
-			now := s.Clock.Now()
-			s.patch(s.id, auth.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now})
-			s.person(s.t.Context()).send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
-			body := map[string]any{"phone": s.number, "otp": s.mail(s.number, auth.KindPhoneCode).Code}
-			return func() *answer { return s.evil.send("POST", "/otp/verify", body) }
-		},
-	})
+	found := func(name string, before func(s *scene) (more map[string]any)) row {
+		return row{
+			name: name, kind: onStolen,
+			except: map[act]string{byReset: "a number is a way in of its own, which a new password leaves"},
+			prepare: func(s *scene) func() *answer {
+				now := s.Clock.Now()
+				s.patch(s.id, auth.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now})
+				more := before(s)
+				s.person(s.t.Context()).send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
+				body := map[string]any{"phone": s.number, "otp": s.mail(s.number, auth.KindPhoneCode).Code}
+				maps.Copy(body, more)
+				return func() *answer { return s.evil.send("POST", "/otp/verify", body) }
+			},
+		}
+	}
+	return append(list,
+		found("by a code that was found", func(*scene) map[string]any { return nil }),
+		found("by a code that was found, with the second factor", func(s *scene) map[string]any {
+			s.enrols()
+			return byTOTP(s)
+		}))
 }
 
 // withFactor is a request in a session with a second factor.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -35,7 +36,7 @@ type classWorld struct {
 	scenes int
 }
 
-func newClassWorld(t *testing.T, r row) *classWorld {
+func newClassWorld(t *testing.T, r row, more ...auth.Option) *classWorld {
 	t.Helper()
 	w := &classWorld{tap: storetap.New(newStore(t)), idp: authtest.StartProvider(t)}
 	settings := auth.Settings{AccountDeletion: auth.On}
@@ -43,13 +44,13 @@ func newClassWorld(t *testing.T, r row) *classWorld {
 		settings.RequireConfirmation = auth.On
 	}
 	w.world = &world{t: t, log: &syncBuffer{}}
-	w.Env = authtest.NewOn(t, w.tap,
+	w.Env = authtest.NewOn(t, w.tap, append([]auth.Option{
 		auth.WithProvider(w.idp.Google(), w.idp.GitHub(), w.idp.Facebook(), w.idp.Apple()),
 		auth.WithRateLimits(auth.RateLimits{Off: true}),
 		auth.WithMail(auth.MailOptions{Sync: true}),
 		auth.WithSettings(settings),
 		auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == mustEnrol && u.Unproved() }}),
-	)
+	}, more...)...)
 	if err := auth.CheapPasswords(w.Auth); err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +165,10 @@ func (s *scene) token(to string, k auth.Kind) string {
 type person struct {
 	s       *scene
 	ctx     context.Context
+	mu      sync.Mutex // of what is kept: they may ask for two things at once
 	cookies map[string]string
-	was     map[string]bool // the providers that they came from
+	was     map[string]bool                                       // the providers that they came from
+	edit    func(path string, body map[string]any) map[string]any // of what they send, or nil
 
 	access, refresh, mfa []string
 	urls                 []string // of providers, to come back from
@@ -178,6 +181,9 @@ func (s *scene) person(ctx context.Context) *person {
 
 func (p *person) send(method, path string, body any, headers ...header) *answer {
 	p.s.t.Helper()
+	if fields, ok := body.(map[string]any); ok && p.edit != nil {
+		body = p.edit(path, fields)
+	}
 	var reader io.Reader = http.NoBody
 	switch b := body.(type) {
 	case nil:
@@ -197,11 +203,15 @@ func (p *person) send(method, path string, body any, headers ...header) *answer 
 	for _, h := range headers {
 		r.Header.Set(h.name, h.value)
 	}
+	p.mu.Lock()
 	for name, value := range p.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // a request
 	}
+	p.mu.Unlock()
 	rec := httptest.NewRecorder()
 	p.s.Handler().ServeHTTP(rec, r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, c := range rec.Result().Cookies() {
 		p.cookies[c.Name] = c.Value
 	}

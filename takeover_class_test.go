@@ -3,9 +3,7 @@ package auth_test
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -224,19 +222,13 @@ func sample(t *testing.T) func(t *testing.T, acts []act, n int) ([]act, []int) {
 		}
 		return acts, ks
 	}
-	if os.Getenv(onPostgres) == "" || os.Getenv("AUTH_TEST_TAKEOVER") == "all" {
+	if os.Getenv(onPostgres) == "" || wholly() {
 		return all
 	}
-	seed := rand.Uint64() //nolint:gosec // picks a sample
-	if s, err := strconv.ParseUint(os.Getenv("AUTH_TEST_TAKEOVER"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("a sample; again with AUTH_TEST_TAKEOVER=%d, the whole with AUTH_TEST_TAKEOVER=all", seed)
+	seed := drawSeed(t)
 	return func(t *testing.T, acts []act, n int) ([]act, []int) {
 		t.Helper()
-		name := fnv.New64a()
-		_, _ = name.Write([]byte(t.Name()))
-		rnd := rand.New(rand.NewPCG(seed, name.Sum64())) //nolint:gosec // a sample, not a secret; each test's own, since they are parallel
+		rnd := sampler(t, seed)
 		return []act{acts[rnd.IntN(len(acts))]}, []int{1 + rnd.IntN(n)}
 	}
 }

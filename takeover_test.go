@@ -122,6 +122,42 @@ func TestUnprovedAccounts(t *testing.T) {
 	w.enrol(s.AccessToken)
 }
 
+// A second factor that a stranger has set up, who does not have the mailbox or the
+// number, keeps nobody out who does.
+func TestStrangersFactorKeepsNobodyOut(t *testing.T) {
+	for name, come := range map[string]func(w *world) *answer{
+		"magic link": func(w *world) *answer {
+			return w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink(ada.Email, nil)})
+		},
+		"reset": func(w *world) *answer {
+			w.do("POST", "/forgot-password", map[string]any{"email": ada.Email}).want(200)
+			w.do("POST", "/reset-password", map[string]any{"token": w.linkToken(ada.Email, auth.KindResetPassword), "new_password": ownersPassword}).want(200)
+			return w.login(ada.Email, ownersPassword)
+		},
+		"the code of the sign-up": func(w *world) *answer {
+			return w.otp(number, w.Mail(w.t, number, auth.KindPhoneCode).Code)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			who := map[string]any{"email": ada.Email, "password": goodPassword}
+			if name == "the code of the sign-up" {
+				who = map[string]any{"phone": number, "password": goodPassword}
+			}
+			stranger := w.enrol(w.do("POST", "/signup", who).session().AccessToken)
+			owner := come(w).session()
+			if owner.User.ID != stranger.User.ID || owner.User.MFAEnabled || w.claimsOf(owner).AAL != auth.LevelAAL1 {
+				t.Errorf("user %+v", owner.User)
+			}
+			if w.alive(stranger.AccessToken) {
+				t.Error("the stranger's session lives on")
+			}
+			w.do("POST", "/login", who).want(401, auth.CodeInvalidCredentials)
+			w.enrol(owner.AccessToken) // and the owner may have one
+		})
+	}
+}
+
 // A proxy's own login (HTTP Basic, on a staging site) is no bearer token, and
 // keeps nobody from opening a link.
 func TestLinkBehindBasicLogin(t *testing.T) {

@@ -24,10 +24,13 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	if u.Email == "" || u.EmailVerified() {
 		return nil
 	}
-	if err := a.takeSend(ctx, KindVerifyEmail, u.Email); err != nil {
+	allowed, err := a.takeSend(ctx, KindVerifyEmail, u.Email)
+	if err != nil {
 		return err
 	}
-	return a.sendVerification(ctx, KindVerifyEmail, by, u, u.Email)
+	message, link := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
+	message.permit = allowed
+	return a.mailToken(ctx, by.authority(), link, message, u)
 }
 
 // resendVerification is for somebody who proved the password but not yet the
@@ -41,7 +44,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	}
 	asked := ctx // for who asked and how, not for the store: the request is over by then
 	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*SealedMessage, error) {
-		_, err := a.take(background, a.sendDraws(KindVerifyEmail, u.Email)...)
+		allowed, err := a.takeUnasked(background, KindVerifyEmail, u.Email)
 		if errors.Is(err, CodeRateLimited) {
 			return nil, nil
 		}
@@ -52,7 +55,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 		link.UserID, link.Subject = u.ID, u.ID
 		c := a.newChange(asked, byStranger("confirmation"))
 		a.enclose(asked, &c, outgoing{
-			Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email,
+			Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email, permit: allowed,
 		}, u, &link)
 		err = a.putChange(background, c, link, []UserAt{credentialsStill(u)})
 		if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
@@ -65,16 +68,16 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	})
 }
 
-// sendVerification mails a link that makes address the user's confirmed one.
-func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, address string) error {
+// verification makes a link that makes address the user's confirmed one, and the
+// message that tells of it.
+func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (outgoing, Token) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
 	}
 	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
-	message := outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}
-	return a.mailToken(ctx, by.authority(), link, message, u)
+	return outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, link
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -106,7 +109,9 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	asked := false // by a session, which has to be live still
+	var stop string
+	stopping := false // the link is made
+	asked := false    // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
 		if p.Within.SessionID != "" {
@@ -126,7 +131,14 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
-		c := a.newChangeOf(ctx, authority, account{before, d.Email}, event...)
+		if patch.Email != nil && !stopping {
+			o, err := a.notice(ctx, authority, KindEmailChanged, before, d.SessionID, d.Email, credentialsStill(before))
+			if err != nil {
+				return Redemption{}, err
+			}
+			stop, stopping = o.Link, true
+		}
+		c := a.newChangeOf(ctx, authority, account{before, d.Email, stop}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
 	})

@@ -115,6 +115,19 @@ func TestAsUser(t *testing.T) {
 	}
 }
 
+// Claims without metadata have some that are empty, not none: a policy that looks
+// into them would fail.
+func TestAsUserWithoutMetadata(t *testing.T) {
+	s := openDatabase(t)
+	var metadata, team string
+	err := pgstore.AsUser(t.Context(), s.Pool(), &auth.Claims{UserID: uuid.NewString()}, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), "select claims->>'app_metadata', coalesce(claims->'app_metadata'->>'team', 'none') from (select current_setting('request.jwt.claims')::jsonb as claims) c").Scan(&metadata, &team)
+	})
+	if err != nil || metadata != "{}" || team != "none" {
+		t.Errorf("%q, %q, %v", metadata, team, err)
+	}
+}
+
 // Nobody is anon, and no user: policies that compare with auth.uid() hold for
 // no row.
 func TestAsNobody(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/address"
 )
 
 // Mailer sends messages by one SMTP server, with a connection for each. It is
@@ -118,7 +119,8 @@ func tlsPolicy(name, host string) (mail.TLSPolicy, error) {
 // Validate tells what is wrong with the URL, if anything.
 func (m *Mailer) Validate() error { return m.err }
 
-// Send hands a message to the server. A refusal for good (5xx) and a message
+// Send hands a message to the server. Its errors do not show the address in full. A
+// refusal for good (5xx) and a message
 // that cannot be written are marked auth.Permanent; anything else may be tried
 // again. The context bounds the whole exchange.
 func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
@@ -127,7 +129,7 @@ func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
 	}
 	out, err := m.compose(msg)
 	if err != nil {
-		return auth.Permanent(fmt.Errorf("smtpmail: compose: %w", err))
+		return auth.Permanent(fmt.Errorf("smtpmail: compose: %w", address.Hide(err, msg.To)))
 	}
 	timeout := 30 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
@@ -142,7 +144,7 @@ func (m *Mailer) Send(ctx context.Context, msg auth.Message) error {
 	}
 	err = client.Send(out)
 	_ = client.Close() // the message was taken or not: a failed goodbye changes nothing
-	return refused(err)
+	return refused(err, msg.To)
 }
 
 // compose writes the message with both alternatives.
@@ -167,13 +169,14 @@ func (m *Mailer) compose(msg auth.Message) (*mail.Msg, error) {
 	return out, nil
 }
 
-// refused tells refusals for good from those that a later try may overcome.
-func refused(err error) error {
+// refused tells refusals for good from those that a later try may overcome. Its
+// errors go to logs, where servers' replies would show whom they are about.
+func refused(err error, to string) error {
 	if err == nil {
 		return nil
 	}
 	var e *mail.SendError
-	wrapped := fmt.Errorf("smtpmail: send: %w", err)
+	wrapped := fmt.Errorf("smtpmail: send: %w", address.Hide(err, to))
 	if errors.As(err, &e) && !e.IsTemp() && e.ErrorCode() >= 500 {
 		return auth.Permanent(wrapped)
 	}

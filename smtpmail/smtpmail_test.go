@@ -244,6 +244,26 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A server's refusal quotes the address; the error, which goes to a log, does not.
+func TestErrorsHideTheAddress(t *testing.T) {
+	for name, code := range map[string]int{"for good": 550, "for now": 451} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{refuse: &smtp.SMTPError{Code: code, Message: "<Ada@Example.com>: user ada@example.com unknown (ADA@EXAMPLE.COM), forwarded to ada.l@inner.example.org"}}
+			start(t, s, nil, false)
+			err := smtpmail.New("smtp://"+s.addr+"?from=a@example.com").Send(t.Context(), message)
+			if err == nil || auth.IsPermanent(err) != (code == 550) {
+				t.Fatalf("error %v", err)
+			}
+			for e := err; e != nil; e = errors.Unwrap(e) {
+				text := strings.ToLower(e.Error())
+				if strings.Contains(text, "ada@example") || strings.Contains(text, "ada.l@inner") || !strings.Contains(text, "a•••a@e•••e.com") {
+					t.Errorf("%v", e)
+				}
+			}
+		})
+	}
+}
+
 func TestInsistsOnTLS(t *testing.T) {
 	s := &server{}
 	start(t, s, nil, false)

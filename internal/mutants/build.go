@@ -69,11 +69,13 @@ type workshop struct {
 	tmp  string
 	jobs int
 	out  io.Writer
+
+	tests *regexp.Regexp // only these
 }
 
 func newWorkshop(root string, jobs int, out io.Writer) (*workshop, error) {
 	tmp, err := os.MkdirTemp("", "mutants")
-	return &workshop{root: root, tmp: tmp, jobs: max(jobs, 1), out: out}, err
+	return &workshop{root: root, tmp: tmp, jobs: max(jobs, 1), out: out, tests: regexp.MustCompile("")}, err
 }
 
 func (w *workshop) close() { _ = os.RemoveAll(w.tmp) }
@@ -111,6 +113,7 @@ func (w *workshop) broken(ctx context.Context, ms []*mutant) (map[*mutant]bool, 
 	if out, err := w.goTool(ctx, args...); err != nil {
 		for _, at := range compileError.FindAllStringSubmatch(out, -1) {
 			line, _ := strconv.Atoi(at[2])
+			at[1] = strings.TrimPrefix(at[1], filepath.Dir(overlay)+"/") // where the compiler found it, or where it would be
 			for _, p := range places {
 				if p.file == path.Clean(at[1]) && line >= p.first && line <= p.last {
 					broken[p.m] = true

@@ -97,7 +97,7 @@ func candidates(root string, only *regexp.Regexp) ([]*mutant, error) {
 	for _, s := range sources {
 		s.variadic = variadic
 		for _, m := range s.mutants() {
-			if only.MatchString(m.file + " " + m.fn) {
+			if only.MatchString(oneLine(m.key())) {
 				all = append(all, m)
 			}
 		}

@@ -170,7 +170,7 @@ func (b *bench) measure(ctx context.Context, suites []*suite) error {
 			return err
 		}
 		for name := range strings.Lines(string(out)) {
-			if name = strings.TrimSpace(name); name != allAtOnce && !strings.HasPrefix(name, textual[1:]) {
+			if name = strings.TrimSpace(name); b.w.tests.MatchString(name) && name != allAtOnce && !strings.HasPrefix(name, textual[1:]) {
 				s.tests = append(s.tests, test{name: name})
 			}
 		}

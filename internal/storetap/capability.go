@@ -37,81 +37,81 @@ type (
 )
 
 func (s *factors) Factors(ctx context.Context, userID string) (f auth.Factors, err error) {
-	defer s.tap.enter(ctx, "Factors", nil)(&err)
+	defer s.tap.enter(&ctx, "Factors", nil)(&err, &f)
 	return s.inner.Factors(ctx, userID)
 }
 
 func (s *factors) PutFactor(ctx context.Context, c auth.PutFactor) (err error) {
-	defer s.tap.enter(ctx, "PutFactor", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "PutFactor", &c.Change)(&err)
 	return s.inner.PutFactor(ctx, c)
 }
 
 func (s *factors) EnableFactor(ctx context.Context, c auth.EnableFactor) (u auth.User, err error) {
-	defer s.tap.enter(ctx, "EnableFactor", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "EnableFactor", &c.Change)(&err, &u)
 	return s.inner.EnableFactor(ctx, c)
 }
 
 func (s *factors) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) (err error) {
-	defer s.tap.enter(ctx, "UseTOTPStep", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "UseTOTPStep", &c.Change)(&err)
 	return s.inner.UseTOTPStep(ctx, c)
 }
 
 func (s *factors) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (left int, err error) {
-	defer s.tap.enter(ctx, "UseRecoveryCode", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "UseRecoveryCode", &c.Change)(&err, &left)
 	return s.inner.UseRecoveryCode(ctx, c)
 }
 
 func (s *factors) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) (err error) {
-	defer s.tap.enter(ctx, "PutRecoveryCodes", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "PutRecoveryCodes", &c.Change)(&err)
 	return s.inner.PutRecoveryCodes(ctx, c)
 }
 
 func (s *factors) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (u auth.User, err error) {
-	defer s.tap.enter(ctx, "RemoveFactor", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "RemoveFactor", &c.Change)(&err, &u)
 	return s.inner.RemoveFactor(ctx, c)
 }
 
 func (s *factors) RaiseSession(ctx context.Context, c auth.RaiseSession) (sess auth.Session, u auth.User, err error) {
-	defer s.tap.enter(ctx, "RaiseSession", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "RaiseSession", &c.Change)(&err, &sess, &u)
 	return s.inner.RaiseSession(ctx, c)
 }
 
 func (s *events) Events(ctx context.Context, q auth.EventQuery) (list []auth.Event, err error) {
-	defer s.tap.enter(ctx, "Events", nil)(&err)
+	defer s.tap.enter(&ctx, "Events", nil)(&err, &list)
 	return s.inner.Events(ctx, q)
 }
 
 func (s *outbox) ClaimMessages(ctx context.Context, c auth.ClaimMessages) (list []auth.SealedMessage, err error) {
-	defer s.tap.enter(ctx, "ClaimMessages", nil)(&err)
+	defer s.tap.enter(&ctx, "ClaimMessages", nil)(&err, &list)
 	return s.inner.ClaimMessages(ctx, c)
 }
 
 func (s *outbox) FinishMessage(ctx context.Context, f auth.FinishMessage) (err error) {
-	defer s.tap.enter(ctx, "FinishMessage", nil)(&err)
+	defer s.tap.enter(&ctx, "FinishMessage", nil)(&err)
 	return s.inner.FinishMessage(ctx, f)
 }
 
 func (s *roles) Roles(ctx context.Context) (t auth.RoleTable, err error) {
-	defer s.tap.enter(ctx, "Roles", nil)(&err)
+	defer s.tap.enter(&ctx, "Roles", nil)(&err, &t)
 	return s.inner.Roles(ctx)
 }
 
 func (s *roles) PutRole(ctx context.Context, c auth.PutRole) (t auth.RoleTable, err error) {
-	defer s.tap.enter(ctx, "PutRole", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "PutRole", &c.Change)(&err, &t)
 	return s.inner.PutRole(ctx, c)
 }
 
 func (s *roles) DeleteRole(ctx context.Context, c auth.DeleteRole) (t auth.RoleTable, err error) {
-	defer s.tap.enter(ctx, "DeleteRole", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "DeleteRole", &c.Change)(&err, &t)
 	return s.inner.DeleteRole(ctx, c)
 }
 
 func (s *keys) Key(ctx context.Context, id string) (k auth.APIKey, err error) {
-	defer s.tap.enter(ctx, "Key", nil)(&err)
+	defer s.tap.enter(&ctx, "Key", nil)(&err, &k)
 	return s.inner.Key(ctx, id)
 }
 
 func (s *keys) PutKey(ctx context.Context, c auth.PutKey) (k auth.APIKey, err error) {
-	defer s.tap.enter(ctx, "PutKey", &c.Change)(&err)
+	defer s.tap.enter(&ctx, "PutKey", &c.Change)(&err, &k)
 	return s.inner.PutKey(ctx, c)
 }

@@ -1,5 +1,6 @@
 // Package storetap lets a test in between a caller and its store: before and
-// after each call, and at what a change is conditional on.
+// after each call, at what a change is conditional on, and as a store that fails,
+// waits, loses its answer, or whose caller leaves at any moment.
 //
 //	tap := storetap.New(memstore.New())
 //	a, err := auth.New(ctx, tap, …)
@@ -27,8 +28,23 @@ type Hooks struct {
 	// Edit may change the conditions of a call before the store gets them. What
 	// they point to belongs to the caller: replace it, do not write into it.
 	Edit func(method string, c *auth.Change)
-	// After comes after the n-th call, with the error that it returned.
+	// After comes after the n-th call, with the error that the store returned,
+	// whatever a fault puts in its place.
 	After func(ctx context.Context, method string, n int, err error)
+
+	// Fault says what goes wrong with the n-th call, after Before and Edit.
+	Fault func(ctx context.Context, method string, n int) Fault
+	// Leave cancels the context of whoever calls; it is needed by the faults of
+	// that name.
+	Leave func()
+	// Release ends Waits when it is closed.
+	Release <-chan struct{}
+
+	// Draws may change what is drawn from the limits; as many have to come back.
+	Draws func(draws []auth.Draw) []auth.Draw
+	// Took comes after draws that the store judged, whatever a fault makes of it.
+	Took func(draws []auth.Draw, d auth.Decision)
+
 	// Background makes the hooks see what no request does, too: ClaimMessages and
 	// FinishMessage, which otherwise pass unseen and uncounted.
 	Background bool
@@ -100,14 +116,15 @@ func (l *link) Unwrap() auth.Store { return l.next }
 
 type insideKey struct{}
 
-// enter runs what comes before a call and returns what comes after it. c is nil
-// if nothing changes.
-func (t *Tap) enter(ctx context.Context, method string, c *auth.Change) func(*error) {
-	pass := func(*error) {}
-	if ctx.Value(insideKey{}) != nil {
+// enter runs what comes before a call and returns what comes after it, which gets
+// pointers to its error and its other results. c is nil if nothing changes; ctx
+// may become another.
+func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(err *error, results ...any) {
+	pass := func(*error, ...any) {}
+	if (*ctx).Value(insideKey{}) != nil {
 		return pass
 	}
-	inside := context.WithValue(ctx, insideKey{}, true)
+	inside := context.WithValue(*ctx, insideKey{}, true)
 	t.mu.Lock()
 	h := t.hooks
 	t.mu.Unlock()
@@ -127,10 +144,15 @@ func (t *Tap) enter(ctx context.Context, method string, c *auth.Change) func(*er
 	if h.Edit != nil && c != nil {
 		h.Edit(method, c)
 	}
-	return func(err *error) {
+	end := func(*error, []any) {}
+	if h.Fault != nil {
+		end = h.begin(h.Fault(inside, method, n), ctx)
+	}
+	return func(err *error, results ...any) {
 		if h.After != nil {
 			h.After(inside, method, n, *err)
 		}
+		end(err, results)
 	}
 }
 
@@ -139,102 +161,107 @@ func (t *Tap) Contract() int { return t.inner.Contract() }
 
 // CreateUser is auth.Store's.
 func (t *Tap) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User, err error) {
-	defer t.enter(ctx, "CreateUser", &c.Change)(&err)
+	defer t.enter(&ctx, "CreateUser", &c.Change)(&err, &u)
 	return t.inner.CreateUser(ctx, c)
 }
 
 // User is auth.Store's.
 func (t *Tap) User(ctx context.Context, key auth.UserKey) (u auth.User, err error) {
-	defer t.enter(ctx, "User", nil)(&err)
+	defer t.enter(&ctx, "User", nil)(&err, &u)
 	return t.inner.User(ctx, key)
 }
 
 // Credentials is auth.Store's.
 func (t *Tap) Credentials(ctx context.Context, key auth.UserKey) (c auth.Credentials, err error) {
-	defer t.enter(ctx, "Credentials", nil)(&err)
+	defer t.enter(&ctx, "Credentials", nil)(&err, &c)
 	return t.inner.Credentials(ctx, key)
 }
 
 // UpdateUser is auth.Store's.
 func (t *Tap) UpdateUser(ctx context.Context, c auth.UpdateUser) (u auth.User, err error) {
-	defer t.enter(ctx, "UpdateUser", &c.Change)(&err)
+	defer t.enter(&ctx, "UpdateUser", &c.Change)(&err, &u)
 	return t.inner.UpdateUser(ctx, c)
 }
 
 // DeleteUser is auth.Store's.
 func (t *Tap) DeleteUser(ctx context.Context, c auth.DeleteUser) (err error) {
-	defer t.enter(ctx, "DeleteUser", &c.Change)(&err)
+	defer t.enter(&ctx, "DeleteUser", &c.Change)(&err)
 	return t.inner.DeleteUser(ctx, c)
 }
 
 // CreateSession is auth.Store's.
 func (t *Tap) CreateSession(ctx context.Context, c auth.CreateSession) (u auth.User, err error) {
-	defer t.enter(ctx, "CreateSession", &c.Change)(&err)
+	defer t.enter(&ctx, "CreateSession", &c.Change)(&err, &u)
 	return t.inner.CreateSession(ctx, c)
 }
 
 // Session is auth.Store's.
 func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s auth.Session, u auth.User, err error) {
-	defer t.enter(ctx, "Session", nil)(&err)
+	defer t.enter(&ctx, "Session", nil)(&err, &s, &u)
 	return t.inner.Session(ctx, id, now)
 }
 
 // AdvanceSession is auth.Store's.
 func (t *Tap) AdvanceSession(ctx context.Context, c auth.Advance) (s auth.Session, u auth.User, err error) {
-	defer t.enter(ctx, "AdvanceSession", &c.Change)(&err)
+	defer t.enter(&ctx, "AdvanceSession", &c.Change)(&err, &s, &u)
 	return t.inner.AdvanceSession(ctx, c)
 }
 
 // Sessions is auth.Store's.
 func (t *Tap) Sessions(ctx context.Context, userID string, now time.Time) (list []auth.Session, err error) {
-	defer t.enter(ctx, "Sessions", nil)(&err)
+	defer t.enter(&ctx, "Sessions", nil)(&err, &list)
 	return t.inner.Sessions(ctx, userID, now)
 }
 
 // RevokeSessions is auth.Store's.
 func (t *Tap) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ids []string, err error) {
-	defer t.enter(ctx, "RevokeSessions", &c.Change)(&err)
+	defer t.enter(&ctx, "RevokeSessions", &c.Change)(&err, &ids)
 	return t.inner.RevokeSessions(ctx, c)
 }
 
 // PutToken is auth.Store's.
 func (t *Tap) PutToken(ctx context.Context, c auth.PutToken) (err error) {
-	defer t.enter(ctx, "PutToken", &c.Change)(&err)
+	defer t.enter(&ctx, "PutToken", &c.Change)(&err)
 	return t.inner.PutToken(ctx, c)
 }
 
 // PeekToken is auth.Store's.
 func (t *Tap) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (tok auth.Token, err error) {
-	defer t.enter(ctx, "PeekToken", nil)(&err)
+	defer t.enter(&ctx, "PeekToken", nil)(&err, &tok)
 	return t.inner.PeekToken(ctx, p, hash, now)
 }
 
 // RedeemToken is auth.Store's.
 func (t *Tap) RedeemToken(ctx context.Context, c auth.Redemption) (tok auth.Token, u auth.User, err error) {
-	defer t.enter(ctx, "RedeemToken", &c.Change)(&err)
+	defer t.enter(&ctx, "RedeemToken", &c.Change)(&err, &tok, &u)
 	return t.inner.RedeemToken(ctx, c)
 }
 
 // TryCode is auth.Store's.
 func (t *Tap) TryCode(ctx context.Context, c auth.TryCode) (tok auth.Token, u auth.User, err error) {
-	defer t.enter(ctx, "TryCode", &c.Change)(&err)
+	defer t.enter(&ctx, "TryCode", &c.Change)(&err, &tok, &u)
 	return t.inner.TryCode(ctx, c)
 }
 
 // Take is auth.Store's.
 func (t *Tap) Take(ctx context.Context, draws []auth.Draw, now time.Time) (d auth.Decision, err error) {
-	defer t.enter(ctx, "Take", nil)(&err)
-	return t.inner.Take(ctx, draws, now)
+	edit, took := t.taken(ctx)
+	defer t.enter(&ctx, "Take", nil)(&err, &d)
+	draws = edit(draws)
+	if d, err = t.inner.Take(ctx, draws, now); err == nil {
+		took(draws, d)
+	}
+	return d, err
 }
 
 // Sweep is auth.Store's.
 func (t *Tap) Sweep(ctx context.Context, now time.Time, limit int) (n int, err error) {
-	defer t.enter(ctx, "Sweep", nil)(&err)
+	defer t.enter(&ctx, "Sweep", nil)(&err, &n)
 	return t.inner.Sweep(ctx, now, limit)
 }
 
 // Ping is auth.Store's.
 func (t *Tap) Ping(ctx context.Context) (err error) {
-	defer t.enter(ctx, "Ping", nil)(&err)
+	defer t.enter(&ctx, "Ping", nil)(&err)
 	return t.inner.Ping(ctx)
 }

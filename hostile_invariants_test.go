@@ -1,0 +1,208 @@
+package auth_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// reference is what comes of a row's request if nothing disturbs it.
+type reference struct {
+	*played
+	then ending // if it is made once more
+}
+
+// ending is how things stand once somebody whose request was disturbed has made
+// it again, undisturbed.
+type ending struct {
+	answer  string
+	account string
+	session string // whether the session goes on
+	refresh string // whether its newest refresh token is good
+}
+
+// again makes the request once more.
+func (p *played) again() ending {
+	e := ending{answer: codeOf(p.request())}
+	e.account = p.account(p.look(p.t.Context()))
+	if p.session.AccessToken != "" {
+		e.session = codeOf(p.evil.send("GET", "/me", nil, p.in()))
+	}
+	if n := len(p.evil.refresh); n > 0 {
+		e.refresh = codeOf(p.evil.send("POST", "/refresh", map[string]any{"refresh_token": p.evil.refresh[n-1]}))
+	}
+	return e
+}
+
+// invariants hold after every trial, whatever became of its request.
+func invariants() map[string]func(*played, *reference) []string {
+	return map[string]func(*played, *reference) []string{
+		"no answer is a mistake of ours":   answersAreOurs,
+		"what succeeds was drawn for":      successIsDrawn,
+		"a change has its event":           changesHaveEvents,
+		"a change comes whole, or not":     changesAreWhole,
+		"no fault changes without success": faultsChangeNothing,
+	}
+}
+
+// answersAreOurs: no 500, and a 503 only of a store that failed, with the time to
+// come back.
+func answersAreOurs(p *played, _ *reference) (list []string) {
+	for _, a := range p.answers {
+		switch {
+		case a.status < http.StatusInternalServerError:
+		case a.status == http.StatusServiceUnavailable && p.hit && a.header.Get("Retry-After") != "":
+		case strings.HasSuffix(codeOf(a), string(auth.CodeProviderError)) && p.hit: // it was asked by somebody who left
+		default:
+			list = append(list, fmt.Sprintf("answers %d: %s", a.status, a.body))
+		}
+	}
+	return list
+}
+
+// successIsDrawn: what is answered as if nothing had happened drew from each
+// limit as if nothing had happened.
+func successIsDrawn(p *played, ref *reference) (list []string) {
+	for _, a := range p.answers {
+		if a.status != ref.answer().status {
+			return nil
+		}
+	}
+	for limit, n := range ref.drawn {
+		if strings.HasPrefix(limit, "Send") && len(p.mails) < len(ref.mails) {
+			continue // what was not sent needs no draw
+		}
+		if p.drawn[limit] < n {
+			list = append(list, fmt.Sprintf("answers %s, with %d of %d draws from %s", codeOf(p.answer()), p.drawn[limit], n, limit))
+		}
+	}
+	return list
+}
+
+// changesAreWhole: whoever makes the request again ends where somebody does who
+// makes it once or twice or, if what it used up is gone, not at all, and can go on
+// from there as they can.
+func changesAreWhole(p *played, ref *reference) (list []string) {
+	e := p.again()
+	fine := []string{ref.then.account, ref.account(ref.is), p.account(p.was)}
+	if slices.Contains(p.fields, "recovery_code") { // one that was shown is used up, whatever comes of it
+		less := p.was
+		less.Factors.RecoveryLeft--
+		fine = append(fine, p.account(less))
+	}
+	if !slices.Contains(fine, e.account) {
+		list = append(list, fmt.Sprintf("asked again (%s), the account is\n\t%s, not\n\t%s", e.answer, e.account, strings.Join(fine, " or\n\t")))
+	}
+	if strings.HasPrefix(e.answer, "5") {
+		list = append(list, "asked again, it answers "+e.answer)
+	}
+	nothingCame := !strings.HasPrefix(e.answer, "2") && e.account == p.account(p.was) && e.session == "200"
+	if e.session != ref.then.session && !nothingCame {
+		list = append(list, fmt.Sprintf("asked again (%s), the session is %s, not %s", e.answer, e.session, ref.then.session))
+	}
+	goesOn := p.trial.row.session || strings.HasPrefix(e.answer, "2") || p.answer().status == ref.answer().status
+	if e.refresh != ref.then.refresh && e.refresh != "" && goesOn {
+		list = append(list, fmt.Sprintf("asked again (%s), the refresh token is %s, not %s", e.answer, e.refresh, ref.then.refresh))
+	}
+	return list
+}
+
+// faultsChangeNothing: without a change that the store made there is none.
+func faultsChangeNothing(p *played, _ *reference) (list []string) {
+	for _, c := range p.calls {
+		if c.err == nil {
+			return nil
+		}
+	}
+	if p.tried > 0 {
+		return nil
+	}
+	return p.is.changed(p.was)
+}
+
+// way is a kind of change to how one gets into an account.
+type way struct {
+	what   string
+	events []auth.EventType // one of which tells of it
+}
+
+// changedWays is what became different of an account's ways in.
+func (p *played) changedWays() (list []way) {
+	was, is := p.was.Credentials, p.is.Credentials
+	add := func(different bool, what string, events ...auth.EventType) {
+		if different {
+			list = append(list, way{what, events})
+		}
+	}
+	switch {
+	case was.User.ID == "" && is.User.ID == "":
+		return nil
+	case was.User.ID == "":
+		add(true, "a new account", auth.EventSignedUp)
+		return list
+	case is.User.ID == "":
+		add(true, "no account", auth.EventUserDeleted)
+		return list
+	}
+	none := is.PasswordHash == "" && was.PasswordHash != ""
+	moved := was.User.Email != is.User.Email
+	rehashed := was.User.CredentialRevision == is.User.CredentialRevision
+	add(none, "no password", auth.EventTakenOver)
+	add(was.PasswordHash != is.PasswordHash && !none && !rehashed, "another password", auth.EventPasswordChanged, auth.EventPasswordReset)
+	add(moved && is.User.Email != "", "another address", auth.EventEmailChanged)
+	add(moved && is.User.Email == "", "no address", auth.EventTakenOver)
+	add(!was.User.EmailVerified() && is.User.EmailVerified() && !moved, "a proved address", auth.EventEmailVerified)
+	add(was.User.Phone != is.User.Phone && is.User.Phone != "", "another number", auth.EventPhoneVerified)
+	add(was.User.Phone != is.User.Phone && is.User.Phone == "", "no number", auth.EventUserUpdated, auth.EventTakenOver)
+	add(!was.User.PhoneVerified() && is.User.PhoneVerified(), "a proved number", auth.EventPhoneVerified)
+	subjects := func(u auth.User) map[string]bool {
+		m := map[string]bool{}
+		for _, i := range u.Identities {
+			m[i.Provider+" "+i.Subject] = true
+		}
+		return m
+	}
+	before, after := subjects(was.User), subjects(is.User)
+	add(len(without(after, before)) > 0, "another identity", auth.EventIdentityLinked)
+	add(len(without(before, after)) > 0, "one identity less", auth.EventIdentityUnlinked, auth.EventTakenOver)
+	add(!was.User.MFAEnabled && is.User.MFAEnabled, "a second factor", auth.EventMFAEnabled)
+	add(was.User.MFAEnabled && !is.User.MFAEnabled, "no second factor", auth.EventMFADisabled, auth.EventTakenOver)
+	left, now := p.was.Factors.RecoveryLeft, p.is.Factors.RecoveryLeft
+	add(now < left && is.User.MFAEnabled, "fewer recovery codes", auth.EventRecoveryCodeUsed, auth.EventRecoveryCodesReplaced)
+	replaced := slices.ContainsFunc(p.calls, func(c call) bool { return c.method == "PutRecoveryCodes" && c.err == nil })
+	add(replaced || (now > left && was.User.MFAEnabled), "other recovery codes", auth.EventRecoveryCodesReplaced)
+	return list
+}
+
+func without(a, b map[string]bool) []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(a)), func(k string) bool { return b[k] })
+}
+
+// changesHaveEvents: whatever became different of the ways into the account, the
+// store has the event that tells of it.
+func changesHaveEvents(p *played, _ *reference) (list []string) {
+	for _, w := range p.changedWays() {
+		if !slices.ContainsFunc(p.events, func(e auth.Event) bool { return e.UserID == p.id && slices.Contains(w.events, e.Type) }) {
+			list = append(list, fmt.Sprintf("%s, and none of the events %v", w.what, w.events))
+		}
+	}
+	return list
+}
+
+// outlives lets the account be lost, after all, and returns what is left of it to
+// whoever lost it.
+func (p *played) outlives(a act) []string {
+	p.start = p.was
+	if p.trial.row.kind == onStolen { // what was done to an account while it was theirs stays
+		p.mfa = p.look(p.t.Context()).Credentials.User.MFAEnabled
+	}
+	p.lose(p.t.Context(), a)
+	if !p.lost || (p.trial.row.kind == onStolen && p.before.Credentials.User.Phone != p.was.Credentials.User.Phone) {
+		return nil // a number that was proved is a way in of its own, which stays
+	}
+	return p.leftovers(a)
+}

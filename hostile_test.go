@@ -1,0 +1,178 @@
+package auth_test
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// The class: the store does not keep still. At each store call of each route it
+// fails, with or without the effect, it waits until whoever asked has asked again,
+// or whoever asked leaves. What holds whatever becomes of a request is
+// invariants.
+
+// hostileRows are requests of all routes: those of the class's table, and those
+// that nobody can lose an account in the middle of.
+func hostileRows() map[string][]row {
+	get := func(path string) []row {
+		return []row{{name: "reads", kind: onStolen, prepare: func(s *scene) func() *answer {
+			return func() *answer { return s.evil.send("GET", path, nil) }
+		}}}
+	}
+	ask := func(path string, body func(s *scene) map[string]any) []row {
+		return forKinds(row{name: "asks", prepare: func(s *scene) func() *answer {
+			b := body(s)
+			return func() *answer { return s.evil.send("POST", path, b) }
+		}}, onAddress, onNumber, onStolen)
+	}
+	byEmail := func(s *scene) map[string]any { return map[string]any{"email": s.email} }
+	table := map[string][]row{
+		"GET /oauth/{provider}":      get("/oauth/google"),
+		"GET /settings":              get("/settings"),
+		"GET /.well-known/jwks.json": get("/.well-known/jwks.json"),
+		"GET /openapi.json":          get("/openapi.json"),
+		"GET /healthz":               get("/healthz"),
+		"POST /magic-link/send":      ask("/magic-link/send", byEmail),
+		"POST /forgot-password":      ask("/forgot-password", byEmail),
+		"POST /otp/send":             ask("/otp/send", func(s *scene) map[string]any { return map[string]any{"phone": s.number} }),
+		"GET /reset-password": {{name: "shows the form", kind: onStolen, prepare: func(s *scene) func() *answer {
+			token := s.found("/forgot-password", auth.KindResetPassword, nil)
+			return func() *answer { return s.evil.send("GET", "/reset-password?token="+token, nil) }
+		}}},
+	}
+	for pattern, rows := range classTable() {
+		table[pattern] = append(rows, ownersRows()[pattern]...)
+	}
+	return table
+}
+
+// ownersRows are requests by which a rightful owner comes to an account.
+func ownersRows() map[string][]row {
+	comes := func(k kind, prepare func(s *scene) func() *answer) []row {
+		r := row{name: "takes it over", kind: k, except: map[act]string{}, prepare: prepare}
+		for _, a := range k.acts() {
+			r.except[a] = "it is its owner's by then"
+		}
+		return []row{r}
+	}
+	return map[string][]row{
+		"POST /magic-link/verify": comes(onAddress, func(s *scene) func() *answer {
+			token := s.found("/magic-link/send", auth.KindMagicLink, nil)
+			return func() *answer { return s.evil.send("POST", "/magic-link/verify", map[string]any{"token": token}) }
+		}),
+		"POST /reset-password": comes(onAddress, func(s *scene) func() *answer {
+			s.enrols()
+			body := map[string]any{"token": s.found("/forgot-password", auth.KindResetPassword, nil), "new_password": ownPassword}
+			return func() *answer { return s.evil.send("POST", "/reset-password", body) }
+		}),
+		"POST /verify-email": comes(onAddress, func(s *scene) func() *answer {
+			body := url.Values{"token": {s.token(s.email, auth.KindVerifyEmail)}, "disown": {"1"}}.Encode()
+			return func() *answer { return s.evil.send("POST", "/verify-email", body, form) }
+		}),
+		"POST /otp/verify": comes(onNumber, func(s *scene) func() *answer {
+			s.evil.send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
+			body := map[string]any{"phone": s.number, "otp": s.mail(s.number, auth.KindPhoneCode).Code}
+			return func() *answer { return s.evil.send("POST", "/otp/verify", body) }
+		}),
+		"GET /oauth/{provider}/callback": comes(onIdentity, func(s *scene) func() *answer {
+			owner := s.person(s.t.Context())
+			back := owner.back("google", owner.begin("google", ""), s.ada)
+			return func() *answer { owner.ctx = s.evil.ctx; return back() }
+		}),
+	}
+}
+
+// A new route has no row until somebody gives it one.
+func TestHostileStoreIsWhole(t *testing.T) {
+	t.Parallel()
+	routes, rows := auth.Routes(newWorld(t).Auth), hostileRows()
+	for _, pattern := range routes {
+		if len(rows[pattern]) == 0 {
+			t.Errorf("%s: what if its store fails?", pattern)
+		}
+	}
+	for pattern := range rows {
+		if !slices.Contains(routes, pattern) {
+			t.Errorf("%s is no route", pattern)
+		}
+	}
+}
+
+// chances are the trials of a row of n store calls that a run takes.
+func chances(t *testing.T) func(t *testing.T, n int) []trial {
+	t.Helper()
+	all := func(_ *testing.T, n int) (list []trial) {
+		for k := 1; k <= n; k++ {
+			for _, f := range storetap.Faults() {
+				list = append(list, trial{fault: f, k: k})
+			}
+		}
+		return list
+	}
+	if wholly() {
+		return all
+	}
+	some := 6
+	if os.Getenv(onPostgres) != "" {
+		some = 1
+	}
+	seed := drawSeed(t)
+	return func(t *testing.T, n int) []trial {
+		t.Helper()
+		list, rnd := all(t, n), sampler(t, seed)
+		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list[:min(some, len(list))]
+	}
+}
+
+// refer plays a row undisturbed.
+func (w *hostileWorld) refer(r row, wrong string, spoil sabotage) *reference {
+	ref := &reference{played: w.play(trial{row: r, wrong: wrong, spoil: spoil})}
+	ref.then = ref.again()
+	return ref
+}
+
+// violations are what is wrong after a trial.
+func violations(p *played, ref *reference) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(invariants())) {
+		for _, v := range invariants()[name](p, ref) {
+			list = append(list, fmt.Sprintf("%s, answered %s: %s: %s", p.trial, codeOf(p.answer()), name, v))
+		}
+	}
+	return list
+}
+
+func TestHostileStore(t *testing.T) {
+	t.Parallel()
+	draw := chances(t)
+	for _, pattern := range slices.Sorted(maps.Keys(hostileRows())) {
+		for _, r := range hostileRows()[pattern] {
+			t.Run(pattern+" "+r.name+" by "+string(r.kind), func(t *testing.T) {
+				t.Parallel()
+				w := newHostileWorld(t, r)
+				ref := w.refer(r, "", sabotage{})
+				acts := r.acts()
+				for i, tr := range draw(t, ref.n) {
+					tr.row = r
+					p := w.play(tr)
+					for _, v := range violations(p, ref) {
+						t.Error(v)
+					}
+					if len(acts) == 0 {
+						continue
+					}
+					a := acts[i%len(acts)]
+					for _, v := range p.outlives(a) {
+						t.Errorf("%s, answered %s, then %s: something outlives what it rested on: %s", tr, codeOf(p.answer()), a, v)
+					}
+				}
+			})
+		}
+	}
+}

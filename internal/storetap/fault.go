@@ -1,0 +1,117 @@
+package storetap
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+
+	"github.com/authmount/auth"
+)
+
+// Fault is what goes wrong with a call.
+type Fault string
+
+// The faults. Those by which the caller leaves end the context that Hooks.Leave
+// cancels; what they mean for the call is the store's to decide.
+const (
+	NoFault      Fault = ""
+	LeavesBefore Fault = "the caller leaves before it"
+	LeavesDuring Fault = "the caller leaves while it runs"
+	LeavesAfter  Fault = "the caller leaves after it"
+	FailsBefore  Fault = "it fails without an effect"
+	FailsAfter   Fault = "its answer is lost" // after the effect
+	Waits        Fault = "it waits"           // until Hooks.Release is closed, or the context ends
+)
+
+// Faults lists all of them.
+func Faults() []Fault {
+	return []Fault{LeavesBefore, LeavesDuring, LeavesAfter, FailsBefore, FailsAfter, Waits}
+}
+
+// ErrFault is what a call returns that fails by a fault.
+var ErrFault = errors.New("storetap: the store cannot be reached")
+
+// begin lets a fault happen to a call that is about to begin, and returns what
+// is to happen at its end.
+func (h *Hooks) begin(f Fault, ctx *context.Context) (end func(err *error, results []any)) {
+	end = func(*error, []any) {}
+	switch f {
+	case LeavesBefore:
+		h.Leave()
+	case LeavesDuring:
+		l := &leaving{Context: *ctx, leave: h.Leave}
+		*ctx = l
+		end = func(*error, []any) { l.once.Do(h.Leave) }
+	case LeavesAfter:
+		end = func(*error, []any) { h.Leave() }
+	case FailsBefore:
+		// A store does nothing for a context that has ended.
+		over, cancel := context.WithCancel(*ctx)
+		cancel()
+		*ctx = over
+		end = lose
+	case FailsAfter:
+		end = lose
+	case Waits:
+		select {
+		case <-h.Release:
+		case <-(*ctx).Done():
+		}
+	}
+	return end
+}
+
+// lose puts ErrFault in place of all that a call returned.
+func lose(err *error, results []any) {
+	*err = ErrFault
+	for _, r := range results {
+		reflect.ValueOf(r).Elem().SetZero()
+	}
+}
+
+// leaving is a context whose caller leaves once the call has looked at it twice:
+// first right at its beginning, then at work.
+type leaving struct {
+	context.Context
+	leave func()
+
+	mu   sync.Mutex
+	seen bool
+	once sync.Once
+}
+
+func (l *leaving) looked() {
+	l.mu.Lock()
+	seen := l.seen
+	l.seen = true
+	l.mu.Unlock()
+	if seen {
+		l.once.Do(l.leave)
+	}
+}
+
+func (l *leaving) Done() <-chan struct{} {
+	l.looked()
+	return l.Context.Done()
+}
+
+func (l *leaving) Err() error {
+	l.looked()
+	return l.Context.Err()
+}
+
+// taken is what Take calls besides what every call does.
+func (t *Tap) taken(ctx context.Context) (edit func([]auth.Draw) []auth.Draw, took func([]auth.Draw, auth.Decision)) {
+	t.mu.Lock()
+	h := t.hooks
+	t.mu.Unlock()
+	edit, took = h.Draws, h.Took
+	if edit == nil || ctx.Value(insideKey{}) != nil {
+		edit = func(d []auth.Draw) []auth.Draw { return d }
+	}
+	if took == nil || ctx.Value(insideKey{}) != nil {
+		took = func([]auth.Draw, auth.Decision) {}
+	}
+	return edit, took
+}
