@@ -26,9 +26,10 @@ const ContractVersion = 2
 // references to what they keep. They return the outcome errors of this file
 // (wrapped or not; callers use errors.Is); any other error means that the store
 // could not answer, and becomes 503. A cancelled context stops a method before
-// it takes effect, with the context's error. Times are UTC with microseconds. An
-// instant equal to an expiry counts as expired, everywhere. Ids are UUIDs of any
-// version; lists are in the order of (CreatedAt, ID).
+// it takes effect, with the context's error; one that is cancelled meanwhile may
+// let it finish, with its outcome. Times are UTC with microseconds. An instant
+// equal to an expiry counts as expired, everywhere. Ids are UUIDs of any version;
+// lists are in the order of (CreatedAt, ID).
 //
 // Package storetest holds the conformance suite for implementations;
 // examples/store is a small one to begin with. Optional powers are separate
