@@ -127,6 +127,20 @@ type KitMail struct {
 	Provider   string
 }
 
+// MessagesSent waits until this process holds no message that is to be sent, at
+// most until ctx ends.
+func (k Kit) MessagesSent(ctx context.Context) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for k.a.outbox.underWay() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // Enclose puts a message to a user into a change; Committed sends it.
 func (k Kit) Enclose(ctx context.Context, c *Change, m KitMail) {
 	k.a.enclose(ctx, c, outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)

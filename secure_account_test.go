@@ -147,7 +147,7 @@ func TestStopLinksLast(t *testing.T) {
 		t.Error("the address of another moved")
 	}
 	changed := w.stopToken("ada@example.com", auth.KindEmailChanged)
-	w.Clock.Advance(time.Second)
+	w.Clock.Advance(time.Minute)
 	w.do("GET", "/secure-account?token="+changed, nil).want(400, auth.CodeInvalidToken)
 	w.do("GET", "/secure-account?token="+changed, nil, browser).want(400)
 	w.do("POST", "/secure-account", "token="+changed, form, browser).want(400)
