@@ -82,6 +82,8 @@ type Auth struct {
 	roleStore RoleStore   // likewise
 	roleTable *roleTable
 	passwords *passwords
+	returns   *returns
+	flights   flights
 	outbox    *outbox
 	pages     *pages
 	remember  *claimsCache
@@ -249,6 +251,8 @@ func (a *Auth) build() error {
 	if a.keys, err = newKeyring(c); err != nil {
 		return err
 	}
+	a.returns = a.newReturns()
+	a.flights.of = map[string]*flight{}
 	a.parser = newParser(c)
 	a.crossOrigin = http.NewCrossOriginProtection()
 	for _, o := range append(c.corsOrigins, originOf(c.baseURL.String())) {
@@ -289,7 +293,7 @@ func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped
 	a.client.CloseIdleConnections()
-	return a.outbox.close(ctx)
+	return errors.Join(a.returns.close(ctx), a.outbox.close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.

@@ -92,7 +92,9 @@ func (d *drawStore) Unwrap() auth.Store { return d.Store }
 func (d *drawStore) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
 	d.mu.Lock()
 	for _, draw := range draws {
-		d.drawn[draw.Rate] = true
+		if draw.Cost >= 0 { // what is given back was drawn by an earlier request
+			d.drawn[draw.Rate] = true
+		}
 	}
 	d.mu.Unlock()
 	return d.Store.Take(ctx, draws, now)

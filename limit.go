@@ -11,18 +11,20 @@ import (
 // RateLimits are the limits of all flows; docs of the fields name the defaults.
 // A field with a negative Burst is off.
 type RateLimits struct {
-	LoginPerAccount   Rate // failed logins: 10 in 5 min
-	LoginPerIP        Rate // failed logins: 100 in 5 min
-	SignupPerIP       Rate // 20 in 1 h
-	SendGap           Rate // messages of a kind to one address: 1 in 60 s
-	SendPerAddress    Rate // messages of a kind to one address: 5 in 1 h
-	SendPerIP         Rate // messages asked for: 30 in 1 h
-	RefreshPerSession Rate // 120 in 1 min
-	CodesPerPhone     Rate // wrong phone codes: 10 in 1 h
-	FactorPerUser     Rate // wrong TOTP and recovery codes: 5 in 5 min
-	OAuthPerIP        Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
-	SMSBudget         Rate // text messages in all: 1000 in 1 h
-	Off               bool // no limits at all: for load tests only
+	LoginPerAccount     Rate // failed logins: 10 in 5 min
+	LoginPerIP          Rate // failed logins: 100 in 5 min
+	SignupPerIP         Rate // 20 in 1 h
+	SendGap             Rate // messages of a kind to one address: 1 in 60 s
+	SendPerAddress      Rate // messages of a kind to one address: 5 in 1 h
+	SendPerIP           Rate // messages asked for: 30 in 1 h
+	RefreshPerSession   Rate // 120 in 1 min
+	CodesPerPhone       Rate // wrong phone codes: 10 in 1 h
+	CodesPerPhoneDaily  Rate // the same: 30 in 24 h
+	FactorPerUser       Rate // wrong TOTP and recovery codes: 5 in 5 min
+	ConsecutiveFailures Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days
+	OAuthPerIP          Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
+	SMSBudget           Rate // text messages in all: 1000 in 1 h
+	Off                 bool // no limits at all: for load tests only
 }
 
 func (l RateLimits) withDefaults() RateLimits {
@@ -42,6 +44,8 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.SendPerIP, 30, time.Hour)
 	set(&l.RefreshPerSession, 120, time.Minute)
 	set(&l.CodesPerPhone, 10, time.Hour)
+	set(&l.CodesPerPhoneDaily, 30, 24*time.Hour)
+	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)
 	set(&l.OAuthPerIP, 300, 5*time.Minute)
 	set(&l.SMSBudget, 1000, time.Hour)

@@ -24,8 +24,9 @@ type LoginParams struct {
 
 // Login signs in with a password. An unknown address, an account without a
 // password and a wrong password are the same error, CodeInvalidCredentials, for
-// the same work. Only after the right password: CodeEmailNotVerified,
-// CodeUserBanned, and CodeMFARequired or CodeMFAEnrollmentRequired, whose Error
+// the same work; where confirmation is required so is the right password of an
+// account that is not confirmed, which gets its mail once more. Only after the
+// right password: CodeUserBanned, and CodeMFARequired or CodeMFAEnrollmentRequired, whose Error
 // carries the MFAToken to go on with; CodeInvalidTOTPCode for a TOTPCode that is
 // wrong. Also CodeValidationFailed, CodeMethodDisabled, CodeRateLimited (after too
 // many failures), CodeOverloaded.
@@ -40,22 +41,41 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 	if p.Password == "" {
 		return nil, invalid("password", "is required")
 	}
-	c, err := a.store.Credentials(ctx, key)
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, key))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, storeFailed(err)
 	}
-	account := c.User.ID
-	if account == "" {
-		account = name
+	tokens, err := a.loginAs(ctx, c, name, p)
+	var e *Error
+	if a.Settings(ctx).RequireConfirmation.On() && errors.As(err, &e) && e.Code == CodeInvalidCredentials {
+		e.Message = "The credentials are not right, or the address is not confirmed yet."
 	}
-	rehash, err := a.judgePassword(ctx, account, c.PasswordHash, p.Password)
+	return tokens, err
+}
+
+// loginAs is Login as whoever was found under a name, or nobody.
+func (a *Auth) loginAs(ctx context.Context, c Credentials, name string, p LoginParams) (*Tokens, error) {
+	g := passwordGuess{of: c, name: name, password: p.Password}
+	if a.unconfirmed(ctx, c.User) {
+		g.hidden = func(ctx context.Context) { a.resendVerification(ctx, c.User) }
+	}
+	rehash, err := a.judgePassword(ctx, g)
 	if err != nil {
-		if errors.Is(err, CodeInvalidCredentials) {
-			a.emit(ctx, Event{Type: EventSignInFailed, UserID: c.User.ID, Method: methodPassword, Err: err})
-		}
 		return nil, err
 	}
-	return a.afterPassword(ctx, c, p, rehash)
+	if c.User.Banned(a.now()) {
+		return nil, fail(CodeUserBanned, nil)
+	}
+	if rehash {
+		c.PasswordHash = a.rehash(ctx, c, p.Password)
+	}
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, gone: CodeInvalidCredentials})
+}
+
+// unconfirmed tells whether a user may not sign in with a password yet. Whoever
+// signed up with an address must not learn from that whether it was taken.
+func (a *Auth) unconfirmed(ctx context.Context, u User) bool {
+	return a.Settings(ctx).RequireConfirmation.On() && !u.EmailVerified() && !u.PhoneVerified()
 }
 
 // loginKey is whom a login names, and the name in its one form.
@@ -72,59 +92,6 @@ func loginKey(p LoginParams) (UserKey, string, error) {
 		return UserKey{}, "", invalid("email", err.Error())
 	}
 	return ByEmail(email), EmailKey(email), nil
-}
-
-// afterPassword goes on once the password was right.
-func (a *Auth) afterPassword(ctx context.Context, c Credentials, p LoginParams, rehash bool) (*Tokens, error) {
-	if c.User.Banned(a.now()) {
-		return nil, fail(CodeUserBanned, nil)
-	}
-	if a.Settings(ctx).RequireConfirmation.On() && !c.User.EmailVerified() && !c.User.PhoneVerified() {
-		if err := a.resendVerification(ctx, c.User); err != nil {
-			return nil, err
-		}
-		return nil, fail(CodeEmailNotVerified, nil)
-	}
-	if rehash {
-		c.PasswordHash = a.rehash(ctx, c, p.Password)
-	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, gone: CodeInvalidCredentials})
-}
-
-// judgePassword compares a password under the limits on failures, and does the
-// same work when there is no hash. Only failures count: the buckets are asked
-// right before the comparison and drawn from after a wrong one, so that of many
-// parallel guesses no more than the cap are answered as wrong, and right
-// passwords never use the cap up.
-func (a *Auth) judgePassword(ctx context.Context, account, hash, password string) (rehash bool, err error) {
-	draws := func(cost int) []Draw {
-		return []Draw{
-			a.draw(a.cfg.limits.LoginPerAccount, "login", account, cost),
-			a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", cost),
-		}
-	}
-	var before Decision
-	ok, rehash, err := a.passwords.verify(ctx, hash, password, func(ctx context.Context) error {
-		var err error
-		before, err = a.take(ctx, draws(0)...)
-		return err
-	})
-	if err != nil {
-		return false, hashFailed(err)
-	}
-	if !ok {
-		if _, err := a.take(ctx, draws(1)...); err != nil {
-			return false, err
-		}
-		return false, fail(CodeInvalidCredentials, nil)
-	}
-	limit := a.cfg.limits.LoginPerAccount.Burst
-	if len(before.Remaining) > 0 && before.Remaining[0] < limit {
-		if _, err := a.take(ctx, a.draw(a.cfg.limits.LoginPerAccount, "login", account, -limit)); err != nil {
-			return false, err
-		}
-	}
-	return rehash, nil
 }
 
 // rehash brings a hash up to the present parameters while the password is at

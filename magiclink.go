@@ -115,6 +115,9 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		r, takenOver = a.provingRedemption(ctx, u, rootEmail, within)
 		return r, nil
 	})
+	if err == nil {
+		a.reopenPassword(ctx, u.ID, false)
+	}
 	if err == nil && takenOver {
 		a.tellTakenOver(ctx, u)
 	}

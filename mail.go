@@ -37,9 +37,11 @@ const (
 	KindMFADisabled     Kind = "mfa_disabled"     // notice
 	KindPhoneCode       Kind = "phone_code"       // text message
 
-	KindTakenOver        Kind = "account_taken_over" // notice: an unproved account went to its owner
-	KindIdentityLinked   Kind = "identity_linked"    // notice
-	KindIdentityUnlinked Kind = "identity_unlinked"  // notice
+	KindTakenOver         Kind = "account_taken_over"   // notice: an unproved account went to its owner
+	KindManyFailedSignIns Kind = "many_failed_sign_ins" // notice: many wrong guesses in a row
+
+	KindIdentityLinked   Kind = "identity_linked"   // notice
+	KindIdentityUnlinked Kind = "identity_unlinked" // notice
 )
 
 // Channel is the way a message travels.

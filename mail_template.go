@@ -123,7 +123,7 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneCode,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindManyFailedSignIns, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.

@@ -32,9 +32,7 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile)
 		return u, err
 	}
 	if a.Settings(ctx).RequireConfirmation.On() && u.Email != "" && !u.EmailVerified() && !u.PhoneVerified() {
-		if err := a.resendVerification(ctx, u); err != nil {
-			return u, err
-		}
+		a.resendVerification(ctx, u)
 		return u, fail(CodeEmailNotVerified, nil)
 	}
 	return u, nil

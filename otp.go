@@ -22,9 +22,6 @@ type PhoneOptions struct {
 	Deny       []string      // prefixes that may not, whatever Allow says
 }
 
-// maxCodeTries is how many wrong guesses a code survives.
-const maxCodeTries = 5
-
 func (o *PhoneOptions) check() error {
 	if o.CodeLength == 0 {
 		o.CodeLength = 6
@@ -85,45 +82,52 @@ type SendPhoneCodeParams struct {
 	NoCreate bool // do not create an account for an unknown number
 }
 
+// SentCode tells of a code that was asked for.
+type SentCode struct {
+	RequestID string `json:"request_id"` // whoever gives it with the code has tries of their own; opaque
+}
+
 // SendPhoneCode sends a code to sign in with. The answer is the same whether or
 // not there is an account; without one, the code creates it when it is used,
 // unless NoCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
 // CodeValidationFailed, CodeRateLimited (also when the budget is spent).
-func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) error {
+func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCode, error) {
 	if !a.phoneOn(ctx) {
-		return fail(CodeMethodDisabled, nil)
+		return SentCode{}, fail(CodeMethodDisabled, nil)
 	}
 	phone, err := a.requiredPhone(p.Phone)
 	if err != nil {
-		return invalid("phone", err.Error())
+		return SentCode{}, invalid("phone", err.Error())
 	}
 	if err := a.takeSMS(ctx, phone); err != nil {
-		return err
+		return SentCode{}, err
 	}
 	u, err := a.store.User(ctx, ByPhone(phone))
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return storeFailed(err)
+		return SentCode{}, storeFailed(err)
 	}
 	create := !p.NoCreate && a.Settings(ctx).SignUp.On()
 	to := u.Phone
 	if to == "" && create {
 		to = phone
 	}
-	code, t := a.newPhoneCode(PurposePhoneCode, phone)
+	code, t := a.newPhoneCode(ctx, phone, PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no guess is right
 	}
 	if err := a.putToken(ctx, byStranger("send"), t); err != nil && !errors.Is(err, CodeInvalidToken) {
-		return err
+		return SentCode{}, err
 	}
 	a.sendSMS(ctx, to, code, u)
-	return nil
+	return SentCode{RequestID: a.keys.Request(phone, t.ExpiresAt)}, nil
 }
 
-// newPhoneCode makes a code and the token that judges it. Only a MAC is kept: a
-// code alone could be found by trying all of them.
-func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
+// newPhoneCode makes a code for a number and the token that judges it. Only a MAC
+// is kept: a code alone could be found by trying all of them. A new code has tries
+// of its own, as far as its number has any.
+func (a *Auth) newPhoneCode(ctx context.Context, phone string, p Purpose, subject string) (code string, t Token) {
+	a.refillCode(ctx, phone)
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.cfg.phone.CodeLength)), nil)
 	n, err := rand.Int(rand.Reader, limit)
 	if err != nil {
@@ -133,7 +137,7 @@ func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
 	now := a.now()
 	return code, Token{
 		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code),
-		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: maxCodeTries,
+		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: codeBackstop,
 	}
 }
 
@@ -141,47 +145,19 @@ func (a *Auth) phoneCodeHash(p Purpose, subject, code string) []byte {
 	return a.keys.PhoneCode(string(p), subject, code)[0]
 }
 
-// tryCode judges a guess under the cap on wrong ones, which sending again does
-// not reset, and applies the effect of the right one in the same step. Errors:
-// CodeInvalidCode, CodeRateLimited when the code is dead, ErrStale and a
-// *ConflictError as they are.
-func (a *Auth) tryCode(ctx context.Context, phone string, t TryCode, code string) (User, error) {
-	wrong := func(cost int) error { // whatever the code is for
-		_, err := a.take(ctx, a.draw(a.cfg.limits.CodesPerPhone, "code", phone, cost))
-		return err
-	}
-	if err := wrong(0); err != nil {
-		return User{}, err
-	}
-	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, code)
-	_, u, err := a.store.TryCode(ctx, t)
-	switch {
-	case err == nil:
-		a.committed(ctx, t.Change, OutcomeDone, about(u.ID))
-		return u, nil
-	case errors.Is(err, ErrWrongCode):
-		if err := wrong(1); err != nil {
-			return User{}, err
-		}
-		return User{}, fail(CodeInvalidCode, err)
-	case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
-		return User{}, err
-	case errors.Is(err, ErrTooManyTries):
-		return User{}, retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
-	}
-	return User{}, goneOr(CodeInvalidCode, err)
-}
-
 // VerifyPhoneCodeParams sign in with a code.
 type VerifyPhoneCodeParams struct {
 	Phone    string
 	Code     string
 	TOTPCode string // of a user with a second factor; may come later, see VerifyMFA
+
+	RequestID string // of SentCode; without it anybody's wrong guesses at the number count
 }
 
 // VerifyPhoneCode signs in with a code, and creates the account at its first
 // use. Wrong, used and expired codes and unknown numbers are the same error,
-// CodeInvalidCode; after five wrong guesses the code is dead, CodeRateLimited.
+// CodeInvalidCode; after five of them the code is dead for whoever tried,
+// CodeRateLimited.
 // Also CodeUserBanned, CodeValidationFailed, CodeMethodDisabled, CodeMFARequired,
 // CodeMFAEnrollmentRequired, CodeInvalidTOTPCode.
 func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*Tokens, error) {
@@ -189,7 +165,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.usePhoneCode(ctx, phone, p.Code)
+	u, err := a.usePhoneCode(ctx, codeGuess{phone, p.Code, p.RequestID})
 	if err != nil {
 		return nil, err
 	}
@@ -213,14 +189,15 @@ func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string,
 // usePhoneCode uses a sign-in code up and returns the account of the number that
 // it proves: the one there is, or a new one. As with magic links, holding the
 // number outranks whatever was set up before it was proved.
-func (a *Auth) usePhoneCode(ctx context.Context, phone, code string) (User, error) {
+func (a *Auth) usePhoneCode(ctx context.Context, g codeGuess) (User, error) {
+	phone := g.phone
 	// The usual case, in one step: the number is proved already, as somebody's
 	// whom the code names. Otherwise nothing has happened yet.
 	yes := true
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{{Phone: &phone, PhoneVerified: &yes}}
 	t := TryCode{Change: c, Purpose: PurposePhoneCode, Subject: phone}
-	u, err := a.tryCode(ctx, phone, t, code)
+	u, err := a.tryCode(ctx, g, t)
 	if !errors.Is(err, ErrStale) {
 		return u, err
 	}
@@ -242,7 +219,7 @@ func (a *Auth) usePhoneCode(ctx context.Context, phone, code string) (User, erro
 			r, _ := a.provingRedemption(ctx, u, rootPhone, Caller{})
 			t.Change, t.Effect = r.Change, r.Effect
 		}
-		u, err = a.tryCode(ctx, phone, t, code)
+		u, err = a.tryCode(ctx, g, t)
 		if errors.Is(err, ErrConflict) && created {
 			err = ErrStale // signed up meanwhile
 		}
@@ -288,7 +265,8 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	if err == nil && phone != u.Phone {
 		to = ""
 	}
-	code, t := a.newPhoneCode(phoneProof(u, phone))
+	purpose, subject := phoneProof(u, phone)
+	code, t := a.newPhoneCode(ctx, phone, purpose, subject)
 	t.UserID = u.ID
 	if err := a.putToken(ctx, by.authority(), t); err != nil {
 		return err
@@ -310,8 +288,9 @@ func phoneProof(u User, phone string) (p Purpose, subject string) {
 // ConfirmPhoneParams confirm a number from within a session.
 type ConfirmPhoneParams struct {
 	Caller
-	Phone string
-	Code  string
+	Phone     string
+	Code      string
+	RequestID string // of SentCode, if SendPhoneCode sent the code
 }
 
 // ConfirmPhone makes a number the user's own with the code that UpdateMe had
@@ -335,7 +314,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneProof(u, phone)
-		u, err = a.tryCode(ctx, phone, t, p.Code)
+		u, err = a.tryCode(ctx, codeGuess{phone, p.Code, p.RequestID}, t)
 		if errors.Is(err, ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)
 		}
@@ -351,10 +330,11 @@ func (a *Auth) handleOTPSend(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if err := a.SendPhoneCode(r.Context(), SendPhoneCodeParams{Phone: p.Phone, NoCreate: p.CreateUser != nil && !*p.CreateUser}); err != nil {
+	sent, err := a.SendPhoneCode(r.Context(), SendPhoneCodeParams{Phone: p.Phone, NoCreate: p.CreateUser != nil && !*p.CreateUser})
+	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, struct{}{})
+	return writeJSON(w, http.StatusOK, sent)
 }
 
 // handleOTPVerify signs in; with a bearer token it confirms a new number, and
@@ -364,6 +344,8 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 		Phone string `json:"phone"`
 		OTP   string `json:"otp"`
 		TOTP  string `json:"totp_code"`
+
+		RequestID string `json:"request_id"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
@@ -371,7 +353,7 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	me, err := a.live(r)
 	if errors.Is(err, CodeMissingToken) {
-		tokens, err := a.VerifyPhoneCode(ctx, VerifyPhoneCodeParams{Phone: p.Phone, Code: p.OTP, TOTPCode: p.TOTP})
+		tokens, err := a.VerifyPhoneCode(ctx, VerifyPhoneCodeParams{Phone: p.Phone, Code: p.OTP, TOTPCode: p.TOTP, RequestID: p.RequestID})
 		if err != nil {
 			return err
 		}
@@ -380,7 +362,7 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, err := a.ConfirmPhone(ctx, ConfirmPhoneParams{me.caller(), p.Phone, p.OTP})
+	u, err := a.ConfirmPhone(ctx, ConfirmPhoneParams{me.caller(), p.Phone, p.OTP, p.RequestID})
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func TestPhoneCodeDies(t *testing.T) {
 	// Sending again gives a new code, and not as many new tries as one likes.
 	w.Clock.Advance(time.Minute)
 	code = w.newCode(code)
-	for range 5 {
+	for range 4 { // the expired one counted, too
 		w.otp(number, other(code)).want(400, auth.CodeInvalidCode)
 	}
 	w.Clock.Advance(time.Minute)
@@ -169,7 +169,7 @@ func TestPhoneRefuses(t *testing.T) {
 	w.do("POST", "/otp/send", map[string]any{"phone": number}).want(200)
 	w.do("POST", "/otp/send", map[string]any{"phone": "+49 30 123456"}).want(429, auth.CodeRateLimited)
 	off := newPlain(t)
-	if err := off.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: number}); !errors.Is(err, auth.CodeMethodDisabled) {
+	if _, err := off.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: number}); !errors.Is(err, auth.CodeMethodDisabled) {
 		t.Errorf("without a sender: %v", err)
 	}
 	if off.PublicSettings(t.Context()).Methods.PhoneOTP || !w.PublicSettings(t.Context()).Methods.PhoneOTP {
@@ -213,17 +213,9 @@ func TestSignUpByPhone(t *testing.T) {
 	body := map[string]any{"phone": number, "password": goodPassword}
 	w.do("POST", "/signup", body).want(200)
 	code := w.Mail(t, number, auth.KindPhoneCode).Code
-	w.do("POST", "/login", body).want(403, auth.CodeEmailNotVerified)
+	w.do("POST", "/login", body).want(401, auth.CodeInvalidCredentials)
 	w.do("POST", "/signup", body).want(200) // no oracle
-	if newest := w.Mail(t, number, auth.KindPhoneCode).Code; newest != code {
-		code = newest // the login sent another
-	}
-	s := w.otp(number, code)
-	if s.status != 200 { // the login's code may still have been on its way
-		code = w.waitOther(code)
-		s = w.otp(number, code)
-	}
-	s.want(200)
+	s := w.otp(number, code).want(200)
 	w.do("POST", "/login", body).want(401, auth.CodeInvalidCredentials) // outside of a session nobody knows whose password it was
 	if u := s.session().User; u.ID == "" {
 		t.Error("no user")

@@ -155,11 +155,11 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 	normal, raw := nfkc(password), false
 	err = p.run(ctx, admit, func() error {
 		ok = h.Verify(normal)
-		if !ok && normal != password {
+		if normal != password {
 			// Systems that do not normalise hashed the raw form. It is tried
-			// whatever the hash, so that the work tells no accounts apart.
-			ok = h.Verify(password)
-			raw = ok
+			// whatever the hash and the outcome, so that the work tells nothing.
+			raw = h.Verify(password) && !ok
+			ok = ok || raw
 			p.done.Add(1)
 		}
 		return nil

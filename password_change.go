@@ -26,7 +26,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if p.New == "" {
 		return invalid("new_password", "is required")
 	}
-	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, ByID(p.UserID)))
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
@@ -79,7 +79,7 @@ func (a *Auth) proveCurrent(ctx context.Context, c Credentials, p ChangePassword
 	if p.Current == "" {
 		return invalid("current_password", "is required")
 	}
-	if _, err := a.judgePassword(ctx, c.User.ID, c.PasswordHash, p.Current); err != nil {
+	if _, err := a.judgePassword(ctx, passwordGuess{of: c, password: p.Current}); err != nil {
 		return err
 	}
 	if p.Current == p.New {

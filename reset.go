@@ -94,7 +94,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err != nil {
 		return d, err
 	}
-	a.forgiveLogins(ctx, u.ID)
+	a.reopenPassword(ctx, u.ID, true)
 	a.sendMail(ctx, outgoing{Kind: KindPasswordChanged, To: u.Email, Name: u.FullName}, u)
 	return d, nil
 }
@@ -113,16 +113,6 @@ func (a *Auth) resetUser(ctx context.Context, t Token, d linkData) (User, error)
 		return u, fail(CodeInvalidToken, errors.New("sent to an address the account no longer has"))
 	}
 	return u, nil
-}
-
-// forgiveLogins empties the count of failed logins: whoever reset the password
-// is the owner, and must not stay locked out by somebody else's guesses. If it
-// cannot be done they wait a little, which is no reason to fail the reset.
-func (a *Auth) forgiveLogins(ctx context.Context, account string) {
-	limit := a.cfg.limits.LoginPerAccount
-	if _, err := a.take(ctx, a.draw(limit, "login", account, -limit.Burst)); err != nil {
-		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", account, "error", err)
-	}
 }
 
 func (a *Auth) handleResetPassword(w http.ResponseWriter, r *http.Request) error {

@@ -31,8 +31,9 @@ type route struct {
 // inside the operations, so that callers from Go are held to them too.
 func (a *Auth) routes() []route {
 	var (
-		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP"}
-		wrongFactors   = []string{"FactorPerUser"}
+		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "ConsecutiveFailures"}
+		wrongFactors   = []string{"FactorPerUser", "ConsecutiveFailures"}
+		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
 
@@ -53,8 +54,8 @@ func (a *Auth) routes() []route {
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
 		{pattern: "POST /login", access: keyed, handle: a.handleLogin,
-			limits: slices.Concat(wrongPasswords, wrongFactors),
-			errors: plus(signIn, CodeInvalidCredentials, CodeEmailNotVerified, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
+			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser"}),
+			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
 		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
 			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
@@ -82,7 +83,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify,
-			limits: slices.Concat([]string{"CodesPerPhone"}, wrongFactors),
+			limits: slices.Concat(wrongCodes, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
@@ -115,7 +116,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /2fa/setup-totp", access: enrolling, handle: a.handleSetupTOTP,
 			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled}},
 		{pattern: "POST /2fa/verify-and-enable", access: enrolling, handle: a.handleEnableTOTP,
-			limits: wrongFactors,
+			limits: []string{"FactorPerUser"},
 			errors: []Code{
 				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
 		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA,

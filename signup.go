@@ -153,7 +153,7 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 // number, and the message that carries it.
 func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token, outgoing) {
 	if u.Phone != "" {
-		code, t := a.newPhoneCode(PurposePhoneCode, u.Phone)
+		code, t := a.newPhoneCode(ctx, u.Phone, PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
 		return t, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: u.Phone, Code: code, ExpiresIn: a.cfg.phone.Life}
 	}

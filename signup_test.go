@@ -161,14 +161,27 @@ func TestLoginFailuresAreAlike(t *testing.T) {
 	}
 }
 
+// Where confirmation is required, whoever signed up with an address and a password
+// of their own does not learn from a login whether the address was taken: the
+// right password is answered, counted and told as a wrong one.
 func TestLoginNeedsConfirmation(t *testing.T) {
 	w := newWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
 	first := w.linkToken("ada@example.com", auth.KindVerifyEmail)
-	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
-	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(403, auth.CodeEmailNotVerified)
+	var seen []string
+	for _, p := range []map[string]any{
+		{"email": "ada@example.com", "password": "wrong horse battery"},
+		{"email": "ada@example.com", "password": goodPassword},
+		{"email": "nobody@example.com", "password": goodPassword},
+	} {
+		w.fired()
+		a := w.do("POST", "/login", p, header{"X-Request-Id", "same"}).want(401, auth.CodeInvalidCredentials)
+		seen = append(seen, fmt.Sprint(string(a.body), a.header, w.fired()))
+	}
+	if seen[0] != seen[1] || seen[1] != seen[2] || !strings.Contains(seen[0], "or the address is not confirmed yet") || !strings.Contains(seen[0], "sign_in.failed") {
+		t.Errorf("answers %q", seen)
+	}
 	// The right password gets a fresh link, which supersedes the first.
-	w.do("GET", "/verify-email?token="+first, nil).want(400, auth.CodeInvalidToken)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	m, err := w.Inbox.Wait(ctx, func(m auth.Message) bool {
@@ -177,8 +190,14 @@ func TestLoginNeedsConfirmation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.do("GET", "/verify-email?token="+first, nil).want(400, auth.CodeInvalidToken)
 	w.do("GET", strings.TrimPrefix(m.Link, authtest.BaseURL), nil).want(200)
 	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
+	for range 10 {
+		w.do("POST", "/signup", map[string]any{"email": "cyd@example.com", "password": goodPassword})
+		w.do("POST", "/login", map[string]any{"email": "cyd@example.com", "password": goodPassword}).want(401, auth.CodeInvalidCredentials)
+	}
+	w.do("POST", "/login", map[string]any{"email": "cyd@example.com", "password": goodPassword}).want(429, auth.CodeRateLimited)
 }
 
 func TestBannedUsers(t *testing.T) {

@@ -90,30 +90,6 @@ type shown struct {
 	left  *int // recovery codes that are left, after one was used
 }
 
-// judgeFactor judges a second factor, at whichever door. Every try draws from
-// one bucket of the user before it is judged, and only a right one is given
-// back, so that of parallel guesses no more than the cap are judged. A TOTP code
-// is good once, and never older than the newest one used (RFC 6238, 5.2).
-// Errors: CodeInvalidTOTPCode, CodeRateLimited.
-func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCode, more ...Draw) (shown, error) {
-	draw := a.draw(a.cfg.limits.FactorPerUser, "factor", u.ID, 1)
-	if _, err := a.take(ctx, append(more, draw)...); err != nil {
-		return shown{}, err
-	}
-	proof, err := a.useFactor(ctx, by, u, c)
-	if err != nil {
-		if errors.Is(err, CodeInvalidTOTPCode) {
-			a.emit(ctx, Event{Type: EventSignInFailed, UserID: u.ID, Method: methodTOTP, Err: err})
-		}
-		return shown{}, err
-	}
-	draw.Cost = -1
-	if _, err := a.take(ctx, draw); err != nil {
-		return shown{}, err
-	}
-	return proof, nil
-}
-
 // useFactor uses a code up, in the name of a session or of a proof that was just
 // given, and only while the user's ways in are as they were read.
 func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorCode) (shown, error) {

@@ -167,29 +167,16 @@ func (a *Auth) EnableTOTP(ctx context.Context, p EnableTOTPParams) (*EnabledTOTP
 	if err != nil {
 		return nil, err
 	}
-	draw := a.draw(a.cfg.limits.FactorPerUser, "factor", e.user.ID, 1)
-	if _, err := a.take(ctx, draw); err != nil {
-		return nil, err
-	}
-	m, err := a.matchTOTP(f, p.TOTPCode, a.now())
+	m, err := a.judgeFirstCode(ctx, e, f, p.TOTPCode)
 	if err != nil {
 		return nil, err
-	}
-	if !m.ok {
-		return nil, fail(CodeInvalidTOTPCode, nil)
 	}
 	if e.token != nil {
 		if err := a.beforeSignIn(ctx, SignInAttempt{User: e.user, Method: e.session.AMR[0].Method, Provider: e.by.Provider}); err != nil {
 			return nil, err
 		}
 	}
-	enabled, err := a.enableTOTP(ctx, p.Caller, e, f, m)
-	if err != nil {
-		return nil, err
-	}
-	draw.Cost = -1
-	_, _ = a.take(ctx, draw) // a bonus: the factor is on
-	return enabled, nil
+	return a.enableTOTP(ctx, p.Caller, e, f, m)
 }
 
 // pendingTOTP is the factor that waits for its first code.

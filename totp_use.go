@@ -49,12 +49,8 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is used up
 	}
-	perToken := a.draw(Rate{Burst: maxCodeTries, Per: mfaLife}, "mfa-token", string(t.Hash), 1)
-	if a.cfg.limits.Off {
-		perToken = Draw{}
-	}
 	waiting := Authority{Token: &TokenRef{Purpose: PurposeMFA, Hash: t.Hash}}
-	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{p.TOTPCode, p.RecoveryCode}, perToken)
+	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{p.TOTPCode, p.RecoveryCode}, a.perMFAToken(t.Hash))
 	if err != nil {
 		return nil, err
 	}

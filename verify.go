@@ -31,33 +31,35 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 }
 
 // resendVerification is for somebody who proved the password but not yet the
-// address. Asking too often is no error here: the answer is about the address.
-func (a *Auth) resendVerification(ctx context.Context, u User) error {
+// address. It is worked out behind the request's back, because taking longer would
+// tell that the password was right; for the same reason it draws from no limit that
+// whoever asks could look at, and too many such messages are left out silently. An
+// account with a number gets none: its owner asks for a code to sign in with.
+func (a *Auth) resendVerification(ctx context.Context, u User) {
 	if u.Email == "" {
-		return a.resendFirstCode(ctx, u)
+		return
 	}
-	if err := a.startEmailVerification(ctx, ByApplication(u.ID), u); err != nil && !errors.Is(err, CodeRateLimited) {
-		return err
-	}
-	return nil
-}
-
-// resendFirstCode is resendVerification for accounts with a number.
-func (a *Auth) resendFirstCode(ctx context.Context, u User) error {
-	if !a.phoneOn(ctx) || u.Phone == "" {
-		return nil
-	}
-	if err := a.takeSMS(ctx, u.Phone); errors.Is(err, CodeRateLimited) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	t, message := a.firstProof(ctx, u, "")
-	if err := a.putToken(ctx, byStranger("send"), t); err != nil {
-		return err
-	}
-	a.sendMail(ctx, message, u)
-	return nil
+	locale, ip := preferredLocale(ctx, u), clientFrom(ctx).ipString()
+	a.outbox.send(ctx, outgoing{Kind: KindVerifyEmail, prepare: func(ctx context.Context) (outgoing, error) {
+		_, err := a.take(ctx, a.sendDraws(KindVerifyEmail, u.Email)...)
+		if errors.Is(err, CodeRateLimited) {
+			return outgoing{}, nil
+		}
+		if err != nil {
+			return outgoing{}, err
+		}
+		secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email})
+		link.UserID, link.Subject = u.ID, u.ID
+		if err := a.putToken(ctx, byStranger("confirmation"), link, credentialsStill(u)); errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+			return outgoing{}, nil // confirmed, changed or deleted a moment ago
+		} else if err != nil {
+			return outgoing{}, err
+		}
+		return outgoing{
+			Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Locale: locale, IP: ip,
+			Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email,
+		}, nil
+	}})
 }
 
 // sendVerification mails a link that makes address the user's confirmed one.

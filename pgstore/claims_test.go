@@ -126,7 +126,7 @@ func TestClaimsFunction(t *testing.T) {
 	}
 	check("exchange", "ada@example.com", tokens(env.Exchange(ctx, auth.ExchangeParams{Code: to.Query().Get("code"), CodeVerifier: verifier})).AccessToken)
 
-	if err := env.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: "+4930123456"}); err != nil {
+	if _, err := env.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: "+4930123456"}); err != nil {
 		t.Fatal(err)
 	}
 	check("phone code", "", tokens(env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: "+4930123456", Code: env.Mail(t, "+4930123456", auth.KindPhoneCode).Code})).AccessToken)

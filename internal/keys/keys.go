@@ -35,6 +35,7 @@ type Ring struct {
 	refresh  [][]byte
 	phone    [][]byte
 	recovery [][]byte
+	requests [][]byte
 	sealing  []cipher.AEAD
 
 	limits []byte
@@ -58,9 +59,10 @@ func New(p Params) (*Ring, error) {
 		r.refresh = append(r.refresh, derive(s, "refresh token", keySize))
 		r.phone = append(r.phone, derive(s, "phone code", keySize))
 		r.recovery = append(r.recovery, derive(s, "recovery code", keySize))
+		r.requests = append(r.requests, derive(s, "request", keySize))
 		r.sealing = append(r.sealing, newAEAD(derive(s, "sealing", keySize)))
 	}
-	r.limits = derive(p.Secrets[0], "rate limit keys", keySize)
+	r.limits = derive(p.Secrets[len(p.Secrets)-1], "rate limit keys", keySize)
 	signing, err := signingKeys(p)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func TestDerivedKeysAreStable(t *testing.T) {
 // Every purpose has a key of its own, and so has every secret.
 func TestKeysAreApart(t *testing.T) {
 	r, seen := ring(t, "a", "b"), map[string]string{}
-	all := map[string][][]byte{"refresh": r.refresh, "phone": r.phone, "recovery": r.recovery, "limits": {r.limits}}
+	all := map[string][][]byte{"refresh": r.refresh, "phone": r.phone, "recovery": r.recovery, "requests": r.requests, "limits": {r.limits}}
 	for purpose, keys := range all {
 		for _, k := range keys {
 			if other := seen[string(k)]; other != "" || len(k) != keySize {
@@ -95,7 +95,7 @@ func TestKeysAreApart(t *testing.T) {
 			seen[string(k)] = purpose
 		}
 	}
-	if len(seen) != 7 {
+	if len(seen) != 9 {
 		t.Errorf("%d keys", len(seen))
 	}
 }

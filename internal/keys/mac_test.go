@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A rotation does not kill codes that are under way: what was stored under the
@@ -69,12 +70,49 @@ func TestRateLimit(t *testing.T) {
 		if limit != c[0] || len(b64(t, hidden)) != 16 || strings.Contains(key, "@") || slices.Contains(seen, hidden) {
 			t.Errorf("%q: %s", c, key)
 		}
-		if again := ring(t, "a").RateLimit(c[0], c[1]); again != key {
-			t.Errorf("%q: %s in another instance", c, again)
+		// The oldest secret that is configured names them, so that a rotation leaves them.
+		if again := ring(t, "b").RateLimit(c[0], c[1]); again != key {
+			t.Errorf("%q: %s in another instance, and before the rotation", c, again)
 		}
-		if other := ring(t, "b").RateLimit(c[0], c[1]); other == key {
+		if other := ring(t, "a").RateLimit(c[0], c[1]); other == key {
 			t.Errorf("%q: the same under another secret", c)
 		}
 		seen = append(seen, hidden)
+	}
+}
+
+// An id of a request is good for what it is about, until its time, through a
+// rotation, in one spelling.
+func TestRequests(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	r := ring(t, "a")
+	id := r.Request("+4930", at)
+	if id == r.Request("+4930", at) {
+		t.Error("the same twice")
+	}
+	before := at.Add(-time.Second)
+	for name, c := range map[string]struct {
+		r     *Ring
+		about string
+		id    string
+		now   time.Time
+		want  bool
+	}{
+		"good":                {r, "+4930", id, before, true},
+		"after a rotation":    {ring(t, "b", "a"), "+4930", id, before, true},
+		"of another service":  {ring(t, "b"), "+4930", id, before, false},
+		"about somebody else": {r, "+4931", id, before, false},
+		"over":                {r, "+4930", id, at, false},
+		"none":                {r, "+4930", "", before, false},
+		"another spelling":    {r, "+4930", id[:20] + "\n" + id[20:], before, false},
+		"the last bits set":   {r, "+4930", id[:len(id)-1] + string(id[len(id)-1]+1), before, false},
+		"changed":             {r, "+4930", "A" + id[1:], before, id[0] == 'A'},
+		"longer":              {r, "+4930", id + "AA", before, false},
+		"no base64":           {r, "+4930", strings.Repeat("!", len(id)), before, false},
+		"zeros":               {r, "+4930", strings.Repeat("A", len(id)), before, false},
+	} {
+		if got := c.r.ValidRequest(c.about, c.id, c.now); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

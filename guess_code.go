@@ -1,0 +1,96 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/authmount/auth/internal/clientip"
+)
+
+const (
+	// maxCodeTries is how many wrong guesses a code survives.
+	maxCodeTries = 5
+	// codeBackstop is how many it survives in the store, for guesses of all who
+	// have ids of requests of their own.
+	codeBackstop = 50
+	// codeTriesFor is how long the tries at a code stay used up, unless another
+	// code is sent. It is longer than any code lives.
+	codeTriesFor = 24 * time.Hour
+)
+
+// codeGuess is a phone code that somebody gives.
+type codeGuess struct {
+	phone   string
+	code    string
+	request string // the id that asking for the code returned, if it is known
+}
+
+// tryCode judges a phone code under the caps on wrong ones, and applies the effect
+// of the right one in the same step. Errors: CodeInvalidCode, CodeRateLimited,
+// ErrStale and a *ConflictError as they are.
+func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
+	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, g.code)
+	var u User
+	err := a.guess(ctx, a.codeTries(ctx, g, t.Effect.UserID), func(own context.Context, draw func() error) error {
+		if err := draw(); err != nil {
+			return err
+		}
+		var err error
+		_, u, err = a.store.TryCode(own, t)
+		switch {
+		case err == nil:
+			a.committed(own, t.Change, OutcomeDone, about(u.ID))
+			return nil
+		case errors.Is(err, ErrWrongCode):
+			return fail(CodeInvalidCode, err)
+		case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+			return err
+		case errors.Is(err, ErrTooManyTries):
+			return retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
+		}
+		return goneOr(CodeInvalidCode, err)
+	})
+	return u, err
+}
+
+// codeTries are those at one number, whatever the code is for and whether or not
+// there is a code or an account: the same guesses are answered alike everywhere.
+// Whoever shows the id of a request has tries of their own, so that nobody's
+// guesses lock the owner out: as many as a code has for the request, and what
+// numbers have for the number and the address of the client.
+func (a *Auth) codeTries(ctx context.Context, g codeGuess, userID string) tries {
+	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
+	now, from := a.codeStake(g.phone), g.phone
+	if a.keys.ValidRequest(g.phone, g.request, a.now()) {
+		now, from = a.stake(code, "code-request", g.request).wholly(), g.phone+" "+clientip.LimitKey(clientFrom(ctx).IP)
+	}
+	return tries{
+		stakes: []stake{
+			now, a.stake(limits.CodesPerPhone, "code", from), a.stake(limits.CodesPerPhoneDaily, "code-day", from), a.inARow("code", from, ""),
+		},
+		method: methodPhoneCode, userID: userID,
+		owner: func(ctx context.Context) (User, error) { return a.store.User(ctx, ByPhone(g.phone)) },
+	}
+}
+
+// codeStake is a try at the code that was sent to a number last.
+func (a *Auth) codeStake(phone string) stake {
+	return a.stake(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", phone).wholly()
+}
+
+// refillCode gives the next code of a number tries of its own. It does so at once:
+// what came later would forgive guesses at that very code.
+func (a *Auth) refillCode(ctx context.Context, phone string) {
+	if _, err := a.take(context.WithoutCancel(ctx), settled([]stake{a.codeStake(phone)}, true)...); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)
+	}
+}
+
+// always is a limit that no option changes, unless all are off.
+func (a *Auth) always(r Rate) Rate {
+	if a.cfg.limits.Off {
+		return Rate{}
+	}
+	return r
+}

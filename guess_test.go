@@ -1,0 +1,521 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+)
+
+// guessStore watches the limiter: what was drawn in all, by limit. One device is
+// the users' own.
+type guessStore struct {
+	auth.Store
+	taken func() // after each draw
+
+	mu    sync.Mutex
+	drawn map[string]int
+}
+
+const ownDevice = "own device"
+
+func (s *guessStore) Unwrap() auth.Store { return s.Store }
+
+func (s *guessStore) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentials, error) {
+	device := k.Device
+	k.Device = ""
+	c, err := s.Store.Credentials(ctx, k)
+	c.KnownDevice = err == nil && device == ownDevice
+	return c, err
+}
+
+func (s *guessStore) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	d, err := s.Store.Take(ctx, draws, now)
+	if err == nil && d.Allowed {
+		s.mu.Lock()
+		for _, draw := range draws {
+			limit, _, _ := strings.Cut(draw.Key, ":")
+			s.drawn[limit] += draw.Cost
+		}
+		s.mu.Unlock()
+	}
+	if s.taken != nil {
+		s.taken()
+	}
+	return d, err
+}
+
+func (s *guessStore) count(limit string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drawn[limit]
+}
+
+// guessWorld has a guessStore, cheap passwords, and an account of ada's.
+func guessWorld(t *testing.T, opts ...auth.Option) (*world, *guessStore) {
+	t.Helper()
+	store := &guessStore{Store: newStore(t), drawn: map[string]int{}}
+	w := &world{t: t, log: &syncBuffer{}}
+	w.Env = authtest.NewOn(t, store, append([]auth.Option{auth.WithHooks(auth.Hooks{OnEvent: w.record})}, opts...)...)
+	if err := auth.CheapPasswords(w.Auth); err != nil {
+		t.Fatal(err)
+	}
+	return w, store
+}
+
+// account is somebody with a proved address.
+func (w *world) account(email, password string) auth.User {
+	w.t.Helper()
+	hash := ""
+	if password != "" {
+		if _, err := w.SignUp(w.t.Context(), auth.SignUpParams{Email: "made-for-" + email, Password: password}); err != nil && !errors.Is(err, auth.CodeMFAEnrollmentRequired) {
+			w.t.Fatal(err)
+		}
+		c, err := w.Store.Credentials(w.t.Context(), auth.ByEmail("made-for-"+email))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		hash = c.PasswordHash
+	}
+	u, err := w.ImportUser(w.t.Context(), auth.ImportUserParams{Email: email, PasswordHash: hash, EmailVerified: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return u
+}
+
+func on(ctx context.Context, device string) context.Context {
+	return auth.ContextWithClient(ctx, auth.Client{IP: netip.MustParseAddr("192.0.2.7"), Device: device})
+}
+
+const wrongPassword = "wrong horse battery"
+
+// tryLogin is one guess at ada's password.
+func (w *world) tryLogin(ctx context.Context, password string) error {
+	_, err := w.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: password})
+	return err
+}
+
+func signInsFailed(fired []auth.EventType) (n int) {
+	for _, e := range fired {
+		if e == auth.EventSignInFailed {
+			n++
+		}
+	}
+	return n
+}
+
+var unlimited = auth.RateLimits{
+	LoginPerAccount: auth.Rate{Burst: 100000, Per: time.Hour}, LoginPerIP: auth.Rate{Burst: 100000, Per: time.Hour},
+	ConsecutiveFailures: auth.Rate{Burst: 100000, Per: 100000 * time.Hour},
+}
+
+// Whatever becomes of a request, and whenever: a password that was judged was
+// counted and told, and one that was counted was judged.
+func TestJudgedIsCounted(t *testing.T) {
+	w, store := guessWorld(t, auth.WithRateLimits(unlimited))
+	ada := w.account("ada@example.com", goodPassword)
+	in, err := w.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: goodPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doors := map[string]func(ctx context.Context, password string) error{
+		"login": w.tryLogin,
+		"change": func(ctx context.Context, password string) error {
+			return w.ChangePassword(ctx, auth.ChangePasswordParams{Caller: auth.Caller{UserID: ada.ID, SessionID: in.SessionID}, Current: password, New: goodPassword + "!"})
+		},
+	}
+	cuts := map[string]func(try func(context.Context)){
+		"never":  func(try func(context.Context)) { try(t.Context()) },
+		"before": func(try func(context.Context)) { ctx, cancel := context.WithCancel(t.Context()); cancel(); try(ctx) },
+		"between draw and hash": func(try func(context.Context)) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			store.taken = cancel
+			defer func() { store.taken = nil }()
+			try(ctx)
+		},
+	}
+	for us := range 40 { // whatever is going on then
+		cuts[fmt.Sprintf("after %d µs", 25*us)] = func(try func(context.Context)) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(25*us)*time.Microsecond)
+			defer cancel()
+			try(ctx)
+		}
+	}
+	if err := auth.GiveBack(w.Auth); err != nil {
+		t.Fatal(err)
+	}
+	for door, try := range doors {
+		for cut, run := range cuts {
+			w.fired()
+			works, drawn := auth.HashWorks(w.Auth), store.count("login")
+			run(func(ctx context.Context) {
+				if err := try(on(ctx, ""), wrongPassword); err == nil {
+					t.Errorf("%s, cut %s: let in", door, cut)
+				}
+			})
+			if err := auth.GiveBack(w.Auth); err != nil {
+				t.Fatal(err)
+			}
+			judged, counted, told := int(auth.HashWorks(w.Auth)-works), store.count("login")-drawn, signInsFailed(w.fired()) //nolint:gosec // a few
+			if judged != counted || judged != told {
+				t.Errorf("%s, cut %s: %d judged, %d counted, %d told", door, cut, judged, counted, told)
+			}
+			if cut == "never" && judged != 1 || cut == "before" && judged != 0 {
+				t.Errorf("%s, cut %s: %d judged", door, cut, judged)
+			}
+		}
+	}
+}
+
+// What a right password and one that could not be judged drew is given back, and
+// a right one ends the run before it.
+func TestGivenBack(t *testing.T) {
+	w, store := guessWorld(t)
+	w.account("ada@example.com", goodPassword)
+	ctx := on(t.Context(), "")
+	for range 3 {
+		if err := w.tryLogin(ctx, wrongPassword); !errors.Is(err, auth.CodeInvalidCredentials) {
+			t.Fatal(err)
+		}
+	}
+	if err := w.tryLogin(ctx, goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	if err := auth.GiveBack(w.Auth); err != nil {
+		t.Fatal(err)
+	}
+	if account, run, ip := store.count("login"), store.count("login-run"), store.count("login-ip"); account > 0 || run > 0 || ip != 3 {
+		t.Errorf("left of three wrong and a right password: account %d, in a row %d, address %d", account, run, ip)
+	}
+	for range 10 {
+		if err := w.tryLogin(ctx, wrongPassword); !errors.Is(err, auth.CodeInvalidCredentials) {
+			t.Errorf("after a right password: %v", err)
+		}
+	}
+}
+
+// What is to be given back comes with the next guess, by itself a little later, or
+// at the end: at the latest, Close.
+func TestCloseGivesBack(t *testing.T) {
+	w, store := guessWorld(t)
+	w.account("ada@example.com", goodPassword)
+	if err := w.tryLogin(on(t.Context(), ""), goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := store.count("login-ip"); n != 0 {
+		t.Errorf("%d not given back", n)
+	}
+}
+
+// As many right passwords at once as there may be failures, and more, are no
+// failures: those that find no try left wait for those that are being judged.
+func TestParallelRightPasswords(t *testing.T) {
+	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 32}), auth.WithRateLimits(auth.RateLimits{LoginPerAccount: auth.Rate{Burst: 3, Per: time.Hour}}))
+	w.account("ada@example.com", goodPassword)
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			if err := w.tryLogin(on(t.Context(), ""), goodPassword); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Sixty-four guesses at once, at two instances: no more than the cap are judged,
+// and the right one beyond it is not let in.
+func TestParallelGuessesEverywhere(t *testing.T) {
+	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	w, store := guessWorld(t, secret)
+	w.account("ada@example.com", goodPassword)
+	two := authtest.NewOn(t, store, secret, auth.WithClock(w.Clock.Now))
+	if err := auth.CheapPasswords(two.Auth); err != nil {
+		t.Fatal(err)
+	}
+	before := auth.HashWorks(w.Auth) + auth.HashWorks(two.Auth)
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		count = map[auth.Code]int{}
+	)
+	for i := range 64 {
+		a := []*auth.Auth{w.Auth, two.Auth}[i%2]
+		wg.Go(func() {
+			_, err := a.Login(on(t.Context(), ""), auth.LoginParams{Email: "ada@example.com", Password: wrongPassword})
+			var e *auth.Error
+			if !errors.As(err, &e) {
+				t.Errorf("error %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			count[e.Code]++
+		})
+	}
+	wg.Wait()
+	if judged := auth.HashWorks(w.Auth) + auth.HashWorks(two.Auth) - before; judged != 10 || count[auth.CodeInvalidCredentials] != 10 || count[auth.CodeRateLimited] != 54 {
+		t.Errorf("%d judged, answers %v", judged, count)
+	}
+	if err := w.tryLogin(on(t.Context(), ""), goodPassword); !errors.Is(err, auth.CodeRateLimited) {
+		t.Errorf("the right one beyond the cap: %v", err)
+	}
+}
+
+// The same work whoever is asked for, whatever the password and its form.
+func TestEqualWork(t *testing.T) {
+	limits := unlimited
+	w, _ := guessWorld(t, auth.WithRateLimits(limits), auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	const right = "five horses battery"
+	for _, name := range []string{"ada", "banned"} {
+		w.account(name+"@example.com", right)
+	}
+	w.account("nopassword@example.com", "")
+	banned, err := w.Store.User(t.Context(), auth.ByEmail("banned@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := w.Clock.Now().Add(time.Hour)
+	w.patch(banned.ID, auth.UserPatch{BannedUntil: &until})
+	if _, err := w.SignUp(t.Context(), auth.SignUpParams{Email: "unconfirmed@example.com", Password: right}); err != nil {
+		t.Fatal(err)
+	}
+	for form, c := range map[string]struct {
+		right, wrong string
+		want         uint64
+	}{
+		"NFKC": {right, "five wrong horses", 1}, "another": {"ﬁve horses battery", "ﬁve wrong horses", 2},
+	} {
+		for _, name := range []string{"ada", "banned", "nopassword", "unconfirmed", "unknown"} {
+			for _, password := range []string{c.right, c.wrong} {
+				before := auth.HashWorks(w.Auth)
+				_, err := w.Login(on(t.Context(), ""), auth.LoginParams{Email: name + "@example.com", Password: password})
+				if got := auth.HashWorks(w.Auth) - before; got != c.want {
+					t.Errorf("%s form, %s, %q: %d hashes, want %d", form, name, password, got, c.want)
+				}
+				want := error(auth.CodeInvalidCredentials)
+				if password == c.right && name == "ada" {
+					want = nil
+				} else if password == c.right && name == "banned" {
+					want = auth.CodeUserBanned
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("%s form, %s, %q: %v, want %v", form, name, password, err, want)
+				}
+			}
+		}
+	}
+}
+
+// NIST SP 800-63B-4: a hundred failures in a row close the password to devices
+// that never signed in, whether or not there is an account, and its owner, who is
+// told at twenty, opens it again.
+func TestFailuresInARow(t *testing.T) {
+	off := auth.Rate{Burst: -1}
+	for name, reopen := range map[string]func(w *world){
+		"reset": func(w *world) {
+			w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+			w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("ada@example.com", auth.KindResetPassword), "new_password": goodPassword}).want(200)
+		},
+		"magic link": func(w *world) {
+			w.do("GET", "/magic-link/verify?token="+w.magicLink("ada@example.com", nil), nil).want(200)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := guessWorld(t, auth.WithRateLimits(auth.RateLimits{LoginPerAccount: off, LoginPerIP: off}))
+			w.account("ada@example.com", goodPassword)
+			answers := map[string][]bool{}
+			for range 105 {
+				for _, who := range []string{"ada", "nobody"} {
+					_, err := w.Login(on(t.Context(), "strange"), auth.LoginParams{Email: who + "@example.com", Password: wrongPassword})
+					answers[who] = append(answers[who], errors.Is(err, auth.CodeInvalidCredentials))
+					if !errors.Is(err, auth.CodeInvalidCredentials) && !errors.Is(err, auth.CodeRateLimited) {
+						t.Fatal(err)
+					}
+				}
+				w.Clock.Advance(time.Hour)
+			}
+			if !slices.Equal(answers["ada"], answers["nobody"]) || slices.Index(answers["ada"], false) != 100 {
+				t.Errorf("judged until %d, and %d without an account", slices.Index(answers["ada"], false), slices.Index(answers["nobody"], false))
+			}
+			if err := w.tryLogin(on(t.Context(), "strange"), goodPassword); !errors.Is(err, auth.CodeRateLimited) {
+				t.Errorf("the right password, where it is closed: %v", err)
+			}
+			if err := w.tryLogin(on(t.Context(), ownDevice), goodPassword); err != nil {
+				t.Errorf("the owner's device: %v", err)
+			}
+			if err := w.tryLogin(on(t.Context(), ""), goodPassword); !errors.Is(err, auth.CodeRateLimited) {
+				t.Errorf("opened by the owner's device for others: %v", err)
+			}
+			w.Mail(t, "ada@example.com", auth.KindManyFailedSignIns)
+			reopen(w)
+			if err := w.tryLogin(on(t.Context(), "strange"), goodPassword); err != nil {
+				t.Errorf("after the owner opened it: %v", err)
+			}
+			if err := w.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			told := 0
+			for _, m := range w.Inbox.Messages() {
+				if m.Kind == auth.KindManyFailedSignIns {
+					told++
+				}
+			}
+			if told != 1 {
+				t.Errorf("told %d times", told)
+			}
+		})
+	}
+}
+
+// The devices of the owner count apart, each by itself: strangers cannot lock the
+// owner out, and a device of the owner's has no more tries than a stranger.
+func TestDevicesCountApart(t *testing.T) {
+	w, _ := guessWorld(t)
+	w.account("ada@example.com", goodPassword)
+	exhaust := func(device string) {
+		t.Helper()
+		for range 10 {
+			if err := w.tryLogin(on(t.Context(), device), wrongPassword); !errors.Is(err, auth.CodeInvalidCredentials) {
+				t.Errorf("%q: %v", device, err)
+			}
+		}
+		if err := w.tryLogin(on(t.Context(), device), goodPassword); !errors.Is(err, auth.CodeRateLimited) {
+			t.Errorf("%q beyond the cap: %v", device, err)
+		}
+	}
+	exhaust("strange")
+	if err := w.tryLogin(on(t.Context(), "stranger"), goodPassword); !errors.Is(err, auth.CodeRateLimited) {
+		t.Errorf("another name for a strange device: %v", err)
+	}
+	if err := w.tryLogin(on(t.Context(), ownDevice), goodPassword); err != nil {
+		t.Errorf("the owner's: %v", err)
+	}
+	exhaust(ownDevice)
+	w.Clock.Advance(5 * time.Minute)
+	if err := w.tryLogin(on(t.Context(), "strange"), goodPassword); err != nil {
+		t.Errorf("a stranger with the password: %v", err)
+	}
+}
+
+// A hundred wrong codes in a row close a second factor to strange devices, however
+// slowly they come; a recovery code opens it.
+func TestFactorFailuresInARow(t *testing.T) {
+	w, store := guessWorld(t, auth.WithRateLimits(auth.RateLimits{ConsecutiveFailures: auth.Rate{Burst: 21, Per: 1000 * time.Hour}}))
+	ada := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)
+	verify := func(device, totp, recovery string) error {
+		t.Helper()
+		_, err := w.VerifyMFA(on(t.Context(), device), auth.VerifyMFAParams{MFAToken: w.mfaToken(), TOTPCode: totp, RecoveryCode: recovery})
+		w.Clock.Advance(5 * time.Minute)
+		return err
+	}
+	for range 21 {
+		if err := verify("strange", "000000", ""); !errors.Is(err, auth.CodeInvalidTOTPCode) {
+			t.Fatal(err)
+		}
+	}
+	w.Mail(t, "ada@example.com", auth.KindManyFailedSignIns)
+	if err := verify("strange", w.code(ada.secret, 0), ""); !errors.Is(err, auth.CodeRateLimited) {
+		t.Errorf("the right code, where it is closed: %v", err)
+	}
+	if err := verify(ownDevice, w.code(ada.secret, 0), ""); err != nil {
+		t.Errorf("the owner's device: %v", err)
+	}
+	if err := verify("strange", w.code(ada.secret, 0), ""); !errors.Is(err, auth.CodeRateLimited) {
+		t.Errorf("opened by the owner's device: %v", err)
+	}
+	if err := verify("strange", "", ada.recovery[0]); err != nil {
+		t.Errorf("a recovery code: %v", err)
+	}
+	if err := verify("strange", w.code(ada.secret, 0), ""); err != nil {
+		t.Errorf("after a recovery code: %v (%d drawn)", err, store.count("factor-run"))
+	}
+}
+
+// Five tries for each mfa_token, at whichever door, also where tries of a user are
+// not limited.
+func TestTriesOfMFATokens(t *testing.T) {
+	limits := unlimited
+	limits.FactorPerUser = auth.Rate{Burst: 1000, Per: time.Hour}
+	w, _ := guessWorld(t, auth.WithRateLimits(limits))
+	ada := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)
+	token := w.mfaToken()
+	for range 5 {
+		w.verifyMFA(token, "000000").want(422, auth.CodeInvalidTOTPCode)
+	}
+	w.verifyMFA(token, w.code(ada.secret, 0)).want(429, auth.CodeRateLimited)
+	w.verifyMFA(w.mfaToken(), w.code(ada.secret, 0)).want(200)
+
+	forced, _ := guessWorld(t, auth.WithRateLimits(limits), auth.WithSettings(auth.Settings{MFARequired: auth.On}))
+	forced.account("ada@example.com", authtest.Password)
+	token = decodeAs[struct {
+		MFAToken string `json:"mfa_token"`
+	}](forced.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": authtest.Password}).want(403, auth.CodeMFAEnrollmentRequired)).MFAToken
+	setup := decodeAs[struct{ Secret string }](forced.do("POST", "/2fa/setup-totp", nil, bearer(token)).want(200))
+	for range 5 {
+		forced.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "000000"}, bearer(token)).want(422, auth.CodeInvalidTOTPCode)
+	}
+	forced.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": forced.code(setup.Secret, 0)}, bearer(token)).want(429, auth.CodeRateLimited)
+}
+
+// An account has one count, whichever of its names is used; a name without an
+// account has as many tries.
+func TestNamesOfAnAccount(t *testing.T) {
+	w, _ := guessWorld(t)
+	ada := w.account("ada@example.com", goodPassword)
+	phone, at := number, w.Clock.Now()
+	w.patch(ada.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	login := func(p auth.LoginParams) bool {
+		t.Helper()
+		_, err := w.Login(on(t.Context(), ""), p)
+		if !errors.Is(err, auth.CodeInvalidCredentials) && !errors.Is(err, auth.CodeRateLimited) {
+			t.Fatal(err)
+		}
+		return errors.Is(err, auth.CodeInvalidCredentials)
+	}
+	var known, unknown []bool
+	for i := range 12 {
+		p := auth.LoginParams{Email: "ADA@example.com", Password: wrongPassword}
+		if i%2 == 1 {
+			p = auth.LoginParams{Phone: number, Password: wrongPassword}
+		}
+		known = append(known, login(p))
+		unknown = append(unknown, login(auth.LoginParams{Email: "nobody@example.com", Password: wrongPassword}))
+	}
+	if !slices.Equal(known, unknown) || slices.Index(known, false) != 10 {
+		t.Errorf("judged: %v, without an account %v", known, unknown)
+	}
+}
+
+// A new secret in front of the old one leaves the counts as they are.
+func TestCountsOutliveARotation(t *testing.T) {
+	store, one, two := newStore(t), []byte(strings.Repeat("1", 32)), []byte(strings.Repeat("2", 32))
+	at := time.Now()
+	clock := auth.WithClock(func() time.Time { return at })
+	guess := func(a *auth.Auth) error {
+		_, err := a.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: wrongPassword})
+		return err
+	}
+	a := newPlainOn(t, store, auth.WithSecret(one), clock)
+	for range 10 {
+		if err := guess(a); !errors.Is(err, auth.CodeInvalidCredentials) {
+			t.Fatal(err)
+		}
+	}
+	if err := guess(newPlainOn(t, store, auth.WithSecret(two, one), clock)); !errors.Is(err, auth.CodeRateLimited) {
+		t.Errorf("after the rotation: %v", err)
+	}
+}
