@@ -96,6 +96,7 @@ type played struct {
 	trial
 	limits  map[int]string
 	request func() *answer
+	mu      sync.Mutex
 	fields  []string // guesses in the request
 
 	n       int // store calls
@@ -125,16 +126,7 @@ func (w *hostileWorld) play(tr trial) *played {
 	p.tap.Reset(p.hooks(leave, release, arrived))
 	p.evil.ctx, p.evil.edit = ctx, p.guess
 	if tr.fault == storetap.Waits {
-		done := make(chan *answer, 1)
-		go func() { done <- p.request() }()
-		select {
-		case <-arrived: // whoever asked loses patience and asks again
-			p.answers = append(p.answers, p.request())
-			close(release)
-			p.answers = append(p.answers, <-done)
-		case a := <-done:
-			p.answers = append(p.answers, a)
-		}
+		p.answers = p.twice(release, arrived)
 	} else {
 		p.answers = append(p.answers, p.request())
 	}
@@ -155,8 +147,34 @@ func (w *hostileWorld) play(tr trial) *played {
 	return p
 }
 
+// twice makes the request, and once more by somebody who loses patience while it
+// waits. Where the second stands in line behind the first, it cannot end before.
+func (p *played) twice(release, arrived chan struct{}) []*answer {
+	first, second := make(chan *answer, 1), make(chan *answer, 1)
+	go func() { first <- p.request() }()
+	select {
+	case a := <-first: // it never came to wait
+		return []*answer{a}
+	case <-arrived:
+	}
+	go func() { second <- p.request() }()
+	patience := time.NewTimer(100 * time.Millisecond)
+	defer patience.Stop()
+	var a *answer
+	select {
+	case a = <-second:
+		close(release)
+	case <-patience.C:
+		close(release)
+		a = <-second
+	}
+	return []*answer{a, <-first}
+}
+
 // guess makes the guess wrong that is to be wrong.
 func (p *played) guess(path string, body map[string]any) map[string]any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	body = maps.Clone(body)
 	for field := range guesses() {
 		guess, _ := body[field].(string)

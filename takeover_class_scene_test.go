@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -164,6 +165,7 @@ func (s *scene) token(to string, k auth.Kind) string {
 type person struct {
 	s       *scene
 	ctx     context.Context
+	mu      sync.Mutex // of what is kept: they may ask for two things at once
 	cookies map[string]string
 	was     map[string]bool                                       // the providers that they came from
 	edit    func(path string, body map[string]any) map[string]any // of what they send, or nil
@@ -201,11 +203,15 @@ func (p *person) send(method, path string, body any, headers ...header) *answer 
 	for _, h := range headers {
 		r.Header.Set(h.name, h.value)
 	}
+	p.mu.Lock()
 	for name, value := range p.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // a request
 	}
+	p.mu.Unlock()
 	rec := httptest.NewRecorder()
 	p.s.Handler().ServeHTTP(rec, r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, c := range rec.Result().Cookies() {
 		p.cookies[c.Name] = c.Value
 	}
