@@ -113,6 +113,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		now:      time.Now,
 		sessions: SessionOptions{}.withDefaults(),
 		settings: Settings{}.withDefaults(),
+		bodyWait: bodyWait,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -211,6 +212,9 @@ func (c *config) check() {
 		need(c.devMode || !loopback, "WithBaseURL", "http on a loopback host needs WithDevMode")
 	}
 	for option, sender := range map[string]any{"WithMailer": c.mailer, "WithSMSSender": c.sms} {
+		if _, ok := sender.(*Inbox); ok && c.baseURL != nil { // http elsewhere is refused above
+			need(c.baseURL.Scheme != "https", option, "an Inbox, also that of WithDevMode, is for http on a loopback host only: whoever reads it can sign in as anybody")
+		}
 		if v, ok := sender.(interface{ Validate() error }); ok {
 			if err := v.Validate(); err != nil {
 				c.fail(option, err)
@@ -273,10 +277,25 @@ func (a *Auth) build() error {
 	}
 	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.mount(a.routes())
+	store, keeps := Capability[OutboxStore](a.store)
+	if keeps && c.mail.Attempts <= 0 {
+		c.mail.Attempts = keptAttempts
+	}
 	a.outbox, err = newOutbox(c.mail, c.mailer, c.sms, c.log, a.now, func(ctx context.Context, m Message, err error) {
 		a.emit(ctx, Event{Type: EventMessageFailed, Message: m.Kind, Err: err})
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	a.outbox.open = a.openMessage
+	if keeps {
+		var inTx func(context.Context) bool
+		if j, ok := Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
+			inTx = j.InTransaction
+		}
+		a.outbox.keepIn(store, inTx)
+	}
+	return nil
 }
 
 // Handler serves every endpoint; mount it at the prefix, or anywhere behind
@@ -287,8 +306,10 @@ func (a *Auth) Handler() http.Handler { return a.handler }
 // outside dev mode.
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
-// Close stops the sweeper and delivers what waits in the send queue, until ctx
-// ends. Call it after the HTTP server has shut down. It may be called again.
+// Close stops the sweeper and delivers the messages that this process holds, until
+// ctx ends. What is left then stays in a store that keeps messages (OutboxStore),
+// and another instance sends it; with other stores it is lost. The error says how
+// many. Call it after the HTTP server has shut down. It may be called again.
 func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped

@@ -62,17 +62,10 @@ func byProof() Authority { return Authority{Proof: true} }
 // byStranger is the authority of what is done for anybody who asks.
 func byStranger(flow string) Authority { return Authority{System: flow} }
 
-// newChange begins a change, with the events that it records.
+// newChange begins a change of no account, or one that no owner has to be told of
+// (see newChangeOf), with the events that it records.
 func (a *Auth) newChange(ctx context.Context, by Authority, events ...OutcomeEvent) Change {
-	c := Change{Now: a.now(), By: by}
-	for _, e := range events {
-		e.Event = a.dated(ctx, e.Event)
-		if e.Event.Actor == (Actor{}) {
-			e.Event.Actor = by.actor(e.Event)
-		}
-		c.Events = append(c.Events, e)
-	}
-	return c
+	return a.newChangeOf(ctx, by, account{}, events...)
 }
 
 // done is an event of a change that comes about.
@@ -94,10 +87,13 @@ func (by Authority) actor(e Event) Actor {
 	return Actor{Kind: ActorUser, ID: e.UserID, SessionID: e.SessionID}
 }
 
-// committed tells the application's hooks of the events of a change that has
-// come about: the same that the store recorded, completed by edit with what only
-// the store knew.
+// committed sends the messages of a change that has come about on their way, and
+// tells the application's hooks of its events: the same that the store recorded,
+// completed by edit with what only the store knew. The request may be over by now.
 func (a *Auth) committed(ctx context.Context, c Change, on Outcome, edit func(*Event)) {
+	if on == OutcomeDone {
+		a.outbox.post(ctx, c.Messages)
+	}
 	for _, e := range c.Events {
 		if e.On != on {
 			continue

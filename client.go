@@ -9,7 +9,7 @@ import (
 type Client struct {
 	IP        netip.Addr `json:"ip"`
 	UserAgent string     `json:"user_agent,omitempty"`
-	Device    string     `json:"-"` // hash of the device's identifier; empty: not known
+	Device    string     `json:"-"` // hash of what the device says it is; empty: it does not say
 }
 
 type clientKey struct{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/smtpmail"
 )
 
 // Mount every endpoint, and protect a handler of your own.
@@ -20,7 +21,7 @@ func Example() {
 	a, err := auth.New(context.Background(), memstore.New(),
 		auth.WithSecret(secret),
 		auth.WithBaseURL("https://app.example.com/auth/v1"),
-		auth.WithMailer(auth.NewInbox()), // in production: smtpmail.New(os.Getenv("SMTP_URL"))
+		auth.WithMailer(smtpmail.New("smtps://mail.example.com?from=auth@example.com")),
 		auth.WithRedirectURLs("https://app.example.com/*"),
 	)
 	if err != nil {

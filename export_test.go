@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/authmount/auth/internal/passhash"
 )
@@ -70,5 +72,31 @@ func ForgetRoles(a *Auth) {
 // RolesAreRead tells whether somebody is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
 
+// SessionRoutes are the routes that act within a live session, or may.
+func SessionRoutes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		within := slices.Contains(r.errors, CodeMissingToken) && slices.Contains(r.errors, CodeSessionEnded)
+		if r.access == signedIn || r.access == enrolling || within {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
+
+// WithBodyWait sets how long a client may take to send a body.
+func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait = d } }
+
 // GiveBack gives back to the store at once what right guesses drew.
 func GiveBack(a *Auth) error { return a.returns.flush(context.Background()) }
+
+// Poll takes on the messages that are overdue, as happens every few seconds.
+func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
+
+// Lease is for how long a message is left to the process that recorded it.
+func Lease(a *Auth) time.Duration { return a.outbox.lease() }
+
+// Retries makes the pauses between attempts all the same.
+func Retries(a *Auth, pause time.Duration) {
+	a.outbox.backoff = func(int) time.Duration { return pause }
+}

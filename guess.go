@@ -29,6 +29,7 @@ type stake struct {
 	Draw
 	whole bool // a right guess fills the bucket, or else gives back what it drew
 	run   bool // it counts failures in a row
+	kept  bool // it counts right guesses, too
 }
 
 // stake makes the stake of one try.
@@ -119,6 +120,9 @@ func wrongGuess(err error) bool {
 func settled(stakes []stake, right bool) []Draw {
 	var list []Draw
 	for _, s := range stakes {
+		if right && s.kept {
+			continue
+		}
 		s.Cost = -1
 		if right && s.whole {
 			s.Cost = -s.Rate.Burst
@@ -192,8 +196,7 @@ func (a *Auth) drawInTurn(request, own context.Context, at *flight, draws []Draw
 }
 
 // tellOfRun tells an account's owner of a long run of failures, once: of those
-// that draw from a bucket, one finds it at this level. Without an account the
-// message goes nowhere, for the same work.
+// that draw from a bucket, one finds it at this level.
 func (a *Auth) tellOfRun(ctx context.Context, t tries, d Decision) {
 	left := d.Remaining
 	for _, s := range t.stakes {
@@ -201,17 +204,32 @@ func (a *Auth) tellOfRun(ctx context.Context, t tries, d Decision) {
 			continue
 		}
 		if s.run && s.Rate.Burst-left[0] == tellAtRun {
-			u, err := t.owner(ctx)
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				a.cfg.log.WarnContext(ctx, "auth: nobody told of failures in a row", "error", err)
-			}
-			if !u.EmailVerified() {
-				u = User{}
-			}
-			a.sendMail(ctx, outgoing{Kind: KindManyFailedSignIns, To: u.Email, Name: u.FullName}, u)
+			a.tellOwner(ctx, t.owner)
 		}
 		left = left[1:]
 	}
+}
+
+// tellOwner sends the notice of failures in a row. It is worked out behind the
+// request's back, where its duration does not tell whether there is an account.
+func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (User, error)) {
+	a.outbox.prepare(asked, KindManyFailedSignIns, func(background context.Context) (*SealedMessage, error) {
+		u, err := owner(background)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		if !u.EmailVerified() {
+			return nil, nil
+		}
+		c := a.newChange(asked, byStranger("failures in a row"))
+		a.enclose(asked, &c, outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
+		if _, err := a.store.UpdateUser(background, UpdateUser{Change: c, UserID: u.ID}); errors.Is(err, ErrNotFound) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		return &c.Messages[0], nil
+	})
 }
 
 // deviceOf is the device that asks, if the user has signed in on it before.

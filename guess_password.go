@@ -1,6 +1,9 @@
 package auth
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // passwordGuess is a password that somebody gives for an account's.
 type passwordGuess struct {
@@ -19,7 +22,7 @@ type passwordGuess struct {
 // right password empties the first. Errors: CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
 func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool, err error) {
 	err = a.guess(ctx, a.passwordTries(ctx, g), func(own context.Context, draw func() error) error {
-		ok, again, err := a.passwords.verify(ctx, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
+		ok, again, err := a.passwords.verify(ctx, g.account(), g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
 		}
@@ -37,19 +40,22 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 }
 
 func (a *Auth) passwordTries(ctx context.Context, g passwordGuess) tries {
-	account, device := g.of.User.ID, deviceOf(ctx, g.of)
-	if account == "" {
-		account = g.name
-	}
+	account, device := g.account(), deviceOf(ctx, g.of)
+	judged := a.stake(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
+	judged.kept = true
 	return tries{
 		stakes: []stake{
 			a.passwordStake(account, device),
 			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", 1)},
 			a.inARow("login", account, device),
+			judged,
 		},
 		method: methodPassword, userID: g.of.User.ID, owner: itself(g.of.User),
 	}
 }
+
+// account is what failures count by: the account, or where there is none its name.
+func (g passwordGuess) account() string { return cmp.Or(g.of.User.ID, g.name) }
 
 func (a *Auth) passwordStake(account, device string) stake {
 	limit := "login"

@@ -19,9 +19,9 @@ import (
 // the users' own.
 type guessStore struct {
 	auth.Store
-	taken func() // after each draw
 
 	mu    sync.Mutex
+	taken func() // after each draw
 	drawn map[string]int
 }
 
@@ -47,10 +47,19 @@ func (s *guessStore) Take(ctx context.Context, draws []auth.Draw, now time.Time)
 		}
 		s.mu.Unlock()
 	}
-	if s.taken != nil {
-		s.taken()
+	s.mu.Lock()
+	taken := s.taken
+	s.mu.Unlock()
+	if taken != nil {
+		taken()
 	}
 	return d, err
+}
+
+func (s *guessStore) onTake(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken = f
 }
 
 func (s *guessStore) count(limit string) int {
@@ -115,7 +124,7 @@ func signInsFailed(fired []auth.EventType) (n int) {
 
 var unlimited = auth.RateLimits{
 	LoginPerAccount: auth.Rate{Burst: 100000, Per: time.Hour}, LoginPerIP: auth.Rate{Burst: 100000, Per: time.Hour},
-	ConsecutiveFailures: auth.Rate{Burst: 100000, Per: 100000 * time.Hour},
+	ConsecutiveFailures: auth.Rate{Burst: 100000, Per: 100000 * time.Hour}, SignInsPerAccount: auth.Rate{Burst: -1},
 }
 
 // Whatever becomes of a request, and whenever: a password that was judged was
@@ -139,8 +148,8 @@ func TestJudgedIsCounted(t *testing.T) {
 		"between draw and hash": func(try func(context.Context)) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			store.taken = cancel
-			defer func() { store.taken = nil }()
+			store.onTake(cancel)
+			defer store.onTake(nil)
 			try(ctx)
 		},
 	}
@@ -223,7 +232,7 @@ func TestCloseGivesBack(t *testing.T) {
 // As many right passwords at once as there may be failures, and more, are no
 // failures: those that find no try left wait for those that are being judged.
 func TestParallelRightPasswords(t *testing.T) {
-	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 32}), auth.WithRateLimits(auth.RateLimits{LoginPerAccount: auth.Rate{Burst: 3, Per: time.Hour}}))
+	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 32}), auth.WithRateLimits(auth.RateLimits{LoginPerAccount: auth.Rate{Burst: 3, Per: time.Hour}, SignInsPerAccount: auth.Rate{Burst: -1}}))
 	w.account("ada@example.com", goodPassword)
 	var wg sync.WaitGroup
 	for range 64 {

@@ -34,6 +34,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	for pattern, methods := range byPath {
 		allow := allowed(methods)
 		h := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+			a.waitForBody(w, r)
 			method := r.Method
 			if method == http.MethodHead {
 				method = http.MethodGet
@@ -48,7 +49,10 @@ func (a *Auth) mount(routes []route) http.Handler {
 		bare.Handle(pattern, h)
 		mounted.Handle(a.cfg.prefix+pattern, h)
 	}
-	notFound := a.endpoint(func(http.ResponseWriter, *http.Request) error { return fail(CodeNotFound, nil) })
+	notFound := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+		a.waitForBody(w, r)
+		return fail(CodeNotFound, nil)
+	})
 	bare.Handle("/", notFound)
 	mounted.Handle("/", notFound)
 	h := a.byPrefix(bare, mounted, notFound)
@@ -56,7 +60,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
 			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
-			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Request-Id"},
+			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id"},
 			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
 			AllowCredentials: a.cfg.cookies != nil,
 			MaxAge:           600,
@@ -106,7 +110,7 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
 			ctx = context.WithValue(ctx, languageKey{}, accept)
 		}
-		r = r.WithContext(ContextWithClient(ctx, a.cfg.clientOf(r)))
+		r = r.WithContext(a.identify(ctx, r))
 		defer func() {
 			if v := recover(); v != nil {
 				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -121,10 +125,13 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 	})
 }
 
-// serve enforces a route's access and calls it.
+// serve enforces a route's access, once the whole request is there, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if !a.Settings(r.Context()).Enabled.On() {
 		return fail(CodeNotFound, nil)
+	}
+	if err := a.takeBody(w, r); err != nil {
+		return err
 	}
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
@@ -309,11 +316,10 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 // over, is no error.
 func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, err := a.authenticate(r)
+	_, given := a.givenBearer(r)
 	switch {
-	case errors.Is(err, CodeMissingToken):
-		return Caller{}, nil
-	case err != nil && !hasBearer(r):
-		return Caller{}, nil //nolint:nilerr // an old cookie, or a proxy's own login, is no reason to refuse a link
+	case err != nil && !given:
+		return Caller{}, nil //nolint:nilerr // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err
 	}

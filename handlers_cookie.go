@@ -22,28 +22,24 @@ func (a *Auth) cookieNames() (access, refresh string) {
 	if a.cfg.baseURL.Scheme == "http" {
 		return name + "-access", name + "-refresh"
 	}
-	return "__Host-" + name + "-access", "__Secure-" + name + "-refresh"
+	return "__Host-" + name + "-access", "__Host-" + name + "-refresh"
 }
 
-// setCookies carries tokens in cookies. The refresh token goes only to the
-// mount, so that the application never sees it.
+// setCookies carries tokens in cookies. No GET may lead here but a provider's
+// callback, which is bound to its browser: images and frames of other sites make
+// such requests, too.
 func (a *Auth) setCookies(w http.ResponseWriter, t *Tokens) {
 	access, refresh := a.cookieNames()
-	a.setCookie(w, access, "/", t.AccessToken, t.ExpiresIn)
-	a.setCookie(w, refresh, a.refreshPath(), t.RefreshToken, int(a.cfg.sessions.IdleTimeout/time.Second))
-}
-
-// refreshPath is the public path of the mount.
-func (a *Auth) refreshPath() string {
-	if p := a.cfg.baseURL.Path; p != "" {
-		return p
+	a.setCookie(w, access, t.AccessToken, t.ExpiresIn)
+	a.setCookie(w, refresh, t.RefreshToken, int(a.cfg.sessions.IdleTimeout/time.Second))
+	if t.device != "" {
+		a.setCookie(w, a.deviceCookie(), t.device, deviceCookieLife)
 	}
-	return "/"
 }
 
-func (a *Auth) setCookie(w http.ResponseWriter, name, path, value string, maxAge int) {
+func (a *Auth) setCookie(w http.ResponseWriter, name, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the base URL is https; http is for loopback only
-		Name: name, Value: value, Path: path, MaxAge: maxAge,
+		Name: name, Value: value, Path: "/", MaxAge: maxAge,
 		HttpOnly: true, Secure: a.cfg.baseURL.Scheme == "https", SameSite: http.SameSiteLaxMode,
 	})
 }
@@ -53,8 +49,8 @@ func (a *Auth) clearCookies(w http.ResponseWriter) {
 		return
 	}
 	access, refresh := a.cookieNames()
-	a.setCookie(w, access, "/", "", -1)
-	a.setCookie(w, refresh, a.refreshPath(), "", -1)
+	a.setCookie(w, access, "", -1)
+	a.setCookie(w, refresh, "", -1)
 }
 
 // clearCookiesIfOver drops cookies that can never work again, so that a browser
@@ -90,9 +86,9 @@ func (a *Auth) refreshCookie(r *http.Request) string {
 }
 
 func (a *Auth) sameOriginCookie(r *http.Request, name string) (string, error) {
-	c, err := r.Cookie(name)
-	if err != nil || c.Value == "" {
-		return "", nil //nolint:nilerr // no cookie is no error
+	c := soleCookie(r, name)
+	if c == nil || c.Value == "" {
+		return "", nil
 	}
 	if err := a.crossOrigin.Check(r); err != nil {
 		return "", fail(CodeBadToken, err)

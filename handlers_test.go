@@ -212,10 +212,10 @@ func TestCORS(t *testing.T) {
 	w := newWorld(t, auth.WithCORS("https://app.test"))
 	pre := func(origin string) *answer {
 		return w.do("OPTIONS", "/auth/v1/login", nil, header{"Origin", origin}, header{"Access-Control-Request-Method", "POST"},
-			header{"Access-Control-Request-Headers", "apikey,authorization,content-type"})
+			header{"Access-Control-Request-Headers", "apikey,authorization,content-type,x-device-id"})
 	}
 	a := pre("https://app.test")
-	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "apikey") {
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "x-device-id") {
 		t.Errorf("preflight %d %v", a.status, a.header)
 	}
 	if a := pre("https://evil.test"); a.header.Get("Access-Control-Allow-Origin") != "" {
@@ -243,7 +243,7 @@ func TestCookies(t *testing.T) {
 			switch c.Name {
 			case "__Host-authmount-access":
 				access = c
-			case "__Secure-authmount-refresh":
+			case "__Host-authmount-refresh":
 				refresh = c
 			}
 		}
@@ -251,7 +251,7 @@ func TestCookies(t *testing.T) {
 	}
 	access, refresh := jar(a)
 	if access == nil || refresh == nil || !access.HttpOnly || !access.Secure || access.SameSite != http.SameSiteLaxMode || access.Path != "/" || access.Domain != "" ||
-		!refresh.HttpOnly || !refresh.Secure || refresh.Path != "/auth/v1" {
+		!refresh.HttpOnly || !refresh.Secure || refresh.SameSite != http.SameSiteLaxMode || refresh.Path != "/" || refresh.Domain != "" {
 		t.Fatalf("cookies %v, %v", access, refresh)
 	}
 	cookies := header{"Cookie", access.Name + "=" + access.Value + "; " + refresh.Name + "=" + refresh.Value}
@@ -303,6 +303,7 @@ func TestClientAddress(t *testing.T) {
 		"spoofed beyond a proxy": {proxies, []header{{"X-Forwarded-For", "1.1.1.1, 198.51.100.1"}}, []header{{"X-Forwarded-For", "2.2.2.2, 198.51.100.1"}}, true},
 		"two proxies":            {proxies, []header{{"X-Forwarded-For", "198.51.100.1, 192.0.2.7"}}, []header{{"X-Forwarded-For", "198.51.100.2, 192.0.2.7"}}, false},
 		"garbled":                {proxies, []header{{"X-Forwarded-For", "198.51.100.1, x"}}, []header{{"X-Forwarded-For", "198.51.100.2, y"}}, true},
+		"beside a proxy's own":   {proxies, []header{{"X-Forwarded-For", "1.1.1.1"}, {"Forwarded", "for=198.51.100.2"}}, []header{{"X-Forwarded-For", "2.2.2.2"}, {"Forwarded", "for=198.51.100.2"}}, true},
 		"Forwarded":              {proxies, []header{{"Forwarded", `for="[2001:db8::1]:80";proto=https`}}, []header{{"Forwarded", "for=198.51.100.2"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -412,7 +413,7 @@ func TestSendLimits(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
 	base := auth.WithBaseURL("https://auth.test/auth/v1")
-	mailer := auth.WithMailer(auth.NewInbox())
+	mailer := auth.WithMailer(noMail{})
 	for name, c := range map[string]struct {
 		opts []auth.Option
 		want string

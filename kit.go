@@ -86,12 +86,20 @@ func (k Kit) Current(ctx context.Context) (Session, User) {
 	return me.session, me.user
 }
 
-// Change begins a change of the store in somebody's name, with its events.
+// Change begins a change of the store in somebody's name, with its events, none of
+// which is one that an owner has to be told of.
 func (k Kit) Change(ctx context.Context, by Authority, events ...OutcomeEvent) Change {
 	return k.a.newChange(ctx, by, events...)
 }
 
-// Committed tells the hooks of a change that has come about. edit, which may be
+// ChangeOf is Change of a user, as read before it, with the notices that its
+// events call for.
+func (k Kit) ChangeOf(ctx context.Context, by Authority, u User, events ...OutcomeEvent) Change {
+	return k.a.newChangeOf(ctx, by, account{User: u}, events...)
+}
+
+// Committed sends the messages of a change that has come about and tells the
+// hooks. edit, which may be
 // nil, completes the events with what only the store knew.
 func (k Kit) Committed(ctx context.Context, c Change, edit func(*Event)) {
 	k.a.committed(ctx, c, OutcomeDone, edit)
@@ -119,9 +127,9 @@ type KitMail struct {
 	Provider   string
 }
 
-// SendMail sends a message to a user.
-func (k Kit) SendMail(ctx context.Context, m KitMail) {
-	k.a.sendMail(ctx, outgoing{Kind: m.Kind, To: m.To.Email, Name: m.To.FullName, NewAddress: m.NewAddress, Provider: m.Provider}, m.To)
+// Enclose puts a message to a user into a change; Committed sends it.
+func (k Kit) Enclose(ctx context.Context, c *Change, m KitMail) {
+	k.a.enclose(ctx, c, outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
 }
 
 // KitLoop is the loop around conditional changes (change), for rooms: try is

@@ -13,6 +13,7 @@ import (
 type RateLimits struct {
 	LoginPerAccount     Rate // failed logins: 10 in 5 min
 	LoginPerIP          Rate // failed logins: 100 in 5 min
+	SignInsPerAccount   Rate // passwords judged, right ones too: 60 in 1 min
 	SignupPerIP         Rate // 20 in 1 h
 	SendGap             Rate // messages of a kind to one address: 1 in 60 s
 	SendPerAddress      Rate // messages of a kind to one address: 5 in 1 h
@@ -38,6 +39,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	}
 	set(&l.LoginPerAccount, 10, 5*time.Minute)
 	set(&l.LoginPerIP, 100, 5*time.Minute)
+	set(&l.SignInsPerAccount, 60, time.Minute)
 	set(&l.SignupPerIP, 20, time.Hour)
 	set(&l.SendGap, 1, time.Minute)
 	set(&l.SendPerAddress, 5, time.Hour)

@@ -44,7 +44,10 @@ func (a *Auth) newLink(p Purpose, life time.Duration, d linkData) (secret string
 // putToken stores a token in somebody's name, if what it rests on is still so.
 // Errors: CodeInvalidToken if its user is gone, ErrStale, and those of storeFailed.
 func (a *Auth) putToken(ctx context.Context, by Authority, t Token, still ...UserAt) error {
-	c := a.newChange(ctx, by)
+	return a.putChange(ctx, a.newChange(ctx, by), t, still)
+}
+
+func (a *Auth) putChange(ctx context.Context, c Change, t Token, still []UserAt) error {
 	c.IfUsers = still
 	err := a.store.PutToken(ctx, PutToken{Change: c, Token: t})
 	if errors.Is(err, ErrStale) {
@@ -75,7 +78,7 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 }
 
 // sendLink mails a link about an address that may have no account. Either way
-// it looks up, stores a token and queues a message; without an account, and
+// it looks up, and stores a token with a message; without an account, and
 // unless strangers are welcome, the token is not told to anybody and the
 // message is a decoy. It goes to the address as stored, never as asked for.
 func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
@@ -93,15 +96,11 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Durati
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
 	link.UserID, link.Subject = u.ID, EmailKey(email)
-	err = a.putToken(ctx, byStranger("send"), link)
-	if errors.Is(err, CodeInvalidToken) { // deleted since the look-up: a stranger again
-		to, err = "", nil
+	err = a.mailToken(ctx, byStranger("send"), link, outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life}, u)
+	if errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
+		return nil
 	}
-	if err != nil {
-		return err
-	}
-	a.sendMail(ctx, outgoing{Kind: k, To: to, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: life}, u)
-	return nil
+	return err
 }
 
 // peek reads a link without using it up. CodeInvalidToken if it is not live, or

@@ -57,7 +57,11 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 func (a *Auth) loginAs(ctx context.Context, c Credentials, name string, p LoginParams) (*Tokens, error) {
 	g := passwordGuess{of: c, name: name, password: p.Password}
 	if a.unconfirmed(ctx, c.User) {
-		g.hidden = func(ctx context.Context) { a.resendVerification(ctx, c.User) }
+		g.hidden = func(ctx context.Context) {
+			if !c.User.Banned(a.now()) {
+				a.resendVerification(ctx, c.User)
+			}
+		}
 	}
 	rehash, err := a.judgePassword(ctx, g)
 	if err != nil {
@@ -97,7 +101,7 @@ func loginKey(p LoginParams) (UserKey, string, error) {
 // rehash brings a hash up to the present parameters while the password is at
 // hand. It may fail without harm, and gives way to a change made meanwhile.
 func (a *Auth) rehash(ctx context.Context, c Credentials, password string) string {
-	hash, err := a.passwords.hash(ctx, password)
+	hash, err := a.passwords.hash(ctx, c.User.ID, password)
 	if err == nil {
 		ch := a.newChange(ctx, byProof())
 		ch.IfUsers = []UserAt{{ID: c.User.ID, PasswordHash: &c.PasswordHash}}

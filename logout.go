@@ -114,7 +114,10 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 		if err == nil {
 			return claims.Caller(), nil
 		}
-		if refresh = a.refreshCookie(r); refresh == "" {
+		if _, given := a.givenBearer(r); !given {
+			refresh = a.refreshCookie(r)
+		}
+		if refresh == "" {
 			return Caller{}, err
 		}
 	}

@@ -118,9 +118,6 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 	if err == nil {
 		a.reopenPassword(ctx, u.ID, false)
 	}
-	if err == nil && takenOver {
-		a.tellTakenOver(ctx, u)
-	}
 	return usedLink{d, u, takenOver}, err
 }
 
@@ -140,7 +137,7 @@ func (a *Auth) createByMagicLink(ctx context.Context, t Token, d linkData) (Rede
 // handleMagicLink is GET /magic-link/verify.
 func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	switch {
-	case r.Method == http.MethodHead || a.asksForPage(r):
+	case r.Method == http.MethodHead || a.asksForPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
 		return a.showConfirm(w, r, "confirm_sign_in", PurposeMagicLink)
 	case !fromProgram(r): // DirectLinks
 		return a.finishMagicLink(w, r, r.URL.Query().Get("token"))

@@ -42,6 +42,10 @@ const (
 
 	KindIdentityLinked   Kind = "identity_linked"   // notice
 	KindIdentityUnlinked Kind = "identity_unlinked" // notice
+	KindPhoneChanged     Kind = "phone_changed"     // notice: a number was added or replaced
+
+	KindRecoveryCodeUsed      Kind = "recovery_code_used"      // notice
+	KindRecoveryCodesReplaced Kind = "recovery_codes_replaced" // notice
 )
 
 // Channel is the way a message travels.
@@ -89,13 +93,13 @@ type MailOptions struct {
 	AppName   string        // shown in messages and pages; default: the base URL's host
 	Templates fs.FS         // files of the same name replace the built-in ones of templates/, or add a language
 	Locale    string        // BCP 47; used when the reader's language is not there; default "en"
-	Queue     int           // messages waiting or being retried; default 1024
+	Queue     int           // messages in this process, waiting or being retried; default 1024
 	Workers   int           // messages sent at once; default 4
-	Attempts  int           // tries of a message; default 5, with growing pauses from a second on
+	Attempts  int           // tries of a message, with growing pauses from a second on; default 20 (about four hours) with a store that keeps messages (OutboxStore), else 5
 	Timeout   time.Duration // of one attempt; default 30 s
 
-	// Sync makes a request wait until its message is handed over, instead of
-	// queueing it. Answers then take as long as the mail server does, and longer
+	// Sync makes a request wait until the first attempt to hand its message over,
+	// instead of queueing it. Answers then take as long as the mail server does, and longer
 	// for accounts that exist: use it only where nobody can tell, such as scripts.
 	Sync bool
 
@@ -127,25 +131,21 @@ func (o *MailOptions) defaults() {
 	}
 }
 
-// outgoing is a message to render and send. Without To it is a decoy, which is
-// queued like any other and goes nowhere, so that a request about an unknown
-// account costs the same.
+// outgoing is a message to render and send, and what is sealed until then.
+// Without To it is a decoy, which is recorded and queued like any other and goes
+// nowhere, so that a request about an unknown account costs the same.
 type outgoing struct {
 	Kind       Kind
 	Channel    Channel // empty: e-mail
 	To         string
-	Name       string // of the reader, as they gave it
+	Name       string // of the reader, as they gave it; see nameFor
 	Link       string
 	Code       string
 	ExpiresIn  time.Duration
-	NewAddress string
+	NewAddress string // or number
 	Provider   string
 	Locale     string
 	IP         string // of whoever asked for it
-
-	// prepare works the message out in the background, where its duration tells
-	// nobody anything; To is empty if there is nothing to send.
-	prepare func(context.Context) (outgoing, error)
 }
 
 // LogValue keeps link, code and text out of the log.

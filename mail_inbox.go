@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net"
 	"net/http"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -20,9 +21,11 @@ const inboxSize = 200
 // and tests. It serves a page at any path that ends in /inbox and JSON at any
 // that ends in /messages.
 //
-// Whoever can read it can sign in as anybody, so it answers only requests whose
-// Host is a loopback host; that also keeps out web pages that rebind a name of
-// theirs to this machine. The zero value is not usable; see NewInbox.
+// Whoever can read it can sign in as anybody, so [New] takes it as mailer or SMS
+// sender only where the base URL is http on a loopback host, and it answers only
+// requests that come from this machine, for a loopback host, and past no proxy;
+// that also keeps out web pages that rebind a name of theirs to this machine. The
+// zero value is not usable; see NewInbox.
 type Inbox struct {
 	mu      sync.Mutex
 	list    []Message
@@ -85,11 +88,7 @@ func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if !isLoopbackHost(strings.Trim(host, "[]")) {
+	if !fromThisMachine(r) {
 		http.Error(w, "The inbox is for this machine only.", http.StatusForbidden)
 		return
 	}
@@ -106,6 +105,22 @@ func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// fromThisMachine tells a request that was made on this machine, for this machine,
+// from one that came from elsewhere by way of a proxy on it.
+func fromThisMachine(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip"}, name) {
+			return false
+		}
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && isLoopbackHost(strings.Trim(host, "[]"))
 }
 
 func (in *Inbox) serveJSON(w http.ResponseWriter) {

@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
 )
 
 func TestInbox(t *testing.T) {
 	in := auth.NewInbox()
 	get := func(method, target, host string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
-		r.Host = host
+		r.Host, r.RemoteAddr = host, "127.0.0.1:1"
 		rec := httptest.NewRecorder()
 		in.ServeHTTP(rec, r)
 		return rec
@@ -56,3 +58,74 @@ func TestInbox(t *testing.T) {
 		}
 	}
 }
+
+// Whoever reads an inbox can sign in as anybody: it is not shown past a proxy, nor
+// to another machine.
+func TestInboxIsForThisMachine(t *testing.T) {
+	in := auth.NewInbox()
+	for name, c := range map[string]struct {
+		remote, host string
+		with         []header
+		want         int
+	}{
+		"this machine":          {"127.0.0.1:1", "localhost:8080", nil, 200},
+		"by IPv6":               {"[::1]:1", "[::1]:8080", nil, 200},
+		"by mapped IPv4":        {"[::ffff:127.0.0.1]:1", "127.0.0.1", nil, 200},
+		"another machine":       {"192.0.2.1:1", "localhost:8080", nil, 403},
+		"the local network":     {"10.0.0.2:1", "localhost", nil, 403},
+		"a socket":              {"@", "localhost", nil, 403},
+		"no address":            {"", "localhost", nil, 403},
+		"another host":          {"127.0.0.1:1", "app.test", nil, 403},
+		"past a proxy":          {"127.0.0.1:1", "localhost", []header{{"X-Forwarded-For", "127.0.0.1"}}, 403},
+		"past a proxy by name":  {"127.0.0.1:1", "localhost", []header{{"X-Forwarded-Host", "app.test"}}, 403},
+		"past a standard proxy": {"127.0.0.1:1", "localhost", []header{{"Forwarded", "for=127.0.0.1"}}, 403},
+		"past one that says so": {"127.0.0.1:1", "localhost", []header{{"Via", "1.1 proxy"}}, 403},
+		"past nginx":            {"127.0.0.1:1", "localhost", []header{{"X-Real-IP", "127.0.0.1"}}, 403},
+	} {
+		for _, path := range []string{"/dev/messages", "/dev/inbox"} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+			r.Host, r.RemoteAddr = c.host, c.remote
+			for _, h := range c.with {
+				r.Header.Set(h.name, h.value)
+			}
+			rec := httptest.NewRecorder()
+			if in.ServeHTTP(rec, r); rec.Code != c.want {
+				t.Errorf("%s: %s answers %d, want %d", name, path, rec.Code, c.want)
+			}
+		}
+	}
+}
+
+// New takes an inbox on loopback only, whoever made it.
+func TestInboxOffLoopback(t *testing.T) {
+	inbox := auth.NewInbox()
+	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
+	for name, opts := range map[string][]auth.Option{
+		"dev mode":   {auth.WithDevMode()},
+		"mailer":     {secret, auth.WithMailer(inbox)},
+		"SMS sender": {secret, auth.WithMailer(noMail{}), auth.WithSMSSender(inbox)},
+	} {
+		for _, base := range []string{"https://auth.test/auth/v1", "https://localhost/auth/v1", "http://auth.test/auth/v1", "http://192.0.2.1/auth/v1"} {
+			_, err := auth.New(t.Context(), memstore.New(), append(opts, auth.WithBaseURL(base))...)
+			want := "an Inbox, also that of WithDevMode, is for http on a loopback host only"
+			if strings.HasPrefix(base, "http:") {
+				want = "http on a host that is not loopback"
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s on %s: %v", name, base, err)
+			}
+		}
+		a, err := auth.New(t.Context(), memstore.New(), append(opts, auth.WithDevMode(), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"))...)
+		if err != nil {
+			t.Fatalf("%s on loopback: %v", name, err)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// noMail is a mailer for services that send nothing.
+type noMail struct{}
+
+func (noMail) Send(context.Context, auth.Message) error { return nil }

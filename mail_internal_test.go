@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing/fstest"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // scripted is a mailer that answers as it is told, attempt by attempt.
@@ -55,7 +58,19 @@ func testOutbox(t *testing.T, o MailOptions, m Mailer) (*outbox, *failures) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.open = func(m SealedMessage) (o outgoing, err error) { return o, json.Unmarshal(m.Body, &o) }
 	return b, failed
+}
+
+// post gives an outbox a message as a change would.
+func post(t *testing.T, b *outbox, o outgoing) {
+	t.Helper()
+	body, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := b.now()
+	b.post(t.Context(), []SealedMessage{{ID: uuid.NewString(), Body: body, CreatedAt: now, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(noticeLife), Attempts: 1}})
 }
 
 var magic = outgoing{Kind: KindMagicLink, To: "ada@example.com", Link: "https://auth.test/x?token=t", ExpiresIn: 15 * time.Minute}
@@ -64,7 +79,7 @@ func TestQueueRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &scripted{answers: []error{errors.New("busy"), errors.New("busy"), nil}}
 		b, failures := testOutbox(t, MailOptions{}, m)
-		b.send(t.Context(), magic)
+		post(t, b, magic)
 		if err := b.close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +108,7 @@ func TestQueueGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &scripted{answers: []error{c.answer, c.answer, c.answer, c.answer, c.answer, c.answer}}
 				b, failures := testOutbox(t, MailOptions{}, m)
-				b.send(t.Context(), magic)
+				post(t, b, magic)
 				if err := b.close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +128,7 @@ func TestQueueOutlivesHangingMailer(t *testing.T) {
 		b, failures := testOutbox(t, MailOptions{Queue: 3, Workers: 2, Attempts: 1, Timeout: time.Second}, hanging(release))
 		start := time.Now()
 		for range 5 {
-			b.send(t.Context(), magic)
+			post(t, b, magic)
 		}
 		if time.Since(start) != 0 {
 			t.Error("a request waited")
@@ -139,13 +154,13 @@ func TestQueueCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &scripted{answers: []error{errors.New("busy"), errors.New("busy"), errors.New("busy"), errors.New("busy")}}
 		b, failures := testOutbox(t, MailOptions{}, m)
-		b.send(t.Context(), magic)
+		post(t, b, magic)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := b.close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		b.send(t.Context(), magic)
+		post(t, b, magic)
 		if len(failures.errors()) != 1 || !errors.Is((failures.errors())[0], errQueueClosed) {
 			t.Errorf("failures %v", failures.errors())
 		}
@@ -156,11 +171,11 @@ func TestQueueCloses(t *testing.T) {
 func TestSyncSend(t *testing.T) {
 	m := &scripted{answers: []error{nil, errors.New("busy")}}
 	b, failures := testOutbox(t, MailOptions{Sync: true}, m)
-	b.send(t.Context(), magic)
+	post(t, b, magic)
 	if len(m.sent) != 1 || len(failures.errors()) != 0 {
 		t.Errorf("%d sent, %v", len(m.sent), failures.errors())
 	}
-	b.send(t.Context(), magic)
+	post(t, b, magic)
 	if len(m.sent) != 2 || len(failures.errors()) != 1 {
 		t.Errorf("%d sent, %v", len(m.sent), failures.errors())
 	}
@@ -172,7 +187,7 @@ func TestSyncSend(t *testing.T) {
 func TestDecoysGoNowhere(t *testing.T) {
 	m := &scripted{}
 	b, failures := testOutbox(t, MailOptions{}, m)
-	b.send(t.Context(), outgoing{Kind: KindMagicLink})
+	post(t, b, outgoing{Kind: KindMagicLink})
 	if err := b.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +218,7 @@ func TestEveryMessageRenders(t *testing.T) {
 				t.Errorf("%s.%s: subject %q twice", k, loc, m.Subject)
 			}
 			subjects[loc+m.Subject] = true
-			notice := slices.Contains([]Kind{KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked}, k)
+			notice := slices.Contains([]Kind{KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindRecoveryCodeUsed, KindRecoveryCodesReplaced}, k)
 			if !notice && (!strings.Contains(m.Text, "https://auth.test/x?token=t&a=b") || !strings.Contains(m.HTML, `href="https://auth.test/x?token=t&amp;a=b"`)) {
 				t.Errorf("%s.%s has no link", k, loc)
 			}

@@ -10,16 +10,20 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/address"
 )
 
 var (
 	errQueueFull   = errors.New("auth: the send queue is full")
 	errQueueClosed = errors.New("auth: the send queue is closed")
+	errExpired     = errors.New("auth: the message has expired")
 )
 
 // outbox sends messages behind the requests' backs: a bounded queue, a few
 // workers, retries with growing pauses. Requests never wait for a mailer, so
-// its speed tells nobody whether a message went out.
+// its speed tells nobody whether a message went out. Where the store keeps
+// messages (see mail_outbox.go), the queue is only the quickest way from there.
 type outbox struct {
 	o       MailOptions
 	mailer  Mailer
@@ -29,6 +33,9 @@ type outbox struct {
 	now     func() time.Time
 	failed  func(ctx context.Context, m Message, err error)
 	backoff func(attempt int) time.Duration
+	open    func(SealedMessage) (outgoing, error)
+
+	keeper // of messages; its store is nil if they are in memory only
 
 	ready   chan *queuedMessage
 	stuck   chan struct{} // one for each attempt that may outlive its timeout
@@ -42,11 +49,17 @@ type outbox struct {
 	idle   chan struct{} // closed when closed and none are left
 }
 
-// queuedMessage is a message on its way.
+// queuedMessage is a message on its way through this process.
 type queuedMessage struct {
 	outgoing
 	id      string
-	attempt int
+	attempt int            // this one, or the last
+	sealed  *SealedMessage // what it comes from; opened at an attempt
+	kept    bool           // the store has it, and is told what becomes of it
+
+	// prepare works the message out in the background, where its duration tells
+	// nobody anything; nil if there is nothing to send.
+	prepare func(context.Context) (*SealedMessage, error)
 }
 
 func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, now func() time.Time, failed func(context.Context, Message, error)) (*outbox, error) {
@@ -56,7 +69,7 @@ func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, no
 		return nil, err
 	}
 	b := &outbox{
-		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, backoff: pause,
+		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, backoff: pause, keeper: newKeeper(),
 		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
 	}
 	b.done, b.quit = context.WithCancel(context.Background())
@@ -74,24 +87,55 @@ func pause(attempt int) time.Duration {
 	return d/2 + rand.N(d) //nolint:gosec // jitter, not a secret
 }
 
-// send queues a message, or with Sync makes one attempt. It never fails the
-// caller: what cannot be sent is reported through failed.
-func (b *outbox) send(ctx context.Context, o outgoing) {
+// post takes on the messages of a change that has come about. It never fails the
+// caller: what cannot be sent is reported through failed, or left to the store.
+func (b *outbox) post(ctx context.Context, messages []SealedMessage) {
+	for i := range messages {
+		m := &messages[i]
+		if b.store != nil && m.Attempts == 0 {
+			continue // not claimed: it comes from the store, once it is there
+		}
+		b.take(ctx, b.from(m))
+	}
+}
+
+// from is a message that was claimed for this process, if only by recording it.
+func (b *outbox) from(m *SealedMessage) *queuedMessage {
+	return &queuedMessage{id: m.ID, sealed: m, kept: b.store != nil, attempt: max(m.Attempts-1, 0)}
+}
+
+// prepare queues a message that has still to be worked out.
+func (b *outbox) prepare(ctx context.Context, k Kind, f func(context.Context) (*SealedMessage, error)) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		panic(err) // crypto/rand never fails
 	}
-	q := &queuedMessage{outgoing: o, id: id.String()}
+	b.take(ctx, &queuedMessage{outgoing: outgoing{Kind: k}, id: id.String(), prepare: f})
+}
+
+// take queues a message, or with Sync makes one attempt.
+func (b *outbox) take(ctx context.Context, q *queuedMessage) {
 	if b.o.Sync {
-		q.attempt = b.o.Attempts // the only one: nobody waits for retries
-		b.attempt(ctx, q)
+		if !q.kept {
+			q.attempt = b.o.Attempts - 1 // the last: nobody waits for retries
+		}
+		b.try(context.WithoutCancel(ctx), q)
 		return
 	}
 	if err := b.enter(); err != nil {
-		b.report(q, err)
+		b.turnedAway(q, err)
 		return
 	}
 	b.ready <- q // has room for all that may enter
+}
+
+// turnedAway gives up on a message that found no place, unless the store has it.
+func (b *outbox) turnedAway(q *queuedMessage, err error) {
+	if q.kept {
+		b.log.Debug("auth: message left to the store", "message_id", q.id, "error", err)
+		return
+	}
+	b.report(q, err)
 }
 
 // enter takes a place in the queue, if there is one.
@@ -124,7 +168,7 @@ func (b *outbox) work() {
 		case <-b.done.Done():
 			return
 		case q := <-b.ready:
-			if b.attempt(b.done, q) {
+			if b.try(b.done, q) {
 				b.retry(q)
 				continue
 			}
@@ -139,45 +183,72 @@ func (b *outbox) retry(q *queuedMessage) {
 	time.AfterFunc(b.backoff(q.attempt), func() { b.ready <- q })
 }
 
-// attempt tries a message once and tells whether to try again.
-func (b *outbox) attempt(ctx context.Context, q *queuedMessage) (again bool) {
-	if !b.o.Sync {
-		q.attempt++
-	}
+// try makes one attempt at a message and tells whether to try again from here.
+func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
+	q.attempt++
 	if q.prepare != nil {
-		o, err := q.prepare(ctx)
+		m, err := q.prepare(ctx)
 		if err != nil {
 			b.log.WarnContext(ctx, "auth: message not prepared", "kind", string(q.Kind), "message_id", q.id, "attempt", q.attempt, "error", err)
 			return q.attempt < b.o.Attempts
 		}
-		q.outgoing = o // once: a retry sends the same link
+		if m == nil {
+			return false
+		}
+		n := q.attempt
+		*q = *b.from(m) // once: a retry sends the same link
+		if q.attempt++; !q.kept {
+			q.attempt = n
+		}
 	}
-	if q.To == "" {
-		return false // a decoy
-	}
-	m, err := b.mails.render(q.outgoing)
-	if err == nil {
-		m.ID, m.At = q.id, b.now()
-		err = b.deliver(ctx, m)
-	} else {
-		err = Permanent(err)
-	}
-	if err == nil {
-		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
+	if q.kept && !b.holds(q.sealed) {
 		return false
 	}
-	if q.attempt < b.o.Attempts && !IsPermanent(err) {
-		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
-		return true
+	if q.sealed != nil && !b.now().Before(q.sealed.ExpiresAt) {
+		b.giveUp(q, errExpired)
+		return false
 	}
-	b.report(q, err)
+	if err := b.unseal(q); err != nil {
+		b.log.ErrorContext(ctx, "auth: message not opened", "message_id", q.id, "attempt", q.attempt, "error", err)
+		b.putOff(q) // another instance may have its secret
+		return false
+	}
+	if q.To == "" { // a decoy
+		b.finish(q, time.Time{})
+		return false
+	}
+	err := b.deliver(ctx, q)
+	switch {
+	case err == nil:
+		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
+		b.finish(q, time.Time{})
+		return false
+	case q.attempt >= b.o.Attempts || IsPermanent(err):
+	case !q.kept || b.putOff(q):
+		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", address.Hide(err, q.To))
+		return !q.kept
+	}
+	b.giveUp(q, err)
 	return false
 }
 
-// deliver calls the mailer in a goroutine of its own, so that one that ignores
-// its context blocks a worker no longer than Timeout. A few such attempts may
-// linger; beyond that attempts fail at once.
-func (b *outbox) deliver(ctx context.Context, m Message) error {
+// unseal opens a sealed message, once.
+func (b *outbox) unseal(q *queuedMessage) (err error) {
+	if q.sealed != nil && q.Kind == "" {
+		q.outgoing, err = b.open(*q.sealed)
+	}
+	return err
+}
+
+// deliver renders a message and calls the mailer in a goroutine of its own, so
+// that one that ignores its context blocks a worker no longer than Timeout. A few
+// such attempts may linger; beyond that attempts fail at once.
+func (b *outbox) deliver(ctx context.Context, q *queuedMessage) error {
+	m, err := b.mails.render(q.outgoing)
+	if err != nil {
+		return Permanent(err)
+	}
+	m.ID, m.At = q.id, b.now()
 	select {
 	case b.stuck <- struct{}{}:
 	default:
@@ -210,24 +281,36 @@ func (b *outbox) sender(m Message) SMSSender {
 	return b.mailer
 }
 
-// report gives up on a message: in the log, and to the application.
+// giveUp ends a message that was not sent.
+func (b *outbox) giveUp(q *queuedMessage, err error) {
+	b.report(q, err)
+	b.finish(q, time.Time{})
+}
+
+// report tells of a message that was given up: the log, and the application. A
+// decoy is nobody's loss.
 func (b *outbox) report(q *queuedMessage, err error) {
-	if q.To == "" {
+	if b.unseal(q) != nil || q.To == "" {
 		return
 	}
+	err = address.Hide(err, q.To)
 	b.log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
 	b.failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.channel(), To: q.To}, err)
 }
 
-// close takes no more messages and waits for those there are, retries included,
-// until ctx ends.
+// close takes no more messages, claims none, and waits for those that are in this
+// process, until ctx ends.
 func (b *outbox) close(ctx context.Context) error {
+	b.stopClaiming()
 	b.mu.Lock()
 	if !b.closed && b.left == 0 {
 		close(b.idle)
 	}
 	b.closed = true
 	b.mu.Unlock()
+	if b.done.Err() != nil {
+		return nil // closed before, and what was left was told then
+	}
 	defer b.quit()
 	select {
 	case <-b.idle:
@@ -238,5 +321,8 @@ func (b *outbox) close(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.store != nil {
+		return fmt.Errorf("auth: %d messages were not sent, and stay in the store: %w", b.left, ctx.Err())
+	}
 	return fmt.Errorf("auth: %d messages were not sent: %w", b.left, ctx.Err())
 }

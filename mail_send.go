@@ -5,13 +5,6 @@ import (
 	"errors"
 )
 
-// sendMail queues a message in the language its reader prefers.
-func (a *Auth) sendMail(ctx context.Context, o outgoing, u User) {
-	o.Locale = preferredLocale(ctx, u)
-	o.IP = clientFrom(ctx).ipString()
-	a.outbox.send(ctx, o)
-}
-
 // sendDraws are the limits on messages of a kind to an address.
 func (a *Auth) sendDraws(k Kind, address string) []Draw {
 	to := string(k) + " " + EmailKey(address)
@@ -42,6 +35,7 @@ func (a *Auth) takeSMS(ctx context.Context, phone string) error {
 	return err
 }
 
-func (a *Auth) sendSMS(ctx context.Context, to, code string, u User) {
-	a.sendMail(ctx, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life}, u)
+// phoneMessage is a code on its way to a number; to none, it is a decoy.
+func (a *Auth) phoneMessage(to, code string) outgoing {
+	return outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life}
 }

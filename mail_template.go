@@ -123,7 +123,8 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindManyFailedSignIns, KindPhoneCode,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged,
+	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode,
 }
 
 // mailTemplates are the parsed templates by kind and locale.

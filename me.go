@@ -150,7 +150,7 @@ func (a *Auth) startEmailChange(ctx context.Context, by Caller, u User, address 
 	}
 	_, decoy := a.newLink(PurposeVerifyEmail, verifyLife, linkData{})
 	decoy.UserID, decoy.Subject = u.ID, u.ID
-	if err := a.putToken(ctx, by.authority(), decoy); err != nil {
+	if err := a.mailToken(ctx, by.authority(), decoy, outgoing{Kind: KindChangeEmail}, u); err != nil {
 		return err
 	}
 	a.sendAccountExists(ctx, User{Email: address}, "")

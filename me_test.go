@@ -181,6 +181,20 @@ func TestFirstPassword(t *testing.T) {
 	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200)
 }
 
+// A session of any age does not choose the first password, whatever it says the
+// current one is.
+func TestFirstPasswordNeedsFreshSignIn(t *testing.T) {
+	w := newWorld(t)
+	old := w.do("GET", "/magic-link/verify?token="+w.magicLink("ada@example.com", nil), nil).session()
+	w.Clock.Advance(16 * time.Minute)
+	s := w.refresh(old.RefreshToken).session()
+	for _, current := range []any{nil, "", " ", "anything", goodPassword, "thieves' horse battery"} {
+		body := map[string]any{"current_password": current, "new_password": "thieves' horse battery"}
+		w.do("POST", "/me/password", body, bearer(s.AccessToken)).want(403, auth.CodeReauthNeeded)
+	}
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "thieves' horse battery"}).want(401, auth.CodeInvalidCredentials)
+}
+
 func TestHooks(t *testing.T) {
 	refuse := errors.New("the database said no")
 	var signUp, signIn error

@@ -152,29 +152,32 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	return a.verifyShared(token)
 }
 
-// hasBearer tells whether a request says that it brings an access token.
-func hasBearer(r *http.Request) bool {
-	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer")
+// givenBearer is the bearer token that the Authorization header brings, and
+// whether it brings one at all, right or wrong. Some client libraries send the API
+// key there until there is a session: that is none.
+func (a *Auth) givenBearer(r *http.Request) (token string, given bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || a.isAPIKey(token) {
+		return "", false
+	}
+	return token, true
 }
 
 // bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode
-// also in its cookie. Tokens in URLs and forms are not looked for.
+// also in its cookie. A bearer token wins over cookies, and one that is no good is
+// not made up for by them. Tokens in URLs and forms are not looked for.
 func (a *Auth) bearer(r *http.Request) (string, error) {
-	header := r.Header.Get("Authorization")
-	if scheme, token, ok := strings.Cut(header, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		token = strings.TrimSpace(token)
-		switch {
-		case a.isAPIKey(token):
-			header = "" // some client libraries send the API key here until there is a session
-		case token != "":
-			return token, nil
-		}
+	switch token, given := a.givenBearer(r); {
+	case given && token == "":
+		return "", fail(CodeBadToken, errors.New("an empty bearer token"))
+	case given:
+		return token, nil
 	}
 	if token, err := a.accessCookie(r); token != "" || err != nil {
 		return token, err
 	}
-	if header != "" {
+	header := r.Header.Get("Authorization")
+	if scheme, _, _ := strings.Cut(header, " "); header != "" && !strings.EqualFold(scheme, "Bearer") {
 		return "", fail(CodeBadToken, errors.New("no bearer token in the Authorization header"))
 	}
 	return "", fail(CodeMissingToken, nil)

@@ -43,8 +43,8 @@ func (a *Auth) bindBrowser(r *http.Request, p *oauthClient) *http.Cookie {
 
 // browserSecret reads the browser's secret; "" if there is none that was made here.
 func (a *Auth) browserSecret(r *http.Request, p *oauthClient) string {
-	c, err := r.Cookie(a.browserCookie(p))
-	if err != nil {
+	c := soleCookie(r, a.browserCookie(p))
+	if c == nil {
 		return ""
 	}
 	if b, err := base64.RawURLEncoding.DecodeString(c.Value); err != nil || len(b) != 32 {

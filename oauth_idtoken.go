@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 
@@ -94,7 +96,7 @@ func (p *oauthClient) userInfo(ctx context.Context, e endpoints, accessToken str
 type IDTokenParams struct {
 	Provider    string
 	IDToken     string
-	Nonce       string // as the app chose it; needed if the token has one
+	Nonce       string // as the app chose it; needed if the token has one. Of a token with its SHA-256, it is what was hashed
 	AccessToken string // of the provider, for OnProviderToken; left out unless the token's at_hash vouches for it
 }
 
@@ -104,7 +106,7 @@ func (p IDTokenParams) LogValue() slog.Value {
 }
 
 // SignInWithIDToken signs in with an ID token whose audience is the provider's
-// ClientID or one of its Audiences. Errors: CodeUnknownProvider (also for
+// ClientID or one of its Audiences. A token is good once. Errors: CodeUnknownProvider (also for
 // providers without ID tokens), CodeMethodDisabled, CodeValidationFailed,
 // CodeInvalidToken, CodeProviderError, CodeRateLimited, those of the linking
 // rules, CodeAccountExists, CodeSignupDisabled, CodeEmailNotVerified, and those
@@ -131,9 +133,12 @@ func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens
 }
 
 func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDTokenParams) (*Tokens, error) {
-	who, token, err := p.judgeIDToken(ctx, in)
+	t, err := p.judgeIDToken(ctx, in)
+	if err == nil {
+		err = a.useIDToken(ctx, p, t)
+	}
 	var fault *oidc.TokenError
-	var refusal *Error // of a ProfileOf function
+	var refusal *Error // of a ProfileOf function, or of the store
 	switch {
 	case errors.As(err, &refusal):
 		return nil, refusal
@@ -144,57 +149,116 @@ func (a *Auth) signInWithIDToken(ctx context.Context, p *oauthClient, in IDToken
 	case err != nil:
 		return nil, fail(CodeProviderError, fmt.Errorf("%s: %w", p.Name, err))
 	}
-	u, err := a.userOf(ctx, p, who)
+	tokens, err := a.signInAs(ctx, p, t)
+	var e *Error
+	if errors.As(err, &e) && e.Status >= http.StatusInternalServerError {
+		a.returnIDToken(ctx, p, t)
+	}
+	return tokens, err
+}
+
+// signInAs signs in whom a token is about.
+func (a *Auth) signInAs(ctx context.Context, p *oauthClient, t nativeToken) (*Tokens, error) {
+	u, err := a.userOf(ctx, p, t.who)
 	if err != nil {
 		return nil, err
 	}
-	a.deliverProviderToken(ctx, u, p, who, token)
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Provider: p.Name, Subject: who.Subject}, amr: a.proof(methodOAuth), gone: CodeInvalidToken})
+	a.deliverProviderToken(ctx, u, p, t.who, t.access)
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Provider: p.Name, Subject: t.who.Subject}, amr: a.proof(methodOAuth), gone: CodeInvalidToken})
 }
 
-func (p *oauthClient) judgeIDToken(ctx context.Context, in IDTokenParams) (provider.Profile, *oauth2.Token, error) {
+// nativeToken is an ID token from an app that was found to be in order.
+type nativeToken struct {
+	who     provider.Profile
+	access  *oauth2.Token // of the provider, if it was given and vouched for
+	sum     [sha256.Size]byte
+	expires time.Time
+}
+
+// use is the bucket of one token, from which only one sign-in can be drawn for as
+// long as the token is good.
+func (a *Auth) use(p *oauthClient, t nativeToken, cost int) Draw {
+	life := max(t.expires.Sub(a.now()), 0) + time.Minute
+	return a.draw(Rate{Burst: 1, Per: life}, "id_token", p.Name+":"+hex.EncodeToString(t.sum[:]), cost)
+}
+
+// useIDToken uses a token up: whoever steals it afterwards gains nothing.
+func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) error {
+	_, err := a.take(ctx, a.use(p, t, 1))
+	if errors.Is(err, CodeRateLimited) {
+		return &oidc.TokenError{Reason: "was used already"}
+	}
+	return err
+}
+
+// returnIDToken makes a token good again, for a sign-in that failed by a fault of
+// ours.
+func (a *Auth) returnIDToken(ctx context.Context, p *oauthClient, t nativeToken) {
+	if _, err := a.take(context.WithoutCancel(ctx), a.use(p, t, -1)); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: an ID token stays used up", "error", err)
+	}
+}
+
+func (p *oauthClient) judgeIDToken(ctx context.Context, in IDTokenParams) (nativeToken, error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	e, err := p.endpoints(ctx)
 	if err != nil {
-		return provider.Profile{}, nil, err
+		return nativeToken{}, err
 	}
 	t, err := p.verify(ctx, e, in.IDToken, append([]string{p.ClientID}, p.Audiences...))
 	if err != nil {
-		return provider.Profile{}, nil, err
+		return nativeToken{}, err
 	}
-	if !sameNonce(t.Nonce, in.Nonce) {
-		return provider.Profile{}, nil, &oidc.TokenError{Reason: "has another nonce than the one given"}
+	if !knowsNonce(t.Nonce, in.Nonce) {
+		return nativeToken{}, &oidc.TokenError{Reason: "has another nonce than the one given"}
 	}
-	var token *oauth2.Token
+	out := nativeToken{sum: t.Sum, expires: t.Expires}
 	if in.AccessToken != "" && t.HasAccessTokenHash() {
 		if err := t.VerifyAccessToken(in.AccessToken); err != nil {
-			return provider.Profile{}, nil, err
+			return nativeToken{}, err
 		}
-		token = &oauth2.Token{AccessToken: in.AccessToken}
+		out.access = &oauth2.Token{AccessToken: in.AccessToken}
 	}
-	who, err := p.profileOf(t.Claims)
+	out.who, err = p.profileOf(t.Claims)
 	if err == nil {
-		err = cleanProfile(&who)
+		err = cleanProfile(&out.who)
 	}
 	var refusal *Error
 	if err != nil && !errors.As(err, &refusal) {
 		err = &oidc.TokenError{Reason: "signs nobody in: " + err.Error()}
 	}
-	return who, token, err
+	return out, err
 }
 
-// sameNonce compares a token's nonce with the one the app chose. Apple's and
-// Google's libraries are often given its SHA-256 instead of itself. A nonce on one
-// side only is a token meant for somebody else's sign-in.
-func sameNonce(inToken, given string) bool {
+// knowsNonce tells whether an app that posts a token knows the nonce that it
+// chose. Where the provider was given the nonce's SHA-256, as Apple's and Google's
+// libraries often are, what was hashed is asked for, which is in no token: whoever
+// stole the token has read the hash. A nonce that is itself in the token proves
+// less, and a nonce on one side only is a token meant for somebody else's sign-in.
+func knowsNonce(inToken, given string) bool {
 	if inToken == "" || given == "" {
 		return inToken == given
 	}
-	sum := sha256.Sum256([]byte(given))
-	same := subtle.ConstantTimeCompare([]byte(inToken), []byte(given)) |
-		subtle.ConstantTimeCompare([]byte(strings.ToLower(inToken)), []byte(hex.EncodeToString(sum[:])))
-	return same == 1
+	if want := sha256In(inToken); want != nil {
+		sum := sha256.Sum256([]byte(given))
+		return subtle.ConstantTimeCompare(want, sum[:]) == 1
+	}
+	return subtle.ConstantTimeCompare([]byte(inToken), []byte(given)) == 1
+}
+
+// sha256In is the SHA-256 that a nonce spells in hex or base64, with or without
+// padding; nil if it has no such form.
+func sha256In(nonce string) []byte {
+	sum, err := hex.DecodeString(nonce)
+	if err != nil || len(sum) != sha256.Size {
+		plain := strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(nonce, "="))
+		sum, err = base64.RawURLEncoding.DecodeString(plain)
+	}
+	if err != nil || len(sum) != sha256.Size {
+		return nil
+	}
+	return sum
 }
 
 func (a *Auth) handleIDToken(w http.ResponseWriter, r *http.Request) error {

@@ -97,20 +97,16 @@ func (a *Auth) createByIdentity(ctx context.Context, p *oauthClient, who provide
 	if who.EmailVerified {
 		nu.User.EmailVerifiedAt = now
 	}
-	var message outgoing
+	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
 	unproved := who.Email != "" && !who.EmailVerified
 	if unproved {
-		var link Token
-		link, message = a.firstProof(ctx, nu.User, "")
+		link, message := a.firstProof(ctx, nu.User, "")
 		nu.Tokens = []Token{link}
+		a.enclose(ctx, &c, message, nu.User, &link)
 	}
-	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: nu.User.ID, Method: methodOAuth, Provider: p.Name}))
 	u, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
 	if err != nil {
 		return u, err
-	}
-	if unproved {
-		a.sendMail(ctx, message, u)
 	}
 	a.committed(ctx, c, OutcomeDone, nil)
 	if unproved && a.Settings(ctx).RequireConfirmation.On() {
@@ -137,29 +133,17 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	id := a.newIdentity(p, who)
 	patch, still, takenOver := prove(u, rootEmail, false, a.now())
 	patch.Link = &id
-	c := a.newChange(ctx, byProof(), append(proved(u, rootEmail, patch, takenOver), linkedEvent(u, id))...)
+	c := a.newChangeOf(ctx, byProof(), account{User: u}, append(proved(u, rootEmail, patch, takenOver), linkedEvent(u, id))...)
 	c.IfUsers = []UserAt{still}
 	if !takenOver {
 		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // its identities were looked at
 	}
-	before := u
 	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: patch})
 	if err != nil {
 		return u, err
 	}
 	a.committed(ctx, c, OutcomeDone, nil)
-	if takenOver {
-		a.tellTakenOver(ctx, u)
-	} else {
-		a.tellLinked(ctx, before, id)
-	}
 	return u, nil
-}
-
-// tellLinked tells the user about a new identity of an account that was there
-// before.
-func (a *Auth) tellLinked(ctx context.Context, u User, id Identity) {
-	a.sendMail(ctx, outgoing{Kind: KindIdentityLinked, To: u.Email, Name: u.FullName, Provider: id.Provider}, u)
 }
 
 func linkedEvent(u User, id Identity) OutcomeEvent {
@@ -257,7 +241,7 @@ func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identi
 		if slices.ContainsFunc(u.Identities, func(i Identity) bool { return i.Provider == id.Provider }) {
 			return u, fail(CodeIdentityAlreadyExists, nil)
 		}
-		c := a.newChange(ctx, by.authority(), linkedEvent(u, id))
+		c := a.newChangeOf(ctx, by.authority(), account{User: u}, linkedEvent(u, id))
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		linked, err := a.update(ctx, c, u.ID, UserPatch{Link: &id})
 		switch {
@@ -265,8 +249,6 @@ func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identi
 			return u, fail(CodeIdentityAlreadyExists, err)
 		case errors.Is(err, CodeSessionEnded):
 			return u, fail(gone, err)
-		case err == nil:
-			a.tellLinked(ctx, u, id)
 		}
 		return linked, err
 	})
@@ -284,7 +266,7 @@ type UnlinkIdentityParams struct {
 // CodeUserBanned. The caller sees to it
 // that the sign-in is recent; the endpoint asks for 15 minutes.
 func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error {
-	u, err := change(func() (User, error) {
+	_, err := change(func() (User, error) {
 		creds, err := a.store.Credentials(ctx, ByID(p.UserID))
 		if err != nil {
 			return User{}, goneOr(CodeSessionEnded, err)
@@ -300,14 +282,11 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 			return u, fail(CodeLastSignInMethod, nil)
 		}
 		gone := ByIdentity(p.Provider, u.Identities[i].Subject)
-		c := a.newChange(ctx, p.authority(), done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
+		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		_, err = a.update(ctx, c, u.ID, UserPatch{Unlink: &gone, DropTokens: dyingWithPassword()})
 		return u, err
 	})
-	if err == nil {
-		a.sendMail(ctx, outgoing{Kind: KindIdentityUnlinked, To: u.Email, Name: u.FullName, Provider: p.Provider}, u)
-	}
 	return err
 }
 

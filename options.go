@@ -53,6 +53,7 @@ type config struct {
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
 	cookies        *CookieOptions
+	bodyWait       time.Duration
 }
 
 // fail adds an error to those of New. Of joined ones each names the option: a log
@@ -163,7 +164,8 @@ func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Opt
 
 // Sessions
 
-// SessionOptions are how long sessions live and how refreshing is judged.
+// SessionOptions are how long sessions live, how many a user has, and how
+// refreshing is judged.
 type SessionOptions struct {
 	// RefreshGrace is for how long the refresh token before the current one still
 	// yields the current one, so that a lost response or a second tab does no
@@ -175,6 +177,10 @@ type SessionOptions struct {
 	// Lifetime ends every session this long after sign-in, however active it is;
 	// default: no such end.
 	Lifetime time.Duration
+	// MaxPerUser is how many live sessions a user has at most; with one more, the
+	// least active ends. Default 100; negative: any number, which lets whoever
+	// can sign in make the lists of sessions as long as they like.
+	MaxPerUser int
 }
 
 func (o SessionOptions) withDefaults() SessionOptions {
@@ -187,10 +193,13 @@ func (o SessionOptions) withDefaults() SessionOptions {
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = 30 * 24 * time.Hour
 	}
+	if o.MaxPerUser == 0 {
+		o.MaxPerUser = 100
+	}
 	return o
 }
 
-// WithSessions sets how long sessions live. A second call replaces the first.
+// WithSessions sets how long sessions live and how many a user has. A second call replaces the first.
 func WithSessions(o SessionOptions) Option {
 	return func(c *config) {
 		switch {
@@ -269,7 +278,8 @@ const (
 	// send Sec-Fetch-* headers nor name themselves Mozilla/.
 	ConfirmLinks LinkMode = iota
 	// DirectLinks completes a link whenever it is opened. Mail scanners that
-	// follow links will use them up.
+	// follow links will use them up. With WithCookies a link to sign in keeps its
+	// page in browsers: only a post signs one in.
 	DirectLinks
 	// StrictLinks completes a link at once only for programs that ask for
 	// application/json by name, against scanners that pose as other programs.
@@ -339,8 +349,10 @@ func WithAPIKeys(keys ...string) Option {
 func WithRateLimits(l RateLimits) Option { return func(c *config) { c.limits = l } }
 
 // WithTrustedProxies names the networks (CIDR) of reverse proxies whose
-// X-Forwarded-For and Forwarded headers are believed. By default the client is
-// whoever connects. Further calls add more.
+// X-Forwarded-For and Forwarded headers are believed. A proxy has to see to one of
+// them, and should remove the other: where both are there and lead to different
+// addresses, the client is taken to be the proxy. By default the client is whoever
+// connects. Further calls add more.
 func WithTrustedProxies(cidrs ...string) Option {
 	return func(c *config) {
 		for _, s := range cidrs {

@@ -116,10 +116,10 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no guess is right
 	}
-	if err := a.putToken(ctx, byStranger("send"), t); err != nil && !errors.Is(err, CodeInvalidToken) {
+	err = a.mailToken(ctx, byStranger("send"), t, a.phoneMessage(to, code), u)
+	if err != nil && !errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return SentCode{}, err
 	}
-	a.sendSMS(ctx, to, code, u)
 	return SentCode{RequestID: a.keys.Request(phone, t.ExpiresAt)}, nil
 }
 
@@ -268,11 +268,7 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 	purpose, subject := phoneProof(u, phone)
 	code, t := a.newPhoneCode(ctx, phone, purpose, subject)
 	t.UserID = u.ID
-	if err := a.putToken(ctx, by.authority(), t); err != nil {
-		return err
-	}
-	a.sendSMS(ctx, to, code, u)
-	return nil
+	return a.mailToken(ctx, by.authority(), t, a.phoneMessage(to, code), u)
 }
 
 // phoneProof is which code proves, within a session, that a number is the user's:
@@ -310,7 +306,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		}
 		now := a.now()
 		patch := UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
-		c := a.newChange(ctx, p.authority(), done(Event{Type: EventPhoneVerified, UserID: u.ID}))
+		c := a.newChangeOf(ctx, p.authority(), account{u, maskAddress(phone)}, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneProof(u, phone)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/internal/commonpw"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/internal/pwpool"
@@ -29,7 +30,7 @@ type PasswordOptions struct {
 	Breach           BreachChecker  // nil: no check against leaked passwords
 	BreachFailClosed bool           // refuse passwords (503) while the checker cannot answer; by default they are accepted and the failure logged
 	Workers          int            // hashes computed at once; default GOMAXPROCS
-	Queue            int            // callers waiting for a hash; one more gets CodeOverloaded; default 512
+	Queue            int            // callers waiting for a hash, a quarter of them for one client address (IPv6: /64) or account at most, by turns; one more gets CodeOverloaded; default 512
 }
 
 // Argon2idParams are the parameters of argon2id (RFC 9106). Hashes with weaker
@@ -128,10 +129,11 @@ func (p *passwords) make(password string) (string, error) {
 	return passhash.Argon2id(p.o.Argon2id).Make(password), nil
 }
 
-// hash makes a new hash of a password. Errors: CodeOverloaded, the context's.
-func (p *passwords) hash(ctx context.Context, password string) (string, error) {
+// hash makes a new hash of a password for an account, which is its id, or its
+// name where there is no id yet. Errors: CodeOverloaded, the context's.
+func (p *passwords) hash(ctx context.Context, account, password string) (string, error) {
 	var encoded string
-	err := p.run(ctx, nil, func() error {
+	err := p.run(ctx, account, nil, func() error {
 		var err error
 		encoded, err = p.make(nfkc(password))
 		return err
@@ -139,11 +141,11 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	return encoded, err
 }
 
-// verify judges a password, and does the same work when there is no hash.
+// verify judges a password for an account, by the name that hash knows it by, and does the same work when there is no hash.
 // admit is asked right before the hash is computed, when few others are between
 // their own question and their answer. rehash tells that the hash is of an
 // older format or cost, or of a password that was not normalised. Errors: CodeOverloaded, the context's, admit's.
-func (p *passwords) verify(ctx context.Context, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
+func (p *passwords) verify(ctx context.Context, account, encoded, password string, admit func(context.Context) error) (ok, rehash bool, err error) {
 	h, parseErr := passhash.Parse(encoded)
 	judged := parseErr == nil && len(password) <= maxPasswordBytes
 	if parseErr != nil {
@@ -153,7 +155,7 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 		password = "x"
 	}
 	normal, raw := nfkc(password), false
-	err = p.run(ctx, admit, func() error {
+	err = p.run(ctx, account, admit, func() error {
 		ok = h.Verify(normal)
 		if normal != password {
 			// Systems that do not normalise hashed the raw form. It is tried
@@ -173,9 +175,14 @@ func (p *passwords) verify(ctx context.Context, encoded, password string, admit 
 	return true, raw || !h.AtLeast(passhash.Argon2id(p.o.Argon2id)), nil
 }
 
-// run computes work once it is its turn in the pool, and counts it.
-func (p *passwords) run(ctx context.Context, admit func(context.Context) error, work func() error) error {
-	err := p.pool.Run(ctx, admit, func() error {
+// run computes work once it is its turn in the pool, and counts it. Turns go
+// round between the clients that ctx names.
+func (p *passwords) run(ctx context.Context, account string, admit func(context.Context) error, work func() error) error {
+	who := pwpool.Caller{Account: account}
+	if ip := clientFrom(ctx).IP; ip.IsValid() {
+		who.Client = clientip.LimitKey(ip)
+	}
+	err := p.pool.Run(ctx, who, admit, func() error {
 		p.done.Add(1)
 		return work()
 	})

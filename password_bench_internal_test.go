@@ -19,7 +19,7 @@ const benchPassword = "correct horse battery"
 
 func benchVerify(b *testing.B) (verify func(testing.TB), bare func(testing.TB)) {
 	p := testPasswords(b, PasswordOptions{})
-	encoded, err := p.hash(b.Context(), benchPassword)
+	encoded, err := p.hash(b.Context(), "", benchPassword)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func benchVerify(b *testing.B) (verify func(testing.TB), bare func(testing.TB)) 
 	}
 	admit := func(context.Context) error { return nil }
 	verify = func(b testing.TB) {
-		if ok, _, err := p.verify(context.Background(), encoded, benchPassword, admit); !ok || err != nil {
+		if ok, _, err := p.verify(context.Background(), "", encoded, benchPassword, admit); !ok || err != nil {
 			b.Errorf("%v, %v", ok, err)
 		}
 	}

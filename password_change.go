@@ -42,23 +42,19 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err := a.checkPassword(ctx, p.New, c.User.Email, c.User.FullName); err != nil {
 		return err
 	}
-	hash, err := a.passwords.hash(ctx, p.New)
+	hash, err := a.passwords.hash(ctx, p.UserID, p.New)
 	if err != nil {
 		return hashFailed(err)
 	}
-	ch := a.newChange(ctx, p.authority(), done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
+	ch := a.newChangeOf(ctx, p.authority(), account{User: c.User}, done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
-	u, err := a.update(ctx, ch, p.UserID, UserPatch{
+	_, err = a.update(ctx, ch, p.UserID, UserPatch{
 		PasswordHash: &hash, Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(),
 	})
 	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)
 	}
-	if err != nil {
-		return err
-	}
-	a.sendMail(ctx, outgoing{Kind: KindPasswordChanged, To: u.Email, Name: u.FullName}, u)
-	return nil
+	return err
 }
 
 // mayChooseFirst asks for a recent sign-in of whoever sets a password without

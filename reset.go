@@ -77,7 +77,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err := a.checkPassword(ctx, p.NewPassword, u.Email, u.FullName); err != nil {
 		return d, err
 	}
-	hash, err := a.passwords.hash(ctx, p.NewPassword)
+	hash, err := a.passwords.hash(ctx, u.ID, p.NewPassword)
 	if err != nil {
 		return d, hashFailed(err)
 	}
@@ -86,8 +86,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		if err != nil {
 			return Redemption{}, err
 		}
-		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{})
-		r.Events = append(r.Events, a.newChange(ctx, r.By, done(Event{Type: EventPasswordReset, UserID: u.ID})).Events...)
+		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
 		r.Patch.PasswordHash, r.Patch.Revoke, r.Patch.DropTokens = &hash, &SessionFilter{}, dyingWithAddress()
 		return r, nil
 	})
@@ -95,7 +94,6 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		return d, err
 	}
 	a.reopenPassword(ctx, u.ID, true)
-	a.sendMail(ctx, outgoing{Kind: KindPasswordChanged, To: u.Email, Name: u.FullName}, u)
 	return d, nil
 }
 

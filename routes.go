@@ -31,7 +31,7 @@ type route struct {
 // inside the operations, so that callers from Go are held to them too.
 func (a *Auth) routes() []route {
 	var (
-		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "ConsecutiveFailures"}
+		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
 		wrongFactors   = []string{"FactorPerUser", "ConsecutiveFailures"}
 		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}

@@ -115,12 +115,19 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 		if err != nil {
 			return nil, err
 		}
-		c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider}))
+		c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider}),
+			OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: u.ID}})
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		if tokens.User, err = a.store.CreateSession(ctx, CreateSession{Change: c, Session: sess}); err != nil {
+		var ended []string
+		if tokens.User, err = a.store.CreateSession(ctx, CreateSession{
+			Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids },
+		}); err != nil {
 			return nil, err
 		}
 		a.committed(ctx, c, OutcomeDone, nil)
+		if ended != nil {
+			a.committed(ctx, c, OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
+		}
 		return tokens, nil
 	})
 }
@@ -130,7 +137,7 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 	s := Session{
 		ID: a.newID(), UserID: userID, AAL: LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(a.cfg.sessions.IdleTimeout),
-		IP: cl.ipString(), UserAgent: cl.UserAgent,
+		IP: cl.ipString(), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
 	if a.cfg.sessions.Lifetime > 0 {
 		s.ExpiresAt = now.Add(a.cfg.sessions.Lifetime)
@@ -156,7 +163,11 @@ func (a *Auth) mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.mintWith(ctx, u, s, custom)
+	t, err := a.mintWith(ctx, u, s, custom)
+	if err == nil {
+		t.device = newDevice(ctx, s)
+	}
+	return t, err
 }
 
 // mintWith is mint with the custom claims worked out before.
@@ -250,7 +261,8 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
-	if p.RefreshToken == "" {
+	byCookie := p.RefreshToken == ""
+	if byCookie {
 		p.RefreshToken = a.refreshCookie(r)
 	}
 	if p.RefreshToken == "" {
@@ -258,7 +270,9 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
-		a.clearCookiesIfOver(w, err)
+		if byCookie {
+			a.clearCookiesIfOver(w, err)
+		}
 		return err
 	}
 	return a.writeTokens(w, tokens)

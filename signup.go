@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -47,7 +48,7 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.beforeSignUp(ctx, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
-	hash, err := a.passwords.hash(ctx, p.Password)
+	hash, err := a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password)
 	if err != nil {
 		return nil, hashFailed(err)
 	}
@@ -122,6 +123,7 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 		events = append(events, done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: s.ID, Method: methodPassword}))
 	}
 	c := a.newChange(ctx, byProof(), events...)
+	a.enclose(ctx, &c, message, u, &proof)
 	created, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
@@ -132,7 +134,6 @@ func (a *Auth) createAccount(ctx context.Context, p SignUpParams, hash string) (
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	a.sendMail(ctx, message, created)
 	a.committed(ctx, c, OutcomeDone, nil)
 	if enrol {
 		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: byPassword(hash), gone: CodeInvalidCredentials})
@@ -155,11 +156,11 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(ctx, u.Phone, PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
-		return t, outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: u.Phone, Code: code, ExpiresIn: a.cfg.phone.Life}
+		return t, a.phoneMessage(u.Phone, code)
 	}
 	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo, Device: clientFrom(ctx).UserAgent})
 	t.UserID, t.Subject = u.ID, u.ID
-	return t, outgoing{Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}
+	return t, outgoing{Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}
 }
 
 // sendAccountExists tells an address's owner that somebody gave it for an account
@@ -173,35 +174,33 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token
 func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo string) {
 	email := taken.Email
 	if email == "" {
-		a.outbox.send(ctx, outgoing{Kind: KindPhoneCode})
 		return
 	}
-	locale := preferredLocale(ctx, User{})
-	a.outbox.send(ctx, outgoing{Kind: KindAccountExists, prepare: func(ctx context.Context) (outgoing, error) {
-		_, err := a.take(ctx, a.sendDraws(KindAccountExists, email)...)
+	asked := ctx // for who asked and how, not for the store: the request is over by then
+	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*SealedMessage, error) {
+		_, err := a.take(background, a.sendDraws(KindAccountExists, email)...)
 		if errors.Is(err, CodeRateLimited) {
-			return outgoing{}, nil
+			return nil, nil
 		}
 		if err != nil {
-			return outgoing{}, err
+			return nil, err
 		}
-		owner, err := a.store.User(ctx, ByEmail(email))
+		owner, err := a.store.User(background, ByEmail(email))
 		if errors.Is(err, ErrNotFound) {
-			return outgoing{}, nil // deleted a moment ago
+			return nil, nil // deleted a moment ago
 		}
 		if err != nil {
-			return outgoing{}, err
+			return nil, err
 		}
 		secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
 		link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
-		if err := a.putToken(ctx, byStranger("account exists"), link); err != nil {
-			return outgoing{}, err
+		c := a.newChange(asked, byStranger("account exists"))
+		a.enclose(asked, &c, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife}, owner, &link)
+		if err := a.putChange(background, c, link, nil); err != nil {
+			return nil, err
 		}
-		return outgoing{
-			Kind: KindAccountExists, To: owner.Email, Name: owner.FullName, Locale: locale,
-			Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife,
-		}, nil
-	}})
+		return &c.Messages[0], nil
+	})
 }
 
 func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {

@@ -47,21 +47,26 @@ type Store interface {
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.
 	User(ctx context.Context, key UserKey) (User, error)
-	// Credentials is User together with the password hash, in one read.
+	// Credentials is User together with the password hash, in one read, and
+	// whether a session was made for the user on key.Device before.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
 	// UpdateUser applies a patch. ErrNotFound if there is no such user, a
 	// *ConflictError if a new address, phone or identity is taken; nothing
 	// changed then.
 	UpdateUser(ctx context.Context, c UpdateUser) (User, error)
-	// DeleteUser removes the user with its identities, sessions, tokens and
-	// factors. ErrNotFound if there is no such user.
+	// DeleteUser removes the user with its identities, sessions, tokens, factors
+	// and devices. ErrNotFound if there is no such user.
 	DeleteUser(ctx context.Context, c DeleteUser) error
 
 	// CreateSession adds a session and sets the user's LastSignInAt to the
-	// session's CreatedAt, without raising a revision. ErrNotFound if the user
-	// is gone, ErrBanned if banned at that time, ErrMFARequired if the user has
-	// a second factor and the session is not AAL2, a *ConflictError if the id is
-	// taken.
+	// session's CreatedAt, without raising a revision. Of the user's other live
+	// sessions those stay that were active last, KeepSessions - 1 of them, however
+	// many calls there are at once; the rest end. The session's Device is
+	// remembered as seen at CreatedAt, as it is wherever a session is made
+	// (CreateUser, EnableFactor, Effect.Create); of each user at most MaxDevices
+	// are, those seen last. ErrNotFound if the user is gone, ErrBanned if banned at
+	// that time, ErrMFARequired if the user has a second factor and the session is
+	// not AAL2, a *ConflictError if the id is taken.
 	CreateSession(ctx context.Context, c CreateSession) (User, error)
 	// Session reads a session with its user. ErrNotFound if there never was one
 	// or its user is gone, ErrBanned if the user is banned at now (also when the
@@ -112,10 +117,11 @@ type Store interface {
 	// Draws with a key that comes twice are applied one after the other. Limits
 	// belong to no account, so there is nothing to be conditional on.
 	Take(ctx context.Context, draws []Draw, now time.Time) (Decision, error)
-	// Sweep deletes up to limit things that are over at now: expired sessions
-	// (revoked ones once they would have expired), expired tokens, full buckets,
-	// idempotency records, and what capabilities keep for a time. It returns how
-	// many it deleted and changes no other answer.
+	// Sweep deletes up to limit things that are over at now (expired sessions,
+	// revoked ones once they would have expired, expired tokens, full buckets,
+	// idempotency records, and what capabilities keep for a time), and devices
+	// that were not seen for DeviceLife. It returns how many it deleted and changes
+	// no other answer.
 	Sweep(ctx context.Context, now time.Time, limit int) (int, error)
 	// Ping tells whether the store can answer.
 	Ping(ctx context.Context) error
@@ -201,6 +207,13 @@ type (
 	CreateSession struct {
 		Change
 		Session Session
+
+		// KeepSessions is how many live sessions the user has at most afterwards,
+		// this one among them; 0: any number.
+		KeepSessions int
+		// Ended, if set, is called with the ids of the sessions that ended, sorted,
+		// once the change has come about; not if there are none.
+		Ended func(ids []string)
 	}
 	// Advance is the parameter of Store.AdvanceSession: the session and counter
 	// a refresh token names, and what to write if it is current.

@@ -40,7 +40,9 @@ type EventQuery struct {
 }
 
 // OutboxStore keeps the messages that come with changes until they are sent.
-// Sweep deletes those that have expired or whose token is not live any more.
+// Sweep deletes those that have expired or whose token is not live any more. A
+// store whose changes may wait for the end of a caller's transaction says so by a
+// method InTransaction(context.Context) bool, found by Capability.
 type OutboxStore interface {
 	// ClaimMessages returns up to Limit messages whose NextAt has come, oldest
 	// first, counts the attempt, and moves their NextAt to Until, so that no

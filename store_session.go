@@ -17,6 +17,7 @@ type Session struct {
 	ExpiresAt    time.Time // ends here in any case; zero: never
 	IP           string
 	UserAgent    string
+	Device       string // Client.Device of the sign-in; empty: not known
 }
 
 // End is the instant at which the session ends if nothing happens before.
@@ -26,6 +27,13 @@ func (s *Session) End() time.Time {
 	}
 	return s.IdleUntil
 }
+
+// What a store remembers of devices: of each user those seen last, so many, and
+// none that was not seen for so long.
+const (
+	MaxDevices = 50
+	DeviceLife = 400 * 24 * time.Hour
+)
 
 // AMR is one proof given for a session (RFC 8176 gives some of the names).
 type AMR struct {

@@ -139,7 +139,7 @@ type UserPatch struct {
 	// the password (unless PasswordHash is set), the address (unless Email or
 	// EmailVerifiedAt is set), the number (unless Phone or PhoneVerifiedAt is
 	// set), all identities (but Link), all factors and recovery codes, all tokens
-	// and all sessions. A kind of way in that comes later is removed, too.
+	// and all sessions; with them the devices are forgotten. A kind of way in that comes later is removed, too.
 	DropCredentials bool
 }
 
@@ -153,7 +153,7 @@ func (p *UserPatch) Empty() bool {
 // Apply returns what a patch makes of a user and the password hash, for stores
 // that patch in Go; c is left as it is. Beside it the store has to do what the
 // patch says of sessions (Revoke), tokens (DropTokens) and factors (DropFactors),
-// and of all of them for DropCredentials.
+// and of all of them, and of devices, for DropCredentials.
 func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 	u := c.User
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)

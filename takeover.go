@@ -96,21 +96,23 @@ func dyingWithAddress() []Purpose {
 }
 
 // provingRedemption is the use of a link or code that proves a user's address or
-// number, within a session of the same user or outside of any.
-func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller) (Redemption, bool) {
+// number, within a session of the same user or outside of any. more are events of
+// the same change.
+func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller, more ...OutcomeEvent) (Redemption, bool) {
 	inside := within.SessionID != "" && within.UserID == u.ID
 	patch, still, takenOver := prove(u, by, inside, a.now())
 	authority := byProof()
 	if inside {
 		authority = within.authority()
 	}
-	c := a.newChange(ctx, authority, proved(u, by, patch, takenOver)...)
+	of := account{User: u}
+	if by == rootPhone {
+		of.to = maskAddress(u.Phone)
+		if takenOver {
+			of.Email = "" // goes with the account's former self, and was nobody's who could show it
+		}
+	}
+	c := a.newChangeOf(ctx, authority, of, append(proved(u, by, patch, takenOver), more...)...)
 	c.IfUsers = []UserAt{still}
 	return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, takenOver
-}
-
-// tellTakenOver tells the owner of an account by mail that what others had set up
-// is gone.
-func (a *Auth) tellTakenOver(ctx context.Context, u User) {
-	a.sendMail(ctx, outgoing{Kind: KindTakenOver, To: u.Email}, u)
 }

@@ -29,6 +29,8 @@ type Tokens struct {
 	User         User
 
 	RecoveryCodesLeft *int // after a sign-in with a recovery code
+
+	device string // for the cookie of a new device
 }
 
 const redacted = "[redacted]" // in the log, for what holds secrets

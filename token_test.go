@@ -331,7 +331,7 @@ func newPlain(t *testing.T, opts ...auth.Option) *auth.Auth {
 func newPlainOn(t *testing.T, store auth.Store, opts ...auth.Option) *auth.Auth {
 	t.Helper()
 	base := []auth.Option{
-		auth.WithSecret([]byte(strings.Repeat("s", 32))), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(auth.NewInbox()),
+		auth.WithSecret([]byte(strings.Repeat("s", 32))), auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(noMail{}),
 	}
 	a, err := auth.New(t.Context(), store, append(base, opts...)...)
 	if err != nil {

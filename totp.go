@@ -96,11 +96,11 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 	if a.factors == nil {
 		return shown{}, fail(CodeInvalidTOTPCode, nil)
 	}
+	if code.recovery != "" {
+		return a.useRecoveryCode(ctx, by, u, code.recovery)
+	}
 	c := a.newChange(ctx, by)
 	c.IfUsers = []UserAt{credentialsStill(u)}
-	if code.recovery != "" {
-		return a.useRecoveryCode(ctx, c, u.ID, code.recovery)
-	}
 	list, err := a.factors.Factors(ctx, u.ID)
 	if err != nil {
 		return shown{}, storeFailed(err)
@@ -125,9 +125,10 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 }
 
 // useRecoveryCode uses a code up, also one that was made under a previous secret.
-func (a *Auth) useRecoveryCode(ctx context.Context, c Change, userID, code string) (shown, error) {
-	c.Events = a.newChange(ctx, c.By, done(Event{Type: EventRecoveryCodeUsed, UserID: userID})).Events
-	left, err := a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: userID, Hashes: a.keys.RecoveryCode(userID, code)})
+func (a *Auth) useRecoveryCode(ctx context.Context, by Authority, u User, code string) (shown, error) {
+	c := a.newChangeOf(ctx, by, account{User: u}, done(Event{Type: EventRecoveryCodeUsed, UserID: u.ID}))
+	c.IfUsers = []UserAt{credentialsStill(u)}
+	left, err := a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: u.ID, Hashes: a.keys.RecoveryCode(u.ID, code)})
 	if err != nil {
 		return shown{}, factorFailed(err)
 	}

@@ -208,7 +208,7 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 		authority = byProof()
 		events = append(events, done(Event{Type: EventSignedIn, UserID: e.user.ID, SessionID: s.ID, Method: s.AMR[0].Method, Provider: e.by.Provider}))
 	}
-	c := a.newChange(ctx, authority, events...)
+	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
 	s.AAL, s.AMR = LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
@@ -223,11 +223,10 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	case err != nil:
 		return nil, storeFailed(err)
 	}
+	a.committed(ctx, c, OutcomeDone, nil)
 	tokens, err := a.mint(ctx, u, s)
 	if err != nil {
 		return nil, err
 	}
-	a.sendMail(ctx, outgoing{Kind: KindMFAEnabled, To: u.Email, Name: u.FullName}, u)
-	a.committed(ctx, c, OutcomeDone, nil)
 	return &EnabledTOTP{RecoveryCodes: codes, Tokens: tokens}, nil
 }

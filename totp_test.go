@@ -581,7 +581,7 @@ type plainStore struct{ auth.Store }
 
 func TestStoreWithoutFactors(t *testing.T) {
 	secret := auth.WithSecret([]byte(strings.Repeat("s", 32)))
-	base, mailer := auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(auth.NewInbox())
+	base, mailer := auth.WithBaseURL("https://auth.test/auth/v1"), auth.WithMailer(noMail{})
 	if _, err := auth.New(t.Context(), plainStore{memstore.New()}, secret, base, mailer, auth.WithSettings(auth.Settings{MFARequired: auth.On})); err == nil || !strings.Contains(err.Error(), "FactorStore") {
 		t.Errorf("error %v", err)
 	}

@@ -14,12 +14,14 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	if a.factors == nil {
 		return fail(CodeMFANotEnabled, nil)
 	}
-	c := a.newChange(ctx, p.authority(), done(Event{Type: EventMFADisabled, UserID: p.UserID}))
-	u, err := a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: p.UserID})
+	u, err := a.store.User(ctx, ByID(p.UserID))
 	if err != nil {
 		return goneOr(CodeMFANotEnabled, err)
 	}
-	a.sendMail(ctx, outgoing{Kind: KindMFADisabled, To: u.Email, Name: u.FullName}, u)
+	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
+	if _, err := a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: p.UserID}); err != nil {
+		return goneOr(CodeMFANotEnabled, err)
+	}
 	a.committed(ctx, c, OutcomeDone, nil)
 	return nil
 }
@@ -113,8 +115,12 @@ func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) (
 	if a.factors == nil {
 		return nil, fail(CodeMFANotEnabled, nil)
 	}
+	u, err := a.store.User(ctx, ByID(p.UserID))
+	if err != nil {
+		return nil, goneOr(CodeMFANotEnabled, err)
+	}
 	codes, hashes := a.newRecoveryCodes(p.UserID)
-	c := a.newChange(ctx, p.authority(), done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
+	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
 	if err := a.factors.PutRecoveryCodes(ctx, PutRecoveryCodes{Change: c, UserID: p.UserID, Hashes: hashes}); err != nil {
 		return nil, goneOr(CodeMFANotEnabled, err)
 	}

@@ -39,27 +39,30 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	if u.Email == "" {
 		return
 	}
-	locale, ip := preferredLocale(ctx, u), clientFrom(ctx).ipString()
-	a.outbox.send(ctx, outgoing{Kind: KindVerifyEmail, prepare: func(ctx context.Context) (outgoing, error) {
-		_, err := a.take(ctx, a.sendDraws(KindVerifyEmail, u.Email)...)
+	asked := ctx // for who asked and how, not for the store: the request is over by then
+	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*SealedMessage, error) {
+		_, err := a.take(background, a.sendDraws(KindVerifyEmail, u.Email)...)
 		if errors.Is(err, CodeRateLimited) {
-			return outgoing{}, nil
+			return nil, nil
 		}
 		if err != nil {
-			return outgoing{}, err
+			return nil, err
 		}
 		secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email})
 		link.UserID, link.Subject = u.ID, u.ID
-		if err := a.putToken(ctx, byStranger("confirmation"), link, credentialsStill(u)); errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
-			return outgoing{}, nil // confirmed, changed or deleted a moment ago
-		} else if err != nil {
-			return outgoing{}, err
+		c := a.newChange(asked, byStranger("confirmation"))
+		a.enclose(asked, &c, outgoing{
+			Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email,
+		}, u, &link)
+		err = a.putChange(background, c, link, []UserAt{credentialsStill(u)})
+		if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+			return nil, nil // confirmed, changed or deleted a moment ago
 		}
-		return outgoing{
-			Kind: KindVerifyEmail, To: u.Email, Name: u.FullName, Locale: locale, IP: ip,
-			Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email,
-		}, nil
-	}})
+		if err != nil {
+			return nil, err
+		}
+		return &c.Messages[0], nil
+	})
 }
 
 // sendVerification mails a link that makes address the user's confirmed one.
@@ -70,11 +73,8 @@ func (a *Auth) sendVerification(ctx context.Context, k Kind, by Caller, u User, 
 	}
 	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
 	link.UserID, link.Subject = u.ID, u.ID
-	if err := a.putToken(ctx, by.authority(), link); err != nil {
-		return err
-	}
-	a.sendMail(ctx, outgoing{Kind: k, To: address, Name: u.FullName, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, u)
-	return nil
+	message := outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}
+	return a.mailToken(ctx, by.authority(), link, message, u)
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -106,7 +106,6 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, erro
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
-	var before User
 	asked := false // by a session, which has to be live still
 	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
@@ -119,8 +118,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 		if asked = d.SessionID != ""; asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		var err error
-		before, err = a.store.User(ctx, ByID(t.UserID))
+		before, err := a.store.User(ctx, ByID(t.UserID))
 		switch {
 		case err != nil:
 			return Redemption{}, linkFailed(err)
@@ -128,15 +126,12 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			return Redemption{}, fail(CodeUserBanned, nil)
 		}
 		patch, event := a.confirmed(before, d.Email)
-		c := a.newChange(ctx, authority, event...)
+		c := a.newChangeOf(ctx, authority, account{before, d.Email}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
 	})
 	if asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
-	}
-	if err == nil && EmailKey(before.Email) != EmailKey(u.Email) && before.Email != "" {
-		a.sendMail(ctx, outgoing{Kind: KindEmailChanged, To: before.Email, Name: u.FullName, NewAddress: u.Email}, u)
 	}
 	return d, u, err
 }
@@ -175,7 +170,7 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool,
 	if err != nil || !takenOver {
 		return false, err
 	}
-	a.tellTakenOver(ctx, u)
+	ctx = context.WithoutCancel(ctx) // what was promised follows, whether or not the browser waits for it
 	err = a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
 	if errors.Is(err, CodeRateLimited) {
 		err = nil // they know the way

@@ -186,6 +186,7 @@ func (p *Provider) claims(style string, who Person, nonce string) jwt.MapClaims 
 	now := p.Now()
 	c := jwt.MapClaims{
 		"iss": p.Issuer, "sub": who.Subject, "aud": clientID, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+		"jti": rand.Text(), // no two tokens are alike, also where the clock stands still
 	}
 	set := func(name, v string) {
 		if v != "" {

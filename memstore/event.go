@@ -71,9 +71,10 @@ func (s *Store) sweepEvents(now time.Time, limit int) int {
 
 func compareEvents(a, b auth.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }
 
-// copyEvent leaves out the error, which is for the process in which it happened.
+// copyEvent leaves out the error and the device, which are for the process in
+// which it happened.
 func copyEvent(e auth.Event) auth.Event {
-	e.SessionIDs, e.Err = slices.Clone(e.SessionIDs), nil
+	e.SessionIDs, e.Err, e.Client.Device = slices.Clone(e.SessionIDs), nil, ""
 	e.At = utc(e.At)
 	return e
 }

@@ -47,6 +47,11 @@ type (
 		recovery [][]byte
 		sessions map[string]bool
 		tokens   map[tokenID]bool
+		devices  map[string]device
+	}
+	device struct { // on which the user has signed in
+		First time.Time `json:"first"`
+		Last  time.Time `json:"last"`
 	}
 	session struct {
 		auth.Session
@@ -117,6 +122,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
 	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepEvents(now, limit-n)
+	for _, u := range s.users {
+		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
+	}
 	return n, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 // CreateSession adds a session.
 func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner auth.User, err error) {
+	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.Session.UserID]
 		switch {
@@ -22,19 +23,73 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 		case s.sessions[c.Session.ID] != nil:
 			return nil, &auth.ConflictError{Field: "id"}
 		}
-		return &effect{about: u.ID, apply: func() error {
+		e = &effect{about: u.ID}
+		e.apply = func() error {
 			s.addSession(u, c.Session)
+			e.ended = s.keepSessions(u, c.Session.ID, c.KeepSessions, c.Now)
 			owner = copyUser(u.User)
 			return nil
-		}}, nil
+		}
+		return e, nil
 	})
+	if err == nil && c.Ended != nil && len(e.ended) > 0 {
+		c.Ended(slices.Clone(e.ended))
+	}
 	return owner, err
+}
+
+// keepSessions ends all live sessions of a user but the one just made and, of the
+// others, those active last, so that n are left. It returns the ids of those it
+// ended, sorted.
+func (s *Store) keepSessions(u *user, made string, n int, now time.Time) (ended []string) {
+	if n <= 0 {
+		return nil
+	}
+	var others []*session
+	for id := range u.sessions {
+		if sess := s.sessions[id]; id != made && sess.liveAt(now) {
+			others = append(others, sess)
+		}
+	}
+	slices.SortFunc(others, func(a, b *session) int { return byAge(b.LastActiveAt, b.ID, a.LastActiveAt, a.ID) })
+	for _, sess := range others[min(n-1, len(others)):] {
+		sess.revoked = true
+		ended = append(ended, sess.ID)
+	}
+	slices.Sort(ended)
+	return ended
 }
 
 func (s *Store) addSession(u *user, sess auth.Session) {
 	s.sessions[sess.ID] = &session{Session: copySession(sess)}
 	u.sessions[sess.ID] = true
 	u.LastSignInAt = utc(sess.CreatedAt)
+	u.see(sess.Device, u.LastSignInAt)
+}
+
+// see remembers a device, of all of the user's those seen last.
+func (u *user) see(hash string, at time.Time) {
+	if hash == "" {
+		return
+	}
+	d, known := u.devices[hash]
+	if !known {
+		d.First = at
+	}
+	if at.After(d.Last) {
+		d.Last = at
+	}
+	u.devices[hash] = d
+	if len(u.devices) <= auth.MaxDevices {
+		return
+	}
+	oldest := ""
+	for other, d := range u.devices {
+		if other != hash && (oldest == "" || byAge(d.Last, other, u.devices[oldest].Last, oldest) < 0) {
+			oldest = other
+		}
+	}
+	delete(u.devices, oldest)
 }
 
 func (s *Store) dropSession(id string) {

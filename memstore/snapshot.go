@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -33,6 +34,8 @@ type savedUser struct {
 	Hash     string        `json:"password_hash"`
 	Factors  []auth.Factor `json:"factors,omitempty"`
 	Recovery [][]byte      `json:"recovery,omitempty"`
+
+	Devices map[string]device `json:"devices,omitempty"`
 }
 
 type savedSession struct {
@@ -111,6 +114,7 @@ func (s *Store) loadUser(saved savedUser) error {
 		return err
 	}
 	u.recovery = saved.Recovery
+	maps.Copy(u.devices, saved.Devices)
 	for _, f := range saved.Factors {
 		u.factors[f.ID] = &f
 	}
@@ -143,7 +147,7 @@ func (s *Store) Save(ctx context.Context) error {
 func (s *Store) snapshot() snapshot {
 	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable()}
 	for _, u := range s.users {
-		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery}
+		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, Devices: u.devices}
 		for _, f := range u.factors {
 			saved.Factors = append(saved.Factors, *f)
 		}

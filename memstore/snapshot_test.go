@@ -41,7 +41,9 @@ func TestSnapshotOfUser(t *testing.T) {
 	_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: system(now), UserID: userID, Patch: auth.UserPatch{FullName: ptr("Ada K.")}})
 	ok(t, err)
 	for _, id := range []string{sessionID, endedID} {
-		_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: newSession(id)})
+		sess := newSession(id)
+		sess.Device = "device"
+		_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: sess})
 		ok(t, err)
 	}
 	_, err = s.RevokeSessions(ctx, auth.RevokeSessions{Change: system(now), UserID: userID, Filter: auth.SessionFilter{ID: endedID}})
@@ -51,8 +53,12 @@ func TestSnapshotOfUser(t *testing.T) {
 	second.AAL = auth.LevelAAL2
 	_, err = s.EnableFactor(ctx, auth.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", Step: 7, Recovery: [][]byte{hash(1), hash(2)}, Session: second})
 	ok(t, err)
-	want, err := s.Credentials(ctx, auth.ByID(userID))
+	onDevice := func(key auth.UserKey) auth.UserKey { key.Device = "device"; return key }
+	want, err := s.Credentials(ctx, onDevice(auth.ByID(userID)))
 	ok(t, err)
+	if !want.KnownDevice {
+		t.Error("the device is not known")
+	}
 	if want.User.Revision != 3 || want.User.CredentialRevision != 2 {
 		t.Fatalf("revisions %d and %d", want.User.Revision, want.User.CredentialRevision)
 	}
@@ -66,7 +72,7 @@ func TestSnapshotOfUser(t *testing.T) {
 	for name, key := range map[string]auth.UserKey{
 		"id": auth.ByID(userID), "email": auth.ByEmail("ada@EXAMPLE.com"), "phone": auth.ByPhone("+4930123456"), "identity": auth.ByIdentity("p", "s"),
 	} {
-		if got, err := again.Credentials(ctx, key); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := again.Credentials(ctx, onDevice(key)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("by %s: %+v, %v, want %+v", name, got, err, want)
 		}
 	}

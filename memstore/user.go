@@ -55,7 +55,7 @@ func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.U
 }
 
 func newUser(u auth.User, hash string) *user {
-	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*auth.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}}
+	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*auth.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}, devices: map[string]device{}}
 	sortIdentities(kept.Identities)
 	return kept
 }
@@ -136,7 +136,8 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 	if u == nil {
 		return auth.Credentials{}, auth.ErrNotFound
 	}
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash}, nil
+	_, known := u.devices[k.Device]
+	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known}, nil
 }
 
 // UpdateUser applies a patch.
@@ -170,6 +171,9 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		u.User = next
 		s.index(u)
 		u.hash = after.PasswordHash
+		if p.DropCredentials {
+			clear(u.devices)
+		}
 		if p.DropFactors || p.DropCredentials {
 			clear(u.factors)
 			u.recovery = nil

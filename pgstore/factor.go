@@ -156,7 +156,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 			return nil, err
 		}
 		if kept == nil {
-			if _, err := s.insertSession(ctx, tx, of.id, c.Session, none, none, nil); err != nil {
+			if _, _, err := s.insertSession(ctx, tx, of.id, &auth.CreateSession{Change: c.Change, Session: c.Session}, none, none, nil); err != nil {
 				return nil, err
 			}
 		}

@@ -45,7 +45,7 @@ type messageInput struct {
 }
 
 const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
-			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text)`
+			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text, device text)`
 
 type sessionInput struct {
 	ID           string     `json:"id"`
@@ -59,6 +59,7 @@ type sessionInput struct {
 	ExpiresAt    *time.Time `json:"expires_at"`
 	IP           string     `json:"ip"`
 	UserAgent    string     `json:"user_agent"`
+	Device       string     `json:"device"`
 }
 
 //nolint:gosec // names of columns
@@ -110,7 +111,7 @@ func messagesInput(list []auth.SealedMessage) string {
 func sessionsInput(list ...auth.Session) string {
 	return listOf(list, func(s auth.Session) sessionInput {
 		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: micro(s.RotatedAt), AAL: s.AAL, AMR: orEmpty(s.AMR), CreatedAt: micro(s.CreatedAt),
-			LastActiveAt: micro(s.LastActiveAt), IdleUntil: micro(s.IdleUntil), ExpiresAt: moment(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent}
+			LastActiveAt: micro(s.LastActiveAt), IdleUntil: micro(s.IdleUntil), ExpiresAt: moment(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent, Device: s.Device}
 	})
 }
 

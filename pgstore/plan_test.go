@@ -19,6 +19,7 @@ const population = `
 		select gen_random_uuid(), g || '@example.org', g || '@example.org', true, now(), now() from generate_series(1, 20000) g;
 	insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until)
 		select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), now() + interval '30 days' from auth.users, generate_series(1, 3);
+	insert into auth.devices (user_id, device, first_seen_at, last_seen_at) select id, g::text, now(), now() from auth.users, generate_series(1, 3) g;
 	update auth.users set linked = true;
 	insert into auth.identities (id, user_id, provider, subject, created_at) select gen_random_uuid(), id, 'google', id::text, now() from auth.users;
 	insert into auth.tokens (purpose, hash, subject, created_at, expires_at) select 'phone_code', sha256(g::text::bytea), g::text, now(), 'infinity' from generate_series(100, 20000) g;
@@ -69,12 +70,16 @@ func TestPlans(t *testing.T) {
 		indexes []string
 		run     func() error
 	}{
-		"read": {1, []string{"users_email_key_key"}, func() error {
-			_, err := store.Credentials(ctx, auth.ByEmail("ada@example.com"))
+		"read": {1, []string{"users_email_key_key", "devices_pkey"}, func() error {
+			key := auth.ByEmail("ada@example.com")
+			key.Device = "device"
+			_, err := store.Credentials(ctx, key)
 			return err
 		}},
 		"sign in": {1, []string{"users_pkey"}, func() error {
-			_, err := store.CreateSession(ctx, auth.CreateSession{Change: with(byTest(), still...), Session: newSession(ada.ID)})
+			sess := newSession(ada.ID)
+			sess.Device = "device"
+			_, err := store.CreateSession(ctx, auth.CreateSession{Change: with(byTest(), still...), Session: sess, KeepSessions: 100})
 			return err
 		}},
 		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error {

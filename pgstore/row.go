@@ -32,7 +32,7 @@ const maybeUserColumns = `coalesce(u.id::text, ''), u.email, u.email_verified_at
 const claimsColumn = `null::jsonb /* claims */`
 
 const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
-	s.ip, s.user_agent, s.revoked_at`
+	s.ip, s.user_agent, s.device, s.revoked_at`
 
 const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries` //nolint:gosec // names of columns
 
@@ -89,7 +89,7 @@ type sessionRow struct {
 
 func (r *sessionRow) into() []any {
 	s := &r.s
-	return []any{&s.ID, &s.UserID, &r.counter, &r.rotated, &s.AAL, &r.amr, &r.created, &r.active, &r.idle, &r.ends, &s.IP, &s.UserAgent, &r.ended}
+	return []any{&s.ID, &s.UserID, &r.counter, &r.rotated, &s.AAL, &r.amr, &r.created, &r.active, &r.idle, &r.ends, &s.IP, &s.UserAgent, &s.Device, &r.ended}
 }
 
 func (r *sessionRow) session() (auth.Session, error) {

@@ -14,13 +14,13 @@ import (
 )
 
 // insertSessions adds the sessions of $3 to a user u.
-const insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent)
-		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent
+const insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device)
+		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device
 		from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord
 
 // createSession judges all conditions on the row that it changes, so that they
 // hold of the row as it is once it is locked. $6 tells whether there was a second
-// factor.
+// factor; $14 is how many sessions are kept, $15 now.
 const createSession = `with u as (
 		update auth.users u set last_sign_in_at = $5::timestamptz
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
@@ -28,16 +28,38 @@ const createSession = `with u as (
 		returning u.*
 	), sessions as (
 		` + insertSessions + `
+	), settled as materialized (
+		select u.id as user_id, auth.settle(u.id, s.id, s.device, s.created_at, $14::integer, $15::timestamptz) as ended
+		from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
 	), about as (
-		select u.id as user_id, 0 as outcome from u
-	), ` + recorded + `
-	select ` + userColumns + ` from u`
+		select settled.user_id, 0 as outcome from settled
+	), ` + recorded + `, endings as (
+		insert into auth.events (id, type, at, user_id, session_id, data)
+		select e.id, e.type, e.at, coalesce(e.user_id, settled.user_id), e.session_id, e.data || jsonb_build_object('session_ids', settled.ended)
+		from settled, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = ` + sessionsEnded + ` and settled.ended <> '{}'
+		on conflict (id) do nothing
+	)
+	select ` + userColumns + `, settled.ended from u, settled`
+
+// sessionsEnded is auth.OutcomeSessionsEnded.
+const sessionsEnded = "3"
 
 // CreateSession adds a session. With conditions on the session's user alone it is
 // one statement.
 func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
-	if err := c.Check(); err != nil {
+	u, ended, err := s.createSession(ctx, c)
+	if err != nil {
 		return auth.User{}, err
+	}
+	if c.Ended != nil && len(ended) > 0 {
+		c.Ended(ended)
+	}
+	return u, nil
+}
+
+func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth.User, ended []string, err error) {
+	if err := c.Check(); err != nil {
+		return u, nil, err
 	}
 	id, _ := canonical(c.Session.UserID)
 	mayBeSimple := len(c.IfUsers) == 0
@@ -46,17 +68,15 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 		mayBeSimple = other == id
 	}
 	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(c.Messages, c.Session.UserID) {
-		var u auth.User
 		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-			u, err = s.insertSession(ctx, q, id, c.Session, eventsInput(c.Events), messagesInput(c.Messages), c.IfUsers)
+			u, ended, err = s.insertSession(ctx, q, id, &c, eventsInput(c.Events), messagesInput(c.Messages), c.IfUsers)
 			return err
 		})
 		if !errors.Is(err, errNotAlone) {
-			return u, err
+			return u, ended, err
 		}
 	}
-	var u auth.User
-	err := s.change(ctx, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+	err = s.change(ctx, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(id)
 		switch {
 		case of == nil:
@@ -67,26 +87,24 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 			return nil, auth.ErrMFARequired
 		}
 		var err error
-		u, err = s.insertSession(ctx, tx, of.id, c.Session, none, none, nil)
-		return &result{about: of.id}, err
+		u, ended, err = s.insertSession(ctx, tx, of.id, &c, none, none, nil)
+		return &result{about: of.id, ended: ended}, err
 	})
-	if err != nil {
-		return auth.User{}, err
-	}
-	return u, nil
+	return u, ended, err
 }
 
 // insertSession returns errNotAlone if the user is not as it is to be.
-func (s *Store) insertSession(ctx context.Context, q querier, userID string, sess auth.Session, events, messages string, still []auth.UserAt) (u auth.User, err error) {
-	args := append([]any{events, messages, sessionsInput(sess), userID, sess.CreatedAt, sess.AAL == auth.LevelAAL2}, stillInput(still)...)
+func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, events, messages string, still []auth.UserAt) (u auth.User, ended []string, err error) {
+	sess := &c.Session
+	args := append([]any{events, messages, sessionsInput(*sess), userID, sess.CreatedAt, sess.AAL == auth.LevelAAL2}, stillInput(still)...)
 	var r userRow
-	if err = q.QueryRow(ctx, s.sql(createSession), args...).Scan(r.into()...); errors.Is(err, pgx.ErrNoRows) {
-		return u, errNotAlone
+	if err = q.QueryRow(ctx, s.sql(createSession), append(args, c.KeepSessions, c.Now)...).Scan(append(r.into(), &ended)...); errors.Is(err, pgx.ErrNoRows) {
+		return u, nil, errNotAlone
 	}
 	if err == nil {
 		u, err = r.user()
 	}
-	return u, err
+	return u, ended, err
 }
 
 // sessionUser receives a session and its user.

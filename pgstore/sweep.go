@@ -33,6 +33,11 @@ const (
 	sweepIdempotency = `with over as (select actor, route, key from auth.idempotency where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
 	delete from auth.idempotency i using over where i.actor = over.actor and i.route = over.route and i.key = over.key`
 
+	sweepDevices = `with over as (select user_id, device from auth.devices where seen_on <= (($1::timestamptz - interval '9600 hours') at time zone 'UTC')::date
+			and last_seen_at <= $1::timestamptz - interval '9600 hours'
+		limit $2::integer for update skip locked)
+	delete from auth.devices d using over where d.user_id = over.user_id and d.device = over.device`
+
 	sweepEvents = `with over as (select id from auth.events where at < $1::timestamptz - interval '2160 hours' limit $2::integer for update skip locked)
 	delete from auth.events e using over where e.id = over.id`
 
@@ -54,7 +59,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepEvents, sweepRevocations} {
+		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepEvents, sweepRevocations} {
 			if limit <= total {
 				return nil
 			}

@@ -63,6 +63,7 @@ var finished = map[string]string{
 	"revocations": "insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
 	"idempotency": "insert into auth.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'epoch' from generate_series(%d, %d) g",
 	"events":      "insert into auth.events (id, type, at) select gen_random_uuid(), g::text, 'epoch' from generate_series(%d, %d) g",
+	"devices":     "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.devices (user_id, device, first_seen_at, last_seen_at) select id, g::text, 'epoch', 'epoch' from u, generate_series(%d, %d) g",
 	"messages":    "insert into auth.messages (id, body, created_at, next_at, expires_at) select gen_random_uuid(), '', now(), now(), 'epoch' from generate_series(%d, %d) g",
 	"sessions":    "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
 }
@@ -151,7 +152,7 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 		if _, err := s.Sweep(in, now, 100); err != nil {
 			return err
 		}
-		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx"} {
+		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx", "devices_seen_on_idx"} {
 			if count(t, tx, "select coalesce(pg_stat_get_xact_numscans(to_regclass($1)), 0)", schema+"."+index) == 0 {
 				t.Errorf("%s is not used", index)
 			}

@@ -168,7 +168,7 @@ type txKey struct{}
 
 // InTx makes store calls with the context it returns take part in a transaction
 // of the application's: Auth's methods, too. They are undone if it is rolled
-// back; e-mails that were sent meanwhile are not. Failed logins, wrong codes and
+// back; their messages are sent a few seconds after it was committed. Failed logins, wrong codes and
 // ended sessions are undone as well, so use it for what should happen together
 // (an import, a sign-up with more), never around a login.
 func InTx(ctx context.Context, tx pgx.Tx) context.Context { return context.WithValue(ctx, txKey{}, tx) }
@@ -180,6 +180,10 @@ func Tx(ctx context.Context) pgx.Tx {
 	tx, _ := ctx.Value(txKey{}).(pgx.Tx)
 	return tx
 }
+
+// InTransaction tells whether changes with this context come about only with a
+// transaction of the application's (InTx).
+func (s *Store) InTransaction(ctx context.Context) bool { return Tx(ctx) != nil }
 
 // send sends a batch in one round trip. Each statement of it takes a snapshot of
 // its own, and so sees what those before it waited for.

@@ -23,6 +23,9 @@ const insertUser = `with u as (
 		returning id
 	), sessions as (
 		` + insertSessions + `
+	), devices as (
+		insert into auth.devices (user_id, device, first_seen_at, last_seen_at)
+		select u.id, s.device, s.created_at, s.created_at from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + ` where s.device <> ''
 	), tokens as (
 		` + insertTokens + ` from u, jsonb_to_recordset($4::jsonb) as ` + tokenRecord + supersede + `
 	), identities as (
@@ -131,13 +134,16 @@ func rolesOf(roles []string) roleLock {
 	return rolesAreNotAsked
 }
 
-// Reads of one user, by each of its unique values.
+// Reads of one user, by each of its unique values ($2), and whether a device ($1)
+// is known. That is asked of no device, too, which none is kept as: what depends
+// on a parameter's value would be planned anew each time.
 const (
-	credentials           = `select u.password_hash, ` + userColumns + `, ` + claimsColumn + ` from auth.users u where `
-	credentialsByID       = credentials + `u.id = $1::uuid`
-	credentialsByEmail    = credentials + `u.email_key = $1::text`
-	credentialsByPhone    = credentials + `u.phone = $1::text`
-	credentialsByIdentity = credentials + `u.id = (select i.user_id from auth.identities i where i.provider = $1::text and i.subject = $2::text)`
+	credentials = `select u.password_hash, exists (select from auth.devices d where d.user_id = u.id and d.device = $1::text),
+	` + userColumns + `, ` + claimsColumn + ` from auth.users u where `
+	credentialsByID       = credentials + `u.id = $2::uuid`
+	credentialsByEmail    = credentials + `u.email_key = $2::text`
+	credentialsByPhone    = credentials + `u.phone = $2::text`
+	credentialsByIdentity = credentials + `u.id = (select i.user_id from auth.identities i where i.provider = $2::text and i.subject = $3::text)`
 )
 
 // User finds one user.
@@ -148,24 +154,28 @@ func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 
 // Credentials finds one user with the password hash.
 func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
-	sql, args := credentialsByIdentity, []any{key.Provider, key.Subject}
+	device := key.Device
+	if !isText(device) {
+		device = ""
+	}
+	sql, args := credentialsByIdentity, []any{device, key.Provider, key.Subject}
 	switch id, ok := canonical(key.ID); {
 	case key.ID != "" && !ok:
 		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
 	case key.ID != "":
-		sql, args = credentialsByID, []any{id}
+		sql, args = credentialsByID, []any{device, id}
 	case key.Email != "":
-		sql, args = credentialsByEmail, []any{auth.EmailKey(key.Email)}
+		sql, args = credentialsByEmail, []any{device, auth.EmailKey(key.Email)}
 	case key.Phone != "":
-		sql, args = credentialsByPhone, []any{key.Phone}
+		sql, args = credentialsByPhone, []any{device, key.Phone}
 	}
-	if name := key.Email + key.Phone + key.Provider + key.Subject; strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
-		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound) // no text that Postgres keeps, so nobody's
+	if !isText(key.Email + key.Phone + key.Provider + key.Subject) {
+		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound) // nobody's
 	}
 	var c auth.Credentials
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		var r userRow
-		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash}, r.into()...), &r.claims)...); err == nil {
+		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash, &c.KnownDevice}, r.into()...), &r.claims)...); err == nil {
 			c.User, err = r.user()
 		}
 		return err
@@ -175,6 +185,9 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	}
 	return c, nil
 }
+
+// isText tells whether Postgres keeps such a text.
+func isText(s string) bool { return !strings.ContainsRune(s, 0) && utf8.ValidString(s) }
 
 // UpdateUser applies a patch.
 func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {

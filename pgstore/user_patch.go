@@ -34,6 +34,8 @@ const patchUser = `update auth.users u set
 
 const dropIdentities = `delete from auth.identities i where i.user_id = $1::uuid`
 
+const dropDevices = `delete from auth.devices d where d.user_id = $1::uuid`
+
 const unlink = `delete from auth.identities i where i.user_id = $1::uuid and i.provider = $2::text and i.subject = $3::text`
 
 // link adds an identity, or renews the user's own. It touches no row if the
@@ -107,6 +109,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 	case p.DropCredentials:
 		s.queueRevoke(b, id, auth.SessionFilter{}, now, &r.ended)
 		b.Queue(s.sql(dropIdentities), id)
+		b.Queue(s.sql(dropDevices), id)
 	case p.Revoke != nil:
 		s.queueRevoke(b, id, *p.Revoke, now, &r.ended)
 	}

@@ -139,11 +139,12 @@ func deleteUser(w *world) attempt {
 }
 
 func createSession(w *world) attempt {
-	u := w.person()
+	u, ids := w.settled()
 	s := w.newSession(u.ID)
+	s.Device = "device"
 	w.sessions = append(w.sessions, s.ID)
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.CreateSession(ctx, auth.CreateSession{Change: c, Session: s})
+	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.CreateSession(ctx, auth.CreateSession{Change: c, Session: s, KeepSessions: 1})
 		return err
 	}}
 }

@@ -174,6 +174,48 @@ func fields() checks {
 			b.ok(err)
 			b.sameFields("Session", got, nu.User)
 		},
+		"every member of a session is kept": func(b *bench) {
+			u := b.user("ada@example.com")
+			var s auth.Session
+			b.ok((&filler{}).fill("Session", reflect.ValueOf(&s).Elem()))
+			s.UserID, s.Counter = u.ID, 7
+			same := func(where string, got auth.Session) {
+				b.Helper()
+				g, w := reflect.ValueOf(got), reflect.ValueOf(s)
+				for i := range g.NumField() {
+					if !reflect.DeepEqual(g.Field(i).Interface(), w.Field(i).Interface()) {
+						b.Errorf("%s: Session.%s is %v, want %v", where, g.Type().Field(i).Name, g.Field(i), w.Field(i))
+					}
+				}
+			}
+			reads := func(where string) {
+				b.Helper()
+				got, _, err := b.Session(b.ctx(), s.ID, now)
+				b.ok(err)
+				same(where+": Session", got)
+				list, err := b.Sessions(b.ctx(), u.ID, now)
+				b.ok(err)
+				if len(list) != 1 {
+					b.Fatalf("%s: %d sessions", where, len(list))
+				}
+				same(where+": Sessions", list[0])
+			}
+			_, err := b.signIn(s)
+			b.ok(err)
+			reads("after CreateSession")
+			at := now.Add(us)
+			got, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: s.ID, Counter: 7, IdleUntil: now.Add(time.Hour)})
+			b.ok(err)
+			s.Counter, s.RotatedAt, s.LastActiveAt, s.IdleUntil = 8, at, at, now.Add(time.Hour)
+			same("AdvanceSession", got)
+			reads("after AdvanceSession")
+			nu := b.newUser("bob@example.com")
+			b.ok((&filler{n: 100}).fill("Session", reflect.ValueOf(&s).Elem()))
+			u.ID, s.UserID, s.Counter, nu.Session = nu.User.ID, nu.User.ID, 0, &s
+			_, err = b.create(nu)
+			b.ok(err)
+			reads("after CreateUser")
+		},
 		"every member of a patch is applied": func(b *bench) {
 			f := &filler{}
 			nu := b.filled(f)

@@ -53,7 +53,7 @@ func TestWalk(t *testing.T) {
 	shot := func(name string) chromedp.Action { return browsertest.Shot(t, name) }
 	says := func(want string) {
 		t.Helper()
-		do(chromedp.Poll(`document.getElementById('message').textContent.includes(`+quote(want)+`)`, nil))
+		do(browsertest.Until(`document.getElementById('message').textContent.includes(` + quote(want) + `)`))
 	}
 	// openMessage follows the link of the newest message of a subject.
 	openMessage := func(subject string) {
@@ -63,7 +63,7 @@ func TestWalk(t *testing.T) {
 	// openNewest follows the link of the newest message, as one reads mail.
 	openNewest := func(subject string) {
 		t.Helper()
-		do(chromedp.Navigate(url+"/dev/inbox"), chromedp.Poll(`document.querySelector('article h2') && document.querySelector('article h2').textContent.includes(`+quote(subject)+`)`, nil),
+		do(chromedp.Navigate(url+"/dev/inbox"), browsertest.Until(`document.querySelector('article h2') && document.querySelector('article h2').textContent.includes(`+quote(subject)+`)`),
 			shot("inbox"), chromedp.Click("article .link a", chromedp.ByQuery), chromedp.WaitVisible("#title", chromedp.ByQuery))
 	}
 
@@ -126,7 +126,7 @@ func TestWalk(t *testing.T) {
 	says("sign-in link")
 	openNewest("sign-in link")
 	do(chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#me-confirmed"),
-		chromedp.Click("#mfa-setup"), chromedp.Poll(`document.getElementById('mfa-qr').naturalWidth > 100`, nil), chromedp.Text("#mfa-secret", &secret, chromedp.ByQuery), shot("mfa-setup"),
+		chromedp.Click("#mfa-setup"), browsertest.Until(`document.getElementById('mfa-qr').naturalWidth > 100`), chromedp.Text("#mfa-secret", &secret, chromedp.ByQuery), shot("mfa-setup"),
 		enterCode("#mfa-first", 0), chromedp.Click("#mfa-enable button"), chromedp.WaitVisible("#mfa-codes"), shot("mfa-on"))
 	says("factor is on")
 	do(chromedp.Evaluate(`call('POST', '/me/password', {new_password: 'a third horse battery'})`, nil, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),

@@ -155,6 +155,8 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		return nil, nil, errors.New("-smtp-url and -dev-inbox exclude each other")
 	case s.smtpURL != "":
 		opts = append(opts, auth.WithMailer(smtpmail.New(s.smtpURL)))
+	case s.inbox && strings.HasPrefix(s.baseURL, "https://"):
+		return nil, nil, errors.New("-dev-inbox is for http on a loopback host only; set -smtp-url")
 	case s.inbox:
 		inbox = auth.NewInbox()
 		opts = append(opts, auth.WithMailer(inbox), auth.WithSMSSender(inbox))
@@ -279,6 +281,19 @@ func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	return store, store.Close, nil
 }
 
+// newServer bounds what a client may keep of the server, by sending slowly, by
+// reading slowly, or by doing neither.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      45 * time.Second, // from the head on, and more than a sign-in at a slow provider takes
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
 // serve serves until a signal comes, then lets requests finish and messages go
 // out.
 func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox, s settings, log *slog.Logger) error {
@@ -291,7 +306,7 @@ func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	}
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute}
+	srv := newServer(mux)
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ln) }()
 	log.Info("listening", "addr", s.addr)

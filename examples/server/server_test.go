@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // start builds and runs the server, and answers its URL and a way to stop it.
@@ -137,7 +138,7 @@ func TestProviders(t *testing.T) {
 func TestRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
 		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
-		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
+		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-dev-inbox", "-base-url", "https://localhost/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
 		{"-dev-inbox", "-apple-client-id", "x", "-apple-private-key", "/nonexistent"}, {"-dev-inbox", "-microsoft-client-id", "x", "-microsoft-tenant", "contoso"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
 	} {
 		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
@@ -155,5 +156,21 @@ func TestNamesFlags(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), flag+" is needed") {
 			t.Errorf("without %s: %v", flag, err)
 		}
+	}
+}
+
+// A client that neither sends nor reads is given up, and pprof's profile of 30
+// seconds still fits.
+func TestServerBounds(t *testing.T) {
+	srv := newServer(nil)
+	for name, d := range map[string]time.Duration{
+		"ReadHeaderTimeout": srv.ReadHeaderTimeout, "ReadTimeout": srv.ReadTimeout, "WriteTimeout": srv.WriteTimeout, "IdleTimeout": srv.IdleTimeout,
+	} {
+		if d <= 0 || d > 2*time.Minute {
+			t.Errorf("%s: %v", name, d)
+		}
+	}
+	if srv.WriteTimeout < 31*time.Second || srv.MaxHeaderBytes <= 0 || srv.MaxHeaderBytes > 1<<20 {
+		t.Errorf("WriteTimeout %v, MaxHeaderBytes %d", srv.WriteTimeout, srv.MaxHeaderBytes)
 	}
 }

@@ -44,6 +44,7 @@ type tables struct {
 	tokens   map[tokenKey]auth.Token
 	buckets  map[string]time.Time // when each is full again
 	done     map[changeKey]auth.Idempotency
+	devices  map[device]time.Time // when each was seen last
 }
 
 type (
@@ -61,7 +62,7 @@ type (
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{db: tables{map[string]auth.Credentials{}, map[string]session{}, map[tokenKey]auth.Token{}, map[string]time.Time{}, map[changeKey]auth.Idempotency{}}}
+	return &Store{db: tables{map[string]auth.Credentials{}, map[string]session{}, map[tokenKey]auth.Token{}, map[string]time.Time{}, map[changeKey]auth.Idempotency{}, map[device]time.Time{}}}
 }
 
 // Contract is a literal and never auth.ContractVersion: a later auth may ask for
@@ -106,7 +107,7 @@ func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx)
 			return none, err
 		}
 		t := &tx{last: func() error { return nil }}
-		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done)}
+		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices)}
 		out, err := do(t) // what the method says of its target, and the effect
 		if t.outcome == auth.OutcomeWrongCode {
 			s.db.tokens = t.tokens // counted, or conditions would make guesses free (capability: and c.Events of it)
@@ -203,7 +204,11 @@ func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 
 // Credentials finds one user with the password hash.
 func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
-	return read(ctx, s, func(db *tables) (auth.Credentials, error) { return db.find(key) })
+	return read(ctx, s, func(db *tables) (auth.Credentials, error) {
+		c, err := db.find(key)
+		_, c.KnownDevice = db.devices[device{c.User.ID, key.Device}]
+		return c, err
+	})
 }
 
 func (db *tables) find(key auth.UserKey) (auth.Credentials, error) {
@@ -282,6 +287,7 @@ func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, err
 	c = clone(p.Apply(c, now))
 	if p.DropCredentials {
 		t.revoke(id, auth.SessionFilter{}, now)
+		t.forgetDevices(id, 0)
 	}
 	if p.Revoke != nil {
 		t.revoke(id, *p.Revoke, now)
@@ -307,6 +313,7 @@ func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
 			return nil, auth.ErrNotFound
 		}
 		delete(t.users, c.UserID)
+		t.forgetDevices(c.UserID, 0)
 		maps.DeleteFunc(t.sessions, func(_ string, sess session) bool { return sess.UserID == c.UserID })
 		maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool { return token.UserID == c.UserID })
 		return nil, nil
@@ -320,7 +327,18 @@ func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.E
 
 // CreateSession adds a session.
 func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
-	return change(ctx, s, &c.Change, func(t *tx) (auth.User, error) { return t.addSession(c.Session) })
+	var ended []string
+	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
+		u, err := t.addSession(c.Session)
+		if err == nil && c.KeepSessions > 0 {
+			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
+		}
+		return u, err
+	})
+	if err == nil && c.Ended != nil && len(ended) > 0 {
+		c.Ended(ended)
+	}
+	return u, err
 }
 
 func (t *tx) addSession(sess auth.Session) (auth.User, error) {
@@ -337,6 +355,7 @@ func (t *tx) addSession(sess auth.Session) (auth.User, error) {
 		return c.User, &auth.ConflictError{Field: "id"}
 	}
 	t.sessions[sess.ID] = session{Session: clone(sess)}
+	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt)
 	c.User.LastSignInAt = sess.CreatedAt // no revision rises
 	t.users[sess.UserID] = c
 	return c.User, nil
@@ -539,6 +558,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		maps.DeleteFunc(db.sessions, func(_ string, sess session) bool { return over(sess.End()) })
 		maps.DeleteFunc(db.tokens, func(_ tokenKey, token auth.Token) bool { return over(token.ExpiresAt) })
 		maps.DeleteFunc(db.buckets, func(_ string, full time.Time) bool { return over(full) })
+		maps.DeleteFunc(db.devices, func(_ device, seen time.Time) bool { return over(seen.Add(auth.DeviceLife)) })
 		maps.DeleteFunc(db.done, func(_ changeKey, i auth.Idempotency) bool { return over(i.ExpiresAt) })
 		return n, nil
 	})

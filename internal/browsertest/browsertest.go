@@ -4,12 +4,16 @@ package browsertest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
@@ -58,6 +62,33 @@ func Do(ctx context.Context, t *testing.T, steps ...chromedp.Action) {
 		_ = chromedp.Run(ctx, chromedp.Text("body", &text, chromedp.ByQuery))
 		t.Fatalf("%v; the page says:\n%s", err, text)
 	}
+}
+
+// Until waits until an expression is true on the page there then is. Unlike
+// chromedp.Poll it outlives a navigation, which takes the page away under a poll
+// that has just begun.
+func Until(expression string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			var holds bool
+			err := chromedp.Evaluate(`Boolean(`+expression+`)`, &holds).Do(ctx)
+			var gone *cdproto.Error
+			var throws *runtime.ExceptionDetails
+			switch {
+			case err == nil && holds:
+				return nil
+			case err != nil && !errors.As(err, &gone) && !errors.As(err, &throws): // not the page, but the browser
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s: %w", expression, ctx.Err())
+			case <-tick.C:
+			}
+		}
+	})
 }
 
 // Shot keeps a picture of the page, if AUTH_TEST_SCREENSHOTS names a folder.

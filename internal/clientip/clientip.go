@@ -12,16 +12,36 @@ import (
 // the zero Addr if RemoteAddr is none. Forwarding headers count only as far as
 // trusted proxies vouch for them: read from the right, the first hop that is not
 // a trusted proxy is the client.
+//
+// A proxy writes one of the two headers and passes on the other as the client sent
+// it. Nothing tells which, so where X-Forwarded-For and Forwarded lead to
+// different addresses, neither is believed, and the client is the proxy.
 func Of(r *http.Request, proxies []netip.Prefix) netip.Addr {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
 	}
-	client := peer.Addr().Unmap()
-	if !within(client, proxies) {
-		return client
+	peer := remote.Addr().Unmap()
+	if !within(peer, proxies) {
+		return peer
 	}
-	hops := forwardedFor(r.Header)
+	client, found := peer, false
+	for _, hops := range [][]string{forwardedFor(r.Header), forwarded(r.Header)} {
+		if hops == nil {
+			continue
+		}
+		ip := beyond(peer, hops, proxies)
+		if found && ip != client {
+			return peer
+		}
+		client, found = ip, true
+	}
+	return client
+}
+
+// beyond is the client that hops lead to, as far as they are vouched for.
+func beyond(peer netip.Addr, hops []string, proxies []netip.Prefix) netip.Addr {
+	client := peer
 	for i := len(hops) - 1; i >= 0; i-- {
 		ip, ok := parseHop(hops[i])
 		if !ok {
@@ -44,20 +64,32 @@ func within(ip netip.Addr, networks []netip.Prefix) bool {
 	return false
 }
 
-// forwardedFor lists the hops that X-Forwarded-For or else Forwarded (RFC 7239)
-// name, nearest last.
+// forwardedFor lists the hops of X-Forwarded-For, nearest last; nil without one.
 func forwardedFor(h http.Header) []string {
-	if xff := h.Values("X-Forwarded-For"); len(xff) > 0 {
-		return strings.Split(strings.Join(xff, ","), ",")
+	fields := h.Values("X-Forwarded-For")
+	if len(fields) == 0 {
+		return nil
 	}
-	var hops []string
-	for _, element := range strings.Split(strings.Join(h.Values("Forwarded"), ","), ",") {
+	return strings.Split(strings.Join(fields, ","), ",")
+}
+
+// forwarded lists the hops of Forwarded (RFC 7239), nearest last; nil without one.
+// An element that names nobody is a hop, too: nothing beyond it is vouched for.
+func forwarded(h http.Header) []string {
+	fields := h.Values("Forwarded")
+	if len(fields) == 0 {
+		return nil
+	}
+	hops := []string{}
+	for _, element := range strings.Split(strings.Join(fields, ","), ",") {
+		hop := ""
 		for _, pair := range strings.Split(element, ";") {
 			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 			if strings.EqualFold(name, "for") {
-				hops = append(hops, strings.Trim(value, `"`))
+				hop = strings.Trim(value, `"`)
 			}
 		}
+		hops = append(hops, hop)
 	}
 	return hops
 }

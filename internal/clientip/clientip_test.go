@@ -39,7 +39,11 @@ func TestOf(t *testing.T) {
 		"Forwarded":                {remote: "192.0.2.1:1", forwarded: []string{`for=1.1.1.1, For="[2001:db8::1]:80";proto=https;by=192.0.2.1`}, want: "2001:db8::1"},
 		"Forwarded twice":          {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1", "proto=http;for=192.0.2.7"}, want: "198.51.100.1"},
 		"hidden":                   {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, for=_hidden"}, want: "192.0.2.1"},
-		"both, the usual one wins": {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=198.51.100.2"}, want: "198.51.100.1"},
+		"nameless element":         {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, proto=https"}, want: "192.0.2.1"},
+		"both, which differ":       {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
+		"both, which agree":        {remote: "192.0.2.1:1", xff: []string{"1.1.1.1, 198.51.100.1, 192.0.2.7"}, forwarded: []string{"for=198.51.100.1"}, want: "198.51.100.1"},
+		"both, one garbled":        {remote: "192.0.2.1:1", xff: []string{"x"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
+		"both, one empty":          {remote: "192.0.2.1:1", xff: []string{""}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
 	} {
 		h := http.Header{}
 		for _, v := range c.xff {
@@ -90,6 +94,12 @@ func FuzzOf(f *testing.F) {
 			h.Set("Forwarded", forwarded)
 		}
 		if ip := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies); !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
+			t.Errorf("address %v", ip)
+		}
+		// A client that adds the header that its proxy does not write gains no address
+		// of its choice.
+		h.Set("X-Forwarded-For", "198.51.100.9")
+		if ip := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies).String(); ip != "198.51.100.9" && ip != "192.0.2.1" {
 			t.Errorf("address %v", ip)
 		}
 		// From anybody else the headers mean nothing.

@@ -37,6 +37,7 @@ type Ring struct {
 	recovery [][]byte
 	requests [][]byte
 	sealing  []cipher.AEAD
+	messages []cipher.AEAD
 
 	limits []byte
 }
@@ -61,6 +62,7 @@ func New(p Params) (*Ring, error) {
 		r.recovery = append(r.recovery, derive(s, "recovery code", keySize))
 		r.requests = append(r.requests, derive(s, "request", keySize))
 		r.sealing = append(r.sealing, newAEAD(derive(s, "sealing", keySize)))
+		r.messages = append(r.messages, newAEAD(derive(s, "messages", keySize)))
 	}
 	r.limits = derive(p.Secrets[len(p.Secrets)-1], "rate limit keys", keySize)
 	signing, err := signingKeys(p)

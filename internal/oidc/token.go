@@ -3,10 +3,12 @@ package oidc
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
@@ -30,8 +32,12 @@ type Expected struct {
 
 // Token is an ID token that is in order.
 type Token struct {
-	Claims map[string]any
-	Nonce  string // the caller compares it
+	Claims  map[string]any
+	Nonce   string    // the caller compares it
+	Expires time.Time // when it stops being good
+	// Sum is the SHA-256 of the claims as they were signed. The token's own text
+	// can be written in several ways.
+	Sum [sha256.Size]byte
 
 	token *gooidc.IDToken
 }
@@ -76,7 +82,7 @@ func (s *KeySet) Verify(ctx context.Context, raw string, want Expected) (*Token,
 		return nil, &TokenError{"was given to another party"}
 	}
 	nonce, _ := claims["nonce"].(string)
-	return &Token{Claims: claims, Nonce: nonce, token: t}, nil
+	return &Token{Claims: claims, Nonce: nonce, Expires: t.Expiry, Sum: sha256.Sum256(payload), token: t}, nil
 }
 
 // HasAccessTokenHash tells whether the token vouches for an access token (Core

@@ -10,8 +10,10 @@ import (
 
 func noPlaceLost(t *testing.T, p *Pool) {
 	t.Helper()
-	if p.waiting.Load() != 0 || len(p.admission) != 0 || len(p.cpu) != 0 {
-		t.Errorf("places were lost: %d waiting, %d admitted, %d working", p.waiting.Load(), len(p.admission), len(p.cpu))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != 0 || p.free != 2*cap(p.cpu) || len(p.cpu) != 0 || len(p.clients) != 0 || len(p.order) != 0 || len(p.accounts) != 0 {
+		t.Errorf("places were lost: %d waiting, %d free, %d working, %d clients, %d in order, %d accounts", p.waiting, p.free, len(p.cpu), len(p.clients), len(p.order), len(p.accounts))
 	}
 }
 
@@ -24,7 +26,7 @@ func TestPoolBounds(t *testing.T) {
 		release := make(chan struct{})
 		for range 400 {
 			go func() {
-				err := p.Run(t.Context(), func(context.Context) error {
+				err := p.Run(t.Context(), Caller{}, func(context.Context) error {
 					admitted.Add(1)
 					return nil
 				}, func() error {
@@ -68,14 +70,14 @@ func TestPoolLetsGo(t *testing.T) {
 		results := make(chan error, 3)
 		for range 3 { // two wait for the processor, one in the queue
 			go func() {
-				results <- p.Run(ctx, nil, func() error { t.Error("worked for nobody"); return nil })
+				results <- p.Run(ctx, Caller{}, nil, func() error { t.Error("worked for nobody"); return nil })
 			}()
 		}
 		synctest.Wait()
-		if len(p.admission) != 2 || p.waiting.Load() != 3 || len(results) != 0 {
-			t.Fatalf("%d admitted, %d waiting, %d gone", len(p.admission), p.waiting.Load(), len(results))
+		if p.free != 0 || p.waiting != 1 || len(results) != 0 {
+			t.Fatalf("%d free, %d waiting, %d gone", p.free, p.waiting, len(results))
 		}
-		if err := p.Run(t.Context(), nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, ErrOverloaded) {
+		if err := p.Run(t.Context(), Caller{}, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, ErrOverloaded) {
 			t.Errorf("error %v", err)
 		}
 		cancel()
@@ -87,7 +89,7 @@ func TestPoolLetsGo(t *testing.T) {
 		<-p.cpu
 		noPlaceLost(t, p)
 		worked := false
-		if err := p.Run(t.Context(), nil, func() error { worked = true; return nil }); err != nil || !worked {
+		if err := p.Run(t.Context(), Caller{}, nil, func() error { worked = true; return nil }); err != nil || !worked {
 			t.Errorf("worked %v, error %v", worked, err)
 		}
 	})
@@ -122,7 +124,7 @@ func TestPoolGivesPlacesBack(t *testing.T) {
 			var err error
 			func() {
 				defer func() { panicked = recover() != nil }()
-				err = p.Run(c.ctx, c.admit, func() error {
+				err = p.Run(c.ctx, Caller{Client: "a", Account: "b"}, c.admit, func() error {
 					worked = true
 					if c.work == nil {
 						return nil
@@ -144,11 +146,11 @@ func TestNothingForTheGone(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 64 {
-		if err := p.Run(gone, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, context.Canceled) {
+		if err := p.Run(gone, Caller{}, nil, func() error { t.Error("worked"); return nil }); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}
 	}
-	err := p.Run(t.Context(), nil, func() error { return nil })
+	err := p.Run(t.Context(), Caller{}, nil, func() error { return nil })
 	if err != nil {
 		t.Error(err)
 	}
@@ -158,7 +160,7 @@ func TestNothingForTheGone(t *testing.T) {
 func TestAdmitHasTheContext(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "here")
-	err := New(1, 1).Run(ctx, func(ctx context.Context) error {
+	err := New(1, 1).Run(ctx, Caller{}, func(ctx context.Context) error {
 		if ctx.Value(key{}) != "here" {
 			t.Error("another context")
 		}

@@ -92,8 +92,30 @@ func parse(s string) (*url.URL, error) {
 	if p := u.Path; p != "" && p != path.Clean(p) && p != path.Clean(p)+"/" {
 		return nil, errors.New("has dots in its path")
 	}
+	if readTwoWays(u.EscapedPath()) {
+		return nil, errors.New("has a path that servers read in different ways")
+	}
 	u.Host = strings.ToLower(u.Host)
 	return u, nil
+}
+
+// readTwoWays tells whether some server would take a path for another one, above
+// what it seems to be below: by cutting parameters off a segment ("..;x"), by
+// taking escaped dots and separators for plain ones, by unescaping twice, or by
+// trimming segments.
+func readTwoWays(escaped string) bool {
+	lower := strings.ToLower(escaped)
+	for _, s := range []string{";", "%3b", "%2e", "%2f", "%5c", "%25"} {
+		if strings.Contains(lower, s) {
+			return true
+		}
+	}
+	for _, segment := range strings.Split(strings.ReplaceAll(lower, "%20", " "), "/") {
+		if strings.Contains(segment, ".") && strings.Trim(segment, ". ") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 func pathOf(u *url.URL) string {

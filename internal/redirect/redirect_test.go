@@ -3,6 +3,8 @@ package redirect
 import (
 	"errors"
 	"net/url"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -81,6 +83,29 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// climbing are paths that some server reads as leading out of /app/.
+var climbing = []string{
+	"..;/x", "..;a=b/x", ".;/x", "a;b/x", "x;y", "%2e%2e/x", "%2E%2E/x", ".%2e/x", "%2e./x", "..%2fx", "..%2Fx", "%2e%2e%2fx", "..%5cx", "%2e%2e%5Cx", "a%5c..%5cx",
+	"%252e%252e/x", "%252E%252e%252fx", "..%252fx", "%25252e%25252e/x", "%c0%ae%c0%ae/../x", "..%3b/x", "..%3B/x", "%2e%2e;/x", "../x", "./x", "a/../../x", "..", ".", "...", ".%20./x", "..%20/x", "%20../x", ".../x", "%2f/x", "%5cx", "a%2f..%2f..%2fx",
+}
+
+// Below /app/* is nothing that any server would look for elsewhere.
+func TestNothingClimbs(t *testing.T) {
+	list := patterns(t, "https://app.test/app/*", "https://app.test/app/exact", "myapp://auth/app/*")
+	for _, base := range []string{"https://app.test/app/", "myapp://auth/app/", "https://app.test/app/deep/er/"} {
+		for _, end := range climbing {
+			if err := Check(base+end, list); err == nil {
+				t.Errorf("%s%s is allowed", base, end)
+			}
+		}
+		for _, end := range []string{"", "x", "x.html", ".well-known/x", "a..b", "..a/b", "a%20b", "%c3%bc", "x?next=%2e%2e%2f;y", "x#..;/%2f"} {
+			if err := Check(base+end, list); err != nil {
+				t.Errorf("%s%s: %v", base, end, err)
+			}
+		}
+	}
+}
+
 func TestIsLoopback(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "app.localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
@@ -106,10 +131,15 @@ func TestWithQuery(t *testing.T) {
 	}
 }
 
+var params = regexp.MustCompile(`;[^/]*`)
+
 func FuzzCheck(f *testing.F) {
-	list := patterns(f, "https://app.test/*", "http://localhost/*", "https://exact.test/cb")
+	list := patterns(f, "https://app.test/*", "http://localhost/*", "https://exact.test/cb", "https://below.test/app/*")
 	for _, s := range []string{"https://app.test/", "https://app.test@evil.test/", `https://app.test\evil`, "//app.test", "https://app.test/%2e%2e/x", "http://localhost:1/", "https://exact.test/cb?x"} {
 		f.Add(s)
+	}
+	for _, end := range climbing {
+		f.Add("https://below.test/app/" + end)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if Check(s, list) != nil {
@@ -120,6 +150,23 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("%q is allowed: %v", s, err)
 		}
 		host := strings.ToLower(u.Hostname())
+		if host == "below.test" {
+			// However often it is unescaped and whatever is cut off, it stays below.
+			p := u.EscapedPath()
+			for range 4 {
+				for _, read := range []string{p, strings.ReplaceAll(p, "\\", "/"), params.ReplaceAllString(p, "")} {
+					if read = path.Clean(read); read != "/app" && !strings.HasPrefix(read, "/app/") {
+						t.Errorf("%q leads to %q", s, read)
+					}
+				}
+				next, err := url.PathUnescape(p)
+				if err != nil {
+					break
+				}
+				p = next
+			}
+			host = "app.test"
+		}
 		if (host != "app.test" && host != "localhost" && host != "exact.test") || u.User != nil || strings.ContainsAny(s, "\\\r\n\t ") {
 			t.Errorf("%q is allowed", s)
 		}

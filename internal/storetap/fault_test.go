@@ -133,7 +133,7 @@ func TestEveryMethodFails(t *testing.T) {
 			}
 			inner := &recorder{}
 			tap := storetap.New(inner)
-			tap.Reset(storetap.Hooks{Fault: func(context.Context, string, int) storetap.Fault { return storetap.FailsAfter }})
+			tap.Reset(storetap.Hooks{Background: true, Fault: func(context.Context, string, int) storetap.Fault { return storetap.FailsAfter }})
 			store, _ := capability(tap, face)
 			args, _ := arguments(t.Context(), store.MethodByName(method.Name).Type())
 			out := store.MethodByName(method.Name).Call(args)

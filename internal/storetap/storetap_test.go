@@ -85,6 +85,7 @@ func TestEveryMethodIsTapped(t *testing.T) {
 				tap := storetap.New(inner)
 				var seen []string
 				tap.Reset(storetap.Hooks{
+					Background: true,
 					Before: func(_ context.Context, name string, n int) {
 						if inner.method != "" || n != 1 {
 							t.Errorf("before call %d, after %q", n, inner.method)

@@ -58,13 +58,26 @@ create table auth.sessions (
 	expires_at timestamptz,
 	ip text not null default '',
 	user_agent text not null default '',
+	device text not null default '',
 	revoked_at timestamptz,
 	-- The day of the end, for sweeps. It changes once a day at most, so that a
 	-- refresh updates its row in place and touches no index.
 	ends_on date not null generated always as ((least(idle_until, expires_at) at time zone 'UTC')::date) stored
 ) with (fillfactor = 75);
-create index sessions_user_id_idx on auth.sessions (user_id);
+create index sessions_user_id_idx on auth.sessions (user_id, revoked_at); -- those that ended pile up until they are swept
 create index sessions_ends_on_idx on auth.sessions (ends_on);
+
+-- The devices on which somebody has signed in, by hashes of what they say they
+-- are.
+create table auth.devices (
+	user_id uuid not null references auth.users on delete cascade,
+	device text not null,
+	first_seen_at timestamptz not null,
+	last_seen_at timestamptz not null,
+	seen_on date not null generated always as ((last_seen_at at time zone 'UTC')::date) stored, -- for sweeps, as ends_on
+	primary key (user_id, device)
+) with (fillfactor = 85);
+create index devices_seen_on_idx on auth.devices (seen_on);
 
 create table auth.tokens (
 	purpose text not null,
@@ -243,6 +256,40 @@ begin
 		end loop;
 	end if;
 	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
+end $$;
+
+-- settle is what comes with a session that was just made for a user, whose row
+-- that has locked: its device is remembered, beside at most 49 others; and of the
+-- user's other live sessions all but the keep - 1 that were active last end (0:
+-- none does). It answers which ended. It is a function because each statement of
+-- one sees what was committed while the caller waited for the user's row. The
+-- parts of the caller's own statement do not, and calls at once would leave more.
+create function auth.settle(who uuid, made uuid, its_device text, made_at timestamptz, keep integer, now_at timestamptz)
+returns text[] language plpgsql as $$
+declare
+	ended text[];
+begin
+	if its_device <> '' then
+		update auth.devices d set last_seen_at = greatest(d.last_seen_at, made_at) where d.user_id = who and d.device = its_device;
+		if not found then
+			insert into auth.devices (user_id, device, first_seen_at, last_seen_at) values (who, its_device, made_at, made_at);
+			delete from auth.devices d using (
+					select o.device from auth.devices o where o.user_id = who and o.device <> its_device order by o.last_seen_at desc, o.device offset 49
+				) over where d.user_id = who and d.device = over.device;
+		end if;
+	end if;
+	-- Few have that many, so that it is asked before it is worked out who ends.
+	if keep > 0 and exists (select from auth.sessions s where s.user_id = who and s.id <> made and s.revoked_at is null offset keep - 1) then
+		with over as (
+			select s.id from auth.sessions s
+			where s.user_id = who and s.id <> made and s.revoked_at is null and least(s.idle_until, s.expires_at) > now_at
+			order by s.last_active_at desc, s.id desc offset keep - 1
+		), revoked as (
+			update auth.sessions s set revoked_at = now_at from over where s.id = over.id returning s.id
+		)
+		select array_agg(r.id::text order by r.id) into ended from revoked r;
+	end if;
+	return coalesce(ended, '{}');
 end $$;
 
 create function auth.note_revocation() returns trigger language plpgsql security definer set search_path = '' as $$

@@ -1,0 +1,79 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// A device says who it is by a cookie or by a header. That is no proof of
+// anything: it only tells a place where somebody has signed in before from all
+// others, and is as hard to guess as who made it saw to.
+const (
+	deviceHeader     = "X-Device-Id"
+	deviceCookieLife = int(DeviceLife / 1e9) // seconds
+
+	minDeviceID, maxDeviceID = 16, 128
+)
+
+type newDeviceKey struct{}
+
+// identify adds to a request's context who sent it. In cookie mode a browser that
+// does not say which device it is becomes a new one, and is told so with the
+// tokens of its sign-in.
+func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
+	c := a.cfg.clientOf(r)
+	id := a.deviceOf(r)
+	if id == "" && a.cfg.cookies != nil {
+		id = rand.Text()
+		ctx = context.WithValue(ctx, newDeviceKey{}, id)
+	}
+	c.Device = deviceHash(id)
+	return ContextWithClient(ctx, c)
+}
+
+// deviceOf is what a request says of its device, or "".
+func (a *Auth) deviceOf(r *http.Request) string {
+	if ids := r.Header.Values(deviceHeader); len(ids) == 1 && validDeviceID(ids[0]) {
+		return ids[0]
+	}
+	if c := soleCookie(r, a.deviceCookie()); c != nil && validDeviceID(c.Value) {
+		return c.Value
+	}
+	return ""
+}
+
+func validDeviceID(id string) bool {
+	return len(id) >= minDeviceID && len(id) <= maxDeviceID && !strings.ContainsFunc(id, notUnreserved)
+}
+
+// deviceHash is the form in which a device is kept. The identifier itself
+// would let whoever reads the store pass for its owner's device.
+func deviceHash(id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("authmount device\x00" + id))
+	return hex.EncodeToString(sum[:])
+}
+
+// newDevice is what the browser of a sign-in is to say from now on, if the
+// session was made on a device that is new.
+func newDevice(ctx context.Context, s Session) string {
+	id, _ := ctx.Value(newDeviceKey{}).(string)
+	if id == "" || s.Device != deviceHash(id) {
+		return ""
+	}
+	return id
+}
+
+// deviceCookie is the name of the cookie; see cookieNames.
+func (a *Auth) deviceCookie() string {
+	if a.cfg.baseURL.Scheme == "http" {
+		return a.cookieName() + "-device"
+	}
+	return "__Host-" + a.cookieName() + "-device"
+}

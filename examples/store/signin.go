@@ -1,0 +1,56 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// What comes with a new session.
+
+// device is one that a user has signed in on.
+type device struct{ userID, hash string }
+
+// see remembers that a session was made on a device.
+func (t *tx) see(d device, at time.Time) {
+	last, known := t.devices[d]
+	if d.hash == "" || known && last.After(at) {
+		return
+	}
+	if !known {
+		t.forgetDevices(d.userID, auth.MaxDevices-1)
+	}
+	t.devices[d] = at
+}
+
+// forgetDevices leaves a user the n devices that were seen last.
+func (t *tx) forgetDevices(userID string, n int) {
+	var theirs []device
+	for d := range t.devices {
+		if d.userID == userID {
+			theirs = append(theirs, d)
+		}
+	}
+	slices.SortFunc(theirs, func(a, b device) int { return byAge(t.devices[b], b.hash, t.devices[a], a.hash) })
+	for _, d := range theirs[min(n, len(theirs)):] {
+		delete(t.devices, d)
+	}
+}
+
+// keepSessions ends a user's live sessions but the one just made and those active
+// last, so that n are left.
+func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []string) {
+	var others []auth.Session
+	for id, sess := range t.sessions {
+		if sess.UserID == made.UserID && id != made.ID && sess.live(now) {
+			others = append(others, sess.Session)
+		}
+	}
+	slices.SortFunc(others, func(a, b auth.Session) int { return byAge(b.LastActiveAt, b.ID, a.LastActiveAt, a.ID) })
+	for _, sess := range others[min(n-1, len(others)):] {
+		ended = append(ended, t.revoke(made.UserID, auth.SessionFilter{ID: sess.ID}, now)...)
+	}
+	slices.Sort(ended)
+	return ended
+}

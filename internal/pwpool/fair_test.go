@@ -1,0 +1,310 @@
+package pwpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// crowd are callers of a pool under test, in a bubble. Their work waits to be
+// let go, one at a time.
+type crowd struct {
+	t        *testing.T
+	p        *Pool
+	letGo    chan struct{}
+	mu       sync.Mutex
+	turns    []string // who worked, in order
+	refused  map[string]int
+	finished map[string]int
+}
+
+func newCrowd(t *testing.T, workers, queue int) *crowd {
+	return &crowd{t: t, p: New(workers, queue), letGo: make(chan struct{}), refused: map[string]int{}, finished: map[string]int{}}
+}
+
+// comes lets one caller come, and waits until it works, stands in the queue or
+// is gone.
+func (c *crowd) comes(ctx context.Context, who Caller) {
+	name := who.Client + "/" + who.Account
+	go func() {
+		err := c.p.Run(ctx, who, nil, func() error {
+			c.mu.Lock()
+			c.turns = append(c.turns, name)
+			c.mu.Unlock()
+			<-c.letGo
+			return nil
+		})
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case err == nil:
+			c.finished[name]++
+		case errors.Is(err, ErrOverloaded):
+			c.refused[name]++
+		case !errors.Is(err, context.Canceled):
+			c.t.Error(err)
+		}
+	}()
+	synctest.Wait()
+}
+
+// finish lets n callers finish their work, one after the other.
+func (c *crowd) finish(n int) {
+	for range n {
+		c.letGo <- struct{}{}
+		synctest.Wait()
+	}
+}
+
+// done lets everybody finish.
+func (c *crowd) done() {
+	close(c.letGo)
+	synctest.Wait()
+	noPlaceLost(c.t, c.p)
+}
+
+// A client that floods waits behind itself: another one's turn is the next, and
+// what is more than its share is refused, to it alone.
+func TestAFloodWaitsBehindItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 512)
+		for range 650 {
+			c.comes(t.Context(), Caller{Client: "flood", Account: "one"})
+		}
+		if n := c.refused["flood/one"]; n != 650-2-128 { // two are past the queue
+			t.Fatalf("%d refused", n)
+		}
+		c.comes(t.Context(), Caller{Client: "other", Account: "two"})
+		c.finish(2) // the one at work, and the one past the queue
+		if got := c.turns; !slices.Equal(got, []string{"flood/one", "flood/one", "other/two"}) {
+			t.Errorf("turns: %v", got)
+		}
+		if c.refused["other/two"] != 0 {
+			t.Error("the other one was refused")
+		}
+		c.done()
+		if c.finished["flood/one"] != 130 || c.finished["other/two"] != 1 {
+			t.Errorf("finished: %v", c.finished)
+		}
+	})
+}
+
+// Those who want one account have a share of the queue, too, from wherever they
+// come; nobody else is the worse for it.
+func TestOneAccountHasAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 8)
+		for i := range 10 {
+			c.comes(t.Context(), Caller{Client: fmt.Sprint(i), Account: "victim"})
+		}
+		if refused := len(c.refused); refused != 10-2-2 {
+			t.Errorf("%d refused, want all but two past the queue and two in it", refused)
+		}
+		c.comes(t.Context(), Caller{Client: "9", Account: "own"})
+		if c.refused["9/own"] != 0 {
+			t.Error("another account was refused")
+		}
+		c.finish(3)
+		c.comes(t.Context(), Caller{Client: "9", Account: "victim"}) // its share is free again
+		if c.refused["9/victim"] != 1 {
+			t.Errorf("refused: %v", c.refused)
+		}
+		c.done()
+	})
+}
+
+// One client cannot use up the share of an account: its owner, who comes from
+// elsewhere, is let in.
+func TestTheOwnerComesThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 64)
+		for range 40 {
+			c.comes(t.Context(), Caller{Client: "flood", Account: "victim"})
+		}
+		c.comes(t.Context(), Caller{Client: "home", Account: "victim"})
+		if c.p.accounts["victim"] != 16 || c.refused["home/victim"] != 0 {
+			t.Fatalf("%d wait for the account; refused: %v", c.p.accounts["victim"], c.refused)
+		}
+		c.finish(2)
+		if c.turns[len(c.turns)-1] != "home/victim" {
+			t.Errorf("turns: %v", c.turns)
+		}
+		c.done()
+	})
+}
+
+// A full queue has room for whoever has less in it than another: many clients
+// together cannot keep one out.
+func TestAFullQueueMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 8)
+		for i := range 12 { // two past the queue, eight in it
+			c.comes(t.Context(), Caller{Client: fmt.Sprint(i % 4)})
+		}
+		if c.p.waiting != 8 {
+			t.Fatalf("%d waiting", c.p.waiting)
+		}
+		before := len(c.refused)
+		c.comes(t.Context(), Caller{Client: "late"})
+		c.comes(t.Context(), Caller{Client: "late"}) // now it has as much as the others
+		if c.refused["late/"] != 1 || len(c.refused) < before || c.p.waiting != 8 {
+			t.Errorf("refused %v, %d waiting", c.refused, c.p.waiting)
+		}
+		c.done()
+		if c.finished["late/"] != 1 {
+			t.Errorf("finished: %v", c.finished)
+		}
+	})
+}
+
+// Clients take turns, each in the order of its own callers; whoever gives up
+// leaves the queue at once, and is no turn of anybody's.
+func TestTurnsGoRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 64)
+		gone, cancel := context.WithCancel(t.Context())
+		for _, who := range []string{"a", "a", "a1", "a2", "b1", "a3", "b2", "c1"} {
+			c.comes(t.Context(), Caller{Client: who[:1], Account: who})
+		}
+		c.comes(gone, Caller{Client: "d", Account: "d1"})
+		c.comes(gone, Caller{Client: "a", Account: "a4"})
+		waiting := c.p.waiting
+		cancel()
+		synctest.Wait()
+		if waiting-c.p.waiting != 2 {
+			t.Errorf("%d waiting before, %d after two gave up", waiting, c.p.waiting)
+		}
+		c.finish(7)
+		if want := []string{"a/a", "a/a", "b/b1", "a/a1", "c/c1", "b/b2", "a/a2", "a/a3"}; !slices.Equal(c.turns, want) {
+			t.Errorf("turns %v, want %v", c.turns, want)
+		}
+		c.done()
+	})
+}
+
+// Whatever comes and goes: of the clients that wait, none has its turn twice
+// while another one that waits has none, bounds hold, and no place is lost.
+func TestNobodyStarves(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			workers, queue := 1+rng.IntN(3), 1+rng.IntN(40)
+			c := newCrowd(t, workers, queue)
+			var cancels []context.CancelFunc
+			since := map[string]map[string]int{} // for each client that waits: the turns of others since it does
+			for range 300 {
+				turns := len(c.turns)
+				switch n := rng.IntN(10); {
+				case n < 6:
+					ctx, cancel := context.WithCancel(t.Context())
+					cancels = append(cancels, cancel)
+					c.comes(ctx, Caller{Client: fmt.Sprint(rng.IntN(1 + rng.IntN(8))), Account: fmt.Sprint(rng.IntN(12))})
+				case n < 7 && len(cancels) > 0:
+					cancels[rng.IntN(len(cancels))]()
+					synctest.Wait()
+				case len(c.p.cpu) > 0:
+					c.finish(1)
+				}
+				if c.p.waiting > queue || len(c.p.cpu) > workers {
+					t.Fatalf("%d waiting of %d, %d working of %d", c.p.waiting, queue, len(c.p.cpu), workers)
+				}
+				now := map[string]map[string]int{}
+				for _, waits := range c.p.order {
+					now[waits.name] = since[waits.name]
+					if now[waits.name] == nil || slices.ContainsFunc(c.turns[turns:], func(s string) bool { return s[:1] == waits.name }) {
+						now[waits.name] = map[string]int{}
+					}
+					for _, turn := range c.turns[turns:] {
+						now[waits.name][turn[:1]]++
+						// Who works was let in before; and a client at work gives way until it is not.
+						if now[waits.name][turn[:1]] > 2*2*workers+2 {
+							t.Fatalf("%q had %d turns while %q waited", turn, now[waits.name][turn[:1]], waits.name)
+						}
+					}
+				}
+				since = now
+			}
+			for _, cancel := range cancels {
+				cancel()
+			}
+			c.done()
+		})
+	}
+}
+
+// All at once, for the race detector.
+func TestPoolInParallel(t *testing.T) {
+	p := New(2, 16)
+	var working, done, refused, gone atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 400 {
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%5 == 0 {
+				go cancel()
+			}
+			err := p.Run(ctx, Caller{Client: fmt.Sprint(i % 7), Account: fmt.Sprint(i % 3)}, nil, func() error {
+				if working.Add(1) > 2 {
+					t.Error("more at work than there are workers")
+				}
+				working.Add(-1)
+				return nil
+			})
+			switch {
+			case err == nil:
+				done.Add(1)
+			case errors.Is(err, ErrOverloaded):
+				refused.Add(1)
+			case errors.Is(err, context.Canceled):
+				gone.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := done.Load() + refused.Load() + gone.Load(); n != 400 || done.Load() == 0 {
+		t.Errorf("%d done, %d refused, %d gone", done.Load(), refused.Load(), gone.Load())
+	}
+	noPlaceLost(t, p)
+}
+
+func BenchmarkRunAlone(b *testing.B) {
+	p := New(2, 512)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := p.Run(b.Context(), Caller{Client: "a", Account: "b"}, nil, func() error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRunQueued has 100 callers of 16 clients for each processor, most of
+// whom wait.
+func BenchmarkRunQueued(b *testing.B) {
+	p := New(2, 4096)
+	names := [16]string{}
+	for i := range names {
+		names[i] = fmt.Sprint(i)
+	}
+	var n atomic.Int32
+	b.SetParallelism(100)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		who := Caller{Client: names[n.Add(1)%16]}
+		for pb.Next() {
+			if err := p.Run(b.Context(), who, nil, func() error { return nil }); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package auth
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// A store that keeps messages (OutboxStore) has each of them from the moment of
+// the change that it tells of. Whoever records one holds it as if claimed: it is
+// sent from this process's queue at once, without another statement, and erased
+// afterwards. What that process did not finish in time, because it crashed, was
+// closed or did not learn that the change came about, is claimed by whichever
+// instance looks next. So each message is sent at least once, under the same id.
+
+// keptAttempts is the default of MailOptions.Attempts for messages that outlive a
+// process: they bridge an outage of about four hours.
+const keptAttempts = 20
+
+const (
+	claimEvery = 5 * time.Second // about
+	claimBatch = 100
+	leastLease = time.Minute
+	storeCall  = 10 * time.Second
+)
+
+// keeper is the store's part in the outbox.
+type keeper struct {
+	store OutboxStore
+	every time.Duration
+	inTx  func(context.Context) bool // nil: never
+
+	woken chan struct{} // look now
+	stop  context.CancelFunc
+	ended chan struct{} // nobody claims any more
+}
+
+func newKeeper() keeper {
+	k := keeper{every: claimEvery, woken: make(chan struct{}, 1), stop: func() {}, ended: make(chan struct{})}
+	close(k.ended) // nobody has begun
+	return k
+}
+
+// keepIn makes a store the keeper of messages and begins to look for those that
+// are overdue.
+func (b *outbox) keepIn(s OutboxStore, inTx func(context.Context) bool) {
+	b.store, b.inTx = s, inTx
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop, b.ended = stop, make(chan struct{})
+	go b.watch(ctx)
+}
+
+// lease is for how long a message is one process's: long enough for an attempt
+// that begins late.
+func (b *outbox) lease() time.Duration { return max(3*b.o.Timeout, leastLease) }
+
+// holds tells whether enough of the lease is left for an attempt. Otherwise the
+// message is left to whoever claims it next.
+func (b *outbox) holds(m *SealedMessage) bool {
+	if b.now().Add(b.o.Timeout).Before(m.NextAt) || !b.now().Before(m.ExpiresAt) {
+		return true
+	}
+	b.wake()
+	return false
+}
+
+// joins tells whether what is recorded with this context is a part of the
+// application's own transaction, and comes about with that.
+func (b *outbox) joins(ctx context.Context) bool { return b.inTx != nil && b.inTx(ctx) }
+
+// watch looks for messages that are overdue, until ctx ends. Instances that were
+// started together do not look together for long.
+func (b *outbox) watch(ctx context.Context) {
+	defer close(b.ended)
+	for {
+		look := time.NewTimer(b.every/2 + rand.N(b.every)) //nolint:gosec // jitter, not a secret
+		select {
+		case <-ctx.Done():
+			look.Stop()
+			return
+		case <-look.C:
+		case <-b.woken:
+			look.Stop()
+		}
+		b.claim(ctx)
+	}
+}
+
+// wake has the watch look now.
+func (b *outbox) wake() {
+	select {
+	case b.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (b *outbox) stopClaiming() {
+	b.stop()
+	<-b.ended
+}
+
+// claim takes on what is due, as far as there is room.
+func (b *outbox) claim(ctx context.Context) {
+	for {
+		limit := min(b.room(), claimBatch)
+		if limit == 0 {
+			return
+		}
+		list, err := b.claimSome(ctx, limit)
+		if err != nil && ctx.Err() == nil {
+			b.log.WarnContext(ctx, "auth: messages not claimed", "error", err)
+		}
+		for i := range list {
+			q := b.from(&list[i])
+			if err := b.enter(); err != nil {
+				b.turnedAway(q, err)
+				continue
+			}
+			b.ready <- q
+		}
+		if len(list) < limit {
+			return
+		}
+	}
+}
+
+func (b *outbox) claimSome(ctx context.Context, limit int) ([]SealedMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeCall)
+	defer cancel()
+	now := b.now()
+	return b.store.ClaimMessages(ctx, ClaimMessages{Now: now, Until: now.Add(b.lease()), Limit: limit})
+}
+
+// room is how many places of the queue are free.
+func (b *outbox) room() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.o.Queue - b.left
+}
+
+// putOff has a message claimed again after a pause, by whichever instance is
+// there then. It tells whether that is before the message expires.
+func (b *outbox) putOff(q *queuedMessage) bool {
+	d := b.backoff(q.attempt)
+	at := b.now().Add(d)
+	if !at.Before(q.sealed.ExpiresAt) {
+		return false
+	}
+	b.finish(q, at)
+	time.AfterFunc(d, b.wake)
+	return true
+}
+
+// finish erases a message that is over, or has it claimed again at an instant. If
+// that fails, it is claimed again after the lease: rather twice than never.
+func (b *outbox) finish(q *queuedMessage, again time.Time) {
+	if !q.kept {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeCall)
+	defer cancel()
+	if err := b.store.FinishMessage(ctx, FinishMessage{ID: q.id, RetryAt: again}); err != nil {
+		b.log.Warn("auth: the store was not told about a message, which may be sent again", "message_id", q.id, "error", err)
+	}
+}

@@ -1,0 +1,97 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// noticeLife is for how long a message without a token is worth sending.
+const noticeLife = 3 * 24 * time.Hour
+
+// sealedSize is what the body of a message is filled up to, or to a multiple of
+// it, so that its length does not tell a decoy.
+const sealedSize = 1024
+
+// enclose puts a message to a user, or a decoy, into the change that it tells of:
+// it is recorded with the effect or not at all, and on its way as soon as
+// committed is called, or, if that never happens, once its lease is over. t is
+// the token that it carries, without which it is not sent; nil if none.
+func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *Token) {
+	o.Name = nameFor(u, o.To)
+	o.Locale = shortLocale(preferredLocale(ctx, u))
+	o.IP = clientFrom(ctx).ipString()
+	m := SealedMessage{
+		ID: a.newID(), CreatedAt: c.Now, NextAt: c.Now.Add(a.outbox.lease()), ExpiresAt: c.Now.Add(noticeLife),
+		Attempts: 1, // as if claimed, by this process
+	}
+	if a.outbox.joins(ctx) { // others decide whether and when it is recorded
+		m.NextAt, m.Attempts = c.Now, 0
+	}
+	if t != nil {
+		m.Token, m.ExpiresAt = TokenRef{Purpose: t.Purpose, Hash: t.Hash}, t.ExpiresAt
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	size := (len(body) + sealedSize - 1) / sealedSize * sealedSize
+	body = append(body, bytes.Repeat([]byte(" "), size-len(body))...)
+	m.Body = a.keys.SealMessage(body, boundTo(m))
+	c.Messages = append(c.Messages, m)
+}
+
+// openMessage reads what enclose sealed, also under a former secret.
+func (a *Auth) openMessage(m SealedMessage) (outgoing, error) {
+	var o outgoing
+	body, err := a.keys.OpenMessage(m.Body, boundTo(m))
+	if err == nil {
+		err = json.Unmarshal(body, &o)
+	}
+	return o, err
+}
+
+// boundTo is what a sealed message belongs to: put into another row, it does not
+// open. To whom it goes is in what is sealed.
+func boundTo(m SealedMessage) []byte {
+	return fmt.Appendf(nil, "%s %s %s %x", m.ID, m.UserID, m.Token.Purpose, m.Token.Hash)
+}
+
+// nameFor is how a message addresses its reader: by their name only where they
+// have proved the address. Anywhere else it is the free text of whoever gave the
+// address, to a stranger.
+func nameFor(u User, to string) string {
+	if to == "" || !u.EmailVerified() || EmailKey(to) != EmailKey(u.Email) {
+		return ""
+	}
+	return safeName(u.FullName)
+}
+
+// shortLocale bounds what a browser may say of its languages.
+func shortLocale(accept string) string {
+	const most = 128
+	if len(accept) <= most {
+		return accept
+	}
+	list := accept[:most]
+	if i := strings.LastIndexByte(list, ','); i >= 0 {
+		return list[:i]
+	}
+	return ""
+}
+
+// mailToken stores a token in somebody's name, together with the message that
+// carries it, if what it rests on is still so. Errors: CodeInvalidToken if its
+// user is gone, ErrStale, and those of storeFailed.
+func (a *Auth) mailToken(ctx context.Context, by Authority, t Token, o outgoing, u User, still ...UserAt) error {
+	c := a.newChange(ctx, by)
+	a.enclose(ctx, &c, o, u, &t)
+	err := a.putChange(ctx, c, t, still)
+	if err == nil {
+		a.committed(ctx, c, OutcomeDone, nil)
+	}
+	return err
+}

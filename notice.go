@@ -1,0 +1,59 @@
+package auth
+
+import "context"
+
+// noticeOf is which message tells the owner of an account of an event. Every
+// change of a way in has one.
+func noticeOf(e EventType) (k Kind, ok bool) {
+	switch e {
+	case EventPasswordChanged, EventPasswordReset:
+		return KindPasswordChanged, true
+	case EventEmailChanged:
+		return KindEmailChanged, true
+	case EventPhoneVerified:
+		return KindPhoneChanged, true
+	case EventTakenOver:
+		return KindTakenOver, true
+	case EventMFAEnabled:
+		return KindMFAEnabled, true
+	case EventMFADisabled:
+		return KindMFADisabled, true
+	case EventRecoveryCodesReplaced:
+		return KindRecoveryCodesReplaced, true
+	case EventRecoveryCodeUsed:
+		return KindRecoveryCodeUsed, true
+	case EventIdentityLinked:
+		return KindIdentityLinked, true
+	case EventIdentityUnlinked:
+		return KindIdentityUnlinked, true
+	}
+	return "", false
+}
+
+// account is whom a change is about, as they were before it.
+type account struct {
+	User
+	to string // what a change of address or number leads to, as the notice shows it
+}
+
+// newChangeOf begins a change of an account, with the events that it records and
+// the notices that they call for: to the address that the account had before, or,
+// if it had none, to nobody.
+func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...OutcomeEvent) Change {
+	c := Change{Now: a.now(), By: by}
+	for _, e := range events {
+		e.Event = a.dated(ctx, e.Event)
+		if e.Event.Actor == (Actor{}) {
+			e.Event.Actor = by.actor(e.Event)
+		}
+		c.Events = append(c.Events, e)
+		k, told := noticeOf(e.Event.Type)
+		switch {
+		case told && of.ID == "":
+			c.By = Authority{} // no store takes it: nobody forgets whom to tell
+		case told && of.Email != "":
+			a.enclose(ctx, &c, outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider}, of.User, nil)
+		}
+	}
+	return c
+}

@@ -1,0 +1,441 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// postOffice is a mailer that keeps what it was given, and answers as it is told.
+type postOffice struct {
+	mu     sync.Mutex
+	got    []auth.Message
+	answer func(n int) error // to the n-th message, from 1; nil: taken
+}
+
+func (p *postOffice) Send(_ context.Context, m auth.Message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got = append(p.got, m)
+	if p.answer == nil {
+		return nil
+	}
+	return p.answer(len(p.got))
+}
+
+// received is what was handed in, by kind.
+func (p *postOffice) received() []auth.Kind {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kinds := []auth.Kind{}
+	for _, m := range p.got {
+		kinds = append(kinds, m.Kind)
+	}
+	return kinds
+}
+
+// wrote tells whether something was handed in for an address.
+func (p *postOffice) wrote(to string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.got, func(m auth.Message) bool { return m.To == to })
+}
+
+var outboxSecret = []byte("an outbox's secret of 32 bytes..")
+
+// instance is one process of a service on a store.
+func instance(t *testing.T, store auth.Store, mailer auth.Mailer, opts ...auth.Option) *authtest.Env {
+	t.Helper()
+	base := []auth.Option{auth.WithSecret(outboxSecret), auth.WithMailer(mailer), auth.WithSMSSender(mailer)}
+	return authtest.NewOn(t, store, append(base, opts...)...)
+}
+
+// shut closes an instance, which drains what it holds.
+func shut(t *testing.T, e *authtest.Env) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := e.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// later lets an instance look for what is overdue at a time from the beginning,
+// and closes it, so that all it took on is done.
+func later(t *testing.T, e *authtest.Env, d time.Duration) {
+	t.Helper()
+	e.Clock.Advance(d)
+	auth.Poll(t.Context(), e.Auth)
+	shut(t, e)
+}
+
+func magicLink(t *testing.T, e *authtest.Env, email string) {
+	t.Helper()
+	if err := e.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: email}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waiting is how many messages the store still has.
+func waiting(t *testing.T, store auth.Store, at time.Time) int {
+	t.Helper()
+	s, ok := auth.Capability[auth.OutboxStore](store)
+	if !ok {
+		t.Fatal("the store keeps no messages")
+	}
+	list, err := s.ClaimMessages(t.Context(), auth.ClaimMessages{Now: at, Until: at, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// What was committed is sent, also if the process dies before it could: after its
+// lease, by whoever is there, and not before.
+func TestOutboxOutlivesACrash(t *testing.T) {
+	store, first, second := newStore(t), &postOffice{}, &postOffice{}
+	dying := instance(t, store, first)
+	shut(t, dying) // from here on it commits, and sends nothing
+	magicLink(t, dying, "ada@example.com")
+	later(t, instance(t, store, second), auth.Lease(dying.Auth)-time.Second)
+	if got := second.received(); len(got) != 0 {
+		t.Fatalf("taken from a process that may be at it: %v", got)
+	}
+	e := instance(t, store, second)
+	later(t, e, auth.Lease(e.Auth))
+	if got := second.received(); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) || second.got[0].To != "ada@example.com" || second.got[0].Link == "" {
+		t.Errorf("sent %v", second.got)
+	}
+	if len(first.received()) != 0 || waiting(t, store, e.Clock.Now().Add(time.Minute)) != 0 {
+		t.Errorf("the first sent %v, and %d wait", first.received(), waiting(t, store, e.Clock.Now().Add(time.Minute)))
+	}
+}
+
+// lostAnswer commits and says that it does not know.
+type lostAnswer struct{ auth.Store }
+
+func (l lostAnswer) Unwrap() auth.Store { return l.Store }
+
+func (l lostAnswer) PutToken(ctx context.Context, c auth.PutToken) error {
+	if err := l.Store.PutToken(ctx, c); err != nil {
+		return err
+	}
+	return context.Canceled
+}
+
+// A change whose outcome nobody learned has its message sent.
+func TestOutboxWhenTheOutcomeIsUnknown(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	e := instance(t, lostAnswer{store}, mail)
+	if err := e.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err == nil {
+		t.Fatal("no error")
+	}
+	later(t, e, auth.Lease(e.Auth))
+	if got := mail.received(); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) {
+		t.Errorf("sent %v", got)
+	}
+}
+
+// As long as nothing goes wrong, each message is sent once, however many
+// instances look for more.
+func TestOutboxSendsOnce(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	one, two := instance(t, store, mail), instance(t, store, mail)
+	const many = 20
+	for i := range many {
+		magicLink(t, one, string(rune('a'+i))+"@example.com")
+		auth.Poll(t.Context(), two.Auth)
+	}
+	shut(t, one)
+	later(t, two, auth.Lease(one.Auth))
+	seen := map[string]int{}
+	for _, m := range mail.got {
+		seen[m.To]++
+	}
+	if len(mail.got) != many || len(seen) != many {
+		t.Errorf("%d messages to %d addresses", len(mail.got), len(seen))
+	}
+}
+
+// A message is not sent once its token is of no use.
+func TestOutboxDropsDeadTokens(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	e := instance(t, store, mail)
+	shut(t, e)
+	magicLink(t, e, "ada@example.com")
+	e.Clock.Advance(2 * time.Minute)
+	magicLink(t, e, "ada@example.com") // the first does not work any more
+	next := instance(t, store, mail)
+	later(t, next, 2*time.Minute+auth.Lease(e.Auth))
+	if len(mail.got) != 1 {
+		t.Fatalf("sent %v", mail.received())
+	}
+	if _, err := next.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenOf(t, mail.got[0].Link)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func tokenOf(t *testing.T, link string) string {
+	t.Helper()
+	_, token, ok := strings.Cut(link, "token=")
+	if !ok {
+		t.Fatalf("link %q", link)
+	}
+	return token
+}
+
+// Decoys are recorded and erased like messages, and never reach a mailer: neither
+// of the process that recorded them nor of another.
+func TestOutboxDecoys(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	e := instance(t, store, mail)
+	send := func() {
+		t.Helper()
+		_, err := e.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: "+4930123456", NoCreate: true})
+		err = errors.Join(err,
+			e.SendPasswordReset(t.Context(), auth.SendPasswordResetParams{Email: "nobody@example.com"}),
+			e.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "nobody@example.com", NoCreate: true}),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	send()
+	shut(t, e)
+	e.Clock.Advance(2 * time.Minute)
+	send()
+	if n := waiting(t, store, e.Clock.Now().Add(auth.Lease(e.Auth))); n != 3 {
+		t.Errorf("%d decoys are recorded and not erased, want the 3 of the process that cannot send", n)
+	}
+	next := instance(t, store, mail)
+	later(t, next, 2*time.Minute+auth.Lease(e.Auth))
+	if n := waiting(t, store, next.Clock.Now().Add(time.Minute)); n != 0 || len(mail.got) != 0 {
+		t.Errorf("%d wait, sent %v", n, mail.received())
+	}
+}
+
+// A refusal for now is tried again, by any instance, under the same id.
+func TestOutboxRetries(t *testing.T) {
+	busy := func(int) error { return errors.New("busy") }
+	store, first, second := newStore(t), &postOffice{answer: busy}, &postOffice{}
+	one := instance(t, store, first)
+	auth.Retries(one.Auth, 4*time.Second)
+	magicLink(t, one, "ada@example.com")
+	shut(t, one) // what it holds is tried once, and goes back to the store
+	later(t, instance(t, store, second), 3*time.Second)
+	if len(first.got) != 1 || len(second.got) != 0 {
+		t.Fatalf("%d and %d attempts", len(first.got), len(second.got))
+	}
+	later(t, instance(t, store, second), 4*time.Second)
+	if len(second.got) != 1 || second.got[0].ID != first.got[0].ID || second.got[0].ID == "" || second.got[0].Link != first.got[0].Link {
+		t.Errorf("%+v\nthen %+v", first.got, second.got)
+	}
+}
+
+// What cannot be sent is told, and forgotten: after a refusal for good, after the
+// last attempt, and when there is no time for another.
+func TestOutboxGivesUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer   error
+		attempts int
+		pause    time.Duration
+	}{
+		"refused for good":  {auth.Permanent(errors.New("no such user")), 9, time.Second},
+		"last attempt":      {errors.New("busy"), 1, time.Second},
+		"expires meanwhile": {errors.New("busy"), 9, 20 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newStore(t)
+			mail := &postOffice{answer: func(int) error { return c.answer }}
+			w := &world{t: t}
+			e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Attempts: c.attempts}), auth.WithHooks(auth.Hooks{OnEvent: w.record}))
+			auth.Retries(e.Auth, c.pause)
+			magicLink(t, e, "ada@example.com")
+			shut(t, e)
+			w.wantEvents(auth.EventMessageFailed)
+			if n := waiting(t, store, e.Clock.Now().Add(time.Hour/5)); n != 0 || len(mail.got) != 1 {
+				t.Errorf("%d wait after %d attempts", n, len(mail.got))
+			}
+		})
+	}
+}
+
+// A message that waited for longer than its lease is not sent by the process that
+// held it: another may be at it.
+func TestOutboxLeaseRunsOut(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	hold, held := make(chan struct{}), make(chan struct{})
+	mail.answer = func(n int) error {
+		if n == 1 {
+			close(held)
+			<-hold
+		}
+		return nil
+	}
+	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Workers: 1}))
+	magicLink(t, e, "ada@example.com")
+	<-held
+	magicLink(t, e, "eve@example.com") // waits behind it
+	e.Clock.Advance(auth.Lease(e.Auth))
+	other := &postOffice{}
+	later(t, instance(t, store, other), auth.Lease(e.Auth))
+	close(hold)
+	shut(t, e)
+	if len(mail.got) != 1 || mail.got[0].To != "ada@example.com" || !other.wrote("eve@example.com") {
+		t.Errorf("%+v and %+v", mail.received(), other.received())
+	}
+}
+
+// A full queue loses nothing that the store has.
+func TestOutboxQueueIsFull(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	hold, held := make(chan struct{}), make(chan struct{})
+	mail.answer = func(n int) error {
+		if n == 1 {
+			close(held)
+			<-hold
+		}
+		return nil
+	}
+	w := &world{t: t}
+	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Queue: 1, Workers: 1}), auth.WithHooks(auth.Hooks{OnEvent: w.record}))
+	magicLink(t, e, "ada@example.com")
+	<-held
+	magicLink(t, e, "eve@example.com")
+	close(hold)
+	shut(t, e)
+	w.wantEvents()
+	later(t, instance(t, store, mail), auth.Lease(e.Auth))
+	if len(mail.got) != 2 || mail.got[1].To != "eve@example.com" {
+		t.Errorf("sent %+v", mail.received())
+	}
+}
+
+// Close delivers what the process holds, and leaves to the store what it cannot
+// in time.
+func TestOutboxClose(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	hold, held := make(chan struct{}), make(chan struct{})
+	mail.answer = func(n int) error {
+		if n == 1 {
+			close(held)
+			<-hold
+		}
+		return nil
+	}
+	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Workers: 1}))
+	magicLink(t, e, "ada@example.com")
+	<-held
+	magicLink(t, e, "eve@example.com")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.Close(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "2 messages") {
+		t.Errorf("error %v", err)
+	}
+	close(hold)
+	other := &postOffice{}
+	later(t, instance(t, store, other), auth.Lease(e.Auth))
+	if !mail.wrote("eve@example.com") && !other.wrote("eve@example.com") { // a worker that had just become free may
+		t.Error("left behind")
+	}
+}
+
+// A message outlives a rotation of the secret. Whoever cannot open it leaves it to
+// those who can.
+func TestOutboxAfterARotation(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	e := instance(t, store, mail)
+	shut(t, e)
+	magicLink(t, e, "ada@example.com")
+	newer := []byte("another secret, and a newer one..")
+	stranger := instance(t, store, mail, auth.WithSecret([]byte("a secret of some other service...")))
+	auth.Retries(stranger.Auth, time.Second)
+	later(t, stranger, auth.Lease(e.Auth))
+	if len(mail.got) != 0 {
+		t.Fatal("opened without the secret")
+	}
+	later(t, instance(t, store, mail, auth.WithSecret(newer, outboxSecret)), auth.Lease(e.Auth)+time.Second)
+	if got := mail.received(); !slices.Equal(got, []auth.Kind{auth.KindMagicLink}) {
+		t.Errorf("sent %v", got)
+	}
+}
+
+// A row's message opens in that row only.
+func TestOutboxMessagesAreBound(t *testing.T) {
+	store, mail := newStore(t), &postOffice{}
+	e := instance(t, store, mail)
+	shut(t, e)
+	magicLink(t, e, "ada@example.com")
+	s, _ := auth.Capability[auth.OutboxStore](store)
+	list, err := s.ClaimMessages(t.Context(), auth.ClaimMessages{Now: e.Clock.Now().Add(auth.Lease(e.Auth)), Until: e.Clock.Now().Add(time.Hour), Limit: 1})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for _, secret := range []string{"ada@example.com", "token", "magic_link"} {
+		if strings.Contains(string(list[0].Body), secret) {
+			t.Errorf("%q shows", secret)
+		}
+	}
+	forged := list[0]
+	forged.ID, forged.NextAt = "01a1fb4c-2b13-7a71-806e-d67843451400", e.Clock.Now()
+	u, err := e.ImportUser(t.Context(), auth.ImportUserParams{Email: "eve@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "Eve"
+	c := auth.UpdateUser{Change: auth.Change{Now: e.Clock.Now(), By: auth.Authority{System: "test"}, Messages: []auth.SealedMessage{forged}}, UserID: u.ID, Patch: auth.UserPatch{FullName: &name}}
+	if _, err := store.UpdateUser(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	later(t, instance(t, store, mail), 0)
+	if len(mail.got) != 0 {
+		t.Errorf("sent %v", mail.received())
+	}
+}
+
+// A store that keeps no messages has them sent from memory.
+func TestWithoutAnOutbox(t *testing.T) {
+	mail := &postOffice{}
+	e := instance(t, struct{ auth.Store }{memstore.New()}, mail)
+	magicLink(t, e, "ada@example.com")
+	if _, err := e.SignUp(t.Context(), auth.SignUpParams{Email: "eve@example.com", Password: goodPassword}); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, e)
+	got := mail.received()
+	slices.Sort(got)
+	if !slices.Equal(got, []auth.Kind{auth.KindMagicLink, auth.KindVerifyEmail}) {
+		t.Errorf("sent %v", got)
+	}
+}
+
+// With Sync the answer waits for the first attempt; what that fails at is tried
+// again all the same.
+func TestOutboxSync(t *testing.T) {
+	store := newStore(t)
+	mail := &postOffice{answer: func(n int) error {
+		if n == 2 {
+			return errors.New("busy")
+		}
+		return nil
+	}}
+	e := instance(t, store, mail, auth.WithMail(auth.MailOptions{Sync: true}))
+	auth.Retries(e.Auth, time.Second)
+	magicLink(t, e, "ada@example.com")
+	if len(mail.got) != 1 {
+		t.Errorf("%d sent", len(mail.got))
+	}
+	magicLink(t, e, "eve@example.com")
+	later(t, e, time.Second)
+	if len(mail.got) != 3 || mail.got[1].ID != mail.got[2].ID {
+		t.Errorf("sent %+v", mail.got)
+	}
+}

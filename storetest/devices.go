@@ -1,0 +1,186 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// signInOn adds a session on a device at a time.
+func (b *bench) signInOn(userID, device string, at time.Time) {
+	b.Helper()
+	s := b.newSession(userID)
+	s.Device, s.CreatedAt, s.IdleUntil = device, at, at.Add(time.Hour)
+	_, err := b.signIn(s)
+	b.ok(err)
+}
+
+// knows wants a device to be known of a user, or not to be.
+func (b *bench) knows(userID, device string, want bool) {
+	b.Helper()
+	b.recognises(auth.ByID(userID), device, want)
+}
+
+func (b *bench) recognises(key auth.UserKey, device string, want bool) {
+	b.Helper()
+	key.Device = device
+	c, err := b.Credentials(b.ctx(), key)
+	b.ok(err)
+	if c.KnownDevice != want {
+		b.Errorf("device %q of %+v known: %v, want %v", device, key, c.KnownDevice, want)
+	}
+}
+
+// devices are about what a store remembers of the devices of sign-ins.
+func devices() checks {
+	return checks{
+		"a device is known to the account that signed in on it": func(b *bench) {
+			u, eve := b.whole(), b.user("eve@example.com")
+			b.session(eve.ID) // on a device that says nothing
+			b.session(u.ID)
+			b.signInOn(eve.ID, "hers", now)
+			b.signInOn(u.ID, "other", now)
+			b.knows(u.ID, "one", false)
+			b.signInOn(u.ID, "one", now)
+			for _, key := range []auth.UserKey{auth.ByID(u.ID), auth.ByEmail(u.Email), auth.ByPhone(u.Phone), auth.ByIdentity("p", "1")} {
+				b.recognises(key, "one", true)
+				b.recognises(key, "other", true)
+				b.recognises(key, "hers", false)
+				b.recognises(key, "", false)
+				b.recognises(key, "\x00", false)
+			}
+			b.knows(eve.ID, "one", false)
+		},
+		"a device is known to the account that was made on it": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			s := b.newSession(nu.User.ID)
+			s.Device, nu.Session = "one", &s
+			_, err := b.create(nu)
+			b.ok(err)
+			b.knows(nu.User.ID, "one", true)
+			b.knows(nu.User.ID, "", false)
+			b.token(newToken("t", "t"))
+			nu = b.newUser("bob@example.com")
+			s = b.newSession(nu.User.ID)
+			s.Device, nu.Session = "one", &s
+			_, _, err = b.use("t", auth.Effect{Create: &nu})
+			b.ok(err)
+			b.knows(nu.User.ID, "one", true)
+		},
+		"a refused sign-in makes no device known": func(b *bench) {
+			u := b.user("ada@example.com")
+			old := b.session(u.ID)
+			s := b.newSession(u.ID)
+			s.Device = "one"
+			_, err := b.signIn(s, auth.UserAt{ID: u.ID, PasswordHash: ptr("other")})
+			b.is(err, auth.ErrStale)
+			again := s
+			again.ID = old.ID
+			if _, err := b.signIn(again); err == nil {
+				b.Error("an id given twice")
+			}
+			_, err = b.CreateSession(cancelled(), auth.CreateSession{Change: by(now), Session: s})
+			b.gone(err)
+			_, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			b.ok(err)
+			_, err = b.signIn(s)
+			b.is(err, auth.ErrBanned)
+			b.knows(u.ID, "one", false)
+		},
+		"a device outlives its sessions": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.signInOn(u.ID, "one", now)
+			_, err := b.update(u.ID, auth.UserPatch{PasswordHash: ptr("x"), Revoke: &auth.SessionFilter{}, DropFactors: true, DropTokens: []auth.Purpose{auth.PurposeReset}})
+			b.ok(err)
+			_, err = b.Sweep(b.ctx(), now.Add(2*time.Hour), 100)
+			b.ok(err)
+			b.knows(u.ID, "one", true)
+		},
+		"devices go with all ways in": func(b *bench) {
+			u, eve := b.whole(), b.user("eve@example.com")
+			b.signInOn(u.ID, "one", now)
+			b.signInOn(eve.ID, "one", now)
+			_, err := b.update(u.ID, auth.UserPatch{DropCredentials: true})
+			b.ok(err)
+			b.knows(u.ID, "one", false)
+			b.knows(eve.ID, "one", true)
+			b.signInOn(u.ID, "one", now)
+			b.knows(u.ID, "one", true)
+		},
+		"devices go with the user": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			_, err := b.create(nu)
+			b.ok(err)
+			b.signInOn(nu.User.ID, "one", now)
+			b.ok(b.delete(nu.User.ID))
+			_, err = b.create(nu)
+			b.ok(err)
+			b.knows(nu.User.ID, "one", false)
+		},
+		"of many devices those seen last are known": func(b *bench) {
+			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
+			b.signInOn(eve.ID, "first", now)
+			name := func(i int) string { return fmt.Sprintf("device %d", i) }
+			for i := range auth.MaxDevices {
+				b.signInOn(u.ID, name(i), now.Add(time.Duration(i)*us))
+			}
+			b.signInOn(u.ID, name(0), now.Add(minute)) // none is one too many
+			for i := range auth.MaxDevices {
+				b.knows(u.ID, name(i), true)
+			}
+			b.signInOn(u.ID, "new", now.Add(minute))
+			b.signInOn(u.ID, "newer", now.Add(minute))
+			for device, want := range map[string]bool{name(0): true, name(1): false, name(2): false, name(3): true, "new": true, "newer": true} {
+				b.knows(u.ID, device, want)
+			}
+			b.knows(eve.ID, "first", true)
+		},
+		"a device not seen for long is swept": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.signInOn(u.ID, "old", now)
+			b.signInOn(u.ID, "seen again", now)
+			b.signInOn(u.ID, "seen again", now.Add(us))
+			b.signInOn(u.ID, "seen again", now) // by a clock that is behind
+			_, err := b.Sweep(b.ctx(), now.Add(auth.DeviceLife-us), 100)
+			b.ok(err) // the sessions
+			b.knows(u.ID, "old", true)
+			n, err := b.Sweep(b.ctx(), now.Add(auth.DeviceLife), 0)
+			b.ok(err)
+			if n != 0 {
+				b.Errorf("swept %d of none", n)
+			}
+			n, err = b.Sweep(b.ctx(), now.Add(auth.DeviceLife), 100)
+			b.ok(err)
+			if n != 1 {
+				b.Errorf("swept %d, want the device", n)
+			}
+			b.knows(u.ID, "old", false)
+			b.knows(u.ID, "seen again", true)
+		},
+		"parallel sign-ins on one device all succeed": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.race(func(int) error {
+				s := b.newSession(u.ID)
+				s.Device = "one"
+				_, err := b.signIn(s)
+				return err
+			})
+			b.knows(u.ID, "one", true)
+		},
+	}
+}
+
+// deviceFactors is for stores of factors, whose enrolment may make a session.
+func deviceFactors() checks {
+	return checks{
+		"an enrolment's session makes its device known": func(b *bench) {
+			u := b.user("ada@example.com")
+			f, s := b.pending(u.ID), b.newSession(u.ID)
+			s.Device = "one"
+			_, err := b.enable(f, s)
+			b.ok(err)
+			b.knows(u.ID, "one", true)
+		},
+	}
+}

@@ -1,0 +1,167 @@
+package storetest
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// signInKeeping adds a session and keeps so many, and returns those that ended by
+// it, as the store tells.
+func (b *bench) signInKeeping(s auth.Session, n int, ifUsers ...auth.UserAt) (ended []string, err error) {
+	c := auth.CreateSession{Change: by(s.CreatedAt), Session: s, KeepSessions: n}
+	c.IfUsers = ifUsers
+	c.Ended = func(ids []string) {
+		if ended != nil || len(ids) == 0 {
+			b.Errorf("Ended was called with %v after %v", ids, ended)
+		}
+		ended = ids
+	}
+	_, err = b.CreateSession(b.ctx(), c)
+	return ended, err
+}
+
+// live are the ids of a user's live sessions, sorted.
+func (b *bench) live(userID string, at time.Time) []string {
+	b.Helper()
+	list, err := b.Sessions(b.ctx(), userID, at)
+	b.ok(err)
+	ids := []string{}
+	for _, s := range list {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// carriers are the parameters of a store that carry a session to make.
+func carriers() []string {
+	var names []string
+	carries := func(t reflect.Type) bool {
+		for _, f := range reflect.VisibleFields(t) {
+			if f.Type == reflect.TypeFor[auth.Session]() || f.Type == reflect.TypeFor[*auth.Session]() || f.Type == reflect.TypeFor[*auth.NewUser]() {
+				return true
+			}
+		}
+		return false
+	}
+	for _, face := range faces() {
+		for i := range face.NumMethod() {
+			m := face.Method(i)
+			for p := range m.Type.NumIn() {
+				if t := m.Type.In(p); t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() && carries(t) {
+					names = append(names, m.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// keepSessions are about how many sessions a user has.
+func keepSessions() checks {
+	return checks{
+		"the least active sessions end when there are too many": func(b *bench) {
+			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
+			theirs, over, ended := b.session(eve.ID), b.newSession(u.ID), b.session(u.ID)
+			over.IdleUntil = now.Add(us)
+			_, err := b.signIn(over)
+			b.ok(err)
+			_, err = b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			var s []auth.Session
+			for i := range 5 {
+				s = append(s, b.newSession(u.ID))
+				s[i].LastActiveAt = now.Add(time.Duration(i) * us)
+				_, err := b.signIn(s[i])
+				b.ok(err)
+			}
+			_, err = b.advance(s[0].ID, 0, now.Add(minute)) // the oldest is the most active
+			b.ok(err)
+			sixth := b.newSession(u.ID)
+			sixth.CreatedAt, sixth.LastActiveAt = now.Add(minute), now.Add(-minute) // least active itself
+			got, err := b.signInKeeping(sixth, 6)
+			b.ok(err)
+			if got != nil {
+				b.Errorf("%v ended of six", got)
+			}
+			seventh := b.newSession(u.ID)
+			seventh.CreatedAt, seventh.LastActiveAt = now.Add(minute), now.Add(-2*minute)
+			got, err = b.signInKeeping(seventh, 3)
+			b.ok(err)
+			want := []string{s[1].ID, s[2].ID, s[3].ID, sixth.ID}
+			if slices.Sort(want); !slices.Equal(got, want) {
+				b.Errorf("%v ended, want %v", got, want)
+			}
+			left := []string{s[0].ID, s[4].ID, seventh.ID}
+			if slices.Sort(left); !slices.Equal(b.live(u.ID, now.Add(minute)), left) {
+				b.Errorf("left are %v, want %v", b.live(u.ID, now.Add(minute)), left)
+			}
+			_, _, err = b.Session(b.ctx(), s[3].ID, now.Add(minute))
+			b.is(err, auth.ErrSessionEnded)
+			_, err = b.advance(s[3].ID, 0, now.Add(minute))
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = b.Session(b.ctx(), theirs.ID, now.Add(minute))
+			b.ok(err)
+			last := b.newSession(u.ID)
+			last.CreatedAt = now.Add(minute)
+			got, err = b.signInKeeping(last, 1)
+			b.ok(err)
+			if !slices.Equal(got, left) || !slices.Equal(b.live(u.ID, now.Add(minute)), []string{last.ID}) {
+				b.Errorf("%v ended, want %v", got, left)
+			}
+		},
+		"without a number all sessions stay": func(b *bench) {
+			u := b.user("ada@example.com")
+			for range 120 {
+				got, err := b.signInKeeping(b.newSession(u.ID), 0)
+				b.ok(err)
+				if got != nil {
+					b.Fatalf("%v ended", got)
+				}
+			}
+			if n := len(b.live(u.ID, now)); n != 120 {
+				b.Errorf("%d sessions are left", n)
+			}
+		},
+		"a refused sign-in ends no session": func(b *bench) {
+			u := b.user("ada@example.com")
+			old := b.session(u.ID)
+			got, err := b.signInKeeping(b.newSession(u.ID), 1, auth.UserAt{ID: u.ID, PasswordHash: ptr("other")})
+			b.is(err, auth.ErrStale)
+			again := b.newSession(u.ID)
+			again.ID = old.ID
+			more, err := b.signInKeeping(again, 1)
+			if err == nil {
+				b.Error("an id given twice")
+			}
+			if got != nil || more != nil || !slices.Equal(b.live(u.ID, now), []string{old.ID}) {
+				b.Errorf("%v and %v ended", got, more)
+			}
+		},
+		"parallel sign-ins never leave more sessions than are kept": func(b *bench) {
+			// Each call waits for another's, and must see what that has made.
+			for range 10 {
+				u := b.user("")
+				b.race(func(int) error {
+					_, err := b.signInKeeping(b.newSession(u.ID), 3)
+					return err
+				})
+				if n := len(b.live(u.ID, now)); n != 3 {
+					b.Fatalf("%d sessions are left", n)
+				}
+			}
+		},
+		"no other call leaves a user more than one session more": func(b *bench) {
+			// A user who was just made has one session, and an enrolment ends all
+			// others; whatever else makes sessions has to be told how many to keep.
+			want := []string{"CreateSession", "CreateUser", "EnableFactor", "RedeemToken", "TryCode"}
+			if got := carriers(); !slices.Equal(got, want) {
+				b.Errorf("sessions are made by %v, want %v: give the new one KeepSessions, and check it", got, want)
+			}
+		},
+	}
+}

@@ -1,0 +1,218 @@
+package storetest_test
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+func deviceMutants() map[string]mutant {
+	all := map[string]mutant{
+		"no device is known": caught("devices/a device is known to the account that signed in on it", func(b base) auth.Store {
+			return &knower{base: b, says: func(*knower, auth.UserKey, auth.Credentials) bool { return false }}
+		}),
+		"any device is known": caught("devices/a device is known to the account that signed in on it", func(b base) auth.Store {
+			return &knower{base: b, says: func(*knower, auth.UserKey, auth.Credentials) bool { return true }}
+		}),
+		"devices are known to everybody": caught("devices/a device is known to the account that signed in on it", func(b base) auth.Store {
+			return &knower{base: b, says: func(s *knower, key auth.UserKey, _ auth.Credentials) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Keys(s.seen)), func(d [2]string) bool { return d[1] == key.Device })
+			}}
+		}),
+		"devices are never forgotten": {func(s auth.Store) auth.Store {
+			return &knower{base: base{s}, says: func(s *knower, key auth.UserKey, c auth.Credentials) bool {
+				return s.seen[[2]string{c.User.ID, key.Device}]
+			}}
+		}, []string{
+			"devices/devices go with all ways in", "devices/devices go with the user",
+			"devices/of many devices those seen last are known", "devices/a device not seen for long is swept",
+		}},
+		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) auth.Store { return &endsDevices{knower{base: b}} }),
+		"a new user's device is lost": {func(s auth.Store) auth.Store { return losesDevice{base{s}} }, []string{
+			"devices/a device is known to the account that was made on it", "fields/every member of a session is kept",
+		}},
+		"an enrolment's device is lost": caught("factors/an enrolment's session makes its device known", func(b base) auth.Store {
+			f, _ := auth.Capability[auth.FactorStore](b.Store)
+			return enrolsNowhere{factorBase{b, f}}
+		}),
+		"a refused sign-in makes device known": caught("devices/a refused sign-in makes no device known", func(b base) auth.Store { return forward{b} }),
+		"a device is not seen again": {func(s auth.Store) auth.Store { return &knower{base: base{s}, once: true} }, []string{
+			"devices/of many devices those seen last are known", "devices/a device not seen for long is swept",
+		}},
+		"devices are swept too early":     caught("devices/a device not seen for long is swept", func(b base) auth.Store { return sweepsEarly{b} }),
+		"the cap of sessions is ignored":  keeping(func(*auth.CreateSession) int { return 0 }),
+		"one session too many is kept":    keeping(func(c *auth.CreateSession) int { return c.KeepSessions + 1 }),
+		"one session too few is kept":     keeping(func(c *auth.CreateSession) int { return max(1, c.KeepSessions-1) }),
+		"whom a sign-in ends is not told": caught("keeping/the least active sessions end when there are too many", func(b base) auth.Store { return silent{b} }),
+		"the session just made may end":   caught("keeping/the least active sessions end when there are too many", func(b base) auth.Store { return endsAfter{b} }),
+		"sign-ins count, then end": {func(s auth.Store) auth.Store { return endsBefore{base{s}} }, []string{
+			"keeping/parallel sign-ins never leave more sessions than are kept", "keeping/a refused sign-in ends no session",
+		}},
+	}
+	for i := range reflect.TypeFor[auth.Session]().NumField() {
+		name := reflect.TypeFor[auth.Session]().Field(i).Name
+		all["a new session loses "+name] = caught("fields/every member of a session is kept", func(b base) auth.Store { return dropsOfSession{b, name} })
+	}
+	return all
+}
+
+// knower remembers devices for itself, and says which of them are known.
+type knower struct {
+	base
+	says func(*knower, auth.UserKey, auth.Credentials) bool // nil: what the store says
+	once bool                                               // no device is told of twice
+
+	mu   sync.Mutex
+	seen map[[2]string]bool // user and device
+}
+
+func (s *knower) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	s.mu.Lock()
+	d := [2]string{c.Session.UserID, c.Session.Device}
+	if s.once && s.seen[d] {
+		c.Session.Device = ""
+	}
+	if s.seen == nil {
+		s.seen = map[[2]string]bool{}
+	}
+	s.seen[d] = true
+	s.mu.Unlock()
+	return s.Store.CreateSession(ctx, c)
+}
+
+func (s *knower) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+	c, err := s.Store.Credentials(ctx, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.says != nil {
+		c.KnownDevice = s.says(s, key, c)
+	}
+	return c, err
+}
+
+// endsDevices forgets devices with the sessions.
+type endsDevices struct{ knower }
+
+func (s *endsDevices) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	if c.Patch.Revoke != nil {
+		s.mu.Lock()
+		s.says = func(*knower, auth.UserKey, auth.Credentials) bool { return false }
+		s.mu.Unlock()
+	}
+	return s.Store.UpdateUser(ctx, c)
+}
+
+type losesDevice struct{ base }
+
+func (s losesDevice) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	if c.Session != nil {
+		first := *c.Session
+		first.Device, c.Session = "", &first
+	}
+	return s.Store.CreateUser(ctx, c)
+}
+
+type enrolsNowhere struct{ factorBase }
+
+func (s enrolsNowhere) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	c.Session.Device = ""
+	return s.FactorStore.EnableFactor(ctx, c)
+}
+
+// forward makes the session without its conditions, and ends it.
+type forward struct{ base }
+
+func (s forward) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	u, err := s.Store.CreateSession(ctx, c)
+	if err != nil {
+		again := auth.CreateSession{Change: change(c.Now), Session: c.Session}
+		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), again)
+		_, _ = s.RevokeSessions(context.WithoutCancel(ctx), auth.RevokeSessions{Change: change(c.Now), UserID: c.Session.UserID})
+	}
+	return u, err
+}
+
+type sweepsEarly struct{ base }
+
+func (s sweepsEarly) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	return s.Store.Sweep(ctx, now.Add(time.Microsecond), limit)
+}
+
+// keeping keeps another number of sessions.
+func keeping(n func(*auth.CreateSession) int) mutant {
+	return caught("keeping/the least active sessions end when there are too many", func(b base) auth.Store { return keeper{b, n} })
+}
+
+type keeper struct {
+	base
+	n func(*auth.CreateSession) int
+}
+
+func (s keeper) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	if c.KeepSessions > 0 {
+		c.KeepSessions = s.n(&c)
+	}
+	return s.Store.CreateSession(ctx, c)
+}
+
+type silent struct{ base }
+
+func (s silent) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	c.Ended = nil
+	return s.Store.CreateSession(ctx, c)
+}
+
+// end ends all of a user's live sessions but the n that were active last.
+func (s base) end(ctx context.Context, userID string, n int, now time.Time) (ended []string) {
+	list, _ := s.Sessions(ctx, userID, now)
+	slices.SortFunc(list, func(a, b auth.Session) int { return b.LastActiveAt.Compare(a.LastActiveAt) })
+	for _, sess := range list[min(n, len(list)):] {
+		_, _ = s.RevokeSessions(ctx, auth.RevokeSessions{Change: change(now), UserID: userID, Filter: auth.SessionFilter{ID: sess.ID}})
+		ended = append(ended, sess.ID)
+	}
+	slices.Sort(ended)
+	return ended
+}
+
+type endsAfter struct{ base }
+
+func (s endsAfter) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	n := c.KeepSessions
+	c.KeepSessions = 0
+	u, err := s.Store.CreateSession(ctx, c)
+	if n > 0 {
+		if ended := s.end(ctx, c.Session.UserID, n, c.Now); ended != nil {
+			c.Ended(ended)
+		}
+	}
+	return u, err
+}
+
+type endsBefore struct{ base }
+
+func (s endsBefore) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	if c.KeepSessions > 0 {
+		ended := s.end(ctx, c.Session.UserID, c.KeepSessions-1, c.Now)
+		pause()
+		c.KeepSessions = 0
+		if ended != nil {
+			c.Ended(ended)
+		}
+	}
+	return s.Store.CreateSession(ctx, c)
+}
+
+type dropsOfSession struct {
+	base
+	name string
+}
+
+func (s dropsOfSession) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	reflect.ValueOf(&c.Session).Elem().FieldByName(s.name).SetZero()
+	return s.Store.CreateSession(ctx, c)
+}
