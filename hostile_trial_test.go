@@ -103,7 +103,7 @@ type played struct {
 	hit     bool
 	answers []*answer // the request's, and that of one that came while it waited
 	calls   []call
-	drawn   map[string]int // of each limit, without what was given back
+	drawn   map[string]int // of each limit, whether or not it was given back
 	hashes  uint64
 	tried   int // codes that the store found wrong
 
@@ -244,7 +244,7 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 			mu.Lock()
 			defer mu.Unlock()
 			for _, draw := range draws {
-				if d.Allowed {
+				if d.Allowed && draw.Cost > 0 { // what is given back comes behind the requests' backs
 					p.drawn[p.limits[draw.Rate.Burst]] += draw.Cost
 				}
 			}
