@@ -90,6 +90,9 @@ func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait 
 // GiveBack gives back to the store at once what right guesses drew.
 func GiveBack(a *Auth) error { return a.returns.flush(context.Background()) }
 
+// HoldReturns leaves giving back to GiveBack and to the next guesses.
+func HoldReturns(a *Auth) { a.returns.after = func(time.Duration, func()) {} }
+
 // Poll takes on the messages that are overdue, as happens every few seconds.
 func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/storetap"
 )
 
 // Every guess that was judged was drawn for, whatever the store does meanwhile.
@@ -21,7 +22,7 @@ func TestHostileStoreCountsGuesses(t *testing.T) {
 				w := newHostileWorld(t, r)
 				for _, field := range w.refer(r, "", sabotage{}).fields {
 					ref := w.refer(r, field, sabotage{})
-					for _, v := range guessesAreCounted(ref.played) {
+					for _, v := range guessesAreCounted(ref.played, ref) {
 						t.Error(v)
 					}
 					for _, tr := range draw(t, ref.n) {
@@ -32,7 +33,7 @@ func TestHostileStoreCountsGuesses(t *testing.T) {
 						for _, v := range violations(wrong, ref) {
 							t.Error(v)
 						}
-						for _, v := range append(guessesAreCounted(wrong), tellsApart(right, wrong)...) {
+						for _, v := range tellsApart(right, wrong) {
 							t.Errorf("%s: %s", tr, v)
 						}
 					}
@@ -42,35 +43,53 @@ func TestHostileStoreCountsGuesses(t *testing.T) {
 	}
 }
 
-// judged is how many wrong guesses were judged, as far as anybody could tell.
-func (p *played) judged() int {
-	told := 0
+// isWrong tells whether an answer says that a guess was wrong.
+func isWrong(a *answer) bool {
+	code := codeOf(a)
+	return slices.ContainsFunc([]auth.Code{auth.CodeInvalidCredentials, auth.CodeInvalidTOTPCode, auth.CodeInvalidCode}, func(c auth.Code) bool {
+		return strings.HasSuffix(code, string(c))
+	})
+}
+
+// judged is how many wrong guesses were judged: as far as anybody was told or
+// could tell from the work, and at most.
+func (p *played) judged() (told, most int) {
+	if p.wrong == "" {
+		return 0, 0
+	}
 	for _, a := range p.answers {
-		switch code := codeOf(a); {
-		case strings.HasSuffix(code, string(auth.CodeInvalidCredentials)), strings.HasSuffix(code, string(auth.CodeInvalidTOTPCode)), strings.HasSuffix(code, string(auth.CodeInvalidCode)):
+		if isWrong(a) {
 			told++
 		}
 	}
 	switch p.wrong {
-	case "":
-		return 0
 	case "password", "current_password":
-		return max(told, int(p.hashes))
+		told = max(told, int(p.hashes))
+		return told, told
 	case "otp":
-		return max(told, p.tried)
+		return told, max(told, p.tried)
 	}
-	return told
+	return told, told
 }
 
-// guessesAreCounted: of a wrong guess nobody learns more than of none, unless it
-// was drawn for. What tells it from a right one is the answer and the work.
-func guessesAreCounted(p *played) (list []string) {
-	if p.wrong == "" {
-		return nil
-	}
-	limit := guesses()[p.wrong]
-	if n := p.judged(); n > p.drawn[limit] {
-		list = append(list, fmt.Sprintf("%d wrong guesses were judged, %d drawn for of %s", n, p.drawn[limit], limit))
+// guessesAreCounted: a wrong guess that was judged stays counted, and one that was
+// not judged is given back, unless the caller did not learn that it was drawn for.
+// A right one that comes to something is given back.
+func guessesAreCounted(p *played, ref *reference) (list []string) {
+	told, most := p.judged()
+	for _, field := range p.fields {
+		limit := guesses()[field]
+		n := p.net[limit]
+		spare := 0
+		if p.struck[limit] && p.fault == storetap.FailsAfter {
+			spare = 1
+		}
+		switch {
+		case field == p.wrong && (n < told || n > most+spare):
+			list = append(list, fmt.Sprintf("%d to %d wrong guesses were judged, and %d stay counted in %s", told, most, n, limit))
+		case p.wrong == "" && p.succeeds(ref) && n > 0:
+			list = append(list, fmt.Sprintf("a right guess stays counted in %s, %d times", limit, n))
+		}
 	}
 	return list
 }
@@ -82,7 +101,7 @@ func tellsApart(right, wrong *played) (list []string) {
 	if wrong.drawn[limit] > 0 {
 		return nil
 	}
-	if r, w := codeOf(right.answer()), codeOf(wrong.answer()); r != w {
+	if r, w := resultOf(right.answer()), resultOf(wrong.answer()); r != w {
 		list = append(list, fmt.Sprintf("a right guess is answered %s and a wrong one %s, which was not drawn for of %s", r, w, limit))
 	}
 	if right.hashes != wrong.hashes {
