@@ -43,12 +43,13 @@ func TestHostileStoreCountsGuesses(t *testing.T) {
 	}
 }
 
-// isWrong tells whether an answer says that a guess was wrong.
-func isWrong(a *answer) bool {
-	code := codeOf(a)
-	return slices.ContainsFunc([]auth.Code{auth.CodeInvalidCredentials, auth.CodeInvalidTOTPCode, auth.CodeInvalidCode}, func(c auth.Code) bool {
-		return strings.HasSuffix(code, string(c))
-	})
+// isWrong tells whether an answer says that the guess of a field was wrong.
+func isWrong(a *answer, field string) bool {
+	code := map[string]auth.Code{
+		"password": auth.CodeInvalidCredentials, "current_password": auth.CodeInvalidCredentials,
+		"totp_code": auth.CodeInvalidTOTPCode, "recovery_code": auth.CodeInvalidTOTPCode, "otp": auth.CodeInvalidCode,
+	}[field]
+	return strings.HasSuffix(codeOf(a), string(code))
 }
 
 // judged is how many wrong guesses were judged: as far as anybody was told or
@@ -58,7 +59,7 @@ func (p *played) judged() (told, most int) {
 		return 0, 0
 	}
 	for _, a := range p.answers {
-		if isWrong(a) {
+		if isWrong(a, p.wrong) {
 			told++
 		}
 	}
@@ -87,7 +88,7 @@ func guessesAreCounted(p *played, ref *reference) (list []string) {
 		switch {
 		case field == p.wrong && (n < told || n > most+spare):
 			list = append(list, fmt.Sprintf("%d to %d wrong guesses were judged, and %d stay counted in %s", told, most, n, limit))
-		case p.wrong == "" && p.succeeds(ref) && n > 0:
+		case p.wrong == "" && p.succeeds(ref) && !isWrong(p.answer(), field) && n > 0:
 			list = append(list, fmt.Sprintf("a right guess stays counted in %s, %d times", limit, n))
 		}
 	}

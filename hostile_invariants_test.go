@@ -88,10 +88,12 @@ func successIsDrawn(p *played, ref *reference) (list []string) {
 		return nil
 	}
 	for limit, n := range ref.drawn {
-		if p.drawn[limit] >= n || (strings.HasPrefix(limit, "Notices") && p.struck[limit]) {
-			continue
+		switch {
+		case strings.HasPrefix(limit, "Notices") && p.struck[limit]:
+		case strings.HasPrefix(limit, "Send") && len(p.mails) < len(ref.mails): // what was not sent needs no draw
+		case p.drawn[limit] < n:
+			list = append(list, fmt.Sprintf("answers %s, with %d of %d draws from %s", resultOf(p.answer()), p.drawn[limit], n, limit))
 		}
-		list = append(list, fmt.Sprintf("answers %s, with %d of %d draws from %s", resultOf(p.answer()), p.drawn[limit], n, limit))
 	}
 	return list
 }

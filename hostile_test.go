@@ -47,7 +47,7 @@ func hostileRows() map[string][]row {
 		}}},
 	}
 	for pattern, rows := range classTable() {
-		table[pattern] = append(rows, ownersRows()[pattern]...)
+		table[pattern] = slices.Concat(rows, ownersRows()[pattern], newcomersRows()[pattern])
 	}
 	return table
 }
@@ -85,6 +85,46 @@ func ownersRows() map[string][]row {
 			back := owner.back("google", owner.begin("google", ""), s.ada)
 			return func() *answer { owner.ctx = s.evil.ctx; return back() }
 		}),
+	}
+}
+
+// newcomersRows are requests by which somebody who has no account gets one.
+func newcomersRows() map[string][]row {
+	comes := func(name string, prepare func(s *scene) func() *answer) row {
+		r := row{name: name, kind: onNothing, except: map[act]string{}, prepare: prepare}
+		for _, a := range r.kind.acts() {
+			r.except[a] = "the account is made in the middle of it"
+		}
+		return r
+	}
+	link := func(s *scene) string { return s.found("/magic-link/send", auth.KindMagicLink, nil) }
+	return map[string][]row{
+		"POST /signup": {comes("by number", func(s *scene) func() *answer {
+			body := map[string]any{"phone": s.number, "password": evilPassword}
+			return func() *answer { return s.evil.send("POST", "/signup", body) }
+		})},
+		"GET /magic-link/verify": {comes("comes first", func(s *scene) func() *answer {
+			token := link(s)
+			return func() *answer { return s.evil.send("GET", "/magic-link/verify?token="+token, nil) }
+		})},
+		"POST /magic-link/verify": {comes("comes first", func(s *scene) func() *answer {
+			token := link(s)
+			return func() *answer { return s.evil.send("POST", "/magic-link/verify", map[string]any{"token": token}) }
+		})},
+		"POST /otp/verify": {comes("comes first", func(s *scene) func() *answer {
+			s.evil.send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
+			body := map[string]any{"phone": s.number, "otp": s.mail(s.number, auth.KindPhoneCode).Code}
+			return func() *answer { return s.evil.send("POST", "/otp/verify", body) }
+		})},
+		"POST /oauth/{provider}/callback": {comes("comes first", func(s *scene) func() *answer {
+			s.apple.EmailVerified = false
+			return s.evil.back("apple", s.evil.begin("apple", ""), s.apple)
+		})},
+		"POST /oauth/{provider}/id-token": {comes("comes first", func(s *scene) func() *answer {
+			s.apple.EmailVerified = false
+			body := map[string]any{"id_token": s.idp.IDToken("apple", s.apple, "")}
+			return func() *answer { return s.evil.send("POST", "/oauth/apple/id-token", body) }
+		})},
 	}
 }
 

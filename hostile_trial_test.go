@@ -141,8 +141,8 @@ func (w *hostileWorld) play(tr trial) *played {
 	p.tap.Reset(storetap.Hooks{})
 	p.evil.ctx, p.evil.edit = p.t.Context(), nil
 	p.hashes = auth.HashWorks(p.Auth) - works
-	if p.id == "" {
-		if u, err := p.tap.Inner().User(p.t.Context(), auth.ByEmail(p.email)); err == nil {
+	for _, key := range []auth.UserKey{auth.ByEmail(p.email), auth.ByEmail(p.evilMail), auth.ByPhone(p.number)} {
+		if u, err := p.tap.Inner().User(p.t.Context(), key); p.id == "" && err == nil {
 			p.id = u.ID
 		}
 	}
