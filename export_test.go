@@ -96,6 +96,12 @@ func HoldReturns(a *Auth) { a.returns.after = func(time.Duration, func()) {} }
 // Poll takes on the messages that are overdue, as happens every few seconds.
 func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
 
+// OpenMessage tells what a message is, and to whom it goes.
+func OpenMessage(a *Auth, m SealedMessage) (Kind, string, error) {
+	o, err := a.openMessage(m)
+	return o.Kind, o.To, err
+}
+
 // Lease is for how long a message is left to the process that recorded it.
 func Lease(a *Auth) time.Duration { return a.outbox.lease() }
 

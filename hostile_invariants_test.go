@@ -46,6 +46,7 @@ func invariants() map[string]func(*played, *reference) []string {
 		"what succeeds was drawn for":      successIsDrawn,
 		"guesses are counted":              guessesAreCounted,
 		"a change has its event":           changesHaveEvents,
+		"a change is told to the owner":    ownersAreTold,
 		"a change comes whole, or not":     changesAreWhole,
 		"no fault changes without success": faultsChangeNothing,
 	}

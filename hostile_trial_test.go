@@ -114,6 +114,8 @@ type played struct {
 	was, is snapshot
 	events  []auth.Event
 	mails   []auth.Message
+	letter  []letter // sent and kept, since the scene began
+	telling []int    // the calls whose changes carried messages
 }
 
 // play lets a trial happen.
@@ -150,6 +152,7 @@ func (w *hostileWorld) play(tr trial) *played {
 	p.events = slices.DeleteFunc(p.recorded(), func(e auth.Event) bool {
 		return slices.ContainsFunc(before, func(b auth.Event) bool { return b.ID == e.ID })
 	})
+	p.letter = p.letters()
 	p.mails = p.Inbox.Messages()[mails:]
 	return p
 }
@@ -260,6 +263,9 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 			}
 			if c, ok := open[n]; ok {
 				c.err = err
+				if err == nil && len(c.change.Messages) > 0 {
+					p.telling = append(p.telling, n)
+				}
 				p.calls = append(p.calls, c)
 			}
 		},
