@@ -59,11 +59,12 @@ func (p *played) notices() map[auth.Kind]string {
 }
 
 // ownersAreTold: of every change of a way in, the address that the account had is
-// told: the message was sent, or is kept and will be. What the limit could not be
-// asked for goes to nobody who has not proved the address.
+// told: the message was sent, or is kept and will be. An address that nobody has
+// proved gets none if the store fails to tell whether the limit has room for it.
 func ownersAreTold(p *played, _ *reference) (list []string) {
 	to := p.was.Credentials.User.Email
-	if to == "" || (p.struck["NoticesUnproved"] && !p.was.Credentials.User.EmailVerified()) {
+	unknown := p.struck["NoticesUnproved"] && (p.fault == storetap.FailsBefore || p.fault == storetap.FailsAfter)
+	if to == "" || (unknown && !p.was.Credentials.User.EmailVerified()) {
 		return nil
 	}
 	for k, what := range p.notices() {
