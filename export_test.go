@@ -90,8 +90,17 @@ func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait 
 // GiveBack gives back to the store at once what right guesses drew.
 func GiveBack(a *Auth) error { return a.returns.flush(context.Background()) }
 
+// HoldReturns leaves giving back to GiveBack and to the next guesses.
+func HoldReturns(a *Auth) { a.returns.after = func(time.Duration, func()) {} }
+
 // Poll takes on the messages that are overdue, as happens every few seconds.
 func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
+
+// OpenMessage tells what a message is, and to whom it goes.
+func OpenMessage(a *Auth, m SealedMessage) (Kind, string, error) {
+	o, err := a.openMessage(m)
+	return o.Kind, o.To, err
+}
 
 // Lease is for how long a message is left to the process that recorded it.
 func Lease(a *Auth) time.Duration { return a.outbox.lease() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,7 +44,9 @@ func invariants() map[string]func(*played, *reference) []string {
 	return map[string]func(*played, *reference) []string{
 		"no answer is a mistake of ours":   answersAreOurs,
 		"what succeeds was drawn for":      successIsDrawn,
+		"guesses are counted":              guessesAreCounted,
 		"a change has its event":           changesHaveEvents,
+		"a change is told to the owner":    ownersAreTold,
 		"a change comes whole, or not":     changesAreWhole,
 		"no fault changes without success": faultsChangeNothing,
 	}
@@ -64,20 +67,33 @@ func answersAreOurs(p *played, _ *reference) (list []string) {
 	return list
 }
 
+// resultOf is an answer in a word, with the error that a redirect tells.
+func resultOf(a *answer) string {
+	to, err := url.Parse(a.header.Get("Location"))
+	if err != nil {
+		return codeOf(a)
+	}
+	return strings.TrimSpace(codeOf(a) + " " + to.Query().Get("error_code"))
+}
+
+// succeeds tells whether all is answered as if nothing had happened.
+func (p *played) succeeds(ref *reference) bool {
+	return !slices.ContainsFunc(p.answers, func(a *answer) bool { return resultOf(a) != resultOf(ref.answer()) })
+}
+
 // successIsDrawn: what is answered as if nothing had happened drew from each
-// limit as if nothing had happened.
+// limit as if nothing had happened. Notices draw behind what has come about, which
+// no limit undoes: theirs may go without, if that is the very draw that fails.
 func successIsDrawn(p *played, ref *reference) (list []string) {
-	for _, a := range p.answers {
-		if a.status != ref.answer().status {
-			return nil
-		}
+	if !p.succeeds(ref) {
+		return nil
 	}
 	for limit, n := range ref.drawn {
-		if strings.HasPrefix(limit, "Send") && len(p.mails) < len(ref.mails) {
-			continue // what was not sent needs no draw
-		}
-		if p.drawn[limit] < n {
-			list = append(list, fmt.Sprintf("answers %s, with %d of %d draws from %s", codeOf(p.answer()), p.drawn[limit], n, limit))
+		switch {
+		case strings.HasPrefix(limit, "Notices") && p.struck[limit]:
+		case strings.HasPrefix(limit, "Send") && len(p.mails) < len(ref.mails): // what was not sent needs no draw
+		case p.drawn[limit] < n:
+			list = append(list, fmt.Sprintf("answers %s, with %d of %d draws from %s", resultOf(p.answer()), p.drawn[limit], n, limit))
 		}
 	}
 	return list

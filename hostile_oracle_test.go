@@ -19,6 +19,7 @@ import (
 // question is a request that must not tell.
 type question struct {
 	name    string
+	route   string
 	confirm bool
 	ask     func(s *scene) func() *answer // in the name of a stranger
 }
@@ -45,16 +46,16 @@ func questions() []question {
 		}
 	}
 	list := []question{
-		{name: "a magic link", ask: post("/magic-link/send", mail(nil))},
-		{name: "a magic link, no account", ask: post("/magic-link/send", mail(map[string]any{"create_user": false}))},
-		{name: "a reset", ask: post("/forgot-password", mail(nil))},
-		{name: "a code", ask: post("/otp/send", phone(nil))},
-		{name: "a code, no account", ask: post("/otp/send", phone(map[string]any{"create_user": false}))},
-		{name: "a login", ask: post("/login", mail(map[string]any{"password": "none of theirs at all"}))},
-		{name: "a login by number", ask: post("/login", phone(map[string]any{"password": "none of theirs at all"}))},
-		{name: "a sign-up to confirm", confirm: true, ask: post("/signup", mail(map[string]any{"password": evilPassword}))},
-		{name: "a code out of the blue", ask: post("/otp/verify", phone(map[string]any{"otp": "000000"}))},
-		{name: "a wrong code", ask: func(s *scene) func() *answer {
+		{name: "a magic link", route: "POST /magic-link/send", ask: post("/magic-link/send", mail(nil))},
+		{name: "a magic link, no account", route: "POST /magic-link/send", ask: post("/magic-link/send", mail(map[string]any{"create_user": false}))},
+		{name: "a reset", route: "POST /forgot-password", ask: post("/forgot-password", mail(nil))},
+		{name: "a code", route: "POST /otp/send", ask: post("/otp/send", phone(nil))},
+		{name: "a code, no account", route: "POST /otp/send", ask: post("/otp/send", phone(map[string]any{"create_user": false}))},
+		{name: "a login", route: "POST /login", ask: post("/login", mail(map[string]any{"password": "none of theirs at all"}))},
+		{name: "a login by number", route: "POST /login", ask: post("/login", phone(map[string]any{"password": "none of theirs at all"}))},
+		{name: "a sign-up to confirm", route: "POST /signup", confirm: true, ask: post("/signup", mail(map[string]any{"password": evilPassword}))},
+		{name: "a code out of the blue", route: "POST /otp/verify", ask: post("/otp/verify", phone(map[string]any{"otp": "000000"}))},
+		{name: "a wrong code", route: "POST /otp/verify", ask: func(s *scene) func() *answer {
 			s.evil.send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
 			code := ""
 			for _, m := range s.Inbox.Messages() {
@@ -65,7 +66,7 @@ func questions() []question {
 			body := map[string]any{"phone": s.number, "otp": wrongly(code)}
 			return func() *answer { return s.evil.send("POST", "/otp/verify", body) }
 		}},
-		{name: "a wrong code, no account", ask: func(s *scene) func() *answer {
+		{name: "a wrong code, no account", route: "POST /otp/verify", ask: func(s *scene) func() *answer {
 			s.evil.send("POST", "/otp/send", map[string]any{"phone": s.number, "create_user": false}).want(200)
 			return func() *answer {
 				return s.evil.send("POST", "/otp/verify", map[string]any{"phone": s.number, "otp": "00000"})
@@ -125,8 +126,9 @@ func general(v any) any {
 	return fmt.Sprintf("%T", v)
 }
 
-// tells names what tells an account from none after the same trial.
-func tells(known, unknown *played) (list []string) {
+// tells names what tells an account from none after the same trial. limits are
+// those that may refuse the request; nobody sees others.
+func tells(known, unknown *played, limits []string) (list []string) {
 	for i := range min(len(known.answers), len(unknown.answers)) {
 		if k, u := shape(known.answers[i]), shape(unknown.answers[i]); k != u {
 			list = append(list, fmt.Sprintf("the answer about an account is\n\t%s\nand about none\n\t%s", k, u))
@@ -135,6 +137,11 @@ func tells(known, unknown *played) (list []string) {
 	if known.hit == unknown.hit { // the same was to be done
 		if known.hashes != unknown.hashes {
 			list = append(list, fmt.Sprintf("%d hashes about an account, %d about none", known.hashes, unknown.hashes))
+		}
+		for _, limit := range limits {
+			if k, u := known.drawn[limit], unknown.drawn[limit]; k != u {
+				list = append(list, fmt.Sprintf("%d draws from %s about an account, %d about none", k, limit, u))
+			}
 		}
 	}
 	for i := range 7 { // asking on and on tells no more
@@ -165,7 +172,7 @@ func TestHostileStoreTellsNoAccounts(t *testing.T) {
 			trials := append([]trial{{}}, draw(t, max(known.n, unknown.n))...)
 			for _, tr := range trials {
 				known, unknown := play(tr)
-				for _, v := range tells(known, unknown) {
+				for _, v := range tells(known, unknown, auth.RouteLimits(w.Auth)[q.route]) {
 					t.Errorf("%s: %s", tr, v)
 				}
 			}

@@ -87,6 +87,7 @@ func newHostileWorld(t *testing.T, r row) *hostileWorld {
 		}
 	}
 	w.classWorld = newClassWorld(t, r, auth.WithRateLimits(limits), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	auth.HoldReturns(w.Auth) // until they are asked for
 	return w
 }
 
@@ -101,22 +102,28 @@ type played struct {
 
 	n       int // store calls
 	hit     bool
+	strikes bool      // the call to come is Take, and hit
 	answers []*answer // the request's, and that of one that came while it waited
 	calls   []call
-	drawn   map[string]int // of each limit, without what was given back
+	drawn   map[string]int  // of each limit, whether or not it was given back
+	net     map[string]int  // of each limit, without what was given back
+	struck  map[string]bool // limits that the fault kept from being asked, or from answering
 	hashes  uint64
 	tried   int // codes that the store found wrong
 
 	was, is snapshot
 	events  []auth.Event
 	mails   []auth.Message
+	letter  []letter // sent and kept, since the scene began
+	telling []int    // the calls whose changes carried messages
 }
 
 // play lets a trial happen.
 func (w *hostileWorld) play(tr trial) *played {
 	w.t.Helper()
-	p := &played{scene: w.scene(tr.row), trial: tr, limits: w.limits, drawn: map[string]int{}}
+	p := &played{scene: w.scene(tr.row), trial: tr, limits: w.limits, drawn: map[string]int{}, net: map[string]int{}, struck: map[string]bool{}}
 	p.request = tr.row.prepare(p.scene)
+	w.giveBack()
 	p.start = p.look(p.t.Context())
 	p.was = p.start
 	before, mails, works := p.recorded(), len(p.Inbox.Messages()), auth.HashWorks(p.Auth)
@@ -131,11 +138,13 @@ func (w *hostileWorld) play(tr trial) *played {
 		p.answers = append(p.answers, p.request())
 	}
 	p.n = p.tap.Calls()
+	p.tap.Reset(storetap.Hooks{Took: p.took})
+	w.giveBack()
 	p.tap.Reset(storetap.Hooks{})
 	p.evil.ctx, p.evil.edit = p.t.Context(), nil
 	p.hashes = auth.HashWorks(p.Auth) - works
-	if p.id == "" {
-		if u, err := p.tap.Inner().User(p.t.Context(), auth.ByEmail(p.email)); err == nil {
+	for _, key := range []auth.UserKey{auth.ByEmail(p.email), auth.ByEmail(p.evilMail), auth.ByPhone(p.number)} {
+		if u, err := p.tap.Inner().User(p.t.Context(), key); p.id == "" && err == nil {
 			p.id = u.ID
 		}
 	}
@@ -143,8 +152,30 @@ func (w *hostileWorld) play(tr trial) *played {
 	p.events = slices.DeleteFunc(p.recorded(), func(e auth.Event) bool {
 		return slices.ContainsFunc(before, func(b auth.Event) bool { return b.ID == e.ID })
 	})
+	p.letter = p.letters()
 	p.mails = p.Inbox.Messages()[mails:]
 	return p
+}
+
+// giveBack gives back what right guesses drew.
+func (w *hostileWorld) giveBack() {
+	w.t.Helper()
+	if err := auth.GiveBack(w.Auth); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// took keeps the account of what was drawn.
+func (p *played) took(draws []auth.Draw, d auth.Decision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, draw := range draws {
+		limit := p.limits[draw.Rate.Burst]
+		if d.Allowed {
+			p.drawn[limit] += max(draw.Cost, 0)
+			p.net[limit] += draw.Cost
+		}
+	}
 }
 
 // twice makes the request, and once more by somebody who loses patience while it
@@ -212,11 +243,13 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 				p.spoil.edit(method, c)
 			}
 		},
-		Fault: func(_ context.Context, _ string, n int) storetap.Fault {
+		Fault: func(_ context.Context, method string, n int) storetap.Fault {
+			p.mu.Lock()
+			defer p.mu.Unlock()
 			if n != p.k {
 				return storetap.NoFault
 			}
-			p.hit = true
+			p.hit, p.strikes = true, method == "Take"
 			if p.fault == storetap.Waits {
 				close(arrived)
 			}
@@ -230,25 +263,28 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 			}
 			if c, ok := open[n]; ok {
 				c.err = err
+				if err == nil && len(c.change.Messages) > 0 {
+					p.telling = append(p.telling, n)
+				}
 				p.calls = append(p.calls, c)
 			}
 		},
 		Leave: leave, Release: release,
 		Draws: func(draws []auth.Draw) []auth.Draw {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, draw := range draws {
+				if p.strikes {
+					p.struck[p.limits[draw.Rate.Burst]] = true
+				}
+			}
+			p.strikes = false
 			if p.spoil.draws != nil {
 				return p.spoil.draws(slices.Clone(draws))
 			}
 			return draws
 		},
-		Took: func(draws []auth.Draw, d auth.Decision) {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, draw := range draws {
-				if d.Allowed {
-					p.drawn[p.limits[draw.Rate.Burst]] += draw.Cost
-				}
-			}
-		},
+		Took: p.took,
 	}
 }
 
