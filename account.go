@@ -14,14 +14,14 @@ type admission struct {
 // number if one goes out with it. It comes before any look-up, so that it tells
 // nobody what is taken; for a text, spendSMS comes after it.
 func (a *Auth) takeAccount(ctx context.Context, k Kind, to string) (admission, error) {
-	draws := []Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup", 1)}
+	draws := []Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
 	if to != "" {
 		draws = append(draws, a.firstSendDraws(ctx, k, to)...)
 	}
 	if k == KindPhoneCode {
 		draws = append(draws, a.smsBudget(0))
 	}
-	_, err := a.take(ctx, draws...)
+	err := a.take(ctx, draws...)
 	if k == KindPhoneCode {
 		return admission{drawn: true}, a.tellBudget(ctx, err)
 	}

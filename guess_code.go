@@ -32,7 +32,7 @@ type codeGuess struct {
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, g.code)
 	var u User
-	err := a.guess(ctx, a.codeTries(ctx, g, t.Effect.UserID), func(own context.Context, draw func() error) error {
+	err := a.guess(ctx, a.codeTries(ctx, g, t.UserID), func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (a *Auth) codeStake(phone string) stake {
 // refillCode gives the next code of a number tries of its own. It does so at once:
 // what came later would forgive guesses at that very code.
 func (a *Auth) refillCode(ctx context.Context, phone string) {
-	if _, err := a.take(context.WithoutCancel(ctx), settled([]stake{a.codeStake(phone)}, true)...); err != nil {
+	if err := a.take(context.WithoutCancel(ctx), settled([]stake{a.codeStake(phone)}, true)...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)
 	}
 }

@@ -48,7 +48,7 @@ func (a *Auth) passwordTries(ctx context.Context, g passwordGuess, account strin
 	return tries{
 		stakes: []stake{
 			a.passwordStake(cmp.Or(g.name, nameOf(g.of.User)), device),
-			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", 1)},
+			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")},
 			a.inARow("login", account, device),
 			judged,
 		},
@@ -107,7 +107,7 @@ func (a *Auth) reopenPassword(ctx context.Context, u User, atOnce bool) {
 		a.returns.add(draws...)
 		return
 	}
-	if _, err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
+	if err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", u.ID, "error", err)
 	}
 }

@@ -69,17 +69,17 @@ func (a *Auth) draw(r Rate, limit, value string, cost int) Draw {
 
 // perIP is a draw that counts by the client's address; it does not count when
 // the address is not known.
-func (a *Auth) perIP(ctx context.Context, r Rate, limit string, cost int) Draw {
+func (a *Auth) perIP(ctx context.Context, r Rate, limit string) Draw {
 	ip := clientFrom(ctx).IP
 	if !ip.IsValid() {
 		return Draw{}
 	}
-	return a.draw(r, limit, clientip.LimitKey(ip), cost)
+	return a.draw(r, limit, clientip.LimitKey(ip), 1)
 }
 
 // take draws, and returns CodeRateLimited if a bucket refuses. Draws without a
 // limit are left out.
-func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
+func (a *Auth) take(ctx context.Context, draws ...Draw) error {
 	active := draws[:0:0]
 	for _, d := range draws {
 		if d.Rate.Burst > 0 {
@@ -87,16 +87,16 @@ func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
 		}
 	}
 	if len(active) == 0 {
-		return Decision{Allowed: true}, nil
+		return nil
 	}
 	d, err := a.store.Take(ctx, active, a.now())
 	if err != nil {
-		return d, storeFailed(err)
+		return storeFailed(err)
 	}
 	if !d.Allowed {
-		return d, retryAfter(CodeRateLimited, d.RetryAfter, nil)
+		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
-	return d, nil
+	return nil
 }
 
 // clientOf finds out who sent a request.

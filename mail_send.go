@@ -46,7 +46,7 @@ func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
 // a store that cannot be asked keeps nothing from them. To an address that nobody
 // has proved go few.
 func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
-	_, err := a.take(ctx, a.noticeDraw(o, 0))
+	err := a.take(ctx, a.noticeDraw(o, 0))
 	switch {
 	case err == nil:
 		return true
@@ -64,7 +64,7 @@ func (a *Auth) drawNotices(ctx context.Context, c Change) {
 	for _, m := range c.Messages {
 		o, err := a.openMessage(m)
 		if err == nil && o.To != "" && !solicited(o.Kind) {
-			_, err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
+			err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
 		}
 		if err != nil && !errors.Is(err, CodeRateLimited) {
 			a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "message_id", m.ID, "error", err)
@@ -97,15 +97,15 @@ func (a *Auth) sendDraws(k Kind, address string) []Draw {
 // takeSend draws for a message that somebody asked for. It comes before any
 // look-up, so that unknown addresses count the same.
 func (a *Auth) takeSend(ctx context.Context, k Kind, address string, more ...Draw) (permit, error) {
-	draws := append(a.sendDraws(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip", 1))
-	_, err := a.take(ctx, append(draws, more...)...)
+	draws := append(a.sendDraws(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+	err := a.take(ctx, append(draws, more...)...)
 	return permitFor(k, address), err
 }
 
 // takeUnasked draws for a message about somebody's request that goes to somebody
 // else: no limit of the client's address, since it is worked out behind its back.
 func (a *Auth) takeUnasked(ctx context.Context, k Kind, address string) (permit, error) {
-	_, err := a.take(ctx, a.sendDraws(k, address)...)
+	err := a.take(ctx, a.sendDraws(k, address)...)
 	return permitFor(k, address), err
 }
 
@@ -114,7 +114,7 @@ func (a *Auth) takeUnasked(ctx context.Context, k Kind, address string) (permit,
 func (a *Auth) firstSendDraws(ctx context.Context, k Kind, address string) []Draw {
 	return []Draw{
 		a.sendDraws(k, address)[1],
-		a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip", 1),
+		a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"),
 	}
 }
 
@@ -122,7 +122,7 @@ func (a *Auth) firstSendDraws(ctx context.Context, k Kind, address string) []Dra
 // by using it up: nobody else could, so that the limits of strangers' requests,
 // which a thief may have used up, do not hold it back.
 func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (permit, error) {
-	_, err := a.take(ctx, a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(k)+" "+EmailKey(address), 1))
+	err := a.take(ctx, a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(k)+" "+EmailKey(address), 1))
 	return permitFor(k, address), err
 }
 
@@ -142,7 +142,7 @@ func (a *Auth) spendSMS(ctx context.Context, to string) (permit, error) {
 	if to == "" {
 		cost = 0
 	}
-	_, err := a.take(ctx, a.smsBudget(cost))
+	err := a.take(ctx, a.smsBudget(cost))
 	return permitFor(KindPhoneCode, to), a.tellBudget(ctx, err)
 }
 
@@ -153,7 +153,7 @@ func (a *Auth) settleSMS(ctx context.Context, sent bool) {
 	if sent {
 		cost = 0
 	}
-	if _, err := a.take(ctx, a.smsBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
+	if err := a.take(ctx, a.smsBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
 		a.cfg.log.WarnContext(ctx, "auth: budget of texts not settled", "error", err)
 	}
 }
@@ -166,7 +166,7 @@ func (a *Auth) smsBudget(cost int) Draw {
 // other limits.
 func (a *Auth) tellBudget(ctx context.Context, err error) error {
 	if errors.Is(err, CodeRateLimited) {
-		if _, spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
+		if spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
 			a.emit(ctx, Event{Type: EventSMSBudgetExceeded})
 		}
 	}

@@ -121,7 +121,7 @@ func readCallback(r *http.Request) (OAuthCallback, error) {
 		if !isForm(r) {
 			return OAuthCallback{}, fail(CodeUnsupportedMediaType, nil)
 		}
-		body, _, err := readBody(r)
+		body, err := readBody(r)
 		if err != nil {
 			return OAuthCallback{}, err
 		}
