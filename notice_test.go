@@ -27,6 +27,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventUserUpdated:       "a profile is no way in",
 		auth.EventUserImported:      "there was no owner before",
 		auth.EventUserDeleted:       "there is no way in any more",
+		auth.EventAccountSecured:    "its reader did it; a change of address besides has a notice of its own",
 		auth.EventMessageFailed:     "is about a message",
 		auth.EventSMSBudgetExceeded: "is about no account",
 	}
