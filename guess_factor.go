@@ -63,7 +63,7 @@ func (a *Auth) factorAttempt(u User, more []guessDraw) attempt {
 	}
 }
 
-// perMFAToken is the stake of a try with a token of CodeMFARequired or
+// perMFAToken is the draw of a try with a token of CodeMFARequired or
 // CodeMFAEnrollmentRequired.
 func (a *Auth) perMFAToken(hash []byte) guessDraw {
 	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: mfaLife}), "mfa-token", string(hash))
