@@ -110,8 +110,7 @@ func (k Kit) Draw(r Rate, limit, value string, cost int) Draw { return k.a.draw(
 
 // Take draws from rate limits, or returns CodeRateLimited.
 func (k Kit) Take(ctx context.Context, draws ...Draw) error {
-	_, err := k.a.take(ctx, draws...)
-	return err
+	return k.a.take(ctx, draws...)
 }
 
 // Mint makes the tokens of a session as it is now.
