@@ -91,7 +91,7 @@ func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait 
 func GiveBack(a *Auth) error { return a.refunds.flush(context.Background()) }
 
 // HoldReturns leaves giving back to GiveBack and to the next guesses.
-func HoldReturns(a *Auth) { a.returns.after = func(time.Duration, func()) {} }
+func HoldReturns(a *Auth) { a.refunds.after = func(time.Duration, func()) {} }
 
 // Poll takes on the messages that are overdue, as happens every few seconds.
 func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
