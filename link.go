@@ -26,6 +26,9 @@ type linkData struct {
 	AMR        []AMR  `json:"amr,omitempty"`    // exchange codes: the proof already given
 
 	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
+	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began
+
+	Marks []stopMark `json:"marks,omitempty"` // of no link: see stopMark
 
 	Identity  *Identity `json:"identity,omitempty"`   // exchange codes: to link by the exchange
 	SessionID string    `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of

@@ -28,7 +28,7 @@ type page struct {
 	MadeAt     string // when it was made
 	MadeFrom   string // and by which device, if that is known
 	MovesBack  bool   // secure_account: the address becomes the account's again
-	ResetSent  bool   // secured: a link to choose a password was sent
+	ResetSent  bool   // disowned, secured: a link to choose a password was sent
 	FormTarget string // origin that the form's answer redirects to
 }
 

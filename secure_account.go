@@ -2,8 +2,11 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -21,7 +24,15 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 	if u.Email == "" || !u.EmailVerified() {
 		return "", nil
 	}
-	secret, t := a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: sessionID, ProvedAt: u.EmailVerifiedAt})
+	d := linkData{Email: u.Email, SessionID: sessionID, ProvedAt: u.EmailVerifiedAt}
+	if sessionID != "" {
+		s, _, err := a.store.Session(ctx, sessionID, a.now())
+		if err != nil {
+			return "", goneOr(CodeSessionEnded, err)
+		}
+		d.Since = s.CreatedAt
+	}
+	secret, t := a.newLink(PurposeStop, stopLife, d)
 	t.UserID = u.ID
 	if err := a.putToken(ctx, by, t, still...); err != nil {
 		return "", err
@@ -51,14 +62,16 @@ type SecureAccountParams struct {
 
 // SecureAccount stops the session that a notice told of, with the token of the
 // link in it: the session ends, every change of address or number and every
-// sign-in that is under way is dropped, and a link to choose a new password goes
-// to the address that the notice went to.
+// sign-in that is under way is dropped, so is what the account has got since that
+// session began (a number, second factors, identities), and a link to choose a new
+// password goes to the address that the notice went to.
 //
 // If the account has moved to another address since, it moves back, and all
-// sessions end. Of two addresses that left the account the one that was proved
-// first outranks: whoever took the account cannot use the notice to an address of
-// their own. Errors: CodeInvalidToken, CodeUserAlreadyExists if the address was
-// taken at this very moment.
+// sessions end; another account that has the address, but never proved it, loses
+// it. Of two addresses that left the account the one that was proved first
+// outranks: whoever took the account cannot use the notice to an address of their
+// own, and no such notice works any more. Errors: CodeInvalidToken,
+// CodeUserAlreadyExists if the address was taken at this very moment.
 func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 	_, err := a.secureAccount(ctx, p.Token)
 	return err
@@ -67,20 +80,26 @@ func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 // secureAccount is SecureAccount, and tells whether the reset was sent.
 func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
 	d, u, err := a.redeem(ctx, PurposeStop, token, func(t Token, d linkData) (Redemption, error) {
-		u, err := a.store.User(ctx, ByID(t.UserID))
-		if err != nil {
-			return Redemption{}, linkFailed(err)
-		}
-		moves, err := a.movesBack(ctx, u, d)
-		if err != nil {
+		u, moves, holder, err := a.stopping(ctx, t, d)
+		switch {
+		case err != nil:
 			return Redemption{}, err
+		case moves && holder.ID != "":
+			return Redemption{}, a.detachEmail(ctx, holder)
 		}
 		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail)}
 		if d.SessionID != "" { // none: the application asked
 			patch.Revoke = &SessionFilter{ID: d.SessionID}
 		}
-		events := []OutcomeEvent{done(Event{Type: EventAccountSecured, UserID: u.ID})}
+		events, err := a.undo(ctx, u, d, &patch)
+		if err != nil {
+			return Redemption{}, err
+		}
+		events = append(events, done(Event{Type: EventAccountSecured, UserID: u.ID}))
 		if moves {
+			if err := a.outrank(ctx, u, d); err != nil {
+				return Redemption{}, err
+			}
 			patch.Email, patch.EmailVerifiedAt = &d.Email, &d.ProvedAt
 			patch.Revoke, patch.DropTokens = &SessionFilter{}, dyingWithAddress()
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
@@ -95,31 +114,157 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 	if EmailKey(u.Email) != EmailKey(d.Email) || !a.Settings(ctx).Password.On() {
 		return false, nil
 	}
-	allowed, err := a.takeAnswer(ctx, KindResetPassword, u.Email)
+	return a.sendAnswer(ctx, u.Email)
+}
+
+// sendAnswer sends the link to choose a password that the use of a mailed link
+// promises, whether or not the browser waits for it, and tells whether it did.
+func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	allowed, err := a.takeAnswer(ctx, KindResetPassword, address)
 	if errors.Is(err, CodeRateLimited) {
 		return false, nil // they know the way
 	}
 	if err == nil {
-		err = a.sendAllowedLink(ctx, allowed, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
+		err = a.sendAllowedLink(ctx, allowed, KindResetPassword, PurposeReset, resetLife, address, linkData{}, false)
 	}
 	return err == nil, err
 }
 
-// movesBack tells whether the address that a notice went to becomes the account's
-// again: it has another one by now, which was proved later, and nobody else has
-// this one.
-func (a *Auth) movesBack(ctx context.Context, u User, d linkData) (bool, error) {
-	if EmailKey(u.Email) == EmailKey(d.Email) || u.EmailVerifiedAt.Before(d.ProvedAt) {
-		return false, nil
+// stopping is whom the link of a notice is about, and whether the address that it
+// went to becomes the account's again: it has another one by now, which was proved
+// later, and nobody else has proved this one to be theirs. holder is who has it
+// without a proof, if anybody. CodeInvalidToken if the link is outranked.
+func (a *Auth) stopping(ctx context.Context, t Token, d linkData) (u User, moves bool, holder User, err error) {
+	if u, err = a.store.User(ctx, ByID(t.UserID)); err != nil {
+		return u, false, holder, linkFailed(err)
 	}
-	_, err := a.store.User(ctx, ByEmail(d.Email))
+	marks, err := a.stopMarks(ctx, u.ID)
+	switch {
+	case err != nil:
+		return u, false, holder, err
+	case slices.ContainsFunc(marks, func(m stopMark) bool { return m.outranks(t.CreatedAt, d.ProvedAt) }):
+		return u, false, holder, fail(CodeInvalidToken, errors.New("an earlier address took the account back"))
+	case EmailKey(u.Email) == EmailKey(d.Email) || u.EmailVerifiedAt.Before(d.ProvedAt):
+		return u, false, holder, nil
+	}
+	holder, err = a.store.User(ctx, ByEmail(d.Email))
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return true, nil
+		return u, true, User{}, nil
 	case err != nil:
-		return false, storeFailed(err)
+		return u, false, holder, storeFailed(err)
 	}
-	return false, nil
+	return u, !holder.EmailVerified(), holder, nil
+}
+
+// detachEmail takes an address off an account that never proved it, for whoever
+// has. Of an account that nobody has proved to be theirs nothing is left. It
+// returns ErrStale, since nothing is decided yet.
+func (a *Auth) detachEmail(ctx context.Context, u User) error {
+	no, none := false, ""
+	c := a.newChange(ctx, byStranger("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
+	still := UserAt{ID: u.ID, Email: &u.Email, EmailVerified: &no}
+	patch := UserPatch{Email: &none, DropTokens: dyingWithAddress()}
+	if u.Unproved() {
+		still.PhoneVerified = &no
+		takeOver(&patch)
+	}
+	c.IfUsers = []UserAt{still}
+	if _, err := a.update(ctx, c, u.ID, patch); err != nil {
+		return err
+	}
+	return ErrStale
+}
+
+// undo adds to a patch that stops a session what takes off the account what it has
+// got since that session began, and returns the events. What it had before stays:
+// a mailed link removes no second factor of its owner's. A patch removes one
+// identity only: before the last of them it is made without the rest, and undo
+// returns ErrStale.
+func (a *Auth) undo(ctx context.Context, u User, d linkData, p *UserPatch) (events []OutcomeEvent, err error) {
+	if d.Since.IsZero() {
+		return nil, nil
+	}
+	if i := slices.IndexFunc(u.Identities, func(i Identity) bool { return i.CreatedAt.After(d.Since) }); i >= 0 {
+		gone := u.Identities[i]
+		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
+		c.IfUsers = []UserAt{credentialsStill(u)}
+		key := ByIdentity(gone.Provider, gone.Subject)
+		if _, err := a.update(ctx, c, u.ID, UserPatch{Unlink: &key, Revoke: p.Revoke, DropTokens: p.DropTokens}); err != nil {
+			return nil, err
+		}
+		return nil, ErrStale
+	}
+	if u.PhoneVerifiedAt.After(d.Since) {
+		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
+		events = append(events, done(Event{Type: EventUserUpdated, UserID: u.ID}))
+	}
+	if !u.MFAEnabled || a.factors == nil {
+		return events, nil
+	}
+	factors, err := a.factors.Factors(ctx, u.ID)
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	if slices.ContainsFunc(factors.List, func(f Factor) bool { return f.Enabled && f.CreatedAt.After(d.Since) }) {
+		p.DropFactors = true
+		events = append(events, done(Event{Type: EventMFADisabled, UserID: u.ID}))
+	}
+	return events, nil
+}
+
+// stopMark tells that at some instant an address that was proved at another one
+// took the account back. Links sent until then to addresses that were proved later
+// are whoever's it was taken from: they work no more, also once the account has
+// gone on to an address that is newer than theirs. Links to earlier addresses stay,
+// since the one that was used may be a thief's.
+type stopMark struct {
+	At       time.Time `json:"at"`
+	ProvedAt time.Time `json:"proved_at"`
+}
+
+func (m stopMark) outranks(sent, proved time.Time) bool {
+	return !sent.After(m.At) && proved.After(m.ProvedAt)
+}
+
+// marksHash is where an account's marks are kept: no link has a secret to it.
+func marksHash(userID string) []byte {
+	h := sha256.Sum256([]byte("stop marks\x00" + userID))
+	return h[:]
+}
+
+// stopMarks are those of an account that may still matter.
+func (a *Auth) stopMarks(ctx context.Context, userID string) (marks []stopMark, err error) {
+	t, err := a.store.PeekToken(ctx, PurposeStop, marksHash(userID), a.now())
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, storeFailed(err)
+	}
+	var d linkData
+	if err := json.Unmarshal(t.Data, &d); err != nil {
+		return nil, fail(CodeInternal, err)
+	}
+	return d.Marks, nil
+}
+
+// outrank records that a link is about to take its account back. Should that not
+// come about, the links that are void are those that could not have stood against
+// it. ErrStale if the account has changed.
+func (a *Auth) outrank(ctx context.Context, u User, d linkData) error {
+	marks, err := a.stopMarks(ctx, u.ID)
+	if err != nil {
+		return err
+	}
+	now := a.now()
+	marks = slices.DeleteFunc(marks, func(m stopMark) bool {
+		return !now.Before(m.At.Add(stopLife)) || !m.ProvedAt.Before(d.ProvedAt)
+	})
+	_, t := a.newLink(PurposeStop, stopLife, linkData{Marks: append(marks, stopMark{now, d.ProvedAt})})
+	t.Hash, t.UserID, t.Subject = marksHash(u.ID), u.ID, "marks "+u.ID
+	return a.putToken(ctx, byStranger("account taken back"), t, credentialsStill(u))
 }
 
 // handleSecurePage is GET /secure-account; opening it never uses the link up.
@@ -127,7 +272,11 @@ func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
 		return a.askToSecure(w, r, r.URL.Query().Get("token"))
 	}
-	if _, _, err := a.peekMailed(r.Context(), PurposeStop, r.URL.Query().Get("token")); err != nil {
+	t, d, err := a.peekMailed(r.Context(), PurposeStop, r.URL.Query().Get("token"))
+	if err == nil {
+		_, _, _, err = a.stopping(r.Context(), t, d)
+	}
+	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
@@ -139,11 +288,7 @@ func (a *Auth) askToSecure(w http.ResponseWriter, r *http.Request, secret string
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	u, err := a.store.User(r.Context(), ByID(t.UserID))
-	if err != nil {
-		return a.showProblem(w, r, linkFailed(err))
-	}
-	moves, err := a.movesBack(r.Context(), u, d)
+	_, moves, _, err := a.stopping(r.Context(), t, d)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}

@@ -116,7 +116,8 @@ func TestTakeAnAddressBack(t *testing.T) {
 	w.Mail(t, "c@example.com", auth.KindEmailChanged)
 	// The thief's own notice does not outrank the owner's address, and the notice
 	// of the request is the same as that of the change.
-	w.do("POST", "/secure-account", map[string]any{"token": theirs}).want(200)
+	w.do("GET", "/secure-account?token="+theirs, nil).want(400, auth.CodeInvalidToken)
+	w.do("POST", "/secure-account", map[string]any{"token": theirs}).want(400, auth.CodeInvalidToken)
 	w.again("ada@example.com")
 	w.do("POST", "/secure-account", map[string]any{"token": requested}).want(200)
 	reset := w.linkToken("ada@example.com", auth.KindResetPassword)

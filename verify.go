@@ -165,7 +165,7 @@ func (a *Auth) confirmed(u User, address string) (p UserPatch, events []OutcomeE
 // disownAccount is the page's "that was not me": the address's owner takes the
 // account over, which somebody else has made with it, and gets a link to choose a
 // password. Where the address is not the account's yet, only the link is used up.
-func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool, err error) {
+func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, reset bool, err error) {
 	_, u, err := a.redeem(ctx, PurposeVerifyEmail, token, func(t Token, d linkData) (Redemption, error) {
 		u, err := a.store.User(ctx, ByID(t.UserID))
 		if err != nil {
@@ -180,14 +180,10 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver bool,
 		return r, nil
 	})
 	if err != nil || !takenOver {
-		return false, err
+		return false, false, err
 	}
-	ctx = context.WithoutCancel(ctx) // what was promised follows, whether or not the browser waits for it
-	err = a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, u.Email, linkData{}, false)
-	if errors.Is(err, CodeRateLimited) {
-		err = nil // they know the way
-	}
-	return true, err
+	reset, err = a.sendAnswer(ctx, u.Email)
+	return true, reset, err
 }
 
 // provesAddress tells whether a verification link is the first proof of the
@@ -275,7 +271,7 @@ func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) err
 	if form.Get("disown") == "" {
 		return a.finishVerifyEmail(w, r, form.Get("token"))
 	}
-	takenOver, err := a.disownAccount(r.Context(), form.Get("token"))
+	takenOver, reset, err := a.disownAccount(r.Context(), form.Get("token"))
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
@@ -283,7 +279,7 @@ func (a *Auth) handleVerifyEmailPost(w http.ResponseWriter, r *http.Request) err
 	if takenOver {
 		done = "disowned"
 	}
-	return a.showDone(w, r, page{Done: done}, "")
+	return a.showDone(w, r, page{Done: done, ResetSent: reset}, "")
 }
 
 func (a *Auth) finishVerifyEmail(w http.ResponseWriter, r *http.Request, token string) error {

@@ -1,0 +1,216 @@
+package auth_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+var sendsAtOnce = auth.WithMail(auth.MailOptions{Sync: true})
+
+// robbed is an account whose address a thief's session has moved to another one,
+// with the tokens of the owner's notice and of one that the thief got meanwhile.
+type robbed struct {
+	*world
+	id             string
+	thief          session
+	owners, theirs string
+}
+
+func robbery(t *testing.T, opts ...auth.Option) *robbed {
+	t.Helper()
+	w := newWorld(t, append([]auth.Option{sendsAtOnce}, opts...)...)
+	r := &robbed{world: w, id: w.account("ada@example.com", goodPassword).ID}
+	w.Clock.Advance(time.Hour)
+	r.thief = w.again("ada@example.com")
+	w.Clock.Advance(time.Minute)
+	w.moves(r.thief, "ada@example.com", "thief@example.com")
+	r.owners = w.stopToken("ada@example.com", auth.KindEmailChanged)
+	w.Clock.Advance(time.Minute)
+	w.do("PATCH", "/me", map[string]any{"email": "x@example.com"}, bearer(r.thief.AccessToken)).want(200)
+	r.theirs = w.stopToken("thief@example.com", auth.KindEmailChangeRequested)
+	return r
+}
+
+func (r *robbed) user() auth.User {
+	r.t.Helper()
+	u, err := r.Store.User(r.t.Context(), auth.ByID(r.id))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return u
+}
+
+func (r *robbed) uses(token string) *answer {
+	return r.do("POST", "/secure-account", map[string]any{"token": token})
+}
+
+// Who has the former address without a proof does not keep it from its owner.
+func TestTakeBackFromWhoNeverProved(t *testing.T) {
+	const phone = "+4930666666"
+	for name, confirm := range map[string]auth.Switch{"sign-up": auth.Off, "unconfirmed": auth.On, "proved number": auth.Off} {
+		t.Run(name, func(t *testing.T) {
+			r := robbery(t, auth.WithSettings(auth.Settings{RequireConfirmation: confirm}))
+			r.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": "the attacker's horse"}).want(200)
+			squatter, err := r.Store.User(t.Context(), auth.ByEmail("ada@example.com"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "proved number" {
+				at, number := r.Clock.Now(), phone
+				r.patch(squatter.ID, auth.UserPatch{Phone: &number, PhoneVerifiedAt: &at})
+			}
+			r.Inbox.Clear()
+			r.uses(r.owners).want(200)
+			if u := r.user(); u.Email != "ada@example.com" || !u.EmailVerified() {
+				t.Errorf("the account's address is %q", u.Email)
+			}
+			r.do("POST", "/reset-password", map[string]any{"token": r.linkToken("ada@example.com", auth.KindResetPassword), "new_password": "the owner's horse battery"}).want(200)
+			left, err := r.Store.Credentials(t.Context(), auth.ByID(squatter.ID))
+			proved := name == "proved number"
+			if err != nil || left.User.Email != "" || (left.PasswordHash != "") != proved || (left.User.Phone == phone) != proved {
+				t.Errorf("left to the other: %+v, %v", left, err)
+			}
+		})
+	}
+}
+
+// Once an address took the account back, the links of whoever it was taken from
+// are void, also when the owner goes on to a newer address; and a thief who uses
+// such a link first makes none of the owner's void.
+func TestTakingBackOutranks(t *testing.T) {
+	t.Run("later addresses", func(t *testing.T) {
+		r := robbery(t)
+		r.uses(r.owners).want(200)
+		r.do("POST", "/reset-password", map[string]any{"token": r.linkToken("ada@example.com", auth.KindResetPassword), "new_password": "the owner's horse battery"}).want(200)
+		r.Clock.Advance(time.Hour)
+		own := r.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "the owner's horse battery"}).session()
+		r.do("PATCH", "/me", map[string]any{"email": "ada.new@example.com"}, bearer(own.AccessToken)).want(200)
+		r.uses(r.theirs).want(400, auth.CodeInvalidToken)
+		r.do("GET", "/verify-email?token="+r.linkToken("ada.new@example.com", auth.KindChangeEmail), nil).want(200) // not dropped
+		r.Clock.Advance(5 * 24 * time.Hour)
+		r.uses(r.theirs).want(400, auth.CodeInvalidToken)
+		if u := r.user(); u.Email != "ada.new@example.com" {
+			t.Errorf("the account's address is %q", u.Email)
+		}
+	})
+	t.Run("not earlier ones", func(t *testing.T) {
+		r := robbery(t)
+		r.do("GET", "/verify-email?token="+r.linkToken("x@example.com", auth.KindChangeEmail), nil).want(200)
+		r.uses(r.theirs).want(200)
+		if u := r.user(); u.Email != "thief@example.com" {
+			t.Fatalf("the account's address is %q", u.Email)
+		}
+		r.Clock.Advance(time.Hour)
+		r.uses(r.owners).want(200)
+		if u := r.user(); u.Email != "ada@example.com" {
+			t.Errorf("the account's address is %q", u.Email)
+		}
+	})
+}
+
+// What the account has got since the stopped session began goes; what it had before stays.
+func TestStopUndoesWhatTheSessionAdded(t *testing.T) {
+	const phone = "+4930666666"
+	grow := func(r *robbed) string {
+		at, number := r.Clock.Now(), phone
+		r.patch(r.id, auth.UserPatch{Phone: &number, PhoneVerifiedAt: &at})
+		for _, name := range []string{"google", "github"} {
+			r.patch(r.id, auth.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: "666", CreatedAt: at, LastSignInAt: at}})
+		}
+		r.Clock.Advance(time.Minute)
+		return r.enrol(r.thief.AccessToken).secret
+	}
+	t.Run("after", func(t *testing.T) {
+		r := robbery(t)
+		grow(r)
+		r.fired()
+		r.uses(r.owners).want(200)
+		r.wantEvents(auth.EventIdentityUnlinked, auth.EventIdentityUnlinked, auth.EventUserUpdated, auth.EventMFADisabled, auth.EventAccountSecured, auth.EventEmailChanged)
+		if u := r.user(); u.Phone != "" || u.PhoneVerified() || u.MFAEnabled || len(u.Identities) != 0 || u.Email != "ada@example.com" {
+			t.Errorf("left: %+v", u)
+		}
+		r.do("POST", "/reset-password", map[string]any{"token": r.linkToken("ada@example.com", auth.KindResetPassword), "new_password": "the owner's horse battery"}).want(200)
+		r.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "the owner's horse battery"}).want(200)
+	})
+	t.Run("before", func(t *testing.T) {
+		r := robbery(t)
+		r.uses(r.owners).want(200) // the account is the owner's, who adds to it
+		r.Clock.Advance(time.Minute)
+		r.thief = r.again("ada@example.com")
+		secret := grow(r)
+		r.Clock.Advance(time.Hour)
+		later := r.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword, "totp_code": r.code(secret, 0)}).session()
+		r.Inbox.Clear()
+		r.do("PATCH", "/me", map[string]any{"email": "y@example.com"}, bearer(later.AccessToken)).want(200)
+		r.uses(r.stopToken("ada@example.com", auth.KindEmailChangeRequested)).want(200)
+		if u := r.user(); u.Phone != phone || !u.MFAEnabled || len(u.Identities) != 2 {
+			t.Errorf("left: %+v", u)
+		}
+	})
+}
+
+// The reset that a mailed link promises is sent, also if its reader leaves.
+func TestAnswersFollowWhoeverLeaves(t *testing.T) {
+	tap := storetap.New(newStore(t))
+	w := &world{t: t, log: &syncBuffer{}}
+	w.Env = authtest.NewOn(t, tap, auth.WithHooks(auth.Hooks{OnEvent: w.record}), sendsAtOnce)
+	s := w.member("ada@example.com")
+	w.do("PATCH", "/me", map[string]any{"email": "b@example.com"}, bearer(s.AccessToken)).want(200)
+	token := w.stopToken("ada@example.com", auth.KindEmailChangeRequested)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	tap.Reset(storetap.Hooks{Leave: leave, Fault: func(_ context.Context, m string, _ int) storetap.Fault {
+		if m == "RedeemToken" {
+			return storetap.LeavesAfter
+		}
+		return storetap.NoFault
+	}})
+	if err := w.SecureAccount(ctx, auth.SecureAccountParams{Token: token}); err != nil {
+		t.Error(err)
+	}
+	tap.Reset(storetap.Hooks{})
+	w.linkToken("ada@example.com", auth.KindResetPassword)
+}
+
+// "That was not me" sends its reset whatever strangers have asked for, and says so
+// only if it does.
+func TestDisownSendsItsReset(t *testing.T) {
+	const promise = "We have sent you a link"
+	w := newWorld(t, sendsAtOnce)
+	disown := func(email string, strangers int) string {
+		token := w.linkToken(email, auth.KindVerifyEmail)
+		for range strangers {
+			w.do("POST", "/forgot-password", map[string]any{"email": email}).want(200)
+			w.Clock.Advance(time.Minute)
+		}
+		w.Inbox.Clear()
+		return string(w.do("POST", "/verify-email", "token="+token+"&disown=1", form, browser).want(200).body)
+	}
+	w.signUp("ada@example.com")
+	if page := disown("ada@example.com", 5); !strings.Contains(page, promise) {
+		t.Errorf("page %s", page)
+	}
+	w.linkToken("ada@example.com", auth.KindResetPassword)
+
+	w = newWorld(t, sendsAtOnce, auth.WithRateLimits(auth.RateLimits{NoticesPerAddress: auth.Rate{Burst: 1, Per: 24 * time.Hour}}))
+	s := w.signUp("bob@example.com")
+	if page := disown("bob@example.com", 0); !strings.Contains(page, promise) {
+		t.Errorf("page %s", page)
+	}
+	w.patch(s.User.ID, auth.UserPatch{EmailVerifiedAt: new(time.Time)})
+	w.Clock.Advance(time.Hour)
+	if err := w.StartEmailVerification(t.Context(), auth.StartEmailVerificationParams{Caller: auth.ByApplication(s.User.ID)}); err != nil {
+		t.Fatal(err)
+	}
+	if page := disown("bob@example.com", 0); strings.Contains(page, promise) {
+		t.Errorf("page %s", page)
+	}
+}
