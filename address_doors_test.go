@@ -110,7 +110,7 @@ func (s namesSeen) check(name string) {
 }
 
 func (s namesSeen) CreateUser(ctx context.Context, p auth.CreateUser) (auth.User, error) {
-	s.check(p.NewUser.User.FullName)
+	s.check(p.User.FullName)
 	return s.Store.CreateUser(ctx, p)
 }
 

@@ -82,8 +82,8 @@ type Auth struct {
 	roleStore RoleStore   // likewise
 	roleTable *roleTable
 	passwords *passwords
-	returns   *returns
-	flights   flights
+	refunds   *refunds
+	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
 	remember  *claimsCache
@@ -145,7 +145,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
-	background, stop := context.WithCancel(context.Background())
+	background, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	a.stop, a.stopped = stop, make(chan struct{})
 	go a.sweep(background)
 	return a, nil
@@ -255,8 +255,8 @@ func (a *Auth) build() error {
 	if a.keys, err = newKeyring(c); err != nil {
 		return err
 	}
-	a.returns = a.newReturns()
-	a.flights.of = map[string]*flight{}
+	a.refunds = a.newRefunds()
+	a.pending.of = map[string]*pendingGuess{}
 	a.parser = newParser(c)
 	a.crossOrigin = http.NewCrossOriginProtection()
 	for _, o := range append(c.corsOrigins, originOf(c.baseURL.String())) {
@@ -314,7 +314,7 @@ func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped
 	a.client.CloseIdleConnections()
-	return errors.Join(a.returns.close(ctx), a.outbox.close(ctx))
+	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.

@@ -97,7 +97,7 @@ func TestOptionalKnowsRevocations(t *testing.T) {
 	}
 }
 
-// Somebody who is banned may sign out: that is no error.
+// Somebody who is banned may sign out, and is when the ban is over.
 func TestLogoutOfABannedUser(t *testing.T) {
 	for name, out := range map[string]func(w *world, s session) *answer{
 		"bearer": func(w *world, s session) *answer { return w.do("POST", "/logout", nil, bearer(s.AccessToken)) },
@@ -112,6 +112,8 @@ func TestLogoutOfABannedUser(t *testing.T) {
 			w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
 			out(w, s).want(204)
 			w.do("GET", "/me", nil, bearer(s.AccessToken)).want(403, auth.CodeUserBanned)
+			w.patch(s.User.ID, auth.UserPatch{BannedUntil: &time.Time{}})
+			w.refresh(s.RefreshToken).want(400, auth.CodeSessionEnded)
 		})
 	}
 }

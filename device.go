@@ -1,28 +1,100 @@
 package auth
 
-import "strings"
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+)
 
-// deviceLabel is what people call the device behind a user agent, such as
-// "Firefox on Linux"; "" if it does not say. It is a hint for people, made of
-// fixed words, so that nothing that a stranger wrote is shown as ours.
-func deviceLabel(userAgent string) string {
-	first := func(pairs ...string) string {
-		for i := 0; i < len(pairs); i += 2 {
-			if strings.Contains(userAgent, pairs[i]) {
-				return pairs[i+1]
-			}
-		}
+// A device says who it is by a cookie or by a header. That is no proof of
+// anything: it only tells a place where somebody has signed in before from all
+// others, and is as hard to guess as who made it saw to.
+const (
+	deviceHeader     = "X-Device-Id"
+	deviceCookieLife = int(DeviceLife / 1e9) // seconds
+
+	minDeviceID, maxDeviceID = 16, 128
+)
+
+type newDeviceKey struct{}
+
+// identify adds to a request's context who sent it. In cookie mode a browser that
+// does not say which device it is becomes a new one, and is told so with the
+// tokens of its sign-in.
+func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
+	c := a.cfg.clientOf(r)
+	id := a.deviceID(r)
+	if id == "" && a.cfg.cookies != nil {
+		id = rand.Text()
+		ctx = context.WithValue(ctx, newDeviceKey{}, id)
+	}
+	c.Device = deviceHash(id)
+	return ContextWithClient(ctx, c)
+}
+
+// deviceID is what a request says of its device, or "".
+func (a *Auth) deviceID(r *http.Request) string {
+	if ids := r.Header.Values(deviceHeader); len(ids) == 1 && validDeviceID(ids[0]) {
+		return ids[0]
+	}
+	if c := soleCookie(r, a.cookieNamed("device")); c != nil && validDeviceID(c.Value) {
+		return c.Value
+	}
+	return ""
+}
+
+func validDeviceID(id string) bool {
+	return len(id) >= minDeviceID && len(id) <= maxDeviceID && !strings.ContainsFunc(id, notUnreserved)
+}
+
+// deviceHash is the form in which a device is kept. The identifier itself
+// would let whoever reads the store pass for its owner's device.
+func deviceHash(id string) string {
+	if id == "" {
 		return ""
 	}
-	// Browsers name their ancestors, too, so the youngest comes first.
-	browser := first("Edg", "Edge", "OPR/", "Opera", "SamsungBrowser", "Samsung Internet", "Firefox", "Firefox", "FxiOS", "Firefox",
-		"CriOS", "Chrome", "Chrome", "Chrome", "Safari", "Safari", "curl/", "curl", "Go-http-client", "a program")
-	system := first("iPhone", "iPhone", "iPad", "iPad", "Android", "Android", "CrOS", "ChromeOS", "Windows", "Windows", "Mac OS X", "macOS", "Linux", "Linux")
-	switch {
-	case browser != "" && system != "":
-		return browser + " on " + system
-	case browser != "":
-		return browser
+	sum := sha256.Sum256([]byte("authmount device\x00" + id))
+	return hex.EncodeToString(sum[:])
+}
+
+// newDevice is what the browser of a sign-in is to say from now on, if the
+// session was made on a device that is new.
+func newDevice(ctx context.Context, s Session) string {
+	id, _ := ctx.Value(newDeviceKey{}).(string)
+	if id == "" || s.Device != deviceHash(id) {
+		return ""
 	}
-	return system
+	return id
+}
+
+// deviceOf is the device that asks, if the user has signed in on it before; ""
+// otherwise. c was read by onThisDevice.
+func deviceOf(ctx context.Context, c Credentials) string {
+	if !c.KnownDevice {
+		return ""
+	}
+	return clientFrom(ctx).Device
+}
+
+// onThisDevice asks for Credentials.KnownDevice, too.
+func onThisDevice(ctx context.Context, key UserKey) UserKey {
+	key.Device = clientFrom(ctx).Device
+	return key
+}
+
+// knownDevice is deviceOf for flows that have not read the credentials.
+func (a *Auth) knownDevice(ctx context.Context, userID string) (string, error) {
+	key := onThisDevice(ctx, ByID(userID))
+	if key.Device == "" {
+		return "", nil
+	}
+	c, err := a.store.Credentials(ctx, key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return "", storeFailed(err)
+	}
+	return deviceOf(ctx, c), nil
 }

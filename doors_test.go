@@ -15,8 +15,8 @@ import (
 func TestOneDoorForAccountsAndMessages(t *testing.T) {
 	may := map[string][]string{ // what is mentioned to where it may be
 		"NewUser":         {"account.go", "import.go", "store.go", "store_user.go"}, // the application imports without limits
-		"admission{}":     {"account.go"},
-		"permit{}":        {"mail_send.go"},
+		"accountPermit{}": {"account.go"},
+		"sendPermit{}":    {"mail_send.go"},
 		"permitFor":       {"mail_send.go", "account.go"},
 		"SealedMessage{}": {"mail_seal.go"}, // by enclose, which asks maySend
 	}
@@ -55,7 +55,7 @@ func mention(n ast.Node, found func(string, token.Pos)) {
 			found(n.Name, n.Pos())
 		}
 	case *ast.CompositeLit:
-		if id, ok := n.Type.(*ast.Ident); ok && len(n.Elts) > 0 && (id.Name == "admission" || id.Name == "permit" || id.Name == "SealedMessage") {
+		if id, ok := n.Type.(*ast.Ident); ok && len(n.Elts) > 0 && (id.Name == "accountPermit" || id.Name == "sendPermit" || id.Name == "SealedMessage") {
 			found(id.Name+"{}", n.Pos())
 		}
 	}

@@ -88,10 +88,10 @@ func SessionRoutes(a *Auth) []string {
 func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait = d } }
 
 // GiveBack gives back to the store at once what right guesses drew.
-func GiveBack(a *Auth) error { return a.returns.flush(context.Background()) }
+func GiveBack(a *Auth) error { return a.refunds.flush(context.Background()) }
 
 // HoldReturns leaves giving back to GiveBack and to the next guesses.
-func HoldReturns(a *Auth) { a.returns.after = func(time.Duration, func()) {} }
+func HoldReturns(a *Auth) { a.refunds.after = func(time.Duration, func()) {} }
 
 // Poll takes on the messages that are overdue, as happens every few seconds.
 func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }

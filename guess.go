@@ -24,50 +24,57 @@ const (
 	tellAtRun    = 20               // failures in a row, of which the owner is told
 )
 
-// stake is what a guess draws from one bucket.
-type stake struct {
+// guessDraw is what an attempt draws from one bucket, and what becomes of that.
+type guessDraw struct {
 	Draw
 	whole bool // a right guess fills the bucket, or else gives back what it drew
 	run   bool // it counts failures in a row
 	kept  bool // it counts right guesses, too
 }
 
-// stake makes the stake of one try.
-func (a *Auth) stake(r Rate, limit, value string) stake {
-	return stake{Draw: a.draw(r, limit, value, 1)}
+// guessDraw draws one try.
+func (a *Auth) guessDraw(r Rate, limit, value string) guessDraw {
+	return guessDraw{Draw: a.draw(r, limit, value, 1)}
 }
 
-func (s stake) wholly() stake { s.whole = true; return s }
+// refilled is a draw from a bucket that a right guess fills.
+func (d guessDraw) refilled() guessDraw { d.whole = true; return d }
 
-// inARow is a stake that counts failures in a row. limit and value name what was
-// guessed at; device, unless it is empty, a device that has signed in to the
-// account before. Its failures count apart, so that strangers cannot close the
-// account to it.
-func (a *Auth) inARow(limit, value, device string) stake {
-	if device != "" {
-		limit, value = limit+"-device", value+" "+device
+// inARow is a draw that counts failures in a row. limit and value name what was
+// guessed at; see countedApart for device.
+func (a *Auth) inARow(limit, value, device string) guessDraw {
+	limit, value = countedApart(limit, value, device)
+	d := a.guessDraw(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).refilled()
+	d.run = true
+	return d
+}
+
+// countedApart names the bucket of a device that has signed in to the account
+// before (deviceOf), so that strangers cannot close the account to it. "" is any
+// other device.
+func countedApart(limit, value, device string) (string, string) {
+	if device == "" {
+		return limit, value
 	}
-	s := a.stake(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).wholly()
-	s.run = true
-	return s
+	return limit + "-device", value + " " + device
 }
 
-// tries is what a guess is about, and what it draws before it is judged. The
-// first stake names what is guessed at.
-type tries struct {
-	stakes []stake
-	method string // of the event; none: no sign-in failed
-	userID string // likewise; may be empty
-	owner  func(ctx context.Context) (User, error)
-	opens  []stake // a right guess also fills these buckets
+// attempt is what a guess is about, and what it draws before it is judged. The
+// first draw names what is guessed at.
+type attempt struct {
+	draws   []guessDraw
+	method  string // of the event; none: no sign-in failed
+	userID  string // likewise; may be empty
+	owner   func(ctx context.Context) (User, error)
+	refills []guessDraw // a right guess also fills these buckets
 }
 
-// guess draws, has a secret judged, and settles. judge gets a context that no
-// request ends, and calls draw right before it judges; a refusal, which draw
-// returns, it passes on. It returns nil for a right guess, and CodeInvalid… for a
+// guess draws, has a secret judged, and gives back what it drew or tells of a
+// failure. judge gets a context that no request ends, and calls draw right before
+// it judges; a refusal, which draw returns, it passes on. It returns nil for a right guess, and CodeInvalid… for a
 // wrong one; after any other error nothing was judged, or what was right could
 // not be carried out.
-func (a *Auth) guess(ctx context.Context, t tries, judge func(ctx context.Context, draw func() error) error) error {
+func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Context, draw func() error) error) error {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var (
@@ -75,13 +82,13 @@ func (a *Auth) guess(ctx context.Context, t tries, judge func(ctx context.Contex
 		drawn bool
 		leave = func() {}
 	)
-	defer func() { leave() }() // once it is settled
+	defer func() { leave() }() // once its tries are given back
 	timer := time.AfterFunc(guessTimeout, cancel)
 	defer timer.Stop()
 	err := judge(own, func() error {
 		timer.Reset(guessTimeout) // however long it waited for its turn
 		var err error
-		if d, leave, err = a.drawTries(ctx, own, t.stakes); err != nil {
+		if d, leave, err = a.drawAttempt(ctx, own, t.draws); err != nil {
 			return err
 		}
 		drawn = true
@@ -93,7 +100,7 @@ func (a *Auth) guess(ctx context.Context, t tries, judge func(ctx context.Contex
 	case !drawn:
 		return err
 	case err == nil:
-		a.returns.add(settled(slices.Concat(t.stakes, t.opens), true)...)
+		a.refunds.add(refundsOf(slices.Concat(t.draws, t.refills), true)...)
 	case wrongGuess(err):
 		told := context.WithoutCancel(ctx)
 		if t.method != "" {
@@ -101,7 +108,7 @@ func (a *Auth) guess(ctx context.Context, t tries, judge func(ctx context.Contex
 		}
 		a.tellOfRun(told, t, d)
 	default:
-		a.returns.add(settled(t.stakes, false)...)
+		a.refunds.add(refundsOf(t.draws, false)...)
 	}
 	return err
 }
@@ -116,32 +123,33 @@ func wrongGuess(err error) bool {
 	return false
 }
 
-// settled is what is given back of stakes.
-func settled(stakes []stake, right bool) []Draw {
+// refundsOf is what is given back of the draws of a guess, whether it was right
+// or not judged at all.
+func refundsOf(draws []guessDraw, right bool) []Draw {
 	var list []Draw
-	for _, s := range stakes {
-		if right && s.kept {
+	for _, d := range draws {
+		if right && d.kept {
 			continue
 		}
-		s.Cost = -1
-		if right && s.whole {
-			s.Cost = -s.Rate.Burst
+		d.Cost = -1
+		if right && d.whole {
+			d.Cost = -d.Rate.Burst
 		}
-		list = append(list, s.Draw)
+		list = append(list, d.Draw)
 	}
 	return list
 }
 
-// drawTries draws, with what waits to be given back in front. Where no try is
+// drawAttempt draws, with what waits to be given back in front. Where no try is
 // left but others are being judged, it waits for them as long as the request does:
 // they may be right, and many right guesses at once are no failures. leave has to
 // be called when the guess is over.
-func (a *Auth) drawTries(request, own context.Context, stakes []stake) (d Decision, leave func(), err error) {
+func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d Decision, leave func(), err error) {
 	leave = func() {}
 	var draws []Draw
-	for _, s := range stakes {
-		if s.Rate.Burst > 0 {
-			draws = append(draws, s.Draw)
+	for _, d := range all {
+		if d.Rate.Burst > 0 {
+			draws = append(draws, d.Draw)
 		}
 	}
 	if err := request.Err(); err != nil { // nobody waits for it: nothing is drawn or judged
@@ -150,12 +158,12 @@ func (a *Auth) drawTries(request, own context.Context, stakes []stake) (d Decisi
 	if len(draws) == 0 {
 		return Decision{Allowed: true}, leave, nil
 	}
-	about := stakes[0].Key
-	at := a.flights.hold(about)
+	about := all[0].Key
+	at := a.pending.join(about)
 	for {
 		var others <-chan struct{}
 		if d, others, err = a.drawInTurn(request, own, at, draws); err == nil {
-			return d, func() { a.flights.leave(about, true) }, nil
+			return d, func() { a.pending.leave(about, true) }, nil
 		}
 		if others == nil {
 			break
@@ -168,38 +176,38 @@ func (a *Auth) drawTries(request, own context.Context, stakes []stake) (d Decisi
 		}
 		break
 	}
-	a.flights.leave(about, false)
+	a.pending.leave(about, false)
 	return d, leave, err
 }
 
 // drawInTurn draws once those are done that draw from the same. With
 // CodeRateLimited it returns what to wait for before trying again, if anything.
-func (a *Auth) drawInTurn(request, own context.Context, at *flight, draws []Draw) (d Decision, others <-chan struct{}, err error) {
+func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws []Draw) (d Decision, others <-chan struct{}, err error) {
 	select {
 	case at.turn <- struct{}{}:
 		defer func() { <-at.turn }()
 	case <-request.Done():
 		return d, nil, retryAfter(CodeUnavailable, time.Second, request.Err())
 	}
-	back := a.returns.pick(returnsAtOnce, draws)
+	back := a.refunds.pick(refundsAtOnce, draws)
 	d, err = a.store.Take(own, append(back, draws...), a.now())
 	if err != nil {
 		return d, nil, storeFailed(err)
 	}
 	d.Remaining = d.Remaining[min(len(back), len(d.Remaining)):]
 	if d.Allowed {
-		a.flights.drew(at)
+		a.pending.drew(at)
 		return d, nil, nil
 	}
-	a.returns.add(back...)
-	return d, a.flights.others(at), retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
+	a.refunds.add(back...)
+	return d, a.pending.others(at), retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
 // tellOfRun tells an account's owner of a long run of failures, once: of those
 // that draw from a bucket, one finds it at this level.
-func (a *Auth) tellOfRun(ctx context.Context, t tries, d Decision) {
+func (a *Auth) tellOfRun(ctx context.Context, t attempt, d Decision) {
 	left := d.Remaining
-	for _, s := range t.stakes {
+	for _, s := range t.draws {
 		if s.Rate.Burst <= 0 || len(left) == 0 {
 			continue
 		}
@@ -230,33 +238,6 @@ func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (Use
 		}
 		return &c.Messages[0], nil
 	})
-}
-
-// deviceOf is the device that asks, if the user has signed in on it before.
-func deviceOf(ctx context.Context, c Credentials) string {
-	if !c.KnownDevice {
-		return ""
-	}
-	return clientFrom(ctx).Device
-}
-
-// onThisDevice asks for Credentials.KnownDevice, too.
-func onThisDevice(ctx context.Context, key UserKey) UserKey {
-	key.Device = clientFrom(ctx).Device
-	return key
-}
-
-// knownDevice is deviceOf for flows that have not read the credentials.
-func (a *Auth) knownDevice(ctx context.Context, userID string) (string, error) {
-	key := onThisDevice(ctx, ByID(userID))
-	if key.Device == "" {
-		return "", nil
-	}
-	c, err := a.store.Credentials(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return "", storeFailed(err)
-	}
-	return deviceOf(ctx, c), nil
 }
 
 // itself is a user who is known already.

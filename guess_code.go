@@ -32,7 +32,7 @@ type codeGuess struct {
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, g.code)
 	var u User
-	err := a.guess(ctx, a.codeTries(ctx, g, t.Effect.UserID), func(own context.Context, draw func() error) error {
+	err := a.guess(ctx, a.codeAttempt(ctx, g, t.UserID), func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -54,35 +54,35 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 	return u, err
 }
 
-// codeTries are those at one number, whatever the code is for and whether or not
+// codeAttempt are those at one number, whatever the code is for and whether or not
 // there is a code or an account: the same guesses are answered alike everywhere.
 // Whoever shows the id of a request has tries of their own, so that nobody's
 // guesses lock the owner out: as many as a code has for the request, and what
 // numbers have for the number and the address of the client.
-func (a *Auth) codeTries(ctx context.Context, g codeGuess, userID string) tries {
+func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, userID string) attempt {
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
-	now, from := a.codeStake(g.phone), g.phone
+	now, from := a.codeDraw(g.phone), g.phone
 	if a.keys.ValidRequest(g.phone, g.request, a.now()) {
-		now, from = a.stake(code, "code-request", g.request).wholly(), g.phone+" "+clientip.LimitKey(clientFrom(ctx).IP)
+		now, from = a.guessDraw(code, "code-request", g.request).refilled(), g.phone+" "+clientip.LimitKey(clientFrom(ctx).IP)
 	}
-	return tries{
-		stakes: []stake{
-			now, a.stake(limits.CodesPerPhone, "code", from), a.stake(limits.CodesPerPhoneDaily, "code-day", from), a.inARow("code", from, ""),
+	return attempt{
+		draws: []guessDraw{
+			now, a.guessDraw(limits.CodesPerPhone, "code", from), a.guessDraw(limits.CodesPerPhoneDaily, "code-day", from), a.inARow("code", from, ""),
 		},
 		method: methodPhoneCode, userID: userID,
 		owner: func(ctx context.Context) (User, error) { return a.store.User(ctx, ByPhone(g.phone)) },
 	}
 }
 
-// codeStake is a try at the code that was sent to a number last.
-func (a *Auth) codeStake(phone string) stake {
-	return a.stake(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", phone).wholly()
+// codeDraw is a try at the code that was sent to a number last.
+func (a *Auth) codeDraw(phone string) guessDraw {
+	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", phone).refilled()
 }
 
 // refillCode gives the next code of a number tries of its own. It does so at once:
 // what came later would forgive guesses at that very code.
 func (a *Auth) refillCode(ctx context.Context, phone string) {
-	if _, err := a.take(context.WithoutCancel(ctx), settled([]stake{a.codeStake(phone)}, true)...); err != nil {
+	if err := a.take(context.WithoutCancel(ctx), refundsOf([]guessDraw{a.codeDraw(phone)}, true)...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)
 	}
 }

@@ -3,21 +3,21 @@ package auth
 import "context"
 
 // judgeFactor judges a second factor, at whichever door, in the name of by; more
-// are stakes of that door. A TOTP code is good once, and never older than the
+// are draws of that door. A TOTP code is good once, and never older than the
 // newest one used (RFC 6238, 5.2). Errors: CodeInvalidTOTPCode, CodeRateLimited.
-func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCode, more ...stake) (shown, error) {
+func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCode, more ...guessDraw) (shown, error) {
 	device, err := a.knownDevice(ctx, u.ID)
 	if err != nil {
 		return shown{}, err
 	}
-	t := a.factorTries(u, more)
+	t := a.factorAttempt(u, more)
 	totp, recovery := a.inARow("factor", u.ID, device), a.inARow("recovery", u.ID, device)
 	if c.recovery != "" {
 		t.method = methodRecovery
-		t.stakes = append(t.stakes, recovery)
-		t.opens = append(a.reopened(ctx, u), a.inARow("factor", u.ID, ""), totp)
+		t.draws = append(t.draws, recovery)
+		t.refills = append(a.passwordLocks(ctx, u), a.inARow("factor", u.ID, ""), totp)
 	} else {
-		t.stakes = append(t.stakes, totp)
+		t.draws = append(t.draws, totp)
 	}
 	var proof shown
 	err = a.guess(ctx, t, func(own context.Context, draw func() error) error {
@@ -34,11 +34,11 @@ func (a *Auth) judgeFactor(ctx context.Context, by Authority, u User, c factorCo
 // judgeFirstCode judges the code that ends an enrolment. What it is compared with
 // is nobody's second factor yet, so no run of failures is counted.
 func (a *Auth) judgeFirstCode(ctx context.Context, e enrollee, f Factor, code string) (match, error) {
-	var more []stake
+	var more []guessDraw
 	if e.token != nil {
 		more = append(more, a.perMFAToken(e.token.Hash))
 	}
-	t := a.factorTries(e.user, more)
+	t := a.factorAttempt(e.user, more)
 	t.method = ""
 	var m match
 	err := a.guess(ctx, t, func(_ context.Context, draw func() error) error {
@@ -54,17 +54,17 @@ func (a *Auth) judgeFirstCode(ctx context.Context, e enrollee, f Factor, code st
 	return m, err
 }
 
-// factorTries are those of any second factor: one count for each user, whichever
+// factorAttempt are those of any second factor: one count for each user, whichever
 // the door and the factor.
-func (a *Auth) factorTries(u User, more []stake) tries {
-	return tries{
-		stakes: append([]stake{a.stake(a.cfg.limits.FactorPerUser, "factor", u.ID)}, more...),
+func (a *Auth) factorAttempt(u User, more []guessDraw) attempt {
+	return attempt{
+		draws:  append([]guessDraw{a.guessDraw(a.cfg.limits.FactorPerUser, "factor", u.ID)}, more...),
 		method: methodTOTP, userID: u.ID, owner: itself(u),
 	}
 }
 
-// perMFAToken is the stake of a try with a token of CodeMFARequired or
+// perMFAToken is the draw of a try with a token of CodeMFARequired or
 // CodeMFAEnrollmentRequired.
-func (a *Auth) perMFAToken(hash []byte) stake {
-	return a.stake(a.always(Rate{Burst: maxCodeTries, Per: mfaLife}), "mfa-token", string(hash))
+func (a *Auth) perMFAToken(hash []byte) guessDraw {
+	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: mfaLife}), "mfa-token", string(hash))
 }

@@ -20,10 +20,12 @@ type passwordGuess struct {
 // there is none. Failures count by what the account was called, so that an address
 // and a number do not tell that they are one account's, or by device where the
 // user has signed in on it before; in a row, by account; and by the address of the
-// client. A right password empties the first three. Errors: CodeInvalidCredentials, CodeRateLimited, CodeOverloaded.
+// client. A right password empties the first and the third, for all names of the
+// account, and gives back its try by address. Errors: CodeInvalidCredentials,
+// CodeRateLimited, CodeOverloaded.
 func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool, err error) {
 	account := cmp.Or(g.of.User.ID, g.name)
-	err = a.guess(ctx, a.passwordTries(ctx, g, account), func(own context.Context, draw func() error) error {
+	err = a.guess(ctx, a.passwordAttempt(ctx, g, account), func(own context.Context, draw func() error) error {
 		ok, again, err := a.passwords.verify(ctx, account, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
@@ -41,34 +43,31 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 	return rehash, err
 }
 
-func (a *Auth) passwordTries(ctx context.Context, g passwordGuess, account string) tries {
+func (a *Auth) passwordAttempt(ctx context.Context, g passwordGuess, account string) attempt {
 	device := deviceOf(ctx, g.of)
-	judged := a.stake(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
+	judged := a.guessDraw(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
 	judged.kept = true
-	return tries{
-		stakes: []stake{
-			a.passwordStake(cmp.Or(g.name, nameOf(g.of.User)), device),
-			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip", 1)},
+	return attempt{
+		draws: []guessDraw{
+			a.passwordDraw(cmp.Or(g.name, nameOf(g.of.User)), device),
+			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")},
 			a.inARow("login", account, device),
 			judged,
 		},
-		method: methodPassword, userID: g.of.User.ID, owner: itself(g.of.User), opens: a.passwordStakes(g.of.User, device),
+		method: methodPassword, userID: g.of.User.ID, owner: itself(g.of.User), refills: a.passwordDraws(g.of.User, device),
 	}
 }
 
-// passwordStake is that of a failure with one name of an account.
-func (a *Auth) passwordStake(name, device string) stake {
-	limit := "login"
-	if device != "" {
-		limit, name = "login-device", name+" "+device
-	}
-	return a.stake(a.cfg.limits.LoginPerAccount, limit, name).wholly()
+// passwordDraw is that of a failure with one name of an account.
+func (a *Auth) passwordDraw(name, device string) guessDraw {
+	limit, name := countedApart("login", name, device)
+	return a.guessDraw(a.cfg.limits.LoginPerAccount, limit, name).refilled()
 }
 
-// passwordStakes are those of all names of a user.
-func (a *Auth) passwordStakes(u User, device string) (list []stake) {
+// passwordDraws are those of all names of a user.
+func (a *Auth) passwordDraws(u User, device string) (list []guessDraw) {
 	for _, name := range namesOf(u) {
-		list = append(list, a.passwordStake(name, device))
+		list = append(list, a.passwordDraw(name, device))
 	}
 	return list
 }
@@ -87,27 +86,27 @@ func namesOf(u User) (list []string) {
 // nameOf is one of a user's names, or the id of who has none.
 func nameOf(u User) string { return append(namesOf(u), u.ID)[0] }
 
-// reopened are the counts of failed passwords that somebody empties who has shown
-// to be the owner by other means, so that they do not stay locked out by somebody
-// else's guesses.
-func (a *Auth) reopened(ctx context.Context, u User) []stake {
-	list := append(a.passwordStakes(u, ""), a.inARow("login", u.ID, ""))
+// passwordLocks are the counts of failed passwords that somebody empties who has
+// shown to be the owner by other means, so that they do not stay locked out by
+// somebody else's guesses.
+func (a *Auth) passwordLocks(ctx context.Context, u User) []guessDraw {
+	list := append(a.passwordDraws(u, ""), a.inARow("login", u.ID, ""))
 	if device := clientFrom(ctx).Device; device != "" {
-		list = append(append(list, a.passwordStakes(u, device)...), a.inARow("login", u.ID, device))
+		list = append(append(list, a.passwordDraws(u, device)...), a.inARow("login", u.ID, device))
 	}
 	return list
 }
 
-// reopenPassword empties the counts of failed passwords. At once means before it
+// unlockPassword empties the counts of failed passwords. At once means before it
 // returns, also where other instances ask next; if that cannot be done, the owner
 // waits a little, which is no reason to fail what they did.
-func (a *Auth) reopenPassword(ctx context.Context, u User, atOnce bool) {
-	draws := settled(a.reopened(ctx, u), true)
+func (a *Auth) unlockPassword(ctx context.Context, u User, atOnce bool) {
+	draws := refundsOf(a.passwordLocks(ctx, u), true)
 	if !atOnce {
-		a.returns.add(draws...)
+		a.refunds.add(draws...)
 		return
 	}
-	if _, err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
+	if err := a.take(context.WithoutCancel(ctx), draws...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: failed logins not forgiven", "user_id", u.ID, "error", err)
 	}
 }

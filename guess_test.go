@@ -331,7 +331,7 @@ func TestEqualWork(t *testing.T) {
 
 // NIST SP 800-63B-4: a hundred failures in a row close the password to devices
 // that never signed in, whether or not there is an account, and its owner, who is
-// told at twenty, opens it again.
+// told at twenty, refills it again.
 func TestFailuresInARow(t *testing.T) {
 	off := auth.Rate{Burst: -1}
 	for name, reopen := range map[string]func(w *world){
@@ -421,7 +421,7 @@ func TestDevicesCountApart(t *testing.T) {
 }
 
 // A hundred wrong codes in a row close a second factor to strange devices, however
-// slowly they come; a recovery code opens it.
+// slowly they come; a recovery code refills it.
 func TestFactorFailuresInARow(t *testing.T) {
 	w, store := guessWorld(t, auth.WithRateLimits(auth.RateLimits{ConsecutiveFailures: auth.Rate{Burst: 21, Per: 1000 * time.Hour}}))
 	ada := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)

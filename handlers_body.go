@@ -32,7 +32,7 @@ func (a *Auth) takeBody(w http.ResponseWriter, r *http.Request) error {
 	if !hasBody(r) {
 		return nil
 	}
-	body, _, err := readBody(r)
+	body, err := readBody(r)
 	if err != nil {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")

@@ -14,15 +14,28 @@ func (a *Auth) cookieName() string {
 	return "authmount"
 }
 
-// cookieNames are the names of cookie mode. The prefixes make browsers refuse
-// the cookies where they could be planted by another host (RFC 6265bis); they
-// need https, so on a loopback host in dev mode they are left out.
-func (a *Auth) cookieNames() (access, refresh string) {
-	name := a.cookieName()
+// cookieNamed is the name of one cookie. The prefix makes browsers
+// refuse it where it could be planted by another host (RFC 6265bis); it needs
+// https, so on a loopback host in dev mode it is left out.
+func (a *Auth) cookieNamed(what string) string {
 	if a.cfg.baseURL.Scheme == "http" {
-		return name + "-access", name + "-refresh"
+		return a.cookieName() + "-" + what
 	}
-	return "__Host-" + name + "-access", "__Host-" + name + "-refresh"
+	return "__Host-" + a.cookieName() + "-" + what
+}
+
+// cookieNames are the names of the tokens' cookies.
+func (a *Auth) cookieNames() (access, refresh string) {
+	return a.cookieNamed("access"), a.cookieNamed("refresh")
+}
+
+// soleCookie is the cookie of that name, or nil. Of two none is believed: another
+// host of the site, or a path below, may have planted one of them.
+func soleCookie(r *http.Request, name string) *http.Cookie {
+	if all := r.CookiesNamed(name); len(all) == 1 {
+		return all[0]
+	}
+	return nil
 }
 
 // setCookies carries tokens in cookies. No GET may lead here but a provider's
@@ -33,7 +46,7 @@ func (a *Auth) setCookies(w http.ResponseWriter, t *Tokens) {
 	a.setCookie(w, access, t.AccessToken, t.ExpiresIn)
 	a.setCookie(w, refresh, t.RefreshToken, int(a.cfg.sessions.IdleTimeout/time.Second))
 	if t.device != "" {
-		a.setCookie(w, a.deviceCookie(), t.device, deviceCookieLife)
+		a.setCookie(w, a.cookieNamed("device"), t.device, deviceCookieLife)
 	}
 }
 

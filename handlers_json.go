@@ -26,10 +26,10 @@ func bodyFailed(err error) error {
 	return fail(CodeBadJSON, err)
 }
 
-// readBody reads a bounded body and its media type; no body is nil.
-func readBody(r *http.Request) (body []byte, mediaType string, err error) {
-	body, mediaType, err = wire.ReadBody(r)
-	return body, mediaType, bodyFailed(err)
+// readBody reads a bounded body; no body is nil.
+func readBody(r *http.Request) ([]byte, error) {
+	body, _, err := wire.ReadBody(r)
+	return body, bodyFailed(err)
 }
 
 // decode reads a JSON object into the struct that v points to. Absent fields

@@ -110,8 +110,7 @@ func (k Kit) Draw(r Rate, limit, value string, cost int) Draw { return k.a.draw(
 
 // Take draws from rate limits, or returns CodeRateLimited.
 func (k Kit) Take(ctx context.Context, draws ...Draw) error {
-	_, err := k.a.take(ctx, draws...)
-	return err
+	return k.a.take(ctx, draws...)
 }
 
 // Mint makes the tokens of a session as it is now.
@@ -125,6 +124,20 @@ type KitMail struct {
 	To         User // the address is the user's
 	NewAddress string
 	Provider   string
+}
+
+// MessagesSent waits until this process holds no message that is to be sent, at
+// most until ctx ends.
+func (k Kit) MessagesSent(ctx context.Context) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for k.a.outbox.underWay() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Enclose puts a message to a user into a change; Committed sends it.

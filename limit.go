@@ -8,11 +8,12 @@ import (
 	"github.com/authmount/auth/internal/clientip"
 )
 
-// RateLimits are the limits of all flows; docs of the fields name the defaults.
-// A field with a negative Burst is off.
+// RateLimits are the limits of all flows. The comments on the fields name the
+// defaults, which also stand for a Burst of 0; a field with a negative Burst is off.
+// Which endpoints a limit may refuse is in the OpenAPI document.
 type RateLimits struct {
-	LoginPerAccount     Rate // failed logins: 10 in 5 min
-	LoginPerIP          Rate // failed logins: 100 in 5 min
+	LoginPerAccount     Rate // wrong passwords, by name of the account: 10 in 5 min
+	LoginPerIP          Rate // wrong passwords: 100 in 5 min
 	SignInsPerAccount   Rate // passwords judged, right ones too: 60 in 1 min
 	SignupPerIP         Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
 	SendGap             Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s
@@ -21,15 +22,16 @@ type RateLimits struct {
 	NoticesPerAddress   Rate // notices of a kind to an address that was proved: 20 in 1 h; beyond it they are left out, with EventMessageFailed
 	NoticesUnproved     Rate // notices of all kinds to an address that nobody has proved, likewise: 5 in 1 h
 	RefreshPerSession   Rate // 120 in 1 min
-	CodesPerPhone       Rate // wrong phone codes: 10 in 1 h
+	CodesPerPhone       Rate // wrong phone codes, of whoever shows the id of the request by number and address of the client: 10 in 1 h
 	CodesPerPhoneDaily  Rate // the same: 30 in 24 h
 	FactorPerUser       Rate // wrong TOTP and recovery codes: 5 in 5 min
 	ConsecutiveFailures Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days
 	OAuthPerIP          Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
 	SMSBudget           Rate // text messages that go out, in all: 1000 in 1 h
-	Off                 bool // no limits at all: for load tests only
 
 	PasswordChangesPerUser Rate // changes from within a session, which whoever knows the password can make: 10 in 24 h
+
+	Off bool // no limits at all: for load tests only
 }
 
 func (l RateLimits) withDefaults() RateLimits {
@@ -69,17 +71,17 @@ func (a *Auth) draw(r Rate, limit, value string, cost int) Draw {
 
 // perIP is a draw that counts by the client's address; it does not count when
 // the address is not known.
-func (a *Auth) perIP(ctx context.Context, r Rate, limit string, cost int) Draw {
+func (a *Auth) perIP(ctx context.Context, r Rate, limit string) Draw {
 	ip := clientFrom(ctx).IP
 	if !ip.IsValid() {
 		return Draw{}
 	}
-	return a.draw(r, limit, clientip.LimitKey(ip), cost)
+	return a.draw(r, limit, clientip.LimitKey(ip), 1)
 }
 
 // take draws, and returns CodeRateLimited if a bucket refuses. Draws without a
 // limit are left out.
-func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
+func (a *Auth) take(ctx context.Context, draws ...Draw) error {
 	active := draws[:0:0]
 	for _, d := range draws {
 		if d.Rate.Burst > 0 {
@@ -87,16 +89,16 @@ func (a *Auth) take(ctx context.Context, draws ...Draw) (Decision, error) {
 		}
 	}
 	if len(active) == 0 {
-		return Decision{Allowed: true}, nil
+		return nil
 	}
 	d, err := a.store.Take(ctx, active, a.now())
 	if err != nil {
-		return d, storeFailed(err)
+		return storeFailed(err)
 	}
 	if !d.Allowed {
-		return d, retryAfter(CodeRateLimited, d.RetryAfter, nil)
+		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
-	return d, nil
+	return nil
 }
 
 // clientOf finds out who sent a request.

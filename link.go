@@ -94,7 +94,7 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Durati
 }
 
 // sendAllowedLink is sendLink once its limits are drawn.
-func (a *Auth) sendAllowedLink(ctx context.Context, allowed permit, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
+func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
 	u, err := a.store.User(ctx, ByEmail(email))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return storeFailed(err)

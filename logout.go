@@ -51,8 +51,11 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	if p.SessionID == "" && (!p.application || p.Scope != LogoutGlobal) {
 		return invalid("session_id", "is required, unless the application ends all sessions")
 	}
-	_, err := a.endSessions(ctx, p.Caller, p.Scope.filter(p.SessionID))
-	if errors.Is(err, CodeSessionEnded) || errors.Is(err, CodeUserBanned) {
+	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID))
+	if errors.Is(err, CodeUserBanned) { // who signs out is when the ban is over, but of nothing else
+		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, SessionFilter{ID: p.session()})
+	}
+	if errors.Is(err, CodeSessionEnded) {
 		return nil
 	}
 	return err
@@ -60,9 +63,9 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 
 // endSessions ends a user's sessions and returns the ids of those it ended, which
 // the event names, too.
-func (a *Auth) endSessions(ctx context.Context, by Caller, f SessionFilter) ([]string, error) {
-	c := a.newChange(ctx, by.authority(), OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: by.UserID}})
-	r := RevokeSessions{Change: c, UserID: by.UserID, Filter: f}
+func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f SessionFilter) ([]string, error) {
+	c := a.newChange(ctx, by, OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: userID}})
+	r := RevokeSessions{Change: c, UserID: userID, Filter: f}
 	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin
 		r.DropTokens = dyingWithPassword()
 	}
@@ -127,9 +130,9 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 	}
 	s, _, err := a.store.Session(ctx, id, a.now())
 	switch {
-	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound), errors.Is(err, ErrBanned):
+	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
 		return Caller{}, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrBanned):
 		return Caller{}, storeFailed(err)
 	}
 	return Caller{UserID: s.UserID, SessionID: s.ID}, nil
@@ -148,7 +151,7 @@ func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
 	if !isID(p.End) {
 		return fail(CodeSessionNotFound, nil)
 	}
-	ended, err := a.endSessions(ctx, p.Caller, SessionFilter{ID: p.End})
+	ended, err := a.endSessions(ctx, p.authority(), p.UserID, SessionFilter{ID: p.End})
 	if err == nil && len(ended) == 0 {
 		err = fail(CodeSessionNotFound, nil)
 	}
@@ -169,7 +172,7 @@ func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
 
 func (a *Auth) handleEndOtherSessions(w http.ResponseWriter, r *http.Request) error {
 	me := currentFrom(r.Context())
-	if _, err := a.endSessions(r.Context(), me.caller(), LogoutOthers.filter(me.session.ID)); err != nil {
+	if _, err := a.endSessions(r.Context(), me.caller().authority(), me.user.ID, LogoutOthers.filter(me.session.ID)); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -98,7 +98,7 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		return usedLink{}, fail(CodeMethodDisabled, nil)
 	}
 	var takenOver bool
-	var in admission
+	var in accountPermit
 	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, secret, &within, func(t Token, d linkData) (Redemption, error) {
 		takenOver = false
 		u, err := a.store.User(ctx, ByEmail(d.Email))
@@ -117,16 +117,16 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 		return r, nil
 	})
 	if err == nil {
-		a.reopenPassword(ctx, u, false)
+		a.unlockPassword(ctx, u, false)
 	}
 	return usedLink{d, u, takenOver}, err
 }
 
-func (a *Auth) createByMagicLink(ctx context.Context, in *admission, t Token, d linkData) (Redemption, error) {
+func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t Token, d linkData) (Redemption, error) {
 	if !d.CreateUser || t.UserID != "" || !a.Settings(ctx).SignUp.On() {
 		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
 	}
-	if err := a.admit(ctx, in, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
+	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
 		return Redemption{}, err
 	}
 	now := a.now()

@@ -150,8 +150,8 @@ type outgoing struct {
 	Locale     string
 	IP         string // of whoever asked for it
 
-	permit permit // to send it, if somebody asked for it
-	Proved bool   // notices: the reader has proved the address
+	permit sendPermit // to send it, if somebody asked for it
+	Proved bool       // notices: the reader has proved the address
 }
 
 // LogValue keeps link, code and text out of the log.

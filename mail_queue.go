@@ -152,6 +152,13 @@ func (b *outbox) enter() error {
 	return nil
 }
 
+// underWay is how many messages wait, are being sent, or pause.
+func (b *outbox) underWay() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left
+}
+
 func (b *outbox) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

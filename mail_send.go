@@ -6,17 +6,17 @@ import (
 )
 
 // Messages leave by enclose alone, and it takes only what has drawn its limits:
-// what somebody asked for carries a permit, which the draws of this file give, and
+// what somebody asked for carries a sendPermit, which the draws of this file give, and
 // is refused before anything has happened; notices tell of something that has, are
 // left out where there is no room for them, and draw when it has come about.
 
-// permit is the leave to send one message of a kind to an address or number.
-type permit struct {
+// sendPermit is the leave to send one message of a kind to an address or number.
+type sendPermit struct {
 	kind Kind
 	to   string // as EmailKey
 }
 
-func permitFor(k Kind, to string) permit { return permit{k, EmailKey(to)} }
+func permitFor(k Kind, to string) sendPermit { return sendPermit{k, EmailKey(to)} }
 
 // solicited tells the messages that somebody asks for from notices, which are all
 // others.
@@ -46,7 +46,7 @@ func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
 // a store that cannot be asked keeps nothing from them. To an address that nobody
 // has proved go few.
 func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
-	_, err := a.take(ctx, a.noticeDraw(o, 0))
+	err := a.take(ctx, a.noticeDraw(o, 0))
 	switch {
 	case err == nil:
 		return true
@@ -64,7 +64,7 @@ func (a *Auth) drawNotices(ctx context.Context, c Change) {
 	for _, m := range c.Messages {
 		o, err := a.openMessage(m)
 		if err == nil && o.To != "" && !solicited(o.Kind) {
-			_, err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
+			err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
 		}
 		if err != nil && !errors.Is(err, CodeRateLimited) {
 			a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "message_id", m.ID, "error", err)
@@ -74,7 +74,7 @@ func (a *Auth) drawNotices(ctx context.Context, c Change) {
 
 func (a *Auth) noticeDraw(o outgoing, cost int) Draw {
 	if o.Proved {
-		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(o.Kind)+" "+EmailKey(o.To), cost)
+		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", kindTo(o.Kind, o.To), cost)
 	}
 	return a.draw(a.cfg.limits.NoticesUnproved, "notice", EmailKey(o.To), cost)
 }
@@ -87,42 +87,45 @@ func (a *Auth) notSent(ctx context.Context, o outgoing, u User, err error) {
 
 // sendDraws are the limits on messages of a kind to an address.
 func (a *Auth) sendDraws(k Kind, address string) []Draw {
-	to := string(k) + " " + EmailKey(address)
 	return []Draw{
-		a.draw(a.cfg.limits.SendGap, "send-gap", to, 1),
-		a.draw(a.cfg.limits.SendPerAddress, "send", to, 1),
+		a.draw(a.cfg.limits.SendGap, "send-gap", kindTo(k, address), 1),
+		a.sendDraw(k, address),
 	}
+}
+
+func (a *Auth) sendDraw(k Kind, address string) Draw {
+	return a.draw(a.cfg.limits.SendPerAddress, "send", kindTo(k, address), 1)
+}
+
+// kindTo is what limits on messages of a kind to an address count by.
+func kindTo(k Kind, address string) string { return string(k) + " " + EmailKey(address) }
+
+// firstSendDraws are the limits on the message that a sign-up sends: those of any
+// other, but for the gap, since nothing was sent before.
+func (a *Auth) firstSendDraws(ctx context.Context, k Kind, address string) []Draw {
+	return []Draw{a.sendDraw(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip")}
 }
 
 // takeSend draws for a message that somebody asked for. It comes before any
 // look-up, so that unknown addresses count the same.
-func (a *Auth) takeSend(ctx context.Context, k Kind, address string, more ...Draw) (permit, error) {
-	draws := append(a.sendDraws(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip", 1))
-	_, err := a.take(ctx, append(draws, more...)...)
+func (a *Auth) takeSend(ctx context.Context, k Kind, address string, more ...Draw) (sendPermit, error) {
+	draws := append(a.sendDraws(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+	err := a.take(ctx, append(draws, more...)...)
 	return permitFor(k, address), err
 }
 
 // takeUnasked draws for a message about somebody's request that goes to somebody
 // else: no limit of the client's address, since it is worked out behind its back.
-func (a *Auth) takeUnasked(ctx context.Context, k Kind, address string) (permit, error) {
-	_, err := a.take(ctx, a.sendDraws(k, address)...)
+func (a *Auth) takeUnasked(ctx context.Context, k Kind, address string) (sendPermit, error) {
+	err := a.take(ctx, a.sendDraws(k, address)...)
 	return permitFor(k, address), err
-}
-
-// firstSendDraws are the limits on the message that a sign-up sends: those of any
-// other, but for the gap, since nothing was sent before.
-func (a *Auth) firstSendDraws(ctx context.Context, k Kind, address string) []Draw {
-	return []Draw{
-		a.sendDraws(k, address)[1],
-		a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip", 1),
-	}
 }
 
 // takeAnswer gives leave for a message that the holder of a mailed link asked for
 // by using it up: nobody else could, so that the limits of strangers' requests,
 // which a thief may have used up, do not hold it back.
-func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (permit, error) {
-	_, err := a.take(ctx, a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", string(k)+" "+EmailKey(address), 1))
+func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (sendPermit, error) {
+	err := a.take(ctx, a.noticeDraw(outgoing{Kind: k, To: address, Proved: true}, 1))
 	return permitFor(k, address), err
 }
 
@@ -137,24 +140,24 @@ func (a *Auth) takeSMS(ctx context.Context, phone string) error {
 // spendSMS draws a text message from the budget. One that goes nowhere (to is
 // empty) spends nothing, and is refused when there is nothing left all the same:
 // the answer tells nobody whether a text went out.
-func (a *Auth) spendSMS(ctx context.Context, to string) (permit, error) {
+func (a *Auth) spendSMS(ctx context.Context, to string) (sendPermit, error) {
 	cost := 1
 	if to == "" {
 		cost = 0
 	}
-	_, err := a.take(ctx, a.smsBudget(cost))
+	err := a.take(ctx, a.smsBudget(cost))
 	return permitFor(KindPhoneCode, to), a.tellBudget(ctx, err)
 }
 
-// settleSMS gives back what was spent on a text that does not go out after all.
+// refundSMS gives back what was spent on a text that does not go out after all.
 // It draws in either case, so that both take as long.
-func (a *Auth) settleSMS(ctx context.Context, sent bool) {
+func (a *Auth) refundSMS(ctx context.Context, sent bool) {
 	cost := -1
 	if sent {
 		cost = 0
 	}
-	if _, err := a.take(ctx, a.smsBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
-		a.cfg.log.WarnContext(ctx, "auth: budget of texts not settled", "error", err)
+	if err := a.take(ctx, a.smsBudget(cost)); err != nil && !errors.Is(err, CodeRateLimited) {
+		a.cfg.log.WarnContext(ctx, "auth: budget of texts not given back", "error", err)
 	}
 }
 
@@ -166,7 +169,7 @@ func (a *Auth) smsBudget(cost int) Draw {
 // other limits.
 func (a *Auth) tellBudget(ctx context.Context, err error) error {
 	if errors.Is(err, CodeRateLimited) {
-		if _, spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
+		if spent := a.take(ctx, a.smsBudget(0)); errors.Is(spent, CodeRateLimited) {
 			a.emit(ctx, Event{Type: EventSMSBudgetExceeded})
 		}
 	}
@@ -174,6 +177,6 @@ func (a *Auth) tellBudget(ctx context.Context, err error) error {
 }
 
 // phoneMessage is a code on its way to a number; to none, it is a decoy.
-func (a *Auth) phoneMessage(p permit, to, code string) outgoing {
+func (a *Auth) phoneMessage(p sendPermit, to, code string) outgoing {
 	return outgoing{Kind: KindPhoneCode, Channel: ChannelSMS, To: to, Code: code, ExpiresIn: a.cfg.phone.Life, permit: p}
 }

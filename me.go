@@ -31,7 +31,7 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	var allowed permit
+	var allowed sendPermit
 	if address != "" {
 		if allowed, err = a.takeSend(ctx, KindChangeEmail, address); err != nil {
 			return User{}, err
@@ -142,7 +142,7 @@ func mergePatch(target, patch map[string]any) map[string]any {
 // tells whoever reads the present one's mail, who may stop it. A taken
 // one gets a message to its owner instead, and a link that nobody is told: an
 // earlier link dies either way, and the store is asked for the same.
-func (a *Auth) startEmailChange(ctx context.Context, allowed permit, by Caller, u User, address string) error {
+func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Caller, u User, address string) error {
 	_, err := a.store.User(ctx, ByEmail(address))
 	free := errors.Is(err, ErrNotFound)
 	if err != nil && !free {

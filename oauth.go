@@ -75,7 +75,7 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 		return "", err
 	}
 	in.Remote = in.Remote || in.Browser == "" // the challenge is there then
-	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth", 1)); err != nil {
+	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")); err != nil {
 		return "", err
 	}
 	e, err := p.reach(ctx)

@@ -13,14 +13,10 @@ import (
 // browserCookie is the name of the cookie that holds a browser's secret. It has to
 // come along with a post from the provider's own site, so that one is apart.
 func (a *Auth) browserCookie(p *oauthClient) string {
-	name := a.cookieName() + "-oauth"
 	if p.FormPost {
-		name += "-post"
+		return a.cookieNamed("oauth-post")
 	}
-	if a.cfg.baseURL.Scheme == "https" {
-		name = "__Host-" + name
-	}
-	return name
+	return a.cookieNamed("oauth")
 }
 
 // bindBrowser is the cookie with the browser's secret, to be set once a sign-in
@@ -121,7 +117,7 @@ func readCallback(r *http.Request) (OAuthCallback, error) {
 		if !isForm(r) {
 			return OAuthCallback{}, fail(CodeUnsupportedMediaType, nil)
 		}
-		body, _, err := readBody(r)
+		body, err := readBody(r)
 		if err != nil {
 			return OAuthCallback{}, err
 		}

@@ -122,7 +122,7 @@ func (a *Auth) SignInWithIDToken(ctx context.Context, in IDTokenParams) (*Tokens
 	if in.IDToken == "" {
 		return nil, invalid("id_token", "is required")
 	}
-	if _, err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth", 1)); err != nil {
+	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")); err != nil {
 		return nil, err
 	}
 	tokens, err := a.signInWithIDToken(ctx, p, in)
@@ -184,7 +184,7 @@ func (a *Auth) use(p *oauthClient, t nativeToken, cost int) Draw {
 
 // useIDToken uses a token up: whoever steals it afterwards gains nothing.
 func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) error {
-	_, err := a.take(ctx, a.use(p, t, 1))
+	err := a.take(ctx, a.use(p, t, 1))
 	if errors.Is(err, CodeRateLimited) {
 		return &oidc.TokenError{Reason: "was used already"}
 	}
@@ -194,7 +194,7 @@ func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) er
 // returnIDToken makes a token good again, for a sign-in that failed by a fault of
 // ours.
 func (a *Auth) returnIDToken(ctx context.Context, p *oauthClient, t nativeToken) {
-	if _, err := a.take(context.WithoutCancel(ctx), a.use(p, t, -1)); err != nil {
+	if err := a.take(context.WithoutCancel(ctx), a.use(p, t, -1)); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: an ID token stays used up", "error", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // its address only if both sides proved it; an account whose address was never
 // proved gives way to whoever proved it now.
 func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile) (User, error) {
-	var in admission
+	var in accountPermit
 	u, err := change(func() (User, error) {
 		u, err := a.tryUserOf(ctx, &in, p, who)
 		var refused *Error // by a rule or a hook, whatever that wraps
@@ -39,7 +39,7 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile)
 	return u, nil
 }
 
-func (a *Auth) tryUserOf(ctx context.Context, in *admission, p *oauthClient, who provider.Profile) (User, error) {
+func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient, who provider.Profile) (User, error) {
 	u, err := a.store.User(ctx, ByIdentity(p.Name, who.Subject))
 	if err == nil {
 		return a.renewIdentity(ctx, p, who, u)
@@ -82,18 +82,18 @@ func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.P
 	return a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: UserPatch{Link: &id}})
 }
 
-func (a *Auth) createByIdentity(ctx context.Context, in *admission, p *oauthClient, who provider.Profile) (User, error) {
+func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauthClient, who provider.Profile) (User, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return User{}, fail(CodeSignupDisabled, nil)
 	}
 	unproved := who.Email != "" && !who.EmailVerified
 	if unproved && !in.drawn {
 		var err error
-		if *in, err = a.takeAccount(ctx, KindVerifyEmail, who.Email); err != nil {
+		if *in, err = a.permitAccount(ctx, KindVerifyEmail, who.Email); err != nil {
 			return User{}, err
 		}
 	}
-	err := a.admit(ctx, in, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
+	err := a.allowAccount(ctx, in, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
 	if err != nil {
 		return User{}, err
 	}

@@ -205,7 +205,7 @@ func (a *Auth) usePhoneCode(ctx context.Context, g codeGuess) (User, error) {
 	if !errors.Is(err, ErrStale) {
 		return u, err
 	}
-	var in admission
+	var in accountPermit
 	return change(func() (User, error) {
 		u, err := a.store.User(ctx, ByPhone(phone))
 		created := errors.Is(err, ErrNotFound)
@@ -246,11 +246,11 @@ func (a *Auth) detachPhone(ctx context.Context, u User) error {
 }
 
 // createByPhone is the effect of a code for a number without an account.
-func (a *Auth) createByPhone(ctx context.Context, in *admission, phone string) (Change, Effect, error) {
+func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (Change, Effect, error) {
 	if !a.Settings(ctx).SignUp.On() {
 		return Change{}, Effect{}, fail(CodeInvalidCode, errors.New("no such account"))
 	}
-	if err := a.admit(ctx, in, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
+	if err := a.allowAccount(ctx, in, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
 		return Change{}, Effect{}, err
 	}
 	now := a.now()

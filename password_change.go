@@ -67,8 +67,7 @@ func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 	if by.application {
 		return nil // it answers for it
 	}
-	_, err := a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
-	return err
+	return a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
 }
 
 // mayChooseFirst asks for a recent sign-in of whoever sets a password without

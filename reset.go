@@ -93,7 +93,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err != nil {
 		return d, err
 	}
-	a.reopenPassword(ctx, u, true)
+	a.unlockPassword(ctx, u, true)
 	return d, nil
 }
 

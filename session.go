@@ -201,7 +201,7 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	if !ok {
 		return nil, fail(CodeInvalidRefreshToken, nil)
 	}
-	if _, err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
+	if err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
 		return nil, err
 	}
 	claims, err := a.beforeAdvance(ctx, id)

@@ -46,7 +46,7 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
 		return nil, err
 	}
-	if err := a.admit(ctx, &in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
+	if err := a.allowAccount(ctx, &in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
 	hash, err := a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password)
@@ -57,11 +57,11 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 }
 
 // takeSignUp draws for a sign-up and the message that it sends.
-func (a *Auth) takeSignUp(ctx context.Context, p SignUpParams) (admission, error) {
+func (a *Auth) takeSignUp(ctx context.Context, p SignUpParams) (accountPermit, error) {
 	if p.Phone != "" {
-		return a.takeAccount(ctx, KindPhoneCode, p.Phone)
+		return a.permitAccount(ctx, KindPhoneCode, p.Phone)
 	}
-	return a.takeAccount(ctx, KindVerifyEmail, p.Email)
+	return a.permitAccount(ctx, KindVerifyEmail, p.Email)
 }
 
 // checkSignUp validates and normalises without looking anything up.
@@ -106,7 +106,7 @@ func (a *Auth) checkSignUp(ctx context.Context, p *SignUpParams) error {
 }
 
 // createAccount stores the account, its first session and its link in one step.
-func (a *Auth) createAccount(ctx context.Context, in admission, p SignUpParams, hash string) (*SignUpResult, error) {
+func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpParams, hash string) (*SignUpResult, error) {
 	now, settings := a.now(), a.Settings(ctx)
 	u := User{
 		ID: a.newID(), Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: orEmptyMap(p.UserMetadata),
@@ -143,7 +143,7 @@ func (a *Auth) createAccount(ctx context.Context, in admission, p SignUpParams, 
 	a.enclose(ctx, &c, message, u, &proof)
 	created, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
 	if u.Phone != "" {
-		a.settleSMS(ctx, err == nil)
+		a.refundSMS(ctx, err == nil)
 	}
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
@@ -176,7 +176,7 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token
 	if u.Phone != "" {
 		code, t := a.newPhoneCode(ctx, u.Phone, PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
-		return t, a.phoneMessage(permit{}, u.Phone, code)
+		return t, a.phoneMessage(sendPermit{}, u.Phone, code)
 	}
 	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo, Device: clientFrom(ctx).UserAgent})
 	t.UserID, t.Subject = u.ID, u.ID

@@ -26,9 +26,10 @@ const ContractVersion = 2
 // references to what they keep. They return the outcome errors of this file
 // (wrapped or not; callers use errors.Is); any other error means that the store
 // could not answer, and becomes 503. A cancelled context stops a method before
-// it takes effect, with the context's error. Times are UTC with microseconds. An
-// instant equal to an expiry counts as expired, everywhere. Ids are UUIDs of any
-// version; lists are in the order of (CreatedAt, ID).
+// it takes effect, with the context's error; one that is cancelled meanwhile may
+// let it finish, with its outcome. Times are UTC with microseconds. An instant
+// equal to an expiry counts as expired, everywhere. Ids are UUIDs of any version;
+// lists are in the order of (CreatedAt, ID).
 //
 // Package storetest holds the conformance suite for implementations;
 // examples/store is a small one to begin with. Optional powers are separate
@@ -69,8 +70,8 @@ type Store interface {
 	// not AAL2, a *ConflictError if the id is taken.
 	CreateSession(ctx context.Context, c CreateSession) (User, error)
 	// Session reads a session with its user. ErrNotFound if there never was one
-	// or its user is gone, ErrBanned if the user is banned at now (also when the
-	// session has ended), ErrSessionEnded if it was revoked or has expired.
+	// or its user is gone, ErrBanned, beside the session and user, if the user is
+	// banned at now (also when the session has ended), ErrSessionEnded if it was revoked or has expired.
 	Session(ctx context.Context, id string, now time.Time) (Session, User, error)
 	// AdvanceSession is refresh, as one compare-and-swap. If the presented
 	// counter is the current one, the counter goes up by one and the session is

@@ -25,6 +25,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -166,9 +167,13 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 }
 
 // Mail waits for the newest message to an address whose kind is k, and fails
-// the test if none comes.
+// the test if none comes. What was asked for before has come by then, unless the
+// sender holds it up for more than a second.
 func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 	tb.Helper()
+	soon, over := context.WithTimeout(tb.Context(), time.Second)
+	e.Kit(seal.New()).MessagesSent(soon)
+	over()
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
 	defer cancel()
 	m, err := e.Inbox.Wait(ctx, func(m auth.Message) bool { return m.To == to && m.Kind == k })

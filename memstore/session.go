@@ -99,7 +99,8 @@ func (s *Store) dropSession(id string) {
 	delete(s.sessions, id)
 }
 
-// get finds a live session whose user is not banned.
+// get finds a live session whose user is not banned. With ErrBanned it returns
+// both, too.
 func (s *Store) get(id string, now time.Time) (*session, *user, error) {
 	sess := s.sessions[id]
 	if sess == nil {
@@ -108,7 +109,7 @@ func (s *Store) get(id string, now time.Time) (*session, *user, error) {
 	u := s.users[sess.UserID]
 	switch {
 	case u.Banned(now):
-		return nil, nil, auth.ErrBanned
+		return sess, u, auth.ErrBanned
 	case !sess.liveAt(now):
 		return nil, nil, auth.ErrSessionEnded
 	}
@@ -125,10 +126,10 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	}
 	defer unlock()
 	sess, u, err := s.get(id, now)
-	if err != nil {
+	if sess == nil {
 		return auth.Session{}, auth.User{}, err
 	}
-	return copySession(sess.Session), copyUser(u.User), nil
+	return copySession(sess.Session), copyUser(u.User), err
 }
 
 // AdvanceSession moves the counter of a session on.

@@ -68,9 +68,14 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	if err := c.Check(); err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
+	b, done, err := s.bound(ctx)
+	if err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	defer done()
 	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent}
 	if plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
-		r, err := gathered(ctx, s, s.advances, s.advanceOne, a, a.id)
+		r, err := gathered(b, s, s.advances, s.advanceOne, a, a.id)
 		if err != nil {
 			return auth.Session{}, auth.User{}, err
 		}
@@ -80,7 +85,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	}
 	var sess auth.Session
 	var u auth.User
-	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+	err = s.change(b, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, of, err := h.liveSession(c.SessionID, c.Now)
 		if err != nil {
 			return nil, err

@@ -74,9 +74,14 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.U
 	if err := c.Check(); err != nil {
 		return auth.Token{}, auth.User{}, err
 	}
+	b, done, err := s.bound(ctx)
+	if err != nil {
+		return auth.Token{}, auth.User{}, err
+	}
+	defer done()
 	simple := len(c.IfUsers) == 0 || len(c.IfUsers) == 1 && c.IfUsers[0].ID == ""
 	if plain(&c.Change) && simple && len(c.Messages) == 0 && isNone(&c.Effect) && c.UserID == "" {
-		t, u, err := s.tryAlone(ctx, &c)
+		t, u, err := s.tryAlone(b, &c)
 		if !errors.Is(err, errNotAlone) {
 			return t, u, err
 		}
@@ -84,7 +89,7 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.U
 	g := &guess{c.Purpose, c.Subject, c.Hash}
 	var t auth.Token
 	var u auth.User
-	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, code: g, roles: rolesOfEffect(&c.Effect)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+	err = s.change(b, &c.Change, target{users: []string{c.UserID}, code: g, roles: rolesOfEffect(&c.Effect)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, err := h.liveCode(g, c.Now)
 		switch {
 		case errors.Is(err, auth.ErrWrongCode):

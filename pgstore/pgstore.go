@@ -121,6 +121,8 @@ func WithClaimsFunction(name string) Option {
 }
 
 // WithTimeout bounds each call, waiting for a connection included; default 10 s.
+// If a call's context is cancelled while it waits for a connection, it ends at
+// once; after that, within a second: a statement on its way is let finish.
 func WithTimeout(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 {

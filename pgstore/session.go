@@ -61,6 +61,11 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 	if err := c.Check(); err != nil {
 		return u, nil, err
 	}
+	b, done, err := s.bound(ctx)
+	if err != nil {
+		return u, nil, err
+	}
+	defer done()
 	id, _ := canonical(c.Session.UserID)
 	mayBeSimple := len(c.IfUsers) == 0
 	if len(c.IfUsers) == 1 {
@@ -68,7 +73,7 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 		mayBeSimple = other == id
 	}
 	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(c.Messages, c.Session.UserID) {
-		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
+		err := s.do(b, func(ctx context.Context, q querier) (err error) {
 			u, ended, err = s.insertSession(ctx, q, id, &c, eventsInput(c.Events), messagesInput(c.Messages), c.IfUsers)
 			return err
 		})
@@ -76,7 +81,7 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 			return u, ended, err
 		}
 	}
-	err = s.change(ctx, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+	err = s.change(b, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(id)
 		switch {
 		case of == nil:
@@ -135,13 +140,11 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 	sess, u, err := r.both()
 	switch {
 	case err != nil:
-	case u.Banned(now):
-		err = auth.ErrBanned
-	case !r.sess.liveAt(now):
-		err = auth.ErrSessionEnded
-	}
-	if err != nil {
 		return auth.Session{}, auth.User{}, err
+	case u.Banned(now):
+		return sess, u, auth.ErrBanned
+	case !r.sess.liveAt(now):
+		return auth.Session{}, auth.User{}, auth.ErrSessionEnded
 	}
 	return sess, u, nil
 }
@@ -175,17 +178,17 @@ func (s *Store) readMany(ctx context.Context, calls []*gather.Call[string, *sess
 // gathered makes a call about a session, with others unless the context carries
 // a transaction.
 func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionUser], one func(context.Context, A) (*sessionUser, error), arg A, id string) (*sessionUser, error) {
-	if err := ctx.Err(); err != nil {
+	b, done, err := s.bound(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	if _, ok := canonical(id); !ok {
 		return nil, auth.ErrNotFound // nobody's
 	}
 	if Tx(ctx) != nil {
-		return one(ctx, arg)
+		return one(b, arg)
 	}
-	b := s.timeouts.begin(ctx, s.timeout)
-	defer s.timeouts.done(b)
 	return g.Do(b, arg)
 }
 

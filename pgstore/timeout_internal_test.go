@@ -62,12 +62,52 @@ func TestTimeouts(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			b := ts.begin(ctx, most)
-			if d, ok := b.Deadline(); !ok || time.Until(d) != time.Second {
-				t.Error(d, ok)
-			}
 			if after(b) != time.Second || !errors.Is(b.Err(), context.DeadlineExceeded) {
 				t.Error(b.Err())
 			}
+		},
+		"cancelled while it works": func(t *testing.T, ts *timeouts) {
+			ctx, cancel := context.WithCancel(t.Context())
+			b, other := ts.begin(ctx, most), ts.begin(ctx, most)
+			time.AfterFunc(time.Second, cancel)
+			if err := errors.Join(b.work(), b.work()); err != nil { // a call may be made again
+				t.Error(err)
+			}
+			time.AfterFunc(time.Second+patience/2, func() { ts.done(other) })
+			if took := after(b); took != time.Second+patience || !errors.Is(b.Err(), context.Canceled) {
+				t.Errorf("%v after %v", b.Err(), took)
+			}
+			if err := b.work(); !errors.Is(err, context.Canceled) {
+				t.Errorf("it goes on: %v", err)
+			}
+		},
+		"cancelled shortly before its end": func(t *testing.T, ts *timeouts) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(most-patience/2, cancel)
+			b := ts.begin(ctx, most)
+			if err := b.work(); err != nil {
+				t.Error(err)
+			}
+			if took := after(b); took != most || !errors.Is(b.Err(), context.DeadlineExceeded) {
+				t.Errorf("%v after %v", b.Err(), took)
+			}
+		},
+		"cancelled before it works": func(t *testing.T, ts *timeouts) {
+			ctx, cancel := context.WithCancel(t.Context())
+			b := ts.begin(ctx, most)
+			cancel()
+			if err := b.work(); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		},
+		"cancelled when it is over": func(t *testing.T, ts *timeouts) {
+			ctx, cancel := context.WithCancel(t.Context())
+			b := ts.begin(ctx, most)
+			if err := b.work(); err != nil {
+				t.Error(err)
+			}
+			ts.done(b)
+			cancel()
 		},
 		"what is made of it": func(t *testing.T, ts *timeouts) {
 			type key struct{}
@@ -88,8 +128,10 @@ func TestTimeouts(t *testing.T) {
 				<-time.After(3 * most)
 				ts.mu.Lock()
 				defer ts.mu.Unlock()
-				if ts.oldest != nil || ts.end != nil || ts.set {
-					t.Error("not empty afterwards")
+				for _, l := range []*line{&ts.all, &ts.left} {
+					if l.oldest != nil || l.end != nil || l.set {
+						t.Error("not empty afterwards")
+					}
 				}
 			})
 		})

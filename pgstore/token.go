@@ -99,12 +99,17 @@ func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token,
 	if err := c.Check(); err != nil {
 		return auth.Token{}, auth.User{}, err
 	}
+	b, done, err := s.bound(ctx)
+	if err != nil {
+		return auth.Token{}, auth.User{}, err
+	}
+	defer done()
 	if plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && isNone(&c.Effect) {
-		t, u, err := s.redeemAlone(ctx, &c)
+		t, u, err := s.redeemAlone(b, &c)
 		if !errors.Is(err, errNotAlone) {
 			return t, u, err
 		}
-		if _, err = s.PeekToken(ctx, c.Purpose, c.Hash, c.Now); err != nil { // most often there is none
+		if _, err = s.PeekToken(b, c.Purpose, c.Hash, c.Now); err != nil { // most often there is none
 			return auth.Token{}, auth.User{}, err
 		}
 	}
@@ -112,7 +117,7 @@ func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token,
 	on := target{users: []string{c.UserID}, tokens: []auth.TokenRef{ref}, roles: rolesOfEffect(&c.Effect)}
 	var t auth.Token
 	var u auth.User
-	err := s.change(ctx, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+	err = s.change(b, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found := h.token(ref, c.Now)
 		if found == nil {
 			return nil, auth.ErrNotFound

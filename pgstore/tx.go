@@ -39,25 +39,14 @@ func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) 
 	if Tx(ctx) != nil {
 		return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, tx) })
 	}
-	if _, ok := ctx.(*bounded); !ok {
-		b := s.timeouts.begin(ctx, s.timeout)
-		defer s.timeouts.done(b)
-		ctx = b
-	}
-	return s.again(ctx, func(ctx context.Context) error { return f(ctx, s.pool) })
+	return s.again(ctx, f)
 }
 
 // inTx runs f in a transaction: one of its own, or as a part of the one that the
 // context carries. Then an outcome that is an error, such as a conflict, does not
 // abort the application's transaction.
 func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return s.again(ctx, func(ctx context.Context) error {
-		var within querier = s.pool
-		if tx := Tx(ctx); tx != nil {
-			within = tx
-		}
+	return s.again(ctx, func(ctx context.Context, within querier) error {
 		var kept *counted
 		err := pgx.BeginFunc(ctx, within, func(tx pgx.Tx) error {
 			err := f(context.WithValue(ctx, txKey{}, tx), tx)
@@ -73,22 +62,59 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, pgx.Tx) error)
 	})
 }
 
-// again makes a call, and makes it again if it provably changed nothing. Whoever
-// calls it bounds its time.
-func (s *Store) again(ctx context.Context, f func(context.Context) error) error {
-	if err := ctx.Err(); err != nil {
+// again makes a call, on the transaction that the context carries or on a
+// connection of the pool, and makes it again if it provably changed nothing. It
+// bounds the call's time (see bounded).
+func (s *Store) again(ctx context.Context, f func(context.Context, querier) error) error {
+	b, done, err := s.bound(ctx)
+	if err != nil {
 		return err
 	}
-	joined := Tx(ctx) != nil
-	var err error
+	defer done()
+	joined := Tx(ctx)
 	for range retries {
-		err = f(ctx)
+		if joined != nil {
+			err = within(b, joined, f)
+		} else {
+			err = s.pooled(b, f)
+		}
 		// The application's transaction is its own to make again.
-		if err == nil || !errors.Is(err, errMoved) && (joined || !changedNothing(err)) {
+		if err == nil || !errors.Is(err, errMoved) && (joined != nil || !changedNothing(err)) {
 			break
 		}
 	}
 	return s.outcome(err)
+}
+
+// bound bounds a call of one statement or several, which is over once done is
+// called. It returns the context's error if that has ended.
+func (s *Store) bound(ctx context.Context) (b *bounded, done func(), err error) {
+	if b, ok := ctx.(*bounded); ok { // the call is a part of another one
+		return b, func() {}, b.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	b = s.timeouts.begin(ctx, s.timeout)
+	return b, func() { s.timeouts.done(b) }, nil
+}
+
+// pooled makes a call on a connection of the pool.
+func (s *Store) pooled(b *bounded, f func(context.Context, querier) error) error {
+	c, err := s.pool.Acquire(b)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	return within(b, c, f)
+}
+
+// within makes a call unless its caller has gone meanwhile.
+func within(b *bounded, q querier, f func(context.Context, querier) error) error {
+	if err := b.work(); err != nil {
+		return err
+	}
+	return f(b, q)
 }
 
 // changedNothing tells whether a call can be made again without harm: it never

@@ -224,8 +224,11 @@ func sessions() checks {
 			_, err := b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute)), Revoke: &auth.SessionFilter{ID: ended.ID}})
 			b.ok(err)
 			for _, s := range []auth.Session{live, ended} {
-				_, _, err := b.Session(b.ctx(), s.ID, now)
+				got, whose, err := b.Session(b.ctx(), s.ID, now)
 				b.is(err, auth.ErrBanned)
+				if got.ID != s.ID || got.UserID != u.ID || whose.ID != u.ID {
+					b.Errorf("session %q of %q, user %q", got.ID, got.UserID, whose.ID)
+				}
 				_, err = b.advance(s.ID, 0, now)
 				b.is(err, auth.ErrBanned)
 			}

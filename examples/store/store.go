@@ -374,7 +374,7 @@ func (db *tables) session(id string, now time.Time) (pair[session], error) {
 	case !ok:
 		return pair[session]{}, auth.ErrNotFound
 	case u.Banned(now):
-		return pair[session]{}, auth.ErrBanned
+		return pair[session]{sess, u}, auth.ErrBanned
 	case !sess.live(now):
 		return pair[session]{}, auth.ErrSessionEnded
 	}

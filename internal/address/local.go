@@ -109,14 +109,15 @@ func toASCII(r rune) bool {
 // that belong to no script go with each.
 func oneScript(s string) bool {
 	for _, script := range scripts {
-		if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.In(r, script...) && !anyScript(r, script) }) {
+		if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.In(r, script...) && !anyScript(r) }) {
 			return true
 		}
 	}
 	return false
 }
 
-func anyScript(r rune, script []*unicode.RangeTable) bool {
+// anyScript tells whether a character goes with every script.
+func anyScript(r rune) bool {
 	if r < 0x80 { // Latin's letters are in its table
 		return !unicode.Is(unicode.Latin, r)
 	}

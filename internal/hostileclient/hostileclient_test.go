@@ -24,7 +24,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 func TestDo(t *testing.T) {
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, _ = w.Write([]byte(r.Method + " " + r.URL.Path + " " + strings.Join(r.Header.Values("X"), ",") + " " + string(body)))
+		_, _ = w.Write([]byte(r.Method + " " + r.URL.Path + " " + strings.Join(r.Header.Values("X"), ",") + " " + string(body))) //nolint:gosec // no browser reads it
 	})
 	res, err := Do(t.Context(), addr, Request{"POST", "/a", []Field{{"X", "1"}, {"X", "2"}}, "body"})
 	if err != nil || res.Status != 200 || string(res.Body) != "POST /a 1,2 body" {
@@ -129,7 +129,7 @@ func TestTwoCookies(t *testing.T) {
 		for _, c := range r.CookiesNamed("a") {
 			values = append(values, c.Value)
 		}
-		_, _ = w.Write([]byte(strings.Join(values, ",")))
+		_, _ = w.Write([]byte(strings.Join(values, ","))) //nolint:gosec // no browser reads it
 	})
 	for _, fields := range TwoCookies("a", "1", "2") {
 		res, err := Do(t.Context(), addr, Request{Method: "GET", Path: "/", Header: fields})

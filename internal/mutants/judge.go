@@ -100,7 +100,7 @@ func (w *workshop) judge(ctx context.Context, sample []*mutant, known map[string
 				verdict = "equivalent"
 			}
 		}
-		fmt.Fprintf(w.out, "%d/%d %s: %s\n", done.Add(1), len(sample), m.place(), verdict)
+		_, _ = fmt.Fprintf(w.out, "%d/%d %s: %s\n", done.Add(1), len(sample), m.place(), verdict)
 		return nil
 	})
 }
@@ -181,7 +181,7 @@ func (b *bench) measure(ctx context.Context, suites []*suite) error {
 			jobs = append(jobs, job{s, &s.tests[i]})
 		}
 	}
-	fmt.Fprintf(b.w.out, "running %d tests without a mutant\n", len(jobs))
+	_, _ = fmt.Fprintf(b.w.out, "running %d tests without a mutant\n", len(jobs))
 	return b.w.each(len(jobs), func(i int) error {
 		s, t := jobs[i].s, jobs[i].t
 		notes := filepath.Join(b.w.tmp, "notes", strconv.Itoa(i))
@@ -195,7 +195,7 @@ func (b *bench) measure(ctx context.Context, suites []*suite) error {
 		}
 		t.took, t.fails, t.meets = time.Since(began), failed != "", map[int]bool{}
 		if t.fails {
-			fmt.Fprintf(b.w.out, "left out, since it fails without a mutant: %s in %s\n%s\n", t.name, s, out)
+			_, _ = fmt.Fprintf(b.w.out, "left out, since it fails without a mutant: %s in %s\n%s\n", t.name, s, out)
 		}
 		raw, err := os.ReadFile(notes) //nolint:gosec // of our own
 		if err != nil {

@@ -40,7 +40,7 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	n := flags.Int("n", 150, "how many mutants; 0 for all")
-	seed := flags.Uint64("seed", rand.Uint64(), "of the sample; random unless it is given")
+	seed := flags.Uint64("seed", rand.Uint64(), "of the sample; random unless it is given") //nolint:gosec // no secret
 	only := flags.String("only", "", "only mutants of which this matches: file function - what was there + what is there instead")
 	tests := flags.String("run", "", "only tests whose name matches this")
 	report := flags.String("report", filepath.Join(os.TempDir(), "mutants.txt"), "survivors are appended to this file")
@@ -109,7 +109,7 @@ func conclude(out io.Writer, report string, seed uint64, sample []*mutant, took 
 	}
 	sum := fmt.Sprintf("seed %d: %d killed, %d equivalent, %d survived: %.1f %% of what matters; %s", seed, killed, same, survived, rate, took.Round(time.Second))
 	fmt.Fprintf(out, "\n%s%s\n", left.String(), sum)
-	f, err := os.OpenFile(report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // whoever runs this names it
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func TestSurvivors(t *testing.T) {
 		t.Errorf("equivalent: %q", equivalent)
 	}
 	for name, text := range sources {
-		if now, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(now) != text { //nolint:gosec // of this test
+		if now, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(now) != text {
 			t.Errorf("%s was changed (%v)", name, err)
 		}
 	}

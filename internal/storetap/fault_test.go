@@ -102,7 +102,7 @@ func TestLeavingDuring(t *testing.T) {
 	t.Parallel()
 	inner := &watching{Store: memstore.New()}
 	tap := storetap.New(inner)
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, leave := context.WithCancel(t.Context()) //nolint:gosec // the fault calls it
 	tap.Reset(storetap.Hooks{Leave: leave, Fault: func(context.Context, string, int) storetap.Fault { return storetap.LeavesDuring }})
 	if _, err := tap.User(ctx, auth.ByID(somebody)); !errors.Is(err, context.Canceled) || inner.first != nil {
 		t.Errorf("%v, at first %v", err, inner.first)

@@ -16,11 +16,11 @@ func TestReturnsComeByThemselves(t *testing.T) {
 		calls []func()
 		fault error
 	)
-	r := &returns{
+	r := &refunds{
 		waiting: map[string]Draw{},
 		take:    func(_ context.Context, list []Draw) error { given = append(given, list...); return fault },
 		after: func(d time.Duration, f func()) {
-			if d != returnsAfter {
+			if d != refundAfter {
 				t.Errorf("after %s", d)
 			}
 			calls = append(calls, f)
@@ -48,10 +48,10 @@ func TestReturnsComeByThemselves(t *testing.T) {
 	}
 	calls[1]() // lost
 	given, fault = nil, nil
-	for i := range returnsAtMost + 10 {
+	for i := range refundsAtMost + 10 {
 		r.add(Draw{Key: fmt.Sprint(i), Rate: rate, Cost: -1})
 	}
-	if err := r.close(t.Context()); err != nil || len(given) != returnsAtMost {
+	if err := r.close(t.Context()); err != nil || len(given) != refundsAtMost {
 		t.Errorf("%d at the end, %v", len(given), err)
 	}
 	r.add(Draw{Key: "late", Rate: rate, Cost: -1})
