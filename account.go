@@ -10,29 +10,37 @@ type accountPermit struct {
 	permit sendPermit // for the message that proves the account's address
 }
 
-// permitAccount draws for an account, and for the message that proves its address or
-// number if one goes out with it. It comes before any look-up, so that it tells
-// nobody what is taken; for a text, spendSMS comes after it.
-func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPermit, error) {
+// permitAccount draws for an account, and for the message of kind k, if any, that
+// goes out with it, by who asks. It comes before any look-up, so that it tells
+// nobody what is taken, and so does permitMessage, which draws by whom the message
+// goes to; for a text, spendSMS comes after them.
+func (a *Auth) permitAccount(ctx context.Context, k Kind) (accountPermit, error) {
 	draws := []Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
-	if to != "" {
-		draws = append(draws, a.firstSendDraws(ctx, k, to)...)
+	if k != "" {
+		draws = append(draws, a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	}
-	if k == KindPhoneCode {
-		draws = append(draws, a.smsBudget(0))
+	if k != KindPhoneCode {
+		return accountPermit{drawn: true}, a.take(ctx, draws...)
 	}
-	err := a.take(ctx, draws...)
-	if k == KindPhoneCode {
-		return accountPermit{drawn: true}, a.tellBudget(ctx, err)
+	return accountPermit{drawn: true}, a.tellBudget(ctx, a.take(ctx, append(draws, a.smsBudget(0))...))
+}
+
+// permitMessage draws for the message that proves an account's address or number.
+// Nothing refuses the account for its own particulars any more by then: what comes
+// to nothing must not use up what the name's owner has.
+func (a *Auth) permitMessage(ctx context.Context, p *accountPermit, k Kind, to string) error {
+	allowed, err := a.takeFirstSend(ctx, k, to)
+	if k != KindPhoneCode { // whose permit spendSMS gives
+		p.permit = allowed
 	}
-	return accountPermit{true, permitFor(k, to)}, err
+	return err
 }
 
 // allowAccount asks the application's hooks, and is permitAccount for doors where
 // the address is proved by then: once, however often the account is tried to be made.
 func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttempt) error {
 	if !p.drawn {
-		taken, err := a.permitAccount(ctx, "", "")
+		taken, err := a.permitAccount(ctx, "")
 		if err != nil {
 			return err
 		}

@@ -115,7 +115,11 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		settings: Settings{}.withDefaults(),
 		bodyWait: bodyWait,
 	}
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			c.errs = append(c.errs, fmt.Errorf("option %d of %d is nil", i+1, len(opts)))
+			continue
+		}
 		o(&c)
 	}
 	a := &Auth{store: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}}
@@ -303,7 +307,7 @@ func (a *Auth) build() error {
 func (a *Auth) Handler() http.Handler { return a.handler }
 
 // Inbox holds the messages of dev mode; it is nil when there is a mailer or
-// outside dev mode.
+// outside dev mode, and as a handler says then that there is nothing (404).
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
 // Close stops the sweeper and delivers the messages that this process holds, until

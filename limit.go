@@ -2,7 +2,10 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/authmount/auth/internal/clientip"
@@ -16,8 +19,8 @@ type RateLimits struct {
 	LoginPerIP          Rate // wrong passwords: 100 in 5 min
 	SignInsPerAccount   Rate // passwords judged, right ones too: 60 in 1 min
 	SignupPerIP         Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
-	SendGap             Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s
-	SendPerAddress      Rate // messages of a kind to one address or number: 5 in 1 h
+	SendGap             Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s; changes of number and the confirmations that logins send count apart
+	SendPerAddress      Rate // messages of a kind to one address or number: 5 in 1 h; what sign-ups send counts apart, too
 	SendPerIP           Rate // messages asked for, also by sign-ups: 30 in 1 h
 	NoticesPerAddress   Rate // notices of a kind to an address that was proved: 20 in 1 h; beyond it they are left out, with EventMessageFailed
 	NoticesUnproved     Rate // notices of all kinds to an address that nobody has proved, likewise: 5 in 1 h
@@ -77,6 +80,18 @@ func (a *Auth) perIP(ctx context.Context, r Rate, limit string) Draw {
 		return Draw{}
 	}
 	return a.draw(r, limit, clientip.LimitKey(ip), 1)
+}
+
+// check refuses rates that never refuse although they look as if they did.
+func (l RateLimits) check() error {
+	var errs []error
+	v := reflect.ValueOf(l)
+	for i := range v.NumField() {
+		if r, ok := v.Field(i).Interface().(Rate); ok && r.Burst > 0 && r.Per <= 0 {
+			errs = append(errs, fmt.Errorf("%s: a Burst of %d needs a Per, the time in which it comes back", v.Type().Field(i).Name, r.Burst))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // take draws, and returns CodeRateLimited if a bucket refuses. Draws without a

@@ -89,7 +89,7 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 // unless strangers are welcome, the token is not told to anybody and the
 // message is a decoy. It goes to the address as stored, never as asked for.
 func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
-	allowed, err := a.takeSend(ctx, k, email)
+	allowed, err := a.takeSend(ctx, atOwners, k, email)
 	if err != nil {
 		return err
 	}

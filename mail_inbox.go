@@ -82,8 +82,13 @@ func (in *Inbox) Wait(ctx context.Context, match func(Message) bool) (Message, e
 	}
 }
 
-// ServeHTTP shows the messages.
+// ServeHTTP shows the messages. A nil Inbox has no page: a route to [Auth.Inbox] may
+// stay where there is none.
 func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if in == nil {
+		http.NotFound(w, r)
+		return
+	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -44,9 +44,14 @@ func (a *Auth) maySend(ctx context.Context, o outgoing, u User) bool {
 // roomFor asks for a notice's limit. Whoever has proved the address has to be told:
 // the limit is generous, by kind, so that a flood of one kind hides no other, and
 // a store that cannot be asked keeps nothing from them. To an address that nobody
-// has proved go few.
+// has proved go few: they are drawn here and never given back, so that changes that
+// happen at once find no more room than one after the other.
 func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
-	err := a.take(ctx, a.noticeDraw(o, 0))
+	cost := 1
+	if o.Proved {
+		cost = 0
+	}
+	err := a.take(ctx, a.noticeDraw(o, cost))
 	switch {
 	case err == nil:
 		return true
@@ -59,11 +64,12 @@ func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
 }
 
 // drawNotices draws for the notices of a change that has come about, and for none
-// of a guess that was wrong: guessing must not use them up.
+// of a guess that was wrong: guessing must not use them up. Those to addresses that
+// nobody has proved have drawn by then.
 func (a *Auth) drawNotices(ctx context.Context, c Change) {
 	for _, m := range c.Messages {
 		o, err := a.openMessage(m)
-		if err == nil && o.To != "" && !solicited(o.Kind) {
+		if err == nil && o.To != "" && o.Proved && !solicited(o.Kind) {
 			err = a.take(context.WithoutCancel(ctx), a.noticeDraw(o, 1))
 		}
 		if err != nil && !errors.Is(err, CodeRateLimited) {
@@ -85,39 +91,52 @@ func (a *Auth) notSent(ctx context.Context, o outgoing, u User, err error) {
 	a.emit(ctx, Event{Type: EventMessageFailed, UserID: u.ID, Message: o.Kind, Err: err})
 }
 
+// sendDoor is where a message is asked for. Each has limits by address or number of
+// its own: what strangers ask for at one, such as sign-ups with a name that is
+// taken, uses up nothing of the owner's at another.
+type sendDoor string
+
+const (
+	atOwners sendDoor = ""        // sign-in, reset and whatever else the owner asks for
+	atSignUp sendDoor = "-signup" // an account that is to be made
+	atChange sendDoor = "-change" // a number that somebody wants to have
+	atLogin  sendDoor = "-login"  // a confirmation once more; no answer shows what is left
+)
+
 // sendDraws are the limits on messages of a kind to an address.
-func (a *Auth) sendDraws(k Kind, address string) []Draw {
+func (a *Auth) sendDraws(door sendDoor, k Kind, address string) []Draw {
 	return []Draw{
-		a.draw(a.cfg.limits.SendGap, "send-gap", kindTo(k, address), 1),
-		a.sendDraw(k, address),
+		a.draw(a.cfg.limits.SendGap, "send-gap"+string(door), kindTo(k, address), 1),
+		a.sendDraw(door, k, address),
 	}
 }
 
-func (a *Auth) sendDraw(k Kind, address string) Draw {
-	return a.draw(a.cfg.limits.SendPerAddress, "send", kindTo(k, address), 1)
+func (a *Auth) sendDraw(door sendDoor, k Kind, address string) Draw {
+	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(door), kindTo(k, address), 1)
 }
 
 // kindTo is what limits on messages of a kind to an address count by.
 func kindTo(k Kind, address string) string { return string(k) + " " + EmailKey(address) }
 
-// firstSendDraws are the limits on the message that a sign-up sends: those of any
-// other, but for the gap, since nothing was sent before.
-func (a *Auth) firstSendDraws(ctx context.Context, k Kind, address string) []Draw {
-	return []Draw{a.sendDraw(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip")}
+// takeFirstSend draws for the message that a sign-up sends by whom it goes to: like
+// for any other, but for the gap, since nothing was sent before.
+func (a *Auth) takeFirstSend(ctx context.Context, k Kind, address string) (sendPermit, error) {
+	err := a.take(ctx, a.sendDraw(atSignUp, k, address))
+	return permitFor(k, address), err
 }
 
 // takeSend draws for a message that somebody asked for. It comes before any
 // look-up, so that unknown addresses count the same.
-func (a *Auth) takeSend(ctx context.Context, k Kind, address string, more ...Draw) (sendPermit, error) {
-	draws := append(a.sendDraws(k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+func (a *Auth) takeSend(ctx context.Context, door sendDoor, k Kind, address string, more ...Draw) (sendPermit, error) {
+	draws := append(a.sendDraws(door, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	err := a.take(ctx, append(draws, more...)...)
 	return permitFor(k, address), err
 }
 
 // takeUnasked draws for a message about somebody's request that goes to somebody
 // else: no limit of the client's address, since it is worked out behind its back.
-func (a *Auth) takeUnasked(ctx context.Context, k Kind, address string) (sendPermit, error) {
-	err := a.take(ctx, a.sendDraws(k, address)...)
+func (a *Auth) takeUnasked(ctx context.Context, door sendDoor, k Kind, address string) (sendPermit, error) {
+	err := a.take(ctx, a.sendDraws(door, k, address)...)
 	return permitFor(k, address), err
 }
 
@@ -132,8 +151,8 @@ func (a *Auth) takeAnswer(ctx context.Context, k Kind, address string) (sendPerm
 // takeSMS draws for a text message like for any other, and asks whether the
 // budget that bounds what fraud can cost has room for it. It comes before any
 // look-up; spendSMS comes after it.
-func (a *Auth) takeSMS(ctx context.Context, phone string) error {
-	_, err := a.takeSend(ctx, KindPhoneCode, phone, a.smsBudget(0))
+func (a *Auth) takeSMS(ctx context.Context, door sendDoor, phone string) error {
+	_, err := a.takeSend(ctx, door, KindPhoneCode, phone, a.smsBudget(0))
 	return a.tellBudget(ctx, err)
 }
 

@@ -33,12 +33,12 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 	}
 	var allowed sendPermit
 	if address != "" {
-		if allowed, err = a.takeSend(ctx, KindChangeEmail, address); err != nil {
+		if allowed, err = a.takeSend(ctx, atOwners, KindChangeEmail, address); err != nil {
 			return User{}, err
 		}
 	}
 	if phone != "" {
-		if err := a.takeSMS(ctx, phone); err != nil {
+		if err := a.takeSMS(ctx, atChange, phone); err != nil {
 			return User{}, err
 		}
 	}

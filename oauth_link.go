@@ -89,7 +89,10 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	unproved := who.Email != "" && !who.EmailVerified
 	if unproved && !in.drawn {
 		var err error
-		if *in, err = a.permitAccount(ctx, KindVerifyEmail, who.Email); err != nil {
+		if *in, err = a.permitAccount(ctx, KindVerifyEmail); err != nil {
+			return User{}, err
+		}
+		if err = a.permitMessage(ctx, in, KindVerifyEmail, who.Email); err != nil {
 			return User{}, err
 		}
 	}

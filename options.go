@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"path"
@@ -345,8 +346,15 @@ func WithAPIKeys(keys ...string) Option {
 }
 
 // WithRateLimits changes the rate limits; fields that are zero keep their
-// default. A second call replaces the first.
-func WithRateLimits(l RateLimits) Option { return func(c *config) { c.limits = l } }
+// default. A Rate with a Burst needs a Per. A second call replaces the first.
+func WithRateLimits(l RateLimits) Option {
+	return func(c *config) {
+		if err := l.check(); err != nil {
+			c.fail("WithRateLimits", err)
+		}
+		c.limits = l
+	}
+}
 
 // WithTrustedProxies names the networks (CIDR) of reverse proxies whose
 // X-Forwarded-For and Forwarded headers are believed. A proxy has to see to one of
@@ -382,7 +390,8 @@ func WithCORS(origins ...string) Option {
 
 // CookieOptions are the settings of cookie mode.
 type CookieOptions struct {
-	// Name is the middle part of the cookies' names; default "authmount".
+	// Name is the middle part of the cookies' names: letters, digits and the other
+	// characters of a token (RFC 6265); default "authmount".
 	Name string
 }
 
@@ -390,7 +399,14 @@ type CookieOptions struct {
 // applications rendered on the server. Requests that rely on a cookie and
 // change something are refused unless they come from the same origin. A
 // second call replaces the first.
-func WithCookies(o CookieOptions) Option { return func(c *config) { c.cookies = &o } }
+func WithCookies(o CookieOptions) Option {
+	return func(c *config) {
+		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil {
+			c.fail("WithCookies", fmt.Errorf("%q cannot be in a cookie's name", o.Name))
+		}
+		c.cookies = &o
+	}
+}
 
 // The surroundings
 

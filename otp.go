@@ -99,7 +99,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err != nil {
 		return SentCode{}, invalid("phone", err.Error())
 	}
-	if err := a.takeSMS(ctx, phone); err != nil {
+	if err := a.takeSMS(ctx, atOwners, phone); err != nil {
 		return SentCode{}, err
 	}
 	u, err := a.store.User(ctx, ByPhone(phone))

@@ -45,6 +45,9 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 // is a decoy.
 func (a *Auth) notice(ctx context.Context, by Authority, k Kind, u User, sessionID, newAddress string, still ...UserAt) (outgoing, error) {
 	o := outgoing{Kind: k, To: u.Email, NewAddress: newAddress, ExpiresIn: stopLife, Proved: u.EmailVerified()}
+	if !o.Proved {
+		return o, nil // there is no such link, and the notice draws when it is enclosed
+	}
 	if u.Email == "" || !a.roomFor(ctx, o, u) {
 		return outgoing{Kind: k}, nil
 	}

@@ -39,7 +39,11 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.checkSignUp(ctx, &p); err != nil {
 		return nil, err
 	}
-	in, err := a.takeSignUp(ctx, p)
+	kind, to := KindVerifyEmail, p.Email
+	if p.Phone != "" {
+		kind, to = KindPhoneCode, p.Phone
+	}
+	in, err := a.permitAccount(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -49,19 +53,14 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if err := a.allowAccount(ctx, &in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return nil, err
 	}
+	if err := a.permitMessage(ctx, &in, kind, to); err != nil {
+		return nil, err
+	}
 	hash, err := a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password)
 	if err != nil {
 		return nil, hashFailed(err)
 	}
 	return a.createAccount(ctx, in, p, hash)
-}
-
-// takeSignUp draws for a sign-up and the message that it sends.
-func (a *Auth) takeSignUp(ctx context.Context, p SignUpParams) (accountPermit, error) {
-	if p.Phone != "" {
-		return a.permitAccount(ctx, KindPhoneCode, p.Phone)
-	}
-	return a.permitAccount(ctx, KindVerifyEmail, p.Email)
 }
 
 // checkSignUp validates and normalises without looking anything up.
@@ -198,7 +197,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 	}
 	asked := ctx // for who asked and how, not for the store: the request is over by then
 	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*SealedMessage, error) {
-		allowed, err := a.takeUnasked(background, KindAccountExists, email)
+		allowed, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
 		if errors.Is(err, CodeRateLimited) {
 			return nil, nil
 		}

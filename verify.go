@@ -24,7 +24,7 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	if u.Email == "" || u.EmailVerified() {
 		return nil
 	}
-	allowed, err := a.takeSend(ctx, KindVerifyEmail, u.Email)
+	allowed, err := a.takeSend(ctx, atOwners, KindVerifyEmail, u.Email)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 
 // resendVerification is for somebody who proved the password but not yet the
 // address. It is worked out behind the request's back, because taking longer would
-// tell that the password was right; for the same reason it draws from no limit that
-// whoever asks could look at, and too many such messages are left out silently. An
+// tell that the password was right; for the same reason it draws from a limit of its
+// own, which no answer shows, and too many such messages are left out silently. An
 // account with a number gets none: its owner asks for a code to sign in with.
 func (a *Auth) resendVerification(ctx context.Context, u User) {
 	if u.Email == "" {
@@ -44,7 +44,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	}
 	asked := ctx // for who asked and how, not for the store: the request is over by then
 	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*SealedMessage, error) {
-		allowed, err := a.takeUnasked(background, KindVerifyEmail, u.Email)
+		allowed, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
 		if errors.Is(err, CodeRateLimited) {
 			return nil, nil
 		}

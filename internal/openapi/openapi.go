@@ -58,6 +58,7 @@ type prose struct {
 	Info       object               `json:"info"`       // in one part only
 	Tags       []string             `json:"tags"`       // what operations are sorted under
 	Parameters map[string]string    `json:"parameters"` // what the parameters in paths mean
+	Headers    map[string]object    `json:"headers"`    // schemas with descriptions, of headers that requests may have
 	Limits     map[string]string    `json:"limits"`     // what the rate limits count
 	Operations map[string]operation `json:"operations"` // one for each route
 }
@@ -67,6 +68,7 @@ type operation struct {
 	Summary     string              `json:"summary"`
 	Description string              `json:"description"`
 	Query       map[string]object   `json:"query"`    // schemas with descriptions
+	Headers     []string            `json:"headers"`  // names of prose.Headers
 	JSON        any                 `json:"json"`     // schema of the body
 	Form        any                 `json:"form"`     // schema of the body as a form
 	Optional    bool                `json:"optional"` // the body may be absent
@@ -270,7 +272,7 @@ func (b *builder) security(rt Route) []object {
 
 var parameter = regexp.MustCompile(`\{([^}]+)\}`)
 
-// parameters are those of the path, in their order, and those of the query.
+// parameters are those of the path, in their order, those of the query, and headers.
 func (b *builder) parameters(path string, op operation, p prose) []object {
 	var list []object
 	for _, m := range parameter.FindAllStringSubmatch(path, -1) {
@@ -279,15 +281,25 @@ func (b *builder) parameters(path string, op operation, p prose) []object {
 		}
 		list = append(list, object{"name": m[1], "in": "path", "required": true, "description": p.Parameters[m[1]], "schema": object{"type": "string"}})
 	}
-	for _, name := range sorted(op.Query) {
-		s := maps.Clone(op.Query[name])
-		q := object{"name": name, "in": "query"}
+	add := func(name, in string, schema object) {
+		s := maps.Clone(schema)
+		q := object{"name": name, "in": in}
 		if description, ok := s["description"]; ok {
 			q["description"] = description
 			delete(s, "description")
 		}
 		q["schema"] = b.schema(s, false)
 		list = append(list, q)
+	}
+	for _, name := range sorted(op.Query) {
+		add(name, "query", op.Query[name])
+	}
+	for _, name := range op.Headers {
+		if p.Headers[name] == nil {
+			b.fault("%s: the header %s has no prose: describe it in openapi/prose.json", path, name)
+			continue
+		}
+		add(name, "header", p.Headers[name])
 	}
 	return list
 }

@@ -1,0 +1,83 @@
+package auth_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+)
+
+// refused tells what New says to options that it has to refuse.
+func refused(t *testing.T, opts ...auth.Option) string {
+	t.Helper()
+	a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode()}, opts...)...)
+	if err == nil {
+		t.Error("accepted")
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return ""
+	}
+	return err.Error()
+}
+
+// A limit that would be off without a word is refused, whichever it is.
+func TestRatesNeedATime(t *testing.T) {
+	limits := reflect.TypeFor[auth.RateLimits]()
+	for i := range limits.NumField() {
+		field := limits.Field(i)
+		if field.Type != reflect.TypeFor[auth.Rate]() {
+			continue
+		}
+		t.Run(field.Name, func(t *testing.T) {
+			for _, per := range []time.Duration{0, -time.Second} {
+				var l auth.RateLimits
+				reflect.ValueOf(&l).Elem().Field(i).Set(reflect.ValueOf(auth.Rate{Burst: 3, Per: per}))
+				if got := refused(t, auth.WithRateLimits(l)); !strings.Contains(got, "WithRateLimits: "+field.Name+":") {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+	}
+}
+
+func TestNewRefusesNilOptions(t *testing.T) {
+	if got := refused(t, nil); !strings.Contains(got, "option 2 of 2 is nil") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Browsers would drop cookies of such a name, and nobody could sign in.
+func TestNewRefusesNamesThatNoCookieHas(t *testing.T) {
+	for _, name := range []string{"a b", "a=b", "a;b", "a,b", "ä", "a\n", `"a"`, "a/b"} {
+		if got := refused(t, auth.WithCookies(auth.CookieOptions{Name: name})); !strings.Contains(got, "WithCookies: ") {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+	newWorld(t, auth.WithCookies(auth.CookieOptions{Name: "my-app_1"}))
+}
+
+// An application may leave the route to the inbox in when it has a mailer.
+func TestNoInboxIsNotFound(t *testing.T) {
+	a, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithMailer(auth.NewInbox()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	mux := http.NewServeMux()
+	mux.Handle("/dev/", a.Inbox())
+	rec := httptest.NewRecorder()
+	mux.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/dev/inbox", nil))
+	if rec.Code != http.StatusNotFound {
+		t.Errorf("status %d", rec.Code)
+	}
+}
