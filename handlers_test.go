@@ -54,6 +54,15 @@ func TestAccess(t *testing.T) {
 	}
 	w.do("GET", "/settings", nil, header{"X-API-Key", "pk_test_12345678"}).want(200)
 	w.do("GET", "/settings", nil, header{"apikey", "pk_test_12345679"}).want(401, auth.CodeInvalidAPIKey)
+	// Whatever the table says: no JSON is taken without a key. Only providers and the
+	// pages post without one.
+	for _, rt := range auth.Routes(w.Auth) {
+		method, path, _ := strings.Cut(rt, " ")
+		if method != "GET" && !strings.HasSuffix(path, "/callback") {
+			w.do(method, path, map[string]any{"token": "x"}).want(401, auth.CodeInvalidAPIKey)
+		}
+	}
+	w.do("POST", "/magic-link/verify", "token=x", form, browser).want(400)
 	// The key as bearer token, as some client libraries send it, is no token.
 	w.do("GET", "/me", nil, header{"apikey", "pk_test_12345678"}, bearer("pk_test_12345678")).want(401, auth.CodeMissingToken)
 	w.do("POST", "/otp/verify", map[string]any{"phone": "+4930123456", "otp": "123456"}, header{"apikey", "pk_test_12345678"}, bearer("pk_test_12345678")).want(400, auth.CodeInvalidCode)

@@ -147,15 +147,17 @@ func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	return a.magicLinkJSON(w, r, r.URL.Query().Get("token"), "")
 }
 
-// handleMagicLinkPost is the page's button, or JSON.
-func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error {
-	if isForm(r) {
-		form, err := a.readForm(r)
-		if err != nil {
-			return a.showProblem(w, r, err)
-		}
-		return a.finishMagicLink(w, r, form.Get("token"))
+// handleMagicLinkForm is the page's button.
+func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error {
+	form, err := a.readForm(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
 	}
+	return a.finishMagicLink(w, r, form.Get("token"))
+}
+
+// handleMagicLinkPost is POST /magic-link/verify with JSON.
+func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		Token        string `json:"token"`
 		CodeVerifier string `json:"code_verifier"`

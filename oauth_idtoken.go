@@ -106,8 +106,9 @@ func (p IDTokenParams) LogValue() slog.Value {
 }
 
 // SignInWithIDToken signs in with an ID token whose audience is the provider's
-// ClientID or one of its Audiences. A token is good once. Errors: CodeUnknownProvider (also for
-// providers without ID tokens), CodeMethodDisabled, CodeValidationFailed,
+// ClientID or one of its Audiences. A token is good once, and
+// not at all if it is good for more than 30 days. Errors: CodeUnknownProvider (also
+// for providers without ID tokens), CodeMethodDisabled, CodeValidationFailed,
 // CodeInvalidToken, CodeProviderError, CodeRateLimited, those of the linking
 // rules, CodeAccountExists, CodeSignupDisabled, CodeEmailNotVerified, and those
 // of any sign-in, CodeUserBanned, CodeMFARequired, CodeMFAEnrollmentRequired.
@@ -175,6 +176,10 @@ type nativeToken struct {
 	expires time.Time
 }
 
+// maxIDTokenLife bounds for how long a token has to be remembered. Providers give
+// them minutes to a day.
+const maxIDTokenLife = 30 * 24 * time.Hour
+
 // use is the bucket of one token, from which only one sign-in can be drawn for as
 // long as the token is good.
 func (a *Auth) use(p *oauthClient, t nativeToken, cost int) Draw {
@@ -184,6 +189,9 @@ func (a *Auth) use(p *oauthClient, t nativeToken, cost int) Draw {
 
 // useIDToken uses a token up: whoever steals it afterwards gains nothing.
 func (a *Auth) useIDToken(ctx context.Context, p *oauthClient, t nativeToken) error {
+	if t.expires.After(a.now().Add(maxIDTokenLife)) {
+		return &oidc.TokenError{Reason: "lives too long"}
+	}
 	err := a.take(ctx, a.use(p, t, 1))
 	if errors.Is(err, CodeRateLimited) {
 		return &oidc.TokenError{Reason: "was used already"}

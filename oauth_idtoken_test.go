@@ -179,3 +179,25 @@ func documentPaths(t *testing.T) map[string]map[string]json.RawMessage {
 	}
 	return doc.Paths
 }
+
+// A token is remembered for as long as it is good, so it must not be good forever.
+func TestIDTokenLivesAMonthAtMost(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	w := newWorld(t, auth.WithProvider(idp.Google()), auth.WithRateLimits(auth.RateLimits{Off: true}))
+	for name, c := range map[string]struct {
+		years, days int
+		status      int
+	}{
+		"a month": {0, 29, 200}, "more than a month": {0, 31, 400}, "a century": {100, 0, 400},
+		"longer than a duration": {293, 0, 400}, "much longer": {400, 0, 400}, "longest": {7000, 0, 400},
+	} {
+		idp.Now = func() time.Time { return w.Clock.Now().AddDate(c.years, 0, c.days) }
+		token := idp.IDToken("google", ada, "n")
+		for use, want := range []int{c.status, 400} {
+			a := w.do("POST", "/oauth/google/id-token", map[string]any{"id_token": token, "nonce": "n"})
+			if a.status != want || want == 400 && !strings.Contains(string(a.body), string(auth.CodeInvalidToken)) {
+				t.Errorf("%s, use %d: %d %s, want %d", name, use+1, a.status, a.body, want)
+			}
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
-		{pattern: "POST /magic-link/verify", access: open, handle: a.handleMagicLinkPost,
+		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
 		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend,

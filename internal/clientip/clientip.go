@@ -15,7 +15,10 @@ import (
 //
 // A proxy writes one of the two headers and passes on the other as the client sent
 // it. Nothing tells which, so where X-Forwarded-For and Forwarded lead to
-// different addresses, neither is believed, and the client is the proxy.
+// different addresses, neither is believed, and the client is the proxy. A Forwarded
+// without an equals sign is none: every element that a proxy writes has one, so the
+// client made it up, which must not make it the proxy. X-Forwarded-For has no
+// grammar that would tell.
 func Of(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -76,12 +79,12 @@ func forwardedFor(h http.Header) []string {
 // forwarded lists the hops of Forwarded (RFC 7239), nearest last; nil without one.
 // An element that names nobody is a hop, too: nothing beyond it is vouched for.
 func forwarded(h http.Header) []string {
-	fields := h.Values("Forwarded")
-	if len(fields) == 0 {
+	field := strings.Join(h.Values("Forwarded"), ",")
+	if !strings.Contains(field, "=") {
 		return nil
 	}
 	hops := []string{}
-	for _, element := range strings.Split(strings.Join(fields, ","), ",") {
+	for _, element := range strings.Split(field, ",") {
 		hop := ""
 		for _, pair := range strings.Split(element, ";") {
 			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")

@@ -44,6 +44,11 @@ func TestOf(t *testing.T) {
 		"both, which agree":        {remote: "192.0.2.1:1", xff: []string{"1.1.1.1, 198.51.100.1, 192.0.2.7"}, forwarded: []string{"for=198.51.100.1"}, want: "198.51.100.1"},
 		"both, one garbled":        {remote: "192.0.2.1:1", xff: []string{"x"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
 		"both, one empty":          {remote: "192.0.2.1:1", xff: []string{""}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
+		"both, one no Forwarded":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"x, y;z", ""}, want: "198.51.100.1"},
+		"both, one hidden":         {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=_hidden"}, want: "192.0.2.1"},
+		"both, one nameless":       {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"x", "proto=https"}, want: "192.0.2.1"},
+		"both, one with a comma":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{`for=198.51.100.2;host="a, b"`}, want: "192.0.2.1"},
+		"no Forwarded alone":       {remote: "192.0.2.1:1", forwarded: []string{"x"}, want: "192.0.2.1"},
 	} {
 		h := http.Header{}
 		for _, v := range c.xff {

@@ -3,9 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,70 +22,23 @@ func Unmarshal(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return ErrNotUTF8
 	}
-	if err := check(body); err != nil {
+	members, err := scan(body)
+	if err != nil {
 		return err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
-		return ErrNotObject // it is JSON, so nothing else can be wrong
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return ErrNotObject
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Type().Field(i).Tag.Get("json"), ",")
-		raw, ok := members[name]
+		at, ok := slices.BinarySearchFunc(members, name, func(m member, name string) int { return strings.Compare(string(m.name), name) })
 		if !ok || name == "" {
 			continue
 		}
-		if err := json.Unmarshal(raw, fields.Field(i).Addr().Interface()); err != nil {
+		if err := json.Unmarshal(members[at].value, fields.Field(i).Addr().Interface()); err != nil {
 			return &FieldError{name}
 		}
-	}
-	return nil
-}
-
-// check walks the tokens of a document and finds what encoding/json lets pass.
-func check(body []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if err := checkValue(dec, 0); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return ErrTrailingData
-	}
-	return nil
-}
-
-func checkValue(dec *json.Decoder, depth int) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return ErrMalformed
-	}
-	open, ok := tok.(json.Delim)
-	if !ok {
-		return nil
-	}
-	if depth++; depth > MaxNesting {
-		return ErrNesting
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if open == '{' {
-			name, err := dec.Token()
-			if err != nil {
-				return ErrMalformed
-			}
-			s, _ := name.(string)
-			if seen[s] {
-				return ErrDuplicateName
-			}
-			seen[s] = true
-		}
-		if err := checkValue(dec, depth); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.Token(); err != nil { // the closing delimiter
-		return ErrMalformed
 	}
 	return nil
 }

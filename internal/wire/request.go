@@ -30,7 +30,11 @@ func ReadBody(r *http.Request) (body []byte, mediaType string, err error) {
 }
 
 func mediaTypeOf(r *http.Request) string {
-	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	contentType := r.Header.Get("Content-Type")
+	if len(contentType) > MaxContentType {
+		return ""
+	}
+	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return ""
 	}
@@ -72,8 +76,16 @@ func ReadForm(r *http.Request) (url.Values, error) {
 }
 
 // Accepts tells whether Accept names a media type (RFC 9110, 12.5.1); a
-// wildcard is no name, and a weight of zero means no.
+// wildcard is no name, nor is anything in a header beyond MaxAccept, and a weight
+// of zero means no.
 func Accepts(r *http.Request, mediaType string) bool {
+	length := 0
+	for _, field := range r.Header.Values("Accept") {
+		length += len(field)
+	}
+	if length > MaxAccept {
+		return false
+	}
 	for _, part := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		t, params, err := mime.ParseMediaType(part)
 		if err != nil || t != mediaType {

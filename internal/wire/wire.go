@@ -8,10 +8,13 @@ import (
 	"fmt"
 )
 
-// Limits of request bodies.
+// Limits of request bodies, and of the headers that tell how to read and answer
+// them.
 const (
-	MaxBody    = 64 << 10 // bytes
-	MaxNesting = 32       // objects and arrays within each other
+	MaxBody        = 64 << 10 // bytes
+	MaxNesting     = 32       // objects and arrays within each other
+	MaxContentType = 256      // bytes; a longer one is unreadable
+	MaxAccept      = 512      // bytes; a longer one names nothing, as if anything would do
 )
 
 // What can be wrong with a body. Functions return these wrapped or not; compare
