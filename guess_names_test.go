@@ -287,3 +287,30 @@ func (w *world) askOnly(phone string) string {
 	code, _ := w.askCode(phone)
 	return strings.TrimSpace(code)
 }
+
+// A reset forgets the devices: those of whoever it throws out have no tries of their
+// own, and do not keep the owner's out.
+func TestResetForgetsDevices(t *testing.T) {
+	w := newWorld(t)
+	if err := auth.CheapPasswords(w.Auth); err != nil {
+		t.Fatal(err)
+	}
+	w.account("ada@example.com", goodPassword)
+	dev := func(i int) header { return header{"X-Device-Id", fmt.Sprintf("a-device-of-theirs-%06d", i)} }
+	for i := range 5 {
+		w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": goodPassword}, dev(i), from(i)).want(200)
+	}
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+	w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("ada@example.com", auth.KindResetPassword), "new_password": goodPassword + "!"}).want(200)
+	judged := 0
+	for i := range 5 {
+		for range 10 {
+			if w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": wrongPassword}, dev(i), from(i)).status == 401 {
+				judged++
+			}
+		}
+	}
+	if judged != 10 {
+		t.Errorf("%d guesses judged of the former devices, want those of strangers", judged)
+	}
+}
