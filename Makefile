@@ -21,13 +21,13 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
-	go test -race ./...
+	go test -race -timeout 30m ./...
 
 test-all: ## what `make test` draws a sample of, on both stores, and the races on 16 processors
 	@scripts/ensure-postgres.sh
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
 	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
-	GOMAXPROCS=16 go test -race -count=1 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
+	GOMAXPROCS=16 go test -race -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-peers: ## sign in through a real OpenID provider, in a browser
 	@scripts/ensure-chromium.sh
@@ -39,7 +39,7 @@ test-faults: ## kill servers, databases, primaries, disks, under load
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-pgbouncer.sh
 	go vet -tags faults ./bench/chaos
-	go test -tags faults -count=1 -timeout 10m ./bench/chaos
+	go test -tags faults -count=1 -timeout 20m ./bench/chaos
 
 race: ## the concurrency tests again and again
 	go test -race -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...

@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "seed %d: %d mutants of %d\n", *seed, len(sample), found)
+	_, _ = fmt.Fprintf(out, "seed %d: %d mutants of %d\n", *seed, len(sample), found)
 	if err := w.judge(ctx, sample, known); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func conclude(out io.Writer, report string, seed uint64, sample []*mutant, took 
 		rate = 100 * float64(killed) / float64(killed+survived)
 	}
 	sum := fmt.Sprintf("seed %d: %d killed, %d equivalent, %d survived: %.1f %% of what matters; %s", seed, killed, same, survived, rate, took.Round(time.Second))
-	fmt.Fprintf(out, "\n%s%s\n", left.String(), sum)
+	_, _ = fmt.Fprintf(out, "\n%s%s\n", left.String(), sum)
 	f, err := os.OpenFile(report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // whoever runs this names it
 	if err != nil {
 		return err
@@ -117,6 +117,6 @@ func conclude(out io.Writer, report string, seed uint64, sample []*mutant, took 
 	if errClose := f.Close(); err == nil {
 		err = errClose
 	}
-	fmt.Fprintf(out, "appended to %s\n", report)
+	_, _ = fmt.Fprintf(out, "appended to %s\n", report)
 	return err
 }
