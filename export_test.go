@@ -2,7 +2,9 @@ package auth
 
 import (
 	"context"
+	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/authmount/auth/internal/passhash"
@@ -89,6 +91,24 @@ func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait 
 
 // GiveBack gives back to the store at once what right guesses drew.
 func GiveBack(a *Auth) error { return a.refunds.flush(context.Background()) }
+
+// FillQueue has clients wait for hashes for an account until its share of the queue
+// is full.
+func FillQueue(a *Auth, account string) (release func()) {
+	hold, full := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var wg sync.WaitGroup
+	for i := range 64 {
+		ctx := ContextWithClient(context.Background(), Client{IP: netip.AddrFrom4([4]byte{203, 0, 113, byte(i)})})
+		wg.Go(func() {
+			if err := a.passwords.run(ctx, account, nil, func() error { <-hold; return nil }); err != nil {
+				once.Do(func() { close(full) })
+			}
+		})
+	}
+	<-full
+	return func() { close(hold); wg.Wait() }
+}
 
 // HoldReturns leaves giving back to GiveBack and to the next guesses.
 func HoldReturns(a *Auth) { a.refunds.after = func(time.Duration, func()) {} }

@@ -15,6 +15,8 @@ import (
 //     client.
 //   - A right guess gives its try back, and ends the run of failures before it. So
 //     does one that nothing was judged of.
+//   - Whatever is guessed at, the address of the client counts, too: who guesses at
+//     many things at once is stopped, and fills no store.
 //   - A wrong one is told (EventSignInFailed), and long runs are told to the
 //     account's owner.
 
@@ -22,6 +24,7 @@ const (
 	guessTimeout = 30 * time.Second // from the draw to the end
 	longestWait  = time.Hour        // that a refusal tells of: who is closed out for longer has other ways in
 	tellAtRun    = 20               // failures in a row, of which the owner is told
+	runOfNames   = 24 * time.Hour   // in which a run of failures is forgotten that is nobody's
 )
 
 // guessDraw is what an attempt draws from one bucket, and what becomes of that.
@@ -37,6 +40,14 @@ func (a *Auth) guessDraw(r Rate, limit, value string) guessDraw {
 	return guessDraw{Draw: a.draw(r, limit, value, 1)}
 }
 
+// byClient is the draw of every guess, by the address of the client.
+func (a *Auth) byClient(ctx context.Context, t attempt) guessDraw {
+	if t.method == methodPassword {
+		return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}
+	}
+	return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
+}
+
 // refilled is a draw from a bucket that a right guess fills.
 func (d guessDraw) refilled() guessDraw { d.whole = true; return d }
 
@@ -47,6 +58,23 @@ func (a *Auth) inARow(limit, value, device string) guessDraw {
 	d := a.guessDraw(a.cfg.limits.ConsecutiveFailures, limit+"-run", value).refilled()
 	d.run = true
 	return d
+}
+
+// inARowBy are the draws that count failures in a row at what goes by a name, which
+// may be nobody's: anybody can think of names, so what is kept of them lasts no
+// longer than runOfNames. Within that time a name answers alike whether it is an
+// account's (known) or not, also when it becomes one's meanwhile.
+func (a *Auth) inARowBy(limit, name string, known bool, device string) []guessDraw {
+	long := a.inARow(limit, name, device)
+	if long.Rate.Per <= runOfNames || device != "" {
+		return []guessDraw{long}
+	}
+	short := a.guessDraw(Rate{Burst: long.Rate.Burst, Per: runOfNames}, limit+"-run-day", name).refilled()
+	if known {
+		return []guessDraw{short, long}
+	}
+	short.run = true // which costs what an account's costs
+	return []guessDraw{short}
 }
 
 // countedApart names the bucket of a device that has signed in to the account
@@ -85,6 +113,7 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 	defer func() { leave() }() // once its tries are given back
 	timer := time.AfterFunc(guessTimeout, cancel)
 	defer timer.Stop()
+	t.draws = append(slices.Clip(t.draws), a.byClient(ctx, t))
 	err := judge(own, func() error {
 		timer.Reset(guessTimeout) // however long it waited for its turn
 		var err error

@@ -32,7 +32,11 @@ type codeGuess struct {
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, g.code)
 	var u User
-	err := a.guess(ctx, a.codeAttempt(ctx, g, t.UserID), func(own context.Context, draw func() error) error {
+	attempt, err := a.codeAttempt(ctx, g, t)
+	if err != nil {
+		return u, err
+	}
+	err = a.guess(ctx, attempt, func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -59,30 +63,40 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 // Whoever shows the id of a request has tries of their own, so that nobody's
 // guesses lock the owner out: as many as a code has for the request, and what
 // numbers have for the number and the address of the client.
-func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, userID string) attempt {
+//
+// A right code shows that the number is theirs, and ends the run of anybody's
+// failures at it.
+func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt, error) {
+	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, ByPhone(g.phone)) }
+	_, err := owner(ctx)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return attempt{}, storeFailed(err)
+	}
+	known := err == nil
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
-	now, from := a.codeDraw(g.phone), g.phone
+	now, from := a.codeDraw(t.Purpose, t.Subject), g.phone
 	if a.keys.ValidRequest(g.phone, g.request, a.now()) {
 		now, from = a.guessDraw(code, "code-request", g.request).refilled(), g.phone+" "+clientip.LimitKey(clientFrom(ctx).IP)
 	}
 	return attempt{
-		draws: []guessDraw{
-			now, a.guessDraw(limits.CodesPerPhone, "code", from), a.guessDraw(limits.CodesPerPhoneDaily, "code-day", from), a.inARow("code", from, ""),
-		},
-		method: methodPhoneCode, userID: userID,
-		owner: func(ctx context.Context) (User, error) { return a.store.User(ctx, ByPhone(g.phone)) },
-	}
+		draws: append([]guessDraw{
+			now, a.guessDraw(limits.CodesPerPhone, "code", from), a.guessDraw(limits.CodesPerPhoneDaily, "code-day", from),
+		}, a.inARowBy("code", from, known, "")...),
+		method: methodPhoneCode, userID: t.UserID, owner: owner,
+		refills: a.inARowBy("code", g.phone, true, ""),
+	}, nil
 }
 
-// codeDraw is a try at the code that was sent to a number last.
-func (a *Auth) codeDraw(phone string) guessDraw {
-	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", phone).refilled()
+// codeDraw is a try at the code that was sent last for a purpose and subject. One
+// for another purpose has others, so that asking for it revives no code.
+func (a *Auth) codeDraw(p Purpose, subject string) guessDraw {
+	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", string(p)+" "+subject).refilled()
 }
 
-// refillCode gives the next code of a number tries of its own. It does so at once:
-// what came later would forgive guesses at that very code.
-func (a *Auth) refillCode(ctx context.Context, phone string) {
-	if err := a.take(context.WithoutCancel(ctx), refundsOf([]guessDraw{a.codeDraw(phone)}, true)...); err != nil {
+// refillCode gives a code tries of its own that was stored in place of the one
+// before. Earlier would revive that one.
+func (a *Auth) refillCode(ctx context.Context, t Token) {
+	if err := a.take(context.WithoutCancel(ctx), refundsOf([]guessDraw{a.codeDraw(t.Purpose, t.Subject)}, true)...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)
 	}
 }

@@ -18,14 +18,17 @@ type passwordGuess struct {
 
 // judgePassword judges a password, and does the same work and counting where
 // there is none. Failures count by what the account was called, so that an address
-// and a number do not tell that they are one account's, or by device where the
-// user has signed in on it before; in a row, by account; and by the address of the
-// client. A right password empties the first and the third, for all names of the
-// account, and gives back its try by address. Errors: CodeInvalidCredentials,
+// and a number do not tell that they are one account's, and a name does not tell
+// when it becomes one's; by device where the user has signed in on it before; and
+// by the address of the client. A right password empties the former, for all names
+// of the account, and gives back its try by address. Errors: CodeInvalidCredentials,
 // CodeRateLimited, CodeOverloaded.
 func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool, err error) {
-	account := cmp.Or(g.of.User.ID, g.name)
-	err = a.guess(ctx, a.passwordAttempt(ctx, g, account), func(own context.Context, draw func() error) error {
+	account, device := cmp.Or(g.of.User.ID, g.name), deviceOf(ctx, g.of)
+	if device != "" {
+		account += " " + device // strangers do not use up what the owner's device has
+	}
+	err = a.guess(ctx, a.passwordAttempt(g, account, device), func(own context.Context, draw func() error) error {
 		ok, again, err := a.passwords.verify(ctx, account, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
@@ -43,31 +46,28 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 	return rehash, err
 }
 
-func (a *Auth) passwordAttempt(ctx context.Context, g passwordGuess, account string) attempt {
-	device := deviceOf(ctx, g.of)
+func (a *Auth) passwordAttempt(g passwordGuess, account, device string) attempt {
+	u := g.of.User
 	judged := a.guessDraw(a.cfg.limits.SignInsPerAccount, "sign-ins", account)
 	judged.kept = true
 	return attempt{
-		draws: []guessDraw{
-			a.passwordDraw(cmp.Or(g.name, nameOf(g.of.User)), device),
-			{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")},
-			a.inARow("login", account, device),
-			judged,
-		},
-		method: methodPassword, userID: g.of.User.ID, owner: itself(g.of.User), refills: a.passwordDraws(g.of.User, device),
+		draws:  append(a.passwordDraw(cmp.Or(g.name, nameOf(u)), u.ID != "", device), judged),
+		method: methodPassword, userID: u.ID, owner: itself(u), refills: a.passwordDraws(u, device),
 	}
 }
 
-// passwordDraw is that of a failure with one name of an account.
-func (a *Auth) passwordDraw(name, device string) guessDraw {
-	limit, name := countedApart("login", name, device)
-	return a.guessDraw(a.cfg.limits.LoginPerAccount, limit, name).refilled()
+// passwordDraw are those of a failure with one name, known to be an account's or
+// not.
+func (a *Auth) passwordDraw(name string, known bool, device string) []guessDraw {
+	limit, value := countedApart("login", name, device)
+	now := a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled()
+	return append([]guessDraw{now}, a.inARowBy("login", name, known, device)...)
 }
 
 // passwordDraws are those of all names of a user.
 func (a *Auth) passwordDraws(u User, device string) (list []guessDraw) {
 	for _, name := range namesOf(u) {
-		list = append(list, a.passwordDraw(name, device))
+		list = append(list, a.passwordDraw(name, true, device)...)
 	}
 	return list
 }
@@ -90,9 +90,9 @@ func nameOf(u User) string { return append(namesOf(u), u.ID)[0] }
 // shown to be the owner by other means, so that they do not stay locked out by
 // somebody else's guesses.
 func (a *Auth) passwordLocks(ctx context.Context, u User) []guessDraw {
-	list := append(a.passwordDraws(u, ""), a.inARow("login", u.ID, ""))
+	list := a.passwordDraws(u, "")
 	if device := clientFrom(ctx).Device; device != "" {
-		list = append(append(list, a.passwordDraws(u, device)...), a.inARow("login", u.ID, device))
+		list = append(list, a.passwordDraws(u, device)...)
 	}
 	return list
 }

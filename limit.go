@@ -17,7 +17,7 @@ import (
 type RateLimits struct {
 	LoginPerAccount     Rate // wrong passwords, by name of the account: 10 in 5 min
 	LoginPerIP          Rate // wrong passwords: 100 in 5 min
-	SignInsPerAccount   Rate // passwords judged, right ones too: 60 in 1 min
+	SignInsPerAccount   Rate // passwords judged, right ones too, apart for devices that the user signed in on before: 60 in 1 min
 	SignupPerIP         Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
 	SendGap             Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s; changes of number and the confirmations that logins send count apart
 	SendPerAddress      Rate // messages of a kind to one address or number: 5 in 1 h; what sign-ups send counts apart, too
@@ -27,8 +27,9 @@ type RateLimits struct {
 	RefreshPerSession   Rate // 120 in 1 min
 	CodesPerPhone       Rate // wrong phone codes, of whoever shows the id of the request by number and address of the client: 10 in 1 h
 	CodesPerPhoneDaily  Rate // the same: 30 in 24 h
+	CodesPerIP          Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
 	FactorPerUser       Rate // wrong TOTP and recovery codes: 5 in 5 min
-	ConsecutiveFailures Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days
+	ConsecutiveFailures Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days; for a name that is nobody's all within 24 h
 	OAuthPerIP          Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
 	SMSBudget           Rate // text messages that go out, in all: 1000 in 1 h
 
@@ -59,6 +60,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.PasswordChangesPerUser, 10, 24*time.Hour)
 	set(&l.CodesPerPhone, 10, time.Hour)
 	set(&l.CodesPerPhoneDaily, 30, 24*time.Hour)
+	set(&l.CodesPerIP, 100, 5*time.Minute)
 	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)
 	set(&l.OAuthPerIP, 300, 5*time.Minute)

@@ -115,12 +115,12 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err != nil {
 		return SentCode{}, err
 	}
-	code, t := a.newPhoneCode(ctx, phone, PurposePhoneCode, phone)
+	code, t := a.newPhoneCode(PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no guess is right
 	}
-	err = a.mailToken(ctx, byStranger("send"), t, a.phoneMessage(allowed, to, code), u)
+	err = a.sendCode(ctx, byStranger("send"), t, a.phoneMessage(allowed, to, code), u)
 	if err != nil && !errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return SentCode{}, err
 	}
@@ -128,10 +128,8 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 }
 
 // newPhoneCode makes a code for a number and the token that judges it. Only a MAC
-// is kept: a code alone could be found by trying all of them. A new code has tries
-// of its own, as far as its number has any.
-func (a *Auth) newPhoneCode(ctx context.Context, phone string, p Purpose, subject string) (code string, t Token) {
-	a.refillCode(ctx, phone)
+// is kept: a code alone could be found by trying all of them.
+func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.cfg.phone.CodeLength)), nil)
 	n, err := rand.Int(rand.Reader, limit)
 	if err != nil {
@@ -143,6 +141,16 @@ func (a *Auth) newPhoneCode(ctx context.Context, phone string, p Purpose, subjec
 		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code),
 		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: codeBackstop,
 	}
+}
+
+// sendCode is mailToken for a code, which has tries of its own, as far as its
+// number has any.
+func (a *Auth) sendCode(ctx context.Context, by Authority, t Token, o outgoing, u User) error {
+	err := a.mailToken(ctx, by, t, o, u)
+	if err == nil {
+		a.refillCode(ctx, t)
+	}
+	return err
 }
 
 func (a *Auth) phoneCodeHash(p Purpose, subject, code string) []byte {
@@ -173,6 +181,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 	if err != nil {
 		return nil, err
 	}
+	a.unlockPassword(ctx, u, false)
 	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: p.TOTPCode, gone: CodeInvalidCode})
 }
 
@@ -276,12 +285,12 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 		return err
 	}
 	purpose, subject := phoneProof(by, u, phone)
-	code, t := a.newPhoneCode(ctx, phone, purpose, subject)
+	code, t := a.newPhoneCode(purpose, subject)
 	t.UserID = u.ID
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no guess is right
 	}
-	return a.mailToken(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
+	return a.sendCode(ctx, by.authority(), t, a.phoneMessage(allowed, to, code), u)
 }
 
 // phoneProof is which code proves, within a session, that a number is the user's:

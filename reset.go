@@ -50,8 +50,8 @@ type ResetPasswordParams struct {
 }
 
 // ResetPassword sets a new password with the token of a reset link. Every
-// session of the user ends, other links die, and the address counts as
-// verified; an account that nobody had proved to be theirs is taken over. It
+// session of the user ends, other links die, the devices that were signed in on are
+// forgotten, and the address counts as verified; an account that nobody had proved to be theirs is taken over. It
 // signs nobody in. Errors: CodeInvalidToken; the link stays good with
 // CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled and CodeOverloaded.
 func (a *Auth) ResetPassword(ctx context.Context, p ResetPasswordParams) error {
@@ -88,6 +88,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 		}
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
 		r.Patch.PasswordHash, r.Patch.Revoke, r.Patch.DropTokens = &hash, &SessionFilter{}, dyingWithAddress()
+		r.Patch.DropDevices = true // whoever is thrown out has tries of no device's own
 		return r, nil
 	})
 	if err != nil {

@@ -32,8 +32,8 @@ type route struct {
 func (a *Auth) routes() []route {
 	var (
 		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
-		wrongFactors   = []string{"FactorPerUser", "ConsecutiveFailures"}
-		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"}
+		wrongFactors   = []string{"FactorPerUser", "CodesPerIP", "ConsecutiveFailures"}
+		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"} // and what else wrongFactors has
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
 		signUps        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP", "SMSBudget"}
@@ -57,7 +57,7 @@ func (a *Auth) routes() []route {
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
 		{pattern: "POST /login", access: keyed, handle: a.handleLogin,
-			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser"}),
+			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
 		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
@@ -125,7 +125,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /2fa/setup-totp", access: enrolling, handle: a.handleSetupTOTP,
 			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled}},
 		{pattern: "POST /2fa/verify-and-enable", access: enrolling, handle: a.handleEnableTOTP,
-			limits: []string{"FactorPerUser"},
+			limits: []string{"FactorPerUser", "CodesPerIP"},
 			errors: []Code{
 				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
 		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA,

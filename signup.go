@@ -154,6 +154,9 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		return nil, storeFailed(err)
 	}
 	a.committed(ctx, c, OutcomeDone, nil)
+	if u.Phone != "" && !confirm { // else that would tell that the number was free: the next code has tries of its own
+		a.refillCode(ctx, proof)
+	}
 	if enrol {
 		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: byPassword(hash), gone: CodeInvalidCredentials})
 		return nil, err
@@ -173,7 +176,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 // number, and the message that carries it.
 func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token, outgoing) {
 	if u.Phone != "" {
-		code, t := a.newPhoneCode(ctx, u.Phone, PurposePhoneCode, u.Phone)
+		code, t := a.newPhoneCode(PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
 		return t, a.phoneMessage(sendPermit{}, u.Phone, code)
 	}

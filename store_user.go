@@ -134,6 +134,7 @@ type UserPatch struct {
 	Revoke      *SessionFilter // end these sessions
 	DropTokens  []Purpose      // remove the user's tokens of these purposes
 	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
+	DropDevices bool           // forget the devices that the user signed in on
 
 	// DropCredentials removes every way in but those that the same patch names:
 	// the password (unless PasswordHash is set), the address (unless Email or
@@ -147,13 +148,13 @@ type UserPatch struct {
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
 		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil &&
-		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropCredentials
+		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && !p.DropCredentials
 }
 
 // Apply returns what a patch makes of a user and the password hash, for stores
 // that patch in Go; c is left as it is. Beside it the store has to do what the
-// patch says of sessions (Revoke), tokens (DropTokens) and factors (DropFactors),
-// and of all of them, and of devices, for DropCredentials.
+// patch says of sessions (Revoke), tokens (DropTokens) and factors (DropFactors)
+// and devices (DropDevices), and of all of them for DropCredentials.
 func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 	u := c.User
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)

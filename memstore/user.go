@@ -171,7 +171,7 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		u.User = next
 		s.index(u)
 		u.hash = after.PasswordHash
-		if p.DropCredentials {
+		if p.DropDevices || p.DropCredentials {
 			clear(u.devices)
 		}
 		if p.DropFactors || p.DropCredentials {

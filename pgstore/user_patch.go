@@ -109,7 +109,6 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 	case p.DropCredentials:
 		s.queueRevoke(b, id, auth.SessionFilter{}, now, &r.ended)
 		b.Queue(s.sql(dropIdentities), id)
-		b.Queue(s.sql(dropDevices), id)
 	case p.Revoke != nil:
 		s.queueRevoke(b, id, *p.Revoke, now, &r.ended)
 	}
@@ -123,6 +122,9 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 			}
 			return nil
 		})
+	}
+	if p.DropDevices || p.DropCredentials {
+		b.Queue(s.sql(dropDevices), id)
 	}
 	if p.DropFactors || p.DropCredentials {
 		b.Queue(s.sql(dropFactors), id)

@@ -35,6 +35,7 @@ func (b *bench) naming() map[string]struct {
 		"Revoke":          {auth.UserPatch{Revoke: &auth.SessionFilter{}}, false},
 		"DropTokens":      {auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}}, false},
 		"DropFactors":     {auth.UserPatch{DropFactors: true}, true},
+		"DropDevices":     {auth.UserPatch{DropDevices: true}, false},
 		"DropCredentials": {auth.UserPatch{DropCredentials: true}, true},
 	}
 }

@@ -108,6 +108,19 @@ func devices() checks {
 			b.signInOn(u.ID, "one", now)
 			b.knows(u.ID, "one", true)
 		},
+		"devices are forgotten by themselves, too": func(b *bench) {
+			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
+			b.signInOn(u.ID, "one", now)
+			b.signInOn(u.ID, "two", now)
+			b.signInOn(eve.ID, "one", now)
+			_, err := b.update(u.ID, auth.UserPatch{DropDevices: true})
+			b.ok(err)
+			b.knows(u.ID, "one", false)
+			b.knows(u.ID, "two", false)
+			b.knows(eve.ID, "one", true)
+			b.signInOn(u.ID, "one", now)
+			b.knows(u.ID, "one", true)
+		},
 		"devices go with the user": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			_, err := b.create(nu)

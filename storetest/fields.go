@@ -18,7 +18,7 @@ func owned() []string { return []string{"MFAEnabled", "Revision", "CredentialRev
 // acts are the members of UserPatch that do something rather than set a value;
 // each has checks of its own.
 func acts() []string {
-	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropCredentials"}
+	return []string{"Unlink", "Revoke", "DropTokens", "DropFactors", "DropDevices", "DropCredentials"}
 }
 
 // filler writes values that a store has to take, each another one.

@@ -29,7 +29,7 @@ func deviceMutants() map[string]mutant {
 				return s.seen[[2]string{c.User.ID, key.Device}]
 			}}
 		}, []string{
-			"devices/devices go with all ways in", "devices/devices go with the user",
+			"devices/devices go with all ways in", "devices/devices are forgotten by themselves, too", "devices/devices go with the user",
 			"devices/of many devices those seen last are known", "devices/a device not seen for long is swept",
 		}},
 		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) auth.Store { return &endsDevices{knower{base: b}} }),

@@ -23,6 +23,7 @@ func fieldMutants() map[string]mutant {
 		"Revoke":          "patches/a patch revokes sessions and drops tokens",
 		"DropTokens":      "patches/a patch revokes sessions and drops tokens",
 		"DropFactors":     "credentials/a patch raises the revisions that it has to",
+		"DropDevices":     "devices/devices are forgotten by themselves, too",
 		"DropCredentials": "credentials/all ways in are dropped but those named",
 	}
 	for i := range reflect.TypeFor[auth.UserPatch]().NumField() {

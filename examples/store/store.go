@@ -287,6 +287,8 @@ func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, err
 	c = clone(p.Apply(c, now))
 	if p.DropCredentials {
 		t.revoke(id, auth.SessionFilter{}, now)
+	}
+	if p.DropDevices || p.DropCredentials {
 		t.forgetDevices(id, 0)
 	}
 	if p.Revoke != nil {
