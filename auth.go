@@ -82,6 +82,7 @@ type Auth struct {
 	roleStore RoleStore   // likewise
 	roleTable *roleTable
 	passwords *passwords
+	overloads overloads
 	refunds   *refunds
 	pending   pendingGuesses
 	outbox    *outbox

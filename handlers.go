@@ -263,7 +263,10 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 		e = fail(CodeInternal, err)
 	}
 	level := slog.LevelDebug
-	if e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+	switch {
+	case e.Code == CodeOverloaded:
+		a.logOverload(r.Context())
+	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
 		level = slog.LevelError
 	}
 	id, _ := r.Context().Value(requestIDKey{}).(string)

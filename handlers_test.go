@@ -554,4 +554,9 @@ func TestHugeLoginBurst(t *testing.T) {
 	if count[200] == 0 || count[503] == 0 || count[200]+count[503] != 40 {
 		t.Errorf("answers %v", count)
 	}
+	// Anybody can bring that about: it is no fault of ours, and no line each.
+	log := w.log.String()
+	if n := strings.Count(log, "auth: overloaded"); n != 1 || strings.Contains(log, "level=ERROR") {
+		t.Errorf("%d lines: %s", n, log)
+	}
 }
