@@ -104,8 +104,6 @@ func (c call) harmless(account string, a act) string {
 		return "a sign-in that begins is nobody's yet"
 	case c.method == "PutToken" && c.change.By.System == "application":
 		return "a login that is refused mails the account's own address"
-	case c.method == "RevokeSessions" && c.change.By.System == "logout":
-		return "a session ends itself"
 	case c.method == "CreateUser":
 		return "it makes another account"
 	case uses && len(c.change.IfUsers) == 0:
