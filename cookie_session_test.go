@@ -100,7 +100,9 @@ func TestOptionalKnowsRevocations(t *testing.T) {
 // Somebody who is banned may sign out, and is when the ban is over.
 func TestLogoutOfABannedUser(t *testing.T) {
 	for name, out := range map[string]func(w *world, s session) *answer{
-		"bearer": func(w *world, s session) *answer { return w.do("POST", "/logout?scope=global", nil, bearer(s.AccessToken)) },
+		"bearer": func(w *world, s session) *answer {
+			return w.do("POST", "/logout?scope=global", nil, bearer(s.AccessToken))
+		},
 		"refresh token": func(w *world, s session) *answer {
 			return w.do("POST", "/logout", map[string]any{"refresh_token": s.RefreshToken})
 		},
