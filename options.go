@@ -402,7 +402,7 @@ type CookieOptions struct {
 // second call replaces the first.
 func WithCookies(o CookieOptions) Option {
 	return func(c *config) {
-		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil {
+		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil { //nolint:gosec // asks of the name only
 			c.fail("WithCookies", fmt.Errorf("%q cannot be in a cookie's name", o.Name))
 		}
 		c.cookies = &o

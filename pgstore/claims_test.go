@@ -214,7 +214,7 @@ func TestClaimsFunctionFails(t *testing.T) {
 		for path, request := range map[string]string{
 			"login":   `{"email":"ada@example.com","password":"` + authtest.Password + `"}`,
 			"refresh": `{"refresh_token":"` + in.RefreshToken + `"}`,
-			"signup":  `{"email":"bob@example.com","password":"` + authtest.Password + `"}`,
+			"signup":  `{"email":"` + strings.ReplaceAll(what, " ", ".") + `@example.com","password":"` + authtest.Password + `"}`,
 		} {
 			log.Reset()
 			if status, answer := post(t, env, "/auth/v1/"+path, request); status != http.StatusServiceUnavailable || !strings.Contains(answer, `"unavailable"`) || strings.Contains(answer, body.logged) {
