@@ -218,6 +218,7 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 	case <-request.Done():
 		return d, nil, retryAfter(CodeUnavailable, time.Second, request.Err())
 	}
+	others = a.pending.others(at) // first: what ends from here on may have given back too late for this draw
 	back := a.refunds.pick(refundsAtOnce, draws)
 	d, err = a.store.Take(own, append(back, draws...), a.now())
 	if err != nil {
@@ -229,7 +230,7 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 		return d, nil, nil
 	}
 	a.refunds.add(back...)
-	return d, a.pending.others(at), retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
+	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
 // tellOfRun tells an account's owner of a long run of failures, once: of those
