@@ -103,7 +103,7 @@ func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error
 		return seeOther(w, res.RedirectURL)
 	case res.Tokens == nil:
 		return seeOther(w, res.RedirectURL)
-	case a.cfg.cookies == nil || fromScript(r):
+	case a.cfg.cookies == nil || (res.RedirectURL == "" && fromScript(r)):
 		return a.writeTokens(w, r, res.Tokens)
 	}
 	a.setCookies(w, r, res.Tokens, nil)
