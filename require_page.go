@@ -144,7 +144,7 @@ func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 		if errors.As(err, &e) && slices.Contains(signInHelps(), e.Code) {
 			return seeOther(w, a.signInURL(r, e.Code))
 		}
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{})
 	}).ServeHTTP(w, r)
 }
 
