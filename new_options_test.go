@@ -2,6 +2,9 @@ package auth_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -64,7 +67,7 @@ func optionRows() []optionRow {
 		row("WithSessions: IdleTimeout and Lifetime must not be negative", auth.WithSessions(auth.SessionOptions{Lifetime: -1})),
 		row("WithLinks: there is no such mode", auth.WithLinks(auth.LinkOptions{Mode: -1})),
 		row("WithLinks: there is no such mode", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks + 1})),
-		row("", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks})),
+		row("", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks, URLs: map[auth.Kind]string{auth.KindResetPassword: "http://app.test/reset", auth.KindMagicLink: "https://app.test/in"}})),
 		row("WithAPIKeys: a key needs at least 8 characters", auth.WithAPIKeys("12345678", "1234567")),
 		row("", auth.WithAPIKeys("12345678")),
 		row(`WithTrustedProxies: netip.ParsePrefix("10.0.0.1"): no '/'`, auth.WithTrustedProxies("10.0.0.1")),
@@ -76,6 +79,12 @@ func optionRows() []optionRow {
 		row("WithLogger: the logger is nil", auth.WithLogger(nil)),
 		row("WithClock: the clock is nil", auth.WithClock(nil)),
 		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back", auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}})),
+		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back\nWithRateLimits: SignupPerIP: a Burst of 2 needs a Per, the time in which it comes back",
+			auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}, SignupPerIP: auth.Rate{Burst: 2}})),
+		row("WithMailer: no port\nWithMailer: no host", auth.WithMailer(invalidMail{errors.Join(errors.New("no port"), errors.New("no host"))})),
+		row("WithMailer: no port and no host", auth.WithMailer(invalidMail{fmt.Errorf("%w and %w", errors.New("no port"), errors.New("no host"))})),
+		row("", auth.WithMailer(invalidMail{})),
+		row(`WithBaseURL: parse "https://auth.test/%": invalid URL escape "%"`, auth.WithBaseURL("https://auth.test/%")),
 		row(`WithProvider: two providers are named "idp"`, auth.WithProvider(idp("idp", "a"), idp("idp", "b"))),
 		row("", auth.WithProvider(idp("idp", "a"), idp("other", "a"))),
 		row("WithProvider: idp: the client id is missing", auth.WithProvider(idp("idp", ""))),
@@ -96,7 +105,7 @@ func optionRows() []optionRow {
 	for _, raw := range []string{"/reset", "ftp://app.test/reset", "https:///reset", "https://app.test/reset#a", "https://app.test/%"} {
 		rows = append(rows, row("WithLinks: "+strconv.Quote(raw)+" is not an absolute http(s) URL", auth.WithLinks(auth.LinkOptions{URLs: map[auth.Kind]string{auth.KindResetPassword: raw}})))
 	}
-	for _, origin := range []string{"app.test", "https://", "https://app.test/", "https://*.app.test", "https://app.test/%"} {
+	for _, origin := range []string{"app.test", "//app.test", "https://", "https://app.test/", "https://*.app.test", "https://app.test/%"} {
 		rows = append(rows, row("WithCORS: "+strconv.Quote(origin)+" is not an origin like https://app.example.com", auth.WithCORS(origin)))
 	}
 	for raw, why := range map[string]string{
@@ -141,6 +150,8 @@ func TestNewSays(t *testing.T) {
 	} {
 		try(memstore.New(), says, slices.Delete(slices.Clone(usual), i, i+1)...)
 	}
+	try(memstore.New(), "WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development", usual[0], auth.WithMailer(auth.NewInbox()))
+	try(agedStore{memstore.New()}, fmt.Sprintf("the store auth_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both", auth.ContractVersion-1, auth.ContractVersion), usual...)
 	for option, o := range map[string]auth.Option{
 		"WithSettings": auth.WithSettings(auth.Settings{MFARequired: auth.On}),
 		"WithMFA":      auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return false }}),
@@ -155,6 +166,17 @@ func TestNewSays(t *testing.T) {
 		}
 	}
 }
+
+// invalidMail is a mailer that says what is wrong with it.
+type invalidMail struct{ err error }
+
+func (m invalidMail) Validate() error                        { return m.err }
+func (invalidMail) Send(context.Context, auth.Message) error { return nil }
+
+// agedStore is of another version than this package.
+type agedStore struct{ auth.Store }
+
+func (agedStore) Contract() int { return auth.ContractVersion - 1 }
 
 // refusals are what the options and New can say, as far as it is theirs.
 func refusals(t *testing.T) (all []*regexp.Regexp) {

@@ -77,6 +77,7 @@ func TestPasswordPolicy(t *testing.T) {
 		{"12lise34567", []string{"Lise"}, nil},
 		{"xlise42y", []string{"Lise"}, []string{"similar"}},
 		{"xylise42z", []string{"Lise"}, nil},
+		{"{]%^~*#&@+=", []string{"Lise"}, nil},
 	} {
 		got, err := p.check(t.Context(), c.password, c.about...)
 		if err != nil || !slices.Equal(got, c.want) {
