@@ -62,10 +62,11 @@ var (
 	_ auth.OutboxStore = (*Store)(nil)
 	_ auth.RoleStore   = (*Store)(nil)
 	_ auth.KeyStore    = (*Store)(nil)
+	_ auth.ImportStore = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.
-func (s *Store) Contract() int { return 2 }
+func (s *Store) Contract() int { return 3 }
 
 // Option changes how a Store works.
 type Option func(*Store) error
