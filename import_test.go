@@ -126,13 +126,15 @@ func TestImportNamesTheBadField(t *testing.T) {
 		"verified at nothing":  {"phone", func(p *auth.ImportUserParams) { p.PhoneVerifiedAt = now }},
 		"no number":            {"phone", func(p *auth.ImportUserParams) { p.Phone = "030" }},
 		"md5":                  {"password_hash", func(p *auth.ImportUserParams) { p.PasswordHash = "md5:abc" }},
-		"null in a salt":       {"password_hash", func(p *auth.ImportUserParams) { p.PasswordHash = "pbkdf2_sha256$260000$a\x00b$" + strings.Repeat("A", 43) + "=" }},
-		"not base32":           {"totp_secret", func(p *auth.ImportUserParams) { p.TOTPSecret = "JBSWY3DPEHPK3PX1" }},
-		"short secret":         {"totp_secret", func(p *auth.ImportUserParams) { p.TOTPSecret = "JBSWY3DP" }},
-		"long secret":          {"totp_secret", func(p *auth.ImportUserParams) { p.TOTPSecret = strings.Repeat("JBSWY3DP", 13) }},
-		"provider of no name":  {"identities", func(p *auth.ImportUserParams) { p.Identities = identity("Google!", "1") }},
-		"no subject":           {"identities", func(p *auth.ImportUserParams) { p.Identities = identity("google", "") }},
-		"null in a subject":    {"identities", func(p *auth.ImportUserParams) { p.Identities = identity("google", "a\x00") }},
+		"null in a salt": {"password_hash", func(p *auth.ImportUserParams) {
+			p.PasswordHash = "pbkdf2_sha256$260000$a\x00b$" + strings.Repeat("A", 43) + "="
+		}},
+		"not base32":          {"totp_secret", func(p *auth.ImportUserParams) { p.TOTPSecret = "JBSWY3DPEHPK3PX1" }},
+		"short secret":        {"totp_secret", func(p *auth.ImportUserParams) { p.TOTPSecret = "JBSWY3DP" }},
+		"long secret":         {"totp_secret", func(p *auth.ImportUserParams) { p.TOTPSecret = strings.Repeat("JBSWY3DP", 13) }},
+		"provider of no name": {"identities", func(p *auth.ImportUserParams) { p.Identities = identity("Google!", "1") }},
+		"no subject":          {"identities", func(p *auth.ImportUserParams) { p.Identities = identity("google", "") }},
+		"null in a subject":   {"identities", func(p *auth.ImportUserParams) { p.Identities = identity("google", "a\x00") }},
 		"two of one provider": {"identities", func(p *auth.ImportUserParams) {
 			p.Identities = append(identity("google", "1"), identity("google", "2")...)
 		}},
