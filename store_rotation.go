@@ -3,12 +3,14 @@ package auth
 import (
 	"context"
 	"time"
+
+	"github.com/authmount/auth/internal/keys"
 )
 
 // KeyIDSize is how many bytes name the key that something was made under. What
 // stores keep sealed (Factor.Secret, SealedMessage.Body) and the hashes of
 // recovery codes begin with them.
-const KeyIDSize = 8
+const KeyIDSize = keys.IDSize
 
 // RotationStore tells what is kept under which key, for rotations of the secret.
 type RotationStore interface {

@@ -30,6 +30,7 @@ type bench struct {
 	roles   auth.RoleStore
 	keys    auth.KeyStore
 	imports auth.ImportStore
+	uses    auth.RotationStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -41,6 +42,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.roles, _ = auth.Capability[auth.RoleStore](s)
 	b.keys, _ = auth.Capability[auth.KeyStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
+	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }
 
