@@ -292,9 +292,11 @@ end $$;
 -- just seen, all but the keep - 1 that were seen last.
 create function auth.forget_least_seen_devices(who uuid, seen text, keep integer) returns void language plpgsql as $$
 begin
-	delete from auth.devices d using (
-		select o.device from auth.devices o where o.user_id = who and o.device <> seen order by o.last_seen_at desc, o.device offset keep - 1
-	) over where d.user_id = who and d.device = over.device;
+	if exists (select from auth.devices d where d.user_id = who offset keep) then
+		delete from auth.devices d using (
+			select o.device from auth.devices o where o.user_id = who and o.device <> seen order by o.last_seen_at desc, o.device offset keep - 1
+		) over where d.user_id = who and d.device = over.device;
+	end if;
 end $$;
 
 create function auth.note_revocation() returns trigger language plpgsql security definer set search_path = '' as $$
