@@ -87,7 +87,7 @@ func benchCalls(b *testing.B, call func(i int)) {
 // regular describes a user with a session on a device.
 func regular(i int, device string) auth.CreateUser {
 	c := newUser(fmt.Sprintf("user%d@example.com", i))
-	s := benchSession(c.NewUser.User.ID, device)
+	s := benchSession(c.User.ID, device)
 	c.Session, c.PasswordHash = &s, "hash"
 	c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: newID(), Type: auth.EventSignedUp, At: c.Now}}}
 	return c
