@@ -288,6 +288,9 @@ const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid)
 	returning s.id`
 
+const dropOtherDevices = `delete from auth.devices d where d.user_id = $1::uuid
+	and not exists (select from auth.sessions s where s.id = $2::uuid and s.user_id = $1::uuid and s.device = d.device)`
+
 // RevokeSessions ends a user's live sessions that match.
 func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
 	var ended []string
@@ -299,6 +302,10 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 			s.queueRevoke(b, u.id, c.Filter, c.Now, &r.ended)
 			if len(c.DropTokens) > 0 {
 				b.Queue(s.sql(dropTokens), u.id, purposes(c.DropTokens), false)
+			}
+			if c.DropDevices {
+				except, _ := canonical(c.Filter.Except)
+				b.Queue(s.sql(dropOtherDevices), u.id, orNull(except))
 			}
 		}
 		err := send(ctx, tx, b)
