@@ -50,6 +50,8 @@ const (
 
 	KindRecoveryCodeUsed      Kind = "recovery_code_used"      // notice
 	KindRecoveryCodesReplaced Kind = "recovery_codes_replaced" // notice
+
+	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )
 
 // Channel is the way a message travels.

@@ -21,11 +21,12 @@ const insertUser = `with u as (
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
 			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean)
 		returning id
+	), s as materialized (
+		select u.id as user_id, s.* from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
 	), sessions as (
 		` + insertSessions + `
 	), devices as (
-		insert into auth.devices (user_id, device, first_seen_at, last_seen_at)
-		select u.id, s.device, s.created_at, s.created_at from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + ` where s.device <> ''
+		` + insertDevices + `
 	), tokens as (
 		` + insertTokens + ` from u, jsonb_to_recordset($4::jsonb) as ` + tokenRecord + supersede + `
 	), identities as (
