@@ -97,6 +97,7 @@ type Auth struct {
 	providerNames []string // as configured
 
 	crossOrigin *http.CrossOriginProtection
+	missedOnce  sync.Once
 
 	stop     context.CancelFunc
 	stopped  chan struct{}
@@ -109,7 +110,6 @@ type Auth struct {
 // mend it.
 func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	c := config{
-		prefix:   "/auth/v1",
 		log:      slog.Default(),
 		now:      time.Now,
 		sessions: SessionOptions{}.withDefaults(),
@@ -131,6 +131,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		a.factors, _ = Capability[FactorStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
 	}
+	c.settlePrefix()
 	if c.devMode {
 		a.inbox = c.developing()
 	}

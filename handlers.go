@@ -51,6 +51,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	}
 	notFound := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		a.waitForBody(w, r)
+		a.missed(r.Context(), bare, r.URL.Path)
 		return fail(CodeNotFound, nil)
 	})
 	bare.Handle("/", notFound)

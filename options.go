@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 
@@ -29,6 +28,7 @@ type config struct {
 	secrets   [][]byte
 	baseURL   *url.URL
 	prefix    string
+	prefixed  bool // by WithPrefix
 	devMode   bool
 	log       *slog.Logger
 	now       func() time.Time
@@ -89,8 +89,8 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 }
 
 // WithBaseURL sets the public URL of the mounted handler, such as
-// "https://app.example.com/auth/v1". It does not say which paths the handler
-// answers: see WithPrefix. Links in messages and the tokens' issuer
+// "https://app.example.com/auth/v1". Its path is also what the handler answers
+// at, unless WithPrefix says otherwise. Links in messages and the tokens' issuer
 // come from it and never from a request's Host. It has to be https, except on
 // loopback hosts in dev mode. There is no default outside dev mode. A second call
 // replaces the first.
@@ -109,17 +109,19 @@ func WithBaseURL(raw string) Option {
 	}
 }
 
-// WithPrefix sets the path the handler is mounted at, "/auth/v1" by default.
-// Requests are accepted with and without it, so behind http.StripPrefix it is not
-// needed. A second call replaces the first.
+// WithPrefix sets the path the handler is mounted at, for handlers that are
+// reached by another one than the public URL's. The default is the path of the
+// base URL, or "/auth/v1" if that has none. Requests are accepted with and without
+// it, so behind http.StripPrefix it is not needed. One that misses it is logged,
+// once. A second call replaces the first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
-		c.prefix = strings.TrimSuffix(prefix, "/")
+		c.prefix, c.prefixed = strings.TrimSuffix(prefix, "/"), true
 		switch {
 		case c.prefix == "":
 		case !strings.HasPrefix(prefix, "/"):
 			c.fail("WithPrefix", fmt.Errorf("%q does not start with a slash", prefix))
-		case path.Clean(c.prefix) != c.prefix || strings.ContainsAny(c.prefix, "{} \t"): // http.ServeMux has other uses for them
+		case !plainPath(c.prefix):
 			c.fail("WithPrefix", fmt.Errorf("%q is not a plain path", prefix))
 		}
 	}
