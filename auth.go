@@ -96,8 +96,9 @@ type Auth struct {
 
 	providerNames []string // as configured
 
-	crossOrigin *http.CrossOriginProtection
-	missedOnce  sync.Once
+	crossOrigin  *http.CrossOriginProtection
+	missedOnce   sync.Once // of what the log says only once
+	unheededOnce sync.Once
 
 	stop     context.CancelFunc
 	stopped  chan struct{}

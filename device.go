@@ -26,7 +26,7 @@ type newDeviceKey struct{}
 // does not say which device it is becomes a new one, and is told so with the
 // tokens of its sign-in.
 func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
-	c := a.cfg.clientOf(r)
+	c := a.clientOf(r)
 	id := a.deviceID(r)
 	if id == "" && a.cfg.cookies != nil {
 		id = rand.Text()

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -140,8 +139,8 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
-	if !a.keyAccepted(r) {
-		return fail(CodeInvalidAPIKey, nil)
+	if err := a.checkKey(r); err != nil {
+		return err
 	}
 	if rt.access == signedIn || rt.access == enrolling {
 		find := a.live
@@ -195,16 +194,22 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, notUnreserved)
 }
 
-// keyAccepted compares the API key with each one configured, in constant time.
-func (a *Auth) keyAccepted(r *http.Request) bool {
+// checkKey compares the API key with each one configured, in constant time.
+func (a *Auth) checkKey(r *http.Request) error {
 	if len(a.cfg.apiKeys) == 0 {
-		return true
+		return nil
 	}
 	key := r.Header.Get("Apikey")
 	if key == "" {
 		key = r.Header.Get("X-Api-Key")
 	}
-	return a.isAPIKey(key)
+	switch {
+	case a.isAPIKey(key):
+		return nil
+	case key == "":
+		return fail(CodeInvalidAPIKey, errNoAPIKey)
+	}
+	return fail(CodeInvalidAPIKey, errUnknownAPIKey)
 }
 
 func (a *Auth) isAPIKey(key string) bool {
@@ -257,22 +262,21 @@ func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 	}
 }
 
-// logged makes any error a typed one and logs what is our fault.
+// logged makes any error a typed one and logs it.
 func (a *Auth) logged(r *http.Request, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fail(CodeInternal, err)
 	}
-	level := slog.LevelDebug
-	switch {
-	case e.Code == CodeOverloaded:
+	if e.Code == CodeOverloaded {
 		a.logOverload(r.Context())
-	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
-		level = slog.LevelError
 	}
 	id, _ := r.Context().Value(requestIDKey{}).(string)
-	a.cfg.log.Log(r.Context(), level, "auth: request failed",
-		"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id, "cause", fmt.Sprint(e.cause))
+	said := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
+	if e.cause != nil {
+		said = append(said, "cause", e.cause.Error())
+	}
+	a.cfg.log.Log(r.Context(), logLevel(e, err), "auth: request failed", said...)
 	return e
 }
 

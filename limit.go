@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"time"
 
@@ -116,9 +115,4 @@ func (a *Auth) take(ctx context.Context, draws ...Draw) error {
 		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
 	return nil
-}
-
-// clientOf finds out who sent a request.
-func (c *config) clientOf(r *http.Request) Client {
-	return Client{IP: clientip.Of(r, c.trustedProxies), UserAgent: clientip.CleanUserAgent(r.UserAgent())}
 }

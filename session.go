@@ -199,7 +199,7 @@ type RefreshParams struct{ RefreshToken string }
 func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	id, counter, ok := a.keys.ParseRefreshToken(p.RefreshToken)
 	if !ok {
-		return nil, fail(CodeInvalidRefreshToken, nil)
+		return nil, fail(CodeInvalidRefreshToken, otherSecret(p.RefreshToken))
 	}
 	if err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
 		return nil, err

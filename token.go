@@ -205,6 +205,9 @@ func (a *Auth) verify(token string) (*Claims, error) {
 	var c Claims
 	wire := wireClaims{claims: &c}
 	if _, err := a.parser.ParseWithClaims(token, &wire, a.keys.find); err != nil {
+		if iss, _ := wire.GetIssuer(); errors.Is(err, errUnknownKey) && iss == a.cfg.tokens.Issuer {
+			err = errOtherKey
+		}
 		return nil, fail(CodeBadToken, err)
 	}
 	if c.UserID == "" || c.SessionID == "" {
@@ -227,6 +230,8 @@ func newParser(c *config) *jwt.Parser {
 	)
 }
 
+var errUnknownKey = errors.New("unknown key")
+
 // find picks the verification key. Headers that bring keys along (jku, x5u,
 // jwk) play no part; one that must be understood (crit) is refused.
 func (k *keyring) find(t *jwt.Token) (any, error) {
@@ -240,7 +245,7 @@ func (k *keyring) find(t *jwt.Token) (any, error) {
 	id, _ := t.Header["kid"].(string)
 	key, ok := k.Verifier(id, t.Method.Alg())
 	if !ok {
-		return nil, errors.New("unknown key")
+		return nil, errUnknownKey
 	}
 	return key, nil
 }
