@@ -49,7 +49,7 @@ func main() {
 		log.Fatal(err)
 	}
 	url := "http://" + ln.Addr().String()
-	store, err := pgstore.Open(ctx, *database)
+	store, err := pgstore.Open(ctx, *database, pgstore.WithRowLevelSecurity())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,14 +64,11 @@ func main() {
 
 // migrate is run by the owner, once per release; the server itself may not.
 func migrate(ctx context.Context, url string) error {
-	store, err := pgstore.Open(ctx, url)
+	store, err := pgstore.Open(ctx, url, pgstore.WithRowLevelSecurity(), pgstore.AutoMigrate())
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := store.Migrate(ctx); err != nil {
-		return err
-	}
 	_, err = store.Pool().Exec(ctx, schema)
 	return err
 }
