@@ -315,8 +315,13 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 
 // Close stops the sweeper and delivers the messages that this process holds, until
 // ctx ends. What is left then stays in a store that keeps messages (OutboxStore),
-// and another instance sends it; with other stores it is lost. The error says how
-// many. Call it after the HTTP server has shut down. It may be called again.
+// and another instance, or this one when it is started again with the same secret,
+// sends it; with other stores it is lost. The error says how many. Call it after
+// the HTTP server has shut down. It may be called again.
+//
+// A process that ends without it, by log.Fatal for instance or a signal, loses
+// nothing on Postgres: what it had not sent is sent within minutes of the next
+// start. On memory it loses that, with everything else that is in memory.
 func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped
