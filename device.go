@@ -22,10 +22,14 @@ const (
 
 type newDeviceKey struct{}
 
-// identify adds to a request's context who sent it. In cookie mode a browser that
+// identify adds to a request's context who sent it, and in which language to write
+// to them. In cookie mode a browser that
 // does not say which device it is becomes a new one, and is told so with the
 // tokens of its sign-in.
 func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
+	if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
+		ctx = context.WithValue(ctx, languageKey{}, accept)
+	}
 	c := a.clientOf(r)
 	id := a.deviceID(r)
 	if id == "" && a.cfg.cookies != nil {

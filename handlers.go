@@ -107,9 +107,6 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
-			ctx = context.WithValue(ctx, languageKey{}, accept)
-		}
 		r = r.WithContext(a.identify(ctx, r))
 		defer func() {
 			if v := recover(); v != nil {

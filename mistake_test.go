@@ -123,4 +123,3 @@ func TestUntrustedProxyIsLogged(t *testing.T) {
 		}
 	}
 }
-

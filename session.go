@@ -300,15 +300,6 @@ func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, 
 	return s, u, nil
 }
 
-// fresh tells whether somebody proved who they are on this session lately.
-func (a *Auth) fresh(s Session) bool {
-	var newest int64
-	for _, m := range s.AMR {
-		newest = max(newest, m.Timestamp)
-	}
-	return a.now().Sub(time.Unix(newest, 0)) < freshFor
-}
-
 // SessionsParams ask for a user's sessions; Current, which may be empty, marks
 // one of them.
 type SessionsParams struct {
