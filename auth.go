@@ -244,7 +244,7 @@ func (c *config) check() {
 			need(o != "*", "WithCORS", "any origin cannot be allowed together with WithCookies")
 		}
 	}
-	need(c.tokens.Life >= 0 && c.tokens.Life <= maxAccessLife, "WithTokens", "an access token lives at most 24 hours")
+	c.checkTokens()
 }
 
 // build makes the parts from a checked configuration.

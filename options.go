@@ -39,6 +39,7 @@ type config struct {
 	settings  Settings
 	passwords PasswordOptions
 	tokens    TokenOptions
+	shared    [][]byte // of WithSharedSecret
 	signer    crypto.Signer
 	verifiers []crypto.PublicKey
 	claims    []func(context.Context, User) (map[string]any, error)
@@ -134,6 +135,16 @@ type TokenOptions struct {
 	Life      time.Duration // default 15 minutes, at most 24 hours
 	Algorithm string        // of the derived key: "ES256" (default), "EdDSA" or "HS256"
 	Remember  int           // verified tokens kept in memory; default 10,000, negative: none
+	// TokenType is the "typ" of the header: "at+jwt" (RFC 9068), which is the default,
+	// or "JWT" for verifiers that refuse that. "JWT" lets any token pass for an access
+	// token that the same key signed for this issuer and audience with a session in
+	// it: sign nothing else with that key.
+	TokenType string
+	// AMRStrings makes "amr" a list of strings (RFC 8176: "pwd", "otp", "sms", "mfa",
+	// and the method's own name where that has none), and adds "auth_time", the time of
+	// the newest proof. The default is a list of objects with method and timestamp.
+	// Claims.AMR has the strings then, and that time for each.
+	AMRStrings bool
 }
 
 // WithTokens sets how access tokens are made. A second call replaces the first.
@@ -142,13 +153,14 @@ func WithTokens(o TokenOptions) Option { return func(c *config) { c.tokens = o }
 // WithSigningKeys replaces the derived signing key: current signs, and previous
 // public keys are still accepted and published. The algorithm follows from the
 // key: ECDSA P-256 is ES256, Ed25519 is EdDSA, RSA of 2048 bits or more is RS256.
+// See WithSharedSecret for HS256 with a secret of the verifier's.
 // A second call replaces the first.
 func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option {
 	return func(c *config) {
 		if current == nil {
 			c.fail("WithSigningKeys", errors.New("the key is nil"))
 		}
-		c.signer, c.verifiers = current, previous
+		c.signer, c.verifiers, c.shared = current, previous, nil
 	}
 }
 
