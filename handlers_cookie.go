@@ -85,17 +85,13 @@ func (a *Auth) accessCookie(r *http.Request) (string, error) {
 	return a.sameOriginCookie(r, access)
 }
 
-// refreshCookie is the refresh token in a cookie, or "".
-func (a *Auth) refreshCookie(r *http.Request) string {
+// refreshCookie is accessCookie for the refresh token.
+func (a *Auth) refreshCookie(r *http.Request) (string, error) {
 	if a.cfg.cookies == nil {
-		return ""
+		return "", nil
 	}
 	_, refresh := a.cookieNames()
-	token, err := a.sameOriginCookie(r, refresh)
-	if err != nil {
-		return ""
-	}
-	return token
+	return a.sameOriginCookie(r, refresh)
 }
 
 func (a *Auth) sameOriginCookie(r *http.Request, name string) (string, error) {
@@ -103,8 +99,17 @@ func (a *Auth) sameOriginCookie(r *http.Request, name string) (string, error) {
 	if c == nil || c.Value == "" {
 		return "", nil
 	}
-	if err := a.crossOrigin.Check(r); err != nil {
-		return "", fail(CodeBadToken, err)
+	if err := a.sameOrigin(r); err != nil {
+		return "", err
 	}
 	return c.Value, nil
+}
+
+// sameOrigin refuses a request that changes something and that another site made a
+// browser send. Errors: CodeCrossSiteRequest.
+func (a *Auth) sameOrigin(r *http.Request) error {
+	if err := a.crossOrigin.Check(r); err != nil {
+		return fail(CodeCrossSiteRequest, err)
+	}
+	return nil
 }

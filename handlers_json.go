@@ -51,8 +51,8 @@ func isForm(r *http.Request) bool { return wire.IsForm(r) }
 // readForm parses a page's bounded post. It comes from the page itself or not
 // at all: another site's form could sign a visitor in to an account of its own.
 func (a *Auth) readForm(r *http.Request) (url.Values, error) {
-	if err := a.crossOrigin.Check(r); err != nil {
-		return nil, fail(CodeInvalidToken, err)
+	if err := a.sameOrigin(r); err != nil {
+		return nil, err
 	}
 	form, err := wire.ReadForm(r)
 	return form, bodyFailed(err)

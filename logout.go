@@ -117,10 +117,14 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 		if err == nil {
 			return claims.Caller(), nil
 		}
-		if _, given := a.givenBearer(r); !given {
-			refresh = a.refreshCookie(r)
+		if _, given := a.givenBearer(r); given {
+			return Caller{}, err
 		}
-		if refresh == "" {
+		var foreign error
+		switch refresh, foreign = a.refreshCookie(r); {
+		case foreign != nil:
+			return Caller{}, foreign
+		case refresh == "":
 			return Caller{}, err
 		}
 	}

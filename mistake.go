@@ -44,7 +44,7 @@ func logLevel(e *Error, err error) slog.Level {
 		return slog.LevelDebug
 	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
 		return slog.LevelError
-	case errors.As(err, &mistake{}):
+	case errors.As(err, &mistake{}), e.Code == CodeCrossSiteRequest: // for want of WithCORS, as often as not
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -1,12 +1,14 @@
 package auth_test
 
 import (
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
 )
 
 // lines are those of a log that match.
@@ -79,6 +81,20 @@ func TestMistakesAreLogged(t *testing.T) {
 		if strings.Contains(w.log.String(), "hidden") || strings.Contains(w.log.String(), "us:er") {
 			t.Errorf("%s: a secret in %s", name, w.log)
 		}
+	}
+}
+
+// A refusal for coming from another site may be for want of WithCORS.
+func TestCrossSiteRefusalIsLogged(t *testing.T) {
+	w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
+	login := w.do("POST", "/login", map[string]any{"email": w.LoginAs(t, "ada@example.com").User.Email, "password": authtest.Password}, header{"Sec-Fetch-Site", "same-origin"}).want(200)
+	cookies := []string{}
+	for _, c := range (&http.Response{Header: login.header}).Cookies() {
+		cookies = append(cookies, c.Name+"="+c.Value)
+	}
+	w.do("POST", "/logout", nil, header{"Cookie", strings.Join(cookies, "; ")}, header{"Sec-Fetch-Site", "cross-site"}, header{"Origin", "https://other.test"}).want(403, auth.CodeCrossSiteRequest)
+	if got := w.lines("level=INFO .*cross_site_request"); len(got) != 1 {
+		t.Errorf("%q", got)
 	}
 }
 

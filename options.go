@@ -412,8 +412,8 @@ type CookieOptions struct {
 
 // WithCookies carries tokens in HttpOnly cookies instead of response bodies, for
 // applications rendered on the server. Requests that rely on a cookie and
-// change something are refused unless they come from the same origin. A
-// second call replaces the first.
+// change something are refused with CodeCrossSiteRequest (403) unless they come from
+// the same origin or one of WithCORS. A second call replaces the first.
 func WithCookies(o CookieOptions) Option {
 	return func(c *config) {
 		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil { //nolint:gosec // asks of the name only

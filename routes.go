@@ -61,10 +61,10 @@ func (a *Auth) routes() []route {
 			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
 		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
-			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
+			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeCrossSiteRequest, CodeValidationFailed},
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
 		{pattern: "POST /logout", access: keyed, handle: a.handleLogout,
-			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
+			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeCrossSiteRequest, CodeValidationFailed}},
 		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange,
 			errors: plus(signIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
 
@@ -89,7 +89,7 @@ func (a *Auth) routes() []route {
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeCrossSiteRequest, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
@@ -132,7 +132,7 @@ func (a *Auth) routes() []route {
 			limits: wrongFactors,
 			errors: []Code{
 				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
-				CodeInvalidTOTPCode, CodeValidationFailed}},
+				CodeInvalidTOTPCode, CodeCrossSiteRequest, CodeValidationFailed}},
 		{pattern: "POST /2fa/disable", access: signedIn, handle: a.handleDisableTOTP,
 			limits: wrongFactors,
 			errors: []Code{CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode}},

@@ -263,7 +263,10 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	byCookie := p.RefreshToken == ""
 	if byCookie {
-		p.RefreshToken = a.refreshCookie(r)
+		var err error
+		if p.RefreshToken, err = a.refreshCookie(r); err != nil {
+			return err
+		}
 	}
 	if p.RefreshToken == "" {
 		return invalid("refresh_token", "is required")

@@ -31,8 +31,11 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return fail(CodeMFANotEnabled, nil)
 	case !p.application && a.mfaRequired(ctx, u):
 		return fail(CodeMFAEnforced, nil)
-	case p.TOTPCode != "" || p.RecoveryCode != "":
-		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{p.TOTPCode, p.RecoveryCode})
+	case p.RecoveryCode != "": // used up in the same step
+		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{recovery: p.RecoveryCode, disables: true})
+		return err
+	case p.TOTPCode != "":
+		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{totp: p.TOTPCode})
 	case a.showedFactor(p.Caller, me.session) != nil:
 		err = fail(CodeReauthNeeded, nil) // a code would do
 	}
@@ -73,7 +76,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 		return nil, fail(CodeUserBanned, nil) // before a code is used up
 	}
 	waiting := Authority{Token: &TokenRef{Purpose: PurposeMFA, Hash: t.Hash}}
-	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{p.TOTPCode, p.RecoveryCode}, a.perMFAToken(t.Hash))
+	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, a.perMFAToken(t.Hash))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	if !u.MFAEnabled {
 		return nil, fail(CodeMFANotEnabled, nil)
 	}
-	second, err := a.judgeFactor(ctx, p.authority(), u, factorCode{p.TOTPCode, p.RecoveryCode})
+	second, err := a.judgeFactor(ctx, p.authority(), u, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
 	if err != nil {
 		return nil, err
 	}
