@@ -64,6 +64,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -99,6 +100,7 @@ type Auth struct {
 	crossOrigin  *http.CrossOriginProtection
 	missedOnce   sync.Once // of what the log says only once
 	unheededOnce sync.Once
+	servedPort   atomic.Int32 // see publicURL
 
 	stop     context.CancelFunc
 	stopped  chan struct{}
@@ -187,7 +189,7 @@ func (c *config) developing() *Inbox {
 		c.secrets = [][]byte{s}
 	}
 	if c.baseURL == nil {
-		c.baseURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}
+		c.baseURL, c.madeUpURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}, true
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
 		c.redirects = append(c.redirects, redirect.Pattern{Scheme: "http", Host: host, Path: "/", Below: true})

@@ -30,6 +30,7 @@ func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
 	if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
 		ctx = context.WithValue(ctx, languageKey{}, accept)
 	}
+	a.noteServed(r)
 	c := a.clientOf(r)
 	id := a.deviceID(r)
 	if id == "" && a.cfg.cookies != nil {

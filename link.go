@@ -79,7 +79,7 @@ func linkPaths(k Kind) string {
 func (a *Auth) linkURL(k Kind, secret string) string {
 	base, ok := a.cfg.links.URLs[k]
 	if !ok {
-		base = a.cfg.baseURL.String() + linkPaths(k)
+		base = a.publicURL().String() + linkPaths(k)
 	}
 	return withQuery(base, url.Values{"token": {secret}})
 }

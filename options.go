@@ -29,6 +29,7 @@ type config struct {
 	baseURL   *url.URL
 	prefix    string
 	prefixed  bool // by WithPrefix
+	madeUpURL bool // by WithDevMode
 	devMode   bool
 	log       *slog.Logger
 	now       func() time.Time
@@ -451,6 +452,7 @@ func WithClock(now func() time.Time) Option {
 
 // WithDevMode is for development on one's own machine: an ephemeral secret if
 // none is set, http on loopback, redirects to loopback, and, if no mailer is
-// set, messages that go to Inbox instead of being sent. Never use it where
-// others can connect.
+// set, messages that go to Inbox instead of being sent. Without WithBaseURL, links
+// begin with http://127.0.0.1 and the port that is served; providers call back to
+// port 8080. Never use it where others can connect.
 func WithDevMode() Option { return func(c *config) { c.devMode = true } }

@@ -133,7 +133,7 @@ func amrOf(claim any, authTime float64) []AMR {
 func (a *Auth) handleDiscovery(w http.ResponseWriter, _ *http.Request) error {
 	doc, err := json.Marshal(map[string]any{
 		"issuer":                                a.cfg.tokens.Issuer,
-		"jwks_uri":                              a.cfg.baseURL.JoinPath("/.well-known/jwks.json").String(),
+		"jwks_uri":                              a.publicURL().JoinPath("/.well-known/jwks.json").String(),
 		"id_token_signing_alg_values_supported": []string{a.keys.signing.Algorithm},
 		"subject_types_supported":               []string{"public"},
 		"response_types_supported":              []string{},
