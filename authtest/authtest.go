@@ -149,8 +149,7 @@ func Roles(roles ...string) UserOption {
 	return func(p *person) { p.Roles = append(p.Roles, roles...) }
 }
 
-// Permissions gives the user a role of their own that permits these. The clock goes on
-// by two seconds, since what roles permit is remembered for one.
+// Permissions gives the user a role of their own that permits these.
 func Permissions(permissions ...string) UserOption {
 	return func(p *person) { p.permissions = append(p.permissions, permissions...) }
 }
@@ -214,7 +213,7 @@ func (e *Env) permit(tb testing.TB, role string, permissions []string) {
 	if _, err := roles.PutRole(tb.Context(), auth.PutRole{Change: change, Role: auth.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
 		tb.Fatal(err)
 	}
-	e.Clock.Advance(2 * time.Second) // what roles permit is remembered for a second
+	e.Kit(seal.New()).ForgetRoles()
 }
 
 // enrol gives somebody who has just signed in a second factor.
