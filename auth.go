@@ -81,6 +81,7 @@ type Auth struct {
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
 	roleStore RoleStore   // likewise
+	imports   ImportStore // likewise
 	roleTable *roleTable
 	passwords *passwords
 	overloads overloads
@@ -133,6 +134,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		c.checkContract(store)
 		a.factors, _ = Capability[FactorStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
+		a.imports, _ = Capability[ImportStore](store)
 	}
 	c.settlePrefix()
 	if c.devMode {
