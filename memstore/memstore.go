@@ -55,7 +55,9 @@ type (
 	}
 	session struct {
 		auth.Session
-		revoked bool
+		revoked    bool
+		replayedAt time.Time // when an outdated token was let pass
+		replayed   uint32    // and the counter then
 	}
 	ident   struct{ provider, subject string }
 	tokenID struct {
@@ -90,7 +92,7 @@ func New() *Store {
 }
 
 // Contract is the version of auth's contract that this store was written for.
-func (s *Store) Contract() int { return 2 }
+func (s *Store) Contract() int { return 3 }
 
 // lock takes the mutex unless the caller has given up.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

@@ -65,7 +65,7 @@ var (
 )
 
 // Contract is the version of auth.Store that this package was written for.
-func (s *Store) Contract() int { return 2 }
+func (s *Store) Contract() int { return 3 }
 
 // Option changes how a Store works.
 type Option func(*Store) error
