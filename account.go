@@ -8,39 +8,42 @@ import "context"
 type accountPermit struct {
 	drawn  bool
 	permit sendPermit // for the message that proves the account's address
+	byName []Draw     // what that message drew by whom it goes to
 }
 
 // permitAccount draws for an account, and for the message of kind k, if any, that
-// goes out with it, by who asks. It comes before any look-up, so that it tells
-// nobody what is taken, and so does permitMessage, which draws by whom the message
-// goes to; for a text, spendSMS comes after them.
-func (a *Auth) permitAccount(ctx context.Context, k Kind) (accountPermit, error) {
+// goes out with it: by who asks, and by whom it goes to. It comes before any
+// look-up, so that it tells nobody what is taken; for a text, spendSMS comes after
+// it.
+func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPermit, error) {
+	p := accountPermit{drawn: true}
 	draws := []Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
-	if k != "" {
-		draws = append(draws, a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+	if k == "" {
+		return p, a.take(ctx, draws...)
 	}
-	if k != KindPhoneCode {
-		return accountPermit{drawn: true}, a.take(ctx, draws...)
+	p.byName = []Draw{a.firstSendDraw(k, to)}
+	draws = append(append(draws, p.byName...), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
+	if k == KindPhoneCode { // whose permit spendSMS gives
+		return p, a.tellBudget(ctx, a.takeAlong(ctx, append(draws, a.smsBudget(0))...))
 	}
-	return accountPermit{drawn: true}, a.tellBudget(ctx, a.take(ctx, append(draws, a.smsBudget(0))...))
+	p.permit = permitFor(k, to)
+	return p, a.takeAlong(ctx, draws...)
 }
 
-// permitMessage draws for the message that proves an account's address or number.
-// Nothing refuses the account for its own particulars any more by then: what comes
-// to nothing must not use up what the name's owner has.
-func (a *Auth) permitMessage(ctx context.Context, p *accountPermit, k Kind, to string) error {
-	allowed, err := a.takeFirstSend(ctx, k, to)
-	if k != KindPhoneCode { // whose permit spendSMS gives
-		p.permit = allowed
+// refused gives back what an account drew by its name that was refused for its own
+// particulars: what comes to nothing must not use up what the name's owner has.
+func (a *Auth) refused(p accountPermit) {
+	for _, d := range p.byName {
+		d.Cost = -d.Cost
+		a.refunds.add(d)
 	}
-	return err
 }
 
 // allowAccount asks the application's hooks, and is permitAccount for doors where
 // the address is proved by then: once, however often the account is tried to be made.
 func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttempt) error {
 	if !p.drawn {
-		taken, err := a.permitAccount(ctx, "")
+		taken, err := a.permitAccount(ctx, "", "")
 		if err != nil {
 			return err
 		}

@@ -219,17 +219,13 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 		return d, nil, retryAfter(CodeUnavailable, time.Second, request.Err())
 	}
 	others = a.pending.others(at) // first: what ends from here on may have given back too late for this draw
-	back := a.refunds.pick(refundsAtOnce, draws)
-	d, err = a.store.Take(own, append(back, draws...), a.now())
-	if err != nil {
+	if d, err = a.takeWithRefunds(own, draws, refundsAtOnce); err != nil {
 		return d, nil, storeFailed(err)
 	}
-	d.Remaining = d.Remaining[min(len(back), len(d.Remaining)):]
 	if d.Allowed {
 		a.pending.drew(at)
 		return d, nil, nil
 	}
-	a.refunds.add(back...)
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth/internal/clientip"
@@ -99,16 +100,29 @@ func (l RateLimits) check() error {
 // take draws, and returns CodeRateLimited if a bucket refuses. Draws without a
 // limit are left out.
 func (a *Auth) take(ctx context.Context, draws ...Draw) error {
-	active := draws[:0:0]
-	for _, d := range draws {
-		if d.Rate.Burst > 0 {
-			active = append(active, d)
-		}
-	}
+	active := limited(draws)
 	if len(active) == 0 {
 		return nil
 	}
-	d, err := a.store.Take(ctx, active, a.now())
+	return a.decided(a.store.Take(ctx, active, a.now()))
+}
+
+// takeAlong is take, with what waits to be given back of the same buckets in front.
+func (a *Auth) takeAlong(ctx context.Context, draws ...Draw) error {
+	active := limited(draws)
+	if len(active) == 0 {
+		return nil
+	}
+	return a.decided(a.takeWithRefunds(ctx, active, 0))
+}
+
+// limited leaves out draws without a limit.
+func limited(draws []Draw) []Draw {
+	return slices.DeleteFunc(slices.Clone(draws), func(d Draw) bool { return d.Rate.Burst <= 0 })
+}
+
+// decided is the error of a decision.
+func (a *Auth) decided(d Decision, err error) error {
 	if err != nil {
 		return storeFailed(err)
 	}

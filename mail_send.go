@@ -118,12 +118,9 @@ func (a *Auth) sendDraw(door sendDoor, k Kind, address string) Draw {
 // kindTo is what limits on messages of a kind to an address count by.
 func kindTo(k Kind, address string) string { return string(k) + " " + EmailKey(address) }
 
-// takeFirstSend draws for the message that a sign-up sends by whom it goes to: like
-// for any other, but for the gap, since nothing was sent before.
-func (a *Auth) takeFirstSend(ctx context.Context, k Kind, address string) (sendPermit, error) {
-	err := a.take(ctx, a.sendDraw(atSignUp, k, address))
-	return permitFor(k, address), err
-}
+// firstSendDraw is that of the message that a sign-up sends, by whom it goes to:
+// like for any other, but for the gap, since nothing was sent before.
+func (a *Auth) firstSendDraw(k Kind, address string) Draw { return a.sendDraw(atSignUp, k, address) }
 
 // takeSend draws for a message that somebody asked for. It comes before any
 // look-up, so that unknown addresses count the same.

@@ -89,15 +89,13 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	unproved := who.Email != "" && !who.EmailVerified
 	if unproved && !in.drawn {
 		var err error
-		if *in, err = a.permitAccount(ctx, KindVerifyEmail); err != nil {
-			return User{}, err
-		}
-		if err = a.permitMessage(ctx, in, KindVerifyEmail, who.Email); err != nil {
+		if *in, err = a.permitAccount(ctx, KindVerifyEmail, who.Email); err != nil {
 			return User{}, err
 		}
 	}
 	err := a.allowAccount(ctx, in, SignUpAttempt{Email: who.Email, EmailVerified: who.EmailVerified, FullName: who.FullName, Method: methodOAuth, Provider: p.Name})
 	if err != nil {
+		a.refused(*in)
 		return User{}, err
 	}
 	now := a.now()

@@ -39,6 +39,22 @@ func (a *Auth) newRefunds() *refunds {
 	return &refunds{take: take, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, waiting: map[string]Draw{}}
 }
 
+// takeWithRefunds draws, with what waits to be given back of the same buckets in
+// front, and of others, up to n in all. Like the store's, its decision is about the
+// draws alone.
+func (a *Auth) takeWithRefunds(ctx context.Context, draws []Draw, n int) (Decision, error) {
+	back := a.refunds.pick(n, draws)
+	d, err := a.store.Take(ctx, append(back, draws...), a.now())
+	if err != nil {
+		return d, err
+	}
+	d.Remaining = d.Remaining[min(len(back), len(d.Remaining)):]
+	if !d.Allowed {
+		a.refunds.add(back...)
+	}
+	return d, nil
+}
+
 // add gives tries back: as many as their cost says, and never more than there
 // were.
 func (r *refunds) add(draws ...Draw) {

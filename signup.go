@@ -43,24 +43,31 @@ func (a *Auth) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error
 	if p.Phone != "" {
 		kind, to = KindPhoneCode, p.Phone
 	}
-	in, err := a.permitAccount(ctx, kind)
+	in, err := a.permitAccount(ctx, kind, to)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
-		return nil, err
-	}
-	if err := a.allowAccount(ctx, &in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
-		return nil, err
-	}
-	if err := a.permitMessage(ctx, &in, kind, to); err != nil {
-		return nil, err
-	}
-	hash, err := a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password)
+	hash, err := a.allowSignUp(ctx, &in, p)
 	if err != nil {
-		return nil, hashFailed(err)
+		a.refused(in)
+		return nil, err
 	}
 	return a.createAccount(ctx, in, p, hash)
+}
+
+// allowSignUp judges what needs more than a look at the particulars, and hashes the
+// password.
+func (a *Auth) allowSignUp(ctx context.Context, in *accountPermit, p SignUpParams) (hash string, err error) {
+	if err := a.checkPassword(ctx, p.Password, p.Email, p.Phone, p.FullName); err != nil {
+		return "", err
+	}
+	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
+		return "", err
+	}
+	if hash, err = a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password); err != nil {
+		return "", hashFailed(err)
+	}
+	return hash, nil
 }
 
 // checkSignUp validates and normalises without looking anything up.
