@@ -287,6 +287,7 @@ const (
 	PurposeEnroll      Purpose = "mfa_enroll"   // go on to setting one up
 	PurposePhoneChange Purpose = "phone_change" // make a number one's own
 	PurposeOAuth       Purpose = "oauth_state"  // come back from a provider
+	PurposeEmailCode   Purpose = "email_code"   // tell whom a code to a new address was sent for
 	PurposeStop        Purpose = "stop_session" // stop a session that a notice tells of
 )
 
