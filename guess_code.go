@@ -57,7 +57,7 @@ func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
 
 // tryCode judges a code under the caps on wrong ones, and applies the effect
 // of the right one in the same step. Errors: CodeInvalidCode, CodeRateLimited,
-// ErrStale and a *ConflictError as they are.
+// ErrStale as it is, and those of storeFailed; a *ConflictError is in there.
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
@@ -77,7 +77,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 			return nil
 		case errors.Is(err, ErrWrongCode):
 			return fail(CodeInvalidCode, err)
-		case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+		case errors.Is(err, ErrStale):
 			return err
 		case errors.Is(err, ErrTooManyTries):
 			return retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)

@@ -241,7 +241,7 @@ func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error
 		if err != nil {
 			return err
 		}
-		return a.writeTokens(w, tokens)
+		return a.writeTokens(w, r, tokens)
 	}
 	return a.magicLinkJSON(w, r, p.Token, p.CodeVerifier)
 }
@@ -273,10 +273,7 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 	if err != nil {
 		return err
 	}
-	if r.Method == http.MethodGet { // images and frames make such requests, too: they sign no browser in
-		return writeJSON(w, http.StatusOK, *tokens)
-	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // redirectWithCode uses a magic link up and returns where the browser goes on
@@ -318,7 +315,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	a.setCookies(w, tokens)
+	a.setCookies(w, r, tokens, nil)
 	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)
 }
 

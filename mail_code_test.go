@@ -67,7 +67,6 @@ const adaMail = "ada@example.com"
 
 var noLimit = auth.Rate{Burst: -1}
 
-
 // tokenIn is the token of a link.
 func tokenIn(t *testing.T, link string) string {
 	t.Helper()

@@ -43,7 +43,7 @@ type Store interface {
 	Contract() int
 
 	// CreateUser adds a user together with everything that comes with it. An
-	// id, address, phone or identity that is taken: a *ConflictError, and
+	// id, address, phone, identity or factor that is taken: a *ConflictError, and
 	// nothing is kept. An error of NewUser.Creating is returned as it is.
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.
@@ -89,7 +89,7 @@ type Store interface {
 	// empty list, also when there is no such user.
 	Sessions(ctx context.Context, userID string, now time.Time) ([]Session, error)
 	// RevokeSessions ends the user's live sessions that match, removes the user's
-	// tokens of the purposes named, and returns the ids of the sessions that it
+	// tokens of the purposes named and, for DropDevices, devices, and returns the ids of the sessions that it
 	// ended, sorted. None, or no such user, is an empty list and no error. An
 	// ended session never comes back.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
@@ -240,6 +240,8 @@ type (
 		UserID     string
 		Filter     SessionFilter
 		DropTokens []Purpose // of sessions in the making; whether or not one ended
+
+		DropDevices bool // forget the devices that the user signed in on, but that of the user's session Filter.Except; likewise
 	}
 	// PutToken is the parameter of Store.PutToken.
 	PutToken struct {

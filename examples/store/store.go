@@ -435,6 +435,9 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
 	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) {
 		t.dropTokens(c.UserID, c.DropTokens)
+		if c.DropDevices {
+			t.forgetOthers(c.UserID, c.Filter.Except)
+		}
 		return t.revoke(c.UserID, c.Filter, c.Now), nil
 	})
 }
