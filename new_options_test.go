@@ -224,3 +224,40 @@ func refusals(t *testing.T) (all []*regexp.Regexp) {
 }
 
 var verb = regexp.MustCompile("%[a-zA-Z]")
+
+// Dev mode makes up what is missing, and replaces nothing.
+func TestDevModeKeepsSenders(t *testing.T) {
+	var own *auth.Inbox
+	texts := func() auth.Option { return auth.WithSMSSender(own) }
+	for name, c := range map[string]struct {
+		opts       func() []auth.Option
+		own, inbox int  // texts that arrive
+		mailed     bool // to the inbox
+		off        bool // there are no texts
+	}{
+		"nothing given":       {opts: func() []auth.Option { return nil }, inbox: 1, mailed: true},
+		"a sender of texts":   {opts: func() []auth.Option { return []auth.Option{texts()} }, own: 1, mailed: true},
+		"a mailer":            {opts: func() []auth.Option { return []auth.Option{auth.WithMailer(noMail{})} }, off: true},
+		"a mailer and sender": {opts: func() []auth.Option { return []auth.Option{auth.WithMailer(noMail{}), texts()} }, own: 1},
+	} {
+		own = auth.NewInbox()
+		a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode()}, c.opts()...)...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err = a.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: "+4915112345678"})
+		if c.off != errors.Is(err, auth.CodeMethodDisabled) || !c.off && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		inbox := 0
+		if in := a.Inbox(); in != nil {
+			inbox = len(in.Messages())
+		}
+		if len(own.Messages()) != c.own || inbox != c.inbox || (a.Inbox() != nil) != c.mailed {
+			t.Errorf("%s: %d texts by the sender, %d in the inbox %v", name, len(own.Messages()), inbox, a.Inbox())
+		}
+	}
+}

@@ -3,6 +3,7 @@ package auth
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"net/url"
 	"strings"
 	"testing"
@@ -24,6 +25,29 @@ func TestProviderTimeout(t *testing.T) {
 		cancel()
 		if left := deadline.Sub(began); !ok || left < want || left > want+time.Second {
 			t.Errorf("%s: %s, %v", given, left, ok)
+		}
+	}
+}
+
+// Who posts a token knows its nonce, or what was hashed for it; a nonce on one side
+// only fits nothing, also where it is the hash of none.
+func TestKnowsNonce(t *testing.T) {
+	sum := func(s string) []byte { h := sha256.Sum256([]byte(s)); return h[:] }
+	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
+	for _, c := range []struct {
+		inToken, given string
+		want           bool
+	}{
+		{"", "", true}, {"", "n", false}, {"n", "", false}, {"n", "n", true}, {"n", "m", false},
+		{hex.EncodeToString(sum("n")), "n", true}, {strings.ToUpper(hex.EncodeToString(sum("n"))), "n", true},
+		{raw(sum("n")), "n", true}, {std(sum("n")), "n", true}, {std(sum("0")), "0", true}, {base64.URLEncoding.EncodeToString(sum("0")), "0", true},
+		{hex.EncodeToString(sum("n")), "m", false}, {raw(sum("n")), "m", false},
+		{hex.EncodeToString(sum("n")), hex.EncodeToString(sum("n")), false}, {raw(sum("n")), raw(sum("n")), false},
+		{hex.EncodeToString(sum("")), "", false}, {raw(sum("")), "", false}, {"", hex.EncodeToString(sum("")), false},
+		{hex.EncodeToString(sum("n")[:31]), hex.EncodeToString(sum("n")[:31]), true}, {raw(sum("n")[:31]), raw(sum("n")[:31]), true},
+	} {
+		if got := knowsNonce(c.inToken, c.given); got != c.want {
+			t.Errorf("a token with %q, given %q: %v", c.inToken, c.given, got)
 		}
 	}
 }
