@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
 )
 
@@ -26,6 +29,54 @@ func TestProviderTimeout(t *testing.T) {
 		if left := deadline.Sub(began); !ok || left < want || left > want+time.Second {
 			t.Errorf("%s: %s, %v", given, left, ok)
 		}
+	}
+}
+
+// What a sign-in may be begun with, and what is only just too much.
+func TestStartOAuthParams(t *testing.T) {
+	a := &Auth{cfg: config{redirects: []redirect.Pattern{{Scheme: "https", Host: "app.test", Path: "/", Below: true}}}}
+	challenge := base64.RawURLEncoding.EncodeToString(make([]byte, sha256.Size))
+	const to = "https://app.test/in"
+	type row struct {
+		in    StartOAuthParams
+		field string // that is refused
+	}
+	rows := []row{
+		{StartOAuthParams{Browser: "b"}, ""},
+		{StartOAuthParams{}, "code_challenge"},
+		{StartOAuthParams{RedirectTo: to}, "code_challenge"},
+		{StartOAuthParams{CodeChallenge: challenge}, "code_challenge"},
+		{StartOAuthParams{RedirectTo: to, CodeChallenge: challenge}, ""},
+		{StartOAuthParams{Browser: "b", CodeChallenge: challenge}, ""},
+		{StartOAuthParams{Browser: "b", CodeChallenge: challenge[1:]}, "code_challenge"},
+		{StartOAuthParams{Browser: "b", Remote: true}, "code_challenge"},
+		{StartOAuthParams{Browser: "b", Remote: true, RedirectTo: to}, "code_challenge"},
+		{StartOAuthParams{Browser: "b", Remote: true, CodeChallenge: challenge}, ""},
+		{StartOAuthParams{Browser: "b", LoginHint: strings.Repeat("h", 320)}, ""},
+		{StartOAuthParams{Browser: "b", LoginHint: strings.Repeat("h", 321)}, "login_hint"},
+		{StartOAuthParams{Browser: "b", LoginHint: "\x1f"}, "login_hint"},
+		{StartOAuthParams{Browser: "b", LoginHint: " é\u0080"}, ""},
+		{StartOAuthParams{Browser: "b", LoginHint: "\x7f"}, "login_hint"},
+		{StartOAuthParams{Browser: "b", Prompt: "both"}, "prompt"},
+		{StartOAuthParams{Browser: "b", Scopes: slices.Repeat([]string{"s"}, 20)}, ""},
+		{StartOAuthParams{Browser: "b", Scopes: slices.Repeat([]string{"s"}, 21)}, "scopes"},
+		{StartOAuthParams{Browser: "b", Scopes: []string{strings.Repeat("s", 256), "!#[]~"}}, ""},
+	}
+	for _, prompt := range []string{"none", "login", "consent", "select_account"} {
+		rows = append(rows, row{StartOAuthParams{Browser: "b", Prompt: prompt}, ""})
+	}
+	for _, scope := range []string{"", strings.Repeat("s", 257), "a b", "a\x00", "a\x7f", `a"`, `a\`, "é"} {
+		rows = append(rows, row{StartOAuthParams{Browser: "b", Scopes: []string{"openid", scope}}, "scopes"})
+	}
+	for _, r := range rows {
+		err := a.checkStartOAuthParams(&r.in)
+		var e *Error
+		if r.field == "" && err != nil || r.field != "" && (!errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[r.field] == "") {
+			t.Errorf("%+v: %v, want %q", r.in, err, r.field)
+		}
+	}
+	if err := a.checkStartOAuthParams(&StartOAuthParams{Browser: "b", RedirectTo: "https://evil.test/"}); !errors.Is(err, CodeRedirectNotAllowed) {
+		t.Error(err)
 	}
 }
 
