@@ -34,8 +34,8 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) error {
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return err
 	}
-	data := linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, CreateUser: !p.NoCreate && settings.SignUp.On()}
-	return a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, data, data.CreateUser)
+	strangers := !p.NoCreate && settings.SignUp.On()
+	return a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge}, strangers)
 }
 
 func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error {
@@ -122,8 +122,10 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 	return usedLink{d, u, takenOver}, err
 }
 
+// createByMagicLink is the effect of a link that was asked for by a stranger: others
+// name their user (sendLink).
 func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t Token, d linkData) (Redemption, error) {
-	if !d.CreateUser || t.UserID != "" || !a.Settings(ctx).SignUp.On() {
+	if t.UserID != "" || !a.Settings(ctx).SignUp.On() {
 		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
 	}
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
