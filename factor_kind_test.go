@@ -1,6 +1,8 @@
 package auth_test
 
 import (
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,4 +65,16 @@ func TestEnrolmentOfAnotherKind(t *testing.T) {
 // byTest is a change behind the service's back.
 func (w *world) byTest() auth.Change {
 	return auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
+}
+
+// The app shows which account a code is for, also of one without an address.
+func TestSetupNamesTheAccount(t *testing.T) {
+	w := newWorld(t)
+	byPhone := w.otp("+4930111111", w.phoneCode("+4930111111")).session()
+	for name, access := range map[string]string{"ada@example.com": w.LoginAs(t, "ada@example.com").AccessToken, "+4930111111": byPhone.AccessToken} {
+		uri := decodeAs[struct{ URI string }](w.do("POST", "/2fa/setup-totp", nil, bearer(access)).want(200)).URI
+		if u, err := url.Parse(uri); err != nil || !strings.HasSuffix(u.Path, ":"+name) {
+			t.Errorf("%s for %s (%v)", uri, name, err)
+		}
+	}
 }
