@@ -151,6 +151,41 @@ func TestTakeoverForgetsDevices(t *testing.T) {
 	w.knows("ada@example.com", w.deviceOf(squatter.ID), true)
 }
 
+// Whoever signs out everywhere else is left with the own device, and everywhere
+// with none: those who were thrown out have no tries of a device's own.
+func TestSignOutEverywhereForgetsDevices(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path string
+		own, others  bool // known afterwards
+	}{
+		"everywhere":           {"POST", "/logout?scope=global", false, false},
+		"everywhere else":      {"POST", "/logout?scope=others", true, false},
+		"the others":           {"DELETE", "/sessions", true, false},
+		"here":                 {"POST", "/logout", true, true},
+		"one of them":          {"DELETE", "/sessions/{id}", true, true},
+		"everywhere, of a ban": {"POST", "/logout?scope=global", true, true}, // ends no more than the session itself
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			old := w.do("POST", "/signup", credentials("ada@example.com", goodPassword), onDevice(mobile)).session()
+			theirs := w.deviceOf(old.User.ID)
+			ada := w.do("POST", "/login", credentials("ada@example.com", goodPassword), onDevice(laptop)).want(200).session()
+			own := slices.DeleteFunc(w.devices(old.User.ID), func(d string) bool { return d == theirs })[0]
+			eve := w.do("POST", "/signup", credentials("eve@example.com", goodPassword), onDevice(mobile)).session()
+			w.knows("ada@example.com", own, true)
+			w.knows("ada@example.com", theirs, true)
+			if strings.HasSuffix(name, "ban") {
+				until := w.Clock.Now().Add(time.Hour)
+				w.patch(old.User.ID, auth.UserPatch{BannedUntil: &until})
+			}
+			w.do(c.method, strings.ReplaceAll(c.path, "{id}", w.claimsOf(old).SessionID), nil, bearer(ada.AccessToken), onDevice(laptop)).want(204)
+			w.knows("ada@example.com", own, c.own)
+			w.knows("ada@example.com", theirs, c.others)
+			w.knows("eve@example.com", w.deviceOf(eve.User.ID), true)
+		})
+	}
+}
+
 // What is no identifier of a device, or says two things, says nothing.
 func TestDeviceIdentifiers(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -216,7 +251,7 @@ func TestDeviceCookie(t *testing.T) {
 				}
 				return nil
 			}
-			first := w.do("POST", "/signup", credentials("ada@example.com", goodPassword)).want(200)
+			first := w.do("POST", "/signup", credentials("ada@example.com", goodPassword), transport).want(200)
 			k := cookie(first)
 			if k == nil || k.Name != c.cookie || len(k.Value) < 16 || !k.HttpOnly || k.Secure != strings.HasPrefix(c.cookie, "__Host-") ||
 				k.SameSite != http.SameSiteLaxMode || k.Path != "/" || k.Domain != "" || k.MaxAge != 400*24*60*60 {
@@ -227,17 +262,17 @@ func TestDeviceCookie(t *testing.T) {
 			w.knows("ada@example.com", device, true)
 
 			sent := header{"Cookie", k.Name + "=" + k.Value}
-			again := w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent).want(200)
+			again := w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent, transport).want(200)
 			if k := cookie(again); k != nil {
 				t.Errorf("a second cookie: %v", k)
 			}
 			if got := w.deviceOf(u.ID); got != device { // of both sessions
 				t.Errorf("device %q, then %q", device, got)
 			}
-			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent, onDevice(laptop)).want(200)); k != nil {
+			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent, transport, onDevice(laptop)).want(200)); k != nil {
 				t.Errorf("a cookie beside a header: %v", k)
 			}
-			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", "not the password")).want(401)); k != nil {
+			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", "not the password"), transport).want(401)); k != nil {
 				t.Errorf("a cookie for a wrong password: %v", k)
 			}
 			all := (&http.Response{Header: first.header}).Cookies()
@@ -247,7 +282,7 @@ func TestDeviceCookie(t *testing.T) {
 				t.Errorf("a cookie for a refresh: %v", k)
 			}
 			two := header{"Cookie", k.Name + "=" + k.Value + "; " + k.Name + "=" + laptop}
-			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), two).want(200)); k == nil {
+			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), two, transport).want(200)); k == nil {
 				t.Error("one of two cookies was believed")
 			}
 		})

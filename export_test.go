@@ -86,6 +86,22 @@ func SessionRoutes(a *Auth) []string {
 	return list
 }
 
+// FormRoutes are the routes that take a page's form.
+func FormRoutes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		if r.form != nil || r.done != "" {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
+
+// Open tells whether a route is for navigations, which anybody may make.
+func Open(a *Auth, pattern string) bool {
+	return slices.ContainsFunc(a.routes(), func(r route) bool { return r.pattern == pattern && r.access == open })
+}
+
 // WithBodyWait sets how long a client may take to send a body.
 func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait = d } }
 

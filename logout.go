@@ -66,8 +66,8 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f SessionFilter) ([]string, error) {
 	c := a.newChange(ctx, by, OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: userID}})
 	r := RevokeSessions{Change: c, UserID: userID, Filter: f}
-	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin
-		r.DropTokens = dyingWithPassword()
+	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin, nor where they were
+		r.DropTokens, r.DropDevices = dyingWithPassword(), true
 	}
 	ended, err := a.store.RevokeSessions(ctx, r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if scope != LogoutOthers {
-		a.clearCookies(w)
+		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -117,10 +117,11 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 		if err == nil {
 			return claims.Caller(), nil
 		}
-		if _, given := a.givenBearer(r); !given {
-			refresh = a.refreshCookie(r)
-		}
-		if refresh == "" {
+		var foreign error
+		switch refresh, foreign = a.refreshCookie(r); {
+		case foreign != nil:
+			return Caller{}, foreign
+		case refresh == "":
 			return Caller{}, err
 		}
 	}
@@ -164,7 +165,7 @@ func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if id == me.session.ID {
-		a.clearCookies(w)
+		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -57,7 +57,7 @@ func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, enabledTOTP{e.RecoveryCodes, a.carried(w, e.Tokens)})
+	return writeJSON(w, http.StatusOK, enabledTOTP{e.RecoveryCodes, a.carried(w, r, e.Tokens)})
 }
 
 // enabledTOTP is the Session object with recovery codes.
@@ -90,15 +90,16 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	}
 	var err error
 	switch {
-	case p.TOTPCode != "" || p.RecoveryCode != "":
-		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{p.TOTPCode, p.RecoveryCode})
+	case p.RecoveryCode != "":
+	case p.TOTPCode != "":
+		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{totp: p.TOTPCode})
 	case !a.freshAAL2(me.session):
 		err = fail(CodeReauthNeeded, nil)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.DisableTOTP(ctx, DisableTOTPParams{me.caller()}); err != nil {
+	if err := a.DisableTOTP(ctx, DisableTOTPParams{me.caller(), p.RecoveryCode}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
@@ -140,7 +141,7 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 func (a *Auth) handleRecoveryCodes(w http.ResponseWriter, r *http.Request) error {
