@@ -76,6 +76,10 @@ func optionRows() []optionRow {
 		row("", auth.WithCORS("*")),
 		row("", auth.WithCORS("https://app.test", "http://localhost:3000"), auth.WithCookies(auth.CookieOptions{})),
 		row(`WithCookies: "a b" cannot be in a cookie's name`, auth.WithCookies(auth.CookieOptions{Name: "a b"})),
+		row("", auth.WithCookies(auth.CookieOptions{Name: "my-app_1", SignInURL: "/in?a=b"})),
+		row("", auth.WithCookies(auth.CookieOptions{SignInURL: "https://app.test/in"})),
+		row("", auth.WithCookies(auth.CookieOptions{SignInURL: "http://localhost:3000/in"})),
+		row("WithOnRefused: the function is nil", auth.WithOnRefused(nil)),
 		row("WithLogger: the logger is nil", auth.WithLogger(nil)),
 		row("WithClock: the clock is nil", auth.WithClock(nil)),
 		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back", auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}})),
@@ -104,6 +108,9 @@ func optionRows() []optionRow {
 	}
 	for _, raw := range []string{"/reset", "ftp://app.test/reset", "https:///reset", "https://app.test/reset#a", "https://app.test/%"} {
 		rows = append(rows, row("WithLinks: "+strconv.Quote(raw)+" is not an absolute http(s) URL", auth.WithLinks(auth.LinkOptions{URLs: map[auth.Kind]string{auth.KindResetPassword: raw}})))
+	}
+	for _, raw := range []string{"//app.test/in", "signin", "http://app.test/in", "https://user@app.test/in", "https:///in", "https://app.test/%"} {
+		rows = append(rows, row("WithCookies: SignInURL "+strconv.Quote(raw)+" is neither a path of the same origin nor an https address", auth.WithCookies(auth.CookieOptions{SignInURL: raw})))
 	}
 	for _, origin := range []string{"app.test", "//app.test", "https://", "https://app.test/", "https://*.app.test", "https://app.test/%"} {
 		rows = append(rows, row("WithCORS: "+strconv.Quote(origin)+" is not an origin like https://app.example.com", auth.WithCORS(origin)))
