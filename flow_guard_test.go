@@ -108,3 +108,63 @@ func TestEnrolmentIsOff(t *testing.T) {
 	w.do("POST", "/2fa/setup-totp", nil, bearer(s.AccessToken)).want(403, auth.CodeMethodDisabled)
 	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, bearer(s.AccessToken)).want(403, auth.CodeMethodDisabled)
 }
+
+// Two that enrol with one code at once: one of them is told that it is done.
+func TestEnabledMeanwhile(t *testing.T) {
+	w, tap, _ := tapped(t)
+	s := w.LoginAs(t, "ada@example.com")
+	setup := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(s.AccessToken)).want(200))
+	enable := func() *answer {
+		return w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.code(setup.Secret, 0)}, bearer(s.AccessToken))
+	}
+	between(tap, "EnableFactor", func() { enable().want(200) })
+	enable().want(409, auth.CodeMFAAlreadyEnabled)
+}
+
+// Somebody signs up with the address of a magic link while it is used: the link
+// signs in to that account, which is its reader's.
+func TestSignUpBeforeAMagicLink(t *testing.T) {
+	w, tap, _ := tapped(t)
+	token := w.magicLink("ada@example.com", nil)
+	var squatter session
+	between(tap, "RedeemToken", func() { squatter = w.signUp("ada@example.com") })
+	s := w.do("POST", "/magic-link/verify", map[string]any{"token": token}).session()
+	if s.User.ID != squatter.User.ID || !s.User.EmailVerified || w.alive(squatter.AccessToken) {
+		t.Errorf("%+v, and before %+v", s.User, squatter.User)
+	}
+}
+
+// A code for /exchange is not good once the account has lost what it rests on, even
+// where it was left in the store.
+func TestExchangeAfterTheLoss(t *testing.T) {
+	w, idp := providerWorld(t)
+	email, git := "elsewhere@example.com", auth.ByIdentity("github", evilGit.Subject)
+	for name, c := range map[string]struct {
+		code func() string
+		of   auth.UserKey
+		loss auth.UserPatch
+	}{
+		"an address": {
+			func() string {
+				return w.do("POST", "/magic-link/verify", "token="+w.magicLink("ada@example.com", map[string]any{"redirect_to": "https://app.test/in"}), form).want(303).location().Query().Get("code")
+			},
+			auth.ByEmail("ada@example.com"), auth.UserPatch{Email: &email},
+		},
+		"an identity": {
+			func() string {
+				return w.visitor(idp).signIn("github", evilGit, "redirect_to=https://app.test/").location().Query().Get("code")
+			},
+			git, auth.UserPatch{Unlink: &git},
+		},
+	} {
+		code := c.code()
+		u, err := w.Store.User(t.Context(), c.of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.patch(u.ID, c.loss)
+		if a := w.do("POST", "/exchange", map[string]any{"code": code}); a.status != 400 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+}
