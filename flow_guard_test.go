@@ -168,3 +168,14 @@ func TestExchangeAfterTheLoss(t *testing.T) {
 		}
 	}
 }
+
+// Nor is a wrong code of a banned user judged: they are told of the ban.
+func TestBannedCodesAreNotJudged(t *testing.T) {
+	w := newWorld(t)
+	f := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)
+	token, until := w.mfaToken(), w.Clock.Now().Add(time.Hour)
+	w.patch(f.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.fired()
+	w.verifyMFA(token, other(w.code(f.secret, 0))).want(403, auth.CodeUserBanned)
+	w.wantEvents()
+}
