@@ -21,9 +21,8 @@ type linkData struct {
 	Email      string `json:"email,omitempty"` // the address it was sent to, and proves; none: a decoy
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
-	CreateUser bool   `json:"create_user,omitempty"`
-	Device     string `json:"device,omitempty"` // verification: the user agent that signed up, as it said of itself
-	AMR        []AMR  `json:"amr,omitempty"`    // exchange codes: the proof already given
+	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up, as it said of itself
+	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given
 
 	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
 	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began

@@ -35,8 +35,8 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return SentCode{}, err
 	}
-	data := linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, CreateUser: !p.NoCreate && settings.SignUp.On()}
-	if err := a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, data, data.CreateUser); err != nil {
+	strangers := !p.NoCreate && settings.SignUp.On()
+	if err := a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge}, strangers); err != nil {
 		return SentCode{}, err
 	}
 	return SentCode{RequestID: a.keys.Request(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
@@ -173,8 +173,10 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller, m
 	return usedLink{d, u, takenOver}, err
 }
 
+// createByMagicLink is the effect of a link that was asked for by a stranger: others
+// name their user (sendLink).
 func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t Token, d linkData) (Redemption, error) {
-	if !d.CreateUser || t.UserID != "" {
+	if t.UserID != "" {
 		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
 	}
 	return a.createByMail(ctx, in, d.Email, CodeInvalidToken)
