@@ -310,6 +310,7 @@ var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: .*|fatal e
 
 // run runs tests, and returns what failed, or "".
 func (b *bench) run(ctx context.Context, s *suite, names []string, limit time.Duration, env ...string) (failed, output string, err error) {
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
 	defer cancel()
 	if s.postgres {
@@ -331,6 +332,9 @@ func (b *bench) run(ctx context.Context, s *suite, names []string, limit time.Du
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err == nil {
 		return "", "", nil
+	}
+	if err := whole.Err(); err != nil {
+		return "", "", err // whoever interrupts kills no mutant
 	}
 	if at := failedTest.FindStringSubmatch(out.String()); at != nil {
 		return at[1] + at[2], out.String(), nil
