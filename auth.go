@@ -64,6 +64,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -87,6 +88,7 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
+	room      atomic.Pointer[KitPages] // the application's pages, if there are any
 	remember  *claimsCache
 	revoked   *denylist
 	handler   http.Handler

@@ -13,7 +13,7 @@ func (a *Auth) allowRedirect(target string) error {
 	if target == "" {
 		return nil
 	}
-	if err := redirect.Check(target, a.cfg.redirects); err != nil {
+	if err := redirect.Check(target, a.redirects()); err != nil {
 		host := "" // and no more: paths and queries may hold secrets
 		if u, err := url.Parse(target); err == nil {
 			host = u.Hostname()
