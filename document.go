@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/authmount/auth/internal/openapi"
@@ -44,6 +45,9 @@ func (rt route) described() openapi.Route {
 	case signedIn, enrolling:
 		r.Security = [][]string{{"bearer", "apikey"}, {"bearer", "x-api-key"}, {"bearer"}}
 		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
+	}
+	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies
+		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
 	}
 	r.Errors = append(r.Errors, documented(rt.statuses, rt.errors...)...)
 	return r

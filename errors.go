@@ -45,6 +45,7 @@ const (
 	CodeInvalidTOTPCode     Code = "invalid_totp_code"
 
 	CodeMFAEnrollmentRequired Code = "mfa_enrollment_required"
+	CodeCrossSiteRequest      Code = "cross_site_request"
 	CodeMethodDisabled        Code = "method_disabled"
 	CodeNotFound              Code = "not_found"
 	CodeSessionNotFound       Code = "session_not_found"
@@ -98,6 +99,7 @@ var errorTable = map[Code]struct {
 	CodeMFANotPending:       {http.StatusConflict, "Begin setting up a second factor first."},
 	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code is not right, or was used before."},
 
+	CodeCrossSiteRequest:      {http.StatusForbidden, "This request comes from another site. Send it from a page of this one, or with a bearer token in place of cookies."},
 	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to go on."},
 	CodeIdentityAlreadyExists: {http.StatusConflict, "This provider is linked already, or the identity belongs to another account."},
 

@@ -86,6 +86,17 @@ func SessionRoutes(a *Auth) []string {
 	return list
 }
 
+// FormRoutes are the routes that take a page's form.
+func FormRoutes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		if r.form != nil {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
+
 // WithBodyWait sets how long a client may take to send a body.
 func WithBodyWait(d time.Duration) Option { return func(c *config) { c.bodyWait = d } }
 

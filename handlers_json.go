@@ -32,17 +32,22 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, bodyFailed(err)
 }
 
-// decode reads a JSON object into the struct that v points to. Absent fields
+// decode reads a JSON object, or a form where the endpoint takes one, into the struct that v points to. Absent fields
 // and nulls leave zero values. See wire.Unmarshal for what is refused.
-func decode(r *http.Request, v any) error { return bodyFailed(wire.Decode(r, v)) }
+func decode(r *http.Request, v any) error {
+	if t := transportOf(r.Context()); t != nil && t.form != nil {
+		return t.form.decode(v)
+	}
+	return bodyFailed(wire.Decode(r, v))
+}
 
 // decodeOptional is decode for endpoints whose body may be absent.
 func decodeOptional(r *http.Request, v any) error {
-	err := wire.Decode(r, v)
+	err := decode(r, v)
 	if errors.Is(err, wire.ErrNoBody) {
 		return nil
 	}
-	return bodyFailed(err)
+	return err
 }
 
 // isForm tells whether a request was posted by a page.
@@ -51,8 +56,8 @@ func isForm(r *http.Request) bool { return wire.IsForm(r) }
 // readForm parses a page's bounded post. It comes from the page itself or not
 // at all: another site's form could sign a visitor in to an account of its own.
 func (a *Auth) readForm(r *http.Request) (url.Values, error) {
-	if err := a.crossOrigin.Check(r); err != nil {
-		return nil, fail(CodeInvalidToken, err)
+	if err := a.sameOrigin(r); err != nil {
+		return nil, err
 	}
 	form, err := wire.ReadForm(r)
 	return form, bodyFailed(err)

@@ -103,7 +103,7 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if scope != LogoutOthers {
-		a.clearCookies(w)
+		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -117,10 +117,14 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 		if err == nil {
 			return claims.Caller(), nil
 		}
-		if _, given := a.givenBearer(r); !given {
-			refresh = a.refreshCookie(r)
+		if _, given := a.givenBearer(r); given {
+			return Caller{}, err
 		}
-		if refresh == "" {
+		var foreign error
+		switch refresh, foreign = a.refreshCookie(r); {
+		case foreign != nil:
+			return Caller{}, foreign
+		case refresh == "":
 			return Caller{}, err
 		}
 	}
@@ -164,7 +168,7 @@ func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if id == me.session.ID {
-		a.clearCookies(w)
+		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

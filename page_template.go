@@ -25,7 +25,7 @@ type page struct {
 	Code       Code     // of the problem
 	Reasons    []string // of weak_password
 	MinLength  int
-	Done       string // "signed_in", "email_verified", "password_reset", "disowned", "left_alone", "secured"
+	Done       string // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured"
 	TakenOver  bool   // what others had set up on the account is gone
 	Disownable bool   // confirm_email: the account may be somebody else's doing
 	MadeAt     string // when it was made

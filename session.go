@@ -263,19 +263,22 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	byCookie := p.RefreshToken == ""
 	if byCookie {
-		p.RefreshToken = a.refreshCookie(r)
+		var err error
+		if p.RefreshToken, err = a.refreshCookie(r); err != nil {
+			return err
+		}
 	}
 	if p.RefreshToken == "" {
 		return invalid("refresh_token", "is required")
 	}
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
-		if byCookie {
-			a.clearCookiesIfOver(w, err)
+		if byCookie && over(err) {
+			a.clearCookies(w)
 		}
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // Current reads the session an access token belongs to, and its user, from the
