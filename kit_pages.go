@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"time"
 
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/internal/webpage"
@@ -130,3 +131,22 @@ func (k Kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
 
 // PreferredLocale is what the visitor wants to read.
 func (k Kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
+
+// FreshFor is how long a sign-in counts as fresh.
+func (k Kit) FreshFor() time.Duration { return freshFor }
+
+// DeviceLabel is what people call a device, from its user agent; "" if that is not
+// known.
+func (k Kit) DeviceLabel(userAgent string) string { return deviceLabel(userAgent) }
+
+// BindBrowser sets the cookie that a provider's callback has to bring, and returns
+// its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.
+func (k Kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {
+	p, err := k.a.provider(r.Context(), provider)
+	if err != nil {
+		return "", err
+	}
+	c := k.a.bindBrowser(r, p)
+	http.SetCookie(w, c)
+	return c.Value, nil
+}
