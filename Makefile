@@ -18,6 +18,7 @@ lint: ## golangci-lint (the first run builds it)
 
 test: ## everything: format, vet, race, conformance, Postgres, browser, API listing, documents
 	@scripts/ensure-chromium.sh
+	@scripts/ensure-axe.sh
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth"
@@ -82,7 +83,9 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 		return nil, err
 	}
 	for name := range v.form {
-		v.values[name] = v.form.Get(name)
+		if !strings.Contains(name, "password") && name != "code" { // nothing that is secret, or good once
+			v.values[name] = v.form.Get(name)
+		}
 	}
 	v.Remember = v.form.Get("remember") != ""
 	return v, nil
