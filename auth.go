@@ -17,6 +17,9 @@
 //	mux.Handle("/auth/v1/", a.Handler())
 //	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.ClaimsFrom(r.Context())
 //
+// Pages take [WithCookies] and [Auth.RequirePage] in place of Require; bearer tokens
+// work beside them.
+//
 // Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
 // [Auth.Login], [Auth.Refresh] and so on. They take a context and one parameter
 // struct, and may be called concurrently. Those that act for somebody who is

@@ -121,15 +121,15 @@ func credentialsStill(u User) UserAt {
 }
 
 // update applies a patch and tells of it. Errors: ErrStale as it is, for change;
-// CodeSessionEnded if the user is gone, a *ConflictError as it is, and those of
-// storeFailed.
+// CodeSessionEnded if the user is gone, and those of storeFailed; a *ConflictError
+// is in there.
 func (a *Auth) update(ctx context.Context, c Change, userID string, p UserPatch) (User, error) {
 	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: userID, Patch: p})
 	switch {
 	case err == nil:
 		a.committed(ctx, c, OutcomeDone, nil)
 		return u, nil
-	case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+	case errors.Is(err, ErrStale):
 		return u, err
 	}
 	return u, goneOr(CodeSessionEnded, err)

@@ -36,7 +36,7 @@ func (a *Auth) document() ([]byte, error) {
 
 // described is the row as the document needs it: with the errors of its access.
 func (rt route) described() openapi.Route {
-	r := openapi.Route{Pattern: rt.pattern, Limits: rt.limits}
+	r := openapi.Route{Pattern: rt.pattern, Limits: rt.limits, Forms: rt.done != ""}
 	switch rt.access {
 	case open:
 	case keyed:
@@ -48,6 +48,9 @@ func (rt route) described() openapi.Route {
 	}
 	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies
 		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
+	}
+	if rt.done != "" {
+		r.Errors = append(r.Errors, documented(nil, CodeRedirectNotAllowed)...)
 	}
 	r.Errors = append(r.Errors, documented(rt.statuses, rt.errors...)...)
 	return r

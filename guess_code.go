@@ -28,7 +28,7 @@ type codeGuess struct {
 
 // tryCode judges a phone code under the caps on wrong ones, and applies the effect
 // of the right one in the same step. Errors: CodeInvalidCode, CodeRateLimited,
-// ErrStale and a *ConflictError as they are.
+// ErrStale as it is, and those of storeFailed; a *ConflictError is in there.
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, g.code)
 	var u User
@@ -48,7 +48,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 			return nil
 		case errors.Is(err, ErrWrongCode):
 			return fail(CodeInvalidCode, err)
-		case errors.Is(err, ErrStale), errors.Is(err, ErrConflict):
+		case errors.Is(err, ErrStale):
 			return err
 		case errors.Is(err, ErrTooManyTries):
 			return retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)

@@ -141,7 +141,7 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 		err = a.admit(rt, w, r)
 	}
 	if err != nil && rt.done != "" && isForm(r) && acceptsByName(r, "text/html") {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{})
 	}
 	return err
 }

@@ -157,8 +157,7 @@ func (a *Auth) clearCookies(w http.ResponseWriter) {
 // staleCookie tells whether an error is that of an access token in a cookie that is
 // no good any more.
 func (a *Auth) staleCookie(r *http.Request, err error) bool {
-	_, given := a.givenBearer(r)
-	return !given && a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeSessionEnded))
+	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeSessionEnded))
 }
 
 // over tells whether cookies can never work again after an error, so that the
@@ -182,10 +181,11 @@ func (a *Auth) refreshCookie(r *http.Request) (string, error) {
 	return strings.TrimSuffix(value, brief), err
 }
 
-// sessionCookie reads one of the session's cookies. Whoever takes it for a
-// credential gives the session back in cookies, too.
+// sessionCookie reads one of the session's cookies; beside a bearer token, right or
+// wrong, there is none. Whoever takes it for a credential gives the session back
+// in cookies, too.
 func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
-	if a.cfg.cookies == nil {
+	if _, given := a.givenBearer(r); given || a.cfg.cookies == nil {
 		return "", nil
 	}
 	c := soleCookie(r, name)
@@ -202,9 +202,6 @@ func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
 // besideCookies notes that a sign-in goes on from a session, or from one that was,
 // whose cookies come with it: what comes of it goes there, too.
 func (a *Auth) besideCookies(r *http.Request) error {
-	if _, given := a.givenBearer(r); given {
-		return nil
-	}
 	_, err := a.accessCookie(r)
 	if err == nil {
 		_, err = a.refreshCookie(r)
@@ -213,10 +210,11 @@ func (a *Auth) besideCookies(r *http.Request) error {
 }
 
 // hasSessionCookie tells whether a request brings a cookie of a session, right or
-// wrong.
+// wrong, and no bearer token.
 func (a *Auth) hasSessionCookie(r *http.Request) bool {
 	access, refresh := a.cookieNames()
-	return a.cfg.cookies != nil && (soleCookie(r, access) != nil || soleCookie(r, refresh) != nil)
+	_, given := a.givenBearer(r)
+	return a.cfg.cookies != nil && !given && (soleCookie(r, access) != nil || soleCookie(r, refresh) != nil)
 }
 
 // sameOrigin refuses a request that changes something and that another site made a

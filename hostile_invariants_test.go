@@ -105,11 +105,6 @@ func successIsDrawn(p *played, ref *reference) (list []string) {
 func changesAreWhole(p *played, ref *reference) (list []string) {
 	e := p.again()
 	fine := []string{ref.then.account, ref.account(ref.is), p.account(p.was)}
-	if slices.Contains(p.fields, "recovery_code") { // one that was shown is used up, whatever comes of it
-		less := p.was
-		less.Factors.RecoveryLeft--
-		fine = append(fine, p.account(less))
-	}
 	if !slices.Contains(fine, e.account) {
 		list = append(list, fmt.Sprintf("asked again (%s), the account is\n\t%s, not\n\t%s", e.answer, e.account, strings.Join(fine, " or\n\t")))
 	}

@@ -39,6 +39,15 @@ func TestKitHandler(t *testing.T) {
 			}
 			return kit.Invalid("name", "is "+p.Name)
 		}},
+		{Pattern: "POST /maybe", Access: auth.KitOpen, Handle: func(rw http.ResponseWriter, r *http.Request) error {
+			var p struct {
+				Name string `json:"name"`
+			}
+			if err := kit.DecodeOptional(r, &p); err != nil {
+				return err
+			}
+			return kit.WriteJSON(rw, http.StatusOK, p)
+		}},
 		{Pattern: "GET /mine", Access: auth.KitSignedIn, Handle: func(rw http.ResponseWriter, r *http.Request) error {
 			s, u := kit.Current(r.Context())
 			return kit.WriteJSON(rw, http.StatusOK, map[string]string{"session": s.ID, "user": u.ID})
@@ -56,6 +65,12 @@ func TestKitHandler(t *testing.T) {
 	on("POST", "/room/keyed", map[string]any{"name": "x"}).want(401, auth.CodeInvalidAPIKey)
 	on("POST", "/room/keyed", map[string]any{"name": "x"}, key).want(422, auth.CodeValidationFailed)
 	on("POST", "/room/keyed", `{"name":"x","name":"y"}`, key).want(400, auth.CodeBadJSON)
+	on("POST", "/room/maybe", `{"name":1}`).want(400, auth.CodeBadJSON)
+	for body, want := range map[any]string{nil: "", `{"name":"x"}`: "x"} {
+		if got := decodeAs[map[string]string](on("POST", "/room/maybe", body).want(200))["name"]; got != want {
+			t.Errorf("name %q, want %q", got, want)
+		}
+	}
 	on("GET", "/room/mine", nil, key).want(401, auth.CodeMissingToken)
 	mine := decodeAs[map[string]string](on("GET", "/room/mine", nil, key, bearer(ada.AccessToken)).want(200))
 	if mine["user"] != ada.User.ID || mine["session"] != ada.SessionID {

@@ -117,9 +117,6 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 		if err == nil {
 			return claims.Caller(), nil
 		}
-		if _, given := a.givenBearer(r); given {
-			return Caller{}, err
-		}
 		var foreign error
 		switch refresh, foreign = a.refreshCookie(r); {
 		case foreign != nil:

@@ -88,7 +88,7 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
 	err := a.finishCallback(w, r)
 	if err != nil && !fromProgram(r) {
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{})
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (a *Auth) finishCallback(w http.ResponseWriter, r *http.Request) error {
 		return seeOther(w, res.RedirectURL)
 	case res.Tokens == nil:
 		return seeOther(w, res.RedirectURL)
-	case a.cfg.cookies == nil || fromScript(r):
+	case a.cfg.cookies == nil || (res.RedirectURL == "" && fromScript(r)):
 		return a.writeTokens(w, r, res.Tokens)
 	}
 	a.setCookies(w, r, res.Tokens, nil)

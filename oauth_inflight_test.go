@@ -286,9 +286,7 @@ func TestHangingDiscovery(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, srv.URL, srv.URL+"/a", srv.URL+"/t", srv.URL+"/k")
 	}))
 	t.Cleanup(func() { close(gone); srv.Close() })
-	p := provider.OIDC("oidc", srv.URL, "c", "s")
-	p.Timeout = 300 * time.Millisecond
-	w := newWorld(t, auth.WithProvider(p))
+	w := newWorld(t, auth.WithProvider(short(provider.OIDC("oidc", srv.URL, "c", "s"))))
 	w.do("GET", "/oauth/oidc", nil).want(302)
 	w.Clock.Advance(2 * time.Hour)
 	hang.Store(true)

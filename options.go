@@ -413,7 +413,8 @@ type CookieOptions struct {
 // sets the cookies and returns no tokens; what comes in by cookie goes out by
 // cookie; other JSON gets tokens and no cookies. A bearer token wins over cookies,
 // and one that is refused never falls back to them. Requests that rely on a
-// cookie, or ask for one, and change something are refused unless they come from
+// cookie, or ask for one, and change something are refused with
+// CodeCrossSiteRequest (403) unless they come from
 // the same origin or one of WithCORS. See [Auth.RequirePage] and [Auth.SetCookies]
 // for pages of the application's own. A second call replaces the first.
 func WithCookies(o CookieOptions) Option {

@@ -23,6 +23,7 @@ type page struct {
 	Address    string   // masked
 	Problem    string   // what went wrong
 	Code       Code     // of the problem
+	OfLink     bool     // problem: it is one of a link
 	Reasons    []string // of weak_password
 	MinLength  int
 	Done       string // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured"

@@ -67,6 +67,17 @@ func TestPasswordPolicy(t *testing.T) {
 		{"AdaLovelace42", []string{"x@example.com", "Ada Lovelace"}, []string{"similar"}},
 		{"adalovelace writes programs", []string{"adalovelace@example.com"}, nil},
 		{"a-fine-passphrase", []string{"a@example.com", "Ann"}, nil},
+		// What counts is four letters or more, with two letters and six characters at
+		// most around it.
+		{"lise1234", []string{"lise@example.com"}, []string{"similar"}},
+		{"lis12345", []string{"lis@example.com"}, nil},
+		{"lise123456", []string{"Lise"}, []string{"similar"}},
+		{"12lise3456", []string{"Lise"}, []string{"similar"}},
+		{"lise1234567", []string{"Lise"}, nil},
+		{"12lise34567", []string{"Lise"}, nil},
+		{"xlise42y", []string{"Lise"}, []string{"similar"}},
+		{"xylise42z", []string{"Lise"}, nil},
+		{"{]%^~*#&@+=", []string{"Lise"}, nil},
 	} {
 		got, err := p.check(t.Context(), c.password, c.about...)
 		if err != nil || !slices.Equal(got, c.want) {

@@ -51,11 +51,10 @@ func (a *Auth) RequirePage(next http.Handler, reqs ...Requirement) http.Handler 
 func (a *Auth) Optional(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, renewed, err := a.admittedPage(w, r)
-		_, given := a.givenBearer(r)
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, withClaimsOf(renewed, c))
-		case errors.Is(err, CodeMissingToken), !given && a.hasSessionCookie(r) && !errors.Is(err, CodeCrossSiteRequest):
+		case errors.Is(err, CodeMissingToken), a.hasSessionCookie(r) && !errors.Is(err, CodeCrossSiteRequest):
 			next.ServeHTTP(w, r)
 		default:
 			a.refuse(w, r, err)
@@ -72,7 +71,7 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 		w.Header().Add("Vary", "Cookie")
 	}
 	c, err := a.admitted(r)
-	if _, given := a.givenBearer(r); err == nil || given || errors.Is(err, CodeCrossSiteRequest) {
+	if err == nil || errors.Is(err, CodeCrossSiteRequest) {
 		return c, r, err
 	}
 	token, foreign := a.refreshCookie(r)
@@ -145,7 +144,7 @@ func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 		if errors.As(err, &e) && slices.Contains(signInHelps(), e.Code) {
 			return seeOther(w, a.signInURL(r, e.Code))
 		}
-		return a.showProblem(w, r, err)
+		return a.showProblemOn(w, r, err, page{})
 	}).ServeHTTP(w, r)
 }
 

@@ -96,7 +96,7 @@ const (
 // OutcomeEvent is an event that is recorded if a change ends so. The store fills
 // in what only it knows: Event.UserID if it is empty and the change is about one
 // user; Event.SessionIDs, sorted, for OutcomeSessionsEnded; Event.Left of
-// UseRecoveryCode.
+// UseRecoveryCode, and of RemoveFactor with Recovery.
 type OutcomeEvent struct {
 	On    Outcome
 	Event Event

@@ -37,7 +37,9 @@ type FactorStore interface {
 	PutRecoveryCodes(ctx context.Context, c PutRecoveryCodes) error
 	// RemoveFactor removes an enabled factor or, without FactorID, every factor.
 	// With the last enabled one MFAEnabled becomes false and the recovery codes
-	// go. It raises both revisions. ErrNotFound if nothing enabled was there.
+	// go. It raises both revisions. With Recovery it also uses that code up, and
+	// changes nothing without it. ErrNotFound if nothing enabled was there, or no
+	// such code is the user's.
 	RemoveFactor(ctx context.Context, c RemoveFactor) (User, error)
 	// RaiseSession lifts a live session to AAL2 and adds the proof, in place of
 	// one of the same method. Errors as for Session.
@@ -107,7 +109,8 @@ type (
 	RemoveFactor struct {
 		Change
 		UserID   string
-		FactorID string // empty: all
+		FactorID string   // empty: all
+		Recovery [][]byte // hashes of the recovery code that it is shown, under present and previous keys; nil: none is asked for
 	}
 	// RaiseSession is the parameter of FactorStore.RaiseSession.
 	RaiseSession struct {

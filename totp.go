@@ -82,7 +82,10 @@ func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
 }
 
 // factorCode is what somebody offers as second factor; one of the two.
-type factorCode struct{ totp, recovery string }
+type factorCode struct {
+	totp, recovery string
+	disables       bool // the recovery code also removes the second factors
+}
 
 // shown is a second factor that was right.
 type shown struct {
@@ -97,7 +100,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 		return shown{}, fail(CodeInvalidTOTPCode, nil)
 	}
 	if code.recovery != "" {
-		return a.useRecoveryCode(ctx, by, u, code.recovery)
+		return a.useRecoveryCode(ctx, by, u, code)
 	}
 	c := a.newChange(ctx, by)
 	c.IfUsers = []UserAt{credentialsStill(u)}
@@ -124,11 +127,22 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 	return shown{}, fail(CodeInvalidTOTPCode, nil)
 }
 
-// useRecoveryCode uses a code up, also one that was made under a previous secret.
-func (a *Auth) useRecoveryCode(ctx context.Context, by Authority, u User, code string) (shown, error) {
-	c := a.newChangeOf(ctx, by, account{User: u}, done(Event{Type: EventRecoveryCodeUsed, UserID: u.ID}))
+// useRecoveryCode uses a code up, also one that was made under a previous secret,
+// in one step with what it is shown for if that is to remove the second factors.
+func (a *Auth) useRecoveryCode(ctx context.Context, by Authority, u User, code factorCode) (shown, error) {
+	tells := []OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: u.ID})}
+	if code.disables {
+		tells = append(tells, done(Event{Type: EventMFADisabled, UserID: u.ID}))
+	}
+	c := a.newChangeOf(ctx, by, account{User: u}, tells...)
 	c.IfUsers = []UserAt{credentialsStill(u)}
-	left, err := a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: u.ID, Hashes: a.keys.RecoveryCode(u.ID, code)})
+	hashes := a.keys.RecoveryCode(u.ID, code.recovery)
+	left, err := 0, error(nil)
+	if code.disables {
+		_, err = a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: u.ID, Recovery: hashes})
+	} else {
+		left, err = a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: u.ID, Hashes: hashes})
+	}
 	if err != nil {
 		return shown{}, factorFailed(err)
 	}

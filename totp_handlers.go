@@ -90,15 +90,16 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	}
 	var err error
 	switch {
-	case p.TOTPCode != "" || p.RecoveryCode != "":
-		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{p.TOTPCode, p.RecoveryCode})
+	case p.RecoveryCode != "":
+	case p.TOTPCode != "":
+		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{totp: p.TOTPCode})
 	case !a.freshAAL2(me.session):
 		err = fail(CodeReauthNeeded, nil)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.DisableTOTP(ctx, DisableTOTPParams{me.caller()}); err != nil {
+	if err := a.DisableTOTP(ctx, DisableTOTPParams{me.caller(), p.RecoveryCode}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})

@@ -481,6 +481,9 @@ func TestDisable(t *testing.T) {
 			}
 			a.want(200)
 			w.Mail(t, "ada@example.com", auth.KindMFADisabled)
+			if name == "recovery" {
+				w.Mail(t, "ada@example.com", auth.KindRecoveryCodeUsed)
+			}
 			w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": authtest.Password}).want(200)
 			w.do("POST", "/2fa/disable", nil, bearer(ada.AccessToken)).want(409, auth.CodeMFANotEnabled)
 		})

@@ -6,10 +6,14 @@ import (
 )
 
 // DisableTOTPParams remove a second factor.
-type DisableTOTPParams struct{ Caller }
+type DisableTOTPParams struct {
+	Caller
+	RecoveryCode string // to judge and to use up with it; empty: the caller has seen to the proof
+}
 
-// DisableTOTP removes the second factor and the recovery codes; the caller has
-// seen to the proof. Errors: CodeMFANotEnabled, CodeSessionEnded, CodeUserBanned.
+// DisableTOTP removes the second factor and the recovery codes. Errors:
+// CodeMFANotEnabled, CodeSessionEnded, CodeUserBanned; of a RecoveryCode also
+// CodeInvalidTOTPCode, CodeRateLimited.
 func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	if a.factors == nil {
 		return fail(CodeMFANotEnabled, nil)
@@ -17,6 +21,13 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	u, err := a.store.User(ctx, ByID(p.UserID))
 	if err != nil {
 		return goneOr(CodeMFANotEnabled, err)
+	}
+	if p.RecoveryCode != "" {
+		if !u.MFAEnabled {
+			return fail(CodeMFANotEnabled, nil)
+		}
+		_, err := a.judgeFactor(ctx, p.authority(), u, factorCode{recovery: p.RecoveryCode, disables: true})
+		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
 	if _, err := a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: p.UserID}); err != nil {
@@ -52,7 +63,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 		return nil, fail(CodeUserBanned, nil) // before a code is used up
 	}
 	waiting := Authority{Token: &TokenRef{Purpose: PurposeMFA, Hash: t.Hash}}
-	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{p.TOTPCode, p.RecoveryCode}, a.perMFAToken(t.Hash))
+	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, a.perMFAToken(t.Hash))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +101,7 @@ func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
 	if !u.MFAEnabled {
 		return nil, fail(CodeMFANotEnabled, nil)
 	}
-	second, err := a.judgeFactor(ctx, p.authority(), u, factorCode{p.TOTPCode, p.RecoveryCode})
+	second, err := a.judgeFactor(ctx, p.authority(), u, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (a *Auth) withTransport(rt route, r *http.Request) (*http.Request, error) {
 	}
 	t := &transport{}
 	posted := rt.done != "" && isForm(r)
-	asked := r.Header.Get(transportHeader) == "cookie"
+	asked := r.Header.Get(transportHeader) == "cookie" && rt.access != open // a provider's callback is bound to its browser
 	if (posted || asked) && isUnsafe(r) {
 		if err := a.sameOrigin(r); err != nil {
 			return r, err

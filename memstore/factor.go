@@ -159,9 +159,7 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (le
 		if u == nil {
 			return nil, auth.ErrNotFound
 		}
-		at := slices.IndexFunc(u.recovery, func(kept []byte) bool {
-			return slices.ContainsFunc(c.Hashes, func(h []byte) bool { return subtle.ConstantTimeCompare(kept, h) == 1 })
-		})
+		at := u.codeAt(c.Hashes)
 		if at < 0 {
 			return nil, auth.ErrNotFound
 		}
@@ -175,6 +173,13 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (le
 		return e, nil
 	})
 	return left, err
+}
+
+// codeAt finds the recovery code that has one of the hashes; -1 if there is none.
+func (u *user) codeAt(hashes [][]byte) int {
+	return slices.IndexFunc(u.recovery, func(kept []byte) bool {
+		return slices.ContainsFunc(hashes, func(h []byte) bool { return subtle.ConstantTimeCompare(kept, h) == 1 })
+	})
 }
 
 // PutRecoveryCodes replaces the recovery codes.
@@ -198,7 +203,17 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (owner au
 		if u.enabled(c.FactorID) == nil {
 			return nil, auth.ErrNotFound
 		}
-		return &effect{about: u.ID, apply: func() error {
+		at := -1
+		if c.Recovery != nil {
+			if at = u.codeAt(c.Recovery); at < 0 {
+				return nil, auth.ErrNotFound
+			}
+		}
+		e := &effect{about: u.ID, codes: c.Recovery != nil}
+		e.apply = func() error {
+			if at >= 0 {
+				u.recovery = slices.Delete(u.recovery, at, at+1)
+			}
 			if c.FactorID == "" {
 				clear(u.factors)
 			} else {
@@ -207,10 +222,12 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (owner au
 			if u.enabled("") == nil {
 				u.MFAEnabled, u.recovery = false, nil
 			}
+			e.left = len(u.recovery)
 			u.touchCredentials(c.Now)
 			owner = copyUser(u.User)
 			return nil
-		}}, nil
+		}
+		return e, nil
 	})
 	return owner, err
 }

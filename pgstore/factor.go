@@ -216,8 +216,17 @@ func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
 	})
 }
 
-const useCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
+const deleteCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
 	and c.hash = (select o.hash from auth.recovery_codes o where o.user_id = $1::uuid and o.hash = any ($2::bytea[]) limit 1)`
+
+// useCode uses up the recovery code that has one of the hashes.
+func (s *Store) useCode(ctx context.Context, tx pgx.Tx, of *lockedUser, hashes [][]byte) error {
+	tag, err := tx.Exec(ctx, s.sql(deleteCode), of.id, orEmpty(hashes))
+	if err == nil && tag.RowsAffected() == 0 {
+		err = auth.ErrNotFound
+	}
+	return err
+}
 
 // UseRecoveryCode uses a recovery code up.
 func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
@@ -227,10 +236,7 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (in
 		if of == nil {
 			return nil, auth.ErrNotFound
 		}
-		tag, err := tx.Exec(ctx, s.sql(useCode), of.id, orEmpty(c.Hashes))
-		if err == nil && tag.RowsAffected() == 0 {
-			err = auth.ErrNotFound
-		}
+		err := s.useCode(ctx, tx, of, c.Hashes)
 		if err != nil {
 			return nil, err
 		}
@@ -273,6 +279,13 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Use
 		if f == nil {
 			return nil, auth.ErrNotFound
 		}
+		r := &result{about: of.id}
+		if c.Recovery != nil {
+			if err := s.useCode(ctx, tx, of, c.Recovery); err != nil {
+				return nil, err
+			}
+			r.left = new(int)
+		}
 		b := &pgx.Batch{}
 		others := slices.ContainsFunc(list, func(o auth.Factor) bool { return o.Enabled && o.ID != f.ID })
 		switch {
@@ -287,7 +300,10 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Use
 		}
 		s.queueMFA(b, of.id, c.Now, others)
 		s.queueUser(b, selectUser, of.id, &u)
-		return &result{about: of.id}, send(ctx, tx, b)
+		if r.left != nil {
+			b.Queue(s.sql(countCodes), of.id).QueryRow(func(row pgx.Row) error { return row.Scan(r.left) })
+		}
+		return r, send(ctx, tx, b)
 	})
 	if err != nil {
 		return auth.User{}, err

@@ -34,6 +34,10 @@ func factorMutants() map[string]mutant {
 		"enabling leaves its token good":   of("factors/enabling uses up its token", func(b factorBase) auth.Store { return keepsToken{b} }),
 		"enabling is get, then put":        of("factors/of parallel enablings one wins", func(b factorBase) auth.Store { return enableRace{b} }),
 		"secrets are shared":               of("factors/factors are copies", func(b factorBase) auth.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
+		"removals take any recovery code":  of("factors/a removal that is shown no good code changes nothing", func(b factorBase) auth.Store { return anyCode{b} }),
+		"removals use the code up first":   of("factors/a removal that is refused uses no code up", func(b factorBase) auth.Store { return codeFirst{b} }),
+		"removals leave the code good":     of("factors/a removal of one factor uses its code up and no other", func(b factorBase) auth.Store { return leavesCode{b} }),
+		"removals check, then use a code":  of("factors/of a removal and a use by one recovery code one wins", func(b factorBase) auth.Store { return removalRace{b} }),
 		"updates drop the factor":          caught("factors/a patch that does not name the factor leaves it alone", patched(func(p *auth.UserPatch) { p.DropFactors = true })),
 		"updates drop recovery codes":      of("factors/a patch that does not name the factor leaves it alone", func(b factorBase) auth.Store { return dropsCodes{b} }),
 		"refused updates drop the factor":  of("factors/a patch that is refused leaves the factor alone", func(b factorBase) auth.Store { return refusedDrops{b} }),
@@ -82,6 +86,49 @@ func (s anyStep) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
 		return nil
 	}
 	return err
+}
+
+// anyCode does not know the member.
+type anyCode struct{ factorBase }
+
+func (s anyCode) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+	c.Recovery = nil
+	return s.FactorStore.RemoveFactor(ctx, c)
+}
+
+// codeFirst takes two steps.
+type codeFirst struct{ factorBase }
+
+func (s codeFirst) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+	if c.Recovery != nil {
+		if _, err := s.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: change(c.Now), UserID: c.UserID, Hashes: c.Recovery}); err != nil {
+			return auth.User{}, err
+		}
+		c.Recovery = nil
+	}
+	return s.FactorStore.RemoveFactor(ctx, c)
+}
+
+// leavesCode judges the code, and puts it back.
+type leavesCode struct{ factorBase }
+
+func (s leavesCode) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+	u, err := s.FactorStore.RemoveFactor(ctx, c)
+	if err == nil && u.MFAEnabled && c.Recovery != nil {
+		_ = s.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID, Hashes: c.Recovery})
+	}
+	return u, err
+}
+
+// removalRace sees a code that is good, and removes without it.
+type removalRace struct{ factorBase }
+
+func (s removalRace) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+	if _, left, _ := s.one(ctx, c.UserID); left == 2 {
+		c.Recovery = nil
+		pause()
+	}
+	return s.FactorStore.RemoveFactor(ctx, c)
 }
 
 type dropsCodes struct{ factorBase }

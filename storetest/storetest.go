@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		has    bool
 		checks checks
 	}{
-		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), deviceFactors())},
+		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors())},
 		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, events()},
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},

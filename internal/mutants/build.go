@@ -71,11 +71,12 @@ type workshop struct {
 	out  io.Writer
 
 	tests *regexp.Regexp // only these
+	skip  *regexp.Regexp // and not those
 }
 
 func newWorkshop(root string, jobs int, out io.Writer) (*workshop, error) {
 	tmp, err := os.MkdirTemp("", "mutants")
-	return &workshop{root: root, tmp: tmp, jobs: max(jobs, 1), out: out, tests: regexp.MustCompile("")}, err
+	return &workshop{root: root, tmp: tmp, jobs: max(jobs, 1), out: out, tests: regexp.MustCompile(""), skip: regexp.MustCompile("^$")}, err
 }
 
 func (w *workshop) close() { _ = os.RemoveAll(w.tmp) }

@@ -95,7 +95,7 @@ func (w *workshop) judge(ctx context.Context, sample []*mutant, known map[string
 		verdict := "killed by " + m.killer
 		if m.killer == "" {
 			m.why = known[m.key()]
-			verdict = "SURVIVED"
+			verdict = "SURVIVED\n" + m.key()
 			if m.why != "" {
 				verdict = "equivalent"
 			}
@@ -170,7 +170,7 @@ func (b *bench) measure(ctx context.Context, suites []*suite) error {
 			return err
 		}
 		for name := range strings.Lines(string(out)) {
-			if name = strings.TrimSpace(name); b.w.tests.MatchString(name) && name != allAtOnce && !strings.HasPrefix(name, textual[1:]) {
+			if name = strings.TrimSpace(name); b.w.tests.MatchString(name) && !b.w.skip.MatchString(name) && name != allAtOnce && !strings.HasPrefix(name, textual[1:]) {
 				s.tests = append(s.tests, test{name: name})
 			}
 		}

@@ -1,7 +1,7 @@
 // Command mutants breaks the code in small ways, one at a time, and runs the
 // tests that reach the place: what survives is a promise that no test holds.
 //
-//	go run ./internal/mutants [-n 150] [-seed N] [-only REGEXP] [-run REGEXP] [-j N]
+//	go run ./internal/mutants [-n 150] [-seed N] [-only REGEXP] [-run REGEXP] [-skip REGEXP] [-j N]
 //
 // Mutants are drawn at random from the files that judge, grant or store (see
 // isJudge). The tree is never touched: all mutants are compiled into the test
@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	seed := flags.Uint64("seed", rand.Uint64(), "of the sample; random unless it is given") //nolint:gosec // no secret
 	only := flags.String("only", "", "only mutants of which this matches: file function - what was there + what is there instead")
 	tests := flags.String("run", "", "only tests whose name matches this")
+	skip := flags.String("skip", "^$", "no tests whose name matches this")
 	report := flags.String("report", filepath.Join(os.TempDir(), "mutants.txt"), "survivors are appended to this file")
 	jobs := flags.Int("j", runtime.NumCPU(), "how many tests run at a time")
 	if err := flags.Parse(args); err != nil {
@@ -73,6 +74,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer w.close()
 	if w.tests, err = regexp.Compile(*tests); err != nil {
+		return err
+	}
+	if w.skip, err = regexp.Compile(*skip); err != nil {
 		return err
 	}
 	began := time.Now()

@@ -1,0 +1,226 @@
+package auth_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/provider"
+)
+
+// optionRow is a service that is set up as in production but for some options, and
+// all that New says to it; "" if it is accepted.
+type optionRow struct {
+	opts []auth.Option
+	says string
+}
+
+// optionRows are refusals, each for itself, and what is only just accepted.
+func optionRows() []optionRow {
+	row := func(says string, opts ...auth.Option) optionRow { return optionRow{opts, says} }
+	secret := func(n int) []byte { return bytes.Repeat([]byte("s"), n) }
+	idp := func(name, id string) provider.Provider {
+		p := provider.Google(id, "secret")
+		p.Name = name
+		return p
+	}
+	inbox := "an Inbox, also that of WithDevMode, is for http on a loopback host only: whoever reads it can sign in as anybody"
+	rows := []optionRow{
+		row(""),
+		row("option 4 of 4 is nil", nil),
+		row("WithSecret: a secret needs at least 32 bytes, this one has 31", auth.WithSecret(secret(31))),
+		row("WithSecret: a secret needs at least 32 bytes, this one has 31", auth.WithSecret(secret(32), secret(31))),
+		row("", auth.WithSecret(secret(32), secret(33))),
+		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test")),
+		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test"), auth.WithDevMode()),
+		row("WithBaseURL: http on a loopback host needs WithDevMode", auth.WithBaseURL("http://127.0.0.1")),
+		row("", auth.WithBaseURL("http://127.0.0.1"), auth.WithDevMode()),
+		row("", auth.WithBaseURL("https://auth.test:8443/"), auth.WithDevMode()),
+		row("WithMailer: "+inbox, auth.WithMailer(auth.NewInbox())),
+		row("WithSMSSender: "+inbox, auth.WithSMSSender(auth.NewInbox())),
+		row("WithSMSSender: "+inbox, auth.WithSMSSender(auth.NewInbox()), auth.WithDevMode()),
+		row("", auth.WithBaseURL("http://127.0.0.1"), auth.WithDevMode(), auth.WithMailer(auth.NewInbox()), auth.WithSMSSender(auth.NewInbox())),
+		row(`WithPrefix: "auth" does not start with a slash`, auth.WithPrefix("auth")),
+		row("", auth.WithPrefix("/")),
+		row("", auth.WithPrefix("/a/b/")),
+		row("WithSigningKeys: the key is nil", auth.WithSigningKeys(nil)),
+		row("WithClaims: the function is nil", auth.WithClaims(nil)),
+		row("WithTokens: an access token lives at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: 24*time.Hour + 1})),
+		row("WithTokens: an access token lives at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: -1})),
+		row("", auth.WithTokens(auth.TokenOptions{Life: 24 * time.Hour})),
+		row("WithSessions: RefreshGrace is above 5 minutes", auth.WithSessions(auth.SessionOptions{RefreshGrace: 5*time.Minute + 1})),
+		row("", auth.WithSessions(auth.SessionOptions{RefreshGrace: 5 * time.Minute})),
+		row("WithSessions: IdleTimeout and Lifetime must not be negative", auth.WithSessions(auth.SessionOptions{IdleTimeout: -1})),
+		row("WithSessions: IdleTimeout and Lifetime must not be negative", auth.WithSessions(auth.SessionOptions{Lifetime: -1})),
+		row("WithLinks: there is no such mode", auth.WithLinks(auth.LinkOptions{Mode: -1})),
+		row("WithLinks: there is no such mode", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks + 1})),
+		row("", auth.WithLinks(auth.LinkOptions{Mode: auth.StrictLinks, URLs: map[auth.Kind]string{auth.KindResetPassword: "http://app.test/reset", auth.KindMagicLink: "https://app.test/in"}})),
+		row("WithAPIKeys: a key needs at least 8 characters", auth.WithAPIKeys("12345678", "1234567")),
+		row("", auth.WithAPIKeys("12345678")),
+		row(`WithTrustedProxies: netip.ParsePrefix("10.0.0.1"): no '/'`, auth.WithTrustedProxies("10.0.0.1")),
+		row("", auth.WithTrustedProxies("10.0.0.1/8")),
+		row("WithCORS: any origin cannot be allowed together with WithCookies", auth.WithCORS("*"), auth.WithCookies(auth.CookieOptions{})),
+		row("", auth.WithCORS("*")),
+		row("", auth.WithCORS("https://app.test", "http://localhost:3000"), auth.WithCookies(auth.CookieOptions{})),
+		row(`WithCookies: "a b" cannot be in a cookie's name`, auth.WithCookies(auth.CookieOptions{Name: "a b"})),
+		row("WithLogger: the logger is nil", auth.WithLogger(nil)),
+		row("WithClock: the clock is nil", auth.WithClock(nil)),
+		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back", auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}})),
+		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back\nWithRateLimits: SignupPerIP: a Burst of 2 needs a Per, the time in which it comes back",
+			auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}, SignupPerIP: auth.Rate{Burst: 2}})),
+		row("WithMailer: no port\nWithMailer: no host", auth.WithMailer(invalidMail{errors.Join(errors.New("no port"), errors.New("no host"))})),
+		row("WithMailer: no port and no host", auth.WithMailer(invalidMail{fmt.Errorf("%w and %w", errors.New("no port"), errors.New("no host"))})),
+		row("", auth.WithMailer(invalidMail{})),
+		row(`WithBaseURL: parse "https://auth.test/%": invalid URL escape "%"`, auth.WithBaseURL("https://auth.test/%")),
+		row(`WithProvider: two providers are named "idp"`, auth.WithProvider(idp("idp", "a"), idp("idp", "b"))),
+		row("", auth.WithProvider(idp("idp", "a"), idp("other", "a"))),
+		row("WithProvider: idp: the client id is missing", auth.WithProvider(idp("idp", ""))),
+		row("WithPhone: a code has 6 to 10 digits", auth.WithPhone(auth.PhoneOptions{CodeLength: 5})),
+		row("WithPhone: a code has 6 to 10 digits", auth.WithPhone(auth.PhoneOptions{CodeLength: 11})),
+		row("", auth.WithPhone(auth.PhoneOptions{CodeLength: 10})),
+		row("WithPhone: a code lives 1 to 10 minutes (NIST SP 800-63B-4)", auth.WithPhone(auth.PhoneOptions{Life: time.Minute - 1})),
+		row("WithPhone: a code lives 1 to 10 minutes (NIST SP 800-63B-4)", auth.WithPhone(auth.PhoneOptions{Life: 10*time.Minute + 1})),
+		row("", auth.WithPhone(auth.PhoneOptions{CodeLength: 6, Life: time.Minute})),
+		row("", auth.WithPhone(auth.PhoneOptions{Life: 10 * time.Minute})),
+	}
+	for _, raw := range []string{"auth.test", "ftp://auth.test", "https:///auth", "https://user@auth.test", "https://auth.test?a=b", "https://auth.test#a"} {
+		rows = append(rows, row("WithBaseURL: "+strconv.Quote(raw)+" is not an absolute http(s) URL without query", auth.WithBaseURL(raw)))
+	}
+	for _, prefix := range []string{"/a//b", "/a/../b", "/{a}", "/a b", "/a\tb", "/a}"} {
+		rows = append(rows, row("WithPrefix: "+strconv.Quote(prefix)+" is not a plain path", auth.WithPrefix(prefix)))
+	}
+	for _, raw := range []string{"/reset", "ftp://app.test/reset", "https:///reset", "https://app.test/reset#a", "https://app.test/%"} {
+		rows = append(rows, row("WithLinks: "+strconv.Quote(raw)+" is not an absolute http(s) URL", auth.WithLinks(auth.LinkOptions{URLs: map[auth.Kind]string{auth.KindResetPassword: raw}})))
+	}
+	for _, origin := range []string{"app.test", "//app.test", "https://", "https://app.test/", "https://*.app.test", "https://app.test/%"} {
+		rows = append(rows, row("WithCORS: "+strconv.Quote(origin)+" is not an origin like https://app.example.com", auth.WithCORS(origin)))
+	}
+	for raw, why := range map[string]string{
+		"https://*.app.test/*": "a wildcard may only be a trailing /*", "javascript:/*": "has a scheme that is not allowed", "http://app.test/*": "http is for loopback hosts only",
+		"https://app.test/?a=b": "a pattern has no query or fragment", "https://app.test/#a": "a pattern has no query or fragment",
+	} {
+		rows = append(rows, row("WithRedirectURLs: "+strconv.Quote(raw)+": "+why+"; want https://host/path, or https://host/* for all below", auth.WithRedirectURLs(raw)))
+	}
+	for _, prefix := range []string{"49", "+", "+4x"} {
+		rows = append(rows, row("WithPhone: "+strconv.Quote(prefix)+" is not a prefix like +49", auth.WithPhone(auth.PhoneOptions{Deny: []string{prefix}})))
+	}
+	return rows
+}
+
+// TestNewSays holds every refusal of New to its words, and that each is tried:
+// what New says is read from its source.
+func TestNewSays(t *testing.T) {
+	said := map[string]bool{}
+	try := func(store auth.Store, says string, opts ...auth.Option) {
+		t.Helper()
+		a, err := auth.New(t.Context(), store, opts...)
+		got := ""
+		if err != nil {
+			got = strings.TrimPrefix(err.Error(), "auth.New: ")
+		}
+		if a != nil {
+			_ = a.Close(t.Context())
+		}
+		if got != says || (a == nil) != (err != nil) {
+			t.Errorf("%q, want %q", got, says)
+		}
+		said[says] = true
+	}
+	usual := []auth.Option{auth.WithSecret(bytes.Repeat([]byte("s"), 32)), auth.WithMailer(noMail{}), auth.WithBaseURL("https://auth.test/auth/v1")}
+	for _, r := range optionRows() {
+		try(memstore.New(), r.says, append(slices.Clone(usual), r.opts...)...)
+	}
+	for i, says := range []string{
+		"WithSecret: a secret of 32 random bytes is needed, or WithDevMode for development",
+		"WithMailer: a mailer is needed, or WithDevMode for development",
+		"WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development",
+	} {
+		try(memstore.New(), says, slices.Delete(slices.Clone(usual), i, i+1)...)
+	}
+	try(memstore.New(), "WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development", usual[0], auth.WithMailer(auth.NewInbox()))
+	try(agedStore{memstore.New()}, fmt.Sprintf("the store auth_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both", auth.ContractVersion-1, auth.ContractVersion), usual...)
+	for option, o := range map[string]auth.Option{
+		"WithSettings": auth.WithSettings(auth.Settings{MFARequired: auth.On}),
+		"WithMFA":      auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return false }}),
+	} {
+		try(memstore.New(), "", append(slices.Clone(usual), o)...)
+		try(plainStore{memstore.New()}, option+": a second factor is required, and the store auth_test.plainStore is no FactorStore, nor wraps one", append(slices.Clone(usual), o)...)
+		try(nil, "a store is needed: memstore.New(), or another Store", append(slices.Clone(usual), o)...)
+	}
+	for _, p := range refusals(t) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(said)), p.MatchString) {
+			t.Errorf("nothing here makes New say %s", p)
+		}
+	}
+}
+
+// invalidMail is a mailer that says what is wrong with it.
+type invalidMail struct{ err error }
+
+func (m invalidMail) Validate() error                        { return m.err }
+func (invalidMail) Send(context.Context, auth.Message) error { return nil }
+
+// agedStore is of another version than this package.
+type agedStore struct{ auth.Store }
+
+func (agedStore) Contract() int { return auth.ContractVersion - 1 }
+
+// refusals are what the options and New can say, as far as it is theirs.
+func refusals(t *testing.T) (all []*regexp.Regexp) {
+	t.Helper()
+	for _, file := range []string{"auth.go", "options.go"} {
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			switch f := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				ok = f.Sel.Name == "fail"
+			case *ast.Ident:
+				ok = f.Name == "need"
+			default:
+				ok = false
+			}
+			if !ok {
+				return true
+			}
+			var words []string
+			ast.Inspect(&ast.CallExpr{Fun: ast.NewIdent("_"), Args: call.Args[len(call.Args)-2:]}, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					if text, err := strconv.Unquote(lit.Value); err == nil {
+						words = append(words, verb.ReplaceAllString(regexp.QuoteMeta(text), ".+"))
+					}
+				}
+				return true
+			})
+			if len(words) > 0 {
+				all = append(all, regexp.MustCompile(strings.Join(words, ".*")))
+			}
+			return true
+		})
+	}
+	if len(all) < 20 {
+		t.Fatalf("New seems to refuse %d things only", len(all))
+	}
+	return all
+}
+
+var verb = regexp.MustCompile("%[a-zA-Z]")

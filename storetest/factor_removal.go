@@ -1,0 +1,108 @@
+package storetest
+
+import (
+	"github.com/authmount/auth"
+)
+
+// removal describes the removal of all factors, or of one, by a recovery code.
+func removal(userID, factorID string, code ...string) auth.RemoveFactor {
+	c := auth.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID, Recovery: [][]byte{}}
+	for _, s := range code {
+		c.Recovery = append(c.Recovery, hashOf(s))
+	}
+	return c
+}
+
+// factorRemoval are the checks of a removal that is shown a recovery code.
+func factorRemoval() checks {
+	return checks{
+		"a removal that is shown no good code changes nothing": func(b *bench) {
+			u, _, f := b.enrolled()
+			eve := b.user("eve@example.com")
+			_, _, other := b.enrol(eve)
+			b.ok(b.renew(eve.ID, "e1"))
+			b.recovers(u.ID, "r2")
+			for name, code := range map[string][]string{"none": nil, "unknown": {"r3"}, "used": {"r2"}, "another user's": {"e1"}} {
+				for _, id := range []string{"", f.ID} {
+					if _, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, id, code...)); err == nil {
+						b.Errorf("by a code that is %s", name)
+					} else {
+						b.is(err, auth.ErrNotFound)
+					}
+				}
+			}
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.has(f, 1)
+			b.has(other, 1)
+		},
+		"a removal that is refused uses no code up": func(b *bench) {
+			u, _, f := b.enrolled()
+			stale := removal(u.ID, "", "r1")
+			stale.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: ptr(u.CredentialRevision - 1)}}
+			_, err := b.factors.RemoveFactor(b.ctx(), stale)
+			b.is(err, auth.ErrStale)
+			_, err = b.factors.RemoveFactor(b.ctx(), removal(u.ID, b.id(), "r1"))
+			b.is(err, auth.ErrNotFound)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.has(f, 2)
+			b.recovers(u.ID, "r1", "r2")
+		},
+		"a removal by a recovery code forgets everything": func(b *bench) {
+			u, _, f := b.enrolled()
+			got, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, "", "unknown", "r1")) // under the key before, too
+			b.ok(err)
+			u.MFAEnabled, u.Revision, u.CredentialRevision = false, max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
+			b.sameUser(got, u)
+			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.forgotten(f)
+		},
+		"a removal of one factor uses its code up and no other": func(b *bench) {
+			u, s, f := b.enrolled()
+			second := b.newFactor(u.ID)
+			second.Kind = "another"
+			b.ok(b.putFactor(second))
+			e := enabling(second, s)
+			_, err := b.factors.EnableFactor(b.ctx(), e)
+			b.ok(err)
+			c := removal(u.ID, second.ID, "r1")
+			told := b.event(now)
+			if b.events != nil {
+				c.Events = []auth.OutcomeEvent{{Event: told}}
+			}
+			got, err := b.factors.RemoveFactor(b.ctx(), c)
+			b.ok(err)
+			if !got.MFAEnabled {
+				b.Error("the other factor is gone, too")
+			}
+			b.has(f, 1)
+			if b.events != nil {
+				list, err := b.events.Events(b.ctx(), auth.EventQuery{Limit: 1})
+				b.ok(err)
+				if len(list) != 1 || list[0].ID != told.ID || list[0].Left != 1 {
+					b.Errorf("events %+v, want one that tells of a code that is left", list)
+				}
+			}
+			_, err = b.recover(u.ID, "r1")
+			b.is(err, auth.ErrNotFound)
+			b.recovers(u.ID, "r2")
+		},
+		"of a removal and a use by one recovery code one wins": func(b *bench) {
+			for range 5 {
+				u, _, _ := b.enrolled()
+				won, _ := b.race(func(i int) error {
+					var err error
+					if i%2 == 0 {
+						_, err = b.recover(u.ID, "r1")
+					} else {
+						_, err = b.factors.RemoveFactor(b.ctx(), removal(u.ID, "", "r1"))
+					}
+					return err
+				}, auth.ErrNotFound)
+				if won != 1 {
+					b.Errorf("%d won", won)
+				}
+				b.ok(b.delete(u.ID))
+			}
+		},
+	}
+}
