@@ -143,7 +143,10 @@ func (b *browser) send(method, target string, form url.Values) *http.Response {
 
 // open asks for a page and follows redirects within the site; one that leads
 // elsewhere ends it, with the address in page.url.
-func (b *browser) open(target string) *shown { b.t.Helper(); return b.follow(b.send(http.MethodGet, target, nil)) }
+func (b *browser) open(target string) *shown {
+	b.t.Helper()
+	return b.follow(b.send(http.MethodGet, target, nil))
+}
 
 func (b *browser) follow(res *http.Response) *shown {
 	b.t.Helper()

@@ -118,3 +118,13 @@ func (p *Pages) path(below string) string { return p.prefix + below }
 
 // ServeHTTP serves the pages; mount it at Prefix + "/".
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+// Must is New for programs that cannot do without: it panics where New returns an
+// error.
+func Must(a *auth.Auth, o Options) *Pages {
+	p, err := New(a, o)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}

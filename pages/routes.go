@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -170,15 +169,7 @@ func (v *visit) admit() error {
 	v.texts = v.p.texts[v.Locale]
 	v.User = User{Email: u.Email, EmailVerified: u.EmailVerified(), Phone: u.Phone, FullName: u.FullName, MFAEnabled: u.MFAEnabled}
 	if v.rt.access == fresh {
-		err := auth.FreshAuth(v.p.kit.FreshFor())(v.p.a, v.r, v.claims)
-		if errors.Is(err, auth.CodeReauthNeeded) {
-			to := v.r.URL.Path
-			if v.rt.noGet {
-				to = v.p.path("/")
-			}
-			return v.signIn(auth.CodeReauthNeeded, to)
-		}
-		return err
+		return auth.FreshAuth(v.p.kit.FreshFor())(v.p.a, v.r, v.claims)
 	}
 	return nil
 }

@@ -166,6 +166,15 @@ func (v *visit) signIn(reason auth.Code, back string) goTo {
 	return goTo(v.p.path("/sign-in") + "?" + q.Encode())
 }
 
+// here is the page to come back to: this one, or the account for what is only
+// posted to.
+func (v *visit) here() string {
+	if v.rt.noGet {
+		return v.p.path("/")
+	}
+	return v.r.URL.Path
+}
+
 // elsewhere is the page that an error leads to, where it is not one to show.
 func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 	var e *auth.Error
@@ -181,7 +190,7 @@ func (v *visit) elsewhere(err error) (to goTo, ok bool) {
 		v.flow.MFAToken, v.flow.Enrol = e.MFAToken, true
 		return goTo(v.p.path("/sign-in/enrol")), true
 	case e.Code == auth.CodeReauthNeeded, v.rt.access != public && (e.Code == auth.CodeSessionEnded || e.Code == auth.CodeBadToken):
-		return v.signIn(e.Code, v.r.URL.Path), true
+		return v.signIn(e.Code, v.here()), true
 	}
 	return "", false
 }
