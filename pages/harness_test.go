@@ -30,22 +30,22 @@ type site struct {
 	*authtest.Env
 	handler http.Handler
 	pages   *pages.Pages
-	log     *log
+	log     *logged
 }
 
-// log collects what is logged.
-type log struct {
+// logged collects what is logged.
+type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *log) Write(p []byte) (int, error) {
+func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *log) String() string {
+func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
@@ -53,7 +53,7 @@ func (l *log) String() string {
 
 func newSite(t *testing.T, o pages.Options, opts ...auth.Option) *site {
 	t.Helper()
-	s := &site{log: &log{}}
+	s := &site{log: &logged{}}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts = append([]auth.Option{
 		auth.WithCookies(auth.CookieOptions{}), auth.WithLogger(logger), auth.WithMail(auth.MailOptions{AppName: "Notes"}),
