@@ -84,6 +84,7 @@ type Auth struct {
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
 	roleStore RoleStore   // likewise
+	imports   ImportStore // likewise
 	roleTable *roleTable
 	passwords *passwords
 	overloads overloads
@@ -135,6 +136,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		c.checkContract(store)
 		a.factors, _ = Capability[FactorStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
+		a.imports, _ = Capability[ImportStore](store)
 	}
 	if c.devMode {
 		a.inbox = c.developing()

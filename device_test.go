@@ -151,6 +151,41 @@ func TestTakeoverForgetsDevices(t *testing.T) {
 	w.knows("ada@example.com", w.deviceOf(squatter.ID), true)
 }
 
+// Whoever signs out everywhere else is left with the own device, and everywhere
+// with none: those who were thrown out have no tries of a device's own.
+func TestSignOutEverywhereForgetsDevices(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path string
+		own, others  bool // known afterwards
+	}{
+		"everywhere":           {"POST", "/logout?scope=global", false, false},
+		"everywhere else":      {"POST", "/logout?scope=others", true, false},
+		"the others":           {"DELETE", "/sessions", true, false},
+		"here":                 {"POST", "/logout", true, true},
+		"one of them":          {"DELETE", "/sessions/{id}", true, true},
+		"everywhere, of a ban": {"POST", "/logout?scope=global", true, true}, // ends no more than the session itself
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			old := w.do("POST", "/signup", credentials("ada@example.com", goodPassword), onDevice(mobile)).session()
+			theirs := w.deviceOf(old.User.ID)
+			ada := w.do("POST", "/login", credentials("ada@example.com", goodPassword), onDevice(laptop)).want(200).session()
+			own := slices.DeleteFunc(w.devices(old.User.ID), func(d string) bool { return d == theirs })[0]
+			eve := w.do("POST", "/signup", credentials("eve@example.com", goodPassword), onDevice(mobile)).session()
+			w.knows("ada@example.com", own, true)
+			w.knows("ada@example.com", theirs, true)
+			if strings.HasSuffix(name, "ban") {
+				until := w.Clock.Now().Add(time.Hour)
+				w.patch(old.User.ID, auth.UserPatch{BannedUntil: &until})
+			}
+			w.do(c.method, strings.ReplaceAll(c.path, "{id}", w.claimsOf(old).SessionID), nil, bearer(ada.AccessToken), onDevice(laptop)).want(204)
+			w.knows("ada@example.com", own, c.own)
+			w.knows("ada@example.com", theirs, c.others)
+			w.knows("eve@example.com", w.deviceOf(eve.User.ID), true)
+		})
+	}
+}
+
 // What is no identifier of a device, or says two things, says nothing.
 func TestDeviceIdentifiers(t *testing.T) {
 	for name, c := range map[string]struct {

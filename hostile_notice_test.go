@@ -68,6 +68,9 @@ func ownersAreTold(p *played, _ *reference) (list []string) {
 		return nil
 	}
 	for k, what := range p.notices() {
+		if k == auth.KindAccountDeleted && !p.was.Credentials.User.EmailVerified() {
+			continue // it goes to proved addresses only
+		}
 		if !slices.Contains(p.letter, letter{k, to}) {
 			list = append(list, fmt.Sprintf("%s, and no %s to %s", what, k, to))
 		}

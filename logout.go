@@ -66,8 +66,8 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f SessionFilter) ([]string, error) {
 	c := a.newChange(ctx, by, OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: userID}})
 	r := RevokeSessions{Change: c, UserID: userID, Filter: f}
-	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin
-		r.DropTokens = dyingWithPassword()
+	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin, nor where they were
+		r.DropTokens, r.DropDevices = dyingWithPassword(), true
 	}
 	ended, err := a.store.RevokeSessions(ctx, r)
 	if err != nil {

@@ -30,6 +30,7 @@ const (
 	KindChangeEmail     Kind = "change_email"     // confirm a new address, sent to it
 	KindMagicLink       Kind = "magic_link"       // sign in
 	KindResetPassword   Kind = "reset_password"   // choose a new password
+	KindWelcome         Kind = "welcome"          // choose a first password
 	KindAccountExists   Kind = "account_exists"   // somebody signed up with an address that has an account
 	KindPasswordChanged Kind = "password_changed" // notice
 	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old address
@@ -49,6 +50,8 @@ const (
 
 	KindRecoveryCodeUsed      Kind = "recovery_code_used"      // notice
 	KindRecoveryCodesReplaced Kind = "recovery_codes_replaced" // notice
+
+	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )
 
 // Channel is the way a message travels.

@@ -222,7 +222,7 @@ func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 		if err != nil {
 			return struct{}{}, goneOr(CodeNotFound, err)
 		}
-		c := a.newChange(ctx, p.authority(), done(Event{Type: EventUserDeleted, UserID: p.UserID}))
+		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventUserDeleted, UserID: p.UserID}))
 		c.IfUsers, c.KeepOwner = []UserAt{credentialsStill(u)}, isOwner(u)
 		err = a.store.DeleteUser(ctx, DeleteUser{Change: c, UserID: p.UserID})
 		if err != nil {

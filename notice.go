@@ -3,7 +3,7 @@ package auth
 import "context"
 
 // noticeOf is which message tells the owner of an account of an event. Every
-// change of a way in has one.
+// change of a way in has one, and so has the end of all of them.
 func noticeOf(e EventType) (k Kind, ok bool) {
 	switch e {
 	case EventPasswordChanged, EventPasswordReset:
@@ -26,6 +26,8 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 		return KindIdentityLinked, true
 	case EventIdentityUnlinked:
 		return KindIdentityUnlinked, true
+	case EventUserDeleted:
+		return KindAccountDeleted, true
 	}
 	return "", false
 }
@@ -52,6 +54,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 		switch {
 		case told && of.ID == "":
 			c.By = Authority{} // no store takes it: nobody forgets whom to tell
+		case k == KindAccountDeleted && !of.EmailVerified(): // nobody signs up and deletes to have mails sent
 		case told && of.Email != "":
 			a.enclose(ctx, &c, outgoing{Kind: k, To: of.Email, NewAddress: of.to, Provider: e.Event.Provider, Link: of.stop, ExpiresIn: stopLife}, of.User, nil)
 		}

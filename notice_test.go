@@ -197,6 +197,10 @@ func noticeDoors() map[string]door {
 				return err
 			}
 		}},
+		"account deleted": {auth.EventUserDeleted, auth.KindAccountDeleted, func(w *world, _ *authtest.Provider) func(context.Context) error {
+			by := w.claimsOf(w.member(adas)).Caller()
+			return func(ctx context.Context) error { return w.DeleteUser(ctx, auth.DeleteUserParams{Caller: by}) }
+		}},
 		"identity unlinked": {auth.EventIdentityUnlinked, auth.KindIdentityUnlinked, func(w *world, idp *authtest.Provider) func(context.Context) error {
 			s := w.member(adas)
 			w.SignInWith(w.t, idp, "google", hers)

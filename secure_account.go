@@ -121,16 +121,19 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 }
 
 // sendAnswer sends the link to choose a password that the use of a mailed link
-// promises, whether or not the browser waits for it, and tells whether it did.
+// promises, whether or not the browser waits for it, and tells whether it did. The
+// mailed link is used up by now and works once: a limit that cannot be drawn from
+// holds nothing back.
 func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	allowed, err := a.takeAnswer(ctx, KindResetPassword, address)
 	if errors.Is(err, CodeRateLimited) {
 		return false, nil // they know the way
 	}
-	if err == nil {
-		err = a.sendAllowedLink(ctx, allowed, KindResetPassword, PurposeReset, resetLife, address, linkData{}, false)
+	if err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "kind", string(KindResetPassword), "error", err)
 	}
+	err = a.sendAllowedLink(ctx, allowed, KindResetPassword, PurposeReset, resetLife, address, linkData{}, false)
 	return err == nil, err
 }
 

@@ -180,6 +180,38 @@ func TestAnswersFollowWhoeverLeaves(t *testing.T) {
 	w.linkToken("ada@example.com", auth.KindResetPassword)
 }
 
+// The reset that a mailed link promises is sent, also if no limit can be drawn from
+// once the link is used up.
+func TestAnswersSurviveFailingLimits(t *testing.T) {
+	for name, fault := range map[string]storetap.Fault{"not drawn": storetap.FailsBefore, "drawn, and not told": storetap.FailsAfter} {
+		t.Run(name, func(t *testing.T) {
+			tap := storetap.New(newStore(t))
+			w := &world{t: t, log: &syncBuffer{}}
+			w.Env = authtest.NewOn(t, tap, auth.WithHooks(auth.Hooks{OnEvent: w.record}), sendsAtOnce)
+			s := w.member("ada@example.com")
+			w.do("PATCH", "/me", map[string]any{"email": "b@example.com"}, bearer(s.AccessToken)).want(200)
+			tokens := map[string]any{"token": w.stopToken("ada@example.com", auth.KindEmailChangeRequested)}
+			used, failed := false, 0
+			tap.Reset(storetap.Hooks{
+				After: func(_ context.Context, m string, _ int, err error) { used = used || m == "RedeemToken" && err == nil },
+				Fault: func(_ context.Context, m string, _ int) storetap.Fault {
+					if m == "Take" && used {
+						failed++
+						return fault
+					}
+					return storetap.NoFault
+				},
+			})
+			w.do("POST", "/secure-account", tokens).want(200)
+			tap.Reset(storetap.Hooks{})
+			w.linkToken("ada@example.com", auth.KindResetPassword)
+			if failed == 0 {
+				t.Error("nothing failed")
+			}
+		})
+	}
+}
+
 // "That was not me" sends its reset whatever strangers have asked for, and says so
 // only if it does.
 func TestDisownSendsItsReset(t *testing.T) {

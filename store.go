@@ -9,7 +9,7 @@ import (
 // ContractVersion is the version of the contract that this file and
 // store_change.go describe. A Store's Contract returns the version it was written
 // for.
-const ContractVersion = 2
+const ContractVersion = 3
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -43,7 +43,7 @@ type Store interface {
 	Contract() int
 
 	// CreateUser adds a user together with everything that comes with it. An
-	// id, address, phone or identity that is taken: a *ConflictError, and
+	// id, address, phone, identity or factor that is taken: a *ConflictError, and
 	// nothing is kept. An error of NewUser.Creating is returned as it is.
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.
@@ -86,7 +86,7 @@ type Store interface {
 	// empty list, also when there is no such user.
 	Sessions(ctx context.Context, userID string, now time.Time) ([]Session, error)
 	// RevokeSessions ends the user's live sessions that match, removes the user's
-	// tokens of the purposes named, and returns the ids of the sessions that it
+	// tokens of the purposes named and, for DropDevices, devices, and returns the ids of the sessions that it
 	// ended, sorted. None, or no such user, is an empty list and no error. An
 	// ended session never comes back.
 	RevokeSessions(ctx context.Context, c RevokeSessions) ([]string, error)
@@ -233,6 +233,8 @@ type (
 		UserID     string
 		Filter     SessionFilter
 		DropTokens []Purpose // of sessions in the making; whether or not one ended
+
+		DropDevices bool // forget the devices that the user signed in on, but that of the user's session Filter.Except; likewise
 	}
 	// PutToken is the parameter of Store.PutToken.
 	PutToken struct {

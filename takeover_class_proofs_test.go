@@ -288,6 +288,7 @@ func classMasked() map[mutant]string {
 		{"RedeemToken", "users"}:          "the link, and the session that it moves an address for, end with the account's credentials",
 		{"UseRecoveryCode", "users"}:      "the session and the token end with the account's credentials",
 		{"UseRecoveryCode", "token"}:      "the account's credentials change whenever the token dies",
+		{"RemoveFactor", "users"}:         "the session ends with the account's credentials",
 		{"RaiseSession", "session"}:       "RaiseSession asks of the session itself",
 		{"DeleteUser", "users"}:           "the session ends with the account's credentials",
 		{"PutFactor", "users"}:            "the session and the token end with the account's credentials",

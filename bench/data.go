@@ -74,9 +74,9 @@ func load(ctx context.Context, cluster *pgtest.Server, name, hash string, users 
 	}
 	now := time.Now().Add(-time.Hour)
 	_, err = conn.CopyFrom(ctx, pgx.Identifier{"auth", "users"},
-		[]string{"id", "email", "email_key", "email_verified_at", "full_name", "roles", "password_hash", "created_at", "updated_at", "last_sign_in_at"},
+		[]string{"id", "email", "email_key", "email_verified_at", "full_name", "roles", "password_hash", "created_at", "updated_at", "last_sign_in_at", "sessions_at_most"},
 		pgx.CopyFromSlice(users, func(i int) ([]any, error) {
-			return []any{userID(i), email(i), email(i), now, fmt.Sprintf("User %d", i), []string{}, encoded, now, now, now}, nil
+			return []any{userID(i), email(i), email(i), now, fmt.Sprintf("User %d", i), []string{}, encoded, now, now, now, sessionsEach}, nil
 		}))
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -201,6 +202,9 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ende
 			if u := s.users[c.UserID]; u != nil {
 				e.ended = s.revoke(u, c.Filter, c.Now)
 				s.dropTokens(u, c.DropTokens)
+				if c.DropDevices {
+					s.dropDevices(u, c.Filter.Except)
+				}
 				ended = append(ended, e.ended...)
 			}
 			return nil
@@ -208,6 +212,16 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ende
 		return e, nil
 	})
 	return ended, err
+}
+
+// dropDevices forgets the user's devices, but that of the session named, if it is
+// the user's.
+func (s *Store) dropDevices(u *user, except string) {
+	own := ""
+	if u.sessions[except] {
+		own = s.sessions[except].Device
+	}
+	maps.DeleteFunc(u.devices, func(hash string, _ device) bool { return hash != own })
 }
 
 // revoke ends the live sessions that match and returns their ids, sorted.

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -147,6 +148,9 @@ func listOf[A, B any](list []A, input func(A) B) string {
 	}
 	return text(inputs)
 }
+
+// asText is a text as JSON would have it, which knows no bytes that are no text.
+func asText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // text is a value as JSON.
 func text(v any) string {

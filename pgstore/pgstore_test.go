@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -97,6 +98,32 @@ func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *p
 
 func TestConformance(t *testing.T) {
 	s, _ := openSchema(t)
-	r := &pgtest.Reused[auth.Store]{As: s.Pool(), Open: func() (auth.Store, string) { return openSchema(t) }}
-	storetest.Run(t, r.Store)
+	var schemaOf sync.Map
+	r := &pgtest.Reused[auth.Store]{As: s.Pool(), Open: func() (auth.Store, string) {
+		s, schema := openSchema(t)
+		schemaOf.Store(s, schema)
+		return s, schema
+	}}
+	storetest.Run(t, func(t *testing.T) auth.Store {
+		s := r.Store(t)
+		schema, _ := schemaOf.Load(s)
+		t.Cleanup(func() { checkSessionsAtMost(t, schema.(string)) })
+		return s
+	})
+}
+
+// checkSessionsAtMost wants no user to have more sessions than are counted, of
+// whom a sign-in would end none: whatever makes a session has to count it.
+func checkSessionsAtMost(t *testing.T, schema string) {
+	t.Helper()
+	p, err := pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uncounted int
+	err = p.QueryRow(context.Background(), strings.ReplaceAll(`select count(*) from auth.users u
+		where u.sessions_at_most < (select count(*) from auth.sessions s where s.user_id = u.id and s.revoked_at is null)`, "auth.", schema+".")).Scan(&uncounted)
+	if err != nil || uncounted > 0 {
+		t.Errorf("%d users have more sessions than are counted, %v", uncounted, err)
+	}
 }

@@ -13,33 +13,60 @@ import (
 	"github.com/authmount/auth/internal/gather"
 )
 
-// insertSessions adds the sessions of $3 to a user u.
-const insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device)
-		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device
-		from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord
+// insertSessions keeps the sessions s of users, and insertDevices what they were
+// made on.
+const (
+	insertSessions = `insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device)
+		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device
+		from s`
+	insertDevices = `insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at)
+		select s.user_id, s.device, s.created_at, s.created_at from s where s.device <> ''`
+)
 
 // createSession judges all conditions on the row that it changes, so that they
 // hold of the row as it is once it is locked. $6 tells whether there was a second
-// factor; $14 is how many sessions are kept, $15 now.
-const createSession = `with u as (
-		update auth.users u set last_sign_in_at = $5::timestamptz
+// factor; $14 is how many sessions are kept, $15 now, $16 how many devices. The
+// functions, for those that are too many, are called where there may be some: how
+// many sessions there can be is counted in the user's row, which is locked here.
+// Most sign-ins send nothing, and go without the part for messages ($26), which
+// costs something even for none.
+const (
+	createSession        = createSessionBegins + createSessionEnds
+	createSessionTelling = createSessionBegins + `, messages as (
+		insert into auth.messages (` + messageNames + `)
+		select ` + messageInputs + ` from about, jsonb_to_recordset($26::jsonb) as ` + messageRecord + `
+		on conflict (id) do nothing
+	)` + createSessionEnds
+
+	createSessionBegins = `with u as (
+		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
 			and ` + stillSo + `
 		returning u.*
+	), s as materialized (
+		select $3::uuid as id, u.id as user_id, $17::bigint as counter, $18::timestamptz as rotated_at, $19::text as aal, $20::jsonb as amr, $5::timestamptz as created_at,
+			$21::timestamptz as last_active_at, $22::timestamptz as idle_until, $23::timestamptz as expires_at, $24::text as ip, $25::text as user_agent, $2::text as device
+		from u
 	), sessions as (
 		` + insertSessions + `
-	), settled as materialized (
-		select u.id as user_id, auth.settle(u.id, s.id, s.device, s.created_at, $14::integer, $15::timestamptz) as ended
-		from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
-	), about as (
-		select settled.user_id, 0 as outcome from settled
-	), ` + recorded + `, endings as (
+	), devices as (
+		` + insertDevices + `
+		on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at)
+		returning d.user_id, d.device, d.first_seen_at = d.last_seen_at as is_new
+	), about as materialized (
+		select u.id as user_id, case when $14::integer > 0 and u.sessions_at_most > $14::integer
+			then auth.end_least_active_sessions(u.id, $3::uuid, $14::integer, $15::timestamptz) else '{}' end as ended
+		from u
+	), events as (
 		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, settled.user_id), e.session_id, e.data || jsonb_build_object('session_ids', settled.ended)
-		from settled, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = ` + sessionsEnded + ` and settled.ended <> '{}'
+		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id,
+			case when e."on" = 0 then e.data else e.data || jsonb_build_object('session_ids', about.ended) end
+		from about, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = 0 or e."on" = ` + sessionsEnded + ` and about.ended <> '{}'
 		on conflict (id) do nothing
-	)
-	select ` + userColumns + `, settled.ended from u, settled`
+	)`
+	createSessionEnds = `
+	select ` + userColumns + `, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new) from u, about`
+)
 
 // sessionsEnded is auth.OutcomeSessionsEnded.
 const sessionsEnded = "3"
@@ -101,9 +128,15 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 // insertSession returns errNotAlone if the user is not as it is to be.
 func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, events, messages string, still []auth.UserAt) (u auth.User, ended []string, err error) {
 	sess := &c.Session
-	args := append([]any{events, messages, sessionsInput(*sess), userID, sess.CreatedAt, sess.AAL == auth.LevelAAL2}, stillInput(still)...)
+	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2}, stillInput(still)...)
+	args = append(args, c.KeepSessions, c.Now, auth.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
+		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent))
+	sql := createSession
+	if messages != none {
+		sql, args = createSessionTelling, append(args, messages)
+	}
 	var r userRow
-	if err = q.QueryRow(ctx, s.sql(createSession), append(args, c.KeepSessions, c.Now)...).Scan(append(r.into(), &ended)...); errors.Is(err, pgx.ErrNoRows) {
+	if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(r.into(), &ended, nil)...); errors.Is(err, pgx.ErrNoRows) {
 		return u, nil, errNotAlone
 	}
 	if err == nil {
@@ -255,6 +288,9 @@ const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid)
 	returning s.id`
 
+const dropOtherDevices = `delete from auth.devices d where d.user_id = $1::uuid
+	and not exists (select from auth.sessions s where s.id = $2::uuid and s.user_id = $1::uuid and s.device = d.device)`
+
 // RevokeSessions ends a user's live sessions that match.
 func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
 	var ended []string
@@ -266,6 +302,10 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 			s.queueRevoke(b, u.id, c.Filter, c.Now, &r.ended)
 			if len(c.DropTokens) > 0 {
 				b.Queue(s.sql(dropTokens), u.id, purposes(c.DropTokens), false)
+			}
+			if c.DropDevices {
+				except, _ := canonical(c.Filter.Except)
+				b.Queue(s.sql(dropOtherDevices), u.id, orNull(except))
 			}
 		}
 		err := send(ctx, tx, b)

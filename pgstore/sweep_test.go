@@ -129,7 +129,8 @@ func TestSweepLimitUnderStaleStatistics(t *testing.T) {
 }
 
 // Neither a sweep nor a deletion reads whole tables, but for the buckets: those
-// change at every draw, which an index would make dearer.
+// change at every draw, which an index would make dearer: by a tenth for a bucket
+// that is there (its row would not be updated in place) and a fifth for a new one.
 func TestSweepAndDeletionUseIndexes(t *testing.T) {
 	s, schema := openSchema(t)
 	u, _ := withSession(t, s)

@@ -8,12 +8,13 @@ import (
 )
 
 // signInOn adds a session on a device at a time.
-func (b *bench) signInOn(userID, device string, at time.Time) {
+func (b *bench) signInOn(userID, device string, at time.Time) auth.Session {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device, s.CreatedAt, s.IdleUntil = device, at, at.Add(time.Hour)
 	_, err := b.signIn(s)
 	b.ok(err)
+	return s
 }
 
 // knows wants a device to be known of a user, or not to be.
@@ -120,6 +121,34 @@ func devices() checks {
 			b.knows(eve.ID, "one", true)
 			b.signInOn(u.ID, "one", now)
 			b.knows(u.ID, "one", true)
+		},
+		"devices go with an end of sessions that says so": func(b *bench) {
+			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
+			revoke := func(f auth.SessionFilter, drop bool) {
+				b.Helper()
+				_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: f, DropDevices: drop})
+				b.ok(err)
+			}
+			sessions := map[string]auth.Session{}
+			for _, device := range []string{"one", "two", ""} {
+				sessions[device] = b.signInOn(u.ID, device, now)
+			}
+			other := b.signInOn(eve.ID, "one", now)
+			revoke(auth.SessionFilter{Except: sessions["one"].ID}, false)
+			b.knows(u.ID, "two", true)
+			revoke(auth.SessionFilter{Except: sessions["one"].ID}, true) // although no session ends any more
+			b.knows(u.ID, "one", true)
+			b.knows(u.ID, "two", false)
+			b.signInOn(u.ID, "two", now)
+			revoke(auth.SessionFilter{}, true)
+			b.knows(u.ID, "one", false)
+			b.knows(u.ID, "two", false)
+			for _, nobodys := range []string{sessions[""].ID, other.ID, b.id(), "x"} {
+				b.signInOn(u.ID, "one", now)
+				revoke(auth.SessionFilter{Except: nobodys}, true)
+				b.knows(u.ID, "one", false)
+			}
+			b.knows(eve.ID, "one", true)
 		},
 		"devices go with the user": func(b *bench) {
 			nu := b.newUser("ada@example.com")

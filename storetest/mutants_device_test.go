@@ -32,6 +32,15 @@ func deviceMutants() map[string]mutant {
 			"devices/devices go with all ways in", "devices/devices are forgotten by themselves, too", "devices/devices go with the user",
 			"devices/of many devices those seen last are known", "devices/a device not seen for long is swept",
 		}},
+		"ended sessions leave their devices": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
+			return dropsDevices{b, func(c *auth.RevokeSessions) { c.DropDevices = false }}
+		}),
+		"ended sessions take the device with them that ends them": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
+			return dropsDevices{b, func(c *auth.RevokeSessions) { c.Filter.Except = "" }}
+		}),
+		"ended sessions always take their devices": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
+			return dropsDevices{b, func(c *auth.RevokeSessions) { c.DropDevices = true }}
+		}),
 		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) auth.Store { return &endsDevices{knower{base: b}} }),
 		"a new user's device is lost": {func(s auth.Store) auth.Store { return losesDevice{base{s}} }, []string{
 			"devices/a device is known to the account that was made on it", "fields/every member of a session is kept",
@@ -215,4 +224,15 @@ type dropsOfSession struct {
 func (s dropsOfSession) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
 	reflect.ValueOf(&c.Session).Elem().FieldByName(s.name).SetZero()
 	return s.Store.CreateSession(ctx, c)
+}
+
+// dropsDevices forgets other devices than it is told.
+type dropsDevices struct {
+	base
+	edit func(*auth.RevokeSessions)
+}
+
+func (s dropsDevices) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	s.edit(&c)
+	return s.Store.RevokeSessions(ctx, c)
 }

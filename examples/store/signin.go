@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,15 @@ func (t *tx) forgetDevices(userID string, n int) {
 	for _, d := range theirs[min(n, len(theirs)):] {
 		delete(t.devices, d)
 	}
+}
+
+// forgetOthers forgets a user's devices but that of the session named, if it is
+// the user's.
+func (t *tx) forgetOthers(userID, except string) {
+	s := t.sessions[except]
+	maps.DeleteFunc(t.devices, func(d device, _ time.Time) bool {
+		return d.userID == userID && (s.UserID != userID || s.Device != d.hash)
+	})
 }
 
 // keepSessions ends a user's live sessions but the one just made and those active

@@ -67,7 +67,7 @@ func New() *Store {
 
 // Contract is a literal and never auth.ContractVersion: a later auth may ask for
 // conditions that this code does not know, and has to be able to tell.
-func (s *Store) Contract() int { return 2 }
+func (s *Store) Contract() int { return 3 }
 
 // Ping tells whether the store can answer.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
@@ -426,6 +426,9 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
 	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) {
 		t.dropTokens(c.UserID, c.DropTokens)
+		if c.DropDevices {
+			t.forgetOthers(c.UserID, c.Filter.Except)
+		}
 		return t.revoke(c.UserID, c.Filter, c.Now), nil
 	})
 }

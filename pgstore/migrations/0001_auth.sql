@@ -22,7 +22,8 @@ create table auth.users (
 	last_sign_in_at timestamptz,
 	banned_until timestamptz,
 	revision bigint not null default 0,
-	credential_revision bigint not null default 0
+	credential_revision bigint not null default 0,
+	sessions_at_most integer not null default 1 -- no fewer than have not been ended: every sign-in adds one, a count corrects it
 ) with (fillfactor = 85); -- room for updates in place: last_sign_in_at changes at every sign-in
 -- Who has a role. Most users have none, and a sign-up does not touch it.
 create index users_roles_idx on auth.users using gin (roles) with (fastupdate = off) where roles <> '{}';
@@ -258,28 +259,22 @@ begin
 	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
 end $$;
 
--- settle is what comes with a session that was just made for a user, whose row
--- that has locked: its device is remembered, beside at most 49 others; and of the
--- user's other live sessions all but the keep - 1 that were active last end (0:
--- none does). It answers which ended. It is a function because each statement of
--- one sees what was committed while the caller waited for the user's row. The
--- parts of the caller's own statement do not, and calls at once would leave more.
-create function auth.settle(who uuid, made uuid, its_device text, made_at timestamptz, keep integer, now_at timestamptz)
+-- What follows is for a sign-in, while it holds its user's row. These are functions
+-- because each statement of one sees what was committed while the sign-in waited
+-- for that row. The parts of its own statement do not, and sign-ins at once would
+-- leave more than are kept.
+
+-- end_least_active_sessions ends of a user's live sessions, beside the one that
+-- was just made, all but the keep - 1 that were active last, and answers which. It
+-- counts those that are left, expired ones as well, whatever the clock.
+create function auth.end_least_active_sessions(who uuid, made uuid, keep integer, now_at timestamptz)
 returns text[] language plpgsql as $$
 declare
 	ended text[];
+	others integer;
 begin
-	if its_device <> '' then
-		update auth.devices d set last_seen_at = greatest(d.last_seen_at, made_at) where d.user_id = who and d.device = its_device;
-		if not found then
-			insert into auth.devices (user_id, device, first_seen_at, last_seen_at) values (who, its_device, made_at, made_at);
-			delete from auth.devices d using (
-					select o.device from auth.devices o where o.user_id = who and o.device <> its_device order by o.last_seen_at desc, o.device offset 49
-				) over where d.user_id = who and d.device = over.device;
-		end if;
-	end if;
-	-- Few have that many, so that it is asked before it is worked out who ends.
-	if keep > 0 and exists (select from auth.sessions s where s.user_id = who and s.id <> made and s.revoked_at is null offset keep - 1) then
+	select count(*) into others from auth.sessions s where s.user_id = who and s.id <> made and s.revoked_at is null;
+	if others >= keep then
 		with over as (
 			select s.id from auth.sessions s
 			where s.user_id = who and s.id <> made and s.revoked_at is null and least(s.idle_until, s.expires_at) > now_at
@@ -289,7 +284,19 @@ begin
 		)
 		select array_agg(r.id::text order by r.id) into ended from revoked r;
 	end if;
+	update auth.users u set sessions_at_most = others + 1 - coalesce(cardinality(ended), 0) where u.id = who;
 	return coalesce(ended, '{}');
+end $$;
+
+-- forget_least_seen_devices forgets of a user's devices, beside the one that was
+-- just seen, all but the keep - 1 that were seen last.
+create function auth.forget_least_seen_devices(who uuid, seen text, keep integer) returns void language plpgsql as $$
+begin
+	if exists (select from auth.devices d where d.user_id = who offset keep) then
+		delete from auth.devices d using (
+			select o.device from auth.devices o where o.user_id = who and o.device <> seen order by o.last_seen_at desc, o.device offset keep - 1
+		) over where d.user_id = who and d.device = over.device;
+	end if;
 end $$;
 
 create function auth.note_revocation() returns trigger language plpgsql security definer set search_path = '' as $$

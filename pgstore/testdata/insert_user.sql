@@ -4,15 +4,16 @@ with u as (
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
 			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean)
 		returning id
+	), s as materialized (
+		select u.id as user_id, s.* from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
+			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text, device text)
 	), sessions as (
 		insert into auth.sessions (id, user_id, counter, rotated_at, aal, amr, created_at, last_active_at, idle_until, expires_at, ip, user_agent, device)
-		select s.id, u.id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device
-		from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
-			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text, device text)
+		select s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at, s.ip, s.user_agent, s.device
+		from s
 	), devices as (
-		insert into auth.devices (user_id, device, first_seen_at, last_seen_at)
-		select u.id, s.device, s.created_at, s.created_at from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
-			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text, device text) where s.device <> ''
+		insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at)
+		select s.user_id, s.device, s.created_at, s.created_at from s where s.device <> ''
 	), tokens as (
 		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries)
 		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries from u, jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,

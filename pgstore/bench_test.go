@@ -1,0 +1,125 @@
+package pgstore_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pgstore"
+)
+
+// What a sign-in, a sign-up and a request ask of the database, one call at a time
+// and without HTTP. The median of the calls says more than their average where
+// other things run, too.
+
+// regulars are the users who sign in: so many that none has many sessions soon.
+const regulars = 200
+
+func BenchmarkCreateSession(b *testing.B) {
+	for name, device := range map[string]func(i int) string{
+		"KnownDevice": func(int) string { return hashName("a device") },
+		"NewDevice":   func(i int) string { return hashName(fmt.Sprint("device ", i)) },
+		"NoDevice":    func(int) string { return "" },
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := open(b)
+			users := make([]auth.User, regulars)
+			for i := range users {
+				users[i] = benchUser(b, s, regular(i, hashName("a device")))
+			}
+			benchCalls(b, func(i int) {
+				signInTo(b, s, users[i%regulars], device(i), 100)
+			})
+		})
+	}
+	// As many sessions as are kept, so that each sign-in ends one.
+	b.Run("Full", func(b *testing.B) {
+		s := open(b)
+		users := make([]auth.User, 5)
+		for i := range users {
+			users[i] = benchUser(b, s, regular(i, hashName("a device")))
+			for range 100 {
+				signInTo(b, s, users[i], hashName("a device"), 100)
+			}
+		}
+		benchCalls(b, func(i int) { signInTo(b, s, users[i%len(users)], hashName("a device"), 100) })
+	})
+}
+
+func BenchmarkCreateUser(b *testing.B) {
+	s := open(b)
+	benchCalls(b, func(i int) { benchUser(b, s, regular(i, hashName("a device"))) })
+}
+
+func BenchmarkSession(b *testing.B) {
+	s := open(b)
+	c := regular(0, hashName("a device"))
+	benchUser(b, s, c)
+	benchCalls(b, func(int) {
+		if _, _, err := s.Session(b.Context(), c.Session.ID, c.Now); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// benchCalls measures a call, and reports the median beside the average.
+func benchCalls(b *testing.B, call func(i int)) {
+	b.Helper()
+	for i := range 20 { // statements are prepared, and planned for all parameters
+		call(-1 - i + 1<<30)
+	}
+	took := make([]time.Duration, b.N)
+	b.ResetTimer()
+	for i := range took {
+		began := time.Now()
+		call(i)
+		took[i] = time.Since(began)
+	}
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[b.N/2].Nanoseconds()), "median-ns")
+}
+
+// regular describes a user with a session on a device.
+func regular(i int, device string) auth.CreateUser {
+	c := newUser(fmt.Sprintf("user%d@example.com", i))
+	s := benchSession(c.User.ID, device)
+	c.Session, c.PasswordHash = &s, "hash"
+	c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: newID(), Type: auth.EventSignedUp, At: c.Now}}}
+	return c
+}
+
+func benchUser(b *testing.B, s *pgstore.Store, c auth.CreateUser) auth.User {
+	b.Helper()
+	u, err := s.CreateUser(b.Context(), c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u
+}
+
+func signInTo(b *testing.B, s *pgstore.Store, u auth.User, device string, keep int) {
+	b.Helper()
+	c := auth.CreateSession{Change: with(byTest(), auth.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}), Session: benchSession(u.ID, device)}
+	c.KeepSessions = keep
+	c.Events = append(c.Events, auth.OutcomeEvent{On: auth.OutcomeSessionsEnded, Event: auth.Event{ID: newID(), Type: auth.EventSessionsEnded, At: c.Now}})
+	if _, err := s.CreateSession(b.Context(), c); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func benchSession(userID, device string) auth.Session {
+	s := newSession(userID)
+	s.ID, s.AMR, s.IdleUntil = newID(), []auth.AMR{{Method: "password", Timestamp: s.CreatedAt.Unix()}}, s.CreatedAt.Add(720*time.Hour)
+	s.IP, s.UserAgent = "192.0.2.1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	s.Device = device
+	return s
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+func hashName(name string) string { return fmt.Sprintf("%x", hashOf(name)) }
