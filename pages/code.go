@@ -33,8 +33,7 @@ func (p *Pages) backURL() string { return p.site.Origin + p.path(backPath) }
 func postSendMail(v *visit) (string, error) {
 	email := strings.TrimSpace(v.form.Get("email"))
 	err := v.p.a.SendMagicLink(v.ctx, auth.SendMagicLinkParams{Email: email, RedirectTo: v.p.backURL(), CodeChallenge: v.startBound(v.Remember)})
-	v.flow.Channel, v.flow.Address, v.flow.RequestID = "mail", email, ""
-	return v.p.path("/sign-in/code"), err
+	return v.p.path("/sign-in/mail/sent"), err
 }
 
 func postSendPhone(v *visit) (string, error) {

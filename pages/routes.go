@@ -37,6 +37,7 @@ func (p *Pages) routes() []route {
 	return []route{
 		{at: "/sign-in", page: "sign_in", fields: []string{"login", "password"}, show: showSignIn, post: postSignIn},
 		{at: "/sign-in/mail", page: "send_code", fields: []string{"email"}, show: showSend("mail"), post: postSendMail},
+		{at: "/sign-in/mail/sent", page: "check_mail", show: showSent("check_mail.link")},
 		{at: "/sign-in/phone", page: "send_code", fields: []string{"phone"}, show: showSend("phone"), post: postSendPhone},
 		{at: "/sign-in/code", page: "enter_code", fields: []string{"code"}, show: showCode, post: postCode},
 		{at: "/sign-in/with/{provider}", page: "problem", show: showProvider},
