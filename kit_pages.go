@@ -17,6 +17,11 @@ import (
 type KitPages struct {
 	Look    webpage.Look
 	Returns string // path of the page that providers and links lead back to
+
+	// Holds tells whether a browser has the verifier of a code challenge. Where it
+	// has not, a link that leads back to Returns is not spent: its page shows the
+	// code to type where it was asked for.
+	Holds func(r *http.Request, challenge string) bool
 }
 
 // KitSite is what pages need to know of the service that they are of.

@@ -68,7 +68,8 @@ func postSessions(v *visit) (string, error) {
 }
 
 func postConfirmEmail(v *visit) (string, error) {
-	return v.done("mail_sent"), v.p.a.StartEmailVerification(v.ctx, auth.StartEmailVerificationParams{Caller: v.claims.Caller()})
+	v.flow.Address = v.user.Email
+	return v.p.path("/email/code"), v.p.a.StartEmailVerification(v.ctx, auth.StartEmailVerificationParams{Caller: v.claims.Caller()})
 }
 
 func showPassword(v *visit) error {
@@ -92,7 +93,8 @@ func postPassword(v *visit) (string, error) {
 func postEmail(v *visit) (string, error) {
 	address := strings.TrimSpace(v.form.Get("email"))
 	_, err := v.p.a.UpdateMe(v.ctx, auth.UpdateMeParams{Caller: v.claims.Caller(), Email: &address})
-	return v.done("mail_sent"), err
+	v.flow.Address = address
+	return v.p.path("/email/code"), err
 }
 
 func postPhone(v *visit) (string, error) {

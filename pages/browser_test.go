@@ -227,7 +227,7 @@ func TestAccessibility(t *testing.T) {
 		s.open("/account/sign-in/mail")
 		check(s, "sign-in-mail")
 		submit(s, chromedp.SendKeys("#email", address), submitButton)
-		check(s, "sign-in-mail-sent")
+		check(s, "enter-code-mail")
 		s.open(strings.TrimPrefix(s.Mail(t, address, auth.KindMagicLink).Link, s.url))
 		check(s, "link-confirm")
 		s.open("/account/sign-in/phone")

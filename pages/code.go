@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"net/http"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -32,8 +33,9 @@ func (p *Pages) backURL() string { return p.site.Origin + p.path(backPath) }
 
 func postSendMail(v *visit) (string, error) {
 	email := strings.TrimSpace(v.form.Get("email"))
-	err := v.p.a.SendMagicLink(v.ctx, auth.SendMagicLinkParams{Email: email, RedirectTo: v.p.backURL(), CodeChallenge: v.startBound(v.Remember)})
-	return v.p.path("/sign-in/mail/sent"), err
+	sent, err := v.p.a.SendMagicLink(v.ctx, auth.SendMagicLinkParams{Email: email, RedirectTo: v.p.backURL(), CodeChallenge: v.startBound(v.Remember)})
+	v.flow.Channel, v.flow.Address, v.flow.RequestID = "mail", email, sent.RequestID
+	return v.p.path("/sign-in/code"), err
 }
 
 func postSendPhone(v *visit) (string, error) {
@@ -56,12 +58,71 @@ func postCode(v *visit) (string, error) {
 	if v.flow.Address == "" {
 		return v.p.path("/sign-in"), nil
 	}
-	code := digits(v.form.Get("code"))
-	tokens, err := v.p.a.VerifyPhoneCode(v.ctx, auth.VerifyPhoneCodeParams{Phone: v.flow.Address, Code: code, RequestID: v.flow.RequestID})
+	code, err := v.code()
+	if err != nil {
+		return "", err
+	}
+	var tokens *auth.Tokens
+	if v.flow.Channel == "mail" {
+		tokens, err = v.p.a.VerifyMagicLink(v.ctx, auth.VerifyMagicLinkParams{
+			Email: v.flow.Address, Code: code, RequestID: v.flow.RequestID, CodeVerifier: v.flow.Verifier, Within: v.within(),
+		})
+	} else {
+		tokens, err = v.p.a.VerifyPhoneCode(v.ctx, auth.VerifyPhoneCodeParams{Phone: v.flow.Address, Code: code, RequestID: v.flow.RequestID})
+	}
 	if err != nil {
 		return "", err
 	}
 	return v.signedIn(tokens)
+}
+
+// within is the session that something is proved in, if there is one.
+func (v *visit) within() auth.Caller {
+	if v.claims == nil {
+		return auth.Caller{}
+	}
+	return v.claims.Caller()
+}
+
+// showAddressCode asks for the code that proves an address, in the mail beside its
+// link; again is the page to ask for another one.
+func showAddressCode(again string) func(*visit) error {
+	return func(v *visit) error {
+		if v.flow.Address == "" {
+			return goTo(v.p.path(again))
+		}
+		v.Channel, v.Address, v.SendAgain = "mail", v.flow.Address, v.p.path(again)
+		return nil
+	}
+}
+
+func postAddressCode(then string) func(*visit) (string, error) {
+	return func(v *visit) (string, error) {
+		code, err := v.code()
+		if err == nil {
+			_, err = v.p.a.VerifyEmail(v.ctx, auth.VerifyEmailParams{Email: v.flow.Address, Code: code, Within: v.within()})
+		}
+		if err != nil {
+			return "", err
+		}
+		v.flow = flow{Notice: "confirmed", ReturnTo: v.flow.ReturnTo}
+		return v.p.path(then), nil
+	}
+}
+
+// code is the code that was typed. Errors: CodeValidationFailed for none.
+func (v *visit) code() (string, error) {
+	code := digits(v.form.Get("code"))
+	if code == "" {
+		return "", v.p.kit.Invalid("code", "is required")
+	}
+	return code, nil
+}
+
+// holds tells whether a browser has the verifier of a code challenge.
+func (p *Pages) holds(r *http.Request, challenge string) bool {
+	f := p.flowOf(r)
+	return f.Verifier != "" && oauth2.S256ChallengeFromVerifier(f.Verifier) == challenge
 }
 
 // digits is a code as people type it.

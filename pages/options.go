@@ -87,7 +87,7 @@ func New(a *auth.Auth, o Options) (*Pages, error) {
 		p.mux.Handle(rt.path(p), p.handler(rt))
 	}
 	p.mux.Handle("/", p.kit.Page(func(http.ResponseWriter, *http.Request) error { return k.Error(auth.CodeNotFound, nil) }, p.problem))
-	k.UsePages(auth.KitPages{Look: p.look, Returns: p.path(backPath)})
+	k.UsePages(auth.KitPages{Look: p.look, Returns: p.path(backPath), Holds: p.holds})
 	return p, nil
 }
 

@@ -97,7 +97,8 @@ func postSignUp(v *visit) (string, error) {
 		return "", err
 	}
 	if res.ConfirmationRequired {
-		return v.p.path("/sign-up/sent"), nil
+		v.flow.Address = strings.TrimSpace(v.form.Get("email"))
+		return v.p.path("/sign-up/code"), nil
 	}
 	return v.signedIn(res.Tokens)
 }

@@ -61,9 +61,7 @@ func (goTo) Error() string { return "elsewhere" }
 // begin reads what a request brings along.
 func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v := &visit{p: p, rt: rt, w: w, r: r, ctx: r.Context(), claims: auth.ClaimsFrom(r.Context())}
-	if b, err := base64.RawURLEncoding.DecodeString(p.kit.Cookie(r, flowCookie)); err == nil {
-		_ = json.Unmarshal(b, &v.flow) // one that cannot be read is none
-	}
+	v.flow = p.flowOf(r)
 	v.before = v.flow
 	v.View = p.newView(r, rt.page)
 	v.texts = p.texts[v.Locale]
@@ -89,6 +87,16 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 	}
 	v.Remember = v.form.Get("remember") != ""
 	return v, nil
+}
+
+// flowOf reads what a browser keeps between pages; what cannot be read is nothing.
+func (p *Pages) flowOf(r *http.Request) flow {
+	var f flow
+	b, err := base64.RawURLEncoding.DecodeString(p.kit.Cookie(r, flowCookie))
+	if err != nil || json.Unmarshal(b, &f) != nil {
+		return flow{}
+	}
+	return f
 }
 
 // newView is a page before anything is known of the visitor.

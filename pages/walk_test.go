@@ -58,7 +58,7 @@ func TestSignUpToConfirm(t *testing.T) {
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	b := s.browser(t)
 	b.open("/account/sign-up")
-	b.submit("email", address, "password", password).want(t, 200, "/account/sign-up/sent", "Look into your mail")
+	b.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "Enter the code")
 	b.open("/account/sign-in")
 	p := b.submit("login", address, "password", password).want(t, 401, "/account/sign-in", "")
 	if !strings.Contains(p.wrong(t, "password"), "not confirmed yet") {
@@ -191,9 +191,51 @@ func TestLinkByMail(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	b := s.browser(t)
 	b.open("/account/sign-in/mail?return_to=/notes")
-	b.submit("email", address)
-	b.open(s.Mail(t, address, auth.KindMagicLink).Link).want(t, 200, "/auth/v1/magic-link/verify", "Sign in to Notes?")
+	b.submit("email", address).want(t, 200, "/account/sign-in/code", "Enter the code")
+	mail := s.Mail(t, address, auth.KindMagicLink)
+	other := s.browser(t) // another one is shown the code, and spends nothing
+	if p := other.open(mail.Link); p.status != 200 || !strings.Contains(p.text(), mail.Code) || strings.Contains(p.body, "<form") {
+		t.Errorf("%d %s", p.status, p.text())
+	}
+	b.open(mail.Link).want(t, 200, "/auth/v1/magic-link/verify", "Sign in to Notes?")
 	b.submit().want(t, 200, "/notes", "")
+}
+
+func TestCodeByMail(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	b := s.browser(t)
+	b.open("/account/sign-in/mail?return_to=/notes")
+	b.submit("email", address)
+	if p := b.submit("code", "").want(t, 422, "/account/sign-in/code", ""); p.wrong(t, "code") == "" {
+		t.Error(p.text())
+	}
+	if p := b.submit("code", "000000").want(t, 400, "/account/sign-in/code", ""); p.wrong(t, "code") == "" {
+		t.Error(p.text())
+	}
+	mail := s.Mail(t, address, auth.KindMagicLink)
+	b.submit("code", mail.Code).want(t, 200, "/notes", "")
+	if p := s.browser(t).open(mail.Link); p.status != 400 {
+		t.Errorf("the link outlives its code: %d", p.status)
+	}
+}
+
+func TestAddressByCode(t *testing.T) {
+	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	b := s.browser(t)
+	b.open("/account/sign-up?return_to=/notes")
+	b.submit("email", address, "password", password)
+	p := b.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/account/sign-in", "")
+	if !strings.Contains(p.text(), "Your address is confirmed.") {
+		t.Error(p.text())
+	}
+	b.submit("login", address, "password", password)
+	b.open("/account/email")
+	b.submit("email", "ada@new.example").want(t, 200, "/account/email/code", "Enter the code")
+	b.submit("code", "000000").want(t, 400, "/account/email/code", "")
+	p = b.submit("code", s.Mail(t, "ada@new.example", auth.KindChangeEmail).Code).want(t, 200, "/account/", "")
+	if !strings.Contains(p.text(), "ada@new.example") {
+		t.Error(p.text())
+	}
 }
 
 func TestProvider(t *testing.T) {
@@ -285,7 +327,7 @@ func TestAccount(t *testing.T) {
 	}
 
 	b.open("/account/email")
-	b.submit("email", "ada@new.example").want(t, 200, "/account/", "")
+	b.submit("email", "ada@new.example").want(t, 200, "/account/email/code", "")
 	b.open(s.Mail(t, "ada@new.example", auth.KindChangeEmail).Link)
 	b.submit()
 	if p = b.open("/account/"); !strings.Contains(p.text(), "ada@new.example") {
