@@ -57,7 +57,7 @@ func Remember(on bool) CookieSetting {
 // that it would have carried. It is for pages of the application's own, that call
 // [Auth.Login] and the like, and comes before the body:
 //
-//	tokens, err := a.Login(a.ClientContext(r), auth.LoginParams{…})
+//	tokens, err := a.Login(ctx, auth.LoginParams{…})
 //	…
 //	err = a.SetCookies(w, r, tokens, auth.Remember(r.FormValue("remember") != ""))
 //

@@ -317,3 +317,16 @@ func TestSetCookies(t *testing.T) {
 		t.Errorf("%v, header %v", err, rec.Header())
 	}
 }
+
+// A link that a program opens beside cookies hands its tokens to the program: an
+// image or a frame of another site could open one, too, and would sign the browser
+// in to an account of its own.
+func TestLinkBesideCookiesSetsNone(t *testing.T) {
+	w, j := cookieWorld(t)
+	for i, accept := range []string{"application/json", "*/*"} {
+		a := w.do("GET", "/magic-link/verify?token="+w.magicLink(fmt.Sprintf("bob%d@example.com", i), nil), nil, j.sent(), header{"Accept", accept}).want(200)
+		if len(a.set()) > 0 || !a.inBody() {
+			t.Errorf("%s: cookies %v, body %s", accept, a.set(), a.body)
+		}
+	}
+}
