@@ -97,8 +97,8 @@ const (
 // OutcomeEvent is an event that is recorded if a change ends so. The store fills
 // in what only it knows: Event.UserID if it is empty and the change is about one
 // user; Event.SessionIDs, sorted, for OutcomeSessionsEnded; Event.Other, the
-// session's Client, for OutcomeReplayed; Event.Left of UseRecoveryCode, and of
-// RemoveFactor with Recovery.
+// session's Client, for OutcomeReplayed; Event.Left of UseRecoveryCode,
+// and of RemoveFactor with Recovery.
 type OutcomeEvent struct {
 	On    Outcome
 	Event Event

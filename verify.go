@@ -247,10 +247,7 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	ctx := r.Context()
-	switch {
-	case p.Email != "" && p.Code == "" && p.Token == "":
-		return invalid("code", "is required")
-	case p.Token == "" && p.Code == "":
+	if p.Token == "" && p.Code == "" {
 		me, err := a.live(r)
 		if err != nil {
 			return err
