@@ -71,13 +71,13 @@ func TestOpenRedirect(t *testing.T) {
 		for _, path := range s.pages.Paths(http.MethodGet) {
 			b := s.browser(t)
 			target := path + "?" + url.Values{"return_to": {to}}.Encode()
-			res := b.send(http.MethodGet, target, nil)
+			res := b.send(http.MethodGet, target, nil) //nolint:bodyclose // a recorder's
 			if strings.Contains(res.Header.Get("Location"), "evil") && !strings.HasPrefix(res.Header.Get("Location"), "/account/sign-in?") {
 				t.Errorf("GET %s: %s", target, res.Header.Get("Location"))
 			}
 		}
 		b := s.browser(t)
-		res := b.send(http.MethodPost, "/account/sign-in?"+url.Values{"return_to": {to}}.Encode(), url.Values{"login": {address}, "password": {password}})
+		res := b.send(http.MethodPost, "/account/sign-in?"+url.Values{"return_to": {to}}.Encode(), url.Values{"login": {address}, "password": {password}}) //nolint:bodyclose // a recorder's
 		if res.StatusCode != http.StatusBadRequest || res.Header.Get("Location") != "" || len(res.Cookies()) > 0 {
 			t.Errorf("%q: %d %s", to, res.StatusCode, res.Header.Get("Location"))
 		}
@@ -94,7 +94,7 @@ func TestForgedFlow(t *testing.T) {
 	} {
 		b := s.browser(t)
 		u, _ := url.Parse(origin)
-		b.jar.SetCookies(u, []*http.Cookie{{Name: "__Host-authmount-pages", Value: base64.RawURLEncoding.EncodeToString([]byte(raw)), Path: "/", Secure: true}})
+		b.jar.SetCookies(u, []*http.Cookie{{Name: "__Host-authmount-pages", Value: base64.RawURLEncoding.EncodeToString([]byte(raw)), Path: "/", Secure: true}}) //nolint:gosec // what is tested
 		for _, path := range s.pages.Paths(http.MethodGet) {
 			b.page = nil
 			if p := b.open(path); p.url.Host != "auth.test" || p.status >= 500 || strings.Contains(p.body, "<script") {
@@ -221,7 +221,7 @@ func TestLoginOfAStranger(t *testing.T) {
 	idp.SignsIn(authtest.Person{Subject: "1", Email: "mallory@example.com", EmailVerified: true})
 	back := idp.Authorize(t, stranger.page.url.String())
 	stranger.page = nil
-	res := stranger.send(http.MethodGet, "/auth/v1/oauth/work/callback?"+back.Encode(), nil)
+	res := stranger.send(http.MethodGet, "/auth/v1/oauth/work/callback?"+back.Encode(), nil) //nolint:bodyclose // a recorder's
 	link := res.Header.Get("Location")
 	if !strings.Contains(link, "/account/sign-in/back?code=") {
 		t.Fatal(link)
@@ -264,8 +264,8 @@ func TestTwoCookiesOfOneName(t *testing.T) {
 	}
 	flow := base64.RawURLEncoding.EncodeToString([]byte(`{"r":"/planted","m":"x"}`))
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, origin+"/account/sign-in/second", http.NoBody)
-	r.AddCookie(&http.Cookie{Name: "__Host-authmount-pages", Value: flow})
-	r.AddCookie(&http.Cookie{Name: "__Host-authmount-pages", Value: flow})
+	r.AddCookie(&http.Cookie{Name: "__Host-authmount-pages", Value: flow}) //nolint:gosec // what is tested
+	r.AddCookie(&http.Cookie{Name: "__Host-authmount-pages", Value: flow}) //nolint:gosec // what is tested
 	rec := httptest.NewRecorder()
 	s.handler.ServeHTTP(rec, r)
 	if rec.Header().Get("Location") != "/account/sign-in" {

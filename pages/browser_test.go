@@ -27,11 +27,10 @@ const logo = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewB
 // served is a site on a real port, with a browser that looks at it.
 type served struct {
 	*site
-	url  string
-	idp  *authtest.Provider
-	ctx  context.Context
-	t    *testing.T
-	said func() []string
+	url string
+	idp *authtest.Provider
+	ctx context.Context
+	t   *testing.T
 }
 
 // serveSite starts a site and a browser; what the browser complains about fails the
@@ -62,7 +61,7 @@ func serveSite(t *testing.T, opts ...auth.Option) *served {
 		case *runtime.EventExceptionThrown:
 			said = append(said, ev.ExceptionDetails.Error())
 		case *cdplog.EventEntryAdded:
-			if !(ev.Entry.Source == cdplog.SourceNetwork && strings.Contains(ev.Entry.Text, "responded with a status of 4")) { // a form that was refused
+			if ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4") { // a form that was refused
 				said = append(said, ev.Entry.Text)
 			}
 		}

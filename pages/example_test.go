@@ -36,7 +36,7 @@ func Example() {
 	mux.Handle("/notes", a.RequirePage(notes))
 
 	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/notes", http.NoBody))
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://127.0.0.1:8080/notes", http.NoBody))
 	fmt.Println(w.Code, w.Header().Get("Location"))
 	// Output: 303 /account/sign-in?return_to=%2Fnotes
 }

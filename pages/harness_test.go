@@ -135,7 +135,7 @@ func (b *browser) send(method, target string, form url.Values) *http.Response {
 	b.trail = append(b.trail, u.String())
 	rec := httptest.NewRecorder()
 	b.site.handler.ServeHTTP(rec, r)
-	res := rec.Result()
+	res := rec.Result() //nolint:bodyclose // a recorder's
 	b.jar.SetCookies(u, res.Cookies())
 	res.Request = r
 	return res
@@ -342,12 +342,12 @@ func (p *shown) want(t *testing.T, status int, path, heading string) *shown {
 	return p
 }
 
-// user signs a user up by import, so that the clock stands as it was.
-func (b *browser) signIn(email string) *shown {
+// signIn signs a user in, who is made first if there is none with that address.
+func (b *browser) signIn(email string) {
 	b.t.Helper()
 	b.site.LoginAs(b.t, email)
 	b.open("/account/sign-in")
-	return b.submit("login", email, "password", password)
+	b.submit("login", email, "password", password)
 }
 
 // input returns the field of that name.

@@ -98,10 +98,10 @@ func (p *Pages) check() error {
 		errs = append(errs, err)
 	}
 	if !redirect.IsLocal(p.home) {
-		errs = append(errs, fmt.Errorf("Home %q is no path of the same origin", p.home))
+		errs = append(errs, fmt.Errorf("the option Home, %q, is no path of the same origin", p.home))
 	}
 	if !redirect.IsLocal(p.prefix) || strings.ContainsAny(p.prefix, "?#{}") {
-		errs = append(errs, fmt.Errorf("Prefix %q is no plain path", p.prefix))
+		errs = append(errs, fmt.Errorf("the option Prefix, %q, is no plain path", p.prefix))
 	}
 	switch want := p.path("/sign-in"); p.site.SignInURL {
 	case "":

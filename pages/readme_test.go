@@ -34,7 +34,7 @@ func TestReadmeProgram(t *testing.T) {
 	if lines > 25 {
 		t.Errorf("the smallest program has %d lines", lines)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // a port that is free
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestReadmeProgram(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, bin := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
-	if err := os.WriteFile(file, []byte(strings.Replace(program, "127.0.0.1:8080", host, 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(program, "127.0.0.1:8080", host, 1)), 0o600); err != nil { //nolint:gosec // a folder of the test's
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, file)
@@ -65,16 +65,16 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := &http.Client{Jar: jar, Timeout: 10 * time.Second}
-	res := until(t, func() (*http.Response, error) { return client.Get("http://" + host + "/notes") })
-	defer res.Body.Close()
+	res := until(t, func() (*http.Response, error) { return client.Get("http://" + host + "/notes") }) //nolint:noctx // it has a timeout
+	defer func() { _ = res.Body.Close() }()
 	if res.Request.URL.Path != "/account/sign-in" {
 		t.Fatalf("without a session: %s", res.Request.URL)
 	}
-	res, err = client.PostForm("http://"+host+"/account/sign-up?return_to=/notes", url.Values{"email": {address}, "password": {password}})
+	res, err = client.PostForm("http://"+host+"/account/sign-up?return_to=/notes", url.Values{"email": {address}, "password": {password}}) //nolint:noctx // it has a timeout
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK || res.Request.URL.Path != "/notes" {
 		t.Fatalf("%s %s", res.Status, res.Request.URL)
 	}

@@ -75,7 +75,7 @@ func checkFiles(own fs.FS, names []string) error {
 		if locale, ok := strings.CutPrefix(name, "texts."); ok && strings.HasSuffix(locale, ".json") {
 			return nil
 		}
-		return fmt.Errorf("Templates has a file %q that is not read; there are style.css, texts.<language>.json, %s", name, strings.Join(names, ", "))
+		return fmt.Errorf("the option Templates has a file %q that is not read; there are style.css, texts.<language>.json, %s", name, strings.Join(names, ", "))
 	})
 }
 

@@ -9,10 +9,10 @@ import (
 // Whatever the accent colour, text in it and on it can be read in light and in dark
 // (WCAG 2.2, 1.4.3).
 func TestAccentCanBeRead(t *testing.T) {
-	colors := regexp.MustCompile(`--accent: (#[0-9a-f]{6}); --on-accent: (#[0-9a-f]{3,6})`)
+	pairs := regexp.MustCompile(`--accent: (#[0-9a-f]{6}); --on-accent: (#[0-9a-f]{3,6})`)
 	for n := 0; n < 1<<24; n += 65793/3 + 1 {
 		accent := fmt.Sprintf("#%06x", n)
-		found := colors.FindAllStringSubmatch(Look{Accent: accent}.CSS(), -1)
+		found := pairs.FindAllStringSubmatch(Look{Accent: accent}.CSS(), -1)
 		if len(found) != 2 {
 			t.Fatalf("%s: %v", accent, found)
 		}
