@@ -19,10 +19,12 @@ lint: ## golangci-lint (the first run builds it)
 
 test: ## everything: format, vet, race, conformance, Postgres, browser, API listing, documents
 	@scripts/ensure-chromium.sh
+	@scripts/ensure-axe.sh
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -race -timeout 30m ./...
+	cd examples/web && go vet ./... && go test -race ./...
 
 test-all: ## what `make test` draws a sample of, on both stores, and the races on 16 processors
 	@scripts/ensure-postgres.sh

@@ -92,6 +92,7 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
+	room      atomic.Pointer[KitPages] // the application's pages, if there are any
 	remember  *claimsCache
 	revoked   *denylist
 	handler   http.Handler

@@ -12,7 +12,7 @@ func (a *Auth) allowRedirect(target string) error {
 	if target == "" {
 		return nil
 	}
-	if err := redirect.Check(target, a.cfg.redirects); err != nil {
+	if err := redirect.Check(target, a.redirects()); err != nil {
 		return fail(CodeRedirectNotAllowed, notListed(target, a.cfg.redirects, err))
 	}
 	return nil

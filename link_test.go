@@ -480,7 +480,7 @@ func TestOwnPages(t *testing.T) {
 		"page/style.css":               {Data: []byte("body { color: rebeccapurple }")},
 		"page/confirm_sign_in.en.html": {Data: []byte(`{{define "title"}}T{{end}}{{define "body"}}Own page of {{.App}} <form method="post"><input name="token" value="{{.Token}}"></form>{{end}}`)},
 	}}))
-	a := w.do("GET", "/magic-link/verify?token="+w.magicLink("a@example.com", nil), nil, browser).want(200)
+	a := w.do("GET", "/magic-link/verify?token="+w.magicLink("a@example.com", map[string]any{"redirect_to": "https://app.test/in"}), nil, browser).want(200)
 	sum := sha256.Sum256([]byte("body { color: rebeccapurple }"))
 	if !strings.Contains(string(a.body), "Own page of Mine") || !strings.Contains(a.header.Get("Content-Security-Policy"), base64.StdEncoding.EncodeToString(sum[:])) {
 		t.Errorf("%s\n%s", a.header.Get("Content-Security-Policy"), a.body)

@@ -304,7 +304,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	switch {
 	case err != nil:
 		return a.showProblem(w, r, err)
-	case a.typedElsewhere(d):
+	case a.typedElsewhere(r, d):
 		return a.showCode(w, r, t, d, secret)
 	case d.RedirectTo != "" && (a.cfg.cookies == nil || d.Challenge != ""):
 		to, err := a.redirectWithCode(r.Context(), secret, within)
@@ -324,7 +324,10 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 // typedElsewhere tells whether a magic link that is opened in a browser cannot sign
 // anybody in there: it leads nowhere and there are no cookies, or it was asked for
 // with a challenge whose verifier is where it was asked for.
-func (a *Auth) typedElsewhere(d linkData) bool {
+func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
+	if room := a.room.Load(); room != nil && d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.Returns {
+		return !room.Holds(r, d.Challenge)
+	}
 	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")
 }
 
@@ -345,7 +348,7 @@ func (a *Auth) askToSignIn(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err != nil:
 		return a.showProblem(w, r, err)
-	case a.typedElsewhere(d):
+	case a.typedElsewhere(r, d):
 		return a.showCode(w, r, t, d, secret)
 	}
 	u, err := a.store.User(r.Context(), ByEmail(d.Email))

@@ -9,7 +9,6 @@ import (
 	htmltemplate "html/template"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	texttemplate "text/template"
 	"time"
@@ -18,96 +17,19 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/authmount/auth/internal/visible"
+	"github.com/authmount/auth/internal/webpage"
 )
 
 //go:embed templates
 var builtin embed.FS
 
 // layered looks a template up among the application's own, then the built-in.
-type layered struct{ own fs.FS }
-
-func (l layered) read(name string) ([]byte, error) {
-	if l.own != nil {
-		b, err := fs.ReadFile(l.own, name)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return b, err
-		}
-	}
-	return builtin.ReadFile("templates/" + name)
-}
-
-// names lists the files of a folder from both layers.
-func (l layered) names(dir string) ([]string, error) {
-	entries, err := builtin.ReadDir("templates/" + dir)
+func layered(own fs.FS) webpage.Layers {
+	in, err := fs.Sub(builtin, "templates")
 	if err != nil {
-		return nil, err
+		panic(err) // a constant
 	}
-	if l.own != nil {
-		own, err := fs.ReadDir(l.own, dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		entries = append(entries, own...)
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// languages are the locales of a folder, the default first, with a matcher for
-// what readers prefer.
-type languages struct {
-	names   []string
-	matcher language.Matcher
-}
-
-// newLanguages finds the locales for which the folder has a file like
-// "layout.de.txt".
-func newLanguages(l layered, dir, stem, ext, def string) (*languages, error) {
-	files, err := l.names(dir)
-	if err != nil {
-		return nil, err
-	}
-	ls := &languages{}
-	for _, f := range files {
-		rest, ok := strings.CutPrefix(f, stem+".")
-		name, isExt := strings.CutSuffix(rest, "."+ext)
-		if ok && isExt {
-			ls.names = append(ls.names, name)
-		}
-	}
-	if !slices.Contains(ls.names, def) {
-		return nil, fmt.Errorf("WithMail: no templates for the locale %q", def)
-	}
-	slices.SortStableFunc(ls.names, func(a, b string) int { return boolRank(a != def) - boolRank(b != def) })
-	tags := make([]language.Tag, len(ls.names))
-	for i, n := range ls.names {
-		if tags[i], err = language.Parse(n); err != nil {
-			return nil, fmt.Errorf("WithMail: template locale %q: %w", n, err)
-		}
-	}
-	ls.matcher = language.NewMatcher(tags)
-	return ls, nil
-}
-
-func boolRank(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// pick returns the locale that suits best a list such as Accept-Language.
-func (ls *languages) pick(prefer string) string {
-	tags, _, err := language.ParseAcceptLanguage(prefer)
-	if err != nil || len(tags) == 0 {
-		return ls.names[0]
-	}
-	_, i, _ := ls.matcher.Match(tags...)
-	return ls.names[i]
+	return webpage.Layers{Own: own, Builtin: in}
 }
 
 // preferredLocale is what the user chose (user_metadata.locale), else what the
@@ -131,7 +53,7 @@ var mailKinds = []Kind{
 type mailTemplates struct {
 	app   string
 	host  string
-	langs *languages
+	langs *webpage.Languages
 	text  map[string]*texttemplate.Template // "kind.locale"
 	html  map[string]*htmltemplate.Template
 }
@@ -140,20 +62,20 @@ type mailTemplates struct {
 // is found by New and not by a reader. A locale may lack a kind; the default
 // must have all.
 func parseMails(o MailOptions) (*mailTemplates, error) {
-	l := layered{o.Templates}
-	langs, err := newLanguages(l, "mail", "layout", "html", o.Locale)
+	l := layered(o.Templates)
+	langs, err := webpage.FindLanguages(l, "mail", "layout", "html", o.Locale)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("WithMail: %w", err)
 	}
 	m := &mailTemplates{app: printable(o.AppName), host: o.host, langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
-	for _, loc := range langs.names {
-		layout, err := l.read("mail/layout." + loc + ".html")
+	for _, loc := range langs.Names {
+		layout, err := l.Read("mail/layout." + loc + ".html")
 		if err != nil {
 			return nil, err
 		}
 		for _, k := range mailKinds {
 			name := string(k) + "." + loc
-			text, err := l.read("mail/" + name + ".txt")
+			text, err := l.Read("mail/" + name + ".txt")
 			if errors.Is(err, fs.ErrNotExist) && loc != o.Locale {
 				continue
 			}
@@ -166,7 +88,7 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 			if k == KindPhoneCode {
 				continue // text only
 			}
-			html, err := l.read("mail/" + name + ".html")
+			html, err := l.Read("mail/" + name + ".html")
 			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
@@ -208,9 +130,9 @@ type mailData struct {
 
 // render makes the message in the reader's language.
 func (m *mailTemplates) render(o outgoing) (Message, error) {
-	loc := m.langs.pick(o.Locale)
+	loc := m.langs.Pick(o.Locale)
 	if m.text[string(o.Kind)+"."+loc] == nil {
-		loc = m.langs.names[0]
+		loc = m.langs.Names[0]
 	}
 	name := string(o.Kind) + "." + loc
 	text, html := m.text[name], m.html[name]

@@ -83,8 +83,17 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// handleOAuthCallback is GET or POST /oauth/{provider}/callback.
+// handleOAuthCallback is GET or POST /oauth/{provider}/callback. What fails is a
+// page for a browser, and JSON for a program.
 func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error {
+	err := a.finishCallback(w, r)
+	if err != nil && !fromProgram(r) {
+		return a.showProblemOn(w, r, err, page{})
+	}
+	return err
+}
+
+func (a *Auth) finishCallback(w http.ResponseWriter, r *http.Request) error {
 	p, err := a.provider(r.Context(), r.PathValue("provider"))
 	if err != nil || r.Method == http.MethodHead {
 		return err

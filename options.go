@@ -415,7 +415,7 @@ type CookieOptions struct {
 	Name string
 
 	// SignInURL is the page that RequirePage sends visitors to who have to sign in:
-	// a path of the same origin, or an https address; default "/signin". It is
+	// a path of the same origin, or an https address; default "/account/sign-in", that of package pages. It is
 	// given return_to, the path where the visitor was going (see Auth.CheckReturn),
 	// and reason, the code of what was missing ("session_ended",
 	// "insufficient_aal", …), none for a visitor without a session.
@@ -439,7 +439,7 @@ func WithCookies(o CookieOptions) Option {
 			c.fail("WithCookies", fmt.Errorf("%q cannot be in a cookie's name", o.Name))
 		}
 		if o.SignInURL == "" {
-			o.SignInURL = "/signin"
+			o.SignInURL = "/account/sign-in"
 		}
 		if u, err := url.Parse(o.SignInURL); !redirect.IsLocal(o.SignInURL) && (err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && !isLoopbackHost(u.Hostname()))) {
 			c.fail("WithCookies", fmt.Errorf("SignInURL %q is neither a path of the same origin nor an https address", o.SignInURL))

@@ -2,18 +2,21 @@ package auth
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/http"
-	"regexp"
+
+	"github.com/authmount/auth/internal/webpage"
 )
 
 // page is what a link page shows; templates see it as it is, with App.
 type page struct {
 	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "secure_account", "done", "problem"
 	App        string
+	Logo       template.URL // address of the application's logo, or ""
+	Home       string       // where the application begins, or ""
+	SignIn     string       // its sign-in page, or ""
 	Locale     string
 	Action     string   // where the form posts
 	Token      string   // of the link, hidden in the form
@@ -40,36 +43,33 @@ var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset
 // pages are the parsed pages by name and locale.
 type pages struct {
 	app       string
-	langs     *languages
+	langs     *webpage.Languages
 	templates map[string]*template.Template
-	styles    string // what the policy says of styles
-	css       template.CSS
+	css       []byte
 }
 
 func newPages(o MailOptions) (*pages, error) {
 	o.defaults()
-	l := layered{o.Templates}
-	langs, err := newLanguages(l, "page", "done", "html", o.Locale)
+	l := layered(o.Templates)
+	langs, err := webpage.FindLanguages(l, "page", "done", "html", o.Locale)
+	if err != nil {
+		return nil, fmt.Errorf("WithMail: %w", err)
+	}
+	css, err := l.Read("page/style.css")
 	if err != nil {
 		return nil, err
 	}
-	css, err := l.read("page/style.css")
+	layout, err := l.Read("page/layout.html")
 	if err != nil {
 		return nil, err
 	}
-	layout, err := l.read("page/layout.html")
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(css)
 	p := &pages{
 		app: printable(o.AppName), langs: langs, templates: map[string]*template.Template{},
-		styles: "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
-		css:    template.CSS(css), //nolint:gosec // the embedder's own file, allowed by its hash
+		css: css,
 	}
-	for _, loc := range langs.names {
+	for _, loc := range langs.Names {
 		for _, name := range pageNames {
-			body, err := l.read("page/" + name + "." + loc + ".html")
+			body, err := l.Read("page/" + name + "." + loc + ".html")
 			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
@@ -86,39 +86,20 @@ func newPages(o MailOptions) (*pages, error) {
 	return p, nil
 }
 
-// write responds with a page. Nothing on it can run, be framed, or load from
-// elsewhere, and its address, which holds the token, goes nowhere.
-func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page) {
-	pg.App, pg.Locale = p.app, p.langs.pick(pg.Locale)
+// write responds with a page, in the application's look.
+func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page, look webpage.Look) {
+	pg.App, pg.Locale = cmp.Or(look.Brand, p.app), p.langs.Pick(pg.Locale)
+	pg.Logo, pg.Home, pg.SignIn = template.URL(look.Logo), look.Home, look.SignIn //nolint:gosec // the application's own, judged by Look.Check
+	css := string(p.css) + look.CSS()
 	var b bytes.Buffer
 	data := struct {
 		page
 		CSS template.CSS
-	}{pg, p.css}
+	}{pg, template.CSS(css)} //nolint:gosec // the embedder's own file, allowed by its hash
 	if err := p.templates[pg.Name+"."+pg.Locale].Execute(&b, data); err != nil {
 		panic(fmt.Errorf("page %s: %w", pg.Name, err)) // answered as 500 like any panic
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Language", pg.Locale)
-	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+p.styles+"; img-src data:; base-uri 'none'; form-action "+
-		formAction(pg.FormTarget)+"; frame-ancestors 'none'")
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(b.Bytes()) // a client that has gone needs no answer
-	}
-}
-
-var plainOrigin = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:(//[A-Za-z0-9.\-:\[\]]+)?$`)
-
-// formAction lets the form post here, and its answer redirect to the
-// application: browsers hold redirects to the policy too.
-func formAction(target string) string {
-	if plainOrigin.MatchString(target) {
-		return "'self' " + target
-	}
-	return "'self'"
+	webpage.Write(w, r, webpage.Response{
+		Status: status, Locale: pg.Locale, Styles: webpage.Hash([]byte(css)), Look: look, FormTarget: pg.FormTarget, Body: b.Bytes(),
+	})
 }

@@ -2,8 +2,9 @@ package auth
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
+
+	"github.com/authmount/auth/internal/webpage"
 )
 
 // Opening a link shows a page with one button, and only the button uses the link
@@ -59,19 +60,10 @@ func (a *Auth) showPage(w http.ResponseWriter, r *http.Request, status int, pg p
 
 func (a *Auth) showAs(w http.ResponseWriter, r *http.Request, status int, pg page) {
 	pg.Locale = preferredLocale(r.Context(), User{})
-	a.pages.write(w, r, status, pg)
+	a.pages.write(w, r, status, pg, a.look())
 }
 
-func originOf(target string) string {
-	u, err := url.Parse(target)
-	if target == "" || err != nil {
-		return ""
-	}
-	if u.Host == "" {
-		return u.Scheme + ":"
-	}
-	return u.Scheme + "://" + u.Host
-}
+func originOf(target string) string { return webpage.Origin(target) }
 
 // showProblem is writeError for people.
 func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) error {

@@ -42,7 +42,7 @@ func (a *answer) signInPage() (returnTo, reason string) {
 	a.t.Helper()
 	a.want(303)
 	u, err := url.Parse(a.header.Get("Location"))
-	if err != nil || u.Path != "/signin" || u.Host != "" {
+	if err != nil || u.Path != "/account/sign-in" || u.Host != "" {
 		a.t.Fatalf("%v, %v", u, err)
 	}
 	return u.Query().Get("return_to"), u.Query().Get("reason")

@@ -1,0 +1,68 @@
+// Package axetest looks for what keeps people from using a page, with axe-core in
+// a real browser. scripts/ensure-axe.sh installs it.
+package axetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Source is the text of axe-core. It fails the test, rather than skipping it, if it
+// is not installed.
+func Source(t *testing.T) string {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(here), "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatalf("axe-core is missing: run scripts/ensure-axe.sh (make test does): %v", err)
+	}
+	return string(b)
+}
+
+// run asks for what WCAG 2.2 asks for at the levels A and AA.
+const run = `axe.run(document, {
+	runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22a', 'wcag22aa']},
+	rules: {'target-size': {enabled: true}},
+	resultTypes: ['violations'],
+}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ': ' + n.failureSummary)).join('\n') +
+	(document.documentElement.scrollWidth > innerWidth ? '\nthe page is wider than the window' : ''))`
+
+// Sizes are a phone, a tablet and a desktop.
+func Sizes() [][2]int64 { return [][2]int64{{320, 640}, {768, 1024}, {1440, 900}} }
+
+// Check looks at the page that there is in light and in dark and at all sizes, and
+// leaves it light and at the last one. each is called for every one, and may be
+// nil.
+func Check(ctx context.Context, t *testing.T, axe, name string, each func(look string) chromedp.Action) {
+	t.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		for _, size := range Sizes() {
+			look := fmt.Sprintf("%s-%s-%d", name, scheme, size[0])
+			var found string
+			steps := []chromedp.Action{
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.EmulateViewport(size[0], size[1]),
+				chromedp.Evaluate(axe+";0", nil),
+				chromedp.Evaluate(run, &found, func(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }),
+			}
+			if each != nil {
+				steps = append(steps, each(look))
+			}
+			if err := chromedp.Run(ctx, steps...); err != nil {
+				t.Fatalf("%s: %v", look, err)
+			}
+			if found = strings.TrimSpace(found); found != "" {
+				t.Errorf("%s:\n%s", look, found)
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package webpage
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Look is what an application's pages have of its own. The zero value is the
+// look of no application.
+type Look struct {
+	Brand  string // its name
+	Logo   string // address of its logo: a path of the same origin, https, or data:image/
+	Accent string // "#rrggbb"; "" is the built-in blue
+	Home   string // where it begins
+	SignIn string // its sign-in page
+}
+
+// Check tells what is wrong with a look.
+func (l Look) Check() error {
+	if l.Logo != "" {
+		if _, err := l.images(); err != nil {
+			return err
+		}
+	}
+	if l.Accent != "" {
+		if _, err := parseColor(l.Accent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// images is what the policy says of images: where the logo is.
+func (l Look) images() (string, error) {
+	u, err := url.Parse(l.Logo)
+	switch {
+	case err != nil:
+	case l.Logo == "", strings.HasPrefix(l.Logo, "data:image/"):
+		return "data:", nil
+	case u.Host == "" && u.Scheme == "" && strings.HasPrefix(l.Logo, "/") && !strings.ContainsAny(l.Logo, "\\"):
+		return "'self' data:", nil
+	case u.Scheme == "https" && plainOrigin.MatchString("https://"+u.Host):
+		return "https://" + u.Host + " data:", nil
+	}
+	return "", errors.New("the logo is neither a path of the same origin, nor an https address, nor data:image/…")
+}
+
+// The grounds that the accent colour is read on and the least contrast that text
+// needs on them (WCAG 2.2, 1.4.3), with a little to spare.
+const (
+	lightGround = "#f3f4f6"
+	darkGround  = "#1f2228"
+	darkInk     = "#14161a"
+	contrastMin = 4.6
+)
+
+// CSS sets the accent colour, as near to the one that was asked for as can be read
+// on light and on dark grounds.
+func (l Look) CSS() string {
+	c, err := parseColor(l.Accent)
+	if err != nil {
+		return ""
+	}
+	light, dark := c.readableOn(lightGround, color{}), c.readableOn(darkGround, color{1, 1, 1})
+	return fmt.Sprintf(":root { --accent: %s; --on-accent: #fff }\n@media (prefers-color-scheme: dark) {\n  :root { --accent: %s; --on-accent: %s }\n}\n", light, dark, darkInk)
+}
+
+// color is red, green and blue from 0 to 1.
+type color [3]float64
+
+func parseColor(s string) (color, error) {
+	hex, ok := strings.CutPrefix(s, "#")
+	if len(hex) == 3 {
+		hex = string([]byte{hex[0], hex[0], hex[1], hex[1], hex[2], hex[2]})
+	}
+	n, err := strconv.ParseUint(hex, 16, 32)
+	if !ok || err != nil || len(hex) != 6 {
+		return color{}, fmt.Errorf("the colour %q is not of the form #rrggbb", s)
+	}
+	return color{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}, nil
+}
+
+func (c color) String() string {
+	return fmt.Sprintf("#%02x%02x%02x", int(math.Round(c[0]*255)), int(math.Round(c[1]*255)), int(math.Round(c[2]*255)))
+}
+
+// luminance is the relative luminance (WCAG 2.2).
+func (c color) luminance() float64 {
+	part := func(v float64) float64 {
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*part(c[0]) + 0.7152*part(c[1]) + 0.0722*part(c[2])
+}
+
+func contrast(a, b color) float64 {
+	x, y := a.luminance(), b.luminance()
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// readableOn mixes the colour with another until it can be read on a ground.
+func (c color) readableOn(ground string, with color) color {
+	g, _ := parseColor(ground) // one of the constants
+	const steps = 50
+	for i := range steps {
+		share := float64(i) / steps
+		var mixed color
+		for k := range c {
+			mixed[k] = c[k]*(1-share) + with[k]*share
+		}
+		if contrast(mixed, g) >= contrastMin {
+			return mixed
+		}
+	}
+	return with
+}

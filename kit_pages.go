@@ -1,0 +1,157 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"time"
+
+	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/webpage"
+)
+
+// KitPages are pages that a room draws for the application.
+type KitPages struct {
+	Look    webpage.Look
+	Returns string // path of the page that providers and links lead back to
+
+	// Holds tells whether a browser has the verifier of a code challenge. Where it
+	// has not, a link that leads back to Returns is not spent: its page shows the
+	// code to type where it was asked for.
+	Holds func(r *http.Request, challenge string) bool
+}
+
+// KitSite is what pages need to know of the service that they are of.
+type KitSite struct {
+	App       string // name of the application
+	Locale    string // the language of those who prefer none
+	Origin    string // "https://app.example.com"
+	SignInURL string // where RequirePage sends visitors; "" without WithCookies
+	Style     []byte // the style sheet of the link pages
+}
+
+// Site tells what pages need to know of the service that they are of.
+func (k Kit) Site() KitSite {
+	s := KitSite{App: k.a.pages.app, Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Style: k.a.pages.css}
+	if k.a.cfg.cookies != nil {
+		s.SignInURL = k.a.cfg.cookies.SignInURL
+	}
+	return s
+}
+
+// UsePages gives the pages of links the look of a room's pages, and lets providers
+// and links lead back there. A second call replaces the first.
+func (k Kit) UsePages(p KitPages) { k.a.room.Store(&p) }
+
+// look is how the pages of links look.
+func (a *Auth) look() webpage.Look {
+	if room := a.room.Load(); room != nil {
+		return room.Look
+	}
+	return webpage.Look{}
+}
+
+// redirects is the allow-list, with the page of a room that people come back to.
+func (a *Auth) redirects() []redirect.Pattern {
+	room := a.room.Load()
+	if room == nil {
+		return a.cfg.redirects
+	}
+	own := redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.Returns}
+	return append([]redirect.Pattern{own}, a.cfg.redirects...)
+}
+
+// Page serves one of a room's pages as the endpoints are served: request ids,
+// settings, who is asking, panics, the whole request before any judgement, and a
+// post only from the same origin. problem draws the page for an error, whose
+// headers are set by then.
+func (k Kit) Page(h func(http.ResponseWriter, *http.Request) error, problem func(http.ResponseWriter, *http.Request, *Error)) http.Handler {
+	return k.a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+		if err := k.servePage(w, r, h); err != nil {
+			e := k.a.logged(r, err)
+			writeErrorHeaders(w, e)
+			problem(w, r, e)
+		}
+		return nil
+	})
+}
+
+func (k Kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // the very value
+			err = fail(CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	k.a.waitForBody(w, r)
+	if !k.a.Settings(r.Context()).Enabled.On() {
+		return fail(CodeNotFound, nil)
+	}
+	if err := k.a.takeBody(w, r); err != nil {
+		return err
+	}
+	if err := k.a.CheckOrigin(r); err != nil {
+		return err
+	}
+	return h(w, r)
+}
+
+// ReadForm reads a posted form. Errors: CodeUnsupportedMediaType, CodeBadJSON.
+func (k Kit) ReadForm(r *http.Request) (url.Values, error) {
+	if !isForm(r) {
+		return nil, fail(CodeUnsupportedMediaType, errors.New("no form"))
+	}
+	f, err := readPosted(r)
+	if err != nil {
+		return nil, err
+	}
+	return f.values, nil
+}
+
+// WriteError prepares the answer to an error: it is logged as those of endpoints
+// are, and sets the headers that its status promises.
+func (k Kit) WriteError(w http.ResponseWriter, r *http.Request, err error) *Error {
+	e := k.a.logged(r, err)
+	writeErrorHeaders(w, e)
+	return e
+}
+
+// Cookie is the value of a cookie that SetCookie has set, or "".
+func (k Kit) Cookie(r *http.Request, what string) string {
+	if c := soleCookie(r, k.a.cookieNamed(what)); c != nil {
+		return c.Value
+	}
+	return ""
+}
+
+// SetCookie sets a cookie of a room's, which scripts and other hosts cannot read
+// or set; a maxAge of -1 takes it away.
+func (k Kit) SetCookie(w http.ResponseWriter, what, value string, maxAge int) {
+	k.a.setCookie(w, k.a.cookieNamed(what), value, maxAge)
+}
+
+// PreferredLocale is what the visitor wants to read.
+func (k Kit) PreferredLocale(ctx context.Context, u User) string { return preferredLocale(ctx, u) }
+
+// FreshFor is how long a sign-in counts as fresh.
+func (k Kit) FreshFor() time.Duration { return freshFor }
+
+// DeviceLabel is what people call a device, from its user agent; "" if that is not
+// known.
+func (k Kit) DeviceLabel(userAgent string) string { return deviceLabel(userAgent) }
+
+// BindBrowser sets the cookie that a provider's callback has to bring, and returns
+// its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.
+func (k Kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {
+	p, err := k.a.provider(r.Context(), provider)
+	if err != nil {
+		return "", err
+	}
+	c := k.a.bindBrowser(r, p)
+	http.SetCookie(w, c)
+	return c.Value, nil
+}

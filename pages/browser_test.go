@@ -1,0 +1,259 @@
+package pages_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/axetest"
+	"github.com/authmount/auth/internal/browsertest"
+	"github.com/authmount/auth/pages"
+)
+
+const logo = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Ccircle cx='16' cy='16' r='15' fill='%23c2410c'/%3E%3C/svg%3E"
+
+// served is a site on a real port, with a browser that looks at it.
+type served struct {
+	*site
+	url string
+	idp *authtest.Provider
+	ctx context.Context
+	t   *testing.T
+}
+
+// serveSite starts a site and a browser; what the browser complains about fails the
+// test.
+func serveSite(t *testing.T, opts ...auth.Option) *served {
+	t.Helper()
+	s := &served{t: t}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }))
+	s.url = "http://" + srv.Listener.Addr().String()
+	s.idp = authtest.StartProvider(t)
+	s.site = newSite(t, pages.Options{Accent: "#c2410c", Logo: logo, Home: "/notes"}, append([]auth.Option{
+		auth.WithDevMode(), auth.WithBaseURL(s.url + "/auth/v1"), auth.WithProvider(s.idp.OIDC("work")),
+		auth.WithSettings(auth.Settings{AccountDeletion: auth.On}), auth.WithRateLimits(auth.RateLimits{Off: true}),
+	}, opts...)...)
+	s.idp.Now = s.Clock.Now
+	srv.Start()
+	t.Cleanup(srv.Close)
+
+	s.ctx = browsertest.New(t, 1440, 900)
+	var mu sync.Mutex
+	var said []string
+	chromedp.ListenTarget(s.ctx, func(ev any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch ev := ev.(type) {
+		case *runtime.EventConsoleAPICalled:
+			said = append(said, "console")
+		case *runtime.EventExceptionThrown:
+			said = append(said, ev.ExceptionDetails.Error())
+		case *cdplog.EventEntryAdded:
+			if ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4") { // a form that was refused
+				said = append(said, ev.Entry.Text)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(said) > 0 {
+			t.Errorf("the browser says: %s", strings.Join(said, "\n"))
+		}
+	})
+	s.do(cdplog.Enable())
+	return s
+}
+
+func (s *served) do(steps ...chromedp.Action) { s.t.Helper(); browsertest.Do(s.ctx, s.t, steps...) }
+
+func (s *served) open(path string) {
+	s.t.Helper()
+	s.do(chromedp.Navigate(s.url + path))
+}
+
+// at waits for the page at a path.
+func (s *served) at(path string) {
+	s.t.Helper()
+	s.do(browsertest.Until(`location.pathname === '` + path + `' && document.readyState === 'complete'`))
+}
+
+// tab goes on by the Tab key to what the selector names.
+func (s *served) tab(selector string) {
+	s.t.Helper()
+	for range 60 {
+		var there bool
+		s.do(chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`document.activeElement.matches(`+quote(selector)+`)`, &there))
+		if there {
+			return
+		}
+	}
+	s.t.Fatalf("%s cannot be reached by the Tab key", selector)
+}
+
+func quote(s string) string { return "`" + s + "`" }
+
+func (s *served) typed(text string) { s.t.Helper(); s.do(chromedp.KeyEvent(text)) }
+
+// value reads a field's value.
+func (s *served) value(selector string) (v string) {
+	s.t.Helper()
+	s.do(chromedp.Evaluate(`document.querySelector(`+quote(selector)+`).value`, &v))
+	return v
+}
+
+func TestByKeyboard(t *testing.T) {
+	for name, scripts := range map[string]bool{"with scripts": true, "without scripts": false} {
+		t.Run(name, func(t *testing.T) {
+			s := serveSite(t)
+			s.do(emulation.SetScriptExecutionDisabled(!scripts))
+			s.open("/account/sign-up")
+			s.at("/account/sign-up")
+			s.tab("#full_name")
+			s.typed("Ada" + kb.Tab + address + kb.Tab + password + kb.Enter)
+			s.at("/notes")
+
+			s.open("/account/second-factor")
+			s.at("/account/second-factor")
+			s.tab("button[value=begin]")
+			s.typed(kb.Enter)
+			s.do(browsertest.Until(`document.readyState === 'complete' && document.activeElement.id === 'code'`))
+			s.typed("000000" + kb.Enter)
+			s.do(browsertest.Until(`document.readyState === 'complete' && document.getElementById('code-error')`))
+			secret := s.value("input[name=secret]")
+			s.do(browsertest.Until(`document.activeElement.id === 'code'`)) // where the error is
+			s.typed(code(t, s.site, secret) + kb.Enter)
+			s.do(browsertest.Until(`document.querySelectorAll('.codes li').length === 10`))
+
+			s.open("/account/")
+			s.at("/account/")
+			s.tab("form[action$='/sign-out'] button")
+			s.typed(kb.Enter)
+			s.at("/account/signed-out")
+
+			s.open("/notes")
+			s.at("/account/sign-in")
+			s.tab("#login")
+			s.typed(address + kb.Tab + password + kb.Enter)
+			s.at("/account/sign-in/second")
+			s.Clock.Advance(time.Minute)
+			s.do(browsertest.Until(`document.activeElement.id === 'code'`))
+			s.typed(code(t, s.site, secret) + kb.Enter)
+			s.at("/notes")
+		})
+	}
+}
+
+// The back button shows nothing of the account to who comes after.
+func TestBackAfterSignOut(t *testing.T) {
+	s := serveSite(t)
+	s.LoginAs(t, address)
+	s.open("/account/sign-in")
+	s.do(chromedp.SendKeys("#login", address), chromedp.SendKeys("#password", password+kb.Enter))
+	s.at("/notes")
+	s.open("/account/")
+	s.at("/account/")
+	s.do(chromedp.Click("form[action$='/sign-out'] button"))
+	s.at("/account/signed-out")
+	s.do(chromedp.Evaluate(`history.back()`, nil))
+	s.at("/account/sign-in")
+	s.do(browsertest.Until(`!document.body.textContent.includes('` + address + `')`))
+}
+
+// Providers whose pages are of another origin are reached and come back, without a
+// script, under the policy.
+func TestProviderInBrowser(t *testing.T) {
+	s := serveSite(t)
+	s.idp.SignsIn(authtest.Person{Subject: "1", Email: address, EmailVerified: true})
+	s.open("/account/sign-in")
+	s.do(chromedp.Click("a[href*='/with/work']"))
+	s.at("/notes")
+	s.open("/account/")
+	s.do(browsertest.Until(`document.body.textContent.includes('Unlink')`))
+	s.LoginAs(t, "bob@example.com")
+	s.do(chromedp.Click("form[action$='/sign-out'] button"))
+	s.at("/account/signed-out")
+	s.idp.SignsIn(authtest.Person{Subject: "2", Email: "bob@work.example", EmailVerified: true})
+	s.open("/account/sign-in")
+	s.do(chromedp.SendKeys("#login", "bob@example.com"), chromedp.SendKeys("#password", password+kb.Enter))
+	s.at("/notes")
+	s.open("/account/")
+	s.do(chromedp.Click("button[value=link]"))
+	s.do(browsertest.Until(`location.pathname === '/account/' && document.body.textContent.includes('bob@work.example')`))
+}
+
+// TestAccessibility looks at every page, also with errors, for what WCAG 2.2 at
+// the levels A and AA is violated by, in light and dark at three sizes.
+func TestAccessibility(t *testing.T) {
+	axe := axetest.Source(t)
+	check := func(s *served, name string) {
+		s.t.Helper()
+		axetest.Check(s.ctx, s.t, axe, name, func(look string) chromedp.Action { return browsertest.Shot(s.t, look) })
+	}
+	submit := func(s *served, steps ...chromedp.Action) {
+		s.t.Helper()
+		var before string
+		s.do(chromedp.Evaluate(`window.mark = 1; ''`, &before))
+		s.do(append(steps, browsertest.Until(`!window.mark && document.readyState === 'complete'`))...)
+	}
+	submitButton := chromedp.Evaluate(`document.querySelector('main form button').click()`, nil)
+	noValidate := chromedp.Evaluate(`document.querySelectorAll('form').forEach(f => f.noValidate = true)`, nil)
+
+	t.Run("before a sign-in", func(t *testing.T) {
+		s := serveSite(t)
+		for _, path := range []string{"/sign-in", "/sign-up", "/forgot-password", "/forgot-password/sent", "/signed-out", "/sign-in/phone", "/nowhere"} {
+			s.open("/account" + path)
+			check(s, strings.ReplaceAll(path[1:], "/", "-"))
+		}
+		s.open("/account/sign-up")
+		submit(s, noValidate, submitButton)
+		check(s, "sign-up-refused")
+		s.open("/account/sign-in")
+		submit(s, noValidate, chromedp.SendKeys("#login", address), submitButton)
+		check(s, "sign-in-refused")
+		s.open("/account/sign-in/mail")
+		check(s, "sign-in-mail")
+		submit(s, chromedp.SendKeys("#email", address), submitButton)
+		check(s, "enter-code-mail")
+		s.open(strings.TrimPrefix(s.Mail(t, address, auth.KindMagicLink).Link, s.url))
+		check(s, "link-confirm")
+		s.open("/account/sign-in/phone")
+		submit(s, chromedp.SendKeys("#phone", "+491701234567"), submitButton)
+		check(s, "enter-code")
+		s.open("/auth/v1/magic-link/verify?token=nonsense")
+		check(s, "link-problem")
+	})
+	t.Run("the account", func(t *testing.T) {
+		s := serveSite(t)
+		s.LoginAs(t, address)
+		s.open("/account/sign-in")
+		submit(s, chromedp.SendKeys("#login", address), chromedp.SendKeys("#password", password+kb.Enter))
+		for _, path := range []string{"/", "/password", "/email", "/phone", "/delete", "/second-factor"} {
+			s.open("/account" + path)
+			check(s, "account"+strings.ReplaceAll(path, "/", "-"))
+		}
+		submit(s, submitButton)
+		check(s, "enrol")
+		secret := s.value("input[name=secret]")
+		submit(s, chromedp.SendKeys("#code", code(t, s.site, secret)+kb.Enter))
+		check(s, "recovery-codes")
+		s.open("/account/second-factor")
+		check(s, "second-factor-on")
+		s.open("/account/sign-in?reason=reauthentication_needed")
+		check(s, "sign-in-again")
+		submit(s, chromedp.SendKeys("#password", password+kb.Enter))
+		check(s, "second-factor")
+	})
+}

@@ -1,0 +1,136 @@
+package pages
+
+import (
+	"net/http"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"github.com/authmount/auth"
+)
+
+func showSend(channel string) func(*visit) error {
+	return func(v *visit) error {
+		v.Channel = channel
+		if v.r.Method != "POST" {
+			v.Remember = true
+		}
+		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink) || (channel == "phone" && !on.PhoneOTP) {
+			return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+		}
+		return nil
+	}
+}
+
+// startBound remembers where a sign-in that ends on another page leads, and returns
+// the challenge that binds it to this browser (PKCE, RFC 7636).
+func (v *visit) startBound(remember bool) (challenge string) {
+	v.flow.Verifier, v.flow.ReturnTo, v.flow.Remember, v.flow.Linking = oauth2.GenerateVerifier(), v.returnTo(), remember, ""
+	return oauth2.S256ChallengeFromVerifier(v.flow.Verifier)
+}
+
+func (p *Pages) backURL() string { return p.site.Origin + p.path(backPath) }
+
+func postSendMail(v *visit) (string, error) {
+	email := strings.TrimSpace(v.form.Get("email"))
+	sent, err := v.p.a.SendMagicLink(v.ctx, auth.SendMagicLinkParams{Email: email, RedirectTo: v.p.backURL(), CodeChallenge: v.startBound(v.Remember)})
+	v.flow.Channel, v.flow.Address, v.flow.RequestID = "mail", email, sent.RequestID
+	return v.p.path("/sign-in/code"), err
+}
+
+func postSendPhone(v *visit) (string, error) {
+	phone := strings.TrimSpace(v.form.Get("phone"))
+	sent, err := v.p.a.SendPhoneCode(v.ctx, auth.SendPhoneCodeParams{Phone: phone})
+	v.flow.Channel, v.flow.Address, v.flow.RequestID = "phone", phone, sent.RequestID
+	v.flow.ReturnTo, v.flow.Remember = v.returnTo(), v.Remember
+	return v.p.path("/sign-in/code"), err
+}
+
+func showCode(v *visit) error {
+	if v.flow.Address == "" {
+		return goTo(v.p.path("/sign-in"))
+	}
+	v.Channel, v.Address, v.SendAgain = v.flow.Channel, v.flow.Address, v.p.path("/sign-in/"+v.flow.Channel)
+	return nil
+}
+
+func postCode(v *visit) (string, error) {
+	if v.flow.Address == "" {
+		return v.p.path("/sign-in"), nil
+	}
+	code, err := v.code()
+	if err != nil {
+		return "", err
+	}
+	var tokens *auth.Tokens
+	if v.flow.Channel == "mail" {
+		tokens, err = v.p.a.VerifyMagicLink(v.ctx, auth.VerifyMagicLinkParams{
+			Email: v.flow.Address, Code: code, RequestID: v.flow.RequestID, CodeVerifier: v.flow.Verifier, Within: v.within(),
+		})
+	} else {
+		tokens, err = v.p.a.VerifyPhoneCode(v.ctx, auth.VerifyPhoneCodeParams{Phone: v.flow.Address, Code: code, RequestID: v.flow.RequestID})
+	}
+	if err != nil {
+		return "", err
+	}
+	return v.signedIn(tokens)
+}
+
+// within is the session that something is proved in, if there is one.
+func (v *visit) within() auth.Caller {
+	if v.claims == nil {
+		return auth.Caller{}
+	}
+	return v.claims.Caller()
+}
+
+// showAddressCode asks for the code that proves an address, in the mail beside its
+// link; again is the page to ask for another one.
+func showAddressCode(again string) func(*visit) error {
+	return func(v *visit) error {
+		if v.flow.Address == "" {
+			return goTo(v.p.path(again))
+		}
+		v.Channel, v.Address, v.SendAgain = "mail", v.flow.Address, v.p.path(again)
+		return nil
+	}
+}
+
+func postAddressCode(then string) func(*visit) (string, error) {
+	return func(v *visit) (string, error) {
+		code, err := v.code()
+		if err == nil {
+			_, err = v.p.a.VerifyEmail(v.ctx, auth.VerifyEmailParams{Email: v.flow.Address, Code: code, Within: v.within()})
+		}
+		if err != nil {
+			return "", err
+		}
+		v.flow = flow{Notice: "confirmed", ReturnTo: v.flow.ReturnTo}
+		return v.p.path(then), nil
+	}
+}
+
+// code is the code that was typed. Errors: CodeValidationFailed for none.
+func (v *visit) code() (string, error) {
+	code := digits(v.form.Get("code"))
+	if code == "" {
+		return "", v.p.kit.Invalid("code", "is required")
+	}
+	return code, nil
+}
+
+// holds tells whether a browser has the verifier of a code challenge.
+func (p *Pages) holds(r *http.Request, challenge string) bool {
+	f := p.flowOf(r)
+	return f.Verifier != "" && oauth2.S256ChallengeFromVerifier(f.Verifier) == challenge
+}
+
+// digits is a code as people type it.
+func digits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '-' || r == '\u00a0' {
+			return -1
+		}
+		return r
+	}, s)
+}

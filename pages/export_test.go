@@ -1,0 +1,25 @@
+package pages
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Paths are the paths of all pages that take a method, with something in place of
+// what varies.
+func (p *Pages) Paths(method string) []string {
+	var list []string
+	for _, rt := range p.routes() {
+		if slices.Contains(rt.methods(), method) {
+			list = append(list, p.path(strings.NewReplacer("{$}", "", "{provider}", "work").Replace(rt.at)))
+		}
+	}
+	return list
+}
+
+// Posts are the paths that take forms.
+func (p *Pages) Posts() []string { return p.Paths(http.MethodPost) }
+
+// Texts are the texts of a language.
+func (p *Pages) Texts(locale string) map[string]string { return p.texts[locale] }

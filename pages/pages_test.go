@@ -1,0 +1,153 @@
+package pages_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/pages"
+)
+
+func TestNewRefuses(t *testing.T) {
+	file := func(name, text string) fs.FS { return fstest.MapFS{name: {Data: []byte(text)}} }
+	cookies := auth.WithCookies(auth.CookieOptions{})
+	for name, c := range map[string]struct {
+		o    pages.Options
+		auth []auth.Option
+		want string
+	}{
+		"no cookies":              {want: "auth.WithCookies(auth.CookieOptions{})"},
+		"another prefix":          {o: pages.Options{Prefix: "/login"}, auth: []auth.Option{cookies}, want: `the sign-in page is at "/login/sign-in"`},
+		"home elsewhere":          {o: pages.Options{Home: "https://evil.example"}, auth: []auth.Option{cookies}, want: "Home"},
+		"no colour":               {o: pages.Options{Accent: "red"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
+		"a style for a colour":    {o: pages.Options{Accent: "#fff;}"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
+		"a script for a logo":     {o: pages.Options{Logo: "javascript:alert(1)"}, auth: []auth.Option{cookies}, want: "logo"},
+		"an http logo":            {o: pages.Options{Logo: "http://cdn.example/x.png"}, auth: []auth.Option{cookies}, want: "logo"},
+		"unknown file":            {o: pages.Options{Templates: file("signin.html", "")}, auth: []auth.Option{cookies}, want: `"signin.html" that is not read; there are style.css, texts.<language>.json, account.html`},
+		"file in a folder":        {o: pages.Options{Templates: file("templates/sign_in.html", "")}, auth: []auth.Option{cookies}, want: `"templates/sign_in.html"`},
+		"bad template":            {o: pages.Options{Templates: file("sign_in.html", "{{")}, auth: []auth.Option{cookies}, want: "sign_in.html"},
+		"unknown variable":        {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{.Nonsense}}{{end}}`)}, auth: []auth.Option{cookies}, want: "Nonsense"},
+		"unknown property":        {o: pages.Options{Templates: file("sign_in.html", `{{define "title"}}{{end}}{{define "body"}}{{template "field" (field . "x" "colour" "red")}}{{end}}`)}, auth: []auth.Option{cookies}, want: "colour"},
+		"unknown text":            {o: pages.Options{Templates: file("texts.en.json", `{"sign_in.titel": "x"}`)}, auth: []auth.Option{cookies}, want: `there is no text "sign_in.titel"`},
+		"texts that are none":     {o: pages.Options{Templates: file("texts.en.json", `[]`)}, auth: []auth.Option{cookies}, want: "texts.en.json"},
+		"a language that is none": {o: pages.Options{Templates: file("texts.not_a_language!.json", `{}`)}, auth: []auth.Option{cookies}, want: "not_a_language"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := pages.New(authtest.New(t, c.auth...).Auth, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAnotherPrefix(t *testing.T) {
+	env := authtest.New(t, auth.WithCookies(auth.CookieOptions{SignInURL: "/login/sign-in"}))
+	if _, err := pages.New(env.Auth, pages.Options{Prefix: "/login"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Templates and texts are replaced one by one, and a language can be added.
+func TestTemplatesOfOnesOwn(t *testing.T) {
+	s := newSite(t, pages.Options{Templates: fstest.MapFS{
+		"signed_out.html": {Data: []byte(`{{define "title"}}x{{end}}{{define "body"}}<h1>Bye from {{.Brand}}</h1>{{end}}`)},
+		"texts.en.json":   {Data: []byte(`{"sign_in.heading": "Welcome back to {brand}"}`)},
+		"texts.fr.json":   {Data: []byte(`{"sign_in.heading": "Connexion à {brand}"}`)},
+	}})
+	b := s.browser(t)
+	b.open("/account/signed-out").want(t, 200, "/account/signed-out", "Bye from Notes")
+	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Welcome back to Notes")
+	b.header.Set("Accept-Language", "fr")
+	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Connexion à Notes")
+	b.header.Set("Accept-Language", "de")
+	b.open("/account/sign-in").want(t, 200, "/account/sign-in", "Bei Notes anmelden")
+}
+
+// Every language has every text, with the same values in it, and every error of the
+// wire that there may be has one.
+func TestTexts(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	en, de := s.pages.Texts("en"), s.pages.Texts("de")
+	braces := regexp.MustCompile(`\{[a-z]+\}`)
+	for name, text := range en {
+		if de[name] == "" || strings.Join(braces.FindAllString(text, -1), " ") != strings.Join(braces.FindAllString(de[name], -1), " ") {
+			t.Errorf("%s: %q is %q in German", name, text, de[name])
+		}
+	}
+	for name := range de {
+		if en[name] == "" {
+			t.Errorf("%s is in German only", name)
+		}
+	}
+	listing, err := os.ReadFile("../api.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^auth: Code\w+ Code = "(\w+)"`).FindAllStringSubmatch(string(listing), -1) {
+		if en["error."+m[1]] == "" {
+			t.Errorf("there is no text for the error %s", m[1])
+		}
+	}
+	used := regexp.MustCompile(`\(?t "([a-z_.]*[a-z_])"`)
+	templates, err := fs.Glob(os.DirFS("templates"), "*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range templates {
+		b, err := os.ReadFile("templates/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range used.FindAllStringSubmatch(string(b), -1) {
+			if en[m[1]] == "" {
+				t.Errorf("%s: there is no text %q", name, m[1])
+			}
+		}
+	}
+}
+
+// docs/pages.md names every template, variable and text, and none besides.
+func TestDocument(t *testing.T) {
+	doc, err := os.ReadFile("../docs/pages.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	templates, err := fs.Glob(os.DirFS("templates"), "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, templates...)
+	for _, of := range []any{pages.View{}, pages.User{}, pages.Provider{}, pages.Setup{}, pages.Device{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			if f.IsExported() {
+				want = append(want, f.Name)
+			}
+		}
+	}
+	for name := range newSite(t, pages.Options{}).pages.Texts("en") {
+		want = append(want, name)
+	}
+	for _, name := range want {
+		if !strings.Contains(string(doc), "`"+name+"`") && !strings.Contains(string(doc), "`."+name+"`") {
+			t.Errorf("docs/pages.md does not name `%s`", name)
+		}
+	}
+}
+
+// Whatever the colour, text in it and on it can be read in light and in dark.
+func TestMust(t *testing.T) {
+	defer func() {
+		if err, ok := recover().(error); !ok || !strings.Contains(errors.Unwrap(err).Error(), "WithCookies") {
+			t.Errorf("Must does not panic with the error of New: %v", err)
+		}
+	}()
+	pages.Must(authtest.New(t).Auth, pages.Options{})
+}

@@ -1,0 +1,173 @@
+package pages
+
+import (
+	"encoding/base64"
+	"html/template"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+func showSecond(v *visit) error {
+	if v.flow.MFAToken == "" && v.claims == nil {
+		return goTo(v.p.path("/sign-in"))
+	}
+	v.Recovery = v.r.URL.Query().Get("with") == "recovery" || v.form.Get("with") == "recovery"
+	return nil
+}
+
+// secondFactor is a code as it was typed: of the app, or for recovery.
+func (v *visit) secondFactor() (totp, recovery string) {
+	code := digits(v.form.Get("code"))
+	if len(code) == 6 && strings.Trim(code, "0123456789") == "" {
+		return code, ""
+	}
+	return "", strings.TrimSpace(v.form.Get("code"))
+}
+
+func postSecond(v *visit) (string, error) {
+	totp, recovery := v.secondFactor()
+	var tokens *auth.Tokens
+	var err error
+	switch {
+	case totp == "" && recovery == "":
+		return "", v.p.kit.Invalid("code", "is required")
+	case v.flow.MFAToken != "":
+		tokens, err = v.p.a.VerifyMFA(v.ctx, auth.VerifyMFAParams{MFAToken: v.flow.MFAToken, TOTPCode: totp, RecoveryCode: recovery})
+	case v.claims != nil:
+		tokens, err = v.p.a.StepUp(v.ctx, auth.StepUpParams{Caller: v.claims.Caller(), TOTPCode: totp, RecoveryCode: recovery})
+		v.flow.Remember = true
+	default:
+		return v.p.path("/sign-in"), nil
+	}
+	if err != nil {
+		return "", v.overOr(err)
+	}
+	return v.signedIn(tokens)
+}
+
+// overOr begins the sign-in anew if the one that waits is over.
+func (v *visit) overOr(err error) error {
+	if is(err, auth.CodeInvalidToken, auth.CodeBadToken) && v.flow.MFAToken != "" {
+		v.flow.MFAToken, v.flow.Error = "", auth.CodeInvalidToken
+		return goTo(v.p.path("/sign-in"))
+	}
+	return err
+}
+
+func showForcedEnrol(v *visit) error {
+	if v.flow.MFAToken == "" || !v.flow.Enrol {
+		return goTo(v.p.path("/sign-in"))
+	}
+	v.Forced = true
+	return v.keepSetup()
+}
+
+func postForcedEnrol(v *visit) (string, error) {
+	if v.flow.MFAToken == "" || !v.flow.Enrol {
+		return v.p.path("/sign-in"), nil
+	}
+	v.Forced = true
+	to := v.returnTo()
+	if err := v.enrol(auth.Caller{}, v.flow.MFAToken, to); err != nil {
+		return "", v.overOr(err)
+	}
+	return "", nil
+}
+
+// enrol begins to set a second factor up, or ends it; the page shows the result.
+func (v *visit) enrol(by auth.Caller, mfaToken, to string) error {
+	if v.form.Get("do") != "enable" {
+		setup, err := v.p.a.SetupTOTP(v.ctx, auth.SetupTOTPParams{Caller: by, MFAToken: mfaToken})
+		if err != nil {
+			return err
+		}
+		v.setup(setup.Secret, setup.QRCode)
+		v.focus = "code"
+		return nil
+	}
+	done, err := v.p.a.EnableTOTP(v.ctx, auth.EnableTOTPParams{Caller: by, MFAToken: mfaToken, TOTPCode: digits(v.form.Get("code"))})
+	if err != nil {
+		return err
+	}
+	if _, err := v.signedIn(done.Tokens); err != nil {
+		return err
+	}
+	v.showCodes(done.RecoveryCodes, to)
+	return nil
+}
+
+func (v *visit) showCodes(codes []string, to string) {
+	v.Page, v.RecoveryCodes, v.ContinueTo = "recovery_codes", codes, to
+}
+
+func (v *visit) setup(secret, qr string) {
+	var groups []string
+	for rest := secret; rest != ""; {
+		n := min(4, len(rest))
+		groups, rest = append(groups, rest[:n]), rest[n:]
+	}
+	v.Setup = &Setup{Secret: secret, Spaced: strings.Join(groups, " "), QRCode: template.URL(qr)} //nolint:gosec // a PNG, see keepSetup
+}
+
+// keepSetup shows what is to be scanned once more after a wrong code: the form
+// brings it along, since the store keeps the secret sealed.
+func (v *visit) keepSetup() error {
+	secret, qr := v.form.Get("secret"), v.form.Get("qr")
+	image, ok := strings.CutPrefix(qr, "data:image/png;base64,")
+	if _, err := base64.StdEncoding.DecodeString(image); !ok || err != nil || secret == "" {
+		return nil
+	}
+	v.setup(secret, qr)
+	return nil
+}
+
+func showFactor(v *visit) error {
+	if v.user.MFAEnabled {
+		v.Page = "factor"
+		return nil
+	}
+	if !v.Settings.Methods.TOTP {
+		return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+	}
+	return v.keepSetup()
+}
+
+func postFactor(v *visit) (string, error) {
+	if !v.user.MFAEnabled {
+		return "", v.enrol(v.claims.Caller(), "", v.continueTo())
+	}
+	totp, recovery := v.secondFactor()
+	if totp == "" && recovery == "" {
+		return "", v.p.kit.Invalid("code", "is required")
+	}
+	tokens, err := v.p.a.StepUp(v.ctx, auth.StepUpParams{Caller: v.claims.Caller(), TOTPCode: totp, RecoveryCode: recovery})
+	if err != nil {
+		return "", err
+	}
+	if err := v.p.a.SetCookies(v.w, v.r, tokens); err != nil {
+		return "", err
+	}
+	if v.form.Get("do") == "disable" {
+		if err := v.p.a.DisableTOTP(v.ctx, auth.DisableTOTPParams{Caller: v.claims.Caller()}); err != nil {
+			return "", err
+		}
+		v.flow.Notice = "factor_off"
+		return v.p.path("/"), nil
+	}
+	codes, err := v.p.a.NewRecoveryCodes(v.ctx, auth.NewRecoveryCodesParams{Caller: v.claims.Caller()})
+	if err != nil {
+		return "", err
+	}
+	v.showCodes(codes, v.p.path("/"))
+	return "", nil
+}
+
+// continueTo is where somebody was going who had to set a second factor up, or the
+// account.
+func (v *visit) continueTo() string {
+	if v.flow.ReturnTo != "" {
+		return v.returnTo()
+	}
+	return v.p.path("/")
+}

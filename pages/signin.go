@@ -1,0 +1,134 @@
+package pages
+
+import (
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+func showSignIn(v *visit) error {
+	switch reason := auth.Code(v.r.URL.Query().Get("reason")); {
+	case v.claims == nil && (reason == auth.CodeSessionEnded || reason == auth.CodeBadToken || reason == auth.CodeRefreshTokenReused || reason == auth.CodeInvalidRefreshToken):
+		if v.Problem == "" && v.r.Method != "POST" {
+			v.Notice = v.texts.of("error." + string(reason))
+		}
+	case v.claims == nil:
+	case reason == auth.CodeInsufficientAAL:
+		return v.toSecondFactor()
+	case reason == auth.CodeReauthNeeded:
+		v.Again = true
+		if v.values["login"] == "" {
+			v.values["login"] = v.claims.Email
+		}
+	case v.r.Method != "POST" && v.flow.Error == "":
+		return goTo(v.returnTo())
+	}
+	if v.r.Method != "POST" {
+		v.Remember = true
+	}
+	return nil
+}
+
+// toSecondFactor leads somebody who is signed in to where a second factor is shown,
+// or set up.
+func (v *visit) toSecondFactor() error {
+	_, u, err := v.p.a.Current(v.ctx, v.claims)
+	if err != nil {
+		return err
+	}
+	v.flow.ReturnTo, v.flow.MFAToken = v.returnTo(), ""
+	if !u.MFAEnabled {
+		return goTo(v.p.path("/second-factor"))
+	}
+	return goTo(v.p.path("/sign-in/second"))
+}
+
+func postSignIn(v *visit) (string, error) {
+	v.flow.ReturnTo, v.flow.Remember = v.returnTo(), v.Remember
+	p := auth.LoginParams{Password: v.form.Get("password")}
+	if login := strings.TrimSpace(v.form.Get("login")); strings.HasPrefix(login, "+") {
+		p.Phone = login
+	} else {
+		p.Email = login
+	}
+	tokens, err := v.p.a.Login(v.ctx, p)
+	if err != nil {
+		return "", err
+	}
+	return v.signedIn(tokens)
+}
+
+// signedIn signs the browser in, in place of whoever was, and is where it goes on.
+func (v *visit) signedIn(t *auth.Tokens) (string, error) {
+	to := v.returnTo()
+	if err := v.p.a.SetCookies(v.w, v.r, t, auth.Remember(v.flow.Remember)); err != nil {
+		return "", err
+	}
+	if v.claims != nil && v.claims.SessionID != t.SessionID {
+		if err := v.p.a.Logout(v.ctx, auth.LogoutParams{Caller: v.claims.Caller(), Scope: auth.LogoutLocal}); err != nil {
+			return "", err
+		}
+	}
+	v.flow = flow{}
+	if left := t.RecoveryCodesLeft; left != nil {
+		v.flow.Notice, v.flow.Count = "codes_left", *left
+	}
+	return to, nil
+}
+
+func showSignUp(v *visit) error {
+	switch {
+	case v.claims != nil && v.r.Method != "POST":
+		return goTo(v.returnTo())
+	case !v.Settings.SignupEnabled:
+		return v.p.kit.Error(auth.CodeSignupDisabled, nil)
+	case !v.Settings.Methods.Password:
+		return goTo(v.p.path("/sign-in") + v.Query)
+	}
+	return nil
+}
+
+func postSignUp(v *visit) (string, error) {
+	v.flow.ReturnTo, v.flow.Remember = v.returnTo(), true
+	res, err := v.p.a.SignUp(v.ctx, auth.SignUpParams{
+		Email: strings.TrimSpace(v.form.Get("email")), Password: v.form.Get("password"), FullName: strings.TrimSpace(v.form.Get("full_name")),
+	})
+	if err != nil {
+		return "", err
+	}
+	if res.ConfirmationRequired {
+		v.flow.Address = strings.TrimSpace(v.form.Get("email"))
+		return v.p.path("/sign-up/code"), nil
+	}
+	return v.signedIn(res.Tokens)
+}
+
+func showSent(text string) func(*visit) error {
+	return func(v *visit) error {
+		v.Message = text
+		return nil
+	}
+}
+
+func showForgot(v *visit) error {
+	if !v.Settings.Methods.Password {
+		return v.p.kit.Error(auth.CodeMethodDisabled, nil)
+	}
+	return nil
+}
+
+func postForgot(v *visit) (string, error) {
+	err := v.p.a.SendPasswordReset(v.ctx, auth.SendPasswordResetParams{Email: strings.TrimSpace(v.form.Get("email"))})
+	return v.p.path("/forgot-password/sent"), err
+}
+
+func postSignOut(v *visit) (string, error) {
+	if v.claims != nil {
+		if err := v.p.a.Logout(v.ctx, auth.LogoutParams{Caller: v.claims.Caller(), Scope: auth.LogoutLocal}); err != nil {
+			return "", err
+		}
+	}
+	v.p.a.ClearCookies(v.w)
+	v.flow = flow{}
+	return v.p.path("/signed-out"), nil
+}

@@ -1,0 +1,95 @@
+package pages
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/internal/webpage"
+)
+
+// texts are the texts of one language by name. "{name}" in them is replaced.
+type texts map[string]string
+
+// of is a text with its values, given as name, value, name, value.
+func (t texts) of(name string, values ...any) string {
+	text, ok := t[name]
+	if !ok {
+		return name
+	}
+	for i := 0; i+1 < len(values); i += 2 {
+		text = strings.ReplaceAll(text, "{"+fmt.Sprint(values[i])+"}", fmt.Sprint(values[i+1]))
+	}
+	return text
+}
+
+// or is the text by that name, or else by another.
+func (t texts) or(name, other string, values ...any) string {
+	if _, ok := t[name]; !ok {
+		name = other
+	}
+	return t.of(name, values...)
+}
+
+// wait says how long something takes.
+func (t texts) wait(d time.Duration) string {
+	switch minutes := int((d + time.Minute - 1) / time.Minute); {
+	case d <= 50*time.Second:
+		return t.of("wait.seconds", "n", max(1, int((d+time.Second-1)/time.Second)))
+	case minutes == 1:
+		return t.of("wait.minute")
+	case minutes <= 120:
+		return t.of("wait.minutes", "n", minutes)
+	default:
+		return t.of("wait.hours", "n", (minutes+59)/60)
+	}
+}
+
+// loadTexts reads the texts of a language: those of this package, or else of the
+// default language, with the application's own in their place.
+func loadTexts(own fs.FS, locale string) (texts, error) {
+	all, err := readTexts(builtin(), "texts."+locale+".json")
+	if errors.Is(err, fs.ErrNotExist) {
+		all, err = readTexts(builtin(), "texts."+defaultLocale+".json")
+	}
+	if err != nil || own == nil {
+		return all, err
+	}
+	changed, err := readTexts(own, "texts."+locale+".json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range changed {
+		if _, ok := all[name]; !ok {
+			err = errors.Join(err, fmt.Errorf("texts.%s.json: there is no text %q; docs/pages.md lists them", locale, name))
+		}
+		all[name] = text
+	}
+	return all, err
+}
+
+func readTexts(in fs.FS, name string) (texts, error) {
+	b, err := fs.ReadFile(in, name)
+	if err != nil {
+		return nil, err
+	}
+	var t texts
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
+}
+
+// languagesOf finds the languages that there are texts in.
+func (p *Pages) languagesOf(l webpage.Layers) (*webpage.Languages, error) {
+	if langs, err := webpage.FindLanguages(l, ".", "texts", "json", p.site.Locale); err == nil {
+		return langs, nil
+	}
+	return webpage.FindLanguages(l, ".", "texts", "json", defaultLocale)
+}

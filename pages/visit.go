@@ -1,0 +1,265 @@
+package pages
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/redirect"
+)
+
+// visit is one request of a page.
+type visit struct {
+	p      *Pages
+	rt     route
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	form   url.Values   // what was posted
+	claims *auth.Claims // nil: nobody is signed in
+	user   auth.User    // on pages of the account
+	texts  texts
+	flow   flow
+	before flow // as the browser sent it
+	View
+}
+
+// flow is what a browser keeps between pages, in a cookie that scripts cannot
+// read: nothing of it is ever in an address.
+type flow struct {
+	MFAToken  string    `json:"m,omitempty"` // of a sign-in that waits for a second factor
+	Enrol     bool      `json:"e,omitempty"` // it has to be set up first
+	Verifier  string    `json:"v,omitempty"` // PKCE: of a sign-in at a provider, or by a link
+	ReturnTo  string    `json:"r,omitempty"`
+	Remember  bool      `json:"k,omitempty"`
+	Channel   string    `json:"c,omitempty"` // where a code went
+	Address   string    `json:"a,omitempty"`
+	RequestID string    `json:"i,omitempty"`
+	Linking   string    `json:"l,omitempty"` // provider that is being linked
+	Notice    string    `json:"n,omitempty"` // name of a text to show once
+	Count     int       `json:"x,omitempty"` // {n} in it
+	Error     auth.Code `json:"f,omitempty"` // what went wrong on the page before
+}
+
+const (
+	flowCookie = "pages"
+	flowLife   = 20 * time.Minute
+)
+
+// goTo is where a page leads instead of being shown.
+type goTo string
+
+func (goTo) Error() string { return "elsewhere" }
+
+// begin reads what a request brings along.
+func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
+	v := &visit{p: p, rt: rt, w: w, r: r, ctx: r.Context(), claims: auth.ClaimsFrom(r.Context())}
+	v.flow = p.flowOf(r)
+	v.before = v.flow
+	v.View = p.newView(r, rt.page)
+	v.texts = p.texts[v.Locale]
+	to := r.URL.Query().Get("return_to")
+	if to != "" {
+		if !redirect.IsLocal(to) {
+			return nil, p.kit.Error(auth.CodeRedirectNotAllowed, errors.New("return_to"))
+		}
+		v.Query = "?" + url.Values{"return_to": {to}}.Encode()
+	}
+	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), v.claims != nil && rt.access != public
+	if r.Method != http.MethodPost {
+		return v, nil
+	}
+	var err error
+	if v.form, err = p.kit.ReadForm(r); err != nil {
+		return nil, err
+	}
+	for name := range v.form {
+		if !strings.Contains(name, "password") && name != "code" { // nothing that is secret, or good once
+			v.values[name] = v.form.Get(name)
+		}
+	}
+	v.Remember = v.form.Get("remember") != ""
+	return v, nil
+}
+
+// flowOf reads what a browser keeps between pages; what cannot be read is nothing.
+func (p *Pages) flowOf(r *http.Request) flow {
+	var f flow
+	b, err := base64.RawURLEncoding.DecodeString(p.kit.Cookie(r, flowCookie))
+	if err != nil || json.Unmarshal(b, &f) != nil {
+		return flow{}
+	}
+	return f
+}
+
+// newView is a page before anything is known of the visitor.
+func (p *Pages) newView(r *http.Request, page string) View {
+	s := p.a.PublicSettings(r.Context())
+	v := View{
+		Page: page, Locale: p.langs.Pick(p.kit.PreferredLocale(r.Context(), auth.User{})), Settings: s, MinLength: s.Password.MinLength,
+		Providers: p.providers(s.Providers, nil), LoginLabel: "label.email", LoginType: "email",
+		values: map[string]string{}, errors: map[string]string{}, reasons: map[string][]string{},
+	}
+	v.OtherWays = len(v.Providers) > 0 || s.Methods.MagicLink || s.Methods.PhoneOTP
+	if s.Methods.PhoneOTP {
+		v.LoginLabel, v.LoginType = "label.email_or_phone", "text"
+	}
+	return v
+}
+
+// keep stores what the browser is to bring along to the next page.
+func (v *visit) keep() {
+	switch v.flow {
+	case v.before:
+	case flow{}:
+		v.p.kit.SetCookie(v.w, flowCookie, "", -1)
+	default:
+		b, err := json.Marshal(v.flow)
+		if err != nil {
+			panic(err) // strings only
+		}
+		v.p.kit.SetCookie(v.w, flowCookie, base64.RawURLEncoding.EncodeToString(b), int(flowLife/time.Second))
+	}
+}
+
+// redirect sends the browser on, with GET.
+func (v *visit) redirect(to string) {
+	v.keep()
+	h := v.w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// render sends the page.
+func (v *visit) render(status int) error {
+	if v.r.Method != http.MethodHead {
+		if v.flow.Notice != "" {
+			v.Notice = v.texts.of("notice."+v.flow.Notice, "n", v.flow.Count)
+		}
+		if v.flow.Error != "" && v.Problem == "" {
+			v.Problem = v.texts.or("error."+string(v.flow.Error), "error.internal")
+		}
+		v.flow.Notice, v.flow.Count, v.flow.Error = "", 0, ""
+	}
+	v.keep()
+	return v.p.show(v.w, v.r, status, &v.View)
+}
+
+// returnTo is where the visitor was going.
+func (v *visit) returnTo() string {
+	if to := v.r.URL.Query().Get("return_to"); to != "" { // judged by begin
+		return to
+	}
+	if redirect.IsLocal(v.flow.ReturnTo) {
+		return v.flow.ReturnTo
+	}
+	return v.p.home
+}
+
+// signIn is the sign-in page that leads back to a page of these.
+func (v *visit) signIn(reason auth.Code, back string) goTo {
+	q := url.Values{"reason": {string(reason)}}
+	if back != "" {
+		q.Set("return_to", back)
+	}
+	return goTo(v.p.path("/sign-in") + "?" + q.Encode())
+}
+
+// here is the page to come back to: this one, or the account for what is only
+// posted to.
+func (v *visit) here() string {
+	if v.rt.noGet {
+		return v.p.path("/")
+	}
+	return v.r.URL.Path
+}
+
+// elsewhere is the page that an error leads to, where it is not one to show.
+func (v *visit) elsewhere(err error) (to goTo, ok bool) {
+	var e *auth.Error
+	switch {
+	case errors.As(err, &to):
+		return to, true
+	case !errors.As(err, &e):
+		return "", false
+	case e.Code == auth.CodeMFARequired && e.MFAToken != "":
+		v.flow.MFAToken, v.flow.Enrol = e.MFAToken, false
+		return goTo(v.p.path("/sign-in/second")), true
+	case e.Code == auth.CodeMFAEnrollmentRequired && e.MFAToken != "":
+		v.flow.MFAToken, v.flow.Enrol = e.MFAToken, true
+		return goTo(v.p.path("/sign-in/enrol")), true
+	case e.Code == auth.CodeReauthNeeded, v.rt.access != public && (e.Code == auth.CodeSessionEnded || e.Code == auth.CodeBadToken):
+		return v.signIn(e.Code, v.here()), true
+	}
+	return "", false
+}
+
+// fail puts what went wrong where it was entered.
+func (v *visit) fail(e *auth.Error) {
+	text := v.texts.or("error."+string(e.Code), "error.internal", "wait", v.texts.wait(e.RetryAfter))
+	if e.Code == auth.CodeInvalidCredentials && v.Settings.EmailConfirmationRequired {
+		text = v.texts.of("error.invalid_credentials_unconfirmed")
+	}
+	if e.Code == auth.CodeValidationFailed {
+		for name := range e.Fields {
+			if field := v.fieldFor(name); field != "" {
+				v.errors[field] = v.texts.or("invalid."+field, "invalid.other")
+			}
+		}
+		if len(v.errors) == 0 {
+			v.Problem = text
+		}
+	} else if field := v.fieldFor(string(e.Code)); field != "" {
+		v.errors[field] = text
+		for _, why := range e.Reasons {
+			v.reasons[field] = append(v.reasons[field], v.texts.of("weak."+why, "n", v.MinLength))
+		}
+	} else {
+		v.Problem = text
+	}
+	v.focus = ""
+	for _, field := range v.rt.fields {
+		if v.errors[field] != "" {
+			v.focus = field
+			break
+		}
+	}
+}
+
+// fieldFor is the field of this page that a code, or a field of the wire, is about;
+// "" if none.
+func (v *visit) fieldFor(what string) string {
+	for _, field := range about(what) {
+		if slices.Contains(v.rt.fields, field) {
+			return field
+		}
+	}
+	return ""
+}
+
+// about lists fields, the likeliest first, that a code or a field of the wire may
+// be about.
+func about(what string) []string {
+	switch what {
+	case string(auth.CodeInvalidCredentials):
+		return []string{"current_password", "password"}
+	case string(auth.CodeWeakPassword), string(auth.CodeSamePassword), "new_password":
+		return []string{"password"}
+	case string(auth.CodeInvalidCode), string(auth.CodeInvalidTOTPCode), "otp", "totp_code", "recovery_code":
+		return []string{"code"}
+	case string(auth.CodeUserAlreadyExists):
+		return []string{"email"}
+	case "email", "phone":
+		return []string{what, "login"}
+	}
+	return []string{what}
+}
