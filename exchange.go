@@ -80,11 +80,14 @@ func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
 	if p.Code == "" {
 		return invalid("code", "is required")
 	}
+	if err := a.besideCookies(r); err != nil {
+		return err
+	}
 	tokens, err := a.Exchange(r.Context(), ExchangeParams(p))
 	if err != nil {
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // validChallenge tells whether s is the base64url of a SHA-256 hash.
@@ -93,16 +96,24 @@ func validChallenge(s string) bool {
 	return err == nil && len(b) == sha256.Size
 }
 
+// challengeOf is the S256 challenge of a verifier, or "" of none.
+func challengeOf(verifier string) string {
+	if verifier == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 // checkVerifier compares a verifier with the challenge of its flow. A verifier
 // without a challenge is refused too: it hints at a mix-up of flows (RFC 9700,
 // 2.1.1).
 func checkVerifier(challenge, verifier string) error {
-	sum := sha256.Sum256([]byte(verifier))
 	switch {
 	case challenge == "" && verifier == "":
 		return nil
 	case challenge == "" || len(verifier) < 43 || len(verifier) > 128 || strings.ContainsFunc(verifier, notUnreserved):
-	case subtle.ConstantTimeCompare([]byte(challenge), []byte(base64.RawURLEncoding.EncodeToString(sum[:]))) == 1:
+	case subtle.ConstantTimeCompare([]byte(challenge), []byte(challengeOf(verifier))) == 1:
 		return nil
 	}
 	return fail(CodeBadCodeVerifier, nil)

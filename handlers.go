@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -51,6 +50,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	}
 	notFound := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		a.waitForBody(w, r)
+		a.missed(r.Context(), bare, r.URL.Path)
 		return fail(CodeNotFound, nil)
 	})
 	bare.Handle("/", notFound)
@@ -60,7 +60,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
 			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
-			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id"},
+			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
 			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
 			AllowCredentials: a.cfg.cookies != nil,
 			MaxAge:           600,
@@ -107,9 +107,6 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
-			ctx = context.WithValue(ctx, languageKey{}, accept)
-		}
 		r = r.WithContext(a.identify(ctx, r))
 		defer func() {
 			if v := recover(); v != nil {
@@ -136,11 +133,23 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
 	}
+	r, err := a.withTransport(rt, r)
+	if err == nil {
+		err = a.admit(rt, w, r)
+	}
+	if err != nil && rt.done != "" && isForm(r) && acceptsByName(r, "text/html") {
+		return a.showProblemOn(w, r, err, page{})
+	}
+	return err
+}
+
+// admit enforces a route's access and calls it.
+func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
-	if !a.keyAccepted(r) {
-		return fail(CodeInvalidAPIKey, nil)
+	if err := a.checkKey(r); err != nil {
+		return err
 	}
 	if rt.access == signedIn || rt.access == enrolling {
 		find := a.live
@@ -152,6 +161,9 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		r = r.WithContext(context.WithValue(r.Context(), currentKey{}, me))
+	}
+	if t := transportOf(r.Context()); t != nil && t.form != nil {
+		return a.answerForm(rt, w, r)
 	}
 	return rt.handle(w, r)
 }
@@ -194,16 +206,25 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, notUnreserved)
 }
 
-// keyAccepted compares the API key with each one configured, in constant time.
-func (a *Auth) keyAccepted(r *http.Request) bool {
+// checkKey compares the API key with each one configured, in constant time.
+func (a *Auth) checkKey(r *http.Request) error {
 	if len(a.cfg.apiKeys) == 0 {
-		return true
+		return nil
 	}
 	key := r.Header.Get("Apikey")
 	if key == "" {
 		key = r.Header.Get("X-Api-Key")
 	}
-	return a.isAPIKey(key)
+	if t := transportOf(r.Context()); key == "" && t != nil && t.form != nil {
+		key = t.form.values.Get(fieldAPIKey)
+	}
+	switch {
+	case a.isAPIKey(key):
+		return nil
+	case key == "":
+		return fail(CodeInvalidAPIKey, errNoAPIKey)
+	}
+	return fail(CodeInvalidAPIKey, errUnknownAPIKey)
 }
 
 func (a *Auth) isAPIKey(key string) bool {
@@ -256,39 +277,22 @@ func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 	}
 }
 
-// logged makes any error a typed one and logs what is our fault.
+// logged makes any error a typed one and logs it.
 func (a *Auth) logged(r *http.Request, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fail(CodeInternal, err)
 	}
-	level := slog.LevelDebug
-	switch {
-	case e.Code == CodeOverloaded:
+	if e.Code == CodeOverloaded {
 		a.logOverload(r.Context())
-	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
-		level = slog.LevelError
 	}
 	id, _ := r.Context().Value(requestIDKey{}).(string)
-	a.cfg.log.Log(r.Context(), level, "auth: request failed",
-		"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id, "cause", fmt.Sprint(e.cause))
-	return e
-}
-
-// writeTokens writes a completed sign-in. In cookie mode the tokens travel in
-// cookies that scripts cannot read, and not in the body.
-func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
-	return writeJSON(w, http.StatusOK, a.carried(w, t).View()) // not by way of MarshalJSON, which would be gone over once more
-}
-
-// carried is what the body carries of tokens.
-func (a *Auth) carried(w http.ResponseWriter, t *Tokens) Tokens {
-	out := *t
-	if a.cfg.cookies != nil {
-		a.setCookies(w, t)
-		out.AccessToken, out.RefreshToken = "", ""
+	said := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
+	if e.cause != nil {
+		said = append(said, "cause", e.cause.Error())
 	}
-	return out
+	a.cfg.log.Log(r.Context(), logLevel(e, err), "auth: request failed", said...)
+	return e
 }
 
 func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {
@@ -321,7 +325,7 @@ func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, err := a.authenticate(r)
 	_, given := a.givenBearer(r)
 	switch {
-	case err != nil && !given:
+	case err != nil && !given && !errors.Is(err, CodeCrossSiteRequest):
 		return Caller{}, nil //nolint:nilerr // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err

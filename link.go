@@ -21,9 +21,8 @@ type linkData struct {
 	Email      string `json:"email,omitempty"` // the address it was sent to, and proves; none: a decoy
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
-	CreateUser bool   `json:"create_user,omitempty"`
-	Device     string `json:"device,omitempty"` // verification: the user agent that signed up, as it said of itself
-	AMR        []AMR  `json:"amr,omitempty"`    // exchange codes: the proof already given
+	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up, as it said of itself
+	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given
 
 	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
 	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began
@@ -66,7 +65,7 @@ func linkPaths(k Kind) string {
 	switch k {
 	case KindMagicLink:
 		return "/magic-link/verify"
-	case KindResetPassword, KindAccountExists:
+	case KindResetPassword, KindWelcome, KindAccountExists:
 		return "/reset-password"
 	case KindEmailChangeRequested, KindEmailChanged:
 		return "/secure-account"
@@ -78,8 +77,11 @@ func linkPaths(k Kind) string {
 // linkURL is built from the configured URL, never from a request's Host.
 func (a *Auth) linkURL(k Kind, secret string) string {
 	base, ok := a.cfg.links.URLs[k]
+	if !ok && k == KindWelcome { // the same page, unless there is one of its own
+		return a.linkURL(KindResetPassword, secret)
+	}
 	if !ok {
-		base = a.cfg.baseURL.String() + linkPaths(k)
+		base = a.publicURL().String() + linkPaths(k)
 	}
 	return withQuery(base, url.Values{"token": {secret}})
 }
@@ -96,11 +98,16 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Durati
 	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, strangers)
 }
 
-// sendAllowedLink is sendLink once its limits are drawn.
+// sendAllowedLink is sendLink once its limits are drawn. KindWelcome is for those
+// who have no password to change yet, and KindResetPassword for everybody else.
 func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
-	u, err := a.store.User(ctx, ByEmail(email))
+	c, err := a.store.Credentials(ctx, ByEmail(email))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return storeFailed(err)
+	}
+	u := c.User
+	if k == KindWelcome && !awaited(c) {
+		k = KindResetPassword
 	}
 	to := u.Email
 	if to == "" && strangers {
@@ -109,7 +116,11 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
 	link.UserID, link.Subject = u.ID, EmailKey(email)
-	err = a.mailToken(ctx, byStranger("send"), link, outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}, u)
+	message := outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}
+	if p == PurposeMagicLink {
+		message.Code = a.addCode(&link, secret, to, d.Challenge)
+	}
+	err = a.mailToken(ctx, byStranger("send"), link, message, u)
 	if errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return nil
 	}
@@ -123,7 +134,13 @@ func (a *Auth) peek(ctx context.Context, p Purpose, secret string) (Token, linkD
 	if secret == "" {
 		return Token{}, d, fail(CodeInvalidToken, errors.New("no token"))
 	}
-	t, err := a.store.PeekToken(ctx, p, hashLinkToken(secret), a.now())
+	return a.peekHash(ctx, p, hashLinkToken(secret))
+}
+
+// peekHash is peek by what a token is kept as.
+func (a *Auth) peekHash(ctx context.Context, p Purpose, hash []byte) (Token, linkData, error) {
+	var d linkData
+	t, err := a.store.PeekToken(ctx, p, hash, a.now())
 	if err != nil {
 		return t, d, linkFailed(err)
 	}

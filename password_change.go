@@ -31,7 +31,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 		return goneOr(CodeSessionEnded, err)
 	}
 	if c.PasswordHash == "" || p.Current == "" {
-		err = a.mayChooseFirst(ctx, p.Caller)
+		_, err = a.actingLately(ctx, p.Caller)
 	}
 	if err == nil && c.PasswordHash != "" {
 		err = a.proveCurrent(ctx, c, p)
@@ -68,19 +68,6 @@ func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 		return nil // it answers for it
 	}
 	return a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
-}
-
-// mayChooseFirst asks for a recent sign-in of whoever sets a password without
-// giving one.
-func (a *Auth) mayChooseFirst(ctx context.Context, by Caller) error {
-	if by.application {
-		return nil // it answers for it
-	}
-	s, _, err := a.liveSession(ctx, by, CodeSessionEnded)
-	if err == nil && !a.fresh(s) {
-		err = fail(CodeReauthNeeded, nil)
-	}
-	return err
 }
 
 // proveCurrent judges the password that is there.

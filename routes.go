@@ -23,7 +23,8 @@ type route struct {
 	errors   []Code       // beyond those that follow from access, a body and limits
 	statuses map[Code]int // of errors whose status here is not the one in the table of errors
 	handle   func(http.ResponseWriter, *http.Request) error
-	form     func(http.ResponseWriter, *http.Request) error // the pages' posts, which need no key
+	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
+	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
 // routes is the route table: every endpoint, who may call it, how often, how it
@@ -33,7 +34,8 @@ func (a *Auth) routes() []route {
 	var (
 		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
 		wrongFactors   = []string{"FactorPerUser", "CodesPerIP", "ConsecutiveFailures"}
-		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"} // and what else wrongFactors has
+		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"} // and what else wrongFactors has
+		wrongMailCodes = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerIP", "ConsecutiveFailures"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
 		signUps        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP", "SMSBudget"}
@@ -51,21 +53,21 @@ func (a *Auth) routes() []route {
 			CodeBadOAuthState, CodeOAuthDenied, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
-		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp,
+		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp, done: doneSent,
 			limits: signUps,
 			errors: []Code{
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
-		{pattern: "POST /login", access: keyed, handle: a.handleLogin,
+		{pattern: "POST /login", access: keyed, handle: a.handleLogin, done: doneSignedIn,
 			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
 		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
-			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeCrossSiteRequest, CodeValidationFailed},
+			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
-		{pattern: "POST /logout", access: keyed, handle: a.handleLogout,
-			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeCrossSiteRequest, CodeValidationFailed}},
-		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange,
+		{pattern: "POST /logout", access: keyed, handle: a.handleLogout, done: doneSignedOut,
+			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
+		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange, done: doneSignedIn,
 			errors: plus(signIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
 
 		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
@@ -77,20 +79,20 @@ func (a *Auth) routes() []route {
 			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
 			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
-		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend,
+		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
 		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
-			limits: first,
-			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
-		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend,
+			limits: slices.Concat(first, wrongMailCodes),
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeInvalidCode, CodeBadCodeVerifier, CodeValidationFailed})},
+		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
-		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify,
+		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeCrossSiteRequest, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
-		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword,
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
+		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
@@ -98,7 +100,8 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned}},
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
-			limits: mails, errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned})},
+			limits: slices.Concat(mails, wrongMailCodes),
+			errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeUserAlreadyExists, CodeUserBanned, CodeValidationFailed})},
 
 		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
@@ -128,11 +131,11 @@ func (a *Auth) routes() []route {
 			limits: []string{"FactorPerUser", "CodesPerIP"},
 			errors: []Code{
 				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
-		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA,
+		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA, done: doneSignedIn,
 			limits: wrongFactors,
 			errors: []Code{
 				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
-				CodeInvalidTOTPCode, CodeCrossSiteRequest, CodeValidationFailed}},
+				CodeInvalidTOTPCode, CodeValidationFailed}},
 		{pattern: "POST /2fa/disable", access: signedIn, handle: a.handleDisableTOTP,
 			limits: wrongFactors,
 			errors: []Code{CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode}},
@@ -141,6 +144,7 @@ func (a *Auth) routes() []route {
 
 		{pattern: "GET /settings", access: keyed, handle: a.handleSettings},
 		{pattern: "GET /.well-known/jwks.json", access: open, handle: a.handleJWKS},
+		{pattern: "GET /.well-known/openid-configuration", access: open, handle: a.handleDiscovery},
 		{pattern: "GET /openapi.json", access: open, handle: a.handleOpenAPI()},
 		{pattern: "GET /healthz", access: open, handle: a.handleHealth},
 	}

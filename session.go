@@ -192,14 +192,17 @@ type RefreshParams struct{ RefreshToken string }
 
 // Refresh trades a refresh token for new tokens, and is one compare-and-swap in
 // the store. The token before the current one yields the current one again for a
-// short while (SessionOptions.RefreshGrace); anything older ends the session.
+// short while (SessionOptions.RefreshGrace). After that it does once a day at most,
+// and not for two tokens in a row: a laptop that fell asleep before the answer came
+// is no theft, while two who share a session are found at the next round. It is
+// EventReplayed. Anything else, and anything older, ends the session.
 //
 // Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded
 // (all with status 400), CodeUserBanned, CodeRateLimited.
 func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	id, counter, ok := a.keys.ParseRefreshToken(p.RefreshToken)
 	if !ok {
-		return nil, fail(CodeInvalidRefreshToken, nil)
+		return nil, fail(CodeInvalidRefreshToken, otherSecret(p.RefreshToken))
 	}
 	if err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
 		return nil, err
@@ -209,10 +212,13 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, err
 	}
 	cl := clientFrom(ctx)
-	c := a.newChange(ctx, byProof(), OutcomeEvent{OutcomeReused, Event{Type: EventReused, SessionID: id}})
+	c := a.newChange(ctx, byProof(), OutcomeEvent{OutcomeReused, Event{Type: EventReused, SessionID: id}},
+		OutcomeEvent{OutcomeReplayed, Event{Type: EventReplayed, SessionID: id}})
+	var other *Client // who has the current token, if this one came late
 	s, u, err := a.store.AdvanceSession(ctx, Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
 		IdleUntil: c.Now.Add(a.cfg.sessions.IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent,
+		Replayed: func(o Client) { other = &o },
 	})
 	switch {
 	case errors.Is(err, ErrReused):
@@ -222,6 +228,9 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, failStatus(CodeSessionEnded, http.StatusBadRequest, err)
 	case err != nil:
 		return nil, storeFailed(err)
+	}
+	if other != nil {
+		a.committed(ctx, c, OutcomeReplayed, func(e *Event) { e.UserID, e.Other = u.ID, other })
 	}
 	tokens, err := a.mintWith(ctx, u, s, claims(u))
 	if err != nil {
@@ -273,12 +282,12 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
-		if byCookie {
-			a.clearCookiesIfOver(w, err)
+		if byCookie && over(err) {
+			a.clearCookies(w)
 		}
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // Current reads the session an access token belongs to, and its user, from the
@@ -301,15 +310,6 @@ func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, 
 		return s, u, fail(gone, errors.New("session of another user"))
 	}
 	return s, u, nil
-}
-
-// fresh tells whether somebody proved who they are on this session lately.
-func (a *Auth) fresh(s Session) bool {
-	var newest int64
-	for _, m := range s.AMR {
-		newest = max(newest, m.Timestamp)
-	}
-	return a.now().Sub(time.Unix(newest, 0)) < freshFor
 }
 
 // SessionsParams ask for a user's sessions; Current, which may be empty, marks

@@ -506,7 +506,7 @@ func TestMFARequired(t *testing.T) {
 		if strings.HasPrefix(path, "/2fa/setup") || strings.HasPrefix(path, "/2fa/verify-and") {
 			continue
 		}
-		if a := w.do(method, strings.Replace(path, "{id}", "x", 1), nil, bearer(token)); a.status < 300 && !slices.Contains([]string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json"}, path) {
+		if a := w.do(method, strings.Replace(path, "{id}", "x", 1), nil, bearer(token)); a.status < 300 && !slices.Contains([]string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json", "/.well-known/openid-configuration"}, path) {
 			t.Errorf("%s: %d %s", rt, a.status, a.body)
 		}
 	}
@@ -591,6 +591,13 @@ func TestStoreWithoutFactors(t *testing.T) {
 	w := &world{Env: authtest.NewOn(t, plainStore{memstore.New()}), t: t}
 	ada := w.LoginAs(t, "ada@example.com")
 	w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(403, auth.CodeMethodDisabled)
+	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, bearer(ada.AccessToken)).want(403, auth.CodeMethodDisabled)
+	if _, err := w.NewRecoveryCodes(t.Context(), auth.NewRecoveryCodesParams{Caller: auth.ByApplication(ada.User.ID)}); !errors.Is(err, auth.CodeMFANotEnabled) {
+		t.Errorf("recovery codes: %v", err)
+	}
+	if err := w.DisableTOTP(t.Context(), auth.DisableTOTPParams{Caller: auth.ByApplication(ada.User.ID)}); !errors.Is(err, auth.CodeMFANotEnabled) {
+		t.Errorf("switched off: %v", err)
+	}
 	if w.PublicSettings(t.Context()).Methods.TOTP {
 		t.Error("settings tell of what is not there")
 	}

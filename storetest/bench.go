@@ -29,6 +29,8 @@ type bench struct {
 	outbox  auth.OutboxStore
 	roles   auth.RoleStore
 	keys    auth.KeyStore
+	imports auth.ImportStore
+	uses    auth.RotationStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -39,6 +41,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.outbox, _ = auth.Capability[auth.OutboxStore](s)
 	b.roles, _ = auth.Capability[auth.RoleStore](s)
 	b.keys, _ = auth.Capability[auth.KeyStore](s)
+	b.imports, _ = auth.Capability[auth.ImportStore](s)
+	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }
 
@@ -345,7 +349,8 @@ func (b *bench) sameSession(got, want auth.Session) {
 func (b *bench) sameToken(got, want auth.Token) {
 	b.Helper()
 	if !bytes.Equal(got.Hash, want.Hash) || !bytes.Equal(got.Data, want.Data) || got.Purpose != want.Purpose || got.Subject != want.Subject ||
-		got.UserID != want.UserID || !got.CreatedAt.Equal(want.CreatedAt) || !got.ExpiresAt.Equal(want.ExpiresAt) || got.MaxTries != want.MaxTries || got.Tries != want.Tries {
+		got.UserID != want.UserID || !got.CreatedAt.Equal(want.CreatedAt) || !got.ExpiresAt.Equal(want.ExpiresAt) || got.MaxTries != want.MaxTries || got.Tries != want.Tries ||
+		!bytes.Equal(got.Code, want.Code) || !got.CodeExpiresAt.Equal(want.CodeExpiresAt) {
 		b.Errorf("token\n%+v\nwant\n%+v", got, want)
 	}
 }

@@ -42,6 +42,8 @@ func doors() map[string]func(*world) attempt {
 		"PutRole":    putRole,
 		"DeleteRole": deleteRole,
 		"PutKey":     putKey,
+
+		"CreateUsers": createUsers,
 	}
 }
 
@@ -50,6 +52,7 @@ func faces() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
+		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](),
 	}
 }
 

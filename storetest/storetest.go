@@ -23,8 +23,8 @@ import (
 type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
-// has: auth.FactorStore, EventStore, OutboxStore, RoleStore and KeyStore. It logs
-// which those are and which type has them. open makes an empty store, and
+// has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
+// ImportStore and RotationStore. It logs which those are and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	t.Helper()
@@ -38,8 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	}
 	has := newBench(t, open(t))
 	for group, all := range map[string]checks{
-		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": devices(), "refresh": refresh(),
-		"tokens": tokens(), "codes": codes(), "limits": limits(), "upkeep": upkeep(),
+		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": devices(), "refresh": merge(refresh(), replays()),
+		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": upkeep(),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
 		"kept": kept(),
 	} {
@@ -51,11 +51,13 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		has    bool
 		checks checks
 	}{
-		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors())},
+		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), born())},
 		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, events()},
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
 		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
+		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
+		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {
 			t.Logf("%s: none, its checks do not run", c.name)

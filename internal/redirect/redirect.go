@@ -46,6 +46,21 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Path: pathOf(u), Below: below}, nil
 }
 
+// String is the pattern as ParsePattern reads it.
+func (p Pattern) String() string {
+	u := url.URL{Scheme: p.Scheme, Host: p.Host, Path: p.Path}
+	if strings.Contains(p.Host, ":") {
+		u.Host = "[" + strings.Trim(p.Host, "[]") + "]"
+	}
+	if p.Port != "" {
+		u.Host += ":" + p.Port
+	}
+	if p.Below {
+		return u.String() + "*"
+	}
+	return u.String()
+}
+
 // Check tells whether a browser may be sent to target: nil if it is a plain URL
 // that a pattern matches, ErrNotListed if none does, and otherwise what is wrong
 // with it.
@@ -60,6 +75,17 @@ func Check(target string, patterns []Pattern) error {
 		}
 	}
 	return ErrNotListed
+}
+
+// IsLocal tells whether target is a path, perhaps with a query, of the very origin
+// that it is read at, for every browser: "/notes?page=2", and neither "//host" nor
+// "/\\host" nor any that servers read in two ways.
+func IsLocal(target string) bool {
+	if !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") {
+		return false
+	}
+	u, err := parse("https://local.invalid" + target)
+	return err == nil && u.Host == "local.invalid"
 }
 
 // parse refuses all in which parsers of URLs have been known to disagree.

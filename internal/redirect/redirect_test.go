@@ -35,6 +35,9 @@ func TestParsePattern(t *testing.T) {
 		if got, err := ParsePattern(s); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", s, got, err, want)
 		}
+		if again, err := ParsePattern(want.String()); err != nil || again != want {
+			t.Errorf("%q became %q: %+v, %v", s, want, again, err)
+		}
 	}
 	for s, want := range map[string]string{
 		"": "plain URL", "*": "scheme", "/*": "scheme", "app.test/*": "scheme", "https://*.app.test/*": "wildcard", "https://app.test/a*": "wildcard", "https://app.test/*/x": "wildcard",
@@ -102,6 +105,27 @@ func TestNothingClimbs(t *testing.T) {
 			if err := Check(base+end, list); err != nil {
 				t.Errorf("%s%s: %v", base, end, err)
 			}
+		}
+	}
+}
+
+func TestIsLocal(t *testing.T) {
+	for _, target := range []string{"/", "/notes", "/notes?page=2", "/a/b?to=//evil.test#x", "/?", "/a%20b", "/%c3%bc"} {
+		if !IsLocal(target) {
+			t.Errorf("%q is not local", target)
+		}
+	}
+	for _, target := range []string{
+		"", "notes", "?a=b", "#a", "//evil.test", "///evil.test", `/\evil.test`, `/\/evil.test`, `\evil.test`, "/%5cevil.test", "/%2fevil.test", "/%2Fevil.test", "/\t/evil.test", "/\n/evil.test",
+		" /notes", "/no tes", "/ü", "https://evil.test/", "https:evil.test", "javascript:alert(1)", "/a/..//evil.test", "/./evil.test", "/../x", "/a/%2e%2e/x", "/;/evil.test", "/x;y", "/@evil.test/..", "/" + strings.Repeat("x", 3000),
+	} {
+		if IsLocal(target) {
+			t.Errorf("%q is local", target)
+		}
+	}
+	for _, end := range climbing {
+		if IsLocal("/app/" + end) {
+			t.Errorf("/app/%s is local", end)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package storetap
 
 import (
 	"context"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -33,6 +34,16 @@ type (
 		link
 		tap   *Tap
 		inner auth.KeyStore
+	}
+	imports struct {
+		link
+		tap   *Tap
+		inner auth.ImportStore
+	}
+	rotation struct {
+		link
+		tap   *Tap
+		inner auth.RotationStore
 	}
 )
 
@@ -114,4 +125,14 @@ func (s *keys) Key(ctx context.Context, id string) (k auth.APIKey, err error) {
 func (s *keys) PutKey(ctx context.Context, c auth.PutKey) (k auth.APIKey, err error) {
 	defer s.tap.enter(&ctx, "PutKey", &c.Change)(&err, &k)
 	return s.inner.PutKey(ctx, c)
+}
+
+func (s *imports) CreateUsers(ctx context.Context, c auth.CreateUsers) (results []error, err error) {
+	defer s.tap.enter(&ctx, "CreateUsers", &c.Change)(&err, &results)
+	return s.inner.CreateUsers(ctx, c)
+}
+
+func (s *rotation) KeyUses(ctx context.Context, now time.Time) (u auth.KeyUses, err error) {
+	defer s.tap.enter(&ctx, "KeyUses", nil)(&err, &u)
+	return s.inner.KeyUses(ctx, now)
 }

@@ -82,6 +82,12 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.KeyStore](inner); ok {
 		end.next = &keys{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.ImportStore](inner); ok {
+		end.next = &imports{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
+		end.next = &rotation{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }
