@@ -229,7 +229,7 @@ func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	for i, draw := range draws {
 		tat, ok := tats[draw.Key]
 		if !ok {
-			tat = time.Unix(0, before[i]) //nolint:gosec // one for each draw
+			tat = time.Unix(0, before[i])
 		}
 		next, allowed, wait, remaining := draw.Rate.Apply(tat, now, draw.Cost)
 		if !allowed {
@@ -240,7 +240,7 @@ func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	}
 	if !d.Allowed { // nothing was drawn
 		for i, draw := range draws {
-			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0) //nolint:gosec // one for each draw
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0)
 		}
 	}
 	return d
