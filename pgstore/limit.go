@@ -73,8 +73,12 @@ func (s *Store) takeBriefly(ctx context.Context, t take) ([]int64, error) {
 	return s.takeTogether(ctx, []take{t}, true)
 }
 
-// takeMany are calls in one statement.
+// takeMany are calls in one statement: that of a bucket each, or the function,
+// which judges calls that have buckets in common one after the other.
 func (s *Store) takeMany(ctx context.Context, calls []*gather.Call[take, []int64]) error {
+	if alike(calls) {
+		return s.takeAlike(ctx, calls)
+	}
 	list := make([]take, len(calls))
 	for i, c := range calls {
 		list[i] = c.Arg
@@ -137,15 +141,66 @@ func (t take) single() bool {
 	return len(t.draws) == 1 && t.draws[0].Cost > 0 && t.draws[0].Rate.Burst > 0 && t.draws[0].Rate.Per > 0
 }
 
+// The order of the keys is that of take, so that statements cannot deadlock.
 const (
-	drawSingle        = `insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)` + drawnSingle
+	drawSingle        = `insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)` + drawn + `returning tat - $3::bigint`
 	drawSingleBriefly = `with waits as materialized (` + briefly + `)
-		insert into auth.limits as l (key, tat) select $1::text, $2::bigint + $3::bigint from waits` + drawnSingle
+		insert into auth.limits as l (key, tat) select $1::text, $2::bigint + $3::bigint from waits` + drawn + `returning tat - $3::bigint`
+	drawAlike = `with waits as materialized (` + briefly + `)
+		insert into auth.limits as l (key, tat) select a.key, a.now + $3::bigint from waits, unnest((select $1::text[]), (select $2::bigint[])) a (key, now) order by a.key` + drawn + `returning key, tat - $3::bigint`
 
-	drawnSingle = `
-		on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
-		returning tat - $3::bigint`
+	drawn = `
+		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $3::bigint) + $3::bigint
+			where greatest(l.tat, excluded.tat - $3::bigint) + $3::bigint - (excluded.tat - $3::bigint) <= $4::bigint
+		`
 )
+
+// alike tells whether calls draw equally much from equal buckets, each from one of
+// its own, as refreshes of several sessions do.
+func alike(calls []*gather.Call[take, []int64]) bool {
+	seen := make(map[string]bool, len(calls))
+	for _, c := range calls {
+		t, first := c.Arg, calls[0].Arg
+		if !t.single() || t.draws[0].Rate != first.draws[0].Rate || t.draws[0].Cost != first.draws[0].Cost || seen[t.draws[0].Key] {
+			return false
+		}
+		seen[t.draws[0].Key] = true
+	}
+	d := calls[0].Arg.draws[0]
+	return d.Cost <= d.Rate.Burst
+}
+
+// takeAlike is one upsert for calls that are alike. It leaves out those that are
+// refused, each of which is made again alone, to be told what is left.
+func (s *Store) takeAlike(ctx context.Context, calls []*gather.Call[take, []int64]) error {
+	d := calls[0].Arg.draws[0]
+	step, full := bucket(d.Rate)
+	keys, nows := make([]string, len(calls)), make([]int64, len(calls))
+	for i, c := range calls {
+		keys[i], nows[i] = c.Arg.draws[0].Key, c.Arg.now.UnixNano()
+	}
+	before := make(map[string]int64, len(calls))
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		clear(before)
+		rows, err := q.Query(ctx, s.sql(drawAlike), keys, nows, step*int64(d.Cost), full)
+		if err != nil {
+			return err
+		}
+		var key string
+		var was int64
+		_, err = pgx.ForEachRow(rows, []any{&key, &was}, func() error { before[key] = was; return nil })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if was, ok := before[c.Arg.draws[0].Key]; ok {
+			c.Return([]int64{was})
+		}
+	}
+	return nil
+}
 
 // takeSingle does without the function's loops. What the bucket was follows from
 // what it has become.
@@ -174,7 +229,7 @@ func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	for i, draw := range draws {
 		tat, ok := tats[draw.Key]
 		if !ok {
-			tat = time.Unix(0, before[i]) //nolint:gosec // one for each draw
+			tat = time.Unix(0, before[i])
 		}
 		next, allowed, wait, remaining := draw.Rate.Apply(tat, now, draw.Cost)
 		if !allowed {
@@ -185,7 +240,7 @@ func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	}
 	if !d.Allowed { // nothing was drawn
 		for i, draw := range draws {
-			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0) //nolint:gosec // one for each draw
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0)
 		}
 	}
 	return d

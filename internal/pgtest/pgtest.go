@@ -166,7 +166,7 @@ func InDatabase(cfg *pgx.ConnConfig, name string) string {
 // of the newest Postgres here.
 func Find() (string, error) {
 	if dir := os.Getenv(EnvBin); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil { //nolint:gosec // named by who runs the tests
 			return "", fmt.Errorf("%s: %w", EnvBin, err)
 		}
 		return dir, nil

@@ -215,9 +215,10 @@ create index revocations_at_idx on auth.revocations (at);
 -- bucket was before its call. Rows are locked in the order of their keys, so that
 -- statements cannot deadlock, and a bucket that comes in several calls is read and
 -- written once. The arithmetic is that of GCRA; the caller repeats it on what is
--- answered.
+-- answered. Plans made while the table was small would read it whole for as long
+-- as the connection lives.
 create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], calls integer[], nows bigint[])
-returns bigint[] language plpgsql as $$
+returns bigint[] language plpgsql set enable_seqscan = off as $$
 declare
 	k text;
 	first bigint[] := '{}'; -- what was found
