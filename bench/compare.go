@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/pgtest"
-	"github.com/google/uuid"
 )
 
 // bench is one run of the tool.
@@ -203,18 +202,9 @@ func (b sessionComparison) refresh(ctx context.Context, first, size int) error {
 		list = append(list, &contender{name: "POST /refresh, other build", proc: b.before, turn: asLoad(b.before.addr, refreshers(b.workers, used(first+usedUsers, 1)))})
 	}
 	// Limits are per session, so there are enough of these.
-	many := func(session int) []uuid.UUID {
-		return slices.Concat(used(first, session), used(first+usedUsers, session), used(first+2*usedUsers, session), used(first+3*usedUsers, session))
-	}
-	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many(2))), goal: 0.75})
-	if b.before != nil {
-		before, err := b.server(b.against, "auth", b.database, "-limits")
-		if err != nil {
-			return err
-		}
-		list = append(list, &contender{name: "POST /refresh, limits on, other build", proc: before, turn: asLoad(before.addr, refreshers(b.workers, many(0)))})
-	}
-	list = append(list, &contender{name: "net/http + UPDATE + ES256", proc: signing, turn: asLoad(signing.addr, repeaters(b.workers, rows))})
+	many := slices.Concat(used(first, 2), used(first+usedUsers, 2), used(first+2*usedUsers, 2), used(first+3*usedUsers, 2))
+	list = append(list, &contender{name: "POST /refresh, limits on", proc: limited, turn: asLoad(limited.addr, refreshers(b.workers, many))},
+		&contender{name: "net/http + UPDATE + ES256", proc: signing, turn: asLoad(signing.addr, repeaters(b.workers, rows))})
 	if err := b.measure(ctx, fmt.Sprintf("refresh, %d requests at a time", b.workers), list); err != nil {
 		return err
 	}

@@ -3,130 +3,36 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/gather"
 )
-
-// take is a call of Take.
-type take struct {
-	draws []auth.Draw
-	now   time.Time
-}
-
-// Statements that calls share, or that others wait for, wait no longer than this
-// for a bucket. A draw waits for the end of another one, which is quick, unless an
-// application's transaction (InTx) has drawn: that is waited for alone.
-const briefly = `select set_config('lock_timeout', '50ms', true)`
-
-const lockNotAvailable = "55P03" // SQLSTATE
 
 // Take draws from every bucket or from none. The database decides, in a
 // function; what is left in the buckets is worked out here by the same
-// arithmetic. Calls at the same time share statements, in which they are judged
-// one after the other.
+// arithmetic.
 func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	b, done, err := s.bound(ctx)
-	if err != nil {
-		return auth.Decision{}, err
+	if len(draws) == 1 && draws[0].Cost > 0 && draws[0].Rate.Burst > 0 && draws[0].Rate.Per > 0 {
+		return s.takeOne(ctx, draws, now)
 	}
-	defer done()
-	t := take{draws, now}
-	var before []int64
-	if Tx(ctx) != nil || t.asks() {
-		before, err = s.takeAlone(b, t)
-	} else {
-		before, err = s.takes.Do(b, t)
-		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == lockNotAvailable {
-			before, err = s.takeAlone(b, t)
+	keys, steps, fulls, costs := make([]string, len(draws)), make([]int64, len(draws)), make([]int64, len(draws)), make([]int32, len(draws))
+	for i, d := range draws {
+		keys[i], costs[i] = d.Key, int32(d.Cost) //nolint:gosec // a handful
+		if d.Rate.Burst > 0 && d.Rate.Per > 0 {
+			steps[i], fulls[i] = bucket(d.Rate)
 		}
 	}
+	var before []int64
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		return q.QueryRow(ctx, s.sql("select auth.take($1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::bigint)"),
+			keys, steps, fulls, costs, now.UnixNano()).Scan(&before)
+	})
 	if err != nil {
 		return auth.Decision{}, err
 	}
 	return decide(draws, before, now), nil
-}
-
-// asks tells whether a call only asks, which neither locks nor writes anything.
-func (t take) asks() bool {
-	return !slices.ContainsFunc(t.draws, func(d auth.Draw) bool { return d.Cost != 0 })
-}
-
-// takeAlone waits for as long as it takes.
-func (s *Store) takeAlone(ctx context.Context, t take) ([]int64, error) {
-	if t.single() {
-		return s.takeSingle(ctx, t, drawSingle)
-	}
-	return s.takeTogether(ctx, []take{t}, false)
-}
-
-// takeBriefly is a call by itself that others may wait for.
-func (s *Store) takeBriefly(ctx context.Context, t take) ([]int64, error) {
-	if t.single() {
-		return s.takeSingle(ctx, t, drawSingleBriefly)
-	}
-	return s.takeTogether(ctx, []take{t}, true)
-}
-
-// takeMany are calls in one statement: that of a bucket each, or the function,
-// which judges calls that have buckets in common one after the other.
-func (s *Store) takeMany(ctx context.Context, calls []*gather.Call[take, []int64]) error {
-	if alike(calls) {
-		return s.takeAlike(ctx, calls)
-	}
-	list := make([]take, len(calls))
-	for i, c := range calls {
-		list[i] = c.Arg
-	}
-	before, err := s.takeTogether(ctx, list, true)
-	if err != nil {
-		return err
-	}
-	for _, c := range calls {
-		n := len(c.Arg.draws)
-		c.Return(before[:n:n])
-		before = before[n:]
-	}
-	return nil
-}
-
-const (
-	takeTogether        = `select auth.take($1::text[], $2::bigint[], $3::bigint[], $4::integer[], $5::integer[], $6::bigint[])`
-	takeTogetherBriefly = `with waits as materialized (` + briefly + `) ` + takeTogether + ` from waits`
-)
-
-// takeTogether makes calls one after the other, in one statement, and returns what
-// the bucket of each draw was before its call.
-func (s *Store) takeTogether(ctx context.Context, list []take, waitBriefly bool) (before []int64, err error) {
-	var keys []string
-	var steps, fulls, nows []int64
-	var costs, calls []int32
-	for i, t := range list {
-		for _, d := range t.draws {
-			var step, full int64
-			if d.Rate.Burst > 0 && d.Rate.Per > 0 {
-				step, full = bucket(d.Rate)
-			}
-			keys, steps, fulls, nows = append(keys, d.Key), append(steps, step), append(fulls, full), append(nows, t.now.UnixNano())
-			costs, calls = append(costs, int32(d.Cost)), append(calls, int32(i)) //nolint:gosec // a handful
-		}
-	}
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	sql := takeTogether
-	if waitBriefly {
-		sql = takeTogetherBriefly
-	}
-	err = s.do(ctx, func(ctx context.Context, q querier) error {
-		return q.QueryRow(ctx, s.sql(sql), keys, steps, fulls, costs, calls, nows).Scan(&before)
-	})
-	return before, err
 }
 
 // bucket is how long one token of a rate takes to come back, and all of them, in
@@ -136,90 +42,28 @@ func bucket(r auth.Rate) (step, full int64) {
 	return step, step * int64(r.Burst)
 }
 
-// single tells whether a call draws from one bucket, such as a refresh does.
-func (t take) single() bool {
-	return len(t.draws) == 1 && t.draws[0].Cost > 0 && t.draws[0].Rate.Burst > 0 && t.draws[0].Rate.Per > 0
-}
-
-// The order of the keys is that of take, so that statements cannot deadlock.
-const (
-	drawSingle        = `insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)` + drawn + `returning tat - $3::bigint`
-	drawSingleBriefly = `with waits as materialized (` + briefly + `)
-		insert into auth.limits as l (key, tat) select $1::text, $2::bigint + $3::bigint from waits` + drawn + `returning tat - $3::bigint`
-	drawAlike = `with waits as materialized (` + briefly + `)
-		insert into auth.limits as l (key, tat) select a.key, a.now + $3::bigint from waits, unnest((select $1::text[]), (select $2::bigint[])) a (key, now) order by a.key` + drawn + `returning key, tat - $3::bigint`
-
-	drawn = `
-		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $3::bigint) + $3::bigint
-			where greatest(l.tat, excluded.tat - $3::bigint) + $3::bigint - (excluded.tat - $3::bigint) <= $4::bigint
-		`
-)
-
-// alike tells whether calls draw equally much from equal buckets, each from one of
-// its own, as refreshes of several sessions do.
-func alike(calls []*gather.Call[take, []int64]) bool {
-	seen := make(map[string]bool, len(calls))
-	for _, c := range calls {
-		t, first := c.Arg, calls[0].Arg
-		if !t.single() || t.draws[0].Rate != first.draws[0].Rate || t.draws[0].Cost != first.draws[0].Cost || seen[t.draws[0].Key] {
-			return false
-		}
-		seen[t.draws[0].Key] = true
-	}
-	d := calls[0].Arg.draws[0]
-	return d.Cost <= d.Rate.Burst
-}
-
-// takeAlike is one upsert for calls that are alike. It leaves out those that are
-// refused, each of which is made again alone, to be told what is left.
-func (s *Store) takeAlike(ctx context.Context, calls []*gather.Call[take, []int64]) error {
-	d := calls[0].Arg.draws[0]
-	step, full := bucket(d.Rate)
-	keys, nows := make([]string, len(calls)), make([]int64, len(calls))
-	for i, c := range calls {
-		keys[i], nows[i] = c.Arg.draws[0].Key, c.Arg.now.UnixNano()
-	}
-	before := make(map[string]int64, len(calls))
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		clear(before)
-		rows, err := q.Query(ctx, s.sql(drawAlike), keys, nows, step*int64(d.Cost), full)
-		if err != nil {
-			return err
-		}
-		var key string
-		var was int64
-		_, err = pgx.ForEachRow(rows, []any{&key, &was}, func() error { before[key] = was; return nil })
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, c := range calls {
-		if was, ok := before[c.Arg.draws[0].Key]; ok {
-			c.Return([]int64{was})
-		}
-	}
-	return nil
-}
-
-// takeSingle does without the function's loops. What the bucket was follows from
-// what it has become.
-func (s *Store) takeSingle(ctx context.Context, t take, draw string) ([]int64, error) {
-	d := t.draws[0]
-	step, full := bucket(d.Rate)
-	drawn, before := step*int64(d.Cost), int64(0)
+// takeOne is Take for one bucket, such as a refresh draws from, without the
+// function's loops. What the bucket was follows from what it has become.
+func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	step, full := bucket(draws[0].Rate)
+	drawn, before := step*int64(draws[0].Cost), int64(0)
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		if drawn <= full {
-			err := q.QueryRow(ctx, s.sql(draw), d.Key, t.now.UnixNano(), drawn, full).Scan(&before)
+			err := q.QueryRow(ctx, s.sql(`insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)
+				on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
+				returning tat - $3::bigint`), draws[0].Key, now.UnixNano(), drawn, full).Scan(&before)
 			if !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
 		}
 		// Refused. A bucket that has become fuller since is refused all the same.
 		return q.QueryRow(ctx, s.sql("select greatest(max(tat), $2::bigint + $3::bigint) from auth.limits where key = $1::text"),
-			d.Key, t.now.UnixNano(), full-drawn+1).Scan(&before)
+			draws[0].Key, now.UnixNano(), full-drawn+1).Scan(&before)
 	})
-	return []int64{before}, err
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	return decide(draws, []int64{before}, now), nil
 }
 
 // decide answers what the database decided, from what the buckets were before.
@@ -229,7 +73,7 @@ func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	for i, draw := range draws {
 		tat, ok := tats[draw.Key]
 		if !ok {
-			tat = time.Unix(0, before[i])
+			tat = time.Unix(0, before[i]) //nolint:gosec // one for each draw
 		}
 		next, allowed, wait, remaining := draw.Rate.Apply(tat, now, draw.Cost)
 		if !allowed {
@@ -240,7 +84,7 @@ func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
 	}
 	if !d.Allowed { // nothing was drawn
 		for i, draw := range draws {
-			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0)
+			_, _, _, d.Remaining[i] = draw.Rate.Apply(time.Unix(0, before[i]), now, 0) //nolint:gosec // one for each draw
 		}
 	}
 	return d
