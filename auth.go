@@ -79,6 +79,7 @@ type Auth struct {
 	keys      *keyring
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
+	proofs    ProofStore  // likewise
 	roleStore RoleStore   // likewise
 	roleTable *roleTable
 	passwords *passwords
@@ -129,6 +130,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	} else {
 		c.checkContract(store)
 		a.factors, _ = Capability[FactorStore](store)
+		a.proofs, _ = Capability[ProofStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
 	}
 	if c.devMode {

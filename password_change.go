@@ -31,7 +31,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 		return goneOr(CodeSessionEnded, err)
 	}
 	if c.PasswordHash == "" || p.Current == "" {
-		err = a.mayChooseFirst(ctx, p.Caller)
+		err = a.provenLately(ctx, p.Caller)
 	}
 	if err == nil && c.PasswordHash != "" {
 		err = a.proveCurrent(ctx, c, p)
@@ -70,9 +70,8 @@ func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 	return a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
 }
 
-// mayChooseFirst asks for a recent sign-in of whoever sets a password without
-// giving one.
-func (a *Auth) mayChooseFirst(ctx context.Context, by Caller) error {
+// provenLately asks for a live session with a recent sign-in.
+func (a *Auth) provenLately(ctx context.Context, by Caller) error {
 	if by.application {
 		return nil // it answers for it
 	}

@@ -113,6 +113,11 @@ func (a *Auth) routes() []route {
 			errors: []Code{
 				CodeInvalidCredentials, CodeReauthNeeded, CodeMethodDisabled, CodeWeakPassword, CodeSamePassword,
 				CodeValidationFailed, CodeOverloaded}},
+		{pattern: "POST /me/confirm", access: signedIn, handle: a.handleConfirm,
+			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
+			errors: []Code{
+				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled, CodeValidationFailed, CodeOverloaded}},
+		{pattern: "GET /me/export", access: signedIn, handle: a.handleExport, errors: []Code{CodeReauthNeeded}},
 		{pattern: "POST /me/identities/{provider}", access: signedIn, handle: a.handleLinkIdentity,
 			limits: []string{"OAuthPerIP"},
 			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},

@@ -77,6 +77,8 @@ var (
 	_ auth.OutboxStore = (*Store)(nil)
 	_ auth.RoleStore   = (*Store)(nil)
 	_ auth.KeyStore    = (*Store)(nil)
+	_ auth.ProofStore  = (*Store)(nil)
+	_ auth.ExportStore = (*Store)(nil)
 )
 
 // New makes an empty store.

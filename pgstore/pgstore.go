@@ -62,6 +62,8 @@ var (
 	_ auth.OutboxStore = (*Store)(nil)
 	_ auth.RoleStore   = (*Store)(nil)
 	_ auth.KeyStore    = (*Store)(nil)
+	_ auth.ProofStore  = (*Store)(nil)
+	_ auth.ExportStore = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

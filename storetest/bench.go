@@ -29,6 +29,8 @@ type bench struct {
 	outbox  auth.OutboxStore
 	roles   auth.RoleStore
 	keys    auth.KeyStore
+	proofs  auth.ProofStore
+	exports auth.ExportStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -39,6 +41,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.outbox, _ = auth.Capability[auth.OutboxStore](s)
 	b.roles, _ = auth.Capability[auth.RoleStore](s)
 	b.keys, _ = auth.Capability[auth.KeyStore](s)
+	b.exports, _ = auth.Capability[auth.ExportStore](s)
+	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	return b
 }
 

@@ -23,7 +23,8 @@ import (
 type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
-// has: auth.FactorStore, EventStore, OutboxStore, RoleStore and KeyStore. It logs
+// has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore, ProofStore and
+// ExportStore. It logs
 // which those are and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
@@ -56,6 +57,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
 		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
+		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
+		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 	} {
 		if !c.has {
 			t.Logf("%s: none, its checks do not run", c.name)
