@@ -17,6 +17,9 @@
 //	mux.Handle("/auth/v1/", a.Handler())
 //	mux.Handle("GET /notes", a.Require(notes)) // in it: auth.ClaimsFrom(r.Context())
 //
+// Pages take [WithCookies] and [Auth.RequirePage] in place of Require; bearer tokens
+// work beside them.
+//
 // Every endpoint is also a method of [Auth], free of HTTP: [Auth.SignUp],
 // [Auth.Login], [Auth.Refresh] and so on. They take a context and one parameter
 // struct, and may be called concurrently. Those that act for somebody who is
@@ -81,6 +84,7 @@ type Auth struct {
 	factors   FactorStore // nil: the store cannot
 	proofs    ProofStore  // likewise
 	roleStore RoleStore   // likewise
+	imports   ImportStore // likewise
 	roleTable *roleTable
 	passwords *passwords
 	overloads overloads
@@ -132,6 +136,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		a.factors, _ = Capability[FactorStore](store)
 		a.proofs, _ = Capability[ProofStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
+		a.imports, _ = Capability[ImportStore](store)
 	}
 	if c.devMode {
 		a.inbox = c.developing()

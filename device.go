@@ -22,13 +22,13 @@ const (
 
 type newDeviceKey struct{}
 
-// identify adds to a request's context who sent it. In cookie mode a browser that
-// does not say which device it is becomes a new one, and is told so with the
-// tokens of its sign-in.
+// identify adds to a request's context who sent it. A browser with sessions in
+// cookies that does not say which device it is becomes a new one, and is told so with
+// the cookies of its sign-in.
 func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
 	c := a.cfg.clientOf(r)
 	id := a.deviceID(r)
-	if id == "" && a.cfg.cookies != nil {
+	if id == "" && a.takesCookies(r) {
 		id = rand.Text()
 		ctx = context.WithValue(ctx, newDeviceKey{}, id)
 	}

@@ -251,7 +251,7 @@ func TestDeviceCookie(t *testing.T) {
 				}
 				return nil
 			}
-			first := w.do("POST", "/signup", credentials("ada@example.com", goodPassword)).want(200)
+			first := w.do("POST", "/signup", credentials("ada@example.com", goodPassword), transport).want(200)
 			k := cookie(first)
 			if k == nil || k.Name != c.cookie || len(k.Value) < 16 || !k.HttpOnly || k.Secure != strings.HasPrefix(c.cookie, "__Host-") ||
 				k.SameSite != http.SameSiteLaxMode || k.Path != "/" || k.Domain != "" || k.MaxAge != 400*24*60*60 {
@@ -262,17 +262,17 @@ func TestDeviceCookie(t *testing.T) {
 			w.knows("ada@example.com", device, true)
 
 			sent := header{"Cookie", k.Name + "=" + k.Value}
-			again := w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent).want(200)
+			again := w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent, transport).want(200)
 			if k := cookie(again); k != nil {
 				t.Errorf("a second cookie: %v", k)
 			}
 			if got := w.deviceOf(u.ID); got != device { // of both sessions
 				t.Errorf("device %q, then %q", device, got)
 			}
-			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent, onDevice(laptop)).want(200)); k != nil {
+			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), sent, transport, onDevice(laptop)).want(200)); k != nil {
 				t.Errorf("a cookie beside a header: %v", k)
 			}
-			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", "not the password")).want(401)); k != nil {
+			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", "not the password"), transport).want(401)); k != nil {
 				t.Errorf("a cookie for a wrong password: %v", k)
 			}
 			all := (&http.Response{Header: first.header}).Cookies()
@@ -282,7 +282,7 @@ func TestDeviceCookie(t *testing.T) {
 				t.Errorf("a cookie for a refresh: %v", k)
 			}
 			two := header{"Cookie", k.Name + "=" + k.Value + "; " + k.Name + "=" + laptop}
-			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), two).want(200)); k == nil {
+			if k := cookie(w.do("POST", "/login", credentials("ada@example.com", goodPassword), two, transport).want(200)); k == nil {
 				t.Error("one of two cookies was believed")
 			}
 		})

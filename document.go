@@ -36,7 +36,7 @@ func (a *Auth) document() ([]byte, error) {
 
 // described is the row as the document needs it: with the errors of its access.
 func (rt route) described() openapi.Route {
-	r := openapi.Route{Pattern: rt.pattern, Limits: rt.limits}
+	r := openapi.Route{Pattern: rt.pattern, Limits: rt.limits, Forms: rt.done != ""}
 	switch rt.access {
 	case open:
 	case keyed:
@@ -46,8 +46,11 @@ func (rt route) described() openapi.Route {
 		r.Security = [][]string{{"bearer", "apikey"}, {"bearer", "x-api-key"}, {"bearer"}}
 		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
 	}
-	if rt.form != nil || rt.access >= signedIn && !strings.HasPrefix(rt.pattern, http.MethodGet) {
+	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies
 		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
+	}
+	if rt.done != "" {
+		r.Errors = append(r.Errors, documented(nil, CodeRedirectNotAllowed)...)
 	}
 	r.Errors = append(r.Errors, documented(rt.statuses, rt.errors...)...)
 	return r

@@ -1,12 +1,14 @@
 package auth_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/authmount/auth"
@@ -37,6 +39,43 @@ func Example() {
 	mux.Handle("GET /notes", a.Require(notes))
 	fmt.Println(a.PublicSettings(context.Background()).Methods.Password)
 	// Output: true
+}
+
+// A page for those who are signed in: a session in cookies is refreshed in place,
+// and others are sent to the sign-in page, with the way back.
+func ExampleAuth_RequirePage() {
+	a, err := auth.New(context.Background(), memstore.New(), auth.WithDevMode(), auth.WithCookies(auth.CookieOptions{SignInURL: "/signin"}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = a.Close(context.Background()) }()
+
+	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/", a.Handler())
+	mux.Handle("GET /notes", a.RequirePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintln(w, "notes of", auth.ClaimsFrom(r.Context()).Email)
+	})))
+	mux.HandleFunc("POST /signin", func(w http.ResponseWriter, r *http.Request) { // or a form that posts to /auth/v1/login
+		back := cmp.Or(r.FormValue("return_to"), "/")
+		if err := errors.Join(a.CheckOrigin(r), a.CheckReturn(back)); err != nil {
+			a.WriteError(w, r, err)
+			return
+		}
+		tokens, err := a.Login(r.Context(), auth.LoginParams{Email: r.FormValue("email"), Password: r.FormValue("password")})
+		if err == nil {
+			err = a.SetCookies(w, r, tokens, auth.Remember(r.FormValue("remember") != ""))
+		}
+		if err != nil {
+			a.WriteError(w, r, err)
+			return
+		}
+		http.Redirect(w, r, back, http.StatusSeeOther)
+	})
+
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/notes?page=2", nil))
+	fmt.Println(w.Code, w.Header().Get("Location"))
+	// Output: 303 /signin?return_to=%2Fnotes%3Fpage%3D2
 }
 
 // Every endpoint is a method, too.

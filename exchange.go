@@ -80,11 +80,14 @@ func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {
 	if p.Code == "" {
 		return invalid("code", "is required")
 	}
+	if err := a.besideCookies(r); err != nil {
+		return err
+	}
 	tokens, err := a.Exchange(r.Context(), ExchangeParams(p))
 	if err != nil {
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // validChallenge tells whether s is the base64url of a SHA-256 hash.

@@ -90,11 +90,16 @@ func SessionRoutes(a *Auth) []string {
 func FormRoutes(a *Auth) []string {
 	var list []string
 	for _, r := range a.routes() {
-		if r.form != nil {
+		if r.form != nil || r.done != "" {
 			list = append(list, r.pattern)
 		}
 	}
 	return list
+}
+
+// Open tells whether a route is for navigations, which anybody may make.
+func Open(a *Auth, pattern string) bool {
+	return slices.ContainsFunc(a.routes(), func(r route) bool { return r.pattern == pattern && r.access == open })
 }
 
 // WithBodyWait sets how long a client may take to send a body.

@@ -60,7 +60,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
 			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
-			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id"},
+			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
 			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
 			AllowCredentials: a.cfg.cookies != nil,
 			MaxAge:           600,
@@ -136,6 +136,18 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
 	}
+	r, err := a.withTransport(rt, r)
+	if err == nil {
+		err = a.admit(rt, w, r)
+	}
+	if err != nil && rt.done != "" && isForm(r) && acceptsByName(r, "text/html") {
+		return a.showProblemOn(w, r, err, page{})
+	}
+	return err
+}
+
+// admit enforces a route's access and calls it.
+func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
@@ -152,6 +164,9 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		r = r.WithContext(context.WithValue(r.Context(), currentKey{}, me))
+	}
+	if t := transportOf(r.Context()); t != nil && t.form != nil {
+		return a.answerForm(rt, w, r)
 	}
 	return rt.handle(w, r)
 }
@@ -202,6 +217,9 @@ func (a *Auth) keyAccepted(r *http.Request) bool {
 	key := r.Header.Get("Apikey")
 	if key == "" {
 		key = r.Header.Get("X-Api-Key")
+	}
+	if t := transportOf(r.Context()); key == "" && t != nil && t.form != nil {
+		key = t.form.values.Get(fieldAPIKey)
 	}
 	return a.isAPIKey(key)
 }
@@ -275,22 +293,6 @@ func (a *Auth) logged(r *http.Request, err error) *Error {
 	return e
 }
 
-// writeTokens writes a completed sign-in. In cookie mode the tokens travel in
-// cookies that scripts cannot read, and not in the body.
-func (a *Auth) writeTokens(w http.ResponseWriter, t *Tokens) error {
-	return writeJSON(w, http.StatusOK, a.carried(w, t).View()) // not by way of MarshalJSON, which would be gone over once more
-}
-
-// carried is what the body carries of tokens.
-func (a *Auth) carried(w http.ResponseWriter, t *Tokens) Tokens {
-	out := *t
-	if a.cfg.cookies != nil {
-		a.setCookies(w, t)
-		out.AccessToken, out.RefreshToken = "", ""
-	}
-	return out
-}
-
 func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {
 	return writeDocument(w, a.keys.jwks)
 }
@@ -321,7 +323,7 @@ func (a *Auth) within(r *http.Request) (Caller, error) {
 	claims, err := a.authenticate(r)
 	_, given := a.givenBearer(r)
 	switch {
-	case err != nil && !given:
+	case err != nil && !given && !errors.Is(err, CodeCrossSiteRequest):
 		return Caller{}, nil //nolint:nilerr // no token, an old cookie, or a proxy's own login, is no reason to refuse a link
 	case err != nil:
 		return Caller{}, err

@@ -33,7 +33,7 @@ func cookies(pairs ...string) header { return header{"Cookie", strings.Join(pair
 // inCookies signs somebody up in cookie mode.
 func (w *world) inCookies(email string) (access, refresh string) {
 	w.t.Helper()
-	set := w.do("POST", "/signup", map[string]any{"email": email, "password": goodPassword}).want(200).set()
+	set := w.do("POST", "/signup", map[string]any{"email": email, "password": goodPassword}, transport).want(200).set()
 	if len(set) != 2 || set[accessCookie] == nil || set[refreshCookie] == nil {
 		w.t.Fatalf("cookies %v", set)
 	}
@@ -43,7 +43,7 @@ func (w *world) inCookies(email string) (access, refresh string) {
 // On loopback without https the prefixes would make browsers refuse the cookies.
 func TestCookieNamesOnLoopback(t *testing.T) {
 	w := newWorld(t, auth.WithDevMode(), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithCookies(auth.CookieOptions{Name: "my"}))
-	set := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}).want(200).set()
+	set := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}, transport).want(200).set()
 	for _, name := range []string{"my-access", "my-refresh"} {
 		if c := set[name]; c == nil || c.Secure || !c.HttpOnly || c.Path != "/" || c.SameSite != http.SameSiteLaxMode {
 			t.Errorf("%s: %v", name, c)
@@ -133,7 +133,7 @@ func TestBearerBesideCookies(t *testing.T) {
 	w.do("GET", "/me", nil, jar).want(200)
 	// The API key that some libraries send there is no bearer token.
 	keyed := newWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithAPIKeys(key))
-	set := keyed.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}, header{"apikey", key}).want(200).set()
+	set := keyed.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}, transport, header{"apikey", key}).want(200).set()
 	keyed.do("GET", "/me", nil, header{"apikey", key}, bearer(key), cookies(accessCookie+"="+set[accessCookie].Value)).want(200)
 }
 

@@ -32,17 +32,22 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, bodyFailed(err)
 }
 
-// decode reads a JSON object into the struct that v points to. Absent fields
+// decode reads a JSON object, or a form where the endpoint takes one, into the struct that v points to. Absent fields
 // and nulls leave zero values. See wire.Unmarshal for what is refused.
-func decode(r *http.Request, v any) error { return bodyFailed(wire.Decode(r, v)) }
+func decode(r *http.Request, v any) error {
+	if t := transportOf(r.Context()); t != nil && t.form != nil {
+		return t.form.decode(v)
+	}
+	return bodyFailed(wire.Decode(r, v))
+}
 
 // decodeOptional is decode for endpoints whose body may be absent.
 func decodeOptional(r *http.Request, v any) error {
-	err := wire.Decode(r, v)
+	err := decode(r, v)
 	if errors.Is(err, wire.ErrNoBody) {
 		return nil
 	}
-	return bodyFailed(err)
+	return err
 }
 
 // isForm tells whether a request was posted by a page.

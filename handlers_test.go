@@ -243,7 +243,7 @@ func TestCORS(t *testing.T) {
 // that relies on them.
 func TestCookies(t *testing.T) {
 	w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
-	a := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword})
+	a := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword}, transport)
 	if s := a.session(); s.AccessToken != "" || s.RefreshToken != "" {
 		t.Error("tokens in the body")
 	}

@@ -1,70 +1,254 @@
 package auth
 
 import (
+	"cmp"
 	"context"
+	"encoding/base32"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth/provider"
 )
 
-// ImportUserParams bring a user over from another system.
+// ImportUserParams bring a user over from another system. All that is there is
+// taken on the application's word: nothing is proved anew.
 type ImportUserParams struct {
-	Email         string
-	EmailVerified bool
-	FullName      string
-	PasswordHash  string // see ValidPasswordHash for the formats; empty: no password
-	UserMetadata  map[string]any
-	AppMetadata   map[string]any
-	Roles         []string
-	CreatedAt     time.Time // zero: now
+	ID              string // any UUID but the one of zeros; empty: a new one
+	Email           string // of Email, Phone and Identities there has to be one
+	EmailVerified   bool   // since EmailVerifiedAt, or if that is zero, since now
+	EmailVerifiedAt time.Time
+	Phone           string // with the country code
+	PhoneVerified   bool   // likewise
+	PhoneVerifiedAt time.Time
+	FullName        string
+	PasswordHash    string // see ValidPasswordHash for the formats; empty: no password
+
+	// TOTPSecret is the secret of an authenticator app, in base32: six digits,
+	// SHA-1, 30 seconds, 10 to 64 bytes. It is sealed, and switched on at once.
+	// Recovery codes do not come with it: the user makes new ones.
+	TOTPSecret string
+
+	// Identities are accounts at providers, at most one of each. Their ids are
+	// made anew; a CreatedAt of zero is the user's.
+	Identities []Identity
+
+	UserMetadata map[string]any
+	AppMetadata  map[string]any
+	Roles        []string
+	BannedUntil  time.Time // zero: not banned
+	CreatedAt    time.Time // zero: now
+	LastSignInAt time.Time // in the other system; zero: never
 }
 
-// ImportUser adds a user with a password hash made elsewhere; the hash is
-// renewed at the first login. Of bcrypt hashes see ValidPasswordHash. No message is sent and no limit applies. Errors:
-// CodeValidationFailed, CodeUserAlreadyExists.
+// LogValue keeps the password hash and the TOTP secret out of the log.
+func (p ImportUserParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", p.ID), slog.String("email", p.Email), slog.String("phone", p.Phone), slog.String("password_hash", redacted), slog.String("totp_secret", redacted))
+}
+
+// ImportUser adds a user with what another system kept of them: a password hash,
+// which is renewed at the first login, a second factor, identities. Of bcrypt
+// hashes see ValidPasswordHash. No message is sent (see SendWelcome) and no limit
+// applies. Errors: CodeValidationFailed with the field; CodeUserAlreadyExists and,
+// for an identity, CodeIdentityAlreadyExists, each with a *ConflictError that says
+// which value is taken ("id", "email", "phone", "identity"); CodeUnavailable.
 func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error) {
-	email, err := requiredEmail(p.Email)
+	im, err := a.newImport(p)
 	if err != nil {
-		return User{}, invalid("email", err.Error())
+		return User{}, err
 	}
-	if p.PasswordHash != "" {
-		if err := ValidPasswordHash(p.PasswordHash); err != nil {
-			return User{}, invalid("password_hash", err.Error())
-		}
-	}
-	name, err := cleanName(p.FullName)
+	return a.importOne(ctx, im)
+}
+
+// importOne creates a user by itself, with the application's hook.
+func (a *Auth) importOne(ctx context.Context, im NewUser) (User, error) {
+	im.Creating = a.creating()
+	c := a.newChange(ctx, ByApplication("").authority(), done(imported(im.User)))
+	u, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: im})
 	if err != nil {
-		return User{}, invalid("full_name", err.Error())
-	}
-	if err := checkMetadata(p.UserMetadata); err != nil {
-		return User{}, invalid("user_metadata", err.Error())
-	}
-	if err := checkMetadata(p.AppMetadata); err != nil {
-		return User{}, invalid("app_metadata", err.Error())
-	}
-	if slices.ContainsFunc(p.Roles, func(r string) bool { return !isRole(r) }) {
-		return User{}, invalid("roles", "has one that is empty or has control characters")
-	}
-	now := a.now()
-	if p.CreatedAt.IsZero() {
-		p.CreatedAt = now
-	}
-	u := User{
-		ID: a.newID(), Email: email, FullName: name,
-		UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles,
-		CreatedAt: wireTime(p.CreatedAt), UpdatedAt: now,
-	}
-	if p.EmailVerified {
-		u.EmailVerifiedAt = now
-	}
-	c := a.newChange(ctx, ByApplication("").authority(), done(Event{Type: EventUserImported, UserID: u.ID}))
-	u, err = a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: NewUser{User: u, PasswordHash: p.PasswordHash, Creating: a.creating()}})
-	if errors.Is(err, ErrConflict) {
-		return User{}, fail(CodeUserAlreadyExists, err)
-	}
-	if err != nil {
-		return User{}, storeFailed(err)
+		return User{}, importRefused(err)
 	}
 	a.committed(ctx, c, OutcomeDone, nil)
 	return u, nil
+}
+
+func imported(u User) Event { return Event{Type: EventUserImported, UserID: u.ID} }
+
+// importRefused tells a value that is taken from a store that cannot answer.
+func importRefused(err error) error {
+	var taken *ConflictError
+	switch {
+	case errors.As(err, &taken) && taken.Field == "identity":
+		return fail(CodeIdentityAlreadyExists, err)
+	case errors.Is(err, ErrConflict):
+		return fail(CodeUserAlreadyExists, err)
+	}
+	return storeFailed(err)
+}
+
+// newImport judges what an import gives, and makes the user of it.
+func (a *Auth) newImport(p ImportUserParams) (NewUser, error) {
+	now := a.now()
+	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now}
+	for _, judge := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
+		if err := judge(&p, &u, now); err != nil {
+			return NewUser{}, err
+		}
+	}
+	im := NewUser{User: u, PasswordHash: p.PasswordHash}
+	if p.TOTPSecret != "" {
+		f, err := a.importTOTP(u.ID, p.TOTPSecret, now)
+		if err != nil {
+			return NewUser{}, err
+		}
+		im.Factors = []Factor{f}
+	}
+	return im, nil
+}
+
+func (a *Auth) importID(p *ImportUserParams, u *User, _ time.Time) error {
+	if p.ID == "" {
+		u.ID = a.newID()
+		return nil
+	}
+	u.ID = strings.ToLower(p.ID)
+	if !isID(u.ID) || u.ID == uuid.Nil.String() {
+		return invalid("id", "is not a UUID")
+	}
+	return nil
+}
+
+// clockSkew is by how much the clock of another system may be ahead.
+const clockSkew = time.Minute
+
+// importTimes are times of the past, which a store can keep.
+func importTimes(p *ImportUserParams, u *User, now time.Time) error {
+	type moment struct {
+		field string
+		at    *time.Time
+	}
+	times := []moment{
+		{"banned_until", &p.BannedUntil}, {"created_at", &p.CreatedAt}, {"last_sign_in_at", &p.LastSignInAt},
+		{"email_verified_at", &p.EmailVerifiedAt}, {"phone_verified_at", &p.PhoneVerifiedAt},
+	}
+	p.Identities = slices.Clone(p.Identities)
+	for i := range p.Identities {
+		times = append(times, moment{"identities", &p.Identities[i].CreatedAt}, moment{"identities", &p.Identities[i].LastSignInAt})
+	}
+	for _, t := range times {
+		if t.at.IsZero() {
+			continue
+		}
+		*t.at = t.at.UTC().Truncate(time.Microsecond)
+		switch {
+		case t.at.Year() < 1 || t.at.Year() > 9999:
+			return invalid(t.field, "is no time of years 1 to 9999")
+		case t.at != &p.BannedUntil && t.at.After(now.Add(clockSkew)):
+			return invalid(t.field, "is in the future")
+		}
+	}
+	u.CreatedAt, u.LastSignInAt, u.BannedUntil = cmp.Or(p.CreatedAt, now), p.LastSignInAt, p.BannedUntil
+	return nil
+}
+
+func importAddresses(p *ImportUserParams, u *User, now time.Time) (err error) {
+	switch {
+	case p.Email == "" && p.Phone == "" && len(p.Identities) == 0:
+		return invalid("email", "is required where there is neither a phone nor an identity")
+	case p.Email == "" && (p.EmailVerified || !p.EmailVerifiedAt.IsZero()):
+		return invalid("email", "is required if it was verified")
+	case p.Phone == "" && (p.PhoneVerified || !p.PhoneVerifiedAt.IsZero()):
+		return invalid("phone", "is required if it was verified")
+	}
+	if p.Email != "" {
+		if u.Email, err = NormalizeEmail(p.Email); err != nil {
+			return invalid("email", err.Error())
+		}
+	}
+	if p.Phone != "" {
+		if u.Phone, err = NormalizePhone(p.Phone); err != nil {
+			return invalid("phone", err.Error())
+		}
+	}
+	since := func(verified bool, at time.Time) time.Time {
+		if verified && at.IsZero() {
+			return now
+		}
+		return at
+	}
+	u.EmailVerifiedAt, u.PhoneVerifiedAt = since(p.EmailVerified, p.EmailVerifiedAt), since(p.PhoneVerified, p.PhoneVerifiedAt)
+	return nil
+}
+
+func importFacts(p *ImportUserParams, u *User, _ time.Time) (err error) {
+	if p.PasswordHash != "" {
+		if err := ValidPasswordHash(p.PasswordHash); err != nil {
+			return invalid("password_hash", err.Error())
+		}
+		if !isLine(p.PasswordHash) {
+			return invalid("password_hash", "has characters that no hash has")
+		}
+	}
+	if u.FullName, err = cleanName(p.FullName); err != nil {
+		return invalid("full_name", err.Error())
+	}
+	if err := checkMetadata(p.UserMetadata); err != nil {
+		return invalid("user_metadata", err.Error())
+	}
+	if err := checkMetadata(p.AppMetadata); err != nil {
+		return invalid("app_metadata", err.Error())
+	}
+	if slices.ContainsFunc(p.Roles, func(r string) bool { return !isRole(r) }) {
+		return invalid("roles", "has one that is empty or has control characters")
+	}
+	return nil
+}
+
+// importIdentities follow the rules that hold for those that providers tell of.
+func (a *Auth) importIdentities(p *ImportUserParams, u *User, _ time.Time) error {
+	seen := map[string]bool{}
+	for _, i := range p.Identities {
+		switch {
+		case !provider.ValidName(i.Provider):
+			return invalid("identities", "has one of a provider that can have no such name")
+		case seen[i.Provider]:
+			return invalid("identities", "has two of one provider")
+		case !isSubject(i.Subject):
+			return invalid("identities", "has one without a subject, or with one that no provider gives")
+		case !isLine(i.Email) || utf8.RuneCountInString(i.Email) > maxName+len("@")+maxName:
+			return invalid("identities", "has one with an address that cannot be printed")
+		}
+		seen[i.Provider] = true
+		i.ID, i.CreatedAt = a.newID(), cmp.Or(i.CreatedAt, u.CreatedAt)
+		u.Identities = append(u.Identities, i)
+	}
+	return nil
+}
+
+// Bounds of a TOTP secret from elsewhere, in bytes. Google's own has 10, less than
+// RFC 4226 asks for; to lose the factor would be worse.
+const (
+	minImportedTOTP = 10
+	maxImportedTOTP = 64
+)
+
+// importTOTP seals the secret of a second factor.
+func (a *Auth) importTOTP(userID, encoded string, now time.Time) (Factor, error) {
+	if a.factors == nil {
+		return Factor{}, invalid("totp_secret", "cannot be kept: the store is no FactorStore")
+	}
+	compact := strings.ToUpper(strings.TrimRight(strings.NewReplacer(" ", "", "-", "").Replace(encoded), "="))
+	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(compact)
+	if err != nil || strings.ContainsAny(compact, "\r\n") {
+		return Factor{}, invalid("totp_secret", "is not base32") // the error would quote it
+	}
+	if len(secret) < minImportedTOTP || len(secret) > maxImportedTOTP {
+		return Factor{}, invalid("totp_secret", "has fewer than 10 bytes or more than 64")
+	}
+	return Factor{ID: a.newID(), UserID: userID, Kind: FactorTOTP, Secret: a.keys.Seal(secret, []byte(userID)), CreatedAt: now}, nil
 }

@@ -66,7 +66,7 @@ func linkPaths(k Kind) string {
 	switch k {
 	case KindMagicLink:
 		return "/magic-link/verify"
-	case KindResetPassword, KindAccountExists:
+	case KindResetPassword, KindWelcome, KindAccountExists:
 		return "/reset-password"
 	case KindEmailChangeRequested, KindEmailChanged:
 		return "/secure-account"
@@ -78,6 +78,9 @@ func linkPaths(k Kind) string {
 // linkURL is built from the configured URL, never from a request's Host.
 func (a *Auth) linkURL(k Kind, secret string) string {
 	base, ok := a.cfg.links.URLs[k]
+	if !ok && k == KindWelcome { // the same page, unless there is one of its own
+		return a.linkURL(KindResetPassword, secret)
+	}
 	if !ok {
 		base = a.cfg.baseURL.String() + linkPaths(k)
 	}
@@ -96,11 +99,16 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Durati
 	return a.sendAllowedLink(ctx, allowed, k, p, life, email, d, strangers)
 }
 
-// sendAllowedLink is sendLink once its limits are drawn.
+// sendAllowedLink is sendLink once its limits are drawn. KindWelcome is for those
+// who have no password to change yet, and KindResetPassword for everybody else.
 func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
-	u, err := a.store.User(ctx, ByEmail(email))
+	c, err := a.store.Credentials(ctx, ByEmail(email))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return storeFailed(err)
+	}
+	u := c.User
+	if k == KindWelcome && !awaited(c) {
+		k = KindResetPassword
 	}
 	to := u.Email
 	if to == "" && strangers {

@@ -129,7 +129,7 @@ func (a *Auth) handleLogin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // LogValue keeps the password out of the log.

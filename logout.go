@@ -103,7 +103,7 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if scope != LogoutOthers {
-		a.clearCookies(w)
+		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -116,9 +116,6 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 		claims, err := a.authenticate(r)
 		if err == nil {
 			return claims.Caller(), nil
-		}
-		if _, given := a.givenBearer(r); given {
-			return Caller{}, err
 		}
 		var foreign error
 		switch refresh, foreign = a.refreshCookie(r); {
@@ -168,7 +165,7 @@ func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if id == me.session.ID {
-		a.clearCookies(w)
+		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

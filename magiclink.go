@@ -198,10 +198,7 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 	if err != nil {
 		return err
 	}
-	if r.Method == http.MethodGet { // images and frames make such requests, too: they sign no browser in
-		return writeJSON(w, http.StatusOK, *tokens)
-	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // redirectWithCode uses a magic link up and returns where the browser goes on
@@ -248,6 +245,6 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	a.setCookies(w, tokens)
+	a.setCookies(w, r, tokens, nil)
 	return a.showDone(w, r, page{Done: "signed_in"}, d.RedirectTo)
 }

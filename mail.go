@@ -30,6 +30,7 @@ const (
 	KindChangeEmail     Kind = "change_email"     // confirm a new address, sent to it
 	KindMagicLink       Kind = "magic_link"       // sign in
 	KindResetPassword   Kind = "reset_password"   // choose a new password
+	KindWelcome         Kind = "welcome"          // choose a first password
 	KindAccountExists   Kind = "account_exists"   // somebody signed up with an address that has an account
 	KindPasswordChanged Kind = "password_changed" // notice
 	KindEmailChanged    Kind = "email_changed"    // notice, sent to the old address

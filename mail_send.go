@@ -16,13 +16,22 @@ type sendPermit struct {
 	to   string // as EmailKey
 }
 
-func permitFor(k Kind, to string) sendPermit { return sendPermit{k, EmailKey(to)} }
+func permitFor(k Kind, to string) sendPermit { return sendPermit{countedAs(k), EmailKey(to)} }
+
+// countedAs is the kind by which a message draws. Whether somebody gets a welcome
+// or a reset shows only once the account was looked up, after the draw.
+func countedAs(k Kind) Kind {
+	if k == KindWelcome {
+		return KindResetPassword
+	}
+	return k
+}
 
 // solicited tells the messages that somebody asks for from notices, which are all
 // others.
 func solicited(k Kind) bool {
 	switch k {
-	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindAccountExists, KindPhoneCode:
+	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPhoneCode:
 		return true
 	}
 	return false
@@ -101,6 +110,8 @@ const (
 	atSignUp sendDoor = "-signup" // an account that is to be made
 	atChange sendDoor = "-change" // a number that somebody wants to have
 	atLogin  sendDoor = "-login"  // a confirmation once more; no answer shows what is left
+
+	atWelcome sendDoor = "-welcome" // what the application sends of itself
 )
 
 // sendDraws are the limits on messages of a kind to an address.
@@ -116,7 +127,7 @@ func (a *Auth) sendDraw(door sendDoor, k Kind, address string) Draw {
 }
 
 // kindTo is what limits on messages of a kind to an address count by.
-func kindTo(k Kind, address string) string { return string(k) + " " + EmailKey(address) }
+func kindTo(k Kind, address string) string { return string(countedAs(k)) + " " + EmailKey(address) }
 
 // firstSendDraw is that of the message that a sign-up sends, by whom it goes to:
 // like for any other, but for the gap, since nothing was sent before.

@@ -248,7 +248,7 @@ func (a *Auth) handleDeleteMe(w http.ResponseWriter, r *http.Request) error {
 	if err := a.DeleteUser(r.Context(), DeleteUserParams{me.caller()}); err != nil && !errors.Is(err, CodeNotFound) {
 		return err
 	}
-	a.clearCookies(w)
+	a.signOut(w, r)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

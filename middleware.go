@@ -92,43 +92,53 @@ func (a *Auth) RequireAll(reqs ...Requirement) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c, err := a.admitted(r)
+			if err == nil {
+				err = a.meets(r, c, reqs)
+			}
 			if err != nil {
 				a.refuse(w, r, err)
 				return
 			}
-			var own *Claims // a requirement may be the application's
-			if len(reqs) > 0 {
-				own = c.clone()
-			}
-			for _, req := range reqs {
-				if err := req(a, r, own); err != nil {
-					a.refuse(w, r, err)
-					return
-				}
-			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, c)))
+			next.ServeHTTP(w, withClaimsOf(r, c))
 		})
 	}
 }
 
-// Optional is Require for handlers that serve everybody: a request without a
-// token goes through, one with a bad token does not.
-func (a *Auth) Optional(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := a.admitted(r)
-		switch {
-		case errors.Is(err, CodeMissingToken):
-			next.ServeHTTP(w, r)
-		case err != nil:
-			a.refuse(w, r, err)
-		default:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), claimsKey{}, c)))
+// meets judges requirements, which may be the application's: they get claims of
+// their own.
+func (a *Auth) meets(r *http.Request, c *Claims, reqs []Requirement) error {
+	if len(reqs) == 0 {
+		return nil
+	}
+	own := c.clone()
+	for _, req := range reqs {
+		if err := req(a, r, own); err != nil {
+			return err
 		}
-	})
+	}
+	return nil
+}
+
+func withClaimsOf(r *http.Request, c *Claims) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), claimsKey{}, c))
 }
 
 // refuse writes the response to a request that the middleware does not let through.
 func (a *Auth) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if a.cfg.onRefused == nil {
+		a.WriteError(w, r, err)
+		return
+	}
+	a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+		a.cfg.onRefused(w, r, a.logged(r, err))
+		return nil
+	}).ServeHTTP(w, r)
+}
+
+// WriteError answers a request with an error as the endpoints do: its status, and
+// its code and message as JSON; an err that is no *Error is CodeInternal. It logs
+// the cause.
+func (a *Auth) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	a.endpoint(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(w, r)
 }
 

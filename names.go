@@ -52,9 +52,15 @@ func checkMetadata(m map[string]any) error {
 	return nil
 }
 
+// isLine tells whether a text has no control characters, and could be printed
+// and kept anywhere.
+func isLine(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
 // isRole tells whether a role can have a name.
 func isRole(name string) bool {
-	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+	return name != "" && isLine(name)
 }
 
 // isID tells whether s can be an id, before a store is asked.

@@ -22,6 +22,9 @@ const providerTimeout = 10 * time.Second
 // maxSubject is the longest subject OpenID Connect allows (Core 1.0, section 2).
 const maxSubject = 255
 
+// isSubject tells whether a provider may call somebody so.
+func isSubject(s string) bool { return s != "" && len(s) <= maxSubject && isLine(s) }
+
 // oauthClient is this service as a client of one provider.
 type oauthClient struct {
 	provider.Provider
@@ -173,7 +176,7 @@ func errorToken(code string) string {
 // cleanProfile makes a profile fit to keep. Who somebody is must be certain; the
 // rest is left out if it is not in order.
 func cleanProfile(who *provider.Profile) error {
-	if who.Subject == "" || len(who.Subject) > maxSubject || strings.ContainsFunc(who.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+	if !isSubject(who.Subject) {
 		return errors.New("no usable subject")
 	}
 	email, err := NormalizeEmail(who.Email)

@@ -101,12 +101,27 @@ func (a *Auth) handleOAuthCallback(w http.ResponseWriter, r *http.Request) error
 	case err != nil:
 		_ = a.logged(r, err)
 		return seeOther(w, res.RedirectURL)
-	case res.RedirectURL == "":
-		return a.writeTokens(w, res.Tokens)
-	case res.Tokens != nil:
-		a.setCookies(w, res.Tokens)
+	case res.Tokens == nil:
+		return seeOther(w, res.RedirectURL)
+	case a.cfg.cookies == nil || (res.RedirectURL == "" && fromScript(r)):
+		return a.writeTokens(w, r, res.Tokens)
 	}
-	return seeOther(w, res.RedirectURL)
+	a.setCookies(w, r, res.Tokens, nil)
+	switch {
+	case res.RedirectURL != "":
+		return seeOther(w, res.RedirectURL)
+	case acceptsByName(r, "text/html"):
+		return a.showDone(w, r, page{Done: doneSignedIn}, "")
+	}
+	signedIn := *res.Tokens
+	signedIn.AccessToken, signedIn.RefreshToken = "", ""
+	return writeJSON(w, http.StatusOK, signedIn)
+}
+
+// fromScript tells a program that asks for JSON by name, which keeps no cookies,
+// from a browser that comes back from a provider.
+func fromScript(r *http.Request) bool {
+	return acceptsByName(r, "application/json") && !acceptsByName(r, "text/html")
 }
 
 // readCallback takes the parameters from the query or from the form that was

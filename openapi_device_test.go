@@ -3,20 +3,23 @@ package auth_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/authmount/auth"
 )
 
-// Whatever request a program signs in with may say which device it is, and the
-// document says so. A refresh makes no session, and callbacks come from browsers.
+// Whatever request a program signs in with may say which device it is, and how the
+// session goes out, and the document says so. A refresh makes no session, and callbacks come from browsers.
 func TestSignInsDocumentTheDevice(t *testing.T) {
+	type parameter struct{ Name, In string }
 	var doc struct {
 		Paths map[string]struct {
 			Post struct {
-				Parameters []struct{ Name, In string }
-				Responses  map[string]json.RawMessage
+				Parameters  []parameter
+				RequestBody json.RawMessage
+				Responses   map[string]json.RawMessage
 			}
 		}
 	}
@@ -29,12 +32,13 @@ func TestSignInsDocumentTheDevice(t *testing.T) {
 			continue
 		}
 		found++
-		documented := false
-		for _, p := range item.Post.Parameters {
-			documented = documented || p.In == "header" && p.Name == "X-Device-Id"
+		for _, name := range []string{"X-Device-Id", "X-Session-Transport"} {
+			if !slices.ContainsFunc(item.Post.Parameters, func(p parameter) bool { return p.In == "header" && p.Name == name }) {
+				t.Errorf("POST %s does not document %s", path, name)
+			}
 		}
-		if !documented {
-			t.Errorf("POST %s does not document X-Device-Id", path)
+		if !bytes.Contains(item.Post.RequestBody, []byte(`"remember"`)) {
+			t.Errorf("POST %s does not document remember", path)
 		}
 	}
 	if found < 7 {

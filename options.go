@@ -54,6 +54,7 @@ type config struct {
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
 	cookies        *CookieOptions
+	onRefused      func(http.ResponseWriter, *http.Request, error)
 	bodyWait       time.Duration
 }
 
@@ -389,23 +390,60 @@ func WithCORS(origins ...string) Option {
 	}
 }
 
-// CookieOptions are the settings of cookie mode.
+// CookieOptions are the settings of sessions in cookies.
 type CookieOptions struct {
 	// Name is the middle part of the cookies' names: letters, digits and the other
-	// characters of a token (RFC 6265); default "authmount".
+	// characters of a token (RFC 6265); default "authmount". The cookies are
+	// __Host-<name>-access and __Host-<name>-refresh, and __Host-<name>-device for
+	// which device it is; on loopback http they lack the prefix, which needs https.
 	Name string
+
+	// SignInURL is the page that RequirePage sends visitors to who have to sign in:
+	// a path of the same origin, or an https address; default "/signin". It is
+	// given return_to, the path where the visitor was going (see Auth.CheckReturn),
+	// and reason, the code of what was missing ("session_ended",
+	// "insufficient_aal", …), none for a visitor without a session.
+	SignInURL string
 }
 
-// WithCookies carries tokens in HttpOnly cookies instead of response bodies, for
-// applications rendered on the server. Requests that rely on a cookie and
-// change something are refused with CodeCrossSiteRequest (403) unless they come from
-// the same origin or one of WithCORS. A second call replaces the first.
+// WithCookies lets sessions be in HttpOnly cookies, for pages, beside those whose
+// tokens are in response bodies, for programs: one Auth serves both.
+//
+// A sign-in by a form, or by JSON with the header "X-Session-Transport: cookie",
+// sets the cookies and returns no tokens; what comes in by cookie goes out by
+// cookie; other JSON gets tokens and no cookies. A bearer token wins over cookies,
+// and one that is refused never falls back to them. Requests that rely on a
+// cookie, or ask for one, and change something are refused with
+// CodeCrossSiteRequest (403) unless they come from
+// the same origin or one of WithCORS. See [Auth.RequirePage] and [Auth.SetCookies]
+// for pages of the application's own. A second call replaces the first.
 func WithCookies(o CookieOptions) Option {
 	return func(c *config) {
 		if o.Name != "" && (&http.Cookie{Name: o.Name}).Valid() != nil { //nolint:gosec // asks of the name only
 			c.fail("WithCookies", fmt.Errorf("%q cannot be in a cookie's name", o.Name))
 		}
+		if o.SignInURL == "" {
+			o.SignInURL = "/signin"
+		}
+		if u, err := url.Parse(o.SignInURL); !redirect.IsLocal(o.SignInURL) && (err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && !isLoopbackHost(u.Hostname()))) {
+			c.fail("WithCookies", fmt.Errorf("SignInURL %q is neither a path of the same origin nor an https address", o.SignInURL))
+		}
 		c.cookies = &o
+	}
+}
+
+// WithOnRefused chooses what Require, RequirePage and Optional answer when they do
+// not let a request through; err is an *Error. Without it Require answers as the
+// wire's errors say, and RequirePage sends visitors to the sign-in page;
+// [Auth.WriteError] is the wire's answer, for some requests of an f that makes
+// pages for others. The cookies of a session that is over are taken away before f
+// is called. A second call replaces the first.
+func WithOnRefused(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
+	return func(c *config) {
+		if f == nil {
+			c.fail("WithOnRefused", errors.New("the function is nil"))
+		}
+		c.onRefused = f
 	}
 }
 

@@ -370,12 +370,12 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx := r.Context()
 	me, err := a.live(r)
-	if errors.Is(err, CodeMissingToken) {
+	if errors.Is(err, CodeMissingToken) || a.staleCookie(r, err) {
 		tokens, err := a.VerifyPhoneCode(ctx, VerifyPhoneCodeParams{Phone: p.Phone, Code: p.OTP, TOTPCode: p.TOTP, RequestID: p.RequestID})
 		if err != nil {
 			return err
 		}
-		return a.writeTokens(w, tokens)
+		return a.writeTokens(w, r, tokens)
 	}
 	if err != nil {
 		return err
@@ -388,5 +388,5 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }

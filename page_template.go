@@ -20,9 +20,10 @@ type page struct {
 	Address    string   // masked
 	Problem    string   // what went wrong
 	Code       Code     // of the problem
+	OfLink     bool     // problem: it is one of a link
 	Reasons    []string // of weak_password
 	MinLength  int
-	Done       string // "signed_in", "email_verified", "password_reset", "disowned", "left_alone", "secured"
+	Done       string // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured"
 	TakenOver  bool   // what others had set up on the account is gone
 	Disownable bool   // confirm_email: the account may be somebody else's doing
 	MadeAt     string // when it was made

@@ -75,9 +75,15 @@ func originOf(target string) string {
 
 // showProblem is writeError for people.
 func (a *Auth) showProblem(w http.ResponseWriter, r *http.Request, err error) error {
+	return a.showProblemOn(w, r, err, page{OfLink: true})
+}
+
+// showProblemOn is showProblem on a page of which something is known already.
+func (a *Auth) showProblemOn(w http.ResponseWriter, r *http.Request, err error, pg page) error {
 	e := a.logged(r, err)
 	writeErrorHeaders(w, e)
-	a.showAs(w, r, e.Status, page{Name: "problem", Problem: e.Message, Code: e.Code})
+	pg.Name, pg.Problem, pg.Code = "problem", e.Message, e.Code
+	a.showAs(w, r, e.Status, pg)
 	return nil
 }
 

@@ -13,7 +13,8 @@ type SendPasswordResetParams struct {
 }
 
 // SendPasswordReset mails a link to choose a new password with. The answer is
-// the same whether or not there is an account. Errors: CodeMethodDisabled,
+// the same whether or not there is an account. Whoever has no password and never
+// signed in, such as somebody who was imported, gets KindWelcome. Errors: CodeMethodDisabled,
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRateLimited.
 func (a *Auth) SendPasswordReset(ctx context.Context, p SendPasswordResetParams) error {
 	if !a.Settings(ctx).Password.On() {
@@ -26,7 +27,7 @@ func (a *Auth) SendPasswordReset(ctx context.Context, p SendPasswordResetParams)
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return err
 	}
-	return a.sendLink(ctx, KindResetPassword, PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
+	return a.sendLink(ctx, KindWelcome, PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
 }
 
 func (a *Auth) handleForgotPassword(w http.ResponseWriter, r *http.Request) error {

@@ -23,7 +23,8 @@ type route struct {
 	errors   []Code       // beyond those that follow from access, a body and limits
 	statuses map[Code]int // of errors whose status here is not the one in the table of errors
 	handle   func(http.ResponseWriter, *http.Request) error
-	form     func(http.ResponseWriter, *http.Request) error // the pages' posts, which need no key
+	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
+	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
 // routes is the route table: every endpoint, who may call it, how often, how it
@@ -51,21 +52,21 @@ func (a *Auth) routes() []route {
 			CodeBadOAuthState, CodeOAuthDenied, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
-		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp,
+		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp, done: doneSent,
 			limits: signUps,
 			errors: []Code{
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
-		{pattern: "POST /login", access: keyed, handle: a.handleLogin,
+		{pattern: "POST /login", access: keyed, handle: a.handleLogin, done: doneSignedIn,
 			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
 		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
-			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeCrossSiteRequest, CodeValidationFailed},
+			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
-		{pattern: "POST /logout", access: keyed, handle: a.handleLogout,
-			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeCrossSiteRequest, CodeValidationFailed}},
-		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange,
+		{pattern: "POST /logout", access: keyed, handle: a.handleLogout, done: doneSignedOut,
+			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
+		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange, done: doneSignedIn,
 			errors: plus(signIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
 
 		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
@@ -77,7 +78,7 @@ func (a *Auth) routes() []route {
 			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
 			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
-		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend,
+		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
 			limits: first,
@@ -85,12 +86,12 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
-		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend,
+		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
-		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify,
+		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeCrossSiteRequest, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
-		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword,
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
+		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
@@ -133,11 +134,11 @@ func (a *Auth) routes() []route {
 			limits: []string{"FactorPerUser", "CodesPerIP"},
 			errors: []Code{
 				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
-		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA,
+		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA, done: doneSignedIn,
 			limits: wrongFactors,
 			errors: []Code{
 				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
-				CodeInvalidTOTPCode, CodeCrossSiteRequest, CodeValidationFailed}},
+				CodeInvalidTOTPCode, CodeValidationFailed}},
 		{pattern: "POST /2fa/disable", access: signedIn, handle: a.handleDisableTOTP,
 			limits: wrongFactors,
 			errors: []Code{CodeReauthNeeded, CodeMFAEnforced, CodeMFANotEnabled, CodeInvalidTOTPCode}},

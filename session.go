@@ -273,12 +273,12 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	}
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
-		if byCookie {
-			a.clearCookiesIfOver(w, err)
+		if byCookie && over(err) {
+			a.clearCookies(w)
 		}
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 // Current reads the session an access token belongs to, and its user, from the

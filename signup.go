@@ -251,7 +251,7 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 	if res.ConfirmationRequired {
 		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User.View(), "confirmation_required": true})
 	}
-	return a.writeTokens(w, res.Tokens)
+	return a.writeTokens(w, r, res.Tokens)
 }
 
 // LogValue keeps the password out of the log.

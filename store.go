@@ -9,7 +9,7 @@ import (
 // ContractVersion is the version of the contract that this file and
 // store_change.go describe. A Store's Contract returns the version it was written
 // for.
-const ContractVersion = 2
+const ContractVersion = 3
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -43,7 +43,7 @@ type Store interface {
 	Contract() int
 
 	// CreateUser adds a user together with everything that comes with it. An
-	// id, address, phone or identity that is taken: a *ConflictError, and
+	// id, address, phone, identity or factor that is taken: a *ConflictError, and
 	// nothing is kept. An error of NewUser.Creating is returned as it is.
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.

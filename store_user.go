@@ -95,13 +95,17 @@ func ByIdentity(provider, subject string) UserKey {
 }
 
 // NewUser is a user to create, with all that is created in the same step.
-// Identities come in User; MFAEnabled and the revisions are the store's own and
-// begin as false and 0.
+// Identities come in User; MFAEnabled and the revisions are the store's own:
+// MFAEnabled tells whether there are Factors, and the revisions begin at 0.
 type NewUser struct {
 	User         User
 	PasswordHash string
 	Session      *Session // first session; sets LastSignInAt
 	Tokens       []Token  // as for PutToken
+	// Factors are second factors, enabled, at most one of a kind, and the user's
+	// whatever their UserID says. Only a FactorStore is given any. A first session
+	// has to be AAL2 then: ErrMFARequired.
+	Factors []Factor
 
 	// Creating, if set, is called in the step that creates the user, and its
 	// error undoes the step and is returned. A store with transactions calls it

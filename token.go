@@ -18,8 +18,8 @@ import (
 	"github.com/authmount/auth/internal/tokencache"
 )
 
-// Tokens is what a completed sign-in or refresh hands out. In cookie mode the
-// two tokens travel as cookies and are null in the JSON form.
+// Tokens is what a completed sign-in or refresh hands out. Where they travel in
+// cookies the two tokens are null in the JSON form.
 type Tokens struct {
 	AccessToken  string
 	RefreshToken string

@@ -57,7 +57,7 @@ func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, enabledTOTP{e.RecoveryCodes, a.carried(w, e.Tokens)})
+	return writeJSON(w, http.StatusOK, enabledTOTP{e.RecoveryCodes, a.carried(w, r, e.Tokens)})
 }
 
 // enabledTOTP is the Session object with recovery codes.
@@ -141,7 +141,7 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.writeTokens(w, tokens)
+	return a.writeTokens(w, r, tokens)
 }
 
 func (a *Auth) handleRecoveryCodes(w http.ResponseWriter, r *http.Request) error {

@@ -1,7 +1,7 @@
 // Package memstore keeps users, sessions and tokens in memory, for tests, demos
 // and servers of one process that can bear to lose what came after the last
-// snapshot. It has every optional capability: factors, events, outbox, roles and
-// keys.
+// snapshot. It has every optional capability: factors, events, outbox, roles,
+// keys, imports and rotations.
 //
 //	store := memstore.New()                // gone with the process
 //	store, err := memstore.Open("auth.db") // read now, written by Save
@@ -71,14 +71,16 @@ type (
 )
 
 var (
-	_ auth.Store       = (*Store)(nil)
-	_ auth.FactorStore = (*Store)(nil)
-	_ auth.EventStore  = (*Store)(nil)
-	_ auth.OutboxStore = (*Store)(nil)
-	_ auth.RoleStore   = (*Store)(nil)
-	_ auth.KeyStore    = (*Store)(nil)
-	_ auth.ProofStore  = (*Store)(nil)
-	_ auth.ExportStore = (*Store)(nil)
+	_ auth.Store         = (*Store)(nil)
+	_ auth.FactorStore   = (*Store)(nil)
+	_ auth.EventStore    = (*Store)(nil)
+	_ auth.OutboxStore   = (*Store)(nil)
+	_ auth.RoleStore     = (*Store)(nil)
+	_ auth.KeyStore      = (*Store)(nil)
+	_ auth.ImportStore   = (*Store)(nil)
+	_ auth.RotationStore = (*Store)(nil)
+	_ auth.ProofStore    = (*Store)(nil)
+	_ auth.ExportStore   = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -92,7 +94,7 @@ func New() *Store {
 }
 
 // Contract is the version of auth's contract that this store was written for.
-func (s *Store) Contract() int { return 2 }
+func (s *Store) Contract() int { return 3 }
 
 // lock takes the mutex unless the caller has given up.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

@@ -17,7 +17,13 @@ func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User,
 // planCreate plans to add a user, and tells created.
 func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.User) (*effect, error) {
 	u := newUser(nu.User, nu.PasswordHash)
-	u.MFAEnabled, u.Revision, u.CredentialRevision = false, 0, 0
+	u.Revision, u.CredentialRevision = 0, 0
+	if err := u.arm(nu.Factors); err != nil {
+		return nil, err
+	}
+	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != auth.LevelAAL2 {
+		return nil, auth.ErrMFARequired
+	}
 	if s.users[u.ID] != nil || (nu.Session != nil && s.sessions[nu.Session.ID] != nil) {
 		return nil, &auth.ConflictError{Field: "id"}
 	}

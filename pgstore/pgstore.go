@@ -56,18 +56,20 @@ type Store struct {
 }
 
 var (
-	_ auth.Store       = (*Store)(nil)
-	_ auth.FactorStore = (*Store)(nil)
-	_ auth.EventStore  = (*Store)(nil)
-	_ auth.OutboxStore = (*Store)(nil)
-	_ auth.RoleStore   = (*Store)(nil)
-	_ auth.KeyStore    = (*Store)(nil)
-	_ auth.ProofStore  = (*Store)(nil)
-	_ auth.ExportStore = (*Store)(nil)
+	_ auth.Store         = (*Store)(nil)
+	_ auth.FactorStore   = (*Store)(nil)
+	_ auth.EventStore    = (*Store)(nil)
+	_ auth.OutboxStore   = (*Store)(nil)
+	_ auth.RoleStore     = (*Store)(nil)
+	_ auth.KeyStore      = (*Store)(nil)
+	_ auth.ImportStore   = (*Store)(nil)
+	_ auth.RotationStore = (*Store)(nil)
+	_ auth.ProofStore    = (*Store)(nil)
+	_ auth.ExportStore   = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.
-func (s *Store) Contract() int { return 2 }
+func (s *Store) Contract() int { return 3 }
 
 // Option changes how a Store works.
 type Option func(*Store) error

@@ -38,7 +38,7 @@ const insertUser = `with u as (
 	select from u`
 
 // CreateUser adds a user with everything that comes with it. It is one statement
-// unless there is a NewUser.Creating or a claims function, which need a
+// unless there are factors, a NewUser.Creating or a claims function, which need a
 // transaction around them.
 func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
 	if err := c.Check(); err != nil {
@@ -46,7 +46,7 @@ func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, e
 	}
 	u := created(c.NewUser)
 	var err error
-	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Creating == nil && s.claims == "" && len(u.Roles) == 0 && areAbout(c.Messages, u.ID) {
+	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Creating == nil && s.claims == "" && len(u.Roles) == 0 && len(c.Factors) == 0 && areAbout(c.Messages, u.ID) {
 		err = s.do(ctx, func(ctx context.Context, q querier) error {
 			return s.insertUser(ctx, q, c.NewUser, eventsInput(c.Events), messagesInput(c.Messages))
 		})
@@ -64,8 +64,15 @@ func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, e
 // create creates a user in a transaction.
 func (s *Store) create(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.User) (*result, error) {
 	*u = created(nu)
+	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != auth.LevelAAL2 {
+		return nil, auth.ErrMFARequired
+	}
 	r := &result{about: u.ID, last: func() error { return s.finishCreating(ctx, tx, nu, u) }}
-	return r, s.insertUser(ctx, tx, nu, none, none)
+	if err := s.insertUser(ctx, tx, nu, none, none); err != nil || !u.MFAEnabled {
+		return r, err
+	}
+	_, err := tx.Exec(ctx, s.sql(armUser), u.ID, factorsInput(u.ID, nu.Factors...))
+	return r, err
 }
 
 // finishCreating is what happens to a new user in the transaction that made it.
@@ -104,7 +111,7 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, even
 // created is the user that CreateUser makes.
 func created(nu auth.NewUser) auth.User {
 	u := nu.User
-	u.MFAEnabled, u.Revision, u.CredentialRevision, u.Claims = false, 0, 0, nil
+	u.MFAEnabled, u.Revision, u.CredentialRevision, u.Claims = len(nu.Factors) > 0, 0, 0, nil
 	if nu.Session != nil {
 		u.LastSignInAt = nu.Session.CreatedAt
 	}

@@ -125,6 +125,9 @@ func (p Provider) String() string { return "provider " + p.Name }
 // GoString is String.
 func (p Provider) GoString() string { return p.String() }
 
+// ValidName tells whether a provider can have a name.
+func ValidName(name string) bool { return validName.MatchString(name) }
+
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // reserved are the parameters of the authorization request that AuthParams may

@@ -31,6 +31,8 @@ type bench struct {
 	keys    auth.KeyStore
 	proofs  auth.ProofStore
 	exports auth.ExportStore
+	imports auth.ImportStore
+	uses    auth.RotationStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -43,6 +45,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.keys, _ = auth.Capability[auth.KeyStore](s)
 	b.exports, _ = auth.Capability[auth.ExportStore](s)
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
+	b.imports, _ = auth.Capability[auth.ImportStore](s)
+	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 
 	"github.com/authmount/auth"
 )
@@ -109,5 +110,16 @@ func putKey(w *world) attempt {
 	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
 		_, err := w.keys.PutKey(ctx, auth.PutKey{Change: c, Key: k})
 		return err
+	}}
+}
+
+func createUsers(w *world) attempt {
+	rows := []auth.ImportedRow{{User: w.newUser("").User}, {User: w.newUser("").User}}
+	for _, row := range rows {
+		w.users = append(w.users, row.User.ID)
+	}
+	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
+		results, err := w.imports.CreateUsers(ctx, auth.CreateUsers{Change: c, Users: rows})
+		return errors.Join(append(results, err)...)
 	}}
 }

@@ -23,9 +23,9 @@ import (
 type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
-// has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore, ProofStore and
-// ExportStore. It logs
-// which those are and which type has them. open makes an empty store, and
+// has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
+// ImportStore, RotationStore, ProofStore and ExportStore. It logs which those are
+// and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	t.Helper()
@@ -52,13 +52,15 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		has    bool
 		checks checks
 	}{
-		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors())},
+		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), born())},
 		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, events()},
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
 		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
 		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
+		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
+		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {
 			t.Logf("%s: none, its checks do not run", c.name)

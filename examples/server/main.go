@@ -91,7 +91,7 @@ func parse(args []string) (settings, error) {
 	yes(&s.inbox, "dev-inbox", "keep messages at /dev/inbox instead of sending them; for loopback only")
 	yes(&s.noLimits, "no-rate-limit", "no rate limits; for benchmarks only")
 	yes(&s.deletion, "account-deletion", "people may delete their account")
-	yes(&s.cookies, "cookies", "carry tokens in cookies")
+	yes(&s.cookies, "cookies", "let sessions be in cookies, beside bearer tokens")
 	yes(&s.pprof, "pprof", "serve /debug/pprof/; for loopback only")
 	yes(&s.verbose, "verbose", "log at debug level")
 	err := fs.Parse(args)

@@ -31,7 +31,8 @@ type Ring struct {
 	byID    map[string]*signingKey // what verification accepts
 	jwks    []byte                 // the public keys, as served
 
-	// One key for each secret, that of the current one first.
+	// One key for each secret, that of the current one first, and what names it.
+	ids      [][]byte
 	refresh  [][]byte
 	phone    [][]byte
 	recovery [][]byte
@@ -57,6 +58,7 @@ func New(p Params) (*Ring, error) {
 		if len(s) < minSecret {
 			return nil, errors.New("WithSecret: a secret needs at least 32 bytes")
 		}
+		r.ids = append(r.ids, derive(s, "id", IDSize))
 		r.refresh = append(r.refresh, derive(s, "refresh token", keySize))
 		r.phone = append(r.phone, derive(s, "phone code", keySize))
 		r.recovery = append(r.recovery, derive(s, "recovery code", keySize))
@@ -70,6 +72,19 @@ func New(p Params) (*Ring, error) {
 		return nil, err
 	}
 	return r, r.publish(signing)
+}
+
+// IDSize is how many bytes name a secret. What is sealed begins with them, and so
+// do the MACs of recovery codes, so that it can be counted what depends on which.
+const IDSize = 8
+
+// IDs name the secrets, the current one first. They tell nothing about them.
+func (r *Ring) IDs() []string {
+	var list []string
+	for _, id := range r.ids {
+		list = append(list, string(id))
+	}
+	return list
 }
 
 // derive makes a key for one purpose from a secret.

@@ -70,7 +70,8 @@ func TestDerivedKeysAreStable(t *testing.T) {
 		"kid":     {r.Signing().ID, "PPojeYb4YzSbe-BBPS7m24Klfg_axiStsSzaqgnB5fk"},
 		"refresh": {refresh, "v1.AaH7TCsTenGAbtZ4Q0UUAAAAAAdBdWi9xqdMJZjVJLq5LGuT3fhkfuLyixI9jNdYMtP_sw"},
 		"phone":   {hexOf(r.PhoneCode("login", "+431234567", "123456")[0]), "fdda19ac184600e894b4a19f12a98d913c03a712ef6f91dfc561155737acf10e"},
-		"code":    {hexOf(r.RecoveryCode("u", "abcde-fghjk")[0]), "25359af8e185b7d6812f379015f612fc91b690c32f9709d7c7f946b9a4a7d0f9"},
+		"code":    {hexOf(r.RecoveryCode("u", "abcde-fghjk")[0]), "2b97806d4254fb4225359af8e185b7d6812f379015f612fc91b690c32f9709d7c7f946b9a4a7d0f9"},
+		"id":      {hexOf([]byte(r.IDs()[0])), "2b97806d4254fb42"},
 		"limit":   {r.RateLimit("login", "ada@example.com"), "login:IH8uY65k31ptlSbsjwZfpw"},
 	} {
 		if c.got != c.want {

@@ -19,10 +19,14 @@ func (r *Ring) PhoneCode(purpose, subject, code string) [][]byte {
 }
 
 // RecoveryCode is what is kept of a user's recovery code: a MAC under each
-// secret, the current one first, as with PhoneCode. Case, spaces and hyphens do
+// secret, the current one first, as with PhoneCode, behind the secret's id. Case, spaces and hyphens do
 // not matter.
 func (r *Ring) RecoveryCode(userID, code string) [][]byte {
-	return macs(r.recovery, userID, strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(code)))
+	list := macs(r.recovery, userID, strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(code)))
+	for i := range list {
+		list[i] = append(slices.Clone(r.ids[i]), list[i]...)
+	}
+	return list
 }
 
 // RateLimit names the bucket of a limit and of the value that it counts by. The

@@ -30,11 +30,15 @@ func TestSealIsBound(t *testing.T) {
 		"dropped secret":     {ring(t, "b"), sealed, "ada", false, false},
 		"nothing":            {ring(t, "a"), nil, "ada", false, false},
 		"less than a nonce":  {ring(t, "a"), sealed[:5], "ada", false, false},
-		"nonce alone":        {ring(t, "a"), sealed[:12], "ada", false, false},
+		"id alone":           {ring(t, "a"), sealed[:IDSize], "ada", false, false},
+		"nonce alone":        {ring(t, "a"), sealed[:IDSize+12], "ada", false, false},
+		"without its id":     {ring(t, "a"), sealed[IDSize:], "ada", false, false},
+		"id changed":         {ring(t, "a"), damaged(0), "ada", false, false},
+		"under another id":   {ring(t, "b", "a"), append([]byte(ring(t, "b").IDs()[0]), sealed[IDSize:]...), "ada", false, false},
 		"cut short":          {ring(t, "a"), sealed[:len(sealed)-1], "ada", false, false},
 		"a byte more":        {ring(t, "a"), append(bytes.Clone(sealed), 0), "ada", false, false},
-		"nonce changed":      {ring(t, "a"), damaged(0), "ada", false, false},
-		"ciphertext changed": {ring(t, "a"), damaged(12), "ada", false, false},
+		"nonce changed":      {ring(t, "a"), damaged(IDSize), "ada", false, false},
+		"ciphertext changed": {ring(t, "a"), damaged(IDSize + 12), "ada", false, false},
 		"tag changed":        {ring(t, "a"), damaged(len(sealed) - 1), "ada", false, false},
 	} {
 		plain, current, err := c.r.Open(c.sealed, []byte(c.ad))
@@ -48,7 +52,7 @@ func TestSealIsBound(t *testing.T) {
 }
 
 // sealedForAda is "secret" sealed under the secret "s".
-const sealedForAda = "eaa9bff32ccd0392800dbe4002a38ad87e0ac7435b29c4d1a39acf7544a520b625f9"
+const sealedForAda = "2b97806d4254fb42eaa9bff32ccd0392800dbe4002a38ad87e0ac7435b29c4d1a39acf7544a520b625f9"
 
 // The same secret twice does not look the same, and does not show.
 func TestSealHides(t *testing.T) {

@@ -37,6 +37,7 @@ type Route struct {
 	Security [][]string // alternatives, each the security schemes that go together; empty: open to anybody
 	Limits   []string   // names of the rate limits that may refuse it
 	Errors   []Error    // those that do not follow from Envelope
+	Forms    bool       // it takes what it takes as JSON from a page's form, too, and answers with pages
 }
 
 // Error is an error code and the HTTP status it comes with.
@@ -60,6 +61,7 @@ type prose struct {
 	Parameters map[string]string    `json:"parameters"` // what the parameters in paths mean
 	Headers    map[string]object    `json:"headers"`    // schemas with descriptions, of headers that requests may have
 	Limits     map[string]string    `json:"limits"`     // what the rate limits count
+	Form       map[string]any       `json:"form"`       // schemas of the fields that all forms of Route.Forms may have
 	Operations map[string]operation `json:"operations"` // one for each route
 }
 
@@ -231,6 +233,9 @@ func (b *builder) common(rt Route, method, path string, op operation, p prose) o
 func (b *builder) operation(rt Route, method, path string, op operation, p prose) object {
 	if op.Summary == "" {
 		b.fault("%s has no summary", rt.Pattern)
+	}
+	if rt.Forms {
+		op = b.withForm(rt, op, p)
 	}
 	o := b.common(rt, method, path, op, p)
 	o["summary"] = op.Summary

@@ -62,6 +62,17 @@ func Check(target string, patterns []Pattern) error {
 	return ErrNotListed
 }
 
+// IsLocal tells whether target is a path, perhaps with a query, of the very origin
+// that it is read at, for every browser: "/notes?page=2", and neither "//host" nor
+// "/\\host" nor any that servers read in two ways.
+func IsLocal(target string) bool {
+	if !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") {
+		return false
+	}
+	u, err := parse("https://local.invalid" + target)
+	return err == nil && u.Host == "local.invalid"
+}
+
 // parse refuses all in which parsers of URLs have been known to disagree.
 func parse(s string) (*url.URL, error) {
 	if s == "" || len(s) > 2048 || strings.ContainsAny(s, "\\ \t\r\n") {

@@ -106,6 +106,27 @@ func TestNothingClimbs(t *testing.T) {
 	}
 }
 
+func TestIsLocal(t *testing.T) {
+	for _, target := range []string{"/", "/notes", "/notes?page=2", "/a/b?to=//evil.test#x", "/?", "/a%20b", "/%c3%bc"} {
+		if !IsLocal(target) {
+			t.Errorf("%q is not local", target)
+		}
+	}
+	for _, target := range []string{
+		"", "notes", "?a=b", "#a", "//evil.test", "///evil.test", `/\evil.test`, `/\/evil.test`, `\evil.test`, "/%5cevil.test", "/%2fevil.test", "/%2Fevil.test", "/\t/evil.test", "/\n/evil.test",
+		" /notes", "/no tes", "/ü", "https://evil.test/", "https:evil.test", "javascript:alert(1)", "/a/..//evil.test", "/./evil.test", "/../x", "/a/%2e%2e/x", "/;/evil.test", "/x;y", "/@evil.test/..", "/" + strings.Repeat("x", 3000),
+	} {
+		if IsLocal(target) {
+			t.Errorf("%q is local", target)
+		}
+	}
+	for _, end := range climbing {
+		if IsLocal("/app/" + end) {
+			t.Errorf("/app/%s is local", end)
+		}
+	}
+}
+
 func TestIsLoopback(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "app.localhost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,

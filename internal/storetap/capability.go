@@ -45,6 +45,16 @@ type (
 		tap   *Tap
 		inner auth.KeyStore
 	}
+	imports struct {
+		link
+		tap   *Tap
+		inner auth.ImportStore
+	}
+	rotation struct {
+		link
+		tap   *Tap
+		inner auth.RotationStore
+	}
 )
 
 func (s *factors) Factors(ctx context.Context, userID string) (f auth.Factors, err error) {
@@ -135,4 +145,14 @@ func (s *keys) Key(ctx context.Context, id string) (k auth.APIKey, err error) {
 func (s *keys) PutKey(ctx context.Context, c auth.PutKey) (k auth.APIKey, err error) {
 	defer s.tap.enter(&ctx, "PutKey", &c.Change)(&err, &k)
 	return s.inner.PutKey(ctx, c)
+}
+
+func (s *imports) CreateUsers(ctx context.Context, c auth.CreateUsers) (results []error, err error) {
+	defer s.tap.enter(&ctx, "CreateUsers", &c.Change)(&err, &results)
+	return s.inner.CreateUsers(ctx, c)
+}
+
+func (s *rotation) KeyUses(ctx context.Context, now time.Time) (u auth.KeyUses, err error) {
+	defer s.tap.enter(&ctx, "KeyUses", nil)(&err, &u)
+	return s.inner.KeyUses(ctx, now)
 }

@@ -162,3 +162,11 @@ func (r *recorder) Key(_ context.Context, id string) (auth.APIKey, error) {
 func (r *recorder) PutKey(_ context.Context, c auth.PutKey) (auth.APIKey, error) {
 	return auth.APIKey{}, r.saw("PutKey", c)
 }
+
+func (r *recorder) CreateUsers(_ context.Context, c auth.CreateUsers) ([]error, error) {
+	return nil, r.saw("CreateUsers", c)
+}
+
+func (r *recorder) KeyUses(_ context.Context, now time.Time) (auth.KeyUses, error) {
+	return auth.KeyUses{}, r.saw("KeyUses", now)
+}

@@ -88,6 +88,12 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.ExportStore](inner); ok {
 		end.next = &exports{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.ImportStore](inner); ok {
+		end.next = &imports{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
+		end.next = &rotation{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }

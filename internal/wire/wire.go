@@ -30,6 +30,7 @@ var (
 	ErrDuplicateName = errors.New("duplicate name")
 	ErrNotObject     = errors.New("not an object")
 	ErrForm          = errors.New("malformed form")
+	ErrUnknownName   = errors.New("unknown field")
 )
 
 // FieldError tells of a member whose value has the wrong type. It does not

@@ -1,0 +1,98 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// claim is a unique value that a user has.
+type claim struct{ field, value string }
+
+// CreateUsers adds each of the users that can be added.
+func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) (results []error, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		e := &effect{noChange: true}
+		results = make([]error, len(c.Users))
+		made, claimed := make([]*user, len(c.Users)), map[claim]bool{}
+		for i, row := range c.Users {
+			u := newUser(row.User, row.PasswordHash)
+			u.Revision, u.CredentialRevision = 0, 0
+			if results[i] = s.mayAdd(u, row.Factors, claimed); results[i] != nil {
+				continue
+			}
+			for _, v := range claimsOf(&u.User) {
+				claimed[v] = true
+			}
+			made[i], e.noChange = u, false
+			if slices.Contains(u.Roles, auth.RoleOwner) && !u.Banned(c.Now) {
+				e.after = &u.User
+			}
+		}
+		e.apply = func() error {
+			for i, u := range made {
+				if u == nil {
+					continue
+				}
+				s.users[u.ID] = u
+				s.index(u)
+				for _, event := range c.Users[i].Events {
+					s.addEvent(event, &effect{about: u.ID}, nil)
+				}
+			}
+			return nil
+		}
+		return e, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// mayAdd tells what keeps a user from being added, beside others that claim
+// values.
+func (s *Store) mayAdd(u *user, factors []auth.Factor, claimed map[claim]bool) error {
+	if s.users[u.ID] != nil {
+		return &auth.ConflictError{Field: "id"}
+	}
+	if err := s.conflict(&u.User, ""); err != nil {
+		return err
+	}
+	for _, v := range claimsOf(&u.User) {
+		if claimed[v] {
+			return &auth.ConflictError{Field: v.field}
+		}
+	}
+	return u.arm(factors)
+}
+
+// claimsOf are the unique values of a user.
+func claimsOf(u *auth.User) []claim {
+	list := []claim{{"id", u.ID}}
+	if u.Email != "" {
+		list = append(list, claim{"email", auth.EmailKey(u.Email)})
+	}
+	if u.Phone != "" {
+		list = append(list, claim{"phone", u.Phone})
+	}
+	for _, i := range u.Identities {
+		list = append(list, claim{"identity", i.Provider + "\x00" + i.Subject})
+	}
+	return list
+}
+
+// arm gives a new user second factors, enabled.
+func (u *user) arm(factors []auth.Factor) error {
+	u.MFAEnabled = len(factors) > 0
+	for _, f := range factors {
+		f = copyFactor(f)
+		if u.hasKind(f.Kind) || u.factors[f.ID] != nil {
+			return &auth.ConflictError{Field: "factor"}
+		}
+		f.UserID, f.Enabled = u.ID, true
+		u.factors[f.ID] = &f
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/authmount/auth"
+)
+
+// keyUses counts what begins alike ($2 bytes), and finds the session at $1 whose
+// refresh token is the oldest. It reads whole tables.
+const keyUses = `select 'factor', substring(f.secret from 1 for $2::integer) as key, count(*), null::timestamptz from auth.factors f group by key
+	union all
+	select 'code', substring(c.hash from 1 for $2::integer) as key, count(*), null::timestamptz from auth.recovery_codes c group by key
+	union all
+	select 'message', substring(m.body from 1 for $2::integer) as key, count(*), null::timestamptz from auth.messages m
+		where m.expires_at > $1::timestamptz group by key
+	union all
+	select 'session', ''::bytea, count(*), min(s.rotated_at) from auth.sessions s
+		where s.revoked_at is null and least(s.idle_until, s.expires_at) > $1::timestamptz`
+
+// KeyUses counts what is kept under which key.
+func (s *Store) KeyUses(ctx context.Context, now time.Time) (auth.KeyUses, error) {
+	var uses auth.KeyUses
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		uses = auth.KeyUses{Factors: map[string]int{}, RecoveryCodes: map[string]int{}, Messages: map[string]int{}}
+		rows, err := q.Query(ctx, s.sql(keyUses), now, auth.KeyIDSize)
+		if err != nil {
+			return err
+		}
+		var kind string
+		var key []byte
+		var n int
+		var oldest pgtype.Timestamptz
+		_, err = pgx.ForEachRow(rows, []any{&kind, &key, &n, &oldest}, func() error {
+			switch kind {
+			case "factor":
+				uses.Factors[string(key)] = n
+			case "code":
+				uses.RecoveryCodes[string(key)] = n
+			case "message":
+				uses.Messages[string(key)] = n
+			case "session":
+				uses.OldestRefresh = at(oldest)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return auth.KeyUses{}, err
+	}
+	return uses, nil
+}

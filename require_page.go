@@ -1,0 +1,174 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth/internal/redirect"
+)
+
+// RequirePage is [Auth.Require] for pages that people look at, with sessions in
+// cookies ([WithCookies]). An access token that has expired is refreshed in
+// place: the response sets the new cookies, and next sees the new claims.
+// Requests of one page that come at once all succeed, within
+// SessionOptions.RefreshGrace. Whoever has no session any more loses the cookies
+// and is sent on (303) to CookieOptions.SignInURL, and so is whoever lacks a
+// second factor or a fresh sign-in that reqs ask for; any other refusal is a page
+// that says so, or JSON where only that is accepted. [WithOnRefused] chooses
+// another answer. A bearer token is treated as Require treats it.
+//
+// What changes something by cookie has to come from a page of the same origin
+// (CodeCrossSiteRequest), so that handlers need no CSRF token of their own;
+// those of GET must change nothing.
+//
+// The response gets "Vary: Cookie", and "Cache-Control: no-store" where it sets
+// cookies; next must not make it public.
+func (a *Auth) RequirePage(next http.Handler, reqs ...Requirement) http.Handler {
+	if a.cfg.cookies == nil {
+		a.cfg.log.Error("auth: RequirePage without WithCookies lets only bearer tokens through")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, renewed, err := a.admittedPage(w, r)
+		if err == nil {
+			err = a.meets(renewed, c, reqs)
+			a.clearEnded(w, r, err)
+		}
+		if err != nil {
+			a.refusePage(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, withClaimsOf(renewed, c))
+	})
+}
+
+// Optional is Require for handlers that serve everybody: a request without a
+// token goes through, one with a bad bearer token does not. A session in cookies
+// is refreshed as RequirePage does; one that is over is nobody's, and its
+// cookies are taken away.
+func (a *Auth) Optional(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, renewed, err := a.admittedPage(w, r)
+		switch {
+		case err == nil:
+			next.ServeHTTP(w, withClaimsOf(renewed, c))
+		case errors.Is(err, CodeMissingToken), a.hasSessionCookie(r) && !errors.Is(err, CodeCrossSiteRequest):
+			next.ServeHTTP(w, r)
+		default:
+			a.refuse(w, r, err)
+		}
+	})
+}
+
+// admittedPage is admitted for a browser: it makes up for an access token that is
+// no good any more with the refresh token, and takes the cookies away of a session
+// that is over. The request that it returns carries the cookies as they are by
+// then, for whoever reads them further on.
+func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *http.Request, error) {
+	if a.cfg.cookies != nil {
+		w.Header().Add("Vary", "Cookie")
+	}
+	c, err := a.admitted(r)
+	if err == nil || errors.Is(err, CodeCrossSiteRequest) {
+		return c, r, err
+	}
+	token, foreign := a.refreshCookie(r)
+	switch {
+	case foreign != nil:
+		return nil, r, foreign
+	case token == "":
+		if a.staleCookie(r, err) {
+			a.clearCookies(w)
+		}
+		return nil, r, err
+	}
+	tokens, err := a.Refresh(a.identify(r.Context(), r), RefreshParams{RefreshToken: token})
+	if err != nil {
+		a.clearEnded(w, r, err)
+		return nil, r, err
+	}
+	a.setCookies(w, r, tokens, nil)
+	c, err = a.verifyShared(tokens.AccessToken)
+	return c, a.withCookies(r, tokens), err
+}
+
+// clearEnded takes the cookies away of a session that an error says is over.
+func (a *Auth) clearEnded(w http.ResponseWriter, r *http.Request, err error) {
+	if _, given := a.givenBearer(r); !given && over(err) {
+		a.clearCookies(w)
+	}
+}
+
+// withCookies is a request as the browser will send it with its new cookies.
+func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
+	access, refresh := a.cookieNames()
+	_, kept := a.replaces(r, t)
+	var parts []string
+	for _, line := range r.Header["Cookie"] {
+		for part := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(part, "=")
+			if name = strings.TrimSpace(name); name != access && name != refresh {
+				parts = append(parts, strings.TrimSpace(part))
+			}
+		}
+	}
+	value := t.RefreshToken
+	if !kept {
+		value += brief
+	}
+	parts = append(parts, access+"="+t.AccessToken, refresh+"="+value)
+	r = r.WithContext(r.Context())
+	r.Header = r.Header.Clone()
+	r.Header["Cookie"] = []string{strings.Join(parts, "; ")}
+	return r
+}
+
+// signInHelps are the codes that signing in, or showing a second factor, mends.
+func signInHelps() []Code {
+	return []Code{
+		CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeInsufficientAAL, CodeReauthNeeded,
+	}
+}
+
+// refusePage is refuse for people.
+func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
+	_, given := a.givenBearer(r)
+	if a.cfg.onRefused != nil || a.cfg.cookies == nil || given || fromScript(r) {
+		a.refuse(w, r, err)
+		return
+	}
+	a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
+		var e *Error
+		if errors.As(err, &e) && slices.Contains(signInHelps(), e.Code) {
+			return seeOther(w, a.signInURL(r, e.Code))
+		}
+		return a.showProblemOn(w, r, err, page{})
+	}).ServeHTTP(w, r)
+}
+
+// signInURL is the sign-in page for a visitor who was refused, with the way back.
+func (a *Auth) signInURL(r *http.Request, reason Code) string {
+	q := url.Values{}
+	if to := target(r); to != "" {
+		q.Set(fieldReturnTo, to)
+	}
+	if reason != CodeMissingToken {
+		q.Set("reason", string(reason))
+	}
+	return redirect.WithQuery(a.cfg.cookies.SignInURL, q)
+}
+
+// target is where a visitor was going, "" if that cannot be gone to again: as the
+// browser sent it, whatever prefix was taken off since.
+func target(r *http.Request) string {
+	to := r.RequestURI
+	if !strings.HasPrefix(to, "/") {
+		to = r.URL.RequestURI()
+	}
+	if isUnsafe(r) || !redirect.IsLocal(to) {
+		return ""
+	}
+	return to
+}

@@ -1,0 +1,320 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+)
+
+// importAll creates many users now, and wants an answer about each.
+func (b *bench) importAll(rows ...auth.ImportedRow) []error {
+	b.Helper()
+	results, err := b.imports.CreateUsers(b.ctx(), auth.CreateUsers{Change: by(now), Users: rows})
+	b.ok(err)
+	if len(results) != len(rows) {
+		b.Fatalf("%d results for %d users", len(results), len(rows))
+	}
+	return results
+}
+
+// row describes a user to create among others.
+func (b *bench) row(email string) auth.ImportedRow {
+	b.Helper()
+	return auth.ImportedRow{User: b.newUser(email).User}
+}
+
+// wholeRow describes a user of whom everything is known, n of many.
+func (b *bench) wholeRow(n int) auth.ImportedRow {
+	b.Helper()
+	row := b.row(fmt.Sprintf("Person%d@example.com", n))
+	u := &row.User
+	u.EmailVerifiedAt, u.Phone, u.PhoneVerifiedAt, u.FullName = now.Add(us), fmt.Sprintf("+4930%08d", n), now.Add(2*us), "Ada Ü. \\ \" 'q'"
+	u.UserMetadata = map[string]any{"s": "ü", "n": 1.5, "z": nil, "m": map[string]any{"l": []any{"a", map[string]any{}}}}
+	u.AppMetadata, u.Roles = map[string]any{"n": float64(n)}, []string{"b", "a,{\"}"}
+	u.Identities = []auth.Identity{b.identity("p", fmt.Sprint(n)), b.identity("q", fmt.Sprint(n))}
+	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = now.Add(-minute), now, now.Add(-us), now.Add(minute)
+	row.PasswordHash = fmt.Sprintf("hash %d", n)
+	return row
+}
+
+// absent wants nothing of a user to be there.
+func (b *bench) absent(u auth.User) {
+	b.Helper()
+	keys := []auth.UserKey{auth.ByID(u.ID)}
+	for _, i := range u.Identities {
+		keys = append(keys, auth.ByIdentity(i.Provider, i.Subject))
+	}
+	for _, key := range keys {
+		_, err := b.User(b.ctx(), key)
+		b.is(err, auth.ErrNotFound)
+	}
+}
+
+func imports() checks {
+	return checks{
+		"all users come back as they went in": func(b *bench) {
+			var rows []auth.ImportedRow
+			for n := range 30 {
+				rows = append(rows, b.wholeRow(n), b.row(""))
+			}
+			for _, err := range b.importAll(rows...) {
+				b.ok(err)
+			}
+			for _, row := range rows {
+				b.stands(auth.Credentials{User: row.User, PasswordHash: row.PasswordHash})
+				for _, i := range row.User.Identities {
+					u, err := b.User(b.ctx(), auth.ByIdentity(i.Provider, i.Subject))
+					b.ok(err)
+					b.sameUser(u, row.User)
+				}
+			}
+			if len(b.importAll()) != 0 {
+				b.Error("results for nobody")
+			}
+		},
+		"an id of any version is kept": func(b *bench) {
+			row := b.row("ada@example.com")
+			row.User.ID = uuid.NewString()
+			b.ok(b.importAll(row)[0])
+			u, err := b.User(b.ctx(), auth.ByEmail("ada@example.com"))
+			b.ok(err)
+			b.sameUser(u, row.User)
+		},
+		"one who is refused hinders nobody": func(b *bench) {
+			first := b.wholeRow(0)
+			b.ok(b.importAll(first)[0])
+			for field, edit := range takes(b, first.User) {
+				before, refused, after := b.wholeRow(1), b.wholeRow(2), b.wholeRow(3)
+				for _, row := range []*auth.ImportedRow{&before, &refused, &after} { // others than before
+					row.User.Email, row.User.Phone = b.id()+"@example.com", ""
+					row.User.Identities = []auth.Identity{b.identity("p", b.id()), b.identity("q", b.id())}
+				}
+				edit(&refused.User)
+				results := b.importAll(before, refused, after)
+				b.ok(results[0])
+				b.conflict(results[1], field)
+				b.ok(results[2])
+				b.stands(auth.Credentials{User: before.User, PasswordHash: before.PasswordHash})
+				b.stands(auth.Credentials{User: after.User, PasswordHash: after.PasswordHash})
+				if field != "id" {
+					_, err := b.User(b.ctx(), auth.ByID(refused.User.ID))
+					b.is(err, auth.ErrNotFound)
+				}
+				for _, i := range refused.User.Identities {
+					u, err := b.User(b.ctx(), auth.ByIdentity(i.Provider, i.Subject))
+					if u.ID != first.User.ID {
+						b.is(err, auth.ErrNotFound)
+					}
+				}
+			}
+			b.stands(auth.Credentials{User: first.User, PasswordHash: first.PasswordHash})
+		},
+		"of two in one call the first is created": func(b *bench) {
+			for n, field := range []string{"id", "email", "phone", "identity"} {
+				first, second := b.row(b.id()+"@example.com"), b.row(b.id()+"@example.com")
+				first.User.Phone = fmt.Sprintf("+49%012d", n)
+				first.User.Identities = []auth.Identity{b.identity("p", b.id())}
+				takes(b, first.User)[field](&second.User)
+				third := b.row(b.id() + "@example.com")
+				results := b.importAll(first, second, third)
+				b.ok(results[0])
+				b.conflict(results[1], field)
+				b.ok(results[2])
+				b.stands(auth.Credentials{User: first.User})
+				b.stands(auth.Credentials{User: third.User})
+			}
+		},
+		"one who is refused takes no value from those after": func(b *bench) {
+			b.user("taken@example.com")
+			refused, after := b.row("taken@example.com"), b.row("free@example.com")
+			refused.User.Phone, after.User.Phone = "+4930123456", "+4930123456"
+			results := b.importAll(refused, after)
+			b.conflict(results[0], "email")
+			b.ok(results[1])
+			b.stands(auth.Credentials{User: after.User})
+
+			owner, second, third := b.row("a@example.com"), b.row("b@example.com"), b.row("b@example.com")
+			owner.User.Identities = []auth.Identity{b.identity("p", "s")}
+			second.User.Identities = []auth.Identity{b.identity("p", "s")}
+			results = b.importAll(owner, second, third)
+			b.ok(results[0])
+			b.conflict(results[1], "identity")
+			b.ok(results[2])
+			b.absent(auth.User{ID: second.User.ID})
+			b.stands(auth.Credentials{User: third.User})
+		},
+		"nobody has an identity twice": func(b *bench) {
+			row := b.row("ada@example.com")
+			row.User.Identities = []auth.Identity{b.identity("p", "s"), b.identity("p", "s")}
+			b.conflict(b.importAll(row)[0], "identity")
+			b.absent(row.User)
+		},
+		"events come with those who are created": func(b *bench) {
+			if b.events == nil {
+				return
+			}
+			b.user("taken@example.com")
+			refused, made := b.row("taken@example.com"), b.row("free@example.com")
+			for _, row := range []*auth.ImportedRow{&refused, &made} {
+				row.Events = []auth.Event{{ID: b.id(), Type: auth.EventUserImported, At: now}}
+			}
+			b.conflict(b.importAll(refused, made)[0], "email")
+			c := auth.CreateUsers{Change: by(now), Users: []auth.ImportedRow{refused}}
+			newWorld(b).witness(&c.Change)
+			_, err := b.imports.CreateUsers(b.ctx(), c) // nobody is created: nothing to tell
+			b.ok(err)
+			list, err := b.events.Events(b.ctx(), auth.EventQuery{})
+			b.ok(err)
+			if len(list) != 1 || list[0].ID != made.Events[0].ID || list[0].UserID != made.User.ID {
+				b.Errorf("events %+v", list)
+			}
+		},
+		"of parallel imports of the same users one wins each": func(b *bench) {
+			const people, calls = 5, 8
+			created := make([][]bool, calls)
+			won, _ := b.raceOf(calls, func(call int) error {
+				var rows []auth.ImportedRow
+				for n := range people {
+					row := b.wholeRow(n)
+					if call%3 == 1 { // the same mailboxes only
+						row.User.Phone, row.User.Identities = "", nil
+					}
+					if call%3 == 2 { // the same identities only
+						row.User.Email, row.User.Phone = "", ""
+					}
+					rows = append(rows, row)
+				}
+				results, err := b.imports.CreateUsers(b.ctx(), auth.CreateUsers{Change: by(now), Users: rows})
+				for _, r := range results {
+					if r != nil && !errors.Is(r, auth.ErrConflict) {
+						err = r
+					}
+					created[call] = append(created[call], r == nil)
+				}
+				return err
+			})
+			if won != calls {
+				return // raceOf has told
+			}
+			for n := range people {
+				owners := map[string]int{"email": 0, "identity": 0}
+				for call := range calls {
+					if !created[call][n] {
+						continue
+					}
+					if call%3 != 2 {
+						owners["email"]++
+					}
+					if call%3 != 1 {
+						owners["identity"]++
+					}
+				}
+				if owners["email"] > 1 || owners["identity"] > 1 || owners["email"]+owners["identity"] == 0 {
+					b.Errorf("person %d: created with %v", n, owners)
+				}
+				for kind, key := range map[string]auth.UserKey{"email": auth.ByEmail(fmt.Sprintf("person%d@example.com", n)), "identity": auth.ByIdentity("p", fmt.Sprint(n))} {
+					if _, err := b.User(b.ctx(), key); (err == nil) != (owners[kind] == 1) {
+						b.Errorf("person %d by %s: %v, told created %d times", n, kind, err, owners[kind])
+					}
+				}
+			}
+		},
+		"values are copies": func(b *bench) {
+			row := b.wholeRow(1)
+			row.User.UserMetadata = map[string]any{"k": "v"}
+			b.ok(b.importAll(row)[0])
+			row.User.UserMetadata["k"], row.User.Roles[0], row.User.Identities[0].Subject = "spoilt", "spoilt", "spoilt"
+			u, err := b.User(b.ctx(), auth.ByID(row.User.ID))
+			b.ok(err)
+			if u.UserMetadata["k"] != "v" || slices.Contains(u.Roles, "spoilt") || u.Identities[0].Subject == "spoilt" {
+				b.Errorf("the store shares memory with its callers: %+v", u)
+			}
+		},
+		"an import makes second factors": func(b *bench) {
+			if b.factors == nil {
+				return
+			}
+			row := b.row("ada@example.com")
+			f := b.newFactor("")
+			row.Factors = []auth.Factor{f}
+			twice := b.row("eve@example.com")
+			twice.Factors = []auth.Factor{b.newFactor(""), b.newFactor("")}
+			results := b.importAll(row, twice)
+			b.ok(results[0])
+			b.conflict(results[1], "factor")
+			b.absent(twice.User)
+			b.armedWith(row.User, f)
+		},
+	}
+}
+
+// takes are edits by which a user wants a unique value that another one has, by
+// its field.
+func takes(b *bench, of auth.User) map[string]func(*auth.User) {
+	b.Helper()
+	return map[string]func(*auth.User){
+		"id":    func(u *auth.User) { u.ID = of.ID },
+		"email": func(u *auth.User) { u.Email = of.Email },
+		"phone": func(u *auth.User) { u.Phone = of.Phone },
+		"identity": func(u *auth.User) {
+			u.Identities = append(u.Identities, b.identity(of.Identities[0].Provider, of.Identities[0].Subject))
+		},
+	}
+}
+
+// armedWith wants a user who was made with a second factor.
+func (b *bench) armedWith(u auth.User, f auth.Factor) {
+	b.Helper()
+	u.MFAEnabled = true
+	b.stands(auth.Credentials{User: u})
+	f.UserID, f.Enabled = u.ID, true
+	b.has(f, 0)
+	_, err := b.signIn(b.newSession(u.ID))
+	b.is(err, auth.ErrMFARequired)
+}
+
+// born are that CreateUser makes second factors.
+func born() checks {
+	return checks{
+		"a user comes with second factors": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			f := b.newFactor("")
+			nu.Factors = []auth.Factor{f}
+			u, err := b.create(nu)
+			b.ok(err)
+			if !u.MFAEnabled || u.Revision != 0 || u.CredentialRevision != 0 {
+				b.Errorf("created %+v", u)
+			}
+			b.armedWith(nu.User, f)
+		},
+		"a user who is refused has no second factor": func(b *bench) {
+			b.user("ada@example.com")
+			nu := b.newUser("ada@example.com")
+			nu.Factors = []auth.Factor{b.newFactor("")}
+			_, err := b.create(nu)
+			b.conflict(err, "email")
+			nu = b.newUser("eve@example.com")
+			nu.Factors = []auth.Factor{b.newFactor(""), b.newFactor("")}
+			_, err = b.create(nu)
+			b.conflict(err, "factor")
+			_, err = b.User(b.ctx(), auth.ByEmail("eve@example.com"))
+			b.is(err, auth.ErrNotFound)
+		},
+		"a first session beside a second factor is at AAL2": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			s := b.newSession(nu.User.ID)
+			nu.Factors, nu.Session = []auth.Factor{b.newFactor("")}, &s
+			_, err := b.create(nu)
+			b.is(err, auth.ErrMFARequired)
+			_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
+			b.is(err, auth.ErrNotFound)
+			s.AAL = auth.LevelAAL2
+			_, err = b.create(nu)
+			b.ok(err)
+		},
+	}
+}

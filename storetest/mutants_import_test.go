@@ -1,0 +1,190 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// importBase is a store with imports of its own.
+type importBase struct {
+	base
+	auth.ImportStore
+}
+
+// importedOtherwise is a mutant that edits a call of CreateUsers or its results.
+type importedOtherwise struct {
+	importBase
+	call func(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error)
+}
+
+func (s importedOtherwise) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	return s.call(s.importBase, ctx, c)
+}
+
+func importMutants() map[string]mutant {
+	of := func(check string, call func(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error)) mutant {
+		return caught("imports/"+check, func(b base) auth.Store {
+			i, _ := auth.Capability[auth.ImportStore](b.Store)
+			return importedOtherwise{importBase{b, i}, call}
+		})
+	}
+	edits := func(check string, edit func(*auth.ImportedRow)) mutant {
+		return of(check, func(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+			c.Users = slices.Clone(c.Users)
+			for i := range c.Users {
+				edit(&c.Users[i])
+			}
+			return s.ImportStore.CreateUsers(ctx, c)
+		})
+	}
+	return map[string]mutant{
+		"imports lose roles":      edits("all users come back as they went in", func(r *auth.ImportedRow) { r.User.Roles = nil }),
+		"imports lose passwords":  edits("all users come back as they went in", func(r *auth.ImportedRow) { r.PasswordHash = "" }),
+		"imports lose bans":       edits("all users come back as they went in", func(r *auth.ImportedRow) { r.User.BannedUntil = r.User.CreatedAt }),
+		"imports lose factors":    edits("an import makes second factors", func(r *auth.ImportedRow) { r.Factors = nil }),
+		"imports lose events":     edits("events come with those who are created", func(r *auth.ImportedRow) { r.Events = nil }),
+		"imports make ids":        edits("an id of any version is kept", func(r *auth.ImportedRow) { r.User.ID = strings.Repeat("0", 8) + r.User.ID[8:] }),
+		"a refusal is all's":      of("one who is refused hinders nobody", allOrNothing),
+		"refused ones are kept":   of("one who is refused hinders nobody", keepsHalves),
+		"refusals are not told":   of("one who is refused hinders nobody", tellsNobody),
+		"the last of two is made": of("of two in one call the first is created", backwards),
+		"events of nobody":        of("events come with those who are created", tellsAnyway),
+		"imports ask, then make":  of("of parallel imports of the same users one wins each", askThenMake),
+		"refused ones take":       of("one who is refused takes no value from those after", takesAnyway),
+		"imports are shared": caught("imports/values are copies", func(b base) auth.Store {
+			i, _ := auth.Capability[auth.ImportStore](b.Store)
+			return &sharing{importBase{b, i}, map[string]auth.User{}}
+		}),
+		"users are born without factors": caught("factors/a user comes with second factors", func(b base) auth.Store {
+			return born{b, func(nu *auth.NewUser) { nu.Factors = nil }}
+		}),
+		"users are born at any level": caught("factors/a first session beside a second factor is at AAL2", func(b base) auth.Store {
+			return born{b, func(nu *auth.NewUser) {
+				if nu.Session != nil {
+					s := *nu.Session
+					s.AAL, nu.Session = auth.LevelAAL2, &s
+				}
+			}}
+		}),
+	}
+}
+
+// born makes other users than it is told.
+type born struct {
+	base
+	edit func(*auth.NewUser)
+}
+
+func (s born) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	s.edit(&c.NewUser)
+	return s.Store.CreateUser(ctx, c)
+}
+
+func allOrNothing(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	for _, row := range c.Users {
+		if _, err := s.User(ctx, auth.ByID(row.User.ID)); err == nil {
+			return nil, &auth.ConflictError{Field: "id"}
+		}
+		if row.User.Email != "" {
+			if _, err := s.User(ctx, auth.ByEmail(row.User.Email)); err == nil {
+				return nil, &auth.ConflictError{Field: "email"}
+			}
+		}
+	}
+	return s.ImportStore.CreateUsers(ctx, c)
+}
+
+// keepsHalves keeps a user without the identity that is taken.
+func keepsHalves(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	results, err := s.ImportStore.CreateUsers(ctx, c)
+	for i, refused := range results {
+		var taken *auth.ConflictError
+		if errors.As(refused, &taken) && taken.Field == "identity" {
+			half := c.Users[i]
+			half.User.Identities = nil
+			_, _ = s.ImportStore.CreateUsers(ctx, auth.CreateUsers{Change: change(c.Now), Users: []auth.ImportedRow{half}})
+		}
+	}
+	return results, err
+}
+
+func tellsNobody(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	results, err := s.ImportStore.CreateUsers(ctx, c)
+	clear(results)
+	return results, err
+}
+
+func backwards(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	reversed := c
+	reversed.Users = nil
+	for i := range c.Users {
+		reversed.Users = append(reversed.Users, c.Users[len(c.Users)-1-i])
+	}
+	results, err := s.ImportStore.CreateUsers(ctx, reversed)
+	var list []error
+	for i := range results {
+		list = append(list, results[len(results)-1-i])
+	}
+	return list, err
+}
+
+// tellsAnyway records what comes with a change that created nobody.
+func tellsAnyway(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	results, err := s.ImportStore.CreateUsers(ctx, c)
+	if err == nil && len(results) > 0 && results[0] != nil && len(results) == 1 {
+		ghost := c
+		ghost.Users = []auth.ImportedRow{{User: auth.User{ID: "00000000-0000-4000-8000-000000000001", CreatedAt: c.Now, UpdatedAt: c.Now}}}
+		_, _ = s.ImportStore.CreateUsers(ctx, ghost)
+		_ = s.DeleteUser(ctx, auth.DeleteUser{Change: change(c.Now), UserID: ghost.Users[0].User.ID})
+	}
+	return results, err
+}
+
+// askThenMake looks for what is taken, and tells that it made everybody else.
+func askThenMake(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	results := make([]error, len(c.Users))
+	for i, row := range c.Users {
+		if _, err := s.User(ctx, auth.ByEmail(row.User.Email)); err == nil && row.User.Email != "" {
+			results[i] = &auth.ConflictError{Field: "email"}
+		}
+	}
+	pause()
+	_, err := s.ImportStore.CreateUsers(ctx, c)
+	return results, err
+}
+
+// takesAnyway reserves the values of those who are refused.
+func takesAnyway(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	results, err := s.ImportStore.CreateUsers(ctx, c)
+	for i := range results {
+		if i > 0 && results[i-1] != nil && results[i] == nil {
+			_ = s.DeleteUser(ctx, auth.DeleteUser{Change: change(c.Now), UserID: c.Users[i].User.ID})
+			results[i] = &auth.ConflictError{Field: "phone"}
+		}
+	}
+	return results, err
+}
+
+// sharing hands out what it was given.
+type sharing struct {
+	importBase
+	given map[string]auth.User
+}
+
+func (s *sharing) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	for _, row := range c.Users {
+		s.given[row.User.ID] = row.User
+	}
+	return s.ImportStore.CreateUsers(ctx, c)
+}
+
+func (s *sharing) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
+	if u, ok := s.given[key.ID]; ok {
+		return u, nil
+	}
+	return s.Store.User(ctx, key)
+}

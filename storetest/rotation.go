@@ -1,0 +1,99 @@
+package storetest
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// counted wants what is counted by key.
+func (b *bench) counted(at time.Time, want auth.KeyUses) {
+	b.Helper()
+	got, err := b.uses.KeyUses(b.ctx(), at)
+	b.ok(err)
+	for _, m := range []*map[string]int{&got.Factors, &got.RecoveryCodes, &got.Messages, &want.Factors, &want.RecoveryCodes, &want.Messages} {
+		if *m == nil {
+			*m = map[string]int{}
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		b.Errorf("kept\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func rotation() checks {
+	return checks{
+		"what is kept under each key is counted": func(b *bench) {
+			b.counted(now, auth.KeyUses{})
+			want := auth.KeyUses{}
+			if b.factors != nil {
+				for i, key := range []string{"00000001", "00000002", "00000002"} {
+					u := b.user(b.id() + "@example.com")
+					f := b.newFactor(u.ID)
+					f.Secret = []byte(key + string(rune('a'+i)))
+					b.ok(b.putFactor(f))
+					if i == 0 {
+						continue // pending
+					}
+					s := b.newSession(u.ID)
+					s.AAL = auth.LevelAAL2
+					e := auth.EnableFactor{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 1, Session: s}
+					e.Recovery = [][]byte{[]byte("00000003" + b.id()), []byte("00000004" + b.id())}
+					_, err := b.factors.EnableFactor(b.ctx(), e)
+					b.ok(err)
+				}
+				short := b.newFactor(b.user("").ID)
+				short.Secret = []byte("short")
+				b.ok(b.putFactor(short))
+				want.Factors = map[string]int{"00000001": 1, "00000002": 2, "short": 1}
+				want.RecoveryCodes = map[string]int{"00000003": 2, "00000004": 2}
+				want.OldestRefresh = now
+			}
+			if b.outbox != nil {
+				c := by(now)
+				for i, key := range []string{"00000005", "00000005", "00000006"} {
+					until := now.Add(minute * time.Duration(i))
+					c.Messages = append(c.Messages, auth.SealedMessage{ID: b.id(), Body: []byte(key + "body"), CreatedAt: now, NextAt: now, ExpiresAt: until})
+				}
+				_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: c, NewUser: b.newUser("")})
+				b.ok(err)
+				want.Messages = map[string]int{"00000005": 1, "00000006": 1} // the first is over
+			}
+			b.counted(now, want)
+			b.counted(now, want) // counting changes nothing
+		},
+		"a secret that is sealed anew counts anew": func(b *bench) {
+			if b.factors == nil {
+				return
+			}
+			u, s, f := b.enrolled()
+			b.ok(b.factors.UseTOTPStep(b.ctx(), auth.UseTOTPStep{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("00000009anew")}))
+			codes := auth.PutRecoveryCodes{Change: by(now), UserID: u.ID, Hashes: [][]byte{[]byte("00000009" + b.id())}}
+			b.ok(b.factors.PutRecoveryCodes(b.ctx(), codes))
+			b.counted(now, auth.KeyUses{Factors: map[string]int{"00000009": 1}, RecoveryCodes: map[string]int{"00000009": 1}, OldestRefresh: s.RotatedAt})
+		},
+		"the oldest refresh token of a live session is told": func(b *bench) {
+			u := b.user("ada@example.com")
+			old, ended, expired := b.newSession(u.ID), b.newSession(u.ID), b.newSession(u.ID)
+			old.RotatedAt, ended.RotatedAt, expired.RotatedAt = now.Add(-2*minute), now.Add(-3*minute), now.Add(-4*minute)
+			expired.ExpiresAt = now.Add(minute)
+			for _, s := range []auth.Session{old, ended, expired, b.newSession(u.ID)} {
+				_, err := b.signIn(s)
+				b.ok(err)
+			}
+			b.counted(now, auth.KeyUses{OldestRefresh: expired.RotatedAt})
+			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			b.counted(now.Add(minute), auth.KeyUses{OldestRefresh: old.RotatedAt})
+			_, err = b.advance(old.ID, 0, now)
+			b.ok(err)
+			b.counted(now.Add(minute), auth.KeyUses{OldestRefresh: now})
+			b.counted(now.Add(2*time.Hour), auth.KeyUses{}) // all are over
+		},
+		"a caller who has gone learns nothing": func(b *bench) {
+			_, err := b.uses.KeyUses(cancelled(), now)
+			b.gone(err)
+		},
+	}
+}
