@@ -215,9 +215,17 @@ type DeleteUserParams struct {
 }
 
 // DeleteUser removes a user with everything that belongs to them. Errors:
-// CodeNotFound, CodeLastOwner, CodeSessionEnded, CodeUserBanned.
+// CodeNotFound, CodeLastOwner, CodeSessionEnded, CodeUserBanned, those of
+// Hooks.BeforeDelete.
 func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
-	_, err := change(func() (struct{}, error) {
+	u, err := a.store.User(ctx, ByID(p.UserID))
+	if err != nil {
+		return goneOr(CodeNotFound, err)
+	}
+	if err := a.beforeDelete(ctx, u); err != nil {
+		return err
+	}
+	_, err = change(func() (struct{}, error) {
 		u, err := a.store.User(ctx, ByID(p.UserID))
 		if err != nil {
 			return struct{}{}, goneOr(CodeNotFound, err)
