@@ -24,6 +24,7 @@ type route struct {
 	statuses map[Code]int // of errors whose status here is not the one in the table of errors
 	handle   func(http.ResponseWriter, *http.Request) error
 	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
+	captcha  bool                                           // it needs one, where captchas are on
 	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
@@ -52,7 +53,7 @@ func (a *Auth) routes() []route {
 			CodeBadOAuthState, CodeOAuthDenied, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
-		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp, done: doneSent,
+		{pattern: "POST /signup", access: keyed, captcha: true, handle: a.handleSignUp, done: doneSent,
 			limits: signUps,
 			errors: []Code{
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
@@ -78,7 +79,7 @@ func (a *Auth) routes() []route {
 			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
 			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
-		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend, done: doneSent,
+		{pattern: "POST /magic-link/send", access: keyed, captcha: true, handle: a.handleMagicLinkSend, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
 			limits: first,
@@ -86,12 +87,12 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
-		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend, done: doneSent,
+		{pattern: "POST /otp/send", access: keyed, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
-		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword, done: doneSent,
+		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
