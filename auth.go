@@ -67,6 +67,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -101,7 +102,10 @@ type Auth struct {
 
 	providerNames []string // as configured
 
-	crossOrigin *http.CrossOriginProtection
+	crossOrigin  *http.CrossOriginProtection
+	missedOnce   sync.Once // of what the log says only once
+	unheededOnce sync.Once
+	servedPort   atomic.Int32 // see publicURL
 
 	stop     context.CancelFunc
 	stopped  chan struct{}
@@ -114,7 +118,6 @@ type Auth struct {
 // mend it.
 func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	c := config{
-		prefix:   "/auth/v1",
 		log:      slog.Default(),
 		now:      time.Now,
 		sessions: SessionOptions{}.withDefaults(),
@@ -138,6 +141,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		a.roleStore, _ = Capability[RoleStore](store)
 		a.imports, _ = Capability[ImportStore](store)
 	}
+	c.settlePrefix()
 	if c.devMode {
 		a.inbox = c.developing()
 	}
@@ -192,7 +196,7 @@ func (c *config) developing() *Inbox {
 		c.secrets = [][]byte{s}
 	}
 	if c.baseURL == nil {
-		c.baseURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}
+		c.baseURL, c.madeUpURL = &url.URL{Scheme: "http", Host: "127.0.0.1:8080", Path: c.prefix}, true
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "[::1]"} {
 		c.redirects = append(c.redirects, redirect.Pattern{Scheme: "http", Host: host, Path: "/", Below: true})
@@ -249,7 +253,7 @@ func (c *config) check() {
 			need(o != "*", "WithCORS", "any origin cannot be allowed together with WithCookies")
 		}
 	}
-	need(c.tokens.Life >= 0 && c.tokens.Life <= maxAccessLife, "WithTokens", "an access token lives at most 24 hours")
+	c.checkTokens()
 }
 
 // build makes the parts from a checked configuration.
@@ -320,8 +324,13 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 
 // Close stops the sweeper and delivers the messages that this process holds, until
 // ctx ends. What is left then stays in a store that keeps messages (OutboxStore),
-// and another instance sends it; with other stores it is lost. The error says how
-// many. Call it after the HTTP server has shut down. It may be called again.
+// and another instance, or this one when it is started again with the same secret,
+// sends it; with other stores it is lost. The error says how many. Call it after
+// the HTTP server has shut down. It may be called again.
+//
+// A process that ends without it, by log.Fatal for instance or a signal, loses
+// nothing on Postgres: what it had not sent is sent within minutes of the next
+// start. On memory it loses that, with everything else that is in memory.
 func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 )
 
@@ -14,8 +15,14 @@ type Client struct {
 
 type clientKey struct{}
 
-// ContextWithClient says who is asking, for operations called from Go. The
-// handlers do it themselves. Without it, limits per IP address do not apply.
+// ClientContext is r's context for operations called from Go: with the client's
+// address by the rules of WithTrustedProxies, what it says of itself and its device,
+// and the language that messages should have, as the endpoints have them.
+func (a *Auth) ClientContext(r *http.Request) context.Context { return a.identify(r.Context(), r) }
+
+// ContextWithClient says who is asking, for operations called from Go where there
+// is no request; see [Auth.ClientContext]. Without it, limits per IP address do not
+// apply.
 func ContextWithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }

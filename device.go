@@ -22,11 +22,15 @@ const (
 
 type newDeviceKey struct{}
 
-// identify adds to a request's context who sent it. A browser with sessions in
-// cookies that does not say which device it is becomes a new one, and is told so with
-// the cookies of its sign-in.
+// identify adds to a request's context who sent it, and in which language to write
+// to them. A browser with sessions in cookies that does not say which device it is
+// becomes a new one, and is told so with the cookies of its sign-in.
 func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
-	c := a.cfg.clientOf(r)
+	if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
+		ctx = context.WithValue(ctx, languageKey{}, accept)
+	}
+	a.noteServed(r)
+	c := a.clientOf(r)
 	id := a.deviceID(r)
 	if id == "" && a.takesCookies(r) {
 		id = rand.Text()

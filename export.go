@@ -35,7 +35,7 @@ type Export struct {
 // there may be many, are read as it is written (Export.Write). Errors:
 // CodeReauthNeeded, CodeSessionEnded, CodeUserBanned.
 func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
-	if err := a.provenLately(ctx, p.Caller); err != nil {
+	if _, err := a.actingLately(ctx, p.Caller); err != nil {
 		return nil, err
 	}
 	now := a.now()
@@ -51,7 +51,10 @@ func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
 		return nil, storeFailed(err)
 	}
 	// What comes after is older than this page, so all of it was there before.
-	return e, a.provenLately(ctx, p.Caller)
+	if _, err := a.actingLately(ctx, p.Caller); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // exportMore reads what stores keep that can.

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -51,6 +50,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	}
 	notFound := a.endpoint(func(w http.ResponseWriter, r *http.Request) error {
 		a.waitForBody(w, r)
+		a.missed(r.Context(), bare, r.URL.Path)
 		return fail(CodeNotFound, nil)
 	})
 	bare.Handle("/", notFound)
@@ -107,9 +107,6 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 		w.Header().Set("X-Request-Id", id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		if accept := r.Header.Get("Accept-Language"); accept != "" && len(accept) <= maxLanguages {
-			ctx = context.WithValue(ctx, languageKey{}, accept)
-		}
 		r = r.WithContext(a.identify(ctx, r))
 		defer func() {
 			if v := recover(); v != nil {
@@ -151,8 +148,8 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
-	if !a.keyAccepted(r) {
-		return fail(CodeInvalidAPIKey, nil)
+	if err := a.checkKey(r); err != nil {
+		return err
 	}
 	r = a.withCaptcha(r)
 	if rt.captcha {
@@ -215,10 +212,10 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, notUnreserved)
 }
 
-// keyAccepted compares the API key with each one configured, in constant time.
-func (a *Auth) keyAccepted(r *http.Request) bool {
+// checkKey compares the API key with each one configured, in constant time.
+func (a *Auth) checkKey(r *http.Request) error {
 	if len(a.cfg.apiKeys) == 0 {
-		return true
+		return nil
 	}
 	key := r.Header.Get("Apikey")
 	if key == "" {
@@ -227,7 +224,13 @@ func (a *Auth) keyAccepted(r *http.Request) bool {
 	if t := transportOf(r.Context()); key == "" && t != nil && t.form != nil {
 		key = t.form.values.Get(fieldAPIKey)
 	}
-	return a.isAPIKey(key)
+	switch {
+	case a.isAPIKey(key):
+		return nil
+	case key == "":
+		return fail(CodeInvalidAPIKey, errNoAPIKey)
+	}
+	return fail(CodeInvalidAPIKey, errUnknownAPIKey)
 }
 
 func (a *Auth) isAPIKey(key string) bool {
@@ -280,22 +283,21 @@ func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 	}
 }
 
-// logged makes any error a typed one and logs what is our fault.
+// logged makes any error a typed one and logs it.
 func (a *Auth) logged(r *http.Request, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fail(CodeInternal, err)
 	}
-	level := slog.LevelDebug
-	switch {
-	case e.Code == CodeOverloaded:
+	if e.Code == CodeOverloaded {
 		a.logOverload(r.Context())
-	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
-		level = slog.LevelError
 	}
 	id, _ := r.Context().Value(requestIDKey{}).(string)
-	a.cfg.log.Log(r.Context(), level, "auth: request failed",
-		"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id, "cause", fmt.Sprint(e.cause))
+	said := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
+	if e.cause != nil {
+		said = append(said, "cause", e.cause.Error())
+	}
+	a.cfg.log.Log(r.Context(), logLevel(e, err), "auth: request failed", said...)
 	return e
 }
 

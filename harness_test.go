@@ -110,6 +110,12 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
+func (s *syncBuffer) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.b.Reset()
+}
+
 // answer is a response that has been read and checked.
 type answer struct {
 	t      *testing.T

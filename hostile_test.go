@@ -34,14 +34,15 @@ func hostileRows() map[string][]row {
 	}
 	byEmail := func(s *scene) map[string]any { return map[string]any{"email": s.email} }
 	table := map[string][]row{
-		"GET /oauth/{provider}":      get("/oauth/google"),
-		"GET /settings":              get("/settings"),
-		"GET /.well-known/jwks.json": get("/.well-known/jwks.json"),
-		"GET /openapi.json":          get("/openapi.json"),
-		"GET /healthz":               get("/healthz"),
-		"POST /magic-link/send":      ask("/magic-link/send", byEmail),
-		"POST /forgot-password":      ask("/forgot-password", byEmail),
-		"POST /otp/send":             ask("/otp/send", func(s *scene) map[string]any { return map[string]any{"phone": s.number} }),
+		"GET /oauth/{provider}":                 get("/oauth/google"),
+		"GET /settings":                         get("/settings"),
+		"GET /.well-known/jwks.json":            get("/.well-known/jwks.json"),
+		"GET /.well-known/openid-configuration": get("/.well-known/openid-configuration"),
+		"GET /openapi.json":                     get("/openapi.json"),
+		"GET /healthz":                          get("/healthz"),
+		"POST /magic-link/send":                 ask("/magic-link/send", byEmail),
+		"POST /forgot-password":                 ask("/forgot-password", byEmail),
+		"POST /otp/send":                        ask("/otp/send", func(s *scene) map[string]any { return map[string]any{"phone": s.number} }),
 		"GET /reset-password": {{name: "shows the form", kind: onStolen, prepare: func(s *scene) func() *answer {
 			token := s.found("/forgot-password", auth.KindResetPassword, nil)
 			return func() *answer { return s.evil.send("GET", "/reset-password?token="+token, nil) }

@@ -17,21 +17,22 @@ type keyring struct {
 	method  jwt.SigningMethod // of signing
 	head    string            // of access tokens, encoded
 	jwks    []byte            // the public keys, as served
+	options TokenOptions
 }
 
 func newKeyring(c *config) (*keyring, error) {
-	ring, err := keys.New(keys.Params{Secrets: c.secrets, Algorithm: c.tokens.Algorithm, Signer: c.signer, Verifiers: c.verifiers})
+	ring, err := keys.New(keys.Params{Secrets: c.secrets, Algorithm: c.tokens.Algorithm, Signer: c.signer, Verifiers: c.verifiers, Shared: c.shared})
 	if err != nil {
 		return nil, err
 	}
 	key := ring.Signing()
-	head, err := json.Marshal(map[string]string{"alg": key.Algorithm, "kid": key.ID, "typ": tokenType})
+	head, err := json.Marshal(map[string]string{"alg": key.Algorithm, "kid": key.ID, "typ": c.tokens.typ()})
 	if err != nil {
 		return nil, err
 	}
 	return &keyring{
 		Ring: ring, signing: key, method: jwt.GetSigningMethod(key.Algorithm),
-		head: base64.RawURLEncoding.EncodeToString(head), jwks: ring.JWKS(),
+		head: base64.RawURLEncoding.EncodeToString(head), jwks: ring.JWKS(), options: c.tokens,
 	}, nil
 }
 

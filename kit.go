@@ -118,6 +118,9 @@ func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 	return k.a.mint(ctx, u, s)
 }
 
+// ForgetRoles has what roles permit read anew, after it was changed.
+func (k Kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
+
 // KitMail is a message of a kind that has a template.
 type KitMail struct {
 	Kind       Kind

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"time"
@@ -130,9 +129,4 @@ func (a *Auth) decided(d Decision, err error) error {
 		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
 	return nil
-}
-
-// clientOf finds out who sent a request.
-func (c *config) clientOf(r *http.Request) Client {
-	return Client{IP: clientip.Of(r, c.trustedProxies), UserAgent: clientip.CleanUserAgent(r.UserAgent())}
 }

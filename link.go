@@ -82,7 +82,7 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 		return a.linkURL(KindResetPassword, secret)
 	}
 	if !ok {
-		base = a.cfg.baseURL.String() + linkPaths(k)
+		base = a.publicURL().String() + linkPaths(k)
 	}
 	return withQuery(base, url.Values{"token": {secret}})
 }

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"fmt"
 	"net/url"
 
 	"github.com/authmount/auth/internal/redirect"
@@ -14,11 +13,7 @@ func (a *Auth) allowRedirect(target string) error {
 		return nil
 	}
 	if err := redirect.Check(target, a.cfg.redirects); err != nil {
-		host := "" // and no more: paths and queries may hold secrets
-		if u, err := url.Parse(target); err == nil {
-			host = u.Hostname()
-		}
-		return fail(CodeRedirectNotAllowed, fmt.Errorf("redirect_to on the host %q: %w (WithRedirectURLs)", host, err))
+		return fail(CodeRedirectNotAllowed, notListed(target, a.cfg.redirects, err))
 	}
 	return nil
 }

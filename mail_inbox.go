@@ -131,6 +131,7 @@ func fromThisMachine(r *http.Request) bool {
 func (in *Inbox) serveJSON(w http.ResponseWriter) {
 	type entry struct {
 		ID      string    `json:"id"`
+		Kind    Kind      `json:"kind"`
 		Channel Channel   `json:"channel"`
 		To      string    `json:"to"`
 		Subject string    `json:"subject"`
@@ -142,13 +143,13 @@ func (in *Inbox) serveJSON(w http.ResponseWriter) {
 	}
 	list := []entry{}
 	for _, m := range in.Messages() {
-		list = append(list, entry{m.ID, m.Channel, m.To, m.Subject, m.Text, m.HTML, nullable(m.Link), nullable(m.Code), m.At})
+		list = append(list, entry{m.ID, m.Kind, m.Channel, m.To, m.Subject, m.Text, m.HTML, nullable(m.Link), nullable(m.Code), m.At})
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(list) // a client that has gone needs no answer
 }
 
-var inboxPage = template.Must(template.ParseFS(builtin, "templates/inbox.html"))
+var inboxPage = template.Must(template.New("inbox.html").Funcs(template.FuncMap{"inTop": inTop}).ParseFS(builtin, "templates/inbox.html"))
 
 func (in *Inbox) servePage(w http.ResponseWriter) {
 	list := in.Messages()
@@ -156,6 +157,15 @@ func (in *Inbox) servePage(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	_ = inboxPage.Execute(w, list) // a client that has gone needs no answer
+}
+
+// inTop is an HTML message as its frame in an inbox shows it: links leave the frame.
+func inTop(html string) string {
+	const base = `<base target="_top">`
+	if before, after, ok := strings.Cut(html, "<head>"); ok {
+		return before + "<head>" + base + after
+	}
+	return base + html
 }

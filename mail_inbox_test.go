@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +43,21 @@ func TestInbox(t *testing.T) {
 	page := get("GET", "/dev/inbox", "[::1]:8080")
 	if body := page.Body.String(); page.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, `href="https://auth.test/?a=1&amp;b=2"`) {
 		t.Errorf("page %d %s", page.Code, body)
+	}
+	// Mails are shown as they look, in a frame in which nothing can run.
+	if err := in.Send(t.Context(), auth.Message{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, Subject: "Look", HTML: `<html><head></head><body><p class="x">A &amp; "B"</p><script>alert(1)</script></body></html>`}); err != nil {
+		t.Fatal(err)
+	}
+	page = get("GET", "/dev/inbox", "localhost")
+	frame := regexp.MustCompile(`<iframe title="Look" sandbox="allow-top-navigation-by-user-activation" srcdoc="([^"]*)"></iframe>`).FindStringSubmatch(page.Body.String())
+	if len(frame) != 2 || html.UnescapeString(frame[1]) != `<html><head><base target="_top"></head><body><p class="x">A &amp; "B"</p><script>alert(1)</script></body></html>` {
+		t.Errorf("frame %q in %s", frame, page.Body)
+	}
+	if !strings.Contains(page.Header().Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(page.Body.String(), `<a href="/">`) {
+		t.Errorf("%v %s", page.Header(), page.Body)
+	}
+	if body := get("GET", "/dev/messages", "localhost").Body.String(); !strings.Contains(body, `"kind":"magic_link"`) {
+		t.Errorf("no kind: %s", body)
 	}
 	// DNS rebinding, exposure by accident, and what else is not for it.
 	for _, c := range []struct {

@@ -23,11 +23,19 @@ type UpdateMeParams struct {
 // UpdateMe changes a user's own particulars. A new address gets a link, or, if
 // it has an account of its own, a message that says so; the answer is the same.
 // An account that nobody has proved to be theirs may correct its address or
-// number, but not add the other: CodeEmailNotVerified. The caller has seen to it
-// that the user signed in lately. Errors: CodeValidationFailed, CodeRateLimited,
-// CodeMethodDisabled, CodeSessionEnded, CodeUserBanned.
+// number, but not add the other: CodeEmailNotVerified. For either, the session has
+// to have signed in, or shown another proof, within the last 15 minutes. Errors:
+// CodeReauthNeeded, CodeValidationFailed, CodeRateLimited, CodeMethodDisabled,
+// CodeSessionEnded, CodeUserBanned.
 func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
-	address, phone, err := a.checkNewRoots(ctx, p)
+	var me current
+	if p.Email != nil || p.Phone != nil {
+		var err error
+		if me, err = a.actingLately(ctx, p.Caller); err != nil {
+			return User{}, err
+		}
+	}
+	address, phone, err := a.checkNewRoots(ctx, p, me.user)
 	if err != nil {
 		return User{}, err
 	}
@@ -59,7 +67,7 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 
 // checkNewRoots judges the address and number that somebody wants, before
 // anything is changed or sent.
-func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams) (address, phone string, err error) {
+func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (address, phone string, err error) {
 	if p.Phone != nil {
 		if !a.phoneOn(ctx) {
 			return "", "", fail(CodeMethodDisabled, nil)
@@ -72,13 +80,6 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams) (address, ph
 		if address, err = requiredEmail(*p.Email); err != nil {
 			return "", "", invalid("email", err.Error())
 		}
-	}
-	if address == "" && phone == "" {
-		return "", "", nil
-	}
-	u, err := a.store.User(ctx, ByID(p.UserID))
-	if err != nil {
-		return "", "", goneOr(CodeSessionEnded, err)
 	}
 	if (phone != "" && u.Email != "") || (address != "" && u.Email == "") {
 		err = mayGrow(u)
@@ -199,9 +200,6 @@ func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
 			return invalid("user_metadata", "is not an object")
 		}
 	}
-	if (p.Email != nil || p.Phone != nil) && !a.fresh(me.session) {
-		return fail(CodeReauthNeeded, nil)
-	}
 	u, err := a.UpdateMe(r.Context(), patch)
 	if err != nil {
 		return err
@@ -214,10 +212,17 @@ type DeleteUserParams struct {
 	Caller
 }
 
-// DeleteUser removes a user with everything that belongs to them. Errors:
-// CodeNotFound, CodeLastOwner, CodeSessionEnded, CodeUserBanned, those of
-// Hooks.BeforeDelete.
+// DeleteUser removes a user with everything that belongs to them. The session has to
+// have signed in, or shown another proof, within the last 15 minutes. Whether people
+// may delete their accounts at all (Settings.AccountDeletion) is asked by the
+// endpoint only. Errors: CodeReauthNeeded, CodeNotFound, CodeLastOwner,
+// CodeSessionEnded, CodeUserBanned, those of Hooks.BeforeDelete.
 func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
+	if !p.application {
+		if _, err := a.actingLately(ctx, p.Caller); err != nil {
+			return err
+		}
+	}
 	u, err := a.store.User(ctx, ByID(p.UserID))
 	if err != nil {
 		return goneOr(CodeNotFound, err)
@@ -247,11 +252,8 @@ func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 
 func (a *Auth) handleDeleteMe(w http.ResponseWriter, r *http.Request) error {
 	me := currentFrom(r.Context())
-	switch {
-	case !a.Settings(r.Context()).AccountDeletion.On():
+	if !a.Settings(r.Context()).AccountDeletion.On() {
 		return fail(CodeNotFound, nil)
-	case !a.fresh(me.session):
-		return fail(CodeReauthNeeded, nil)
 	}
 	if err := a.DeleteUser(r.Context(), DeleteUserParams{me.caller()}); err != nil && !errors.Is(err, CodeNotFound) {
 		return err

@@ -187,14 +187,17 @@ type LinkIdentityParams struct {
 
 // LinkIdentity begins to link an identity to the user of a session and returns
 // the provider's URL. The callback has to come from the same browser, or the link
-// is made by /exchange with the code verifier. The caller sees to it that the
-// sign-in is recent; the endpoint asks for 15 minutes. Errors: those of
-// StartOAuth, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified for an
+// is made by /exchange with the code verifier. The session has to have signed in, or
+// shown another proof, within the last 15 minutes. Errors: those of StartOAuth,
+// CodeReauthNeeded, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified for an
 // account that nobody has proved to be theirs.
 func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, error) {
-	_, u, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
+	s, u, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
 	if err != nil {
 		return "", err
+	}
+	if !a.fresh(s) {
+		return "", fail(CodeReauthNeeded, nil)
 	}
 	if err := mayGrow(u); err != nil {
 		return "", err
@@ -272,9 +275,14 @@ type UnlinkIdentityParams struct {
 // UnlinkIdentity removes a user's identity of a provider, unless it is the last
 // way to sign in: CodeLastSignInMethod. CodeNotFound if there is none,
 // CodeUnknownProvider if there is no such provider either; CodeSessionEnded,
-// CodeUserBanned. The caller sees to it
-// that the sign-in is recent; the endpoint asks for 15 minutes.
+// CodeUserBanned. The session has to have signed in, or shown another proof, within
+// the last 15 minutes: CodeReauthNeeded.
 func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error {
+	if !p.application {
+		if _, err := a.actingLately(ctx, p.Caller); err != nil {
+			return err
+		}
+	}
 	_, err := change(func() (User, error) {
 		creds, err := a.store.Credentials(ctx, ByID(p.UserID))
 		if err != nil {
@@ -331,9 +339,6 @@ func (a *Auth) handleLinkIdentity(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	me := currentFrom(r.Context())
-	if !a.fresh(me.session) {
-		return fail(CodeReauthNeeded, nil)
-	}
 	to, err := a.provider(r.Context(), r.PathValue("provider"))
 	if err != nil {
 		return err
@@ -353,9 +358,6 @@ func (a *Auth) handleLinkIdentity(w http.ResponseWriter, r *http.Request) error 
 // handleUnlinkIdentity is DELETE /me/identities/{provider}.
 func (a *Auth) handleUnlinkIdentity(w http.ResponseWriter, r *http.Request) error {
 	me := currentFrom(r.Context())
-	if !a.fresh(me.session) {
-		return fail(CodeReauthNeeded, nil)
-	}
 	if err := a.UnlinkIdentity(r.Context(), UnlinkIdentityParams{me.caller(), r.PathValue("provider")}); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 
@@ -29,6 +28,8 @@ type config struct {
 	secrets   [][]byte
 	baseURL   *url.URL
 	prefix    string
+	prefixed  bool // by WithPrefix
+	madeUpURL bool // by WithDevMode
 	devMode   bool
 	log       *slog.Logger
 	now       func() time.Time
@@ -39,6 +40,7 @@ type config struct {
 	settings  Settings
 	passwords PasswordOptions
 	tokens    TokenOptions
+	shared    [][]byte // of WithSharedSecret
 	signer    crypto.Signer
 	verifiers []crypto.PublicKey
 	claims    []func(context.Context, User) (map[string]any, error)
@@ -91,8 +93,8 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 }
 
 // WithBaseURL sets the public URL of the mounted handler, such as
-// "https://app.example.com/auth/v1". It does not say which paths the handler
-// answers: see WithPrefix. Links in messages and the tokens' issuer
+// "https://app.example.com/auth/v1". Its path is also what the handler answers
+// at, unless WithPrefix says otherwise. Links in messages and the tokens' issuer
 // come from it and never from a request's Host. It has to be https, except on
 // loopback hosts in dev mode. There is no default outside dev mode. A second call
 // replaces the first.
@@ -111,17 +113,19 @@ func WithBaseURL(raw string) Option {
 	}
 }
 
-// WithPrefix sets the path the handler is mounted at, "/auth/v1" by default.
-// Requests are accepted with and without it, so behind http.StripPrefix it is not
-// needed. A second call replaces the first.
+// WithPrefix sets the path the handler is mounted at, for handlers that are
+// reached by another one than the public URL's. The default is the path of the
+// base URL, or "/auth/v1" if that has none. Requests are accepted with and without
+// it, so behind http.StripPrefix it is not needed. One that misses it is logged,
+// once. A second call replaces the first.
 func WithPrefix(prefix string) Option {
 	return func(c *config) {
-		c.prefix = strings.TrimSuffix(prefix, "/")
+		c.prefix, c.prefixed = strings.TrimSuffix(prefix, "/"), true
 		switch {
 		case c.prefix == "":
 		case !strings.HasPrefix(prefix, "/"):
 			c.fail("WithPrefix", fmt.Errorf("%q does not start with a slash", prefix))
-		case path.Clean(c.prefix) != c.prefix || strings.ContainsAny(c.prefix, "{} \t"): // http.ServeMux has other uses for them
+		case !plainPath(c.prefix):
 			c.fail("WithPrefix", fmt.Errorf("%q is not a plain path", prefix))
 		}
 	}
@@ -134,6 +138,16 @@ type TokenOptions struct {
 	Life      time.Duration // default 15 minutes, at most 24 hours
 	Algorithm string        // of the derived key: "ES256" (default), "EdDSA" or "HS256"
 	Remember  int           // verified tokens kept in memory; default 10,000, negative: none
+	// TokenType is the "typ" of the header: "at+jwt" (RFC 9068), which is the default,
+	// or "JWT" for verifiers that refuse that. "JWT" lets any token pass for an access
+	// token that the same key signed for this issuer and audience with a session in
+	// it: sign nothing else with that key.
+	TokenType string
+	// AMRStrings makes "amr" a list of strings (RFC 8176: "pwd", "otp", "sms", "mfa",
+	// and the method's own name where that has none), and adds "auth_time", the time of
+	// the newest proof. The default is a list of objects with method and timestamp.
+	// Claims.AMR has the strings then, and that time for each.
+	AMRStrings bool
 }
 
 // WithTokens sets how access tokens are made. A second call replaces the first.
@@ -142,13 +156,14 @@ func WithTokens(o TokenOptions) Option { return func(c *config) { c.tokens = o }
 // WithSigningKeys replaces the derived signing key: current signs, and previous
 // public keys are still accepted and published. The algorithm follows from the
 // key: ECDSA P-256 is ES256, Ed25519 is EdDSA, RSA of 2048 bits or more is RS256.
+// See WithSharedSecret for HS256 with a secret of the verifier's.
 // A second call replaces the first.
 func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option {
 	return func(c *config) {
 		if current == nil {
 			c.fail("WithSigningKeys", errors.New("the key is nil"))
 		}
-		c.signer, c.verifiers = current, previous
+		c.signer, c.verifiers, c.shared = current, previous, nil
 	}
 }
 
@@ -476,6 +491,7 @@ func WithClock(now func() time.Time) Option {
 
 // WithDevMode is for development on one's own machine: an ephemeral secret if
 // none is set, http on loopback, redirects to loopback, and, if no mailer is
-// set, messages that go to Inbox instead of being sent. Never use it where
-// others can connect.
+// set, messages that go to Inbox instead of being sent. Without WithBaseURL, links
+// begin with http://127.0.0.1 and the port that is served; providers call back to
+// port 8080. Never use it where others can connect.
 func WithDevMode() Option { return func(c *config) { c.devMode = true } }

@@ -32,7 +32,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 		return goneOr(CodeSessionEnded, err)
 	}
 	if c.PasswordHash == "" || p.Current == "" {
-		err = a.provenLately(ctx, p.Caller)
+		_, err = a.actingLately(ctx, p.Caller)
 	}
 	if err == nil && c.PasswordHash != "" {
 		err = a.proveCurrent(ctx, c, p)
@@ -63,18 +63,6 @@ func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 		return nil // it answers for it
 	}
 	return a.take(ctx, a.draw(a.cfg.limits.PasswordChangesPerUser, "password-change", by.UserID, 1))
-}
-
-// provenLately asks for a live session with a recent sign-in.
-func (a *Auth) provenLately(ctx context.Context, by Caller) error {
-	if by.application {
-		return nil // it answers for it
-	}
-	s, _, err := a.liveSession(ctx, by, CodeSessionEnded)
-	if err == nil && !a.fresh(s) {
-		err = fail(CodeReauthNeeded, nil)
-	}
-	return err
 }
 
 // proveCurrent judges the password that is there.

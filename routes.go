@@ -148,6 +148,7 @@ func (a *Auth) routes() []route {
 
 		{pattern: "GET /settings", access: keyed, handle: a.handleSettings},
 		{pattern: "GET /.well-known/jwks.json", access: open, handle: a.handleJWKS},
+		{pattern: "GET /.well-known/openid-configuration", access: open, handle: a.handleDiscovery},
 		{pattern: "GET /openapi.json", access: open, handle: a.handleOpenAPI()},
 		{pattern: "GET /healthz", access: open, handle: a.handleHealth},
 	}

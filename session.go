@@ -199,7 +199,7 @@ type RefreshParams struct{ RefreshToken string }
 func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	id, counter, ok := a.keys.ParseRefreshToken(p.RefreshToken)
 	if !ok {
-		return nil, fail(CodeInvalidRefreshToken, nil)
+		return nil, fail(CodeInvalidRefreshToken, otherSecret(p.RefreshToken))
 	}
 	if err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
 		return nil, err
@@ -301,15 +301,6 @@ func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, 
 		return s, u, fail(gone, errors.New("session of another user"))
 	}
 	return s, u, nil
-}
-
-// fresh tells whether somebody proved who they are on this session lately.
-func (a *Auth) fresh(s Session) bool {
-	var newest int64
-	for _, m := range s.AMR {
-		newest = max(newest, m.Timestamp)
-	}
-	return a.now().Sub(time.Unix(newest, 0)) < freshFor
 }
 
 // SessionsParams ask for a user's sessions; Current, which may be empty, marks

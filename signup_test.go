@@ -235,7 +235,7 @@ func TestSwitchedOff(t *testing.T) {
 		})
 	}
 	w := newWorld(t, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
-	for _, path := range []string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json"} {
+	for _, path := range []string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json", "/.well-known/openid-configuration"} {
 		w.do("GET", path, nil).want(404, auth.CodeNotFound)
 	}
 }

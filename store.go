@@ -311,5 +311,5 @@ type Draw struct {
 type Decision struct {
 	Allowed    bool
 	RetryAfter time.Duration // when not allowed: until all of the draws would be
-	Remaining  []int         // for each draw, what is left in its bucket afterwards, drawn or not
+	Remaining  []int         // for each draw, what is left in its bucket afterwards; on a refusal, in which nothing was drawn, what is there
 }

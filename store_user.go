@@ -132,7 +132,7 @@ type UserPatch struct {
 	Roles           *[]string      // replaces the whole
 	BannedUntil     *time.Time     // the zero time lifts a ban
 
-	Link   *Identity // add an identity, or update the user's own of the same provider and subject
+	Link   *Identity // add an identity, or replace the user's own of the same provider and subject whole: a field left zero becomes zero
 	Unlink *UserKey  // remove the identity with this Provider and Subject; none: no change
 
 	Revoke      *SessionFilter // end these sessions

@@ -10,17 +10,18 @@ import (
 // classExempt are the routes that nobody can lose an account in the middle of.
 func classExempt() map[string]string {
 	return map[string]string{
-		"GET /oauth/{provider}":      "begins a sign-in that is nobody's yet",
-		"POST /magic-link/send":      "anybody may ask, and the link goes to the address",
-		"POST /otp/send":             "anybody may ask, and the code goes to the number",
-		"POST /forgot-password":      "anybody may ask, and the link goes to the address",
-		"GET /reset-password":        "shows a form; the link is used by the post",
-		"GET /secure-account":        "shows a page; the link is used by the post",
-		"POST /secure-account":       "takes ways in away and makes none; it rests on the mailbox that a notice went to, and on purpose outlives whatever happens to the account",
-		"GET /settings":              "is about no account",
-		"GET /.well-known/jwks.json": "is about no account",
-		"GET /openapi.json":          "is about no account",
-		"GET /healthz":               "is about no account",
+		"GET /oauth/{provider}":                 "begins a sign-in that is nobody's yet",
+		"POST /magic-link/send":                 "anybody may ask, and the link goes to the address",
+		"POST /otp/send":                        "anybody may ask, and the code goes to the number",
+		"POST /forgot-password":                 "anybody may ask, and the link goes to the address",
+		"GET /reset-password":                   "shows a form; the link is used by the post",
+		"GET /secure-account":                   "shows a page; the link is used by the post",
+		"POST /secure-account":                  "takes ways in away and makes none; it rests on the mailbox that a notice went to, and on purpose outlives whatever happens to the account",
+		"GET /settings":                         "is about no account",
+		"GET /.well-known/jwks.json":            "is about no account",
+		"GET /.well-known/openid-configuration": "is about no account",
+		"GET /openapi.json":                     "is about no account",
+		"GET /healthz":                          "is about no account",
 	}
 }
 

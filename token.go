@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -66,7 +65,7 @@ func newClaimsCache(n int) *claimsCache {
 func reserved(name string) bool {
 	switch name {
 	case "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "session_id", "role", "roles", "permissions", "email", "email_verified", "phone",
-		"aal", "amr", "app_metadata", "user_metadata", "omitted", "act", "scope", "client_id", "org", "org_role", "is_anonymous":
+		"aal", "amr", "app_metadata", "user_metadata", "auth_time", "omitted", "act", "scope", "client_id", "org", "org_role", "is_anonymous":
 		return true
 	}
 	return false
@@ -80,11 +79,12 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[st
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	amr, authTime := a.cfg.tokens.amrClaim(s)
 	claims, err := json.Marshal(accessClaims{
 		Issuer: a.cfg.tokens.Issuer, Audience: a.cfg.tokens.audience(), Subject: u.ID, IssuedAt: now.Unix(), Expires: expires.Unix(), ID: a.newID(),
 		SessionID: s.ID, Role: tokenRole, Roles: orEmpty(u.Roles), Permissions: permissions,
 		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
-		AAL: s.AAL, AMR: orEmpty(s.AMR), AppMetadata: orEmptyMap(u.AppMetadata),
+		AAL: s.AAL, AMR: amr, AuthTime: authTime, AppMetadata: orEmptyMap(u.AppMetadata),
 	})
 	if err == nil {
 		claims, err = withClaims(claims, custom)
@@ -115,7 +115,8 @@ type accessClaims struct {
 	EmailVerified bool           `json:"email_verified"`
 	Phone         *string        `json:"phone"`
 	AAL           string         `json:"aal"`
-	AMR           []AMR          `json:"amr"`
+	AMR           any            `json:"amr"`
+	AuthTime      *int64         `json:"auth_time,omitempty"`
 	AppMetadata   map[string]any `json:"app_metadata"`
 }
 
@@ -205,6 +206,9 @@ func (a *Auth) verify(token string) (*Claims, error) {
 	var c Claims
 	wire := wireClaims{claims: &c}
 	if _, err := a.parser.ParseWithClaims(token, &wire, a.keys.find); err != nil {
+		if iss, _ := wire.GetIssuer(); errors.Is(err, errUnknownKey) && iss == a.cfg.tokens.Issuer {
+			err = errOtherKey
+		}
 		return nil, fail(CodeBadToken, err)
 	}
 	if c.UserID == "" || c.SessionID == "" {
@@ -227,11 +231,13 @@ func newParser(c *config) *jwt.Parser {
 	)
 }
 
+var errUnknownKey = errors.New("unknown key")
+
 // find picks the verification key. Headers that bring keys along (jku, x5u,
 // jwk) play no part; one that must be understood (crit) is refused.
 func (k *keyring) find(t *jwt.Token) (any, error) {
 	typ, _ := t.Header["typ"].(string)
-	if strings.TrimPrefix(strings.ToLower(typ), "application/") != tokenType {
+	if !k.options.accepts(typ) {
 		return nil, errors.New("not an access token")
 	}
 	if _, ok := t.Header["crit"]; ok {
@@ -240,7 +246,7 @@ func (k *keyring) find(t *jwt.Token) (any, error) {
 	id, _ := t.Header["kid"].(string)
 	key, ok := k.Verifier(id, t.Method.Alg())
 	if !ok {
-		return nil, errors.New("unknown key")
+		return nil, errUnknownKey
 	}
 	return key, nil
 }
@@ -268,13 +274,8 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 	c.Phone, _ = w.MapClaims["phone"].(string)
 	c.AAL, _ = w.MapClaims["aal"].(string)
 	c.AppMetadata, _ = w.MapClaims["app_metadata"].(map[string]any)
-	amr, _ := w.MapClaims["amr"].([]any)
-	for _, v := range amr {
-		entry, _ := v.(map[string]any)
-		method, _ := entry["method"].(string)
-		at, _ := entry["timestamp"].(float64)
-		c.AMR = append(c.AMR, AMR{Method: method, Timestamp: int64(at)})
-	}
+	authTime, _ := w.MapClaims["auth_time"].(float64)
+	c.AMR = amrOf(w.MapClaims["amr"], authTime)
 	if t, err := w.GetIssuedAt(); err == nil && t != nil {
 		c.IssuedAt = t.UTC()
 	}

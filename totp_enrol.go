@@ -40,15 +40,11 @@ func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enroll
 		}
 		return e, err
 	}
-	if by.application {
-		u, err := a.store.User(ctx, ByID(by.UserID))
-		if err != nil {
-			err = goneOr(CodeSessionEnded, err)
-		}
-		return enrollee{user: u}, err
+	me, err := a.actingLately(ctx, by)
+	if me.user.MFAEnabled && errors.Is(err, CodeReauthNeeded) {
+		err = nil // what is missing is told where it is found that there is one already
 	}
-	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
-	return enrollee{user: u, session: s}, err
+	return enrollee{user: me.user, session: me.session}, err
 }
 
 // waitingToEnrol reads the sign-in that a token stands for. Errors: CodeInvalidToken
@@ -81,9 +77,10 @@ type SetupTOTPParams struct {
 }
 
 // SetupTOTP begins the enrolment of a second factor; repeating it replaces the
-// pending secret. The caller has seen to it that the user signed in lately.
-// Errors: CodeMFAAlreadyEnabled, CodeMethodDisabled, CodeSessionEnded,
-// CodeBadToken (MFAToken is not good any more), CodeUserBanned.
+// pending secret. The session has to have signed in, or shown another proof, within
+// the last 15 minutes. Errors: CodeReauthNeeded, CodeMFAAlreadyEnabled,
+// CodeMethodDisabled, CodeSessionEnded, CodeBadToken (MFAToken is not good any
+// more), CodeUserBanned.
 func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, error) {
 	if !a.totpOn(ctx) {
 		return nil, fail(CodeMethodDisabled, nil)
@@ -148,7 +145,8 @@ type EnabledTOTP struct {
 
 // EnableTOTP ends the enrolment with a first code. The session named rises to
 // AAL2, or with an enrolment token, which is used up, a new one is made; every
-// other session of the user ends. Errors: CodeInvalidTOTPCode, CodeMFANotPending,
+// other session of the user ends. The session has to have signed in, or shown another
+// proof, within the last 15 minutes. Errors: CodeReauthNeeded, CodeInvalidTOTPCode, CodeMFANotPending,
 // CodeMFAAlreadyEnabled, CodeRateLimited, CodeSessionEnded, CodeBadToken
 // (MFAToken is not good any more), CodeUserBanned, CodeMethodDisabled,
 // CodeValidationFailed.

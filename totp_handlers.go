@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 )
 
 // enrolment lets somebody in who has to set a second factor up before the first
@@ -23,9 +22,6 @@ func (a *Auth) enrolment(r *http.Request) (current, error) {
 
 func (a *Auth) handleSetupTOTP(w http.ResponseWriter, r *http.Request) error {
 	me := currentFrom(r.Context())
-	if !me.user.MFAEnabled && !a.fresh(me.session) {
-		return fail(CodeReauthNeeded, nil)
-	}
 	setup, err := a.SetupTOTP(r.Context(), SetupTOTPParams{me.caller(), me.mfaToken})
 	if err != nil {
 		return err
@@ -50,9 +46,6 @@ func (a *Auth) handleEnableTOTP(w http.ResponseWriter, r *http.Request) error {
 		return invalid("totp_code", "is required")
 	}
 	me, ctx := currentFrom(r.Context()), r.Context()
-	if !me.user.MFAEnabled && !a.fresh(me.session) {
-		return fail(CodeReauthNeeded, nil)
-	}
 	e, err := a.EnableTOTP(ctx, EnableTOTPParams{me.caller(), me.mfaToken, p.TOTPCode})
 	if err != nil {
 		return err
@@ -81,38 +74,11 @@ func (a *Auth) handleDisableTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
-	me, ctx := currentFrom(r.Context()), r.Context()
-	switch {
-	case !me.user.MFAEnabled:
-		return fail(CodeMFANotEnabled, nil)
-	case a.mfaRequired(ctx, me.user):
-		return fail(CodeMFAEnforced, nil)
-	}
-	var err error
-	switch {
-	case p.RecoveryCode != "":
-	case p.TOTPCode != "":
-		_, err = a.judgeFactor(ctx, me.caller().authority(), me.user, factorCode{totp: p.TOTPCode})
-	case !a.freshAAL2(me.session):
-		err = fail(CodeReauthNeeded, nil)
-	}
-	if err != nil {
-		return err
-	}
-	if err := a.DisableTOTP(ctx, DisableTOTPParams{me.caller(), p.RecoveryCode}); err != nil {
+	me := currentFrom(r.Context())
+	if err := a.DisableTOTP(r.Context(), DisableTOTPParams{me.caller(), p.TOTPCode, p.RecoveryCode}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
-}
-
-// freshAAL2 tells whether the second factor was shown on this session lately.
-func (a *Auth) freshAAL2(s Session) bool {
-	for _, m := range s.AMR {
-		if (m.Method == methodTOTP || m.Method == methodRecovery) && a.now().Sub(time.Unix(m.Timestamp, 0)) < freshFor {
-			return s.AAL == LevelAAL2
-		}
-	}
-	return false
 }
 
 func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
@@ -146,14 +112,6 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 
 func (a *Auth) handleRecoveryCodes(w http.ResponseWriter, r *http.Request) error {
 	me := currentFrom(r.Context())
-	switch {
-	case !me.user.MFAEnabled:
-		return fail(CodeMFANotEnabled, nil)
-	case me.session.AAL != LevelAAL2:
-		return fail(CodeInsufficientAAL, nil)
-	case !a.freshAAL2(me.session):
-		return fail(CodeReauthNeeded, nil)
-	}
 	codes, err := a.NewRecoveryCodes(r.Context(), NewRecoveryCodesParams{me.caller()})
 	if err != nil {
 		return err

@@ -5,28 +5,41 @@ import (
 	"errors"
 )
 
-// DisableTOTPParams remove a second factor.
+// DisableTOTPParams remove a second factor. A session that has not shown it within
+// the last 15 minutes needs one of the codes.
 type DisableTOTPParams struct {
 	Caller
-	RecoveryCode string // to judge and to use up with it; empty: the caller has seen to the proof
+	TOTPCode     string
+	RecoveryCode string
 }
 
 // DisableTOTP removes the second factor and the recovery codes. Errors:
-// CodeMFANotEnabled, CodeSessionEnded, CodeUserBanned; of a RecoveryCode also
-// CodeInvalidTOTPCode, CodeRateLimited.
+// CodeMFANotEnabled, CodeMFAEnforced (the user has to have one; only the
+// application may remove it), CodeReauthNeeded, CodeInvalidTOTPCode,
+// CodeRateLimited, CodeSessionEnded, CodeUserBanned.
 func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 	if a.factors == nil {
 		return fail(CodeMFANotEnabled, nil)
 	}
-	u, err := a.store.User(ctx, ByID(p.UserID))
+	me, err := a.acting(ctx, p.Caller)
 	if err != nil {
-		return goneOr(CodeMFANotEnabled, err)
+		return err
 	}
-	if p.RecoveryCode != "" {
-		if !u.MFAEnabled {
-			return fail(CodeMFANotEnabled, nil)
-		}
-		_, err := a.judgeFactor(ctx, p.authority(), u, factorCode{recovery: p.RecoveryCode, disables: true})
+	u := me.user
+	switch {
+	case !u.MFAEnabled:
+		return fail(CodeMFANotEnabled, nil)
+	case !p.application && a.mfaRequired(ctx, u):
+		return fail(CodeMFAEnforced, nil)
+	case p.RecoveryCode != "": // used up in the same step
+		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{recovery: p.RecoveryCode, disables: true})
+		return err
+	case p.TOTPCode != "":
+		_, err = a.judgeFactor(ctx, p.authority(), u, factorCode{totp: p.TOTPCode})
+	case a.showedFactor(p.Caller, me.session) != nil:
+		err = fail(CodeReauthNeeded, nil) // a code would do
+	}
+	if err != nil {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
@@ -135,18 +148,25 @@ func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, tells ...E
 type NewRecoveryCodesParams struct{ Caller }
 
 // NewRecoveryCodes replaces the recovery codes and returns the new ones, which
-// are shown this once; the caller has seen to the proof. Errors:
-// CodeMFANotEnabled, CodeSessionEnded, CodeUserBanned.
+// are shown this once. The session has to have shown the second factor within the
+// last 15 minutes. Errors: CodeMFANotEnabled, CodeInsufficientAAL, CodeReauthNeeded,
+// CodeSessionEnded, CodeUserBanned.
 func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) ([]string, error) {
 	if a.factors == nil {
 		return nil, fail(CodeMFANotEnabled, nil)
 	}
-	u, err := a.store.User(ctx, ByID(p.UserID))
+	me, err := a.acting(ctx, p.Caller)
+	if err == nil && !me.user.MFAEnabled {
+		err = fail(CodeMFANotEnabled, nil)
+	}
+	if err == nil {
+		err = a.showedFactor(p.Caller, me.session)
+	}
 	if err != nil {
-		return nil, goneOr(CodeMFANotEnabled, err)
+		return nil, err
 	}
 	codes, hashes := a.newRecoveryCodes(p.UserID)
-	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
+	c := a.newChangeOf(ctx, p.authority(), account{User: me.user}, done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
 	if err := a.factors.PutRecoveryCodes(ctx, PutRecoveryCodes{Change: c, UserID: p.UserID, Hashes: hashes}); err != nil {
 		return nil, goneOr(CodeMFANotEnabled, err)
 	}

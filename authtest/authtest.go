@@ -23,6 +23,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
+	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
@@ -43,6 +44,9 @@ type Env struct {
 	Inbox *auth.Inbox
 
 	key *ecdsa.PrivateKey
+
+	mu       sync.Mutex
+	recovery map[string][]string // codes of those whom AAL2 gave a second factor, by address
 }
 
 // New makes an Env in memory and closes it when the test ends. The options come
@@ -130,21 +134,39 @@ type SignedIn struct {
 func (s *SignedIn) Sign(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.AccessToken) }
 
 // UserOption changes the user that LoginAs makes.
-type UserOption func(*auth.ImportUserParams)
+type UserOption func(*person)
 
-// Roles gives the user roles.
-func Roles(roles ...string) UserOption {
-	return func(p *auth.ImportUserParams) { p.Roles = roles }
+// person is whom LoginAs makes.
+type person struct {
+	auth.ImportUserParams
+	permissions []string
+	aal2        bool
 }
+
+// Roles gives the user roles. What they permit is up to PutRole on Env.Store; see
+// Permissions.
+func Roles(roles ...string) UserOption {
+	return func(p *person) { p.Roles = append(p.Roles, roles...) }
+}
+
+// Permissions gives the user a role of their own that permits these.
+func Permissions(permissions ...string) UserOption {
+	return func(p *person) { p.permissions = append(p.permissions, permissions...) }
+}
+
+// AAL2 gives the user a second factor, and LoginAs signs in with it: the session is
+// at auth.LevelAAL2. Later calls of LoginAs use a recovery code each, of which there
+// are ten.
+func AAL2() UserOption { return func(p *person) { p.aal2 = true } }
 
 // AppMetadata gives the user metadata of the server's.
 func AppMetadata(m map[string]any) UserOption {
-	return func(p *auth.ImportUserParams) { p.AppMetadata = m }
+	return func(p *person) { p.AppMetadata = m }
 }
 
 // Unverified leaves the user's address unconfirmed.
 func Unverified() UserOption {
-	return func(p *auth.ImportUserParams) { p.EmailVerified = false }
+	return func(p *person) { p.EmailVerified = false }
 }
 
 // LoginAs signs a user in by a real login, and makes the user first if there is
@@ -152,18 +174,84 @@ func Unverified() UserOption {
 // matter only for a new user.
 func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn {
 	tb.Helper()
-	p := auth.ImportUserParams{Email: email, EmailVerified: true, PasswordHash: passwordHash}
+	p := person{ImportUserParams: auth.ImportUserParams{Email: email, EmailVerified: true, PasswordHash: passwordHash}}
 	for _, o := range opts {
 		o(&p)
 	}
-	if _, err := e.ImportUser(tb.Context(), p); err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
+	if len(p.permissions) > 0 {
+		own := "authtest " + email
+		p.Roles = append(p.Roles, own)
+		e.permit(tb, own, p.permissions)
+	}
+	_, err := e.ImportUser(tb.Context(), p.ImportUserParams)
+	made := err == nil
+	if err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
 		tb.Fatal(err)
 	}
 	t, err := e.Login(tb.Context(), auth.LoginParams{Email: email, Password: Password})
+	var asked *auth.Error
+	if errors.As(err, &asked) && asked.Code == auth.CodeMFARequired {
+		t, err = e.VerifyMFA(tb.Context(), auth.VerifyMFAParams{MFAToken: asked.MFAToken, RecoveryCode: e.nextCode(tb, email)})
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if made && p.aal2 {
+		t = e.enrol(tb, email, t)
+	}
 	return &SignedIn{Tokens: *t}
+}
+
+// permit says what a role permits.
+func (e *Env) permit(tb testing.TB, role string, permissions []string) {
+	tb.Helper()
+	roles, ok := auth.Capability[auth.RoleStore](e.Store)
+	if !ok {
+		tb.Fatalf("authtest.Permissions: the store %T keeps no roles", e.Store)
+	}
+	change := auth.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}
+	if _, err := roles.PutRole(tb.Context(), auth.PutRole{Change: change, Role: auth.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
+		tb.Fatal(err)
+	}
+	e.Kit(seal.New()).ForgetRoles()
+}
+
+// enrol gives somebody who has just signed in a second factor.
+func (e *Env) enrol(tb testing.TB, email string, t *auth.Tokens) *auth.Tokens {
+	tb.Helper()
+	me := auth.Caller{UserID: t.User.ID, SessionID: t.SessionID}
+	setup, err := e.SetupTOTP(tb.Context(), auth.SetupTOTPParams{Caller: me})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	code, err := totp.GenerateCode(setup.Secret, e.Clock.Now())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	on, err := e.EnableTOTP(tb.Context(), auth.EnableTOTPParams{Caller: me, TOTPCode: code})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.recovery == nil {
+		e.recovery = map[string][]string{}
+	}
+	e.recovery[email] = on.RecoveryCodes
+	return on.Tokens
+}
+
+// nextCode is a recovery code that was not used yet.
+func (e *Env) nextCode(tb testing.TB, email string) string {
+	tb.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	codes := e.recovery[email]
+	if len(codes) == 0 {
+		tb.Fatalf("authtest: no recovery code of %s is left, or the second factor is not of AAL2", email)
+	}
+	e.recovery[email] = codes[1:]
+	return codes[0]
 }
 
 // Mail waits for the newest message to an address whose kind is k, and fails

@@ -47,8 +47,8 @@ type privileges struct {
 
 func newPrivileges(t *testing.T) *privileges {
 	t.Helper()
-	open(t) // makes anon and authenticated
 	p := &privileges{admin: pgtest.Database(t)}
+	unmigrated(t, p.admin, pgstore.AutoMigrate(), pgstore.WithRowLevelSecurity(), pgstore.WithSchema("roles")) // makes anon and authenticated
 	connect := func(url string) *pgxpool.Pool {
 		pool, err := pgxpool.New(t.Context(), url+" pool_max_conns=20")
 		if err != nil {
@@ -89,7 +89,7 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 	if p.schemas > 1 {
 		schema = fmt.Sprintf("auth_%d", p.schemas)
 	}
-	owner, err := pgstore.New(p.owner, pgstore.WithSchema(schema))
+	owner, err := pgstore.New(p.owner, pgstore.WithSchema(schema), pgstore.WithRowLevelSecurity())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 		}
 	})
 	exec(t, p.owner, p.forApp(grants, schema))
-	s, err := pgstore.New(p.app, pgstore.WithSchema(schema))
+	s, err := pgstore.New(p.app, pgstore.WithSchema(schema), pgstore.WithRowLevelSecurity())
 	if err != nil {
 		t.Fatal(err)
 	}

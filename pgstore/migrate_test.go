@@ -128,7 +128,7 @@ func TestMigrateParallelSchemas(t *testing.T) {
 	t.Cleanup(srv.Remove)
 	var wg sync.WaitGroup
 	for _, schema := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		s := unmigrated(t, srv.URL, pgstore.WithSchema(schema))
+		s := unmigrated(t, srv.URL, pgstore.WithSchema(schema), pgstore.WithRowLevelSecurity())
 		wg.Go(func() {
 			if err := s.Migrate(t.Context()); err != nil {
 				t.Error(err)
@@ -309,7 +309,7 @@ func TestCheckUnreadable(t *testing.T) {
 
 // An administrator applies the schema by other means, in one transaction.
 func TestSchemaByHand(t *testing.T) {
-	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts")}} {
+	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts")}, "policies": {pgstore.WithSchema("policies"), pgstore.WithRowLevelSecurity()}} {
 		t.Run(name, func(t *testing.T) {
 			sql, err := pgstore.Schema(opts...)
 			if err != nil {
@@ -344,9 +344,9 @@ func TestSchemaByHand(t *testing.T) {
 func shape(t *testing.T, s *pgstore.Store) (text string) {
 	t.Helper()
 	err := s.Pool().QueryRow(t.Context(), `select string_agg(line, E'\n' order by line) from (
-		select concat_ws(' ', table_schema, table_name, column_name, data_type, column_default, is_nullable) as line from information_schema.columns where table_schema in ('auth', 'accounts')
-		union all select indexdef from pg_indexes where schemaname in ('auth', 'accounts')
-		union all select concat_ws(' ', n.nspname, p.proname, p.proacl, n.nspacl) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('auth', 'accounts')) lines`).Scan(&text)
+		select concat_ws(' ', table_schema, table_name, column_name, data_type, column_default, is_nullable) as line from information_schema.columns where table_schema in ('auth', 'accounts', 'policies')
+		union all select indexdef from pg_indexes where schemaname in ('auth', 'accounts', 'policies')
+		union all select concat_ws(' ', n.nspname, p.proname, p.proacl, n.nspacl) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname in ('auth', 'accounts', 'policies')) lines`).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func shape(t *testing.T, s *pgstore.Store) (text string) {
 // A schema of another name holds everything: nothing is looked for or left in
 // auth.
 func TestInSchema(t *testing.T) {
-	s := unmigrated(t, pgtest.Database(t), pgstore.WithSchema("accounts"))
+	s := unmigrated(t, pgtest.Database(t), pgstore.WithSchema("accounts"), pgstore.WithRowLevelSecurity())
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -384,6 +384,87 @@ func TestInSchema(t *testing.T) {
 	}
 }
 
+// Whoever does without policies needs no roles for them, and may come to have them
+// later.
+func TestRolesAreForPolicies(t *testing.T) {
+	srv, err := pgtest.Start("fsync=off") // the shared one has the roles
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Remove)
+	admin := unmigrated(t, srv.URL)
+	exec(t, admin.Pool(), "create role app login; grant create on database postgres to app")
+	as := strings.Replace(srv.URL, "user=postgres", "user=app", 1)
+	for name, opts := range map[string][]pgstore.Option{"auth": nil, "accounts": {pgstore.WithSchema("accounts")}} {
+		s := unmigrated(t, as, append(opts, pgstore.AutoMigrate())...)
+		smoke(t, s)
+		if sql, err := pgstore.Schema(opts...); err != nil || strings.Contains(sql, " authenticated") || strings.Contains(sql, " anon") {
+			t.Errorf("%s: the schema speaks of roles: %v", name, err)
+		}
+	}
+	roles := func() int {
+		return count(t, admin.Pool(), "select count(*) from pg_roles where rolname in ('anon', 'authenticated')")
+	}
+	if n := roles(); n != 0 {
+		t.Errorf("%d roles", n)
+	}
+	err = pgstore.AsUser(t.Context(), admin.Pool(), nil, func(pgx.Tx) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "WithRowLevelSecurity") {
+		t.Errorf("without roles: %v", err)
+	}
+	with := unmigrated(t, srv.URL, pgstore.WithRowLevelSecurity())
+	if err := with.Check(t.Context()); !errors.Is(err, pgstore.ErrSchemaBehind) || !strings.Contains(err.Error(), "anon and authenticated") {
+		t.Errorf("check: %v", err)
+	}
+	for range 2 {
+		if err := with.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := roles(); n != 2 {
+		t.Errorf("%d roles", n)
+	}
+	if err := pgstore.AsUser(t.Context(), admin.Pool(), nil, func(tx pgx.Tx) error { _, err := whoami(t.Context(), tx); return err }); err != nil {
+		t.Error(err)
+	}
+	if err := unmigrated(t, as, pgstore.WithRowLevelSecurity(), pgstore.WithSchema("accounts")).Check(t.Context()); !errors.Is(err, pgstore.ErrSchemaBehind) {
+		t.Errorf("the roles are there, and may not use that schema: %v", err)
+	}
+}
+
+// A program that opens an empty database has it migrated, whoever else starts.
+func TestAutoMigrate(t *testing.T) {
+	url := pgtest.Database(t)
+	stores := make([]*pgstore.Store, 6)
+	var wg sync.WaitGroup
+	for i := range stores {
+		wg.Go(func() {
+			s, err := pgstore.Open(t.Context(), url, pgstore.AutoMigrate())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			stores[i] = s
+			t.Cleanup(s.Close)
+			if err := s.Check(t.Context()); err != nil {
+				t.Errorf("opened, and not ready: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	smoke(t, stores[0])
+	if n := count(t, stores[0].Pool(), "select count(*) - count(distinct version) from auth.schema_version"); n != 0 {
+		t.Errorf("%d steps were taken twice", n)
+	}
+	_, as := pgtest.Role(t, pgtest.Database(t))
+	if s, err := pgstore.Open(t.Context(), as, pgstore.AutoMigrate()); err == nil || s != nil || !strings.Contains(err.Error(), "let its owner migrate") {
+		t.Errorf("a role that may not: %v", err)
+	}
+}
+
 // Without the right to make the roles, the error says who has to.
 func TestMigrateWithoutRoles(t *testing.T) {
 	srv, err := pgtest.Start("fsync=off") // the shared one has the roles
@@ -393,7 +474,8 @@ func TestMigrateWithoutRoles(t *testing.T) {
 	t.Cleanup(srv.Remove)
 	admin := unmigrated(t, srv.URL)
 	exec(t, admin.Pool(), "create role app login; grant create on database postgres to app")
-	s := unmigrated(t, strings.Replace(srv.URL, "user=postgres", "user=app", 1))
+	as := strings.Replace(srv.URL, "user=postgres", "user=app", 1)
+	s := unmigrated(t, as, pgstore.WithRowLevelSecurity())
 	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "anon and authenticated do not exist") || !strings.Contains(err.Error(), "create role anon nologin noinherit") {
 		t.Errorf("migrate: %v", err)
 	}

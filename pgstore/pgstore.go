@@ -1,10 +1,9 @@
 // Package pgstore keeps users, sessions and tokens in Postgres, in a schema of
 // their own, for any number of instances.
 //
-//	store, err := pgstore.Open(ctx, os.Getenv("DATABASE_URL"))
+//	store, err := pgstore.Open(ctx, os.Getenv("DATABASE_URL"), pgstore.AutoMigrate()) // or apply pgstore.Schema() by other means
 //	if err != nil { … }
 //	defer store.Close()
-//	if err := store.Migrate(ctx); err != nil { … } // or apply pgstore.Schema() by other means
 //	a, err := auth.New(ctx, store, …)
 //
 // Every method of auth.Store is one step, also behind a connection pooler in
@@ -40,15 +39,17 @@ import (
 // Store is an auth.Store on Postgres 13 or later, with every capability. It is
 // safe for concurrent use.
 type Store struct {
-	pool    *pgxpool.Pool
-	own     bool // the pool was made by Open
-	schema  string
-	claims  string // name of the claims function; empty: none
-	timeout time.Duration
-	holder  string          // names this store among those that sweep
-	texts   sync.Map        // statement as written → for this schema
-	open    context.Context // ends with Close, and the feeds with it
-	close   context.CancelFunc
+	pool     *pgxpool.Pool
+	own      bool // the pool was made by Open
+	schema   string
+	claims   string // name of the claims function; empty: none
+	policies bool   // there are roles for row-level security
+	migrates bool   // Open migrates
+	timeout  time.Duration
+	holder   string          // names this store among those that sweep
+	texts    sync.Map        // statement as written → for this schema
+	open     context.Context // ends with Close, and the feeds with it
+	close    context.CancelFunc
 
 	timeouts timeouts
 	reads    *gather.Group[string, *sessionUser]
@@ -124,6 +125,30 @@ func WithClaimsFunction(name string) Option {
 	}
 }
 
+// AutoMigrate has Open call Migrate before it returns, so that a program runs on an
+// empty database as on any other. Instances may start together: one migrates, and
+// the others wait for it. The role that connects has to own the schema, or to be
+// allowed to make one; see docs/deployment.md for one that is not. It is for Open
+// alone: New and Schema do nothing about it.
+func AutoMigrate() Option {
+	return func(s *Store) error {
+		s.migrates = true
+		return nil
+	}
+}
+
+// WithRowLevelSecurity has Migrate and Schema make the roles anon and authenticated,
+// which [AsUser] acts as and policies are written for, and let them call auth.uid()
+// and the like. They belong to the whole cluster: a role that may not create them
+// needs an administrator to have done so. Check then asks whether they are there.
+// Without the option, no such role is needed.
+func WithRowLevelSecurity() Option {
+	return func(s *Store) error {
+		s.policies = true
+		return nil
+	}
+}
+
 // WithTimeout bounds each call, waiting for a connection included; default 10 s.
 // If a call's context is cancelled while it waits for a connection, it ends at
 // once; after that, within a second: a statement on its way is let finish.
@@ -143,7 +168,8 @@ func WithTimeout(d time.Duration) Option {
 // pooler in transaction mode that keeps no prepared statements (PgBouncer unless
 // max_prepared_statements is above zero, the default since 1.24), add
 // default_query_exec_mode=exec. An empty url means what the PG… environment
-// variables say, as with psql. Open does not wait for the database to answer.
+// variables say, as with psql. Open does not wait for the database to answer, but
+// with AutoMigrate it needs an answer, until ctx ends.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -159,6 +185,12 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s.own = true
+	if s.migrates {
+		if err := s.Migrate(ctx); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
 	return s, nil
 }
 

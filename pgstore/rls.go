@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
@@ -28,8 +29,9 @@ const (
 // auth.uid(), auth.role() and auth.email() tell what the access token says.
 // Both are settings of the transaction, made by one statement in it, so that
 // nothing of them is left on the connection and a pooler in transaction mode may
-// stand in between. The pool's own user has to be a member of both roles, and
-// should be neither superuser nor the tables' owner, who stand above policies.
+// stand in between. [WithRowLevelSecurity] makes the roles. The pool's own user has
+// to be a member of both, and should be neither superuser nor the tables' owner,
+// who stand above policies.
 //
 // The transaction is committed if fn returns nil. Otherwise, or if it panics, it
 // is rolled back, and fn's error is returned as it is; other errors are those of
@@ -56,6 +58,10 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select set_config('role', $1::text, true), set_config('request.jwt.claims', $2::text, true)", role, string(text)); err != nil {
+			var e *pgconn.PgError
+			if errors.As(err, &e) && e.Code == noSuchRole {
+				return fmt.Errorf("pgstore: AsUser: cannot become %s (migrate with WithRowLevelSecurity): %w", role, err)
+			}
 			return fmt.Errorf("pgstore: AsUser: cannot become %s: %w", role, err)
 		}
 		if err := fn(tx); err != nil {
@@ -67,6 +73,8 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 		return nil
 	})
 }
+
+const noSuchRole = "22023" // SQLSTATE invalid_parameter_value, of a setting
 
 // saidBy is what policies get to know of a token, by the names it has there.
 // Authmount's own come last, so that custom claims cannot replace them.

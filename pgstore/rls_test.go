@@ -22,14 +22,12 @@ import (
 // pool with one connection: what one call leaves behind, the next one finds.
 func openDatabase(t *testing.T, opts ...pgstore.Option) *pgstore.Store {
 	t.Helper()
+	opts = append([]pgstore.Option{pgstore.WithRowLevelSecurity(), pgstore.AutoMigrate()}, opts...)
 	s, err := pgstore.Open(t.Context(), pgtest.Database(t)+" pool_max_conns=1", opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 
@@ -273,14 +271,11 @@ func TestAsUserEnds(t *testing.T) {
 
 func TestAsUserNeedsMembership(t *testing.T) {
 	url := pgtest.Database(t)
-	owner, err := pgstore.Open(t.Context(), url)
+	owner, err := pgstore.Open(t.Context(), url, pgstore.AutoMigrate(), pgstore.WithRowLevelSecurity())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(owner.Close)
-	if err := owner.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	_, as := pgtest.Role(t, url)
 	app, err := pgxpool.New(t.Context(), as)
 	if err != nil {

@@ -18,8 +18,14 @@ import (
 // defaultSchema is the schema that statements are written for.
 const defaultSchema = "auth"
 
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
+var (
+	//go:embed migrations/*.sql
+	migrationFiles embed.FS
+	// policyRoles makes the roles of WithRowLevelSecurity and says what they may; it
+	// may be applied again.
+	//go:embed rls.sql
+	policyRoles string
+)
 
 // migration is one step of the schema; steps only ever follow each other. The
 // first line of its file may say which code works beside it:
@@ -160,6 +166,9 @@ func Schema(opts ...Option) (string, error) {
 		fmt.Fprintf(&b, "\n-- %04d %s\n\n%s", m.version, m.name, inSchema(m.sql, s.schema))
 		fmt.Fprintf(&b, "\ninsert into %s.schema_version (version, name, compatible_from) values (%d, '%s', %d);\n", s.schema, m.version, m.name, m.compatible)
 	}
+	if s.policies {
+		b.WriteString("\n" + inSchema(policyRoles, s.schema))
+	}
 	return b.String(), nil
 }
 
@@ -180,7 +189,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // migrate is Migrate of a package that knows these migrations.
 func (s *Store) migrate(ctx context.Context, list []migration) error {
-	behind := s.upToDate(ctx, len(list))
+	behind := s.ready(ctx, len(list))
 	if behind == nil || errors.Is(behind, ErrSchemaAhead) {
 		return behind
 	}
@@ -205,12 +214,16 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 				return err
 			}
 		}
-		return nil
+		if !s.policies {
+			return nil
+		}
+		_, err = tx.Exec(ctx, inSchema(policyRoles, s.schema), pgx.QueryExecModeSimpleProtocol)
+		return err
 	})
 	var e *pgconn.PgError
 	switch {
 	case err == nil:
-		return s.upToDate(ctx, len(list))
+		return s.ready(ctx, len(list))
 	case errors.As(err, &e) && e.Code == notPermitted && errors.Is(behind, ErrSchemaBehind):
 		return fmt.Errorf("pgstore: migrate: the schema %q is out of date and this role may not change it: let its owner migrate: %w", s.schema, err)
 	case e != nil && e.Hint != "":
@@ -231,19 +244,38 @@ var (
 )
 
 // Check tells whether the schema is one that this package works with (its own, or
-// a newer one that leaves all it needs), and whether there is a claims function if
-// one is named. auth.New calls it.
+// a newer one that leaves all it needs), and whether there are the roles of
+// WithRowLevelSecurity and a claims function where they are asked for. auth.New
+// calls it.
 func (s *Store) Check(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
-	if err := s.upToDate(ctx, len(list)); err != nil || s.claims == "" {
+	if err := s.ready(ctx, len(list)); err != nil || s.claims == "" {
 		return err
 	}
 	// Looked up and permitted, but not called.
 	if _, err := s.pool.Exec(ctx, s.sql("select "+s.claims+"(u.id) from auth.users u limit 0")); err != nil {
 		return fmt.Errorf("pgstore: the claims function cannot be called: %w", err)
+	}
+	return nil
+}
+
+// ready tells whether everything is there that Migrate makes: what upToDate looks
+// at, and the roles for policies where they are asked for.
+func (s *Store) ready(ctx context.Context, known int) error {
+	if err := s.upToDate(ctx, known); err != nil || !s.policies {
+		return err
+	}
+	var roles int
+	err := s.pool.QueryRow(ctx, s.sql(`select count(*) from pg_roles r, pg_proc p where r.rolname in ('anon', 'authenticated') and p.oid = 'auth.uid()'::regprocedure
+		and has_schema_privilege(r.oid, p.pronamespace, 'usage') and has_function_privilege(r.oid, p.oid, 'execute')`)).Scan(&roles)
+	switch {
+	case err != nil:
+		return fmt.Errorf("pgstore: %w", err)
+	case roles < 2:
+		return fmt.Errorf("%w: the roles anon and authenticated of WithRowLevelSecurity are missing, or may not use the schema %q", ErrSchemaBehind, s.schema)
 	}
 	return nil
 }

@@ -19,6 +19,9 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,35 +39,55 @@ func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
 	database := flag.String("database", "", "connection string; default: what the PG… environment variables say")
 	flag.Parse()
-	ln, err := net.Listen("tcp", *addr)
-	if err != nil {
+	if err := run(*addr, *database); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func run(addr, database string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
 	}
 	url := "http://" + ln.Addr().String()
-	ctx := context.Background()
-	store, err := open(ctx, *database)
+	store, err := open(ctx, database)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
+	defer store.Close()
 	a, err := newAuth(ctx, store, url)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	fmt.Printf("POST to %s/auth/v1/signup; messages arrive at %s/dev/inbox\n", url, url)
-	srv := &http.Server{Handler: routes(a, store), ReadHeaderTimeout: 5 * time.Second}
-	log.Fatal(srv.Serve(ln))
+	return serve(ctx, ln, routes(a, store), a)
+}
+
+// serve serves until a signal comes. It lets requests finish then, and after them
+// sends what still waits to be sent.
+func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, a.Close(ctx))
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(srv.Shutdown(end), a.Close(end))
 }
 
 // open connects and brings both schemas up to date.
 func open(ctx context.Context, url string) (*pgstore.Store, error) {
-	store, err := pgstore.Open(ctx, url)
+	store, err := pgstore.Open(ctx, url, pgstore.AutoMigrate())
 	if err != nil {
 		return nil, err
 	}
-	if err = store.Migrate(ctx); err == nil {
-		_, err = store.Pool().Exec(ctx, profiles)
-	}
-	if err != nil {
+	if _, err := store.Pool().Exec(ctx, profiles); err != nil {
 		store.Close()
 		return nil, err
 	}

@@ -6,11 +6,15 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/authmount/auth"
@@ -24,22 +28,30 @@ var page embed.FS
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
 	flag.Parse()
-	ln, err := net.Listen("tcp", *addr)
-	if err != nil {
+	if err := run(*addr); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func run(addr string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
 	}
 	url := "http://" + ln.Addr().String()
 
 	provider := authtest.NewProvider(url + "/dev/provider") // stands for Google and the like; anybody can be anybody
 
-	a, err := auth.New(context.Background(), memstore.New(),
+	a, err := auth.New(ctx, memstore.New(),
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
 		auth.WithProvider(provider.OIDC("dev")),
 	)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 
 	mux := http.NewServeMux()
@@ -51,8 +63,23 @@ func main() {
 
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
 	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password and the Dev provider.")
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	log.Fatal(srv.Serve(ln))
+	return serve(ctx, ln, mux, a)
+}
+
+// serve serves until a signal comes. It lets requests finish then, and after them
+// sends what still waits to be sent.
+func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, a.Close(ctx))
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(srv.Shutdown(end), a.Close(end))
 }
 
 func hello(w http.ResponseWriter, r *http.Request) {

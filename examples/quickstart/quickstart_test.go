@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,11 +21,17 @@ import (
 // start builds and runs the program as a newcomer would, and answers its URL.
 func start(t *testing.T) string {
 	t.Helper()
+	url, _ := launch(t)
+	return url
+}
+
+func launch(t *testing.T) (url string, cmd *exec.Cmd) {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "quickstart")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0")
+	cmd = exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -37,11 +44,22 @@ func start(t *testing.T) string {
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
+	url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
 	if err != nil || url == "" {
 		t.Fatalf("%q: %v", line, err)
 	}
-	return url
+	return url, cmd
+}
+
+// A signal ends it in order.
+func TestStops(t *testing.T) {
+	_, cmd := launch(t)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 // The walk of a person who tries the quickstart: sign up, confirm, log out,

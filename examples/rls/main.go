@@ -19,7 +19,10 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,41 +40,58 @@ func main() {
 	owner := flag.String("migrate", "", "connection string of the tables' owner: migrate and exit")
 	database := flag.String("database", "", "connection string of the role notes_app")
 	flag.Parse()
-	ctx := context.Background()
-	if *owner != "" {
-		if err := migrate(ctx, *owner); err != nil {
-			log.Fatal(err)
-		}
-		return
-	}
-	ln, err := net.Listen("tcp", *addr)
-	if err != nil {
+	if err := run(*addr, *owner, *database); err != nil {
 		log.Fatal(err)
 	}
-	url := "http://" + ln.Addr().String()
-	store, err := pgstore.Open(ctx, *database)
-	if err != nil {
-		log.Fatal(err)
-	}
-	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("POST to %s/auth/v1/signup, then POST and GET %s/notes with the access token\n", url, url)
-	srv := &http.Server{Handler: routes(a, store.Pool()), ReadHeaderTimeout: 5 * time.Second}
-	log.Fatal(srv.Serve(ln))
 }
 
-// migrate is run by the owner, once per release; the server itself may not.
-func migrate(ctx context.Context, url string) error {
-	store, err := pgstore.Open(ctx, url)
+func run(addr, owner, database string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if owner != "" {
+		return migrate(ctx, owner)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	url := "http://" + ln.Addr().String()
+	store, err := pgstore.Open(ctx, database, pgstore.WithRowLevelSecurity())
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := store.Migrate(ctx); err != nil {
+	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
+	if err != nil {
 		return err
 	}
+	fmt.Printf("POST to %s/auth/v1/signup, then POST and GET %s/notes with the access token\n", url, url)
+	return serve(ctx, ln, routes(a, store.Pool()), a)
+}
+
+// serve serves until a signal comes. It lets requests finish then, and after them
+// sends what still waits to be sent.
+func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, a.Close(ctx))
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(srv.Shutdown(end), a.Close(end))
+}
+
+// migrate is run by the owner, once per release; the server itself may not.
+func migrate(ctx context.Context, url string) error {
+	store, err := pgstore.Open(ctx, url, pgstore.WithRowLevelSecurity(), pgstore.AutoMigrate())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
 	_, err = store.Pool().Exec(ctx, schema)
 	return err
 }

@@ -270,12 +270,8 @@ func openStore(ctx context.Context, url string) (auth.Store, func(), error) {
 	if url == "" {
 		return memstore.New(), func() {}, nil
 	}
-	store, err := pgstore.Open(ctx, url)
+	store, err := pgstore.Open(ctx, url, pgstore.AutoMigrate())
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := store.Migrate(ctx); err != nil {
-		store.Close()
 		return nil, nil, err
 	}
 	return store, store.Close, nil
@@ -298,7 +294,7 @@ func newServer(h http.Handler) *http.Server {
 // out.
 func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox, s settings, log *slog.Logger) error {
 	mux := http.NewServeMux()
-	mux.Handle("/auth/v1/", a.Handler())
+	mux.Handle("/", a.Handler()) // whatever path the base URL has
 	if inbox != nil {
 		mux.Handle("/dev/", inbox)
 	}

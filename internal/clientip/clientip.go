@@ -42,6 +42,16 @@ func Of(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return client
 }
 
+// Unheeded tells whether a request has forwarding headers that count for nothing,
+// because who sent it is no trusted proxy.
+func Unheeded(r *http.Request, proxies []netip.Prefix) bool {
+	if forwardedFor(r.Header) == nil && forwarded(r.Header) == nil {
+		return false
+	}
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && !within(remote.Addr().Unmap(), proxies)
+}
+
 // beyond is the client that hops lead to, as far as they are vouched for.
 func beyond(peer netip.Addr, hops []string, proxies []netip.Prefix) netip.Addr {
 	client := peer

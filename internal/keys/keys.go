@@ -22,6 +22,7 @@ type Params struct {
 	Algorithm string   // of the derived signing key: ES256, which is also the default, EdDSA or HS256
 
 	Signer    crypto.Signer      // signs in place of a derived key: ECDSA on P-256, Ed25519 or RSA
+	Shared    [][]byte           // secrets that others know, too: the first signs by HS256 in place of a derived key
 	Verifiers []crypto.PublicKey // previous keys of Signer's kind, still accepted; private ones do too
 }
 

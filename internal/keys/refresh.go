@@ -33,14 +33,19 @@ func (r *Ring) RefreshToken(sessionID string, counter uint32) (string, error) {
 	return refreshVersion + base64.RawURLEncoding.EncodeToString(append(b, refreshMAC(r.refresh[0], b)...)), nil
 }
 
+// IsRefreshToken tells whether a token has the form of one, whoever made it.
+func IsRefreshToken(token string) bool {
+	rest, ok := strings.CutPrefix(token, refreshVersion)
+	return ok && len(rest) == base64.RawURLEncoding.EncodedLen(refreshSize)
+}
+
 // ParseRefreshToken reads a token that was made under one of the secrets. The
 // id is in lower case. Each token has one spelling: any other is refused.
 func (r *Ring) ParseRefreshToken(token string) (sessionID string, counter uint32, ok bool) {
-	rest, ok := strings.CutPrefix(token, refreshVersion)
-	if !ok || len(rest) != base64.RawURLEncoding.EncodedLen(refreshSize) {
+	if !IsRefreshToken(token) {
 		return "", 0, false
 	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(token, refreshVersion))
 	if err != nil || len(b) != refreshSize { // line breaks are skipped by the decoder
 		return "", 0, false
 	}

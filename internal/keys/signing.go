@@ -69,6 +69,16 @@ func (r *Ring) publish(keys []*signingKey) error {
 // signingKeys lists what signs, first, and what only verifies.
 func signingKeys(p Params) ([]*signingKey, error) {
 	var keys []*signingKey
+	for _, s := range p.Shared {
+		if len(s) < minSecret {
+			return nil, errors.New("WithSharedSecret: a secret needs at least 32 bytes")
+		}
+		id := base64.RawURLEncoding.EncodeToString(derive(s, "shared secret id", 16))
+		keys = append(keys, &signingKey{SigningKey: SigningKey{ID: id, Algorithm: string(jose.HS256), Key: s}, verify: s})
+	}
+	if len(keys) > 0 {
+		return keys, nil
+	}
 	if p.Signer == nil {
 		for _, s := range p.Secrets {
 			k, err := derivedKey(s, p.Algorithm)

@@ -46,6 +46,21 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{Scheme: u.Scheme, Host: u.Hostname(), Port: u.Port(), Path: pathOf(u), Below: below}, nil
 }
 
+// String is the pattern as ParsePattern reads it.
+func (p Pattern) String() string {
+	u := url.URL{Scheme: p.Scheme, Host: p.Host, Path: p.Path}
+	if strings.Contains(p.Host, ":") {
+		u.Host = "[" + strings.Trim(p.Host, "[]") + "]"
+	}
+	if p.Port != "" {
+		u.Host += ":" + p.Port
+	}
+	if p.Below {
+		return u.String() + "*"
+	}
+	return u.String()
+}
+
 // Check tells whether a browser may be sent to target: nil if it is a plain URL
 // that a pattern matches, ErrNotListed if none does, and otherwise what is wrong
 // with it.

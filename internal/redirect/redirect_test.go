@@ -35,6 +35,9 @@ func TestParsePattern(t *testing.T) {
 		if got, err := ParsePattern(s); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", s, got, err, want)
 		}
+		if again, err := ParsePattern(want.String()); err != nil || again != want {
+			t.Errorf("%q became %q: %+v, %v", s, want, again, err)
+		}
 	}
 	for s, want := range map[string]string{
 		"": "plain URL", "*": "scheme", "/*": "scheme", "app.test/*": "scheme", "https://*.app.test/*": "wildcard", "https://app.test/a*": "wildcard", "https://app.test/*/x": "wildcard",

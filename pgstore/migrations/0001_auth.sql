@@ -335,22 +335,4 @@ create function auth.email() returns text language sql stable as $$
 	select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'email'
 $$;
 
--- The roles that policies are written for. They cannot log in, and see no table
--- here; only the functions above.
-do $$
-begin
-	if not exists (select from pg_roles where rolname = 'anon') then
-		create role anon nologin noinherit;
-	end if;
-	if not exists (select from pg_roles where rolname = 'authenticated') then
-		create role authenticated nologin noinherit;
-	end if;
-exception
-	when duplicate_object or unique_violation then null; -- made meanwhile by another
-	when insufficient_privilege then
-		raise exception 'the roles anon and authenticated do not exist, and this user may not create them'
-			using hint = 'Have an administrator run: create role anon nologin noinherit; create role authenticated nologin noinherit;';
-end $$;
 revoke all on all functions in schema auth from public;
-grant usage on schema auth to anon, authenticated;
-grant execute on function auth.jwt(), auth.uid(), auth.role(), auth.email() to anon, authenticated;

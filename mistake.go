@@ -1,0 +1,105 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/authmount/auth/internal/clientip"
+	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/redirect"
+)
+
+// mistake is the cause of a refusal that only the developer of an application can
+// mend, or whoever deploys it. Users meet it as a code that tells them nothing, so
+// the log names it where others' mistakes are left to debugging.
+type mistake struct{ error }
+
+func (m mistake) Unwrap() error { return m.error }
+
+// The mistakes that come without a cause of their own.
+var (
+	errNoAPIKey      = mistake{errors.New("no API key in the apikey or X-API-Key header")}
+	errUnknownAPIKey = mistake{errors.New("an API key that WithAPIKeys does not list")}
+	errOtherSecret   = mistake{errors.New("a refresh token of another secret, or forged: do all instances have the same WithSecret, and the previous secrets behind it?")}
+	errOtherKey      = mistake{errors.New("an access token in this issuer's name that was signed by another key, or forged: do all instances have the same WithSecret or WithSigningKeys, and the previous ones behind it?")}
+)
+
+// otherSecret is the cause for a refresh token whose secret is not ours; nil for
+// what is none.
+func otherSecret(token string) error {
+	if keys.IsRefreshToken(token) {
+		return errOtherSecret
+	}
+	return nil
+}
+
+// logLevel is how loud a refused request is in the log.
+func logLevel(e *Error, err error) slog.Level {
+	switch {
+	case e.Code == CodeOverloaded: // logOverload tells of all in a second
+		return slog.LevelDebug
+	case e.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled):
+		return slog.LevelError
+	case errors.As(err, &mistake{}), e.Code == CodeCrossSiteRequest: // for want of WithCORS, as often as not
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// notListed is the cause of a refused redirect_to: the address, without what may
+// hold secrets, and the addresses that would have been allowed.
+func notListed(target string, patterns []redirect.Pattern, why error) error {
+	const shown = 5
+	var list []string
+	for _, p := range patterns[:min(shown, len(patterns))] {
+		list = append(list, p.String())
+	}
+	switch {
+	case len(list) == 0:
+		list = []string{"nothing"}
+	case len(patterns) > shown:
+		list = append(list, "…")
+	}
+	return mistake{&refusedRedirect{target: describedURL(target), listed: strings.Join(list, ", "), why: why}}
+}
+
+type refusedRedirect struct {
+	target, listed string
+	why            error
+}
+
+func (e *refusedRedirect) Error() string {
+	return "redirect_to " + e.target + ": " + e.why.Error() + "; WithRedirectURLs has " + e.listed
+}
+
+func (e *refusedRedirect) Unwrap() error { return e.why }
+
+// describedURL is an address for the log: no query, no fragment and no user, which
+// may hold secrets, and not longer than one is.
+func describedURL(raw string) string {
+	const longest = 200
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(not a URL)"
+	}
+	s := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	if len(s) > longest {
+		s = s[:longest] + "…"
+	}
+	return s
+}
+
+// clientOf finds out who sent a request. Forwarding headers of somebody who is no
+// trusted proxy are noted, once: behind a proxy, all clients would count as one.
+func (a *Auth) clientOf(r *http.Request) Client {
+	if clientip.Unheeded(r, a.cfg.trustedProxies) {
+		a.unheededOnce.Do(func() {
+			a.cfg.log.InfoContext(r.Context(), "auth: X-Forwarded-For or Forwarded of a peer that is no trusted proxy counts for nothing: if it is your proxy, name it by WithTrustedProxies", "peer", r.RemoteAddr)
+		})
+	}
+	return Client{IP: clientip.Of(r, a.cfg.trustedProxies), UserAgent: clientip.CleanUserAgent(r.UserAgent())}
+}
