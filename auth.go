@@ -83,6 +83,7 @@ type Auth struct {
 	keys      *keyring
 	parser    *jwt.Parser
 	factors   FactorStore // nil: the store cannot
+	proofs    ProofStore  // likewise
 	roleStore RoleStore   // likewise
 	imports   ImportStore // likewise
 	roleTable *roleTable
@@ -137,6 +138,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	} else {
 		c.checkContract(store)
 		a.factors, _ = Capability[FactorStore](store)
+		a.proofs, _ = Capability[ProofStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
 		a.imports, _ = Capability[ImportStore](store)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // snippetDocs are the pages whose Go snippets have to compile.
-var snippetDocs = []string{"README.md", "docs/deployment.md", "docs/import.md"}
+var snippetDocs = []string{"README.md", "docs/deployment.md", "docs/import.md", "docs/metrics.md"}
 
 // snippetParams is what a snippet may use without saying where it comes from, a
 // parameter to a line.
@@ -84,7 +84,7 @@ func snippetFile(n int, where, code string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package snippets\n\n")
 	for _, pkg := range []string{
-		"context", "encoding/json", "log", "net/http", "net/http/httptest", "os", "slices", "testing", "time", "fmt",
+		"context", "encoding/json", "log", "net/http", "net/http/httptest", "os", "slices", "sync", "testing", "time", "fmt",
 		"github.com/authmount/auth", "github.com/authmount/auth/authtest", "github.com/authmount/auth/hibp",
 		"github.com/authmount/auth/pgstore", "github.com/authmount/auth/provider", "github.com/authmount/auth/smtpmail",
 		"github.com/authmount/auth/twiliosms", "github.com/jackc/pgx/v5",
@@ -123,7 +123,7 @@ var (
 // Every test and file that the documents name is there.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	tests, files := inRepository(t)
-	for _, doc := range []string{"README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "docs/asvs.md", "docs/deployment.md", "docs/import.md"} {
+	for _, doc := range []string{"README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "docs/asvs.md", "docs/deployment.md", "docs/import.md", "docs/metrics.md"} {
 		b, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)

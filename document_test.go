@@ -195,6 +195,8 @@ func TestLimitsOfRoutes(t *testing.T) {
 		{"POST /verify-email", nil, ben.AccessToken, 200},
 		{"POST /verify-email", map[string]any{"email": "nobody@example.com", "code": "123456"}, "", 400},
 		{"PATCH /me", map[string]any{"email": "ada@example.org", "phone": "+4930654321"}, ada.AccessToken, 200},
+		{"POST /me/confirm", map[string]any{"password": authtest.Password}, ada.AccessToken, 200},
+		{"POST /me/confirm", map[string]any{"totp_code": "000000"}, cydSecond.AccessToken, 422},
 		{"POST /me/password", map[string]any{"current_password": authtest.Password, "new_password": goodPassword}, ada.AccessToken, 200},
 		{"POST /me/identities/{provider}", nil, ada.AccessToken, 200},
 		{"POST /2fa/verify-and-enable", map[string]any{"totp_code": w.code(setup.Secret, 0)}, ben.AccessToken, 200},

@@ -31,6 +31,8 @@ const (
 	EventRecoveryCodeUsed      EventType = "recovery_code.used"
 	EventRecoveryCodesReplaced EventType = "recovery_codes.replaced"
 
+	EventSessionConfirmed EventType = "session.confirmed" // somebody proved again who they are
+
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 
 	EventIdentityLinked   EventType = "identity.linked"

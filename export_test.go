@@ -153,3 +153,14 @@ func NoticeOf(e EventType) (Kind, bool) { return noticeOf(e) }
 func NewChange(a *Auth, of User, e EventType) Change {
 	return a.newChangeOf(context.Background(), ByApplication(of.ID).authority(), account{User: of}, done(Event{Type: e, UserID: of.ID}))
 }
+
+// NewID makes an id as the flows do.
+func NewID(a *Auth) string { return a.newID() }
+
+// EndlessEvents makes the first page of an export's events a full one.
+func EndlessEvents(e *Export) {
+	for len(e.first) < exportPage {
+		e.first = append(e.first, e.first...)
+	}
+	e.first = e.first[:exportPage]
+}

@@ -33,6 +33,8 @@ type guessDraw struct {
 	whole bool // a right guess fills the bucket, or else gives back what it drew
 	run   bool // it counts failures in a row
 	kept  bool // it counts right guesses, too
+
+	captchaAfter int // with more failures than so many a captcha is due; 0: it says nothing of that
 }
 
 // guessDraw draws one try.
@@ -43,7 +45,7 @@ func (a *Auth) guessDraw(r Rate, limit, value string) guessDraw {
 // byClient is the draw of every guess, by the address of the client.
 func (a *Auth) byClient(ctx context.Context, t attempt) guessDraw {
 	if t.method == methodPassword {
-		return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}
+		return a.askingAfter(guessDraw{Draw: a.perIP(ctx, a.cfg.limits.LoginPerIP, "login-ip")}, perAddressMore)
 	}
 	return guessDraw{Draw: a.perIP(ctx, a.cfg.limits.CodesPerIP, "code-ip")}
 }
@@ -95,6 +97,8 @@ type attempt struct {
 	userID  string // likewise; may be empty
 	owner   func(ctx context.Context) (User, error)
 	refills []guessDraw // a right guess also fills these buckets
+
+	due func(draws []guessDraw, d Decision) error // if set: what has to come first, by what was drawn; then nothing is judged
 }
 
 // guess draws, has a secret judged, and gives back what it drew or tells of a
@@ -121,6 +125,9 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 			return err
 		}
 		drawn = true
+		if t.due != nil {
+			return t.due(t.draws, d)
+		}
 		return nil
 	})
 	switch {

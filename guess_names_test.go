@@ -35,6 +35,12 @@ func TestGuessesDrawByClient(t *testing.T) {
 		"a password, in a session": {"login-ip", func() *answer {
 			return w.do("POST", "/me/password", map[string]any{"current_password": wrongPassword, "new_password": goodPassword}, bearer(ben.AccessToken))
 		}, 401},
+		"a password, once more": {"login-ip", func() *answer {
+			return w.do("POST", "/me/confirm", map[string]any{"password": wrongPassword}, bearer(ben.AccessToken))
+		}, 401},
+		"a factor, once more": {"code-ip", func() *answer {
+			return w.do("POST", "/me/confirm", map[string]any{"totp_code": "000000"}, bearer(stale))
+		}, 422},
 		"a factor with the password": {"code-ip", func() *answer {
 			return w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": authtest.Password, "totp_code": "000000"})
 		}, 422},

@@ -11,6 +11,8 @@ type passwordGuess struct {
 	name     string // what the account was called, in its one form; empty: its first name
 	password string
 
+	asks bool // a captcha may be due before it is judged: errCaptchaAsked
+
 	// hidden, if set, makes a right password count and answer as a wrong one. It
 	// is called with a context that no request ends.
 	hidden func(ctx context.Context)
@@ -28,7 +30,11 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 	if device != "" {
 		account += " " + device // strangers do not use up what the owner's device has
 	}
-	err = a.guess(ctx, a.passwordAttempt(g, account, device), func(own context.Context, draw func() error) error {
+	t := a.passwordAttempt(g, account, device)
+	if g.asks {
+		t.due = func(draws []guessDraw, d Decision) error { return a.captchaDue(ctx, draws, d) }
+	}
+	err = a.guess(ctx, t, func(own context.Context, draw func() error) error {
 		ok, again, err := a.passwords.verify(ctx, account, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
 		if err != nil {
 			return hashFailed(err)
@@ -60,7 +66,7 @@ func (a *Auth) passwordAttempt(g passwordGuess, account, device string) attempt 
 // not.
 func (a *Auth) passwordDraw(name string, known bool, device string) []guessDraw {
 	limit, value := countedApart("login", name, device)
-	now := a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled()
+	now := a.askingAfter(a.guessDraw(a.cfg.limits.LoginPerAccount, limit, value).refilled(), 1)
 	return append([]guessDraw{now}, a.inARowBy("login", name, known, device)...)
 }
 

@@ -60,7 +60,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
 			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
-			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
+			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
 			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
 			AllowCredentials: a.cfg.cookies != nil,
 			MaxAge:           600,
@@ -150,6 +150,12 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := a.checkKey(r); err != nil {
 		return err
+	}
+	r = a.withCaptcha(r)
+	if rt.captcha {
+		if err := a.solved(r.Context()); err != nil {
+			return err
+		}
 	}
 	if rt.access == signedIn || rt.access == enrolling {
 		find := a.live

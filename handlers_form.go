@@ -58,7 +58,7 @@ func formFailed(err error) error {
 
 // decode reads the endpoint's own fields into the struct that v points to.
 func (f *postedForm) decode(v any) error {
-	return formFailed(wire.FillForm(f.values, v, fieldReturnTo, fieldRedirectTo, fieldRemember, fieldAPIKey))
+	return formFailed(wire.FillForm(f.values, v, append(captchaFields(), fieldReturnTo, fieldRedirectTo, fieldRemember, fieldAPIKey)...))
 }
 
 // checkReturns refuses a form that would lead elsewhere, before it has an effect.

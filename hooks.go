@@ -26,6 +26,20 @@ type SignInAttempt struct {
 	Provider string // of "oauth"
 }
 
+// PasswordChange is what BeforePasswordChange decides on: a password that is good
+// enough, and that somebody may choose who knows the one before or came by a link.
+// Nothing is changed yet, and something else may still refuse it.
+type PasswordChange struct {
+	User   User
+	Method string // "change", from within a session, or "reset", by a link
+}
+
+// The methods of a PasswordChange.
+const (
+	passwordByChange = "change"
+	passwordByReset  = "reset"
+)
+
 // Hooks are functions of the application's own. Each may be nil, must be safe
 // for concurrent use, and gets the request's context with its client
 // ([ContextWithClient]). Those of several WithHooks are called one after the
@@ -41,6 +55,13 @@ type SignInAttempt struct {
 type Hooks struct {
 	BeforeSignUp func(ctx context.Context, s SignUpAttempt) error
 	BeforeSignIn func(ctx context.Context, s SignInAttempt) error
+	// BeforePasswordChange decides on a password that takes the place of another
+	// one, or is the first of an account that is there. Sign-ups and imports have
+	// hooks of their own.
+	BeforePasswordChange func(ctx context.Context, p PasswordChange) error
+	// BeforeDelete decides on the end of an account, whoever asks for it. Once it
+	// agrees, the store may still refuse (CodeLastOwner, a session that has ended).
+	BeforeDelete func(ctx context.Context, u User) error
 	// OnUserCreating is called in the step that creates an account, whichever way
 	// and also by ImportUser, and its error undoes it. With pgstore that is a
 	// transaction, which pgstore.Tx(ctx) returns: a row of the application's own
@@ -102,10 +123,11 @@ func (a *Auth) dated(ctx context.Context, e Event) Event {
 	return e
 }
 
-func (a *Auth) beforeSignUp(ctx context.Context, s SignUpAttempt) error {
+// before asks the before-hooks that pick finds, in order, until one refuses.
+func before[T any](ctx context.Context, a *Auth, about T, pick func(Hooks) func(context.Context, T) error) error {
 	for _, h := range a.cfg.hooks {
-		if h.BeforeSignUp != nil {
-			if err := h.BeforeSignUp(ctx, s); err != nil {
+		if ask := pick(h); ask != nil {
+			if err := ask(ctx, about); err != nil {
 				return hookRefused(err)
 			}
 		}
@@ -113,15 +135,20 @@ func (a *Auth) beforeSignUp(ctx context.Context, s SignUpAttempt) error {
 	return nil
 }
 
+func (a *Auth) beforeSignUp(ctx context.Context, s SignUpAttempt) error {
+	return before(ctx, a, s, func(h Hooks) func(context.Context, SignUpAttempt) error { return h.BeforeSignUp })
+}
+
 func (a *Auth) beforeSignIn(ctx context.Context, s SignInAttempt) error {
-	for _, h := range a.cfg.hooks {
-		if h.BeforeSignIn != nil {
-			if err := h.BeforeSignIn(ctx, s); err != nil {
-				return hookRefused(err)
-			}
-		}
-	}
-	return nil
+	return before(ctx, a, s, func(h Hooks) func(context.Context, SignInAttempt) error { return h.BeforeSignIn })
+}
+
+func (a *Auth) beforePasswordChange(ctx context.Context, p PasswordChange) error {
+	return before(ctx, a, p, func(h Hooks) func(context.Context, PasswordChange) error { return h.BeforePasswordChange })
+}
+
+func (a *Auth) beforeDelete(ctx context.Context, u User) error {
+	return before(ctx, a, u, func(h Hooks) func(context.Context, User) error { return h.BeforeDelete })
 }
 
 // creating is the hooks in the form stores call them.

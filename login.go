@@ -63,7 +63,15 @@ func (a *Auth) loginAs(ctx context.Context, c Credentials, name string, p LoginP
 			}
 		}
 	}
+	g.asks = true
 	rehash, err := a.judgePassword(ctx, g)
+	if errors.Is(err, errCaptchaAsked) { // not while it holds a place where passwords are hashed
+		if err := a.solved(ctx); err != nil {
+			return nil, err
+		}
+		g.asks = false
+		rehash, err = a.judgePassword(ctx, g)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -220,14 +220,21 @@ type DeleteUserParams struct {
 // have signed in, or shown another proof, within the last 15 minutes. Whether people
 // may delete their accounts at all (Settings.AccountDeletion) is asked by the
 // endpoint only. Errors: CodeReauthNeeded, CodeNotFound, CodeLastOwner,
-// CodeSessionEnded, CodeUserBanned.
+// CodeSessionEnded, CodeUserBanned, those of Hooks.BeforeDelete.
 func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 	if !p.application {
 		if _, err := a.actingLately(ctx, p.Caller); err != nil {
 			return err
 		}
 	}
-	_, err := change(func() (struct{}, error) {
+	u, err := a.store.User(ctx, ByID(p.UserID))
+	if err != nil {
+		return goneOr(CodeNotFound, err)
+	}
+	if err := a.beforeDelete(ctx, u); err != nil {
+		return err
+	}
+	_, err = change(func() (struct{}, error) {
 		u, err := a.store.User(ctx, ByID(p.UserID))
 		if err != nil {
 			return struct{}{}, goneOr(CodeNotFound, err)

@@ -58,6 +58,7 @@ func optionRows() []optionRow {
 		row("", auth.WithPrefix("/a/b/")),
 		row("WithSigningKeys: the key is nil", auth.WithSigningKeys(nil)),
 		row("WithClaims: the function is nil", auth.WithClaims(nil)),
+		row("WithCaptcha: a Verifier is needed: turnstile.New, hcaptcha.New, or another one", auth.WithCaptcha(auth.CaptchaOptions{})),
 		row("WithTokens: an access token lives at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: 24*time.Hour + 1})),
 		row("WithTokens: an access token lives at most 24 hours", auth.WithTokens(auth.TokenOptions{Life: -1})),
 		row("", auth.WithTokens(auth.TokenOptions{Life: 24 * time.Hour})),

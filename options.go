@@ -45,6 +45,7 @@ type config struct {
 	verifiers []crypto.PublicKey
 	claims    []func(context.Context, User) (map[string]any, error)
 	hooks     []Hooks
+	captcha   *CaptchaOptions
 	providers []provider.Provider
 	sessions  SessionOptions
 	mfa       MFAOptions

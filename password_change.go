@@ -18,7 +18,8 @@ type ChangePasswordParams struct {
 // password needs a recent sign-in instead. Errors: CodeInvalidCredentials (the
 // current one is wrong; counts as a failed login), CodeWeakPassword,
 // CodeSamePassword, CodeRateLimited (also by PasswordChangesPerUser), CodeValidationFailed, CodeReauthNeeded,
-// CodeSessionEnded, CodeUserBanned, CodeMethodDisabled, CodeOverloaded.
+// CodeSessionEnded, CodeUserBanned, CodeMethodDisabled, CodeOverloaded, those of
+// Hooks.BeforePasswordChange.
 func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error {
 	if !a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
@@ -39,21 +40,15 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err != nil {
 		return err
 	}
-	if err := a.checkPassword(ctx, p.New, c.User.Email, c.User.FullName); err != nil {
-		return err
-	}
-	if err := a.takePasswordChange(ctx, p.Caller); err != nil {
-		return err
-	}
-	hash, err := a.passwords.hash(ctx, p.UserID, p.New)
+	chosen, err := a.choosePassword(ctx, PasswordChange{c.User, passwordByChange}, p.New, func() error { return a.takePasswordChange(ctx, p.Caller) })
 	if err != nil {
-		return hashFailed(err)
+		return err
 	}
 	ch := a.newChangeOf(ctx, p.authority(), account{User: c.User}, done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
-	_, err = a.update(ctx, ch, p.UserID, UserPatch{
-		PasswordHash: &hash, Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(),
-	})
+	patch := UserPatch{Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword()}
+	patch.setPassword(chosen)
+	_, err = a.update(ctx, ch, p.UserID, patch)
 	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)
 	}

@@ -54,7 +54,8 @@ type ResetPasswordParams struct {
 // session of the user ends, other links die, the devices that were signed in on are
 // forgotten, and the address counts as verified; an account that nobody had proved to be theirs is taken over. It
 // signs nobody in. Errors: CodeInvalidToken; the link stays good with
-// CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled and CodeOverloaded.
+// CodeWeakPassword, CodeValidationFailed, CodeMethodDisabled, CodeOverloaded and
+// those of Hooks.BeforePasswordChange.
 func (a *Auth) ResetPassword(ctx context.Context, p ResetPasswordParams) error {
 	_, err := a.resetPassword(ctx, p)
 	return err
@@ -75,12 +76,9 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err != nil {
 		return d, err
 	}
-	if err := a.checkPassword(ctx, p.NewPassword, u.Email, u.FullName); err != nil {
-		return d, err
-	}
-	hash, err := a.passwords.hash(ctx, u.ID, p.NewPassword)
+	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByReset}, p.NewPassword, nil)
 	if err != nil {
-		return d, hashFailed(err)
+		return d, err
 	}
 	d, u, err = a.redeem(ctx, PurposeReset, p.Token, func(t Token, d linkData) (Redemption, error) {
 		u, err := a.resetUser(ctx, t, d)
@@ -88,7 +86,8 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 			return Redemption{}, err
 		}
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
-		r.Patch.PasswordHash, r.Patch.Revoke, r.Patch.DropTokens = &hash, &SessionFilter{}, dyingWithAddress()
+		r.Patch.setPassword(chosen)
+		r.Patch.Revoke, r.Patch.DropTokens = &SessionFilter{}, dyingWithAddress()
 		r.Patch.DropDevices = true // whoever is thrown out has tries of no device's own
 		return r, nil
 	})

@@ -24,6 +24,7 @@ type route struct {
 	statuses map[Code]int // of errors whose status here is not the one in the table of errors
 	handle   func(http.ResponseWriter, *http.Request) error
 	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
+	captcha  bool                                           // it needs one, where captchas are on
 	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
@@ -53,7 +54,7 @@ func (a *Auth) routes() []route {
 			CodeBadOAuthState, CodeOAuthDenied, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
-		{pattern: "POST /signup", access: keyed, handle: a.handleSignUp, done: doneSent,
+		{pattern: "POST /signup", access: keyed, captcha: true, handle: a.handleSignUp, done: doneSent,
 			limits: signUps,
 			errors: []Code{
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
@@ -79,7 +80,7 @@ func (a *Auth) routes() []route {
 			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
 			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
-		{pattern: "POST /magic-link/send", access: keyed, handle: a.handleMagicLinkSend, done: doneSent,
+		{pattern: "POST /magic-link/send", access: keyed, captcha: true, handle: a.handleMagicLinkSend, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
 			limits: first,
@@ -87,12 +88,12 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
 			limits: slices.Concat(first, wrongMailCodes),
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeInvalidCode, CodeBadCodeVerifier, CodeValidationFailed})},
-		{pattern: "POST /otp/send", access: keyed, handle: a.handleOTPSend, done: doneSent,
+		{pattern: "POST /otp/send", access: keyed, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
-		{pattern: "POST /forgot-password", access: keyed, handle: a.handleForgotPassword, done: doneSent,
+		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /reset-password", access: keyed, handle: a.handleResetPassword, form: a.handleResetPost,
@@ -116,6 +117,11 @@ func (a *Auth) routes() []route {
 			errors: []Code{
 				CodeInvalidCredentials, CodeReauthNeeded, CodeMethodDisabled, CodeWeakPassword, CodeSamePassword,
 				CodeValidationFailed, CodeOverloaded}},
+		{pattern: "POST /me/confirm", access: signedIn, handle: a.handleConfirm,
+			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
+			errors: []Code{
+				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled, CodeValidationFailed, CodeOverloaded}},
+		{pattern: "GET /me/export", access: signedIn, handle: a.handleExport, errors: []Code{CodeReauthNeeded}},
 		{pattern: "POST /me/identities/{provider}", access: signedIn, handle: a.handleLinkIdentity,
 			limits: []string{"OAuthPerIP"},
 			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},

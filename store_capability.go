@@ -24,6 +24,48 @@ func Capability[T any](s Store) (T, bool) {
 	return none, false
 }
 
+// ProofStore adds proofs to sessions.
+type ProofStore interface {
+	// AddProof adds a proof to a live session, in place of one of the same method,
+	// and leaves its AAL and everything else of it as it is. Errors as for Session.
+	AddProof(ctx context.Context, c AddProof) (Session, User, error)
+}
+
+// AddProof is the parameter of ProofStore.AddProof.
+type AddProof struct {
+	Change
+	SessionID string
+	Proof     AMR
+}
+
+// ExportStore tells what is kept about a user besides what the other interfaces
+// list.
+type ExportStore interface {
+	// Held lists what is kept about a user and not over at now, each in the order
+	// of its first time; what is kept of no user, or of none, is empty lists.
+	Held(ctx context.Context, userID string, now time.Time) (Held, error)
+}
+
+// Held is what a store keeps about a user, without anything secret.
+type Held struct {
+	Devices  []HeldDevice
+	Pending  []HeldToken   // tokens and codes that are live
+	Messages []HeldMessage // that wait to be sent
+}
+
+// HeldDevice is a device that the user signed in on.
+type HeldDevice struct{ FirstSeenAt, LastSeenAt time.Time }
+
+// HeldToken is a token or code.
+type HeldToken struct {
+	Purpose   Purpose
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// HeldMessage is a message.
+type HeldMessage struct{ CreatedAt, ExpiresAt time.Time }
+
 // EventStore keeps the events that come with changes. Sweep may delete those
 // older than 90 days.
 type EventStore interface {

@@ -200,6 +200,15 @@ func classDisable() []row {
 	return append(list, disable("by a fresh session", nil)...)
 }
 
+func classConfirm() []row {
+	confirm := func(password string) func(*scene) func() *answer {
+		return sends("POST", "/me/confirm", map[string]any{"password": password})
+	}
+	list := forKinds(row{name: "by password", session: true, prepare: confirm(evilPassword)}, onAddress, onNumber)
+	list = append(list, row{name: "by password", kind: onStolen, session: true, prepare: confirm(ownPassword)})
+	return append(list, forKinds(row{name: "by code", session: true, prepare: withFactor("POST", "/me/confirm", byTOTP)}, onAddress, onStolen)...)
+}
+
 func classSetup() []row {
 	return append(forKinds(row{name: "in a session", session: true, prepare: sends("POST", "/2fa/setup-totp", nil)}, onAddress, onNumber, onIdentity, onStolen),
 		row{name: "by the token", kind: onAddress, prepare: func(s *scene) func() *answer {
@@ -320,6 +329,9 @@ func classMasked() map[mutant]string {
 		{"UseRecoveryCode", "token"}:      "the account's credentials change whenever the token dies",
 		{"RemoveFactor", "users"}:         "the session ends with the account's credentials",
 		{"RaiseSession", "session"}:       "RaiseSession asks of the session itself",
+		{"AddProof", "session"}:           "AddProof asks of the session itself",
+		{"AddProof", "users"}:             "the session ends with the account's credentials",
+		{"AddProof", "session users"}:     "AddProof asks of the session itself, which ends with the account's credentials",
 		{"DeleteUser", "users"}:           "the session ends with the account's credentials",
 		{"PutFactor", "users"}:            "the session and the token end with the account's credentials",
 		{"PutFactor", "token"}:            "the account's credentials change whenever the token dies",

@@ -91,6 +91,8 @@ func classTable() map[string][]row {
 		"GET /magic-link/verify":   classMagicGet(),
 		"POST /magic-link/verify":  classMagic(),
 		"POST /otp/verify":         classCodes(),
+		"GET /me/export":           forKinds(row{name: "reads", session: true, prepare: sends("GET", "/me/export", nil)}, onAddress, onStolen),
+		"POST /me/confirm":         classConfirm(),
 		"POST /2fa/recovery-codes": {{name: "replaces them", kind: onAddress, session: true, prepare: withFactor("POST", "/2fa/recovery-codes", nil)}, {name: "replaces them", kind: onStolen, session: true, prepare: withFactor("POST", "/2fa/recovery-codes", nil)}},
 		"POST /2fa/disable":        classDisable(),
 		"POST /2fa/setup-totp":     classSetup(),

@@ -107,26 +107,41 @@ type StepUpParams struct {
 // CodeMFANotEnabled, CodeInvalidTOTPCode, CodeRateLimited, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) StepUp(ctx context.Context, p StepUpParams) (*Tokens, error) {
-	_, u, err := a.liveSession(ctx, p.Caller, CodeSessionEnded)
+	raised, u, second, err := a.raise(ctx, p.Caller, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
 	if err != nil {
 		return nil, err
-	}
-	if !u.MFAEnabled {
-		return nil, fail(CodeMFANotEnabled, nil)
-	}
-	second, err := a.judgeFactor(ctx, p.authority(), u, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode})
-	if err != nil {
-		return nil, err
-	}
-	raised, u, err := a.factors.RaiseSession(ctx, RaiseSession{Change: a.newChange(ctx, p.authority()), SessionID: p.SessionID, Proof: second.proof})
-	if err != nil {
-		return nil, goneOr(CodeSessionEnded, err)
 	}
 	tokens, err := a.mint(ctx, u, raised)
 	if err == nil {
 		tokens.RecoveryCodesLeft = second.left
 	}
 	return tokens, err
+}
+
+// raise has a second factor judged and lifts the caller's session to AAL2 by it,
+// which the events given tell of.
+func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, tells ...EventType) (Session, User, shown, error) {
+	s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
+	if err == nil && !u.MFAEnabled {
+		err = fail(CodeMFANotEnabled, nil)
+	}
+	if err != nil {
+		return s, u, shown{}, err
+	}
+	second, err := a.judgeFactor(ctx, by.authority(), u, code)
+	if err != nil {
+		return s, u, second, err
+	}
+	var events []OutcomeEvent
+	for _, t := range tells {
+		events = append(events, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: second.proof.Method}))
+	}
+	c := a.newChange(ctx, by.authority(), events...)
+	if s, u, err = a.factors.RaiseSession(ctx, RaiseSession{Change: c, SessionID: by.SessionID, Proof: second.proof}); err != nil {
+		return s, u, second, goneOr(CodeSessionEnded, err)
+	}
+	a.committed(ctx, c, OutcomeDone, nil)
+	return s, u, second, nil
 }
 
 // NewRecoveryCodesParams replace a user's recovery codes.

@@ -233,20 +233,8 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (owner au
 }
 
 // RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (raised auth.Session, owner auth.User, err error) {
-	err = s.change(ctx, &c.Change, func() (*effect, error) {
-		sess, u, err := s.get(c.SessionID, c.Now)
-		if err != nil {
-			return nil, err
-		}
-		return &effect{about: u.ID, apply: func() error {
-			others := slices.DeleteFunc(slices.Clone(sess.AMR), func(a auth.AMR) bool { return a.Method == c.Proof.Method })
-			sess.AAL, sess.AMR = auth.LevelAAL2, append(others, c.Proof)
-			raised, owner = copySession(sess.Session), copyUser(u.User)
-			return nil
-		}}, nil
-	})
-	return raised, owner, err
+func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+	return s.addProof(ctx, auth.AddProof(c), auth.LevelAAL2)
 }
 
 func copyFactor(f auth.Factor) auth.Factor {

@@ -81,6 +81,8 @@ var (
 	_ auth.KeyStore      = (*Store)(nil)
 	_ auth.ImportStore   = (*Store)(nil)
 	_ auth.RotationStore = (*Store)(nil)
+	_ auth.ProofStore    = (*Store)(nil)
+	_ auth.ExportStore   = (*Store)(nil)
 )
 
 // New makes an empty store.

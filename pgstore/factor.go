@@ -311,36 +311,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Use
 	return u, nil
 }
 
-const readRaised = `select ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
-
 // RaiseSession lifts a session to AAL2.
 func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
-	var sess auth.Session
-	var u auth.User
-	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
-		found, of, err := h.liveSession(c.SessionID, c.Now)
-		if err != nil {
-			return nil, err
-		}
-		before, err := found.session()
-		if err != nil {
-			return nil, err
-		}
-		proofs := append(slices.DeleteFunc(before.AMR, func(a auth.AMR) bool { return a.Method == c.Proof.Method }), c.Proof)
-		b := &pgx.Batch{}
-		b.Queue(s.sql(raiseTo), before.ID, auth.LevelAAL2, text(proofs))
-		b.Queue(s.sql(readRaised), before.ID).QueryRow(func(row pgx.Row) error {
-			var r sessionUser
-			err := row.Scan(r.sess.andUser(&r.user, &r.user.claims)...)
-			if err == nil {
-				sess, u, err = r.both()
-			}
-			return err
-		})
-		return &result{about: of.id}, send(ctx, tx, b)
-	})
-	if err != nil {
-		return auth.Session{}, auth.User{}, err
-	}
-	return sess, u, nil
+	return s.addProof(ctx, auth.AddProof(c), auth.LevelAAL2)
 }

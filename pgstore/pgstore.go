@@ -65,6 +65,8 @@ var (
 	_ auth.KeyStore      = (*Store)(nil)
 	_ auth.ImportStore   = (*Store)(nil)
 	_ auth.RotationStore = (*Store)(nil)
+	_ auth.ProofStore    = (*Store)(nil)
+	_ auth.ExportStore   = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

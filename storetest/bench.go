@@ -29,6 +29,8 @@ type bench struct {
 	outbox  auth.OutboxStore
 	roles   auth.RoleStore
 	keys    auth.KeyStore
+	proofs  auth.ProofStore
+	exports auth.ExportStore
 	imports auth.ImportStore
 	uses    auth.RotationStore
 }
@@ -41,6 +43,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.outbox, _ = auth.Capability[auth.OutboxStore](s)
 	b.roles, _ = auth.Capability[auth.RoleStore](s)
 	b.keys, _ = auth.Capability[auth.KeyStore](s)
+	b.exports, _ = auth.Capability[auth.ExportStore](s)
+	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b

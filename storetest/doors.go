@@ -42,6 +42,7 @@ func doors() map[string]func(*world) attempt {
 		"PutRole":    putRole,
 		"DeleteRole": deleteRole,
 		"PutKey":     putKey,
+		"AddProof":   addProof,
 
 		"CreateUsers": createUsers,
 	}
@@ -52,6 +53,7 @@ func faces() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
+		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](),
 	}
 }

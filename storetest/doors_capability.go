@@ -75,6 +75,15 @@ func raiseSession(w *world) attempt {
 	}}
 }
 
+func addProof(w *world) attempt {
+	u := w.person()
+	s := w.device(u.ID)
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		_, _, err := w.proofs.AddProof(ctx, auth.AddProof{Change: c, SessionID: s.ID, Proof: auth.AMR{Method: "again", Timestamp: 1}})
+		return err
+	}}
+}
+
 func putRole(w *world) attempt {
 	name := w.id()
 	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {

@@ -24,7 +24,8 @@ type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore and RotationStore. It logs which those are and which type has them. open makes an empty store, and
+// ImportStore, RotationStore, ProofStore and ExportStore. It logs which those are
+// and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	t.Helper()
@@ -56,6 +57,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
 		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
+		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
+		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {

@@ -30,6 +30,16 @@ type (
 		tap   *Tap
 		inner auth.RoleStore
 	}
+	proofs struct {
+		link
+		tap   *Tap
+		inner auth.ProofStore
+	}
+	exports struct {
+		link
+		tap   *Tap
+		inner auth.ExportStore
+	}
 	keys struct {
 		link
 		tap   *Tap
@@ -85,6 +95,16 @@ func (s *factors) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (u auth
 func (s *factors) RaiseSession(ctx context.Context, c auth.RaiseSession) (sess auth.Session, u auth.User, err error) {
 	defer s.tap.enter(&ctx, "RaiseSession", &c.Change)(&err, &sess, &u)
 	return s.inner.RaiseSession(ctx, c)
+}
+
+func (s *proofs) AddProof(ctx context.Context, c auth.AddProof) (sess auth.Session, u auth.User, err error) {
+	defer s.tap.enter(&ctx, "AddProof", &c.Change)(&err, &sess, &u)
+	return s.inner.AddProof(ctx, c)
+}
+
+func (s *exports) Held(ctx context.Context, userID string, now time.Time) (h auth.Held, err error) {
+	defer s.tap.enter(&ctx, "Held", nil)(&err, &h)
+	return s.inner.Held(ctx, userID, now)
 }
 
 func (s *events) Events(ctx context.Context, q auth.EventQuery) (list []auth.Event, err error) {

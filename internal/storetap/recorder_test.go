@@ -123,6 +123,14 @@ func (r *recorder) RaiseSession(_ context.Context, c auth.RaiseSession) (auth.Se
 	return auth.Session{}, auth.User{}, r.saw("RaiseSession", c)
 }
 
+func (r *recorder) AddProof(_ context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+	return auth.Session{}, auth.User{}, r.saw("AddProof", c)
+}
+
+func (r *recorder) Held(_ context.Context, userID string, now time.Time) (auth.Held, error) {
+	return auth.Held{}, r.saw("Held", userID, now)
+}
+
 func (r *recorder) Events(_ context.Context, q auth.EventQuery) ([]auth.Event, error) {
 	return nil, r.saw("Events", q)
 }

@@ -82,6 +82,12 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.KeyStore](inner); ok {
 		end.next = &keys{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.ProofStore](inner); ok {
+		end.next = &proofs{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.ExportStore](inner); ok {
+		end.next = &exports{end, t, c}
+	}
 	if c, ok := auth.Capability[auth.ImportStore](inner); ok {
 		end.next = &imports{end, t, c}
 	}

@@ -1,0 +1,180 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+)
+
+// solver is a Verifier that takes the tokens "good"; others are refused, but for
+// "down".
+type solver struct{ asked []string }
+
+func (s *solver) Verify(_ context.Context, token string, ip netip.Addr) error {
+	s.asked = append(s.asked, token)
+	switch {
+	case !ip.IsValid():
+		return errors.New("without an address")
+	case token == "good":
+		return nil
+	case token == "down":
+		return errors.New("the service is down")
+	}
+	return auth.ErrCaptcha
+}
+
+func captchaWorld(t *testing.T, o auth.CaptchaOptions) (*world, *solver) {
+	t.Helper()
+	s := &solver{}
+	o.Verifier = s
+	return newWorld(t, auth.WithCaptcha(o)), s
+}
+
+func captcha(token string) header { return header{"X-Captcha-Token", token} }
+
+// wantCaptcha is the answer to a request whose captcha is no good.
+func (a *answer) wantCaptcha(problem string) {
+	a.t.Helper()
+	e := decodeAs[struct {
+		Details struct{ Fields map[string]string }
+	}](a.want(422, auth.CodeValidationFailed))
+	if len(e.Details.Fields) != 1 || e.Details.Fields["captcha"] != problem {
+		a.t.Errorf("fields %v, want %q", e.Details.Fields, problem)
+	}
+}
+
+// Whoever may have something sent without being anybody, or makes an account by a
+// password, solves a captcha first; found by the limits of the route table.
+func TestCaptchaAtEverySend(t *testing.T) {
+	exempt := map[string]string{
+		"POST /verify-email": "only who is signed in has it sent",
+		"PATCH /me":          "likewise",
+	}
+	w, s := captchaWorld(t, auth.CaptchaOptions{})
+	before := 0
+	bodies := map[string]map[string]any{
+		"POST /signup":          {"email": "new@example.com", "password": goodPassword},
+		"POST /magic-link/send": {"email": "ada@example.com"},
+		"POST /otp/send":        {"phone": number},
+		"POST /forgot-password": {"email": "ben@example.com"},
+	}
+	for pattern, limits := range auth.RouteLimits(w.Auth) {
+		if _, spared := exempt[pattern]; spared || !slices.Contains(limits, "SendPerAddress") || strings.Contains(pattern, "/oauth/") {
+			continue
+		}
+		body := bodies[pattern]
+		if body == nil {
+			t.Errorf("%s sends messages: it needs a captcha, or a reason not to", pattern)
+			continue
+		}
+		w.call(pattern, body, "").wantCaptcha("is required")
+		if len(s.asked) != 0 {
+			t.Errorf("%s asks about no token", pattern)
+		}
+		method, path, _ := strings.Cut(pattern, " ")
+		w.do(method, path, body, captcha("bad")).wantCaptcha("was not accepted")
+		w.do(method, path, body, captcha(strings.Repeat("x", 9000))).wantCaptcha("was not accepted")
+		w.do(method, path, body, captcha("down")).want(503, auth.CodeUnavailable)
+		if n := len(w.Inbox.Messages()) - before; n != 0 {
+			t.Errorf("%s: %d messages", pattern, n)
+		}
+		w.do(method, path, body, captcha("good")).want(200) // what was refused drew nothing of what is sent
+		if want := []string{"bad", "down", "good"}; !slices.Equal(s.asked, want) {
+			t.Errorf("%s: asked about %q", pattern, s.asked)
+		}
+		s.asked = nil
+		delete(bodies, pattern)
+		before = len(w.Inbox.Messages())
+	}
+	for pattern := range bodies {
+		t.Errorf("%s sends nothing any more", pattern)
+	}
+}
+
+// A login needs one after wrong passwords under its name, whether or not somebody
+// has it, and after more of them from its address.
+func TestCaptchaAfterFailures(t *testing.T) {
+	w, s := captchaWorld(t, auth.CaptchaOptions{})
+	w.LoginAs(t, "ada@example.com")
+	w.LoginAs(t, "ben@example.com")
+	try := func(name, password string, more ...header) *answer {
+		return w.do("POST", "/login", map[string]any{"email": name + "@example.com", "password": password}, more...)
+	}
+	for _, name := range []string{"ada", "nobody"} {
+		for range 3 {
+			try(name, wrongPassword).want(401)
+		}
+		try(name, wrongPassword).wantCaptcha("is required")
+		works := auth.HashWorks(w.Auth)
+		try(name, goodPassword).wantCaptcha("is required")
+		try(name, goodPassword, captcha("bad")).wantCaptcha("was not accepted")
+		if n := auth.HashWorks(w.Auth) - works; n != 0 {
+			t.Errorf("%s: %d passwords judged without a captcha", name, n)
+		}
+		try(name, wrongPassword, captcha("good")).want(401)
+	}
+	try("ada", authtest.Password, captcha("good")).want(200)
+	if err := auth.GiveBack(w.Auth); err != nil {
+		t.Fatal(err)
+	}
+	s.asked = nil
+	try("ada", authtest.Password).want(200) // a right one ends it
+	if len(s.asked) != 0 {
+		t.Errorf("asked about %q", s.asked)
+	}
+	try("x1", wrongPassword).want(401)
+	try("ben", authtest.Password).wantCaptcha("is required") // nine from one address
+	try("ben", authtest.Password, from(7)).want(200)
+}
+
+// Never at logins, or in spite of a service that is down.
+func TestCaptchaOptions(t *testing.T) {
+	w, _ := captchaWorld(t, auth.CaptchaOptions{AfterFailures: -1, FailOpen: true})
+	for range 9 {
+		w.login("ada@example.com", wrongPassword).want(401)
+	}
+	body := map[string]any{"email": "ada@example.com", "password": goodPassword}
+	w.do("POST", "/signup", body, captcha("bad")).wantCaptcha("was not accepted")
+	w.do("POST", "/signup", body, captcha("down")).want(200)
+	if !strings.Contains(w.log.String(), "captcha not verified") {
+		t.Errorf("log %s", w.log)
+	}
+	if _, err := w.SignUp(t.Context(), auth.SignUpParams{Email: "go@example.com", Password: goodPassword}); err != nil {
+		t.Errorf("from Go: %v", err)
+	}
+}
+
+// One address has no more than so many tokens verified, and others are not stopped
+// with it.
+func TestCaptchaFlood(t *testing.T) {
+	w, s := captchaWorld(t, auth.CaptchaOptions{})
+	for range 60 {
+		w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}, from(1), captcha("bad")).want(422)
+	}
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}, from(1), captcha("good")).want(429, auth.CodeRateLimited)
+	if len(s.asked) != 60 {
+		t.Errorf("asked %d times", len(s.asked))
+	}
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}, from(2), captcha("good")).want(200)
+}
+
+// Forms have the token in a field, also by the names that widgets give it.
+func TestCaptchaInForms(t *testing.T) {
+	for _, field := range []string{"captcha_token", "cf-turnstile-response", "h-captcha-response", "g-recaptcha-response"} {
+		s := &solver{}
+		w := newWorld(t, auth.WithCookies(auth.CookieOptions{}), auth.WithCaptcha(auth.CaptchaOptions{Verifier: s}))
+		values := url.Values{"email": {"ada@example.com"}, "password": {goodPassword}}
+		w.do("POST", "/signup", values.Encode(), form).want(422)
+		values.Set(field, "good")
+		if a := w.do("POST", "/signup", values.Encode(), form); a.status >= 400 {
+			t.Errorf("%s: %d %s", field, a.status, a.body)
+		}
+	}
+}

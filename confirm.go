@@ -1,0 +1,86 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+)
+
+// ConfirmParams are a fresh proof for the session of the caller: the password, or
+// a code of the second factor.
+type ConfirmParams struct {
+	Caller
+	Password string
+	TOTPCode string
+}
+
+// Confirm records on the caller's session that somebody has just proved who they
+// are, so that what asks for a recent sign-in is open for 15 minutes. The access
+// token of before does not tell of it: the next refresh does. A code also raises
+// the session to AAL2, as StepUp does; a password leaves the level as it is.
+// Wrong ones count as at any other door.
+//
+// Errors: CodeValidationFailed unless it is given one of the two,
+// CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled,
+// CodeMethodDisabled (passwords are switched off, or the store is no
+// [ProofStore]), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
+// CodeUserBanned.
+func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
+	if (p.Password == "") == (p.TOTPCode == "") {
+		return invalid("password", "or totp_code is required, one of them")
+	}
+	if p.TOTPCode != "" {
+		_, _, _, err := a.raise(ctx, p.Caller, factorCode{totp: p.TOTPCode}, EventSessionConfirmed)
+		return err
+	}
+	return a.confirmByPassword(ctx, p)
+}
+
+// confirmByPassword adds the proof only while the password is the one that was
+// judged.
+func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
+	if a.proofs == nil || !a.Settings(ctx).Password.On() {
+		return fail(CodeMethodDisabled, nil)
+	}
+	if _, _, err := a.liveSession(ctx, p.Caller, CodeSessionEnded); err != nil {
+		return err
+	}
+	of, err := a.store.Credentials(ctx, onThisDevice(ctx, ByID(p.UserID)))
+	if err != nil {
+		return goneOr(CodeSessionEnded, err)
+	}
+	if _, err := a.judgePassword(ctx, passwordGuess{of: of, password: p.Password}); err != nil {
+		return err
+	}
+	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))
+	c.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &of.PasswordHash}}
+	_, _, err = a.proofs.AddProof(ctx, AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
+	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
+		return fail(CodeInvalidCredentials, err)
+	}
+	if err != nil {
+		return goneOr(CodeSessionEnded, err)
+	}
+	a.committed(ctx, c, OutcomeDone, nil)
+	return nil
+}
+
+func (a *Auth) handleConfirm(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Password string `json:"password"`
+		TOTPCode string `json:"totp_code"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if err := a.Confirm(r.Context(), ConfirmParams{currentFrom(r.Context()).caller(), p.Password, p.TOTPCode}); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// LogValue keeps the proof out of the log.
+func (p ConfirmParams) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("user_id", p.UserID), slog.String("proof", redacted))
+}

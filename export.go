@@ -1,0 +1,200 @@
+package auth
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+)
+
+// exportPage is how many events an export reads at a time.
+const exportPage = 500
+
+// ExportParams ask for everything that is held about the caller.
+type ExportParams struct{ Caller }
+
+// Export is everything that is held about a user, without secrets. What the store
+// cannot tell, for want of the capability, is empty.
+type Export struct {
+	At          time.Time
+	User        User
+	HasPassword bool
+	Sessions    []SessionInfo // those that are live
+	Factors     []Factor      // without their secrets
+	CodesLeft   int           // recovery codes
+	Held
+
+	events func(ctx context.Context, before *Event) ([]Event, error) // the next page of those about the user
+	first  []Event
+}
+
+// Export reads everything that is held about the caller, who has to have signed
+// in lately; all of it was read while the session was live. The events, of which
+// there may be many, are read as it is written (Export.Write). Errors:
+// CodeReauthNeeded, CodeSessionEnded, CodeUserBanned.
+func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
+	if _, err := a.actingLately(ctx, p.Caller); err != nil {
+		return nil, err
+	}
+	now := a.now()
+	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	if err != nil {
+		return nil, goneOr(CodeSessionEnded, err)
+	}
+	e := &Export{At: now, User: c.User, HasPassword: c.PasswordHash != ""}
+	if e.Sessions, err = a.Sessions(ctx, SessionsParams{UserID: p.UserID, Current: p.SessionID}); err != nil {
+		return nil, err
+	}
+	if err := a.exportMore(ctx, e); err != nil {
+		return nil, storeFailed(err)
+	}
+	// What comes after is older than this page, so all of it was there before.
+	if _, err := a.actingLately(ctx, p.Caller); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// exportMore reads what stores keep that can.
+func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
+	if a.factors != nil {
+		f, err := a.factors.Factors(ctx, e.User.ID)
+		if err != nil {
+			return err
+		}
+		e.Factors, e.CodesLeft = f.List, f.RecoveryLeft
+		for i := range e.Factors {
+			e.Factors[i].Secret, e.Factors[i].LastStep = nil, 0
+		}
+	}
+	if s, ok := Capability[ExportStore](a.store); ok {
+		if e.Held, err = s.Held(ctx, e.User.ID, e.At); err != nil {
+			return err
+		}
+	}
+	if s, ok := Capability[EventStore](a.store); ok {
+		e.events = func(ctx context.Context, before *Event) ([]Event, error) {
+			return s.Events(ctx, EventQuery{UserID: e.User.ID, Before: before, Limit: exportPage})
+		}
+		e.first, err = e.events(ctx, nil)
+	}
+	return err
+}
+
+// Write writes the export as one JSON object. An error is the writer's or the
+// store's, and what was written by then is no whole object.
+func (e *Export) Write(ctx context.Context, w io.Writer) error {
+	out := bufio.NewWriter(w)
+	head, err := json.Marshal(e.view())
+	if err != nil {
+		return err
+	}
+	_, _ = out.Write(head[:len(head)-1]) // what fails is told by Flush
+	_, _ = out.WriteString(`,"events":[`)
+	sep := ""
+	for page := e.first; len(page) > 0; {
+		for _, event := range page {
+			line, err := json.Marshal(e.shown(event))
+			if err != nil {
+				return err
+			}
+			_, _ = out.WriteString(sep)
+			_, _ = out.Write(line)
+			sep = ","
+		}
+		if len(page) < exportPage {
+			break
+		}
+		if page, err = e.events(ctx, &page[len(page)-1]); err != nil {
+			return storeFailed(err)
+		}
+	}
+	_, _ = out.WriteString("]}\n")
+	return out.Flush()
+}
+
+// shown is an event without what it tells of others than the user: who acted, and
+// from where.
+func (e *Export) shown(event Event) Event {
+	if event.Actor.ID != e.User.ID && event.Actor.Kind != ActorSystem && event.Actor.Kind != "" {
+		event.Actor, event.Client = Actor{Kind: event.Actor.Kind}, Client{}
+	}
+	return event
+}
+
+type (
+	exportView struct {
+		ExportedAt  time.Time      `json:"exported_at"`
+		User        UserView       `json:"user"`
+		HasPassword bool           `json:"has_password"`
+		Sessions    []SessionInfo  `json:"sessions"`
+		Factors     []factorView   `json:"factors"`
+		CodesLeft   int            `json:"recovery_codes_left"`
+		Devices     []deviceView   `json:"devices"`
+		Pending     []heldView     `json:"pending"`
+		Messages    []heldOnlyView `json:"messages"`
+	}
+	factorView struct {
+		ID         string     `json:"id"`
+		Kind       string     `json:"kind"`
+		Label      *string    `json:"label"`
+		Enabled    bool       `json:"enabled"`
+		CreatedAt  time.Time  `json:"created_at"`
+		LastUsedAt *time.Time `json:"last_used_at"`
+	}
+	deviceView struct {
+		FirstSeenAt time.Time `json:"first_seen_at"`
+		LastSeenAt  time.Time `json:"last_seen_at"`
+	}
+	heldOnlyView struct {
+		CreatedAt time.Time `json:"created_at"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	heldView struct {
+		Purpose Purpose `json:"purpose"`
+		heldOnlyView
+	}
+)
+
+func (e *Export) view() exportView {
+	v := exportView{
+		ExportedAt: wireTime(e.At), User: e.User.View(), HasPassword: e.HasPassword, Sessions: orEmpty(e.Sessions), CodesLeft: e.CodesLeft,
+		Factors: []factorView{}, Devices: []deviceView{}, Pending: []heldView{}, Messages: []heldOnlyView{},
+	}
+	for _, f := range e.Factors {
+		v.Factors = append(v.Factors, factorView{f.ID, f.Kind, optional(f.Label), f.Enabled, wireTime(f.CreatedAt), optionalTime(f.LastUsedAt)})
+	}
+	for _, d := range e.Devices {
+		v.Devices = append(v.Devices, deviceView{wireTime(d.FirstSeenAt), wireTime(d.LastSeenAt)})
+	}
+	for _, t := range e.Pending {
+		v.Pending = append(v.Pending, heldView{t.Purpose, heldOnlyView{wireTime(t.CreatedAt), wireTime(t.ExpiresAt)}})
+	}
+	for _, m := range e.Messages {
+		v.Messages = append(v.Messages, heldOnlyView{wireTime(m.CreatedAt), wireTime(m.ExpiresAt)})
+	}
+	return v
+}
+
+// handleExport is GET /me/export. What fails once the response has begun cuts it
+// short, so that nobody takes a part for the whole.
+func (a *Auth) handleExport(w http.ResponseWriter, r *http.Request) error {
+	e, err := a.Export(r.Context(), ExportParams{currentFrom(r.Context()).caller()})
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Disposition", `attachment; filename="account.json"`)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if err := e.Write(r.Context(), w); err != nil {
+		a.cfg.log.WarnContext(r.Context(), "auth: export cut short", "user_id", e.User.ID, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

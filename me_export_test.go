@@ -1,0 +1,181 @@
+package auth_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
+)
+
+// exported is the document of GET /me/export.
+type exported struct {
+	User struct {
+		ID, Email  string
+		Identities []any
+	}
+	HasPassword bool `json:"has_password"`
+	Sessions    []struct {
+		ID      string
+		Current bool
+	}
+	Factors   []map[string]any
+	CodesLeft int `json:"recovery_codes_left"`
+	Devices   []any
+	Pending   []struct{ Purpose auth.Purpose }
+	Events    []auth.Event
+}
+
+func (w *world) export(access string) exported {
+	w.t.Helper()
+	a := w.do("GET", "/me/export", nil, bearer(access)).want(200)
+	if got := a.header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment;") {
+		w.t.Errorf("Content-Disposition %q", got)
+	}
+	return decodeAs[exported](a)
+}
+
+// Everything about the caller is there, nothing of anybody else's, and no secret.
+func TestExport(t *testing.T) {
+	w := newWorld(t)
+	eve := w.signUp("eve@example.com")
+	e := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)
+	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": authtest.Password, "totp_code": w.later(e.secret)}, header{"X-Device-Id", "ada-s-own-device-1"}).want(200)
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+	reset := w.linkToken("ada@example.com", auth.KindResetPassword)
+	got := w.export(e.AccessToken)
+	if got.User.Email != "ada@example.com" || !got.HasPassword || len(got.Sessions) != 2 || len(got.Factors) != 1 || got.CodesLeft != 10 || len(got.Devices) != 1 {
+		t.Errorf("export %+v", got)
+	}
+	if !slices.ContainsFunc(got.Pending, func(p struct{ Purpose auth.Purpose }) bool { return p.Purpose == auth.PurposeReset }) {
+		t.Errorf("pending %+v", got.Pending)
+	}
+	if len(got.Events) == 0 || slices.ContainsFunc(got.Events, func(e auth.Event) bool { return e.UserID != got.User.ID }) {
+		t.Errorf("events %+v", got.Events)
+	}
+	c, err := w.Store.Credentials(t.Context(), auth.ByEmail("ada@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(w.do("GET", "/me/export", nil, bearer(e.AccessToken)).want(200).body)
+	for what, secret := range map[string]string{
+		"the hash": c.PasswordHash, "the factor": e.secret, "a recovery code": e.recovery[0], "a reset link": reset, "the device": "ada-s-own-device-1",
+		"the refresh token": e.RefreshToken, "another's address": "eve@example.com", "another's id": eve.User.ID,
+	} {
+		if strings.Contains(body, secret) {
+			t.Errorf("%s is in the export", what)
+		}
+	}
+	if other := w.export(eve.AccessToken); other.User.ID != eve.User.ID || len(other.Factors) != 0 || len(other.Devices) != 0 {
+		t.Errorf("another's export %+v", other)
+	}
+	w.Clock.Advance(16 * time.Minute)
+	late := w.refresh(e.RefreshToken).session()
+	w.do("GET", "/me/export", nil, bearer(late.AccessToken)).want(403, auth.CodeReauthNeeded)
+}
+
+// later is the code of the next time step.
+func (w *world) later(secret string) string {
+	w.Clock.Advance(time.Minute)
+	return w.code(secret, 0)
+}
+
+// More events than a page holds come each once, newest first; who else acted, and
+// from where, is not told.
+func TestExportOfManyEvents(t *testing.T) {
+	w := newWorld(t)
+	s := w.signUp("ada@example.com")
+	admin := w.signUp("admin@example.com")
+	const many = 1201
+	for i := range many {
+		name := strings.Repeat("x", i%7+1)
+		e := auth.Event{ID: auth.NewID(w.Auth), Type: auth.EventUserUpdated, At: w.Clock.Now(), UserID: s.User.ID, Actor: auth.Actor{Kind: auth.ActorUser, ID: admin.User.ID}, Client: auth.Client{UserAgent: "the admin's"}}
+		c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}, Events: []auth.OutcomeEvent{{Event: e}}}
+		if _, err := w.Store.UpdateUser(t.Context(), auth.UpdateUser{Change: c, UserID: s.User.ID, Patch: auth.UserPatch{FullName: &name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := w.do("GET", "/me/export", nil, bearer(s.AccessToken)).want(200)
+	seen := map[string]bool{}
+	var last time.Time
+	for i, e := range decodeAs[exported](a).Events {
+		if seen[e.ID] || i > 0 && e.At.After(last) {
+			t.Fatalf("event %d: %+v", i, e)
+		}
+		seen[e.ID], last = true, e.At
+	}
+	if len(seen) < many {
+		t.Errorf("%d events", len(seen))
+	}
+	if bytes.Contains(a.body, []byte("the admin's")) || bytes.Contains(a.body, []byte(admin.User.ID)) {
+		t.Error("it tells of who acted")
+	}
+}
+
+// Whenever the session ends while it is read, nothing is handed out.
+func TestExportIsReadWithinTheSession(t *testing.T) {
+	for k := 1; ; k++ {
+		w, tap, _ := tapped(t)
+		s := w.signUp("ada@example.com")
+		by := w.claimsOf(s).Caller()
+		ended := false
+		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, _ string, n int) {
+			if n == k {
+				ended = true
+				c := auth.RevokeSessions{Change: auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: s.User.ID}
+				if _, err := tap.Inner().RevokeSessions(ctx, c); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+		e, err := w.Export(t.Context(), auth.ExportParams{Caller: by})
+		tap.Reset(storetap.Hooks{})
+		if !ended {
+			if err != nil || k < 5 {
+				t.Errorf("%d calls, %v", k, err)
+			}
+			return
+		}
+		if !errors.Is(err, auth.CodeSessionEnded) {
+			t.Errorf("ended before call %d: %+v, %v", k, e, err)
+		}
+	}
+}
+
+// What fails on the way leaves no whole document.
+func TestExportCutShort(t *testing.T) {
+	w, tap, _ := tapped(t)
+	s := w.signUp("ada@example.com")
+	e, err := w.Export(t.Context(), auth.ExportParams{Caller: auth.ByApplication(s.User.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth.EndlessEvents(e)
+	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+		if method != "Events" {
+			t.Errorf("it calls %s", method)
+		}
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := e.Write(ctx, &out); err == nil || json.Valid(out.Bytes()) {
+		t.Errorf("error %v, %d bytes", err, out.Len())
+	}
+}
+
+// A store without capabilities has less to tell.
+func TestExportOfAPlainStore(t *testing.T) {
+	w := &world{t: t, Env: authtest.NewOn(t, plainStore{memstore.New()})}
+	if got := w.export(w.LoginAs(t, "ada@example.com").AccessToken); got.User.Email != "ada@example.com" || len(got.Events) != 0 || len(got.Sessions) != 1 {
+		t.Errorf("export %+v", got)
+	}
+}

@@ -1,0 +1,67 @@
+package storetest_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+func proofMutants() map[string]mutant {
+	of := func(check string, broken func(proofBase) auth.Store) mutant {
+		return caught(check, func(b base) auth.Store { return broken(proofBase{b, capability[auth.ProofStore](b)}) })
+	}
+	return map[string]mutant{
+		"a password lifts a session": of("proofs/a proof leaves the level as it is", func(b proofBase) auth.Store { return proofLifts{b} }),
+		"proofs are not kept":        of("proofs/a proof is added to a live session", func(b proofBase) auth.Store { return proofForgets{b} }),
+	}
+}
+
+// proofBase is a store with proofs of its own.
+type proofBase struct {
+	base
+	auth.ProofStore
+}
+
+type proofLifts struct{ proofBase }
+
+func (s proofLifts) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+	return capability[auth.FactorStore](s.base).RaiseSession(ctx, auth.RaiseSession(c))
+}
+
+type proofForgets struct{ proofBase }
+
+func (s proofForgets) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+	return s.Session(ctx, c.SessionID, c.Now)
+}
+
+func exportMutants() map[string]mutant {
+	of := func(check string, broken func(exportBase) auth.Store) mutant {
+		return caught(check, func(b base) auth.Store { return broken(exportBase{b, capability[auth.ExportStore](b)}) })
+	}
+	const check = "exports/what is held of a user is listed, and of nobody else"
+	return map[string]mutant{
+		"an export lists nothing":           of(check, func(b exportBase) auth.Store { return holdsNothing{b} }),
+		"an export lists what is over":      of(check, func(b exportBase) auth.Store { return holdsOver{b} }),
+		"an export leaves messages out":     of("exports/messages that wait are listed", func(b exportBase) auth.Store { return holdsNothing{b} }),
+		"an export lists messages for ever": of("exports/messages that wait are listed", func(b exportBase) auth.Store { return holdsOver{b} }),
+	}
+}
+
+// exportBase is a store with exports of its own.
+type exportBase struct {
+	base
+	auth.ExportStore
+}
+
+type holdsNothing struct{ exportBase }
+
+func (s holdsNothing) Held(context.Context, string, time.Time) (auth.Held, error) {
+	return auth.Held{}, nil
+}
+
+type holdsOver struct{ exportBase }
+
+func (s holdsOver) Held(ctx context.Context, userID string, now time.Time) (auth.Held, error) {
+	return s.ExportStore.Held(ctx, userID, now.Add(-24*time.Hour))
+}

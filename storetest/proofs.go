@@ -1,0 +1,61 @@
+package storetest
+
+import "github.com/authmount/auth"
+
+// proofs checks ProofStore.
+func proofs() checks {
+	add := func(b *bench, id string, c auth.Change, proof auth.AMR) (auth.Session, auth.User, error) {
+		return b.proofs.AddProof(b.ctx(), auth.AddProof{Change: c, SessionID: id, Proof: proof})
+	}
+	return checks{
+		"a proof is added to a live session": func(b *bench) {
+			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			s, ended, other := b.session(want.User.ID), b.session(want.User.ID), b.session(want.User.ID)
+			want.User.LastSignInAt = now
+			_, err := b.revoke(s.UserID, auth.SessionFilter{ID: ended.ID})
+			b.ok(err)
+			moved, err := b.advance(s.ID, 0, now)
+			b.ok(err)
+			first := moved.AMR
+			for i := range 2 { // the second proof of a method takes the place of the first
+				proof := auth.AMR{Method: "again", Timestamp: now.Unix() + int64(i)}
+				moved.AMR = append(first[:len(first):len(first)], proof)
+				got, user, err := add(b, s.ID, by(now.Add(minute)), proof)
+				b.ok(err)
+				b.sameSession(got, moved)
+				b.sameUser(user, want.User)
+				read, _, err := b.Session(b.ctx(), s.ID, now)
+				b.ok(err)
+				b.sameSession(read, moved)
+				b.stands(want)
+			}
+			read, _, err := b.Session(b.ctx(), other.ID, now)
+			b.ok(err)
+			b.sameSession(read, other)
+			proof := auth.AMR{Method: "password", Timestamp: now.Unix()}
+			_, _, err = add(b, ended.ID, by(now), proof)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = add(b, s.ID, by(moved.IdleUntil), proof)
+			b.is(err, auth.ErrSessionEnded)
+			_, _, err = add(b, b.id(), by(now), proof)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.update(s.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			b.ok(err)
+			_, _, err = add(b, s.ID, by(now), proof)
+			b.is(err, auth.ErrBanned)
+		},
+		"a proof leaves the level as it is": func(b *bench) {
+			for _, level := range []string{auth.LevelAAL1, auth.LevelAAL2} {
+				s := b.newSession(b.user("").ID)
+				s.AAL = level
+				_, err := b.signIn(s)
+				b.ok(err)
+				got, _, err := add(b, s.ID, by(now), auth.AMR{Method: "password", Timestamp: now.Unix()})
+				b.ok(err)
+				if got.AAL != level || got.Counter != s.Counter {
+					b.Errorf("a session of %s becomes %+v", level, got)
+				}
+			}
+		},
+	}
+}

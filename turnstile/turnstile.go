@@ -1,0 +1,59 @@
+// Package turnstile verifies captchas of Cloudflare Turnstile.
+//
+//	auth.WithCaptcha(auth.CaptchaOptions{Verifier: turnstile.New(os.Getenv("CAPTCHA_SECRET"))})
+//
+// See https://developers.cloudflare.com/turnstile/get-started/server-side-validation/
+package turnstile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/outbound"
+	"github.com/authmount/auth/internal/siteverify"
+)
+
+// Client asks the service. It is safe for concurrent use.
+type Client struct{ service siteverify.Service }
+
+var _ auth.Verifier = (*Client)(nil)
+
+// Option changes a Client.
+type Option func(*Client)
+
+// WithURL sets where the service is; default https://challenges.cloudflare.com/turnstile/v0/siteverify.
+func WithURL(url string) Option { return func(c *Client) { c.service.URL = url } }
+
+// WithHostname takes only captchas that were solved on pages of this host; default
+// any that the service takes for the secret.
+func WithHostname(host string) Option { return func(c *Client) { c.service.Hostname = host } }
+
+// WithHTTPClient sets the client; default one of its own.
+func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.service.Client = h } }
+
+// New makes a Client with the secret key of a site.
+func New(secret string, opts ...Option) *Client {
+	c := &Client{siteverify.Service{URL: "https://challenges.cloudflare.com/turnstile/v0/siteverify", Client: outbound.NewClient(), Fields: url.Values{"secret": {secret}}}}
+	for _, o := range opts {
+		o(c)
+	}
+	return c
+}
+
+// Verify tells whether a token is good. Errors: auth.ErrCaptcha; any other one if
+// the service does not tell. They hold neither the secret nor the token.
+func (c *Client) Verify(ctx context.Context, token string, ip netip.Addr) error {
+	err := c.service.Verify(ctx, token, ip)
+	switch {
+	case errors.Is(err, siteverify.ErrRefused):
+		return fmt.Errorf("turnstile: %w: %w", auth.ErrCaptcha, err)
+	case err != nil:
+		return fmt.Errorf("turnstile: %w", err)
+	}
+	return nil
+}
