@@ -1,11 +1,12 @@
 # The linters have a module of their own, so that importers never see them.
 TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
+PG_VERSIONS ?= 14 15 16 17 18
 
-.PHONY: help fmt vet lint test test-all test-peers test-faults race mutants fuzz bench bench-pg bench-growth vuln api check
+.PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 fmt: ## format everything
 	gofmt -w .
@@ -29,6 +30,13 @@ test-all: ## what `make test` draws a sample of, on both stores, and the races o
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
 	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
 	GOMAXPROCS=16 go test -race -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
+
+test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" narrows it
+	@for v in $(PG_VERSIONS); do scripts/ensure-postgres-versions.sh $$v >/dev/null || exit 1; done
+	@failed=; for v in $(PG_VERSIONS); do \
+		bin=$$(scripts/ensure-postgres-versions.sh $$v) || exit 1; \
+		AUTH_TEST_DATABASE_URL= AUTH_TEST_POSTGRES_BIN=$$bin go test -count=1 -timeout 30m ./pgstore || failed="$$failed $$v"; \
+	done; if [ -n "$$failed" ]; then echo "tests failed on Postgres$$failed" >&2; exit 1; fi
 
 test-peers: ## sign in through a real OpenID provider, in a browser
 	@scripts/ensure-chromium.sh

@@ -150,6 +150,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 
 	// What makes an account, with an address that nobody vouches for.
 	magic := []string{w.magicLink("m1@example.com", nil), w.magicLink("m2@example.com", nil)}
+	byCode := w.askByMail("m3@example.com", nil)
 	first := w.phoneCode("+4930222222")
 	who := func(s string) authtest.Person { return authtest.Person{Subject: s, Email: s + "@example.com"} }
 	back := func(s string, come func(v *visitor, with string) *answer) func() *answer {
@@ -185,12 +186,14 @@ func TestLimitsOfRoutes(t *testing.T) {
 		{"POST /oauth/{provider}/id-token", map[string]any{"id_token": idp.IDToken("google", who("n1"), "")}, "", 200},
 		{"GET /magic-link/verify?token=" + magic[0], nil, "", 200},
 		{"POST /magic-link/verify", map[string]any{"token": magic[1]}, "", 200},
+		{"POST /magic-link/verify", map[string]any{"email": "m3@example.com", "code": byCode.code, "request_id": byCode.request}, "", 200},
 		{"POST /otp/verify", map[string]any{"phone": "+4930222222", "otp": first}, "", 200},
 		{"POST /magic-link/send", map[string]any{"email": "ada@example.com"}, "", 200},
 		{"POST /otp/verify", map[string]any{"phone": number, "otp": code, "totp_code": w.code(second.secret, 0)}, "", 200},
 		{"POST /otp/send", map[string]any{"phone": number}, "", 200},
 		{"POST /forgot-password", map[string]any{"email": "ada@example.com"}, "", 200},
 		{"POST /verify-email", nil, ben.AccessToken, 200},
+		{"POST /verify-email", map[string]any{"email": "nobody@example.com", "code": "123456"}, "", 400},
 		{"PATCH /me", map[string]any{"email": "ada@example.org", "phone": "+4930654321"}, ada.AccessToken, 200},
 		{"POST /me/confirm", map[string]any{"password": authtest.Password}, ada.AccessToken, 200},
 		{"POST /me/confirm", map[string]any{"totp_code": "000000"}, cydSecond.AccessToken, 422},

@@ -74,8 +74,8 @@ var errorTable = map[Code]struct {
 	Message string
 }{
 	CodeBadJSON:             {http.StatusBadRequest, "The request body is not the JSON expected here."},
-	CodeInvalidToken:        {http.StatusBadRequest, "This link is not valid any more. Ask for a new one."},
-	CodeInvalidCode:         {http.StatusBadRequest, "This code is not valid any more. Ask for a new one."},
+	CodeInvalidToken:        {http.StatusBadRequest, "This link or token is not valid any more. Ask for a new one, or start again."},
+	CodeInvalidCode:         {http.StatusBadRequest, "The code is not right, or not valid any more. Check it, or ask for a new one."},
 	CodeBadCodeVerifier:     {http.StatusBadRequest, "The code verifier does not match the code challenge."},
 	CodeInvalidRefreshToken: {http.StatusBadRequest, "The refresh token is not valid."},
 	CodeRefreshTokenReused:  {http.StatusBadRequest, "The refresh token was used before. For safety the session has ended: sign in again."},
@@ -88,7 +88,7 @@ var errorTable = map[Code]struct {
 	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
 	CodeInvalidAPIKey:       {http.StatusUnauthorized, "This needs a valid API key."},
 	CodeReauthNeeded:        {http.StatusForbidden, "Sign in again to do this."},
-	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address first. We have sent you a link."},
+	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address or phone number first, with what was sent to it."},
 	CodeUserBanned:          {http.StatusForbidden, "This account is suspended."},
 	CodeSignupDisabled:      {http.StatusForbidden, "Signing up is switched off."},
 	CodeMFARequired:         {http.StatusForbidden, "Enter the code of your second factor."},
@@ -97,7 +97,7 @@ var errorTable = map[Code]struct {
 	CodeMFAAlreadyEnabled:   {http.StatusConflict, "A second factor is switched on already."},
 	CodeMFANotEnabled:       {http.StatusConflict, "No second factor is switched on."},
 	CodeMFANotPending:       {http.StatusConflict, "Begin setting up a second factor first."},
-	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code is not right, or was used before."},
+	CodeInvalidTOTPCode:     {http.StatusUnprocessableEntity, "The code of your authenticator app is not right, or was used before."},
 
 	CodeCrossSiteRequest:      {http.StatusForbidden, "This request comes from another site. Send it from a page of this one, or with a bearer token in place of cookies."},
 	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to go on."},
@@ -109,7 +109,7 @@ var errorTable = map[Code]struct {
 	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},
 	CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "This path does not take that method."},
 	CodeUnknownProvider:      {http.StatusNotFound, "There is no such provider."},
-	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address exists already."},
+	CodeUserAlreadyExists:    {http.StatusConflict, "An account with this address or number exists already."},
 	CodeAccountExists:        {http.StatusConflict, "An account with this address exists already. Sign in to it as before, then link the provider."},
 	CodeLastSignInMethod:     {http.StatusConflict, "This is the last way to sign in. Add another one first."},
 	CodeLastOwner:            {http.StatusConflict, "Somebody has to stay owner. Give another person the role first."},

@@ -12,6 +12,7 @@ const (
 	EventSignInFailed    EventType = "sign_in.failed"
 	EventRefreshed       EventType = "session.refreshed"
 	EventReused          EventType = "refresh_token.reused"
+	EventReplayed        EventType = "refresh_token.replayed" // an outdated one was let pass: an answer was lost, or two share a session
 	EventSessionsEnded   EventType = "session.ended"
 	EventEmailVerified   EventType = "email.verified"
 	EventEmailChanged    EventType = "email.changed"
@@ -55,6 +56,7 @@ type Event struct {
 	Reason     string    `json:"reason,omitempty"`      // message.failed, sign_in.failed: why, for people
 	Err        error     `json:"-"`                     // the same, for errors.Is
 	Client     Client    `json:"client"`
+	Other      *Client   `json:"other,omitempty"` // refresh_token.replayed: who has the current token
 }
 
 // Actor is in whose name something happened. The zero value is a stranger.

@@ -96,16 +96,24 @@ func validChallenge(s string) bool {
 	return err == nil && len(b) == sha256.Size
 }
 
+// challengeOf is the S256 challenge of a verifier, or "" of none.
+func challengeOf(verifier string) string {
+	if verifier == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 // checkVerifier compares a verifier with the challenge of its flow. A verifier
 // without a challenge is refused too: it hints at a mix-up of flows (RFC 9700,
 // 2.1.1).
 func checkVerifier(challenge, verifier string) error {
-	sum := sha256.Sum256([]byte(verifier))
 	switch {
 	case challenge == "" && verifier == "":
 		return nil
 	case challenge == "" || len(verifier) < 43 || len(verifier) > 128 || strings.ContainsFunc(verifier, notUnreserved):
-	case subtle.ConstantTimeCompare([]byte(challenge), []byte(base64.RawURLEncoding.EncodeToString(sum[:]))) == 1:
+	case subtle.ConstantTimeCompare([]byte(challenge), []byte(challengeOf(verifier))) == 1:
 		return nil
 	}
 	return fail(CodeBadCodeVerifier, nil)

@@ -137,7 +137,7 @@ func TestClientContext(t *testing.T) {
 	if err != nil || s.IP != "203.0.113.7" || s.UserAgent != "Firefox" || s.Device == "" || s.Device == "0123456789abcdef" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := w.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
+	if _, err := w.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	if m := w.Mail(t, "ada@example.com", auth.KindMagicLink); m.Locale != "de" {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,18 +20,46 @@ const (
 	codeTriesFor = 24 * time.Hour
 )
 
-// codeGuess is a phone code that somebody gives.
+// codeGuess is a code by text or mail that somebody gives.
 type codeGuess struct {
-	phone   string
-	code    string
+	to     string // the number, or the address as EmailKey, that it was sent to
+	mailed bool
+	email  string // mailed codes: the address as it was given
+	code   string
+	method string // of the sign-in; empty: it is none
+
 	request string // the id that asking for the code returned, if it is known
+	about   string // whom that id is to be about
+	userID  string // who is signed in and gives the code, if that is known
+	sent    string // mailed codes without either: what their tries count by
+
+	bound string // mailed codes: what has to be shown besides, see mailCode
 }
 
-// tryCode judges a phone code under the caps on wrong ones, and applies the effect
+func phoneGuess(phone, code, request string) codeGuess {
+	return codeGuess{to: phone, code: code, method: methodPhoneCode, request: request, about: phone}
+}
+
+// owner finds the account of the number or address.
+func (g codeGuess) owner() UserKey {
+	if g.mailed {
+		return ByEmail(g.to)
+	}
+	return ByPhone(g.to)
+}
+
+func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
+	if g.mailed {
+		return a.keys.MailCode(string(p), subject, g.to, g.bound, g.code)[0]
+	}
+	return a.phoneCodeHash(p, subject, g.code)
+}
+
+// tryCode judges a code under the caps on wrong ones, and applies the effect
 // of the right one in the same step. Errors: CodeInvalidCode, CodeRateLimited,
 // ErrStale as it is, and those of storeFailed; a *ConflictError is in there.
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
-	t.Hash = a.phoneCodeHash(t.Purpose, t.Subject, g.code)
+	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
 	attempt, err := a.codeAttempt(ctx, g, t)
 	if err != nil {
@@ -58,34 +87,41 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 	return u, err
 }
 
-// codeAttempt are those at one number, whatever the code is for and whether or not
+// codeAttempt are those at one number or address, whatever the code is for and whether or not
 // there is a code or an account: the same guesses are answered alike everywhere.
 // Whoever shows the id of a request has tries of their own, so that nobody's
 // guesses lock the owner out: as many as a code has for the request, and what
-// numbers have for the number and the address of the client.
+// numbers have for the number and the address of the client. So does whoever is
+// signed in and confirms an address of their own.
 //
-// A right code shows that the number is theirs, and ends the run of anybody's
-// failures at it.
+// A right code shows that the number or address is theirs, and ends the run of
+// anybody's failures at it.
 func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt, error) {
-	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, ByPhone(g.phone)) }
+	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
 	_, err := owner(ctx)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return attempt{}, storeFailed(err)
 	}
 	known := err == nil
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
-	now, from := a.codeDraw(t.Purpose, t.Subject), g.phone
-	if a.keys.ValidRequest(g.phone, g.request, a.now()) {
-		now, from = a.guessDraw(code, "code-request", g.request).refilled(), g.phone+" "+clientip.LimitKey(clientFrom(ctx).IP)
+	now, from := a.codeDraw(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
+	switch {
+	case a.keys.ValidRequest(g.about, g.request, a.now()):
+		now, from = a.guessDraw(code, "code-request", g.request).refilled(), g.to+" "+clientip.LimitKey(clientFrom(ctx).IP)
+	case g.userID != "":
+		now, from = a.codeDraw(t.Purpose, ofUser(g.userID)), ofUser(g.userID)
 	}
 	return attempt{
 		draws: append([]guessDraw{
-			now, a.guessDraw(limits.CodesPerPhone, "code", from), a.guessDraw(limits.CodesPerPhoneDaily, "code-day", from),
+			now, a.guessDraw(limits.CodesPerAddress, "code", from), a.guessDraw(limits.CodesPerAddressDaily, "code-day", from),
 		}, a.inARowBy("code", from, known, "")...),
-		method: methodPhoneCode, userID: t.UserID, owner: owner,
-		refills: a.inARowBy("code", g.phone, true, ""),
+		method: g.method, userID: t.UserID, owner: owner,
+		refills: a.inARowBy("code", g.to, true, ""),
 	}, nil
 }
+
+// ofUser is what tries of somebody who is signed in count by.
+func ofUser(id string) string { return "user " + id }
 
 // codeDraw is a try at the code that was sent last for a purpose and subject. One
 // for another purpose has others, so that asking for it revives no code.
@@ -94,9 +130,13 @@ func (a *Auth) codeDraw(p Purpose, subject string) guessDraw {
 }
 
 // refillCode gives a code tries of its own that was stored in place of the one
-// before. Earlier would revive that one.
-func (a *Auth) refillCode(ctx context.Context, t Token) {
-	if err := a.take(context.WithoutCancel(ctx), refundsOf([]guessDraw{a.codeDraw(t.Purpose, t.Subject)}, true)...); err != nil {
+// before. Earlier would revive that one. counted is what they count by.
+func (a *Auth) refillCode(ctx context.Context, p Purpose, counted ...string) {
+	var draws []guessDraw
+	for _, by := range counted {
+		draws = append(draws, a.codeDraw(p, by))
+	}
+	if err := a.take(context.WithoutCancel(ctx), refundsOf(draws, true)...); err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: a new code has no tries of its own", "error", err)
 	}
 }

@@ -253,7 +253,7 @@ func TestTriesOutliveASignUp(t *testing.T) {
 // opens what strangers closed: the codes without the id, and the password.
 func TestPhoneCodesReopen(t *testing.T) {
 	off := auth.Rate{Burst: -1}
-	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerPhone: off, CodesPerPhoneDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}
+	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerAddress: off, CodesPerAddressDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}
 	w, _ := guessWorld(t, auth.WithRateLimits(limits))
 	w.otp(number, w.askOnly(number)).want(200)
 	u, err := w.Store.User(t.Context(), auth.ByPhone(number))

@@ -51,7 +51,7 @@ type sabotage struct {
 func guesses() map[string]string {
 	return map[string]string{
 		"password": "LoginPerAccount", "current_password": "LoginPerAccount",
-		"totp_code": "FactorPerUser", "recovery_code": "FactorPerUser", "otp": "CodesPerPhone",
+		"totp_code": "FactorPerUser", "recovery_code": "FactorPerUser", "otp": "CodesPerAddress",
 	}
 }
 

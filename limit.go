@@ -15,23 +15,23 @@ import (
 // defaults, which also stand for a Burst of 0; a field with a negative Burst is off.
 // Which endpoints a limit may refuse is in the OpenAPI document.
 type RateLimits struct {
-	LoginPerAccount     Rate // wrong passwords, by name of the account: 10 in 5 min
-	LoginPerIP          Rate // wrong passwords: 100 in 5 min
-	SignInsPerAccount   Rate // passwords judged, right ones too, apart for devices that the user signed in on before: 60 in 1 min
-	SignupPerIP         Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
-	SendGap             Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s; changes of number and the confirmations that logins send count apart
-	SendPerAddress      Rate // messages of a kind to one address or number: 5 in 1 h; what sign-ups send counts apart, too
-	SendPerIP           Rate // messages asked for, also by sign-ups: 30 in 1 h
-	NoticesPerAddress   Rate // notices of a kind to an address that was proved: 20 in 1 h; beyond it they are left out, with EventMessageFailed
-	NoticesUnproved     Rate // notices of all kinds to an address that nobody has proved, likewise: 5 in 1 h
-	RefreshPerSession   Rate // 120 in 1 min
-	CodesPerPhone       Rate // wrong phone codes, of whoever shows the id of the request by number and address of the client: 10 in 1 h
-	CodesPerPhoneDaily  Rate // the same: 30 in 24 h
-	CodesPerIP          Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
-	FactorPerUser       Rate // wrong TOTP and recovery codes: 5 in 5 min
-	ConsecutiveFailures Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days; for a name that is nobody's all within 24 h
-	OAuthPerIP          Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
-	SMSBudget           Rate // text messages that go out, in all: 1000 in 1 h
+	LoginPerAccount      Rate // wrong passwords, by name of the account: 10 in 5 min
+	LoginPerIP           Rate // wrong passwords: 100 in 5 min
+	SignInsPerAccount    Rate // passwords judged, right ones too, apart for devices that the user signed in on before: 60 in 1 min
+	SignupPerIP          Rate // accounts made, whatever the door (sign-up, first use of a link or code, provider): 20 in 1 h
+	SendGap              Rate // messages of a kind to one address or number, but for a sign-up's own: 1 in 60 s; changes of number and the confirmations that logins send count apart
+	SendPerAddress       Rate // messages of a kind to one address or number: 5 in 1 h; what sign-ups send counts apart, too
+	SendPerIP            Rate // messages asked for, also by sign-ups: 30 in 1 h
+	NoticesPerAddress    Rate // notices of a kind to an address that was proved: 20 in 1 h; beyond it they are left out, with EventMessageFailed
+	NoticesUnproved      Rate // notices of all kinds to an address that nobody has proved, likewise: 5 in 1 h
+	RefreshPerSession    Rate // 120 in 1 min
+	CodesPerAddress      Rate // wrong codes by text or mail, of whoever shows the id of the request by number or address and address of the client: 10 in 1 h
+	CodesPerAddressDaily Rate // the same: 30 in 24 h
+	CodesPerIP           Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
+	FactorPerUser        Rate // wrong TOTP and recovery codes: 5 in 5 min
+	ConsecutiveFailures  Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days; for a name that is nobody's all within 24 h
+	OAuthPerIP           Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
+	SMSBudget            Rate // text messages that go out, in all: 1000 in 1 h
 
 	PasswordChangesPerUser Rate // changes from within a session, which whoever knows the password can make: 10 in 24 h
 
@@ -58,8 +58,8 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.NoticesUnproved, 5, time.Hour)
 	set(&l.RefreshPerSession, 120, time.Minute)
 	set(&l.PasswordChangesPerUser, 10, 24*time.Hour)
-	set(&l.CodesPerPhone, 10, time.Hour)
-	set(&l.CodesPerPhoneDaily, 30, 24*time.Hour)
+	set(&l.CodesPerAddress, 10, time.Hour)
+	set(&l.CodesPerAddressDaily, 30, 24*time.Hour)
 	set(&l.CodesPerIP, 100, 5*time.Minute)
 	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)

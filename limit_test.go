@@ -74,7 +74,7 @@ func TestTriesOfOneMFAToken(t *testing.T) {
 // A wrong phone code costs the number one of its tries, and a right one none.
 func TestRightPhoneCodeGivesBack(t *testing.T) {
 	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{
-		CodesPerPhone: auth.Rate{Burst: 2, Per: 24 * time.Hour}, SendGap: auth.Rate{Burst: 10, Per: time.Minute}, SendPerAddress: auth.Rate{Burst: 10, Per: time.Minute},
+		CodesPerAddress: auth.Rate{Burst: 2, Per: 24 * time.Hour}, SendGap: auth.Rate{Burst: 10, Per: time.Minute}, SendPerAddress: auth.Rate{Burst: 10, Per: time.Minute},
 	}))
 	code := w.phoneCode(number)
 	w.otp(number, other(code)).want(400, auth.CodeInvalidCode)

@@ -21,9 +21,8 @@ type linkData struct {
 	Email      string `json:"email,omitempty"` // the address it was sent to, and proves; none: a decoy
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
-	CreateUser bool   `json:"create_user,omitempty"`
-	Device     string `json:"device,omitempty"` // verification: the user agent that signed up, as it said of itself
-	AMR        []AMR  `json:"amr,omitempty"`    // exchange codes: the proof already given
+	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up, as it said of itself
+	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given
 
 	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
 	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began
@@ -117,7 +116,11 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
 	link.UserID, link.Subject = u.ID, EmailKey(email)
-	err = a.mailToken(ctx, byStranger("send"), link, outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}, u)
+	message := outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}
+	if p == PurposeMagicLink {
+		message.Code = a.addCode(&link, secret, to, d.Challenge)
+	}
+	err = a.mailToken(ctx, byStranger("send"), link, message, u)
 	if errors.Is(err, CodeInvalidToken) { // deleted since the look-up: nobody to write to
 		return nil
 	}
@@ -131,7 +134,13 @@ func (a *Auth) peek(ctx context.Context, p Purpose, secret string) (Token, linkD
 	if secret == "" {
 		return Token{}, d, fail(CodeInvalidToken, errors.New("no token"))
 	}
-	t, err := a.store.PeekToken(ctx, p, hashLinkToken(secret), a.now())
+	return a.peekHash(ctx, p, hashLinkToken(secret))
+}
+
+// peekHash is peek by what a token is kept as.
+func (a *Auth) peekHash(ctx context.Context, p Purpose, hash []byte) (Token, linkData, error) {
+	var d linkData
+	t, err := a.store.PeekToken(ctx, p, hash, a.now())
 	if err != nil {
 		return t, d, linkFailed(err)
 	}

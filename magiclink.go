@@ -15,27 +15,31 @@ type SendMagicLinkParams struct {
 	NoCreate      bool   // do not create an account for an unknown address
 }
 
-// SendMagicLink mails a link to sign in with. The answer is the same whether or
+// SendMagicLink mails a link to sign in with, and a code that does the same where
+// it was asked for: using either uses up both. The answer is the same whether or
 // not there is an account; without one, the link creates it when it is used,
 // unless NoCreate is set or sign-up is switched off. Errors: CodeMethodDisabled,
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRateLimited.
-func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) error {
+func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCode, error) {
 	settings := a.Settings(ctx)
 	if !settings.MagicLink.On() {
-		return fail(CodeMethodDisabled, nil)
+		return SentCode{}, fail(CodeMethodDisabled, nil)
 	}
 	email, err := requiredEmail(p.Email)
 	if err != nil {
-		return invalid("email", err.Error())
+		return SentCode{}, invalid("email", err.Error())
 	}
 	if p.CodeChallenge != "" && !validChallenge(p.CodeChallenge) {
-		return invalid("code_challenge", "is not an S256 challenge")
+		return SentCode{}, invalid("code_challenge", "is not an S256 challenge")
 	}
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
-		return err
+		return SentCode{}, err
 	}
-	data := linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, CreateUser: !p.NoCreate && settings.SignUp.On()}
-	return a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, data, data.CreateUser)
+	strangers := !p.NoCreate && settings.SignUp.On()
+	if err := a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge}, strangers); err != nil {
+		return SentCode{}, err
+	}
+	return SentCode{RequestID: a.keys.Request(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
 }
 
 func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error {
@@ -52,36 +56,80 @@ func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error
 	if err := checkChallengeMethod(p.CodeChallengeMethod, p.CodeChallenge); err != nil {
 		return err
 	}
-	err := a.SendMagicLink(r.Context(), SendMagicLinkParams{
+	sent, err := a.SendMagicLink(r.Context(), SendMagicLinkParams{
 		Email: p.Email, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge,
 		NoCreate: p.CreateUser != nil && !*p.CreateUser,
 	})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, struct{}{})
+	return writeJSON(w, http.StatusOK, sent)
 }
 
-// VerifyMagicLinkParams sign in with the token of a magic link.
+// VerifyMagicLinkParams sign in with the token of a magic link, or with the code
+// beside it.
 type VerifyMagicLinkParams struct {
 	Token        string
 	CodeVerifier string // of the challenge the link was asked for with
 	Within       Caller // a live session of the same account, if there is one: then its first proof drops nothing
+
+	// In place of a token: the code in the mail, the address that it was sent to,
+	// and what asking for it returned (SentCode).
+	Email     string
+	Code      string
+	RequestID string
 }
 
-// VerifyMagicLink signs in with the token of a magic link. A link that was asked
-// for with a code challenge needs its verifier; a wrong one uses the link up.
-// Errors: CodeInvalidToken, CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
-// CodeMFAEnrollmentRequired, CodeMethodDisabled.
+// VerifyMagicLink signs in with the token of a magic link, or with its code. What
+// was asked for with a code challenge needs its verifier, and is not spent
+// without. Errors: CodeInvalidToken, CodeBadCodeVerifier, CodeUserBanned,
+// CodeMFARequired, CodeMFAEnrollmentRequired, CodeMethodDisabled; of codes
+// CodeInvalidCode (wrong, used, expired, without its verifier or request, no such
+// account: all the same), after five wrong ones CodeRateLimited, and
+// CodeValidationFailed.
 func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
-	m, err := a.useMagicLink(ctx, p.Token, p.Within)
+	if p.Code != "" {
+		return a.signInByMailCode(ctx, p)
+	}
+	tokens, _, err := a.signInByLink(ctx, p)
+	return tokens, err
+}
+
+// signInByLink also tells whether the account was taken over.
+func (a *Auth) signInByLink(ctx context.Context, p VerifyMagicLinkParams) (tokens *Tokens, takenOver bool, err error) {
+	m, err := a.useMagicLink(ctx, p.Token, p.Within, func(d linkData) error { return checkVerifier(d.Challenge, p.CodeVerifier) })
+	if err != nil {
+		return nil, false, err
+	}
+	tokens, err = a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
+	return tokens, m.takenOver, err
+}
+
+func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
+	if !a.Settings(ctx).MagicLink.On() {
+		return nil, fail(CodeMethodDisabled, nil)
+	}
+	email, err := requiredEmail(p.Email)
+	if err != nil {
+		return nil, invalid("email", err.Error())
+	}
+	if p.RequestID == "" {
+		return nil, invalid("request_id", "is required")
+	}
+	g := codeGuess{
+		to: EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), method: methodMagicLink,
+		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
+	}
+	g.about = mailRequest(email, g.bound)
+	if !a.keys.ValidRequest(g.about, g.request, a.now()) { // nothing is judged for whoever did not ask
+		return nil, fail(CodeInvalidCode, errors.New("request_id is over, or of another address or code_verifier"))
+	}
+	u, _, err := a.useCode(ctx, PurposeMagicLink, g, p.Within)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkVerifier(m.Challenge, p.CodeVerifier); err != nil {
-		return nil, err
-	}
-	return a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
+	a.unlockPassword(ctx, u, false)
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Email: email}, amr: a.proof(methodMagicLink), gone: CodeInvalidCode})
 }
 
 // usedLink is a magic link after its use.
@@ -91,9 +139,9 @@ type usedLink struct {
 	takenOver bool
 }
 
-// useMagicLink uses a magic link up: it creates the account, or proves the
-// address of the one there is.
-func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (usedLink, error) {
+// useMagicLink uses a magic link up, if may lets it: it creates the account, or
+// proves the address of the one there is.
+func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller, may func(linkData) error) (usedLink, error) {
 	if !a.Settings(ctx).MagicLink.On() {
 		return usedLink{}, fail(CodeMethodDisabled, nil)
 	}
@@ -101,6 +149,9 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 	var in accountPermit
 	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, secret, &within, func(t Token, d linkData) (Redemption, error) {
 		takenOver = false
+		if err := may(d); err != nil {
+			return Redemption{}, err
+		}
 		u, err := a.store.User(ctx, ByEmail(d.Email))
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -122,15 +173,25 @@ func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller) (
 	return usedLink{d, u, takenOver}, err
 }
 
+// createByMagicLink is the effect of a link that was asked for by a stranger: others
+// name their user (sendLink).
 func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t Token, d linkData) (Redemption, error) {
-	if !d.CreateUser || t.UserID != "" || !a.Settings(ctx).SignUp.On() {
+	if t.UserID != "" {
 		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
 	}
-	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: d.Email, Method: methodMagicLink}); err != nil {
+	return a.createByMail(ctx, in, d.Email, CodeInvalidToken)
+}
+
+// createByMail is the effect of a link or code to an address without an account.
+func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string, gone Code) (Redemption, error) {
+	if !a.Settings(ctx).SignUp.On() {
+		return Redemption{}, fail(gone, errors.New("no such account"))
+	}
+	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: email, Method: methodMagicLink}); err != nil {
 		return Redemption{}, err
 	}
 	now := a.now()
-	u := User{ID: a.newID(), Email: d.Email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
+	u := User{ID: a.newID(), Email: email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
 	nu := a.newUser(*in, u)
 	return Redemption{Change: c, Effect: Effect{Create: &nu}}, nil
@@ -140,7 +201,7 @@ func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t Token
 func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case r.Method == http.MethodHead || a.asksForPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
-		return a.showConfirm(w, r, "confirm_sign_in", PurposeMagicLink)
+		return a.askToSignIn(w, r)
 	case !fromProgram(r): // DirectLinks
 		return a.finishMagicLink(w, r, r.URL.Query().Get("token"))
 	}
@@ -161,12 +222,28 @@ func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error
 	var p struct {
 		Token        string `json:"token"`
 		CodeVerifier string `json:"code_verifier"`
+		Email        string `json:"email"`
+		Code         string `json:"code"`
+		RequestID    string `json:"request_id"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
 	}
-	if p.Token == "" {
+	switch {
+	case p.Token == "" && p.Code == "" && p.Email != "":
+		return invalid("code", "is required")
+	case p.Token == "" && p.Code == "":
 		return invalid("token", "is required")
+	case p.Code != "":
+		within, err := a.within(r)
+		if err != nil {
+			return err
+		}
+		tokens, err := a.VerifyMagicLink(r.Context(), VerifyMagicLinkParams{CodeVerifier: p.CodeVerifier, Within: within, Email: p.Email, Code: p.Code, RequestID: p.RequestID})
+		if err != nil {
+			return err
+		}
+		return a.writeTokens(w, r, tokens)
 	}
 	return a.magicLinkJSON(w, r, p.Token, p.CodeVerifier)
 }
@@ -204,7 +281,7 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 // redirectWithCode uses a magic link up and returns where the browser goes on
 // to, with a code for /exchange. Tokens never travel in a URL.
 func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Caller) (string, error) {
-	m, err := a.useMagicLink(ctx, secret, within)
+	m, err := a.useMagicLink(ctx, secret, within, func(linkData) error { return nil }) // which the exchange asks for
 	if err != nil {
 		return "", err
 	}
@@ -217,34 +294,66 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 
 // finishMagicLink completes a magic link in a browser. With somewhere to go, it
 // goes there with a code; in cookie mode the browser is signed in here; else
-// the address is confirmed, and the page says that it can be closed.
+// nothing is spent, and the page shows the code to type where it was asked for.
 func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret string) error {
 	within, err := a.within(r)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	_, d, err := a.peek(r.Context(), PurposeMagicLink, secret)
-	if err != nil {
+	t, d, err := a.peekMailed(r.Context(), PurposeMagicLink, secret)
+	switch {
+	case err != nil:
 		return a.showProblem(w, r, err)
-	}
-	if d.RedirectTo != "" && (a.cfg.cookies == nil || d.Challenge != "") {
+	case a.typedElsewhere(d):
+		return a.showCode(w, r, t, d, secret)
+	case d.RedirectTo != "" && (a.cfg.cookies == nil || d.Challenge != ""):
 		to, err := a.redirectWithCode(r.Context(), secret, within)
 		if err != nil {
 			return a.showProblem(w, r, err)
 		}
 		return seeOther(w, to)
 	}
-	if a.cfg.cookies == nil {
-		m, err := a.useMagicLink(r.Context(), secret, within)
-		if err != nil {
-			return a.showProblem(w, r, err)
-		}
-		return a.showDone(w, r, page{Done: "email_verified", TakenOver: m.takenOver}, "")
-	}
-	tokens, err := a.VerifyMagicLink(r.Context(), VerifyMagicLinkParams{Token: secret, Within: within})
+	tokens, takenOver, err := a.signInByLink(r.Context(), VerifyMagicLinkParams{Token: secret, Within: within})
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
 	a.setCookies(w, r, tokens, nil)
-	return a.showDone(w, r, page{Done: "signed_in"}, d.RedirectTo)
+	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)
+}
+
+// typedElsewhere tells whether a magic link that is opened in a browser cannot sign
+// anybody in there: it leads nowhere and there are no cookies, or it was asked for
+// with a challenge whose verifier is where it was asked for.
+func (a *Auth) typedElsewhere(d linkData) bool {
+	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")
+}
+
+// showCode shows the code beside a link, which stays as good as it is.
+func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t Token, d linkData, secret string) error {
+	if _, live := t.CodeHash(a.now()); !live {
+		return a.showProblem(w, r, fail(CodeInvalidToken, errors.New("the code is over")))
+	}
+	a.showPage(w, r, http.StatusOK, page{Name: "type_code", Address: maskEmail(d.Email), TypedCode: mailCode(secret)}, "")
+	return nil
+}
+
+// askToSignIn shows the page that a magic link leads to. It says so where signing in
+// takes away what others have set up on the account.
+func (a *Auth) askToSignIn(w http.ResponseWriter, r *http.Request) error {
+	secret := r.URL.Query().Get("token")
+	t, d, err := a.peekMailed(r.Context(), PurposeMagicLink, secret)
+	switch {
+	case err != nil:
+		return a.showProblem(w, r, err)
+	case a.typedElsewhere(d):
+		return a.showCode(w, r, t, d, secret)
+	}
+	u, err := a.store.User(r.Context(), ByEmail(d.Email))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return a.showProblem(w, r, storeFailed(err))
+	}
+	within, _ := a.within(r) // only to tell more of what the button does
+	takes := err == nil && !u.EmailVerified() && within.UserID != u.ID
+	a.showPage(w, r, http.StatusOK, page{Name: "confirm_sign_in", Token: secret, Address: maskEmail(d.Email), TakesOver: takes}, d.RedirectTo)
+	return nil
 }

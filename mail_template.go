@@ -192,7 +192,7 @@ type mailData struct {
 	App        string
 	Name       string // of the reader; empty if unknown or unfit to print
 	Link       string
-	Code       string // text messages
+	Code       string // text messages, and beside links
 	Host       string // of the base URL, for WebOTP
 	Minutes    int    // how long the link lives
 	Hours      int    // the same, 0 if less than two
@@ -202,6 +202,8 @@ type mailData struct {
 	Provider   string // the name of an outside service
 	IP         string
 	Subject    string
+
+	CodeMinutes int // how long a code beside a link lives
 }
 
 // render makes the message in the reader's language.
@@ -218,7 +220,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
 		App: m.app, Name: safeName(o.Name), Link: o.Link, Code: o.Code, Host: m.host, Minutes: minutes, To: o.To,
-		NewAddress: printable(o.NewAddress), Provider: o.Provider, IP: o.IP,
+		NewAddress: printable(o.NewAddress), Provider: o.Provider, IP: o.IP, CodeMinutes: int(mailCodeLife / time.Minute),
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60
@@ -245,7 +247,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	}
 	return Message{
 		Kind: o.Kind, Channel: ChannelEmail, To: o.To, Subject: d.Subject,
-		Text: strings.TrimSpace(body.String()) + "\n", HTML: rich.String(), Link: o.Link, Locale: loc,
+		Text: strings.TrimSpace(body.String()) + "\n", HTML: rich.String(), Link: o.Link, Code: o.Code, Locale: loc,
 	}, nil
 }
 

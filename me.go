@@ -149,7 +149,10 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 	if err != nil && !free {
 		return storeFailed(err)
 	}
-	message, link := a.verification(ctx, KindChangeEmail, by, u, address)
+	link, message := a.verification(ctx, KindChangeEmail, by, u, address)
+	if err := a.tellWhoseCode(ctx, by, u, address); err != nil {
+		return err
+	}
 	c := a.newChange(ctx, by.authority())
 	if free {
 		message.permit = allowed
@@ -168,6 +171,7 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 		return err
 	}
 	a.committed(ctx, c, OutcomeDone, nil)
+	a.refillCode(ctx, link.Purpose, ofUser(u.ID), EmailKey(address))
 	if !free {
 		a.sendAccountExists(ctx, User{Email: address}, "")
 	}

@@ -77,6 +77,10 @@ func optionRows() []optionRow {
 		row("", auth.WithCORS("*")),
 		row("", auth.WithCORS("https://app.test", "http://localhost:3000"), auth.WithCookies(auth.CookieOptions{})),
 		row(`WithCookies: "a b" cannot be in a cookie's name`, auth.WithCookies(auth.CookieOptions{Name: "a b"})),
+		row("", auth.WithCookies(auth.CookieOptions{Name: "my-app_1", SignInURL: "/in?a=b"})),
+		row("", auth.WithCookies(auth.CookieOptions{SignInURL: "https://app.test/in"})),
+		row("", auth.WithCookies(auth.CookieOptions{SignInURL: "http://localhost:3000/in"})),
+		row("WithOnRefused: the function is nil", auth.WithOnRefused(nil)),
 		row("WithLogger: the logger is nil", auth.WithLogger(nil)),
 		row("WithClock: the clock is nil", auth.WithClock(nil)),
 		row("WithRateLimits: LoginPerIP: a Burst of 1 needs a Per, the time in which it comes back", auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}})),
@@ -105,6 +109,9 @@ func optionRows() []optionRow {
 	}
 	for _, raw := range []string{"/reset", "ftp://app.test/reset", "https:///reset", "https://app.test/reset#a", "https://app.test/%"} {
 		rows = append(rows, row("WithLinks: "+strconv.Quote(raw)+" is not an absolute http(s) URL", auth.WithLinks(auth.LinkOptions{URLs: map[auth.Kind]string{auth.KindResetPassword: raw}})))
+	}
+	for _, raw := range []string{"//app.test/in", "signin", "http://app.test/in", "https://user@app.test/in", "https:///in", "https://app.test/%"} {
+		rows = append(rows, row("WithCookies: SignInURL "+strconv.Quote(raw)+" is neither a path of the same origin nor an https address", auth.WithCookies(auth.CookieOptions{SignInURL: raw})))
 	}
 	for _, origin := range []string{"app.test", "//app.test", "https://", "https://app.test/", "https://*.app.test", "https://app.test/%"} {
 		rows = append(rows, row("WithCORS: "+strconv.Quote(origin)+" is not an origin like https://app.example.com", auth.WithCORS(origin)))
@@ -225,3 +232,40 @@ func refusals(t *testing.T) (all []*regexp.Regexp) {
 }
 
 var verb = regexp.MustCompile("%[a-zA-Z]")
+
+// Dev mode makes up what is missing, and replaces nothing.
+func TestDevModeKeepsSenders(t *testing.T) {
+	var own *auth.Inbox
+	texts := func() auth.Option { return auth.WithSMSSender(own) }
+	for name, c := range map[string]struct {
+		opts       func() []auth.Option
+		own, inbox int  // texts that arrive
+		mailed     bool // to the inbox
+		off        bool // there are no texts
+	}{
+		"nothing given":       {opts: func() []auth.Option { return nil }, inbox: 1, mailed: true},
+		"a sender of texts":   {opts: func() []auth.Option { return []auth.Option{texts()} }, own: 1, mailed: true},
+		"a mailer":            {opts: func() []auth.Option { return []auth.Option{auth.WithMailer(noMail{})} }, off: true},
+		"a mailer and sender": {opts: func() []auth.Option { return []auth.Option{auth.WithMailer(noMail{}), texts()} }, own: 1},
+	} {
+		own = auth.NewInbox()
+		a, err := auth.New(t.Context(), memstore.New(), append([]auth.Option{auth.WithDevMode()}, c.opts()...)...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err = a.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: "+4915112345678"})
+		if c.off != errors.Is(err, auth.CodeMethodDisabled) || !c.off && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		inbox := 0
+		if in := a.Inbox(); in != nil {
+			inbox = len(in.Messages())
+		}
+		if len(own.Messages()) != c.own || inbox != c.inbox || (a.Inbox() != nil) != c.mailed {
+			t.Errorf("%s: %d texts by the sender, %d in the inbox %v", name, len(own.Messages()), inbox, a.Inbox())
+		}
+	}
+}

@@ -22,6 +22,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventSignInFailed:      "changes nothing",
 		auth.EventRefreshed:         "is no change of a way in",
 		auth.EventReused:            "a session ends; most often by a program's mistake",
+		auth.EventReplayed:          "is most often an answer that was lost",
 		auth.EventSessionsEnded:     "sessions end at their user's word",
 		auth.EventEmailVerified:     "whoever reads the mailbox did it, by what was sent there",
 		auth.EventUserUpdated:       "a profile is no way in",

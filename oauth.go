@@ -32,7 +32,7 @@ type oauthState struct {
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // of the application's own PKCE
 	Browser    []byte `json:"browser,omitempty"`   // SHA-256 of the secret that the browser keeps
-	Remote     bool   `json:"remote,omitempty"`    // a script requested the URL, whose page may not share this service's cookies
+	Unbound    bool   `json:"unbound,omitempty"`   // another browser may come back: Challenge and RedirectTo are set, and it gets a code only
 	Verifier   string `json:"verifier"`            // PKCE towards the provider (RFC 7636)
 	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
 	SessionID  string `json:"session_id,omitempty"`
@@ -74,7 +74,6 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	if err := a.checkStartOAuthParams(&in); err != nil {
 		return "", err
 	}
-	in.Remote = in.Remote || in.Browser == "" // the challenge is there then
 	if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.OAuthPerIP, "oauth")); err != nil {
 		return "", err
 	}
@@ -84,7 +83,8 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	}
 	st := oauthState{
 		Provider: p.Name, RedirectTo: in.RedirectTo, Challenge: in.CodeChallenge,
-		Browser: hashBrowser(in.Browser), Remote: in.Remote, Verifier: oauth2.GenerateVerifier(),
+		Browser: hashBrowser(in.Browser), Verifier: oauth2.GenerateVerifier(),
+		Unbound: (in.Remote || in.Browser == "") && in.RedirectTo != "", // the challenge is there then
 	}
 	if p.OpenID {
 		st.Nonce = oauth2.GenerateVerifier()
@@ -268,7 +268,7 @@ func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, li
 	switch {
 	case st.Provider != c.Provider:
 		return st, "", false, bad("of another provider")
-	case !bound && (!st.Remote || st.RedirectTo == "" || st.Challenge == ""):
+	case !bound && !st.Unbound:
 		return st, "", false, bad("of another browser")
 	}
 	_, _, err = a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeOAuth, Hash: hash})

@@ -3,11 +3,15 @@ package auth
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
 )
 
@@ -24,6 +28,77 @@ func TestProviderTimeout(t *testing.T) {
 		cancel()
 		if left := deadline.Sub(began); !ok || left < want || left > want+time.Second {
 			t.Errorf("%s: %s, %v", given, left, ok)
+		}
+	}
+}
+
+// What a sign-in may be begun with, and what is only just too much.
+func TestStartOAuthParams(t *testing.T) {
+	a := &Auth{cfg: config{redirects: []redirect.Pattern{{Scheme: "https", Host: "app.test", Path: "/", Below: true}}}}
+	challenge := base64.RawURLEncoding.EncodeToString(make([]byte, sha256.Size))
+	const to = "https://app.test/in"
+	type row struct {
+		in    StartOAuthParams
+		field string // that is refused
+	}
+	rows := []row{
+		{StartOAuthParams{Browser: "b"}, ""},
+		{StartOAuthParams{}, "code_challenge"},
+		{StartOAuthParams{RedirectTo: to}, "code_challenge"},
+		{StartOAuthParams{CodeChallenge: challenge}, "code_challenge"},
+		{StartOAuthParams{RedirectTo: to, CodeChallenge: challenge}, ""},
+		{StartOAuthParams{Browser: "b", CodeChallenge: challenge}, ""},
+		{StartOAuthParams{Browser: "b", CodeChallenge: challenge[1:]}, "code_challenge"},
+		{StartOAuthParams{Browser: "b", Remote: true}, "code_challenge"},
+		{StartOAuthParams{Browser: "b", Remote: true, RedirectTo: to}, "code_challenge"},
+		{StartOAuthParams{Browser: "b", Remote: true, CodeChallenge: challenge}, ""},
+		{StartOAuthParams{Browser: "b", LoginHint: strings.Repeat("h", 320)}, ""},
+		{StartOAuthParams{Browser: "b", LoginHint: strings.Repeat("h", 321)}, "login_hint"},
+		{StartOAuthParams{Browser: "b", LoginHint: "\x1f"}, "login_hint"},
+		{StartOAuthParams{Browser: "b", LoginHint: " é\u0080"}, ""},
+		{StartOAuthParams{Browser: "b", LoginHint: "\x7f"}, "login_hint"},
+		{StartOAuthParams{Browser: "b", Prompt: "both"}, "prompt"},
+		{StartOAuthParams{Browser: "b", Scopes: slices.Repeat([]string{"s"}, 20)}, ""},
+		{StartOAuthParams{Browser: "b", Scopes: slices.Repeat([]string{"s"}, 21)}, "scopes"},
+		{StartOAuthParams{Browser: "b", Scopes: []string{strings.Repeat("s", 256), "!#[]~"}}, ""},
+	}
+	for _, prompt := range []string{"none", "login", "consent", "select_account"} {
+		rows = append(rows, row{StartOAuthParams{Browser: "b", Prompt: prompt}, ""})
+	}
+	for _, scope := range []string{"", strings.Repeat("s", 257), "a b", "a\x00", "a\x7f", `a"`, `a\`, "é"} {
+		rows = append(rows, row{StartOAuthParams{Browser: "b", Scopes: []string{"openid", scope}}, "scopes"})
+	}
+	for _, r := range rows {
+		err := a.checkStartOAuthParams(&r.in)
+		var e *Error
+		if r.field == "" && err != nil || r.field != "" && (!errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[r.field] == "") {
+			t.Errorf("%+v: %v, want %q", r.in, err, r.field)
+		}
+	}
+	if err := a.checkStartOAuthParams(&StartOAuthParams{Browser: "b", RedirectTo: "https://evil.test/"}); !errors.Is(err, CodeRedirectNotAllowed) {
+		t.Error(err)
+	}
+}
+
+// Who posts a token knows its nonce, or what was hashed for it; a nonce on one side
+// only fits nothing, also where it is the hash of none.
+func TestKnowsNonce(t *testing.T) {
+	sum := func(s string) []byte { h := sha256.Sum256([]byte(s)); return h[:] }
+	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
+	for _, c := range []struct {
+		inToken, given string
+		want           bool
+	}{
+		{"", "", true}, {"", "n", false}, {"n", "", false}, {"n", "n", true}, {"n", "m", false},
+		{hex.EncodeToString(sum("n")), "n", true}, {strings.ToUpper(hex.EncodeToString(sum("n"))), "n", true},
+		{raw(sum("n")), "n", true}, {std(sum("n")), "n", true}, {std(sum("0")), "0", true}, {base64.URLEncoding.EncodeToString(sum("0")), "0", true},
+		{hex.EncodeToString(sum("n")), "m", false}, {raw(sum("n")), "m", false},
+		{hex.EncodeToString(sum("n")), hex.EncodeToString(sum("n")), false}, {raw(sum("n")), raw(sum("n")), false},
+		{hex.EncodeToString(sum("")), "", false}, {raw(sum("")), "", false}, {"", hex.EncodeToString(sum("")), false},
+		{hex.EncodeToString(sum("n")[:31]), hex.EncodeToString(sum("n")[:31]), true}, {raw(sum("n")[:31]), raw(sum("n")[:31]), true},
+	} {
+		if got := knowsNonce(c.inToken, c.given); got != c.want {
+			t.Errorf("a token with %q, given %q: %v", c.inToken, c.given, got)
 		}
 	}
 }

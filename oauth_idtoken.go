@@ -245,8 +245,8 @@ func (p *oauthClient) judgeIDToken(ctx context.Context, in IDTokenParams) (nativ
 // stole the token has read the hash. A nonce that is itself in the token proves
 // less, and a nonce on one side only is a token meant for somebody else's sign-in.
 func knowsNonce(inToken, given string) bool {
-	if inToken == "" || given == "" {
-		return inToken == given
+	if given == "" {
+		return inToken == "" // and not if it is the hash of nothing
 	}
 	if want := sha256In(inToken); want != nil {
 		sum := sha256.Sum256([]byte(given))

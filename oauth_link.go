@@ -210,15 +210,16 @@ func (a *Auth) LinkIdentity(ctx context.Context, p LinkIdentityParams) (string, 
 // code, and only its exchange, with the verifier, makes the link: else somebody
 // could be brought to link their identity to a stranger's account.
 func (a *Auth) finishLinking(ctx context.Context, p *oauthClient, who provider.Profile, t *oauth2.Token, st oauthState, by Caller, bound bool) (*OAuthResult, error) {
-	_, u, err := a.liveSession(ctx, by, CodeBadOAuthState)
-	if err != nil {
-		return nil, err
-	}
 	id := a.newIdentity(p, who)
 	if !bound {
+		_, u, err := a.liveSession(ctx, by, CodeBadOAuthState)
+		if err != nil {
+			return nil, err
+		}
 		return a.redirectWith(ctx, u, st, linkData{Identity: &id, SessionID: by.SessionID})
 	}
-	if u, err = a.linkIdentity(ctx, by, CodeBadOAuthState, id); err != nil {
+	u, err := a.linkIdentity(ctx, by, CodeBadOAuthState, id)
+	if err != nil {
 		return nil, err
 	}
 	a.deliverProviderToken(ctx, u, p, who, t)

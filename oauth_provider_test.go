@@ -465,3 +465,26 @@ func TestProviderConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// Whoever cancels has not met a fault, in whichever word the provider tells of it:
+// the standards' at all of them, its own at each.
+func TestOAuthCancelled(t *testing.T) {
+	w, idp := providerWorld(t)
+	idp.Denies()
+	own := map[string][]string{"apple": idp.Apple().DeniedBy, "facebook": idp.Facebook().DeniedBy}
+	standard := []string{"access_denied", "login_required", "consent_required", "interaction_required", "account_selection_required"}
+	for _, name := range everyProvider {
+		for _, word := range slices.Concat(standard, own["apple"], own["facebook"]) {
+			want := auth.CodeProviderError
+			if slices.Contains(standard, word) || slices.Contains(own[name], word) {
+				want = auth.CodeOAuthDenied
+			}
+			v := w.visitor(idp)
+			back := idp.Authorize(t, v.start(name, ""))
+			back.Set("error", word)
+			if a := v.back(name, back); !strings.Contains(string(a.body), string(want)) {
+				t.Errorf("%s at %s: %d %s", word, name, a.status, a.body)
+			}
+		}
+	}
+}

@@ -187,7 +187,8 @@ func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Opt
 type SessionOptions struct {
 	// RefreshGrace is for how long the refresh token before the current one still
 	// yields the current one, so that a lost response or a second tab does no
-	// harm. Default 30 s, at most 5 minutes; negative: never.
+	// harm. Default 30 s, at most 5 minutes; negative: never, and never late
+	// either (see Auth.Refresh).
 	RefreshGrace time.Duration
 	// IdleTimeout ends a session this long after its last refresh; default 30
 	// days.

@@ -82,7 +82,7 @@ type SendPhoneCodeParams struct {
 	NoCreate bool // do not create an account for an unknown number
 }
 
-// SentCode tells of a code that was asked for.
+// SentCode tells of a code that was asked for, by text or mail.
 type SentCode struct {
 	RequestID string `json:"request_id"` // whoever gives it with the code has tries of their own; opaque
 }
@@ -148,7 +148,7 @@ func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
 func (a *Auth) sendCode(ctx context.Context, by Authority, t Token, o outgoing, u User) error {
 	err := a.mailToken(ctx, by, t, o, u)
 	if err == nil {
-		a.refillCode(ctx, t)
+		a.refillCode(ctx, t.Purpose, t.Subject)
 	}
 	return err
 }
@@ -177,7 +177,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.usePhoneCode(ctx, codeGuess{phone, p.Code, p.RequestID})
+	u, _, err := a.useCode(ctx, PurposePhoneCode, phoneGuess(phone, p.Code, p.RequestID), Caller{})
 	if err != nil {
 		return nil, err
 	}
@@ -199,48 +199,6 @@ func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string,
 	return phone, nil
 }
 
-// usePhoneCode uses a sign-in code up and returns the account of the number that
-// it proves: the one there is, or a new one. As with magic links, holding the
-// number outranks whatever was set up before it was proved.
-func (a *Auth) usePhoneCode(ctx context.Context, g codeGuess) (User, error) {
-	phone := g.phone
-	// The usual case, in one step: the number is proved already, as somebody's
-	// whom the code names. Otherwise nothing has happened yet.
-	yes := true
-	c := a.newChange(ctx, byProof())
-	c.IfUsers = []UserAt{{Phone: &phone, PhoneVerified: &yes}}
-	t := TryCode{Change: c, Purpose: PurposePhoneCode, Subject: phone}
-	u, err := a.tryCode(ctx, g, t)
-	if !errors.Is(err, ErrStale) {
-		return u, err
-	}
-	var in accountPermit
-	return change(func() (User, error) {
-		u, err := a.store.User(ctx, ByPhone(phone))
-		created := errors.Is(err, ErrNotFound)
-		switch {
-		case created:
-			if t.Change, t.Effect, err = a.createByPhone(ctx, &in, phone); err != nil {
-				return u, err
-			}
-		case err != nil:
-			return u, storeFailed(err)
-		case u.EmailVerified() && !u.PhoneVerified():
-			return u, a.detachPhone(ctx, u)
-		case u.Banned(a.now()):
-			return u, fail(CodeUserBanned, nil)
-		default:
-			r, _ := a.provingRedemption(ctx, u, rootPhone, Caller{})
-			t.Change, t.Effect = r.Change, r.Effect
-		}
-		u, err = a.tryCode(ctx, g, t)
-		if errors.Is(err, ErrConflict) && created {
-			err = ErrStale // signed up meanwhile
-		}
-		return u, err
-	})
-}
-
 // detachPhone takes a number that nobody has proved off an account that is
 // somebody's by its address: whoever holds the number gets one of their own. It
 // returns ErrStale, since nothing is decided yet.
@@ -255,18 +213,18 @@ func (a *Auth) detachPhone(ctx context.Context, u User) error {
 }
 
 // createByPhone is the effect of a code for a number without an account.
-func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (Change, Effect, error) {
+func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (Redemption, error) {
 	if !a.Settings(ctx).SignUp.On() {
-		return Change{}, Effect{}, fail(CodeInvalidCode, errors.New("no such account"))
+		return Redemption{}, fail(CodeInvalidCode, errors.New("no such account"))
 	}
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
-		return Change{}, Effect{}, err
+		return Redemption{}, err
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
 	nu := a.newUser(*in, u)
-	return c, Effect{Create: &nu}, nil
+	return Redemption{Change: c, Effect: Effect{Create: &nu}}, nil
 }
 
 // startPhoneChange sends a code that makes phone the user's number. A number
@@ -332,7 +290,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneProof(p.Caller, u, phone)
-		u, err = a.tryCode(ctx, codeGuess{phone, p.Code, p.RequestID}, t)
+		u, err = a.tryCode(ctx, phoneGuess(phone, p.Code, p.RequestID), t)
 		if errors.Is(err, ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)
 		}

@@ -12,7 +12,7 @@ import (
 
 // page is what a link page shows; templates see it as it is, with App.
 type page struct {
-	Name       string // "confirm_sign_in", "confirm_email", "reset_password", "secure_account", "done", "problem"
+	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "secure_account", "done", "problem"
 	App        string
 	Locale     string
 	Action     string   // where the form posts
@@ -23,6 +23,8 @@ type page struct {
 	OfLink     bool     // problem: it is one of a link
 	Reasons    []string // of weak_password
 	MinLength  int
+	TypedCode  string // type_code: to be typed where it was asked for
+	TakesOver  bool   // confirm_sign_in: what others have set up on the account goes
 	Done       string // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured"
 	TakenOver  bool   // what others had set up on the account is gone
 	Disownable bool   // confirm_email: the account may be somebody else's doing
@@ -33,7 +35,7 @@ type page struct {
 	FormTarget string // origin that the form's answer redirects to
 }
 
-var pageNames = []string{"confirm_sign_in", "confirm_email", "reset_password", "secure_account", "done", "problem"}
+var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset_password", "secure_account", "done", "problem"}
 
 // pages are the parsed pages by name and locale.
 type pages struct {

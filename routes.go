@@ -35,7 +35,8 @@ func (a *Auth) routes() []route {
 	var (
 		wrongPasswords = []string{"LoginPerAccount", "LoginPerIP", "SignInsPerAccount", "ConsecutiveFailures"}
 		wrongFactors   = []string{"FactorPerUser", "CodesPerIP", "ConsecutiveFailures"}
-		wrongCodes     = []string{"CodesPerPhone", "CodesPerPhoneDaily"} // and what else wrongFactors has
+		wrongCodes     = []string{"CodesPerAddress", "CodesPerAddressDaily"} // and what else wrongFactors has
+		wrongMailCodes = []string{"CodesPerAddress", "CodesPerAddressDaily", "CodesPerIP", "ConsecutiveFailures"}
 		mails          = []string{"SendGap", "SendPerAddress", "SendPerIP"}
 		texts          = []string{"SendGap", "SendPerAddress", "SendPerIP", "SMSBudget"}
 		signUps        = []string{"SignupPerIP", "SendPerAddress", "SendPerIP", "SMSBudget"}
@@ -85,8 +86,8 @@ func (a *Auth) routes() []route {
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
 		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
-			limits: first,
-			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier, CodeValidationFailed})},
+			limits: slices.Concat(first, wrongMailCodes),
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeInvalidCode, CodeBadCodeVerifier, CodeValidationFailed})},
 		{pattern: "POST /otp/send", access: keyed, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
@@ -100,7 +101,8 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /verify-email", access: open, handle: a.handleVerifyEmail,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned}},
 		{pattern: "POST /verify-email", access: keyed, handle: a.handlePostVerifyEmail, form: a.handleVerifyEmailPost,
-			limits: mails, errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeUserAlreadyExists, CodeUserBanned})},
+			limits: slices.Concat(mails, wrongMailCodes),
+			errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeUserAlreadyExists, CodeUserBanned, CodeValidationFailed})},
 
 		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,

@@ -90,7 +90,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		case moves && holder.ID != "":
 			return Redemption{}, a.detachEmail(ctx, holder)
 		}
-		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail)}
+		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail, PurposeEmailCode)}
 		if d.SessionID != "" { // none: the application asked
 			patch.Revoke = &SessionFilter{ID: d.SessionID}
 		}

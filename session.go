@@ -192,7 +192,10 @@ type RefreshParams struct{ RefreshToken string }
 
 // Refresh trades a refresh token for new tokens, and is one compare-and-swap in
 // the store. The token before the current one yields the current one again for a
-// short while (SessionOptions.RefreshGrace); anything older ends the session.
+// short while (SessionOptions.RefreshGrace). After that it does once a day at most,
+// and not for two tokens in a row: a laptop that fell asleep before the answer came
+// is no theft, while two who share a session are found at the next round. It is
+// EventReplayed. Anything else, and anything older, ends the session.
 //
 // Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded
 // (all with status 400), CodeUserBanned, CodeRateLimited.
@@ -209,10 +212,13 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, err
 	}
 	cl := clientFrom(ctx)
-	c := a.newChange(ctx, byProof(), OutcomeEvent{OutcomeReused, Event{Type: EventReused, SessionID: id}})
+	c := a.newChange(ctx, byProof(), OutcomeEvent{OutcomeReused, Event{Type: EventReused, SessionID: id}},
+		OutcomeEvent{OutcomeReplayed, Event{Type: EventReplayed, SessionID: id}})
+	var other *Client // who has the current token, if this one came late
 	s, u, err := a.store.AdvanceSession(ctx, Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
 		IdleUntil: c.Now.Add(a.cfg.sessions.IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent,
+		Replayed: func(o Client) { other = &o },
 	})
 	switch {
 	case errors.Is(err, ErrReused):
@@ -222,6 +228,9 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, failStatus(CodeSessionEnded, http.StatusBadRequest, err)
 	case err != nil:
 		return nil, storeFailed(err)
+	}
+	if other != nil {
+		a.committed(ctx, c, OutcomeReplayed, func(e *Event) { e.UserID, e.Other = u.ID, other })
 	}
 	tokens, err := a.mintWith(ctx, u, s, claims(u))
 	if err != nil {

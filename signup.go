@@ -162,7 +162,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	}
 	a.committed(ctx, c, OutcomeDone, nil)
 	if u.Phone != "" && !confirm { // else that would tell that the number was free: the next code has tries of its own
-		a.refillCode(ctx, proof)
+		a.refillCode(ctx, proof.Purpose, proof.Subject)
 	}
 	if enrol {
 		_, err := a.completeSignIn(ctx, signIn{user: created, amr: a.proof(methodPassword), by: byPassword(hash), gone: CodeInvalidCredentials})
@@ -187,9 +187,8 @@ func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token
 		t.UserID = u.ID
 		return t, a.phoneMessage(sendPermit{}, u.Phone, code)
 	}
-	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email, RedirectTo: redirectTo, Device: clientFrom(ctx).UserAgent})
-	t.UserID, t.Subject = u.ID, u.ID
-	return t, outgoing{Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife}
+	t, message := a.newVerification(KindVerifyEmail, u, linkData{Email: u.Email, RedirectTo: redirectTo, Device: clientFrom(ctx).UserAgent})
+	return t, message
 }
 
 // sendAccountExists tells an address's owner that somebody gave it for an account

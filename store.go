@@ -77,10 +77,13 @@ type Store interface {
 	// counter is the current one, the counter goes up by one and the session is
 	// marked active (OutcomeDone). If it is the one before and less than Grace
 	// has passed since the counter moved, the session is returned unchanged, so
-	// that the caller hands out the same successor. If it is older, or Grace is
-	// over, the session is revoked, and that stays so: ErrReused, with the
-	// session and user (OutcomeReused). A counter from the future:
-	// ErrSessionEnded, nothing changed. Otherwise errors as for Session.
+	// that the caller hands out the same successor. Once Grace is over (of more
+	// than zero) that is granted still, as OutcomeReplayed, unless it was within
+	// ReplayGap before, or when the counter was one less than it is; the store
+	// remembers of each session when and at which counter it last was. If the
+	// counter is older, or was not granted, the session is revoked, and that stays
+	// so: ErrReused, with the session and user (OutcomeReused). A counter from the
+	// future: ErrSessionEnded, nothing changed. Otherwise errors as for Session.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)
 	// Sessions lists the live sessions of a user, newest first; none is an
 	// empty list, also when there is no such user.
@@ -104,9 +107,9 @@ type Store interface {
 	// good. A token that is not live is ErrNotFound before IfUsers, IfRoles and
 	// KeepOwner are judged.
 	RedeemToken(ctx context.Context, c Redemption) (Token, User, error)
-	// TryCode judges a guess at the live code of a purpose and subject and
-	// counts it in the same step, in this order. ErrNotFound if there is no live
-	// code. ErrTooManyTries if MaxTries wrong guesses had been counted before
+	// TryCode judges a guess at the live code of a purpose and subject (see
+	// Token.Code) and counts it in the same step, in this order. ErrNotFound if
+	// there is no live code. ErrTooManyTries if MaxTries wrong guesses had been counted before
 	// this one (the right code loses too). ErrWrongCode if it was wrong: counted,
 	// whatever the conditions but the authority say (OutcomeWrongCode). The right
 	// code is used up together with its effect, or neither, as by RedeemToken.
@@ -226,6 +229,10 @@ type (
 		IdleUntil time.Time
 		IP        string // "": keep
 		UserAgent string // "": keep
+
+		// Replayed, if set, is called with the Client of the session, who has its
+		// current counter, once a change has come about as OutcomeReplayed.
+		Replayed func(other Client)
 	}
 	// RevokeSessions is the parameter of Store.RevokeSessions.
 	RevokeSessions struct {
@@ -282,6 +289,7 @@ const (
 	PurposeEnroll      Purpose = "mfa_enroll"   // go on to setting one up
 	PurposePhoneChange Purpose = "phone_change" // make a number one's own
 	PurposeOAuth       Purpose = "oauth_state"  // come back from a provider
+	PurposeEmailCode   Purpose = "email_code"   // tell whom a code to a new address was sent for
 	PurposeStop        Purpose = "stop_session" // stop a session that a notice tells of
 )
 
@@ -296,6 +304,23 @@ type Token struct {
 	ExpiresAt time.Time
 	MaxTries  int // codes only: wrong guesses allowed
 	Tries     int // codes only: wrong guesses counted
+
+	// Code is what TryCode compares guesses with, for a token that is a link and a
+	// code at once: using either uses up both. Empty: Hash.
+	Code          []byte
+	CodeExpiresAt time.Time // no code any more from then on; zero: like the token
+}
+
+// CodeHash is what TryCode compares guesses with at now; false if the token is no
+// live code.
+func (t *Token) CodeHash(now time.Time) ([]byte, bool) {
+	if !now.Before(t.ExpiresAt) || !t.CodeExpiresAt.IsZero() && !now.Before(t.CodeExpiresAt) {
+		return nil, false
+	}
+	if len(t.Code) > 0 {
+		return t.Code, true
+	}
+	return t.Hash, true
 }
 
 // Draw is a change of one rate-limit bucket. A positive Cost draws; zero only

@@ -91,12 +91,14 @@ const (
 	OutcomeWrongCode             // TryCode: ErrWrongCode
 	OutcomeReused                // AdvanceSession: ErrReused
 	OutcomeSessionsEnded         // besides OutcomeDone: at least one live session ended
+	OutcomeReplayed              // AdvanceSession, in place of OutcomeDone: an outdated refresh token was let pass
 )
 
 // OutcomeEvent is an event that is recorded if a change ends so. The store fills
 // in what only it knows: Event.UserID if it is empty and the change is about one
-// user; Event.SessionIDs, sorted, for OutcomeSessionsEnded; Event.Left of
-// UseRecoveryCode, and of RemoveFactor with Recovery.
+// user; Event.SessionIDs, sorted, for OutcomeSessionsEnded; Event.Other, the
+// session's Client, for OutcomeReplayed; Event.Left of UseRecoveryCode,
+// and of RemoveFactor with Recovery.
 type OutcomeEvent struct {
 	On    Outcome
 	Event Event

@@ -1,6 +1,9 @@
 package auth
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Session is one signed-in device. Its tokens are derived from ID and Counter;
 // the store holds no secret.
@@ -20,6 +23,12 @@ type Session struct {
 	Device       string // Client.Device of the sign-in; empty: not known
 }
 
+// Client is who used the session last, as far as the session tells.
+func (s *Session) Client() Client {
+	ip, _ := netip.ParseAddr(s.IP)
+	return Client{IP: ip, UserAgent: s.UserAgent}
+}
+
 // End is the instant at which the session ends if nothing happens before.
 func (s *Session) End() time.Time {
 	if !s.ExpiresAt.IsZero() && s.ExpiresAt.Before(s.IdleUntil) {
@@ -34,6 +43,10 @@ const (
 	MaxDevices = 50
 	DeviceLife = 400 * 24 * time.Hour
 )
+
+// ReplayGap is for how long after an outdated refresh token was let pass once no
+// other one of the session is (Store.AdvanceSession).
+const ReplayGap = 24 * time.Hour
 
 // AMR is one proof given for a session (RFC 8176 gives some of the names).
 type AMR struct {

@@ -92,7 +92,7 @@ func dyingWithPassword() []Purpose {
 // dyingWithAddress are those, and what was mailed to the address: to a former
 // one, or before whoever holds it chose a new password by a link.
 func dyingWithAddress() []Purpose {
-	return append(dyingWithPassword(), PurposeReset, PurposeMagicLink, PurposeVerifyEmail)
+	return append(dyingWithPassword(), PurposeReset, PurposeMagicLink, PurposeVerifyEmail, PurposeEmailCode)
 }
 
 // provingRedemption is the use of a link or code that proves a user's address or

@@ -40,6 +40,18 @@ func classVerify() []row {
 	list = append(list, posts("disowns by another's link", func(s *scene, token string) *answer {
 		return s.evil.send("POST", "/verify-email", url.Values{"token": {token}, "disown": {"1"}}.Encode(), form)
 	})...)
+	for name, within := range map[string]bool{"moves the address by code": false, "moves the address by code, within": true} {
+		list = append(list, forKinds(row{name: name, session: true, prepare: func(s *scene) func() *answer {
+			s.moves()
+			body := map[string]any{"email": s.evilMail, "code": s.mail(s.evilMail, auth.KindChangeEmail).Code}
+			return func() *answer {
+				if within {
+					return s.evil.send("POST", "/verify-email", body, s.in())
+				}
+				return s.evil.send("POST", "/verify-email", body)
+			}
+		}}, onAddress, onIdentity, onStolen)...)
+	}
 	return append(list, row{name: "asks for the link", kind: onAddress, session: true, prepare: sends("POST", "/verify-email", nil)})
 }
 
@@ -110,10 +122,28 @@ func classMagic() []row {
 		{name: "by a link that was found", kind: onStolen, prepare: post(nil, json)},
 		{name: "on the page", kind: onStolen, prepare: post(nil, page)},
 		{name: "on the page, with a redirect", kind: onStolen, prepare: post(pkce, page)},
+		{name: "by a code that was found", kind: onStolen, prepare: codeFound(nil, "")},
+		{name: "by a code that was found, with a challenge", kind: onStolen, prepare: codeFound(map[string]any{"code_challenge": challengeOf(verifier)}, verifier)},
 		{name: "asked for the second factor", kind: onStolen, prepare: func(s *scene) func() *answer {
 			s.enrols()
 			return post(nil, json)(s)
 		}},
+	}
+}
+
+// codeFound signs in with a code that was mailed to the owner, by whoever asked.
+func codeFound(more map[string]any, verifier string) func(*scene) func() *answer {
+	return func(s *scene) func() *answer {
+		body := map[string]any{"email": s.email}
+		for name, v := range more {
+			body[name] = v
+		}
+		asked := decodeAs[map[string]string](s.evil.send("POST", "/magic-link/send", body).want(200))
+		body = map[string]any{"email": s.email, "code": s.mail(s.email, auth.KindMagicLink).Code, "request_id": asked["request_id"]}
+		if verifier != "" {
+			body["code_verifier"] = verifier
+		}
+		return func() *answer { return s.evil.send("POST", "/magic-link/verify", body) }
 	}
 }
 

@@ -109,7 +109,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 		return shown{}, storeFailed(err)
 	}
 	for _, f := range list.List {
-		if f.Kind != FactorTOTP || !f.Enabled {
+		if f.Kind != FactorTOTP { // one that is not enabled, the store refuses
 			continue
 		}
 		m, err := a.matchTOTP(f, code.totp, c.Now)

@@ -591,6 +591,13 @@ func TestStoreWithoutFactors(t *testing.T) {
 	w := &world{Env: authtest.NewOn(t, plainStore{memstore.New()}), t: t}
 	ada := w.LoginAs(t, "ada@example.com")
 	w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(403, auth.CodeMethodDisabled)
+	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, bearer(ada.AccessToken)).want(403, auth.CodeMethodDisabled)
+	if _, err := w.NewRecoveryCodes(t.Context(), auth.NewRecoveryCodesParams{Caller: auth.ByApplication(ada.User.ID)}); !errors.Is(err, auth.CodeMFANotEnabled) {
+		t.Errorf("recovery codes: %v", err)
+	}
+	if err := w.DisableTOTP(t.Context(), auth.DisableTOTPParams{Caller: auth.ByApplication(ada.User.ID)}); !errors.Is(err, auth.CodeMFANotEnabled) {
+		t.Errorf("switched off: %v", err)
+	}
 	if w.PublicSettings(t.Context()).Methods.TOTP {
 		t.Error("settings tell of what is not there")
 	}

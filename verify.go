@@ -28,9 +28,13 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	if err != nil {
 		return err
 	}
-	message, link := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
+	link, message := a.verification(ctx, KindVerifyEmail, by, u, u.Email)
 	message.permit = allowed
-	return a.mailToken(ctx, by.authority(), link, message, u)
+	if err := a.mailToken(ctx, by.authority(), link, message, u); err != nil {
+		return err
+	}
+	a.refillCode(ctx, link.Purpose, ofUser(u.ID), EmailKey(u.Email))
+	return nil
 }
 
 // resendVerification is for somebody who proved the password but not yet the
@@ -51,12 +55,10 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 		if err != nil {
 			return nil, err
 		}
-		secret, link := a.newLink(PurposeVerifyEmail, verifyLife, linkData{Email: u.Email})
-		link.UserID, link.Subject = u.ID, u.ID
+		link, message := a.newVerification(KindVerifyEmail, u, linkData{Email: u.Email})
+		message.permit = allowed
 		c := a.newChange(asked, byStranger("confirmation"))
-		a.enclose(asked, &c, outgoing{
-			Kind: KindVerifyEmail, To: u.Email, Link: a.linkURL(KindVerifyEmail, secret), ExpiresIn: verifyLife, NewAddress: u.Email, permit: allowed,
-		}, u, &link)
+		a.enclose(asked, &c, message, u, &link)
 		err = a.putChange(background, c, link, []UserAt{credentialsStill(u)})
 		if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
 			return nil, nil // confirmed, changed or deleted a moment ago
@@ -68,16 +70,22 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	})
 }
 
-// verification makes a link that makes address the user's confirmed one, and the
-// message that tells of it.
-func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (outgoing, Token) {
+// verification is newVerification for somebody who is signed in.
+func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (Token, outgoing) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
 	}
-	secret, link := a.newLink(PurposeVerifyEmail, verifyLife, d)
-	link.UserID, link.Subject = u.ID, u.ID
-	return outgoing{Kind: k, To: address, Link: a.linkURL(k, secret), ExpiresIn: verifyLife, NewAddress: address}, link
+	return a.newVerification(k, u, d)
+}
+
+// newVerification makes a link and a code that make an address the user's confirmed
+// one, and the message that tells of them.
+func (a *Auth) newVerification(k Kind, u User, d linkData) (Token, outgoing) {
+	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, d)
+	t.UserID, t.Subject = u.ID, u.ID
+	code := a.addCode(&t, secret, d.Email, d.SessionID)
+	return t, outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
 }
 
 // madeFrom is the user agent that asks, if it is signed in to the account: what
@@ -92,7 +100,14 @@ func (a *Auth) madeFrom(ctx context.Context, by Caller) string {
 // VerifyEmailParams confirm an address.
 type VerifyEmailParams struct {
 	Token  string
-	Within Caller // the live session it happens in, if any; the link has to be of its user
+	Within Caller // the live session it happens in, if any; the link or code has to be of its user
+
+	// In place of a token: the code in the mail, and the address that it was sent
+	// to. Tries count by address, or within a session by its user. A code to a new
+	// address is good within the session that asked for it, and outside of any for
+	// whoever asked for the address last.
+	Email string
+	Code  string
 }
 
 // VerifyEmail confirms the address that a link was sent to, the user's present
@@ -102,17 +117,45 @@ type VerifyEmailParams struct {
 // it, and the old address gets a notice. A link to a new address is good for as
 // long as the session that asked for it lives. Errors: CodeInvalidToken,
 // CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
-// CodeUserBanned.
+// CodeUserBanned; of codes CodeInvalidCode in place of CodeInvalidToken,
+// CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, error) {
+	if p.Code != "" {
+		return a.verifyByCode(ctx, p)
+	}
 	_, u, err := a.verifyEmail(ctx, p)
 	return u, err
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
+	decide, asked := a.verifying(ctx, p)
+	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, decide)
+	if *asked && errors.Is(err, CodeSessionEnded) {
+		err = fail(CodeInvalidToken, err)
+	}
+	return d, u, err
+}
+
+func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (User, error) {
+	g, t, d, err := a.verifyingGuess(ctx, p)
+	if err != nil {
+		return User{}, err
+	}
+	decide, asked := a.verifying(ctx, p)
+	u, err := a.redeemCode(ctx, g, a.onlyIfRight(ctx, PurposeVerifyEmail, t.UserID), func() (Redemption, error) { return decide(t, d) })
+	if errors.Is(err, CodeInvalidToken) || (*asked && p.Within.SessionID == "" && errors.Is(err, CodeSessionEnded)) {
+		err = fail(CodeInvalidCode, err)
+	}
+	return u, err
+}
+
+// verifying works out what the use of a link or code does that confirms an address.
+// asked tells whether a session asked for it, which has to be live still.
+func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(Token, linkData) (Redemption, error), asked *bool) {
 	var stop string
 	stopping := false // the link is made
-	asked := false    // by a session, which has to be live still
-	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, func(t Token, d linkData) (Redemption, error) {
+	asked = new(bool)
+	return func(t Token, d linkData) (Redemption, error) {
 		authority := byProof()
 		if p.Within.SessionID != "" {
 			if t.UserID != p.Within.UserID {
@@ -120,7 +163,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 			}
 			authority = p.Within.authority()
 		}
-		if asked = d.SessionID != ""; asked {
+		if *asked = d.SessionID != ""; *asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
 		before, err := a.store.User(ctx, ByID(t.UserID))
@@ -141,11 +184,7 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 		c := a.newChangeOf(ctx, authority, account{before, d.Email, stop}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
 		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
-	})
-	if asked && errors.Is(err, CodeSessionEnded) {
-		err = fail(CodeInvalidToken, err)
-	}
-	return d, u, err
+	}, asked
 }
 
 // confirmed is what the use of a verification link does to a user.
@@ -201,12 +240,14 @@ func maybeSomebodyElses(u User, d linkData) bool { return u.Unproved() || proves
 func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	var p struct {
 		Token string `json:"token"`
+		Email string `json:"email"`
+		Code  string `json:"code"`
 	}
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
 	ctx := r.Context()
-	if p.Token == "" {
+	if p.Token == "" && p.Code == "" {
 		me, err := a.live(r)
 		if err != nil {
 			return err
@@ -220,7 +261,7 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if _, err := a.VerifyEmail(ctx, VerifyEmailParams{p.Token, within}); err != nil {
+	if _, err := a.VerifyEmail(ctx, VerifyEmailParams{Token: p.Token, Within: within, Email: p.Email, Code: p.Code}); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})

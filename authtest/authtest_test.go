@@ -44,7 +44,7 @@ func TestUse(t *testing.T) {
 	if rec := call(ada.Sign); rec.Code != http.StatusUnauthorized {
 		t.Errorf("an hour later: %d", rec.Code)
 	}
-	if err := env.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
+	if _, err := env.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	if m := env.Mail(t, "ada@example.com", auth.KindMagicLink); m.Link == "" {

@@ -25,6 +25,8 @@ type effect struct {
 	ended []string     // set by apply: the sessions that it ended
 	left  int          // set by apply: the recovery codes that are left
 	codes bool         // left counts
+
+	other *auth.Client // of OutcomeReplayed
 }
 
 // change is every mutating method: under the mutex it asks plan what the method

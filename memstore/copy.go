@@ -37,8 +37,8 @@ func copySession(s auth.Session) auth.Session {
 }
 
 func copyToken(t auth.Token) auth.Token {
-	t.Hash, t.Data = slices.Clone(t.Hash), slices.Clone(t.Data)
-	allUTC(&t.CreatedAt, &t.ExpiresAt)
+	t.Hash, t.Data, t.Code = slices.Clone(t.Hash), slices.Clone(t.Data), slices.Clone(t.Code)
+	allUTC(&t.CreatedAt, &t.ExpiresAt, &t.CodeExpiresAt)
 	return t
 }
 

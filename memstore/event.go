@@ -26,6 +26,9 @@ func (s *Store) addEvent(ev auth.Event, e *effect, ended []string) {
 	if e.codes {
 		ev.Left = e.left
 	}
+	if e.other != nil {
+		ev.Other = e.other
+	}
 	ev = copyEvent(ev)
 	i, _ := slices.BinarySearchFunc(s.events, ev, compareEvents)
 	s.events = slices.Insert(s.events, i, ev)

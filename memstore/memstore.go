@@ -55,7 +55,9 @@ type (
 	}
 	session struct {
 		auth.Session
-		revoked bool
+		revoked    bool
+		replayedAt time.Time // when an outdated token was let pass
+		replayed   uint32    // and the counter then
 	}
 	ident   struct{ provider, subject string }
 	tokenID struct {

@@ -16,7 +16,7 @@ func TestGrace(t *testing.T) {
 		recorded     auth.Outcome
 	}{
 		"within":          {time.Minute, time.Second, nil, -1},
-		"over":            {time.Minute, time.Minute, auth.ErrReused, auth.OutcomeReused},
+		"over":            {time.Minute, time.Minute, nil, auth.OutcomeReplayed},
 		"none":            {0, 0, auth.ErrReused, auth.OutcomeReused},
 		"an earlier hour": {0, -time.Second, auth.ErrReused, auth.OutcomeReused},
 	} {
@@ -26,7 +26,7 @@ func TestGrace(t *testing.T) {
 			first, _, err := s.AdvanceSession(ctx, advance)
 			ok(t, err)
 			advance.Now, advance.Grace = advance.Now.Add(c.after), c.grace
-			for on := range auth.OutcomeSessionsEnded + 1 {
+			for on := range auth.OutcomeReplayed + 1 {
 				advance.Events = append(advance.Events, event(on, int(on), now))
 			}
 			again, u, err := s.AdvanceSession(ctx, advance)

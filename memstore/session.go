@@ -135,6 +135,7 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 
 // AdvanceSession moves the counter of a session on.
 func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced auth.Session, owner auth.User, err error) {
+	var other *auth.Client
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		sess, u, err := s.get(c.SessionID, c.Now)
 		if err != nil {
@@ -149,18 +150,32 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 			move = func() { sess.advance(c) }
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && c.Now.Before(sess.RotatedAt.Add(c.Grace)):
 			e.noChange, move = true, func() {} // the same successor once more
+		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
+			who := sess.Client()
+			e.outcome, e.other = auth.OutcomeReplayed, &who
+			move = func() { sess.replayedAt, sess.replayed = c.Now, sess.Counter }
 		default:
 			e.outcome, e.refusal = auth.OutcomeReused, auth.ErrReused
 			move = func() { sess.revoked = true }
 		}
 		e.apply = func() error {
 			move()
+			other = e.other
 			advanced, owner = copySession(sess.Session), copyUser(u.User)
 			return nil
 		}
 		return e, nil
 	})
+	if err == nil && other != nil && c.Replayed != nil {
+		c.Replayed(*other)
+	}
 	return advanced, owner, err
+}
+
+// mayReplay tells whether the counter before may come late: not often, and not
+// twice in a row, so that two who share a session are found out.
+func (s *session) mayReplay(now time.Time) bool {
+	return s.replayedAt.IsZero() || !now.Before(s.replayedAt.Add(auth.ReplayGap)) && s.replayed+1 != s.Counter
 }
 
 func (s *session) advance(c auth.Advance) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -41,6 +42,9 @@ type savedUser struct {
 type savedSession struct {
 	Session auth.Session `json:"session"`
 	Revoked bool         `json:"revoked"`
+
+	ReplayedAt time.Time `json:"replayed_at,omitzero"`
+	Replayed   uint32    `json:"replayed,omitempty"`
 }
 
 // Open makes a store from the snapshot at path, or an empty one if there is no
@@ -79,7 +83,7 @@ func (s *Store) load(b []byte) error {
 		if u == nil {
 			return errors.New("a session of no user")
 		}
-		s.sessions[saved.Session.ID] = &session{Session: saved.Session, revoked: saved.Revoked}
+		s.sessions[saved.Session.ID] = &session{saved.Session, saved.Revoked, saved.ReplayedAt, saved.Replayed}
 		u.sessions[saved.Session.ID] = true
 	}
 	for _, t := range snap.Tokens {
@@ -154,7 +158,7 @@ func (s *Store) snapshot() snapshot {
 		snap.Users = append(snap.Users, saved)
 	}
 	for _, sess := range s.sessions {
-		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked})
+		snap.Sessions = append(snap.Sessions, savedSession{sess.Session, sess.revoked, sess.replayedAt, sess.replayed})
 	}
 	for _, t := range s.tokens {
 		snap.Tokens = append(snap.Tokens, *t)

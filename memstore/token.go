@@ -93,12 +93,16 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (t auth.Token, u au
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		id, ok := s.live[subject{c.Purpose, c.Subject}]
 		code := s.liveToken(id, c.Now)
+		if !ok || code == nil {
+			return nil, auth.ErrNotFound
+		}
+		hash, live := code.CodeHash(c.Now)
 		switch {
-		case !ok || code == nil:
+		case !live:
 			return nil, auth.ErrNotFound
 		case code.Tries >= code.MaxTries:
 			return nil, auth.ErrTooManyTries
-		case subtle.ConstantTimeCompare(code.Hash, c.Hash) != 1:
+		case subtle.ConstantTimeCompare(hash, c.Hash) != 1:
 			return &effect{about: whose(code, c.Effect), outcome: auth.OutcomeWrongCode, refusal: auth.ErrWrongCode, apply: func() error {
 				code.Tries++
 				return nil

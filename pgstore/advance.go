@@ -85,18 +85,29 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	}
 	var sess auth.Session
 	var u auth.User
+	var other *auth.Client
 	err = s.change(b, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, of, err := h.liveSession(c.SessionID, c.Now)
 		if err != nil {
 			return nil, err
 		}
-		moves := found.counter == int64(c.Counter)
+		r, a := &result{about: of.id, noChange: found.counter != int64(c.Counter)}, a
+		other = nil
 		switch {
 		case found.counter < int64(c.Counter):
 			return nil, auth.ErrSessionEnded
-		case !moves && (found.counter > int64(c.Counter)+1 || !at(found.rotated).After(a.graced)):
-			sess, u, err = s.endReused(ctx, tx, found, c.Now)
-			return &result{about: of.id, outcome: auth.OutcomeReused, refusal: auth.ErrReused}, err
+		case r.noChange && (found.counter > int64(c.Counter)+1 || !at(found.rotated).After(a.graced)):
+			passed, err := s.replay(ctx, tx, found, &c)
+			if err != nil {
+				return nil, err
+			}
+			if !passed {
+				sess, u, err = s.endReused(ctx, tx, found, c.Now)
+				return &result{about: of.id, outcome: auth.OutcomeReused, refusal: auth.ErrReused}, err
+			}
+			who := found.s.Client()
+			other, a.graced = &who, time.Time{} // however late it is
+			r = &result{about: of.id, outcome: auth.OutcomeReplayed, other: other}
 		}
 		one, err := s.advance(ctx, tx, a) // which the locks do not keep out, as they are this transaction's own
 		if err == nil && one == nil {
@@ -106,12 +117,28 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 			return nil, err
 		}
 		sess, u, err = one.both()
-		return &result{about: of.id, noChange: !moves}, err
+		return r, err
 	})
 	if err != nil && !errors.Is(err, auth.ErrReused) {
 		return auth.Session{}, auth.User{}, err
 	}
+	if err == nil && other != nil && c.Replayed != nil {
+		c.Replayed(*other)
+	}
 	return sess, u, err
+}
+
+// replay finds nothing where the counter before may not come late once more.
+const replay = `update auth.sessions s set replayed_at = $2::timestamptz, replayed_counter = s.counter
+	where s.id = $1::uuid and (s.replayed_at is null or s.replayed_at <= $3::timestamptz and s.replayed_counter + 1 <> s.counter)`
+
+// replay tells whether a counter that is outdated is let pass, which it remembers.
+func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *auth.Advance) (bool, error) {
+	if c.Grace <= 0 || found.counter != int64(c.Counter)+1 {
+		return false, nil
+	}
+	tag, err := tx.Exec(ctx, s.sql(replay), found.s.ID, c.Now, c.Now.Add(-auth.ReplayGap))
+	return tag.RowsAffected() > 0, err
 }
 
 func whenDone(e auth.OutcomeEvent) bool { return e.On == auth.OutcomeDone }

@@ -30,7 +30,7 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQ
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sql := d.SQL
-	if len(d.Args) == 5 && strings.Contains(sql, "auth.take(") {
+	if len(d.Args) == 6 && strings.Contains(sql, "auth.take(") {
 		if costs, ok := d.Args[3].([]int32); ok && !slices.ContainsFunc(costs, func(cost int32) bool { return cost >= 0 }) {
 			sql = givesBack
 		}

@@ -25,6 +25,7 @@ type result struct {
 	noChange bool         // nothing happened, so nothing is recorded either
 	ended    []string     // the sessions that ended
 	left     *int         // the recovery codes that are left
+	other    *auth.Client // of OutcomeReplayed
 
 	last func() error // to be done once all conditions were judged; may be nil
 }

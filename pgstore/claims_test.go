@@ -108,7 +108,7 @@ func TestClaimsFunction(t *testing.T) {
 	check("refresh within grace", "ada@example.com", tokens(env.Refresh(ctx, auth.RefreshParams{RefreshToken: in.RefreshToken})).AccessToken)
 
 	for what, email := range map[string]string{"magic link of a stranger": "bob@example.com", "magic link": "ada@example.com"} {
-		if err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: email}); err != nil {
+		if _, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: email}); err != nil {
 			t.Fatal(err)
 		}
 		check(what, email, tokens(env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: linkToken(t, env, email, auth.KindMagicLink)})).AccessToken)
@@ -117,7 +117,7 @@ func TestClaimsFunction(t *testing.T) {
 	verifier := strings.Repeat("v", 43)
 	sum := sha256.Sum256([]byte(verifier))
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	if err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com", RedirectTo: "https://app.test/in", CodeChallenge: challenge}); err != nil {
+	if _, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com", RedirectTo: "https://app.test/in", CodeChallenge: challenge}); err != nil {
 		t.Fatal(err)
 	}
 	to, err := url.Parse(get(t, env, "/auth/v1/magic-link/verify?token="+linkToken(t, env, "ada@example.com", auth.KindMagicLink)).Header().Get("Location"))

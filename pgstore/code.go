@@ -40,13 +40,14 @@ func stillInput(list []auth.UserAt) []any {
 // of it would undo the count.
 const tryCode = `with t as materialized (
 		select * from auth.tokens t where t.purpose = $3::text and t.subject = $4::text and t.subject <> '' and t.expires_at > $2::timestamptz
+			and (t.code_expires_at is null or t.code_expires_at > $2::timestamptz)
 		for update skip locked
 	), u as materialized (
 		select u.* from auth.users u join t on t.user_id = u.id for no key update of u skip locked
 	), judged as materialized (
 		select t.user_id, case
 			when t.tries >= t.max_tries then 'exhausted'
-			when t.hash <> $5::bytea then 'wrong'
+			when coalesce(t.code, t.hash) <> $5::bytea then 'wrong'
 			when t.user_id is not null and u.id is null then 'refused'
 			when $6::boolean and (u.id is null or not (` + stillSo + `)) then 'refused'
 			else 'right' end as verdict

@@ -67,12 +67,16 @@ func (h *held) guessIsWrong(on target, now time.Time) bool {
 // liveCode is the code, if the guess is right; otherwise the error is that of
 // auth.Store.TryCode.
 func (h *held) liveCode(g *guess, now time.Time) (*auth.Token, error) {
+	if h.code == nil {
+		return nil, auth.ErrNotFound
+	}
+	hash, live := h.code.CodeHash(now)
 	switch {
-	case h.code == nil || !now.Before(h.code.ExpiresAt):
+	case !live:
 		return nil, auth.ErrNotFound
 	case h.code.Tries >= h.code.MaxTries:
 		return nil, auth.ErrTooManyTries
-	case subtle.ConstantTimeCompare(h.code.Hash, g.hash) != 1:
+	case subtle.ConstantTimeCompare(hash, g.hash) != 1:
 		return h.code, auth.ErrWrongCode
 	}
 	return h.code, nil

@@ -65,7 +65,7 @@ type sessionInput struct {
 
 //nolint:gosec // names of columns
 const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
-			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)`
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz)`
 
 type tokenInput struct {
 	Purpose   auth.Purpose `json:"purpose"`
@@ -77,6 +77,9 @@ type tokenInput struct {
 	ExpiresAt time.Time    `json:"expires_at"`
 	MaxTries  int          `json:"max_tries"`
 	Tries     int          `json:"tries"`
+	Code      *bytea       `json:"code"`
+
+	CodeExpiresAt *time.Time `json:"code_expires_at"`
 }
 
 const identityRecord = `i (id uuid, provider text, subject text, email text, created_at timestamptz, last_sign_in_at timestamptz)`
@@ -128,7 +131,7 @@ func tokensInput(list ...auth.Token) string {
 	}
 	return listOf(last, func(t auth.Token) tokenInput {
 		return tokenInput{Purpose: t.Purpose, Hash: t.Hash, Subject: t.Subject, UserID: orNull(t.UserID), Data: t.Data,
-			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries}
+			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries, Code: maybeBytes(t.Code), CodeExpiresAt: moment(t.CodeExpiresAt)}
 	})
 }
 
@@ -177,6 +180,14 @@ func moment(t time.Time) *time.Time {
 	}
 	t = micro(t)
 	return &t
+}
+
+// maybeBytes is null for none.
+func maybeBytes(b []byte) *bytea {
+	if len(b) == 0 {
+		return nil
+	}
+	return (*bytea)(&b)
 }
 
 // bytea are bytes as Postgres reads them from JSON.

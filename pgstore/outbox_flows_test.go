@@ -56,7 +56,8 @@ func TestSendsAreTheSameStatements(t *testing.T) {
 			return env.SendPasswordReset(ctx, auth.SendPasswordResetParams{Email: adaOrNobody(known)})
 		},
 		"magic link": func(known bool) error {
-			return env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: adaOrNobody(known), NoCreate: true})
+			_, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: adaOrNobody(known), NoCreate: true})
+			return err
 		},
 	} {
 		var sent [2][]string

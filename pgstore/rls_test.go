@@ -193,7 +193,7 @@ func TestAsUserSeesNoTableOfAuth(t *testing.T) {
 				}
 			}
 		}
-		for _, sql := range []string{"select auth.take('{}', '{}', '{}', '{}', 0)", "select auth.note_revocation()", "create table auth.mine ()"} {
+		for _, sql := range []string{"select auth.take('{}', '{}', '{}', '{}', '{}', '{}')", "select auth.note_revocation()", "create table auth.mine ()"} {
 			err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), sql); return err })
 			if sqlState(err) != "42501" {
 				t.Errorf("%v: %s: %v", claims, sql, err)

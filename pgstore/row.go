@@ -34,7 +34,7 @@ const claimsColumn = `null::jsonb /* claims */`
 const sessionColumns = `s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
 	s.ip, s.user_agent, s.device, s.revoked_at`
 
-const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries` //nolint:gosec // names of columns
+const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at` //nolint:gosec // names of columns
 
 // userRow receives userColumns or maybeUserColumns.
 type userRow struct {
@@ -127,18 +127,18 @@ func (r *sessionRow) both(ur *userRow) (auth.Session, auth.User, error) {
 
 // tokenRow receives tokenColumns.
 type tokenRow struct {
-	t                auth.Token
-	created, expires pgtype.Timestamptz
+	t                             auth.Token
+	created, expires, codeExpires pgtype.Timestamptz
 }
 
 func (r *tokenRow) into() []any {
 	t := &r.t
-	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries}
+	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries, &t.Code, &r.codeExpires}
 }
 
 func (r *tokenRow) token() auth.Token {
 	t := r.t
-	t.CreatedAt, t.ExpiresAt = at(r.created), at(r.expires)
+	t.CreatedAt, t.ExpiresAt, t.CodeExpiresAt = at(r.created), at(r.expires), at(r.codeExpires)
 	return t
 }
 

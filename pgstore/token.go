@@ -15,11 +15,12 @@ import (
 // a token takes the place of an older one about the same, in the same row.
 const (
 	//nolint:gosec // names of columns
-	insertTokens = `insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries)
-		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries`
+	insertTokens = `insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at)
+		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at`
 	supersede = `
 		on conflict (purpose, subject) where subject <> '' do update set hash = excluded.hash, user_id = excluded.user_id, data = excluded.data,
-			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries`
+			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries,
+			code = excluded.code, code_expires_at = excluded.code_expires_at`
 )
 
 // putToken locks the user before the token, as everybody does.

@@ -353,7 +353,8 @@ func (b *bench) sameSession(got, want auth.Session) {
 func (b *bench) sameToken(got, want auth.Token) {
 	b.Helper()
 	if !bytes.Equal(got.Hash, want.Hash) || !bytes.Equal(got.Data, want.Data) || got.Purpose != want.Purpose || got.Subject != want.Subject ||
-		got.UserID != want.UserID || !got.CreatedAt.Equal(want.CreatedAt) || !got.ExpiresAt.Equal(want.ExpiresAt) || got.MaxTries != want.MaxTries || got.Tries != want.Tries {
+		got.UserID != want.UserID || !got.CreatedAt.Equal(want.CreatedAt) || !got.ExpiresAt.Equal(want.ExpiresAt) || got.MaxTries != want.MaxTries || got.Tries != want.Tries ||
+		!bytes.Equal(got.Code, want.Code) || !got.CodeExpiresAt.Equal(want.CodeExpiresAt) {
 		b.Errorf("token\n%+v\nwant\n%+v", got, want)
 	}
 }

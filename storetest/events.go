@@ -52,6 +52,7 @@ func events() checks {
 			e.UserID, e.SessionID, e.SessionIDs = b.id(), b.id(), []string{b.id(), b.id()}
 			e.Method, e.Provider, e.Message, e.Left, e.Reason = "oauth", "p", auth.KindMagicLink, 7, "because"
 			e.Client = auth.Client{IP: netip.MustParseAddr("2001:db8::1"), UserAgent: "storetest"}
+			e.Other = &auth.Client{IP: netip.MustParseAddr("2001:db8::2"), UserAgent: "other"}
 			bare := b.event(now)
 			b.say(u.ID, e, bare)
 			got, err := b.events.Events(b.ctx(), auth.EventQuery{})

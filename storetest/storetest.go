@@ -39,8 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	}
 	has := newBench(t, open(t))
 	for group, all := range map[string]checks{
-		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": devices(), "refresh": refresh(),
-		"tokens": tokens(), "codes": codes(), "limits": limits(), "upkeep": upkeep(),
+		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": devices(), "refresh": merge(refresh(), replays()),
+		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": upkeep(),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
 		"kept": kept(),
 	} {

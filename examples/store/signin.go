@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// What comes with a new session.
+// What comes with a new session, and what becomes of one that is shared.
 
 // device is one that a user has signed in on.
 type device struct{ userID, hash string }
@@ -63,4 +63,10 @@ func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []stri
 	}
 	slices.Sort(ended)
 	return ended
+}
+
+// mayReplay tells whether the counter before the current one may come late: not
+// often, and not twice in a row, so that two who share a session are found out.
+func (s *session) mayReplay(now time.Time) bool {
+	return s.ReplayedAt.IsZero() || !now.Before(s.ReplayedAt.Add(auth.ReplayGap)) && s.Replayed+1 != s.Counter
 }

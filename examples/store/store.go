@@ -50,7 +50,9 @@ type tables struct {
 type (
 	session struct {
 		auth.Session
-		Revoked bool // kept until it would have expired, to tell ended from unknown
+		Revoked    bool      // kept until it would have expired, to tell ended from unknown
+		ReplayedAt time.Time // when an outdated counter was let pass
+		Replayed   uint32    // and the current one then
 	}
 	tokenKey    struct{ purpose, hash string }
 	changeKey   struct{ actor, route, key string }
@@ -385,6 +387,7 @@ func (db *tables) session(id string, now time.Time) (pair[session], error) {
 
 // AdvanceSession moves the counter on, or ends a session whose counter is old.
 func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	var other []auth.Client
 	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
 		found, err := t.session(c.SessionID, c.Now)
 		sess := &found.Of
@@ -399,12 +402,18 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 			sess.IP, sess.UserAgent = cmp.Or(c.IP, sess.IP), cmp.Or(c.UserAgent, sess.UserAgent)
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && c.Now.Before(sess.RotatedAt.Add(c.Grace)):
 			// An answer was lost, or two windows asked at once: the same successor.
+		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
+			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, auth.OutcomeReplayed
+			other = []auth.Client{sess.Client()} // capability: Event.Other
 		default:
 			sess.Revoked, t.outcome, err = true, auth.OutcomeReused, auth.ErrReused
 		}
 		t.sessions[sess.ID] = *sess
 		return found, err
 	})
+	if err == nil && len(other) > 0 && c.Replayed != nil {
+		c.Replayed(other[0])
+	}
 	return out.Of.Session, out.User, err
 }
 
@@ -496,12 +505,13 @@ func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token,
 func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
 	out, err := change(ctx, s, &c.Change, func(t *tx) (none pair[auth.Token], err error) {
 		for key, code := range t.tokens {
+			hash, live := code.CodeHash(c.Now)
 			switch {
-			case code.Purpose != c.Purpose || code.Subject != c.Subject || !c.Now.Before(code.ExpiresAt):
+			case code.Purpose != c.Purpose || code.Subject != c.Subject || !live:
 				continue
 			case code.Tries >= code.MaxTries:
 				return none, auth.ErrTooManyTries // the right code is too late, too
-			case subtle.ConstantTimeCompare(code.Hash, c.Hash) != 1:
+			case subtle.ConstantTimeCompare(hash, c.Hash) != 1:
 				code.Tries++
 				t.tokens[key], t.outcome = code, auth.OutcomeWrongCode
 				return none, auth.ErrWrongCode

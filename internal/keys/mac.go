@@ -18,6 +18,12 @@ func (r *Ring) PhoneCode(purpose, subject, code string) [][]byte {
 	return macs(r.phone, purpose, subject, code)
 }
 
+// MailCode is PhoneCode for a code that was mailed: it is bound to the address, and
+// to what else has to be shown with it, such as a code challenge.
+func (r *Ring) MailCode(purpose, subject, address, bound, code string) [][]byte {
+	return macs(r.phone, purpose, subject, address, bound, code)
+}
+
 // RecoveryCode is what is kept of a user's recovery code: a MAC under each
 // secret, the current one first, as with PhoneCode, behind the secret's id. Case, spaces and hyphens do
 // not matter.

@@ -33,6 +33,10 @@ import (
 // be allowed to create databases and roles.
 const EnvURL = "AUTH_TEST_DATABASE_URL"
 
+// EnvBin names the folder with the binaries to make clusters of, instead of those
+// of the newest Postgres here.
+const EnvBin = "AUTH_TEST_POSTGRES_BIN"
+
 // Server is a Postgres that a test started.
 type Server struct {
 	URL string // of the database postgres, as superuser
@@ -61,8 +65,9 @@ func URL(tb testing.TB) string {
 		if shared.url = os.Getenv(EnvURL); shared.url != "" {
 			return
 		}
-		// Durability is not what these tests are about.
-		if shared.srv, shared.err = Start("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"); shared.err == nil {
+		// Durability is not what these tests are about. Everything else is as people
+		// have it: what takes more locks or connections than that, fails.
+		if shared.srv, shared.err = Start("fsync=off", "synchronous_commit=off", "full_page_writes=off"); shared.err == nil {
 			shared.url = shared.srv.URL
 		}
 	})
@@ -157,8 +162,15 @@ func InDatabase(cfg *pgx.ConnConfig, name string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s sslmode=%s", cfg.Host, cfg.Port, cfg.User, password, name, tls)
 }
 
-// Find returns the folder with the binaries of the newest Postgres here.
+// Find returns the folder with the binaries that EnvBin names, or else with those
+// of the newest Postgres here.
 func Find() (string, error) {
+	if dir := os.Getenv(EnvBin); dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+			return "", fmt.Errorf("%s: %w", EnvBin, err)
+		}
+		return dir, nil
+	}
 	var found []string
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin", "/usr/local/pgsql/bin"} {
 		dirs, _ := filepath.Glob(pattern)

@@ -210,15 +210,20 @@ create table auth.revocations (
 );
 create index revocations_at_idx on auth.revocations (at);
 
--- take draws from every bucket or from none, and answers what they were before.
--- Rows are locked in the order of their keys, so that calls cannot deadlock. The
--- arithmetic is that of GCRA; the caller repeats it on what is answered.
-create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], now_ns bigint)
+-- take judges calls one after the other, in the order of their draws: each draws
+-- from every bucket that it names or from none. It answers, for each draw, what the
+-- bucket was before its call. Rows are locked in the order of their keys, so that
+-- statements cannot deadlock, and a bucket that comes in several calls is read and
+-- written once. The arithmetic is that of GCRA; the caller repeats it on what is
+-- answered.
+create function auth.take(keys text[], steps bigint[], fulls bigint[], costs integer[], calls integer[], nows bigint[])
 returns bigint[] language plpgsql as $$
 declare
 	k text;
-	before bigint[] := '{}';
-	after bigint[] := '{}';
+	first bigint[] := '{}'; -- what was found
+	before bigint[]; -- what the present call finds
+	after bigint[];
+	answer bigint[] := '{}';
 	one bigint;
 	distinct_keys text[] := array(select distinct u from unnest(keys) u order by u);
 	allowed boolean := true;
@@ -231,32 +236,44 @@ begin
 		if not found then
 			insert into auth.limits as l (key, tat) values (k, 0) on conflict (key) do update set key = excluded.key returning tat into one;
 		end if;
-		before := before || one;
+		first := first || one;
 	end loop;
-	after := before;
+	before := first;
+	after := first;
 	for i in 1 .. cardinality(keys) loop
 		declare
 			at integer := array_position(distinct_keys, keys[i]);
-			tat bigint := greatest(after[at], now_ns);
+			tat bigint;
 			need integer := case when costs[i] = 0 then 1 else costs[i] end;
 		begin
+			if i > 1 and calls[i] <> calls[i - 1] then
+				if allowed then
+					before := after;
+				else
+					after := before;
+				end if;
+				allowed := true;
+			end if;
+			answer := answer || before[at];
+			tat := greatest(after[at], nows[i]);
 			if steps[i] > 0 then
-				if need > 0 and tat + steps[i] * need - now_ns > fulls[i] then
+				if need > 0 and tat + steps[i] * need - nows[i] > fulls[i] then
 					allowed := false;
 				elsif costs[i] <> 0 then
-					after[at] := greatest(tat + steps[i] * need, now_ns);
+					after[at] := greatest(tat + steps[i] * need, nows[i]);
 				end if;
 			end if;
 		end;
 	end loop;
-	if allowed then
-		for i in 1 .. cardinality(distinct_keys) loop
-			if after[i] <> before[i] then
-				update auth.limits set tat = after[i] where key = distinct_keys[i];
-			end if;
-		end loop;
+	if not allowed then
+		after := before;
 	end if;
-	return array(select before[array_position(distinct_keys, d.key)] from unnest(keys) with ordinality as d (key, i) order by d.i);
+	for i in 1 .. cardinality(distinct_keys) loop
+		if after[i] <> first[i] then
+			update auth.limits set tat = after[i] where key = distinct_keys[i];
+		end if;
+	end loop;
+	return answer;
 end $$;
 
 -- What follows is for a sign-in, while it holds its user's row. These are functions

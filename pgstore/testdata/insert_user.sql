@@ -15,11 +15,12 @@ with u as (
 		insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at)
 		select s.user_id, s.device, s.created_at, s.created_at from s where s.device <> ''
 	), tokens as (
-		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries)
-		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries from u, jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
-			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)
+		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at)
+		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at from u, jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz)
 		on conflict (purpose, subject) where subject <> '' do update set hash = excluded.hash, user_id = excluded.user_id, data = excluded.data,
-			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries
+			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries,
+			code = excluded.code, code_expires_at = excluded.code_expires_at
 	), identities as (
 		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at)
 		select i.id, u.id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at from u, jsonb_to_recordset($5::jsonb) as i (id uuid, provider text, subject text, email text, created_at timestamptz, last_sign_in_at timestamptz)

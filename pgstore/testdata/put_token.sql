@@ -1,12 +1,13 @@
 with who as materialized (
 		select u.id from auth.users u where u.id = $3::uuid for key share
 	), token as (
-		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries)
-		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries from jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
-			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer)
+		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at)
+		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at from jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
+			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz)
 		where $3::uuid is null or exists (select from who)
 		on conflict (purpose, subject) where subject <> '' do update set hash = excluded.hash, user_id = excluded.user_id, data = excluded.data,
-			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries
+			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries,
+			code = excluded.code, code_expires_at = excluded.code_expires_at
 		returning user_id
 	), about as (
 		select user_id, 0 as outcome from token

@@ -18,6 +18,6 @@ with t as materialized (
 			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
 		on conflict (id) do nothing
 	)
-	select t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
+	select t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, null::jsonb /* claims */ from t join used on true left join u on true

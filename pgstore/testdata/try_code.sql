@@ -1,12 +1,13 @@
 with t as materialized (
 		select * from auth.tokens t where t.purpose = $3::text and t.subject = $4::text and t.subject <> '' and t.expires_at > $2::timestamptz
+			and (t.code_expires_at is null or t.code_expires_at > $2::timestamptz)
 		for update skip locked
 	), u as materialized (
 		select u.* from auth.users u join t on t.user_id = u.id for no key update of u skip locked
 	), judged as materialized (
 		select t.user_id, case
 			when t.tries >= t.max_tries then 'exhausted'
-			when t.hash <> $5::bytea then 'wrong'
+			when coalesce(t.code, t.hash) <> $5::bytea then 'wrong'
 			when t.user_id is not null and u.id is null then 'refused'
 			when $6::boolean and (u.id is null or not (($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
 			and ($9::text is null or u.password_hash = $9::text)
@@ -26,7 +27,7 @@ with t as materialized (
 		from judged j, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where j.verdict = case e."on" when 0 then 'right' when 1 then 'wrong' end
 		on conflict (id) do nothing
 	)
-	select j.verdict, t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
+	select j.verdict, t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, case when j.verdict = 'right' then null::jsonb /* claims */ end
 	from judged j join t on true left join u on true

@@ -1,0 +1,91 @@
+package auth
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+)
+
+// Codes by text and by mail: what is done with them once they are right. They are
+// judged in guess_code.go.
+
+// useCode uses a sign-in code up and returns the account of the number or address
+// that it proves: the one there is, or a new one. As with magic links, holding it
+// outranks whatever was set up before it was proved, unless that is proved within a
+// live session of the same account.
+func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Caller) (u User, takenOver bool, err error) {
+	// The usual case, in one step: the number or address is proved already, as
+	// somebody's whom the code names. Otherwise nothing has happened yet.
+	yes := true
+	still := UserAt{Phone: &g.to, PhoneVerified: &yes}
+	if g.mailed {
+		still = UserAt{Email: &g.to, EmailVerified: &yes}
+	}
+	c := a.newChange(ctx, byProof())
+	c.IfUsers = []UserAt{still}
+	first := TryCode{Change: c, Purpose: p, Subject: g.to}
+	var in accountPermit
+	decide := func() (Redemption, error) {
+		takenOver = false
+		u, err := a.store.User(ctx, g.owner())
+		switch {
+		case errors.Is(err, ErrNotFound) && g.mailed:
+			return a.createByMail(ctx, &in, g.email, CodeInvalidCode)
+		case errors.Is(err, ErrNotFound):
+			return a.createByPhone(ctx, &in, g.to)
+		case err != nil:
+			return Redemption{}, storeFailed(err)
+		case !g.mailed && u.EmailVerified() && !u.PhoneVerified():
+			return Redemption{}, a.detachPhone(ctx, u)
+		case u.Banned(a.now()):
+			return Redemption{}, fail(CodeUserBanned, nil)
+		}
+		root := rootPhone
+		if g.mailed {
+			root = rootEmail
+		}
+		var r Redemption
+		r, takenOver = a.provingRedemption(ctx, u, root, within)
+		return r, nil
+	}
+	u, err = a.redeemCode(ctx, g, first, decide)
+	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) { // counts as none
+		within = Caller{}
+		u, err = a.redeemCode(ctx, g, first, decide)
+	}
+	return u, takenOver, err
+}
+
+// redeemCode uses a code up together with its effect, which decide works out once
+// first has shown, by ErrStale, that the code is right and that it takes more than
+// first: nobody has anything worked out by guessing. The effect is applied only if
+// the code is right still, and what it rests on.
+func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first TryCode, decide func() (Redemption, error)) (User, error) {
+	u, err := a.tryCode(ctx, g, first)
+	if !errors.Is(err, ErrStale) {
+		return u, err
+	}
+	return change(func() (User, error) {
+		r, err := decide()
+		if err != nil {
+			return User{}, err
+		}
+		u, err := a.tryCode(ctx, g, TryCode{Change: r.Change, Effect: r.Effect, Purpose: first.Purpose, Subject: first.Subject})
+		switch {
+		case errors.Is(err, ErrConflict) && r.Create != nil:
+			err = ErrStale // signed up meanwhile
+		case errors.Is(err, ErrConflict):
+			err = fail(CodeUserAlreadyExists, err)
+		}
+		return u, err
+	})
+}
+
+// onlyIfRight is a first try that shows whether a code is right, and spends
+// nothing.
+func (a *Auth) onlyIfRight(ctx context.Context, p Purpose, subject string) TryCode {
+	c := a.newChange(ctx, byProof())
+	c.IfUsers = []UserAt{{ID: uuid.Nil.String()}} // who is nobody
+	return TryCode{Change: c, Purpose: p, Subject: subject}
+}

@@ -1,0 +1,107 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// newLinkCode describes a token that is a link and a code at once.
+func newLinkCode(secret, code, subject string) auth.Token {
+	t := newCode(secret, subject, 5)
+	t.Code, t.CodeExpiresAt = hashOf(code), now.Add(10*time.Second)
+	return t
+}
+
+// linkCodes are what holds of tokens that are links and codes at once.
+func linkCodes() checks {
+	return checks{
+		"a link's code comes back as it went in": func(b *bench) {
+			t := newLinkCode("link", "123456", "ada")
+			want := newLinkCode("link", "123456", "ada")
+			b.token(t)
+			t.Code[0] ^= 1
+			got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+			b.ok(err)
+			b.sameToken(got, want)
+			b.token(newToken("other", "ada"))
+			got, err = b.PeekToken(b.ctx(), t.Purpose, hashOf("other"), now)
+			b.ok(err)
+			b.sameToken(got, newToken("other", "ada")) // and none of an older one's
+		},
+		"a link's code uses the link up": func(b *bench) {
+			t := newLinkCode("link", "123456", "ada")
+			b.token(t)
+			b.is(b.try("ada", "000000"), auth.ErrWrongCode)
+			b.is(b.try("ada", "link"), auth.ErrWrongCode) // what the link is kept as is no code
+			got, _, err := b.guess("ada", "123456", auth.Effect{})
+			b.ok(err)
+			t.Tries = 2
+			b.sameToken(got, t)
+			b.is(b.redeem("link"), auth.ErrNotFound)
+			b.is(b.try("ada", "123456"), auth.ErrNotFound)
+		},
+		"a link uses its code up": func(b *bench) {
+			b.token(newLinkCode("link", "123456", "ada"))
+			b.ok(b.redeem("link"))
+			b.is(b.try("ada", "123456"), auth.ErrNotFound)
+			b.is(b.try("ada", "000000"), auth.ErrNotFound)
+		},
+		"a link outlives its code": func(b *bench) {
+			t := newLinkCode("link", "123456", "ada")
+			b.token(t)
+			for _, code := range []string{"123456", "000000"} {
+				try := auth.TryCode{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
+				_, _, err := b.TryCode(b.ctx(), try)
+				b.is(err, auth.ErrNotFound)
+				try.IfRoles = ptr(int64(99)) // however it is judged
+				_, _, err = b.TryCode(b.ctx(), try)
+				b.is(err, auth.ErrNotFound)
+			}
+			_, _, err := b.RedeemToken(b.ctx(), auth.Redemption{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Hash: t.Hash})
+			b.ok(err)
+			b.token(t)
+			_, _, err = b.TryCode(b.ctx(), auth.TryCode{Change: proof(t.CodeExpiresAt.Add(-us)), Purpose: t.Purpose, Subject: "ada", Hash: t.Code})
+			b.ok(err)
+		},
+		"a link outlives the tries at its code": func(b *bench) {
+			b.token(newLinkCode("link", "123456", "ada"))
+			for range 5 {
+				b.is(b.try("ada", "000000"), auth.ErrWrongCode)
+			}
+			b.is(b.try("ada", "123456"), auth.ErrTooManyTries)
+			b.ok(b.redeem("link"))
+		},
+		"of a link and its code at once one wins": func(b *bench) {
+			u := b.user("ada@example.com")
+			t := newLinkCode("link", "123456", "ada")
+			t.UserID = u.ID
+			b.token(t)
+			won, lost := b.race(func(i int) error {
+				if i%2 == 0 {
+					return b.redeem("link")
+				}
+				return b.try("ada", "123456")
+			}, auth.ErrNotFound)
+			if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
+				b.Errorf("%d won, %v", won, lost)
+			}
+		},
+		"a code that has an effect is the link's own": func(b *bench) {
+			u := b.user("ada@example.com")
+			t := newLinkCode("link", "123456", "ada")
+			t.UserID = u.ID
+			b.token(t)
+			b.is(func() error {
+				_, _, err := b.guess("ada", "link", auth.Effect{Patch: &auth.UserPatch{FullName: ptr("x")}})
+				return err
+			}(), auth.ErrWrongCode)
+			_, got, err := b.guess("ada", "123456", auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: ptr(now)}})
+			b.ok(err)
+			if !got.EmailVerified() {
+				b.Errorf("user %+v", got)
+			}
+			b.is(b.redeem("link"), auth.ErrNotFound)
+		},
+	}
+}

@@ -1,0 +1,102 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// replayMutants are wrong about refresh tokens that come late, and about tokens
+// that are links and codes at once.
+func replayMutants() map[string]mutant {
+	return map[string]mutant{
+		"late refreshes always pass": caught("refresh/the counter before comes late once", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Grace *= 1 << 20 }}
+		}),
+		"late refreshes never pass": caught("refresh/the counter before comes late once", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, s auth.Session) {
+				if !a.Now.Before(s.RotatedAt.Add(a.Grace)) {
+					a.Grace = 0
+				}
+			}}
+		}),
+		"late refreshes pass at every counter": caught("refresh/two who share a session are found at the next round", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, s auth.Session) {
+				if a.Now.Sub(s.RotatedAt) >= auth.ReplayGap {
+					a.Grace = 1 << 62
+				}
+			}}
+		}),
+		"late refreshes are told to nobody": caught("refresh/who comes late is told of the other, and recorded", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Replayed = nil }}
+		}),
+		"grandparents pass late": caught("refresh/an older counter never comes late", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, s auth.Session) {
+				if a.Counter+2 == s.Counter {
+					a.Counter++
+				}
+			}}
+		}),
+		"a link's code lives like the link": caught("codes/a link outlives its code", func(b base) auth.Store {
+			return putting{b, func(t *auth.Token) { t.CodeExpiresAt = time.Time{} }}
+		}),
+		"a link's code is forgotten": caught("codes/a link's code uses the link up", func(b base) auth.Store {
+			return putting{b, func(t *auth.Token) { t.Code = nil }}
+		}),
+		"a link's hash is a code": caught("codes/a code that has an effect is the link's own", func(b base) auth.Store { return hashIsCode{b} }),
+		"a code leaves its link":  caught("codes/a link's code uses the link up", func(b base) auth.Store { return &leavesLink{base: b} }),
+	}
+}
+
+// replaying edits refreshes by what the session is.
+type replaying struct {
+	base
+	edit func(*auth.Advance, auth.Session)
+}
+
+func (s replaying) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+	if sess, _, err := s.Session(ctx, a.SessionID, a.Now); err == nil {
+		s.edit(&a, sess)
+	}
+	return s.Store.AdvanceSession(ctx, a)
+}
+
+// putting edits tokens.
+type putting struct {
+	base
+	edit func(*auth.Token)
+}
+
+func (s putting) PutToken(ctx context.Context, c auth.PutToken) error {
+	s.edit(&c.Token)
+	return s.Store.PutToken(ctx, c)
+}
+
+// hashIsCode takes what a link is kept as for its code, too.
+type hashIsCode struct{ base }
+
+func (s hashIsCode) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	if t, err := s.PeekToken(ctx, c.Purpose, c.Hash, c.Now); err == nil && len(t.Code) > 0 {
+		c.Hash = t.Code
+	}
+	return s.Store.TryCode(ctx, c)
+}
+
+// leavesLink keeps the link of a code that was used.
+type leavesLink struct {
+	base
+	mu sync.Mutex
+}
+
+func (s *leavesLink) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, u, err := s.Store.TryCode(ctx, c)
+	if err == nil && len(t.Code) > 0 {
+		err = errors.Join(s.PutToken(ctx, auth.PutToken{Change: change(c.Now), Token: t}))
+	}
+	return t, u, err
+}

@@ -1,0 +1,159 @@
+package storetest
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// replays are what becomes of a refresh token that comes late.
+func replays() checks {
+	const late = 10 * time.Second // the grace of b.advance is over
+	return checks{
+		"the counter before comes late once": func(b *bench) {
+			s := b.newSession(b.user("ada@example.com").ID)
+			s.IdleUntil = now.Add(1000 * time.Hour)
+			_, err := b.signIn(s)
+			b.ok(err)
+			moved, err := b.advanceLong(s.ID, 0, now)
+			b.ok(err)
+			again, err := b.advanceLong(s.ID, 0, now.Add(late))
+			b.ok(err)
+			b.sameSession(again, moved)
+			_, err = b.advanceLong(s.ID, 1, now.Add(late))
+			b.ok(err)
+			_, err = b.advanceLong(s.ID, 2, now.Add(late))
+			b.ok(err)
+			_, err = b.advanceLong(s.ID, 2, now.Add(late+auth.ReplayGap-us)) // within the gap
+			b.is(err, auth.ErrReused)
+		},
+		"once a day the counter before may come late": func(b *bench) {
+			s := b.newSession(b.user("ada@example.com").ID)
+			s.IdleUntil = now.Add(1000 * time.Hour)
+			_, err := b.signIn(s)
+			b.ok(err)
+			at := now
+			for day := range uint32(3) {
+				for _, counter := range []uint32{2 * day, 2*day + 1} {
+					_, err := b.advanceLong(s.ID, counter, at)
+					b.ok(err)
+				}
+				at = at.Add(auth.ReplayGap)
+				got, err := b.advanceLong(s.ID, 2*day+1, at)
+				b.ok(err)
+				if got.Counter != 2*day+2 {
+					b.Errorf("counter %d", got.Counter)
+				}
+			}
+		},
+		"two who share a session are found at the next round": func(b *bench) {
+			s := b.newSession(b.user("ada@example.com").ID)
+			s.IdleUntil = now.Add(1000 * time.Hour)
+			_, err := b.signIn(s)
+			b.ok(err)
+			_, err = b.advanceLong(s.ID, 0, now) // the one
+			b.ok(err)
+			at := now.Add(2 * auth.ReplayGap)
+			_, err = b.advanceLong(s.ID, 0, at) // the other, who gets the same token
+			b.ok(err)
+			at = at.Add(2 * auth.ReplayGap)
+			_, err = b.advanceLong(s.ID, 1, at) // the one
+			b.ok(err)
+			at = at.Add(2 * auth.ReplayGap)
+			_, err = b.advanceLong(s.ID, 1, at) // the other
+			b.is(err, auth.ErrReused)
+			_, err = b.advanceLong(s.ID, 2, at)
+			b.is(err, auth.ErrSessionEnded)
+		},
+		"an older counter never comes late": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			for i := range uint32(2) {
+				_, err := b.advance(s.ID, i, now)
+				b.ok(err)
+			}
+			_, err := b.advance(s.ID, 0, now.Add(late))
+			b.is(err, auth.ErrReused)
+		},
+		"who comes late is told of the other, and recorded": func(b *bench) {
+			s := b.newSession(b.user("ada@example.com").ID)
+			s.IP, s.UserAgent = "192.0.2.7", "theirs"
+			_, err := b.signIn(s)
+			b.ok(err)
+			_, err = b.advance(s.ID, 0, now)
+			b.ok(err)
+			told := []auth.Client{}
+			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9", UserAgent: "mine",
+				Replayed: func(other auth.Client) { told = append(told, other) }}
+			for on := range auth.OutcomeReplayed + 1 {
+				a.Events = append(a.Events, auth.OutcomeEvent{On: on, Event: b.event(now)})
+			}
+			got, _, err := b.AdvanceSession(b.ctx(), a)
+			b.ok(err)
+			if got.IP != s.IP || got.UserAgent != s.UserAgent || got.Counter != 1 {
+				b.Errorf("session %+v", got) // as it was
+			}
+			want := auth.Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "theirs"}
+			if len(told) != 1 || told[0] != want {
+				b.Errorf("told of %+v", told)
+			}
+			if b.events == nil {
+				return
+			}
+			list, err := b.events.Events(b.ctx(), auth.EventQuery{UserID: s.UserID})
+			b.ok(err)
+			if len(list) != 1 || list[0].ID != a.Events[auth.OutcomeReplayed].Event.ID || list[0].Other == nil || *list[0].Other != want {
+				b.Errorf("recorded %+v", list)
+			}
+		},
+		"within grace and in time nobody is told of another": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			for _, counter := range []uint32{0, 0, 1} {
+				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: s.ID, Counter: counter, Grace: late, IdleUntil: now.Add(time.Hour),
+					Replayed: func(other auth.Client) { b.Errorf("told of %+v", other) }})
+				b.ok(err)
+			}
+		},
+		"late counters at once are let pass once": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			_, err := b.advance(s.ID, 0, now)
+			b.ok(err)
+			won, _ := b.race(func(int) error {
+				_, err := b.advance(s.ID, 0, now.Add(late))
+				return err
+			}, auth.ErrReused, auth.ErrSessionEnded)
+			if won != 1 {
+				b.Errorf("%d got through", won)
+			}
+		},
+		"what is let pass rests on the conditions": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			_, err := b.advance(s.ID, 0, now)
+			b.ok(err)
+			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), Replayed: func(auth.Client) { b.Error("told of it") }}
+			a.IfUsers = []auth.UserAt{{ID: b.id()}}
+			_, _, err = b.AdvanceSession(b.ctx(), a)
+			b.is(err, auth.ErrStale)
+			_, err = b.advance(s.ID, 0, now.Add(late)) // it was not let pass then
+			b.ok(err)
+		},
+	}
+}
+
+// advanceLong is advance of a session that does not end soon.
+func (b *bench) advanceLong(id string, counter uint32, at time.Time) (auth.Session, error) {
+	s, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
+		Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(1000 * time.Hour),
+	})
+	return s, err
+}
+
+// late refreshes, and tells whether the counter was let pass although it came late.
+func (b *bench) late(id string, counter uint32, at time.Time) (late bool) {
+	b.Helper()
+	_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
+		Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), Replayed: func(auth.Client) { late = true },
+	})
+	b.ok(err)
+	return late
+}

@@ -1,0 +1,87 @@
+package auth_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+)
+
+// livesSeen are the lives of the single-use tokens that reach the store.
+type livesSeen struct {
+	auth.Store
+	mu    sync.Mutex
+	lives map[auth.Purpose]map[time.Duration]bool
+}
+
+func (s *livesSeen) Unwrap() auth.Store { return s.Store }
+
+func (s *livesSeen) note(t auth.Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lives[t.Purpose] == nil {
+		s.lives[t.Purpose] = map[time.Duration]bool{}
+	}
+	s.lives[t.Purpose][t.ExpiresAt.Sub(t.CreatedAt)] = true
+}
+
+func (s *livesSeen) PutToken(ctx context.Context, p auth.PutToken) error {
+	s.note(p.Token)
+	return s.Store.PutToken(ctx, p)
+}
+
+func (s *livesSeen) CreateUser(ctx context.Context, p auth.CreateUser) (auth.User, error) {
+	for _, t := range p.Tokens {
+		s.note(t)
+	}
+	return s.Store.CreateUser(ctx, p)
+}
+
+// Links, codes and what stands for a proof live as long as is promised, whatever
+// they are for.
+func TestTokenLives(t *testing.T) {
+	promised := map[auth.Purpose]time.Duration{
+		auth.PurposeMagicLink: 15 * time.Minute, auth.PurposeVerifyEmail: 24 * time.Hour, auth.PurposeReset: time.Hour,
+		auth.PurposeExchange: time.Minute, auth.PurposePhoneCode: 5 * time.Minute, auth.PurposePhoneChange: 5 * time.Minute,
+		auth.PurposeMFA: 5 * time.Minute, auth.PurposeEnroll: 5 * time.Minute, auth.PurposeOAuth: 10 * time.Minute, auth.PurposeStop: 7 * 24 * time.Hour,
+	}
+	seen := &livesSeen{Store: newStore(t), lives: map[auth.Purpose]map[time.Duration]bool{}}
+	idp := authtest.StartProvider(t)
+	w := &world{t: t, log: &syncBuffer{}}
+	w.Env = authtest.NewOn(t, seen, auth.WithProvider(idp.Google()))
+	idp.Now = w.Clock.Now
+
+	ada := w.member("ada@example.com")
+	w.do("POST", "/magic-link/verify", "token="+w.magicLink("ada@example.com", map[string]any{"redirect_to": "https://app.test/in"}), form).want(303)
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+	w.phoneCode("+4930111111")
+	w.do("PATCH", "/me", map[string]any{"email": "new@example.com", "phone": "+4930222222"}, bearer(ada.AccessToken)).want(200)
+	w.do("GET", "/oauth/google", nil).want(302)
+	w.patch(ada.User.ID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
+	w.login("ada@example.com", goodPassword).want(403, auth.CodeMFAEnrollmentRequired)
+	w.enrol(ada.AccessToken)
+	w.login("ada@example.com", goodPassword).want(403, auth.CodeMFARequired)
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	for purpose, life := range promised {
+		if got := seen.lives[purpose]; len(got) != 1 || !got[life] {
+			t.Errorf("%s lives %v, want %s", purpose, got, life)
+		}
+	}
+	source, err := os.ReadFile("store.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`Purpose = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		if promised[auth.Purpose(m[1])] == 0 {
+			t.Errorf("what is the life of %s?", m[1])
+		}
+	}
+}
