@@ -34,7 +34,7 @@ func captchaWorld(t *testing.T, o auth.CaptchaOptions) (*world, *solver) {
 	t.Helper()
 	s := &solver{}
 	o.Verifier = s
-	return newWorld(t, auth.WithCaptcha(o)), s
+	return newWorld(t, auth.WithCaptcha(o), auth.WithMail(auth.MailOptions{Sync: true})), s
 }
 
 func captcha(token string) header { return header{"X-Captcha-Token", token} }
