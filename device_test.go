@@ -85,7 +85,8 @@ func TestDeviceIsRecognised(t *testing.T) {
 	w.do("POST", "/login", credentials("ada@example.com", goodPassword), onDevice(mobile)).want(200)
 	w.knows("ada@example.com", theirs, true)
 	w.do("DELETE", "/sessions", nil, bearer(ada.AccessToken)).want(204)
-	w.knows("ada@example.com", theirs, true) // signing out is no reason to forget it
+	w.knows("ada@example.com", hers, true)
+	w.knows("ada@example.com", theirs, false) // it is one of those that are signed out everywhere
 
 	w.do("DELETE", "/me", map[string]any{"password": goodPassword}, bearer(ada.AccessToken)).want(204)
 	w.do("POST", "/signup", credentials("ada@example.com", goodPassword)).want(200)

@@ -43,7 +43,7 @@ func TestSnippets(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		return // about documents, whatever the store
 	}
-	overlay := map[string]string{}
+	overlay, packages := map[string]string{}, []string{"./internal/snippets"}
 	dir := t.TempDir()
 	n := 0
 	for _, doc := range snippetDocs {
@@ -56,10 +56,18 @@ func TestSnippets(t *testing.T) {
 			name := fmt.Sprintf("snippet%d.go", n)
 			path := filepath.Join(dir, name)
 			where := fmt.Sprintf("%s:%d", doc, 1+bytes.Count(text[:m[2]], []byte("\n")))
-			if err := os.WriteFile(path, []byte(snippetFile(n, where, string(text[m[2]:m[3]]))), 0o600); err != nil {
+			code := string(text[m[2]:m[3]])
+			in := filepath.Join("internal", "snippets")
+			if strings.HasPrefix(code, "package ") { // a whole program
+				in = filepath.Join(in, fmt.Sprint("program", n))
+				packages = append(packages, "./"+filepath.ToSlash(in))
+			} else {
+				code = snippetFile(n, where, code)
+			}
+			if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			overlay[absolute(t, filepath.Join("internal", "snippets", name))] = path
+			overlay[absolute(t, filepath.Join(in, name))] = path
 		}
 	}
 	if n < 5 {
@@ -73,7 +81,8 @@ func TestSnippets(t *testing.T) {
 	if err := os.WriteFile(list, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", list, "./internal/snippets").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", dir, "-overlay", list}, packages...)...) //nolint:gosec // of this module
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -88,7 +88,7 @@ type VerifyMagicLinkParams struct {
 // account: all the same), after five wrong ones CodeRateLimited, and
 // CodeValidationFailed.
 func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*Tokens, error) {
-	if p.Code != "" {
+	if p.Code != "" || p.Email != "" && p.Token == "" {
 		return a.signInByMailCode(ctx, p)
 	}
 	tokens, _, err := a.signInByLink(ctx, p)
@@ -112,6 +112,9 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 	email, err := requiredEmail(p.Email)
 	if err != nil {
 		return nil, invalid("email", err.Error())
+	}
+	if p.Code == "" {
+		return nil, invalid("code", "is required")
 	}
 	if p.RequestID == "" {
 		return nil, invalid("request_id", "is required")
@@ -230,11 +233,9 @@ func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	switch {
-	case p.Token == "" && p.Code == "" && p.Email != "":
-		return invalid("code", "is required")
-	case p.Token == "" && p.Code == "":
+	case p.Token == "" && p.Code == "" && p.Email == "":
 		return invalid("token", "is required")
-	case p.Code != "":
+	case p.Code != "", p.Token == "":
 		within, err := a.within(r)
 		if err != nil {
 			return err

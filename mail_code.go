@@ -72,6 +72,9 @@ func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGue
 	if err != nil {
 		return codeGuess{}, t, d, invalid("email", err.Error())
 	}
+	if p.Code == "" {
+		return codeGuess{}, t, d, invalid("code", "is required")
+	}
 	key := ByEmail(email)
 	if p.Within.SessionID != "" {
 		key = ByID(p.Within.UserID)

@@ -87,7 +87,7 @@ func TestMistakesAreLogged(t *testing.T) {
 // A refusal for coming from another site may be for want of WithCORS.
 func TestCrossSiteRefusalIsLogged(t *testing.T) {
 	w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
-	login := w.do("POST", "/login", map[string]any{"email": w.LoginAs(t, "ada@example.com").User.Email, "password": authtest.Password}, header{"Sec-Fetch-Site", "same-origin"}).want(200)
+	login := w.do("POST", "/login", map[string]any{"email": w.LoginAs(t, "ada@example.com").User.Email, "password": authtest.Password}, header{"Sec-Fetch-Site", "same-origin"}, header{"X-Session-Transport", "cookie"}).want(200)
 	cookies := []string{}
 	for _, c := range (&http.Response{Header: login.header}).Cookies() {
 		cookies = append(cookies, c.Name+"="+c.Value)

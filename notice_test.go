@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -27,7 +28,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventEmailVerified:     "whoever reads the mailbox did it, by what was sent there",
 		auth.EventUserUpdated:       "a profile is no way in",
 		auth.EventUserImported:      "there was no owner before",
-		auth.EventUserDeleted:       "there is no way in any more",
+		auth.EventSessionConfirmed:  "a proof within a session opens no way in",
 		auth.EventAccountSecured:    "its reader did it; a change of address besides has a notice of its own",
 		auth.EventMessageFailed:     "is about a message",
 		auth.EventSMSBudgetExceeded: "is about no account",
@@ -82,7 +83,7 @@ func TestEveryEventHasANotice(t *testing.T) {
 func TestNoticesCannotBeForgotten(t *testing.T) {
 	for _, e := range eventTypes(t) {
 		_, told := auth.NoticeOf(e)
-		u := auth.User{ID: "01a1fb4c-2b13-7a71-806e-d67843451400", Email: "ada@example.com"}
+		u := auth.User{ID: "01a1fb4c-2b13-7a71-806e-d67843451400", Email: "ada@example.com", EmailVerifiedAt: time.Now()}
 		env := newEnv(t)
 		forgotten, whole := auth.NewChange(env.Auth, auth.User{}, e), auth.NewChange(env.Auth, u, e)
 		if err := forgotten.Check(); (err != nil) != told {

@@ -120,7 +120,7 @@ type VerifyEmailParams struct {
 // CodeUserBanned; of codes CodeInvalidCode in place of CodeInvalidToken,
 // CodeRateLimited, CodeValidationFailed.
 func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, error) {
-	if p.Code != "" {
+	if p.Code != "" || p.Email != "" && p.Token == "" {
 		return a.verifyByCode(ctx, p)
 	}
 	_, u, err := a.verifyEmail(ctx, p)
@@ -235,19 +235,22 @@ func provesAddress(u User, d linkData) bool {
 // account: nobody has proved it, or not its address, which is theirs.
 func maybeSomebodyElses(u User, d linkData) bool { return u.Unproved() || provesAddress(u, d) }
 
+// emailProof is the body of POST /verify-email.
+type emailProof struct {
+	Token string `json:"token"`
+	Email string `json:"email"`
+	Code  string `json:"code"`
+}
+
 // handlePostVerifyEmail is POST /verify-email: with a token or code it completes,
 // otherwise it starts, for whoever is signed in.
 func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) error {
-	var p struct {
-		Token string `json:"token"`
-		Email string `json:"email"`
-		Code  string `json:"code"`
-	}
+	var p emailProof
 	if err := decodeOptional(r, &p); err != nil {
 		return err
 	}
 	ctx := r.Context()
-	if p.Token == "" && p.Code == "" {
+	if p == (emailProof{}) {
 		me, err := a.live(r)
 		if err != nil {
 			return err

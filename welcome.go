@@ -10,9 +10,10 @@ import (
 const welcomeLife = 7 * 24 * time.Hour
 
 // awaited tells that an account waits for somebody to choose its first password:
-// it has none, and nobody has ever signed in to it.
+// it has none and no other way in, and nobody has ever signed in to it.
 func awaited(c Credentials) bool {
-	return c.User.ID != "" && c.PasswordHash == "" && c.User.LastSignInAt.IsZero()
+	u := c.User
+	return u.ID != "" && c.PasswordHash == "" && len(u.Identities) == 0 && u.LastSignInAt.IsZero()
 }
 
 // SendWelcomeParams ask a user to choose a first password.

@@ -164,7 +164,7 @@ func TestWalk(t *testing.T) {
 	says("cancelled")
 	do(chromedp.Click("#tab-signup"), chromedp.SetValue("#su-email", "carol@example.com"), chromedp.SetValue("#su-password", "correct horse battery"), chromedp.Click("#signup button"),
 		chromedp.WaitVisible("#link"), chromedp.Click("#link"))
-	says("Confirm your e-mail address first")
+	says("Confirm your e-mail address or phone number first")
 	openNewest("Confirm")
 	do(chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#link"),
 		chromedp.Click("#link"), chromedp.WaitVisible("input[name=person_email]"), chromedp.SetValue("input[name=person_email]", "carol@work.test"),
