@@ -14,7 +14,7 @@ import (
 // that it proves: the one there is, or a new one. As with magic links, holding it
 // outranks whatever was set up before it was proved, unless that is proved within a
 // live session of the same account.
-func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Caller) (u User, takenOver bool, err error) {
+func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Caller) (User, error) {
 	// The usual case, in one step: the number or address is proved already, as
 	// somebody's whom the code names. Otherwise nothing has happened yet.
 	yes := true
@@ -27,7 +27,6 @@ func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Calle
 	first := TryCode{Change: c, Purpose: p, Subject: g.to}
 	var in accountPermit
 	decide := func() (Redemption, error) {
-		takenOver = false
 		u, err := a.store.User(ctx, g.owner())
 		switch {
 		case errors.Is(err, ErrNotFound) && g.mailed:
@@ -45,16 +44,15 @@ func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Calle
 		if g.mailed {
 			root = rootEmail
 		}
-		var r Redemption
-		r, takenOver = a.provingRedemption(ctx, u, root, within)
+		r, _ := a.provingRedemption(ctx, u, root, within)
 		return r, nil
 	}
-	u, err = a.redeemCode(ctx, g, first, decide)
+	u, err := a.redeemCode(ctx, g, first, decide)
 	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) { // counts as none
 		within = Caller{}
 		u, err = a.redeemCode(ctx, g, first, decide)
 	}
-	return u, takenOver, err
+	return u, err
 }
 
 // redeemCode uses a code up together with its effect, which decide works out once

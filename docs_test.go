@@ -81,7 +81,7 @@ func TestSnippets(t *testing.T) {
 	if err := os.WriteFile(list, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", dir, "-overlay", list}, packages...)...) //nolint:gosec // of this module
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", dir, "-overlay", list}, packages...)...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -69,11 +69,11 @@ func ExampleAuth_RequirePage() {
 			a.WriteError(w, r, err)
 			return
 		}
-		http.Redirect(w, r, back, http.StatusSeeOther)
+		http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // CheckReturn has judged it
 	})
 
 	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequest("GET", "/notes?page=2", nil))
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "GET", "/notes?page=2", nil))
 	fmt.Println(w.Code, w.Header().Get("Location"))
 	// Output: 303 /signin?return_to=%2Fnotes%3Fpage%3D2
 }

@@ -127,7 +127,7 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 	if !a.keys.ValidRequest(g.about, g.request, a.now()) { // nothing is judged for whoever did not ask
 		return nil, fail(CodeInvalidCode, errors.New("request_id is over, or of another address or code_verifier"))
 	}
-	u, _, err := a.useCode(ctx, PurposeMagicLink, g, p.Within)
+	u, err := a.useCode(ctx, PurposeMagicLink, g, p.Within)
 	if err != nil {
 		return nil, err
 	}

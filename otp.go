@@ -177,7 +177,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 	if err != nil {
 		return nil, err
 	}
-	u, _, err := a.useCode(ctx, PurposePhoneCode, phoneGuess(phone, p.Code, p.RequestID), Caller{})
+	u, err := a.useCode(ctx, PurposePhoneCode, phoneGuess(phone, p.Code, p.RequestID), Caller{})
 	if err != nil {
 		return nil, err
 	}

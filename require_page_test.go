@@ -116,13 +116,13 @@ func TestPageOfAnEndedSession(t *testing.T) {
 		},
 		"idle": func(w *world, j jar) jar { w.Clock.Advance(40 * 24 * time.Hour); return j },
 		"forged": func(_ *world, j jar) jar {
-			j.access = &http.Cookie{Name: accessCookie, Value: "x.y.z"}
-			j.refresh = &http.Cookie{Name: refreshCookie, Value: "v1.x"}
+			j.access = &http.Cookie{Name: accessCookie, Value: "x.y.z"}  //nolint:gosec // as a browser sends it
+			j.refresh = &http.Cookie{Name: refreshCookie, Value: "v1.x"} //nolint:gosec // likewise
 			return j
 		},
 		"without a refresh token": func(w *world, j jar) jar {
 			w.Clock.Advance(time.Hour)
-			j.refresh = &http.Cookie{Name: "other", Value: "x"}
+			j.refresh = &http.Cookie{Name: "other", Value: "x"} //nolint:gosec // likewise
 			return j
 		},
 		"of a revocation": func(w *world, j jar) jar {

@@ -115,8 +115,8 @@ func TestTransportOfEveryRoute(t *testing.T) {
 func TestSignInsChooseTheirTransport(t *testing.T) {
 	posted := func(values ...string) string {
 		v := url.Values{}
-		for i := 0; i < len(values); i += 2 {
-			v.Set(values[i], values[i+1])
+		for pair := range slices.Chunk(values, 2) {
+			v.Set(pair[0], pair[1])
 		}
 		return v.Encode()
 	}
@@ -194,7 +194,7 @@ func TestRemember(t *testing.T) {
 				if a = w.do("POST", "/refresh", nil, j.sent(), sameSite).want(200); kept(a) != c.want {
 					t.Errorf("refreshed: %v", a.set())
 				}
-				j.access.Value = "x"
+				j.access.Value = "x" //nolint:gosec // as a browser sends it
 				if a = w.page(w.RequirePage(w.Optional(w.RequirePage(greets))), "GET", "/", j.sent()).want(200); kept(a) != c.want {
 					t.Errorf("refreshed in place: %v", a.set())
 				}

@@ -50,7 +50,7 @@ func TestFormsOfOtherSites(t *testing.T) {
 			for who, r := range map[string]*http.Request{"nobody": nobody, "Ada": r} {
 				rec := httptest.NewRecorder()
 				s.handler.ServeHTTP(rec, r)
-				if rec.Code != http.StatusForbidden || len(rec.Result().Cookies()) > 0 { //nolint:bodyclose // a recorder's
+				if rec.Code != http.StatusForbidden || len(rec.Result().Cookies()) > 0 {
 					t.Errorf("%s from %v as %s: %d", path, from, who, rec.Code)
 				}
 			}
@@ -82,7 +82,7 @@ func TestOpenRedirect(t *testing.T) {
 			}
 		}
 		b := s.browser(t)
-		res := b.send(http.MethodPost, "/account/sign-in?"+url.Values{"return_to": {to}}.Encode(), url.Values{"login": {address}, "password": {password}}) //nolint:bodyclose // a recorder's
+		res := b.send(http.MethodPost, "/account/sign-in?"+url.Values{"return_to": {to}}.Encode(), url.Values{"login": {address}, "password": {password}}) //nolint:bodyclose // likewise
 		if res.StatusCode != http.StatusBadRequest || res.Header.Get("Location") != "" || len(res.Cookies()) > 0 {
 			t.Errorf("%q: %d %s", to, res.StatusCode, res.Header.Get("Location"))
 		}
@@ -226,7 +226,7 @@ func TestLoginOfAStranger(t *testing.T) {
 	idp.SignsIn(authtest.Person{Subject: "1", Email: "mallory@example.com", EmailVerified: true})
 	back := idp.Authorize(t, stranger.page.url.String())
 	stranger.page = nil
-	res := stranger.send(http.MethodGet, "/auth/v1/oauth/work/callback?"+back.Encode(), nil) //nolint:bodyclose // a recorder's
+	res := stranger.send(http.MethodGet, "/auth/v1/oauth/work/callback?"+back.Encode(), nil) //nolint:bodyclose // likewise
 	link := res.Header.Get("Location")
 	if !strings.Contains(link, "/account/sign-in/back?code=") {
 		t.Fatal(link)
@@ -259,7 +259,7 @@ func TestTwoCookiesOfOneName(t *testing.T) {
 			r.AddCookie(each)
 		}
 		if strings.HasSuffix(c.Name, "-access") {
-			r.AddCookie(&http.Cookie{Name: c.Name, Value: "planted"})
+			r.AddCookie(&http.Cookie{Name: c.Name, Value: "planted"}) //nolint:gosec // as a browser sends it
 			rec := httptest.NewRecorder()
 			s.handler.ServeHTTP(rec, r)
 			if rec.Code != http.StatusSeeOther {

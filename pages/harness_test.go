@@ -135,7 +135,7 @@ func (b *browser) send(method, target string, form url.Values) *http.Response {
 	b.trail = append(b.trail, u.String())
 	rec := httptest.NewRecorder()
 	b.site.handler.ServeHTTP(rec, r)
-	res := rec.Result() //nolint:bodyclose // a recorder's
+	res := rec.Result()
 	b.jar.SetCookies(u, res.Cookies())
 	res.Request = r
 	return res
@@ -145,7 +145,7 @@ func (b *browser) send(method, target string, form url.Values) *http.Response {
 // elsewhere ends it, with the address in page.url.
 func (b *browser) open(target string) *shown {
 	b.t.Helper()
-	return b.follow(b.send(http.MethodGet, target, nil))
+	return b.follow(b.send(http.MethodGet, target, nil)) //nolint:bodyclose // a recorder's
 }
 
 func (b *browser) follow(res *http.Response) *shown {
@@ -162,7 +162,7 @@ func (b *browser) follow(res *http.Response) *shown {
 				return b.page
 			}
 			b.page = &shown{url: u}
-			res = b.send(http.MethodGet, next.String(), nil)
+			res = b.send(http.MethodGet, next.String(), nil) //nolint:bodyclose // likewise
 			continue
 		}
 		raw, err := io.ReadAll(res.Body)

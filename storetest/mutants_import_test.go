@@ -38,7 +38,7 @@ func importMutants() map[string]mutant {
 			for i := range c.Users {
 				edit(&c.Users[i])
 			}
-			return s.ImportStore.CreateUsers(ctx, c)
+			return s.CreateUsers(ctx, c)
 		})
 	}
 	return map[string]mutant{
@@ -95,25 +95,25 @@ func allOrNothing(s importBase, ctx context.Context, c auth.CreateUsers) ([]erro
 			}
 		}
 	}
-	return s.ImportStore.CreateUsers(ctx, c)
+	return s.CreateUsers(ctx, c)
 }
 
 // keepsHalves keeps a user without the identity that is taken.
 func keepsHalves(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
-	results, err := s.ImportStore.CreateUsers(ctx, c)
+	results, err := s.CreateUsers(ctx, c)
 	for i, refused := range results {
 		var taken *auth.ConflictError
 		if errors.As(refused, &taken) && taken.Field == "identity" {
 			half := c.Users[i]
 			half.User.Identities = nil
-			_, _ = s.ImportStore.CreateUsers(ctx, auth.CreateUsers{Change: change(c.Now), Users: []auth.ImportedRow{half}})
+			_, _ = s.CreateUsers(ctx, auth.CreateUsers{Change: change(c.Now), Users: []auth.ImportedRow{half}})
 		}
 	}
 	return results, err
 }
 
 func tellsNobody(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
-	results, err := s.ImportStore.CreateUsers(ctx, c)
+	results, err := s.CreateUsers(ctx, c)
 	clear(results)
 	return results, err
 }
@@ -124,7 +124,7 @@ func backwards(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, 
 	for i := range c.Users {
 		reversed.Users = append(reversed.Users, c.Users[len(c.Users)-1-i])
 	}
-	results, err := s.ImportStore.CreateUsers(ctx, reversed)
+	results, err := s.CreateUsers(ctx, reversed)
 	var list []error
 	for i := range results {
 		list = append(list, results[len(results)-1-i])
@@ -134,11 +134,11 @@ func backwards(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, 
 
 // tellsAnyway records what comes with a change that created nobody.
 func tellsAnyway(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
-	results, err := s.ImportStore.CreateUsers(ctx, c)
+	results, err := s.CreateUsers(ctx, c)
 	if err == nil && len(results) > 0 && results[0] != nil && len(results) == 1 {
 		ghost := c
 		ghost.Users = []auth.ImportedRow{{User: auth.User{ID: "00000000-0000-4000-8000-000000000001", CreatedAt: c.Now, UpdatedAt: c.Now}}}
-		_, _ = s.ImportStore.CreateUsers(ctx, ghost)
+		_, _ = s.CreateUsers(ctx, ghost)
 		_ = s.DeleteUser(ctx, auth.DeleteUser{Change: change(c.Now), UserID: ghost.Users[0].User.ID})
 	}
 	return results, err
@@ -153,13 +153,13 @@ func askThenMake(s importBase, ctx context.Context, c auth.CreateUsers) ([]error
 		}
 	}
 	pause()
-	_, err := s.ImportStore.CreateUsers(ctx, c)
+	_, err := s.CreateUsers(ctx, c)
 	return results, err
 }
 
 // takesAnyway reserves the values of those who are refused.
 func takesAnyway(s importBase, ctx context.Context, c auth.CreateUsers) ([]error, error) {
-	results, err := s.ImportStore.CreateUsers(ctx, c)
+	results, err := s.CreateUsers(ctx, c)
 	for i := range results {
 		if i > 0 && results[i-1] != nil && results[i] == nil {
 			_ = s.DeleteUser(ctx, auth.DeleteUser{Change: change(c.Now), UserID: c.Users[i].User.ID})

@@ -38,7 +38,7 @@ func refresh() checks {
 			again, err := b.advance(s.ID, 0, now.Add(10*time.Second-us))
 			b.ok(err)
 			b.sameSession(again, moved)
-			if b.late(s.ID, 0, now.Add(10*time.Second-us)) || !b.late(s.ID, 0, now.Add(10*time.Second)) {
+			if b.late(s.ID, now.Add(10*time.Second-us)) || !b.late(s.ID, now.Add(10*time.Second)) {
 				b.Error("it ends too soon, or too late")
 			}
 		},
@@ -47,7 +47,7 @@ func refresh() checks {
 			s.Counter, s.RotatedAt = 1, now.Add(-10*time.Second)
 			_, err := b.signIn(s)
 			b.ok(err)
-			if b.late(s.ID, 0, now.Add(-us)) || !b.late(s.ID, 0, now) {
+			if b.late(s.ID, now.Add(-us)) || !b.late(s.ID, now) {
 				b.Error("it ends too soon, or too late")
 			}
 		},
