@@ -64,7 +64,7 @@ func TestSnippets(t *testing.T) {
 			} else {
 				code = snippetFile(n, where, code)
 			}
-			if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(code), 0o600); err != nil { //nolint:gosec // under t.TempDir
 				t.Fatal(err)
 			}
 			overlay[absolute(t, filepath.Join(in, name))] = path

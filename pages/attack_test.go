@@ -285,7 +285,7 @@ func TestGetChangesNothing(t *testing.T) {
 	b.signIn(address)
 	for _, path := range s.pages.Posts() {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			b.send(method, path+"?do=disable&sure=1&id=x&full_name=Mallory&provider=work&code=1", nil)
+			b.send(method, path+"?do=disable&sure=1&id=x&full_name=Mallory&provider=work&code=1", nil) //nolint:bodyclose // a recorder's
 		}
 	}
 	p := b.open("/account/").want(t, 200, "/account/", "")

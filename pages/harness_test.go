@@ -186,7 +186,7 @@ func (b *browser) submit(fields ...string) *shown {
 	b.t.Helper()
 	for _, f := range b.page.forms() {
 		if values, ok := f.filled(fields); ok {
-			return b.follow(b.send(http.MethodPost, f.action, values))
+			return b.follow(b.send(http.MethodPost, f.action, values)) //nolint:bodyclose // likewise
 		}
 	}
 	b.t.Fatalf("%s has no form with %v:\n%s", b.page.url, fields, b.page.text())
@@ -198,7 +198,7 @@ func (b *browser) press(action string, fields ...string) *shown {
 	b.t.Helper()
 	for _, f := range b.page.forms() {
 		if values, ok := f.filled(fields); ok && f.action == action {
-			return b.follow(b.send(http.MethodPost, f.action, values))
+			return b.follow(b.send(http.MethodPost, f.action, values)) //nolint:bodyclose // likewise
 		}
 	}
 	b.t.Fatalf("%s has no form %s with %v", b.page.url, action, fields)

@@ -6,9 +6,9 @@ import (
 	"github.com/authmount/auth"
 )
 
-// newLinkCode describes a token that is a link and the code 123456 at once.
-func newLinkCode(subject string) auth.Token {
-	t := newCode("link", subject, 5)
+// newLinkCode describes a token that is a link and the code 123456 at once, for ada.
+func newLinkCode() auth.Token {
+	t := newCode("link", "ada", 5)
 	t.Code, t.CodeExpiresAt = hashOf("123456"), now.Add(10*time.Second)
 	return t
 }
@@ -17,8 +17,8 @@ func newLinkCode(subject string) auth.Token {
 func linkCodes() checks {
 	return checks{
 		"a link's code comes back as it went in": func(b *bench) {
-			t := newLinkCode("ada")
-			want := newLinkCode("ada")
+			t := newLinkCode()
+			want := newLinkCode()
 			b.token(t)
 			t.Code[0] ^= 1
 			got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
@@ -30,7 +30,7 @@ func linkCodes() checks {
 			b.sameToken(got, newToken("other", "ada")) // and none of an older one's
 		},
 		"a link's code uses the link up": func(b *bench) {
-			t := newLinkCode("ada")
+			t := newLinkCode()
 			b.token(t)
 			b.is(b.try("ada", "000000"), auth.ErrWrongCode)
 			b.is(b.try("ada", "link"), auth.ErrWrongCode) // what the link is kept as is no code
@@ -42,13 +42,13 @@ func linkCodes() checks {
 			b.is(b.try("ada", "123456"), auth.ErrNotFound)
 		},
 		"a link uses its code up": func(b *bench) {
-			b.token(newLinkCode("ada"))
+			b.token(newLinkCode())
 			b.ok(b.redeem("link"))
 			b.is(b.try("ada", "123456"), auth.ErrNotFound)
 			b.is(b.try("ada", "000000"), auth.ErrNotFound)
 		},
 		"a link outlives its code": func(b *bench) {
-			t := newLinkCode("ada")
+			t := newLinkCode()
 			b.token(t)
 			for _, code := range []string{"123456", "000000"} {
 				try := auth.TryCode{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
@@ -65,7 +65,7 @@ func linkCodes() checks {
 			b.ok(err)
 		},
 		"a link outlives the tries at its code": func(b *bench) {
-			b.token(newLinkCode("ada"))
+			b.token(newLinkCode())
 			for range 5 {
 				b.is(b.try("ada", "000000"), auth.ErrWrongCode)
 			}
@@ -74,7 +74,7 @@ func linkCodes() checks {
 		},
 		"of a link and its code at once one wins": func(b *bench) {
 			u := b.user("ada@example.com")
-			t := newLinkCode("ada")
+			t := newLinkCode()
 			t.UserID = u.ID
 			b.token(t)
 			won, lost := b.race(func(i int) error {
@@ -89,7 +89,7 @@ func linkCodes() checks {
 		},
 		"a code that has an effect is the link's own": func(b *bench) {
 			u := b.user("ada@example.com")
-			t := newLinkCode("ada")
+			t := newLinkCode()
 			t.UserID = u.ID
 			b.token(t)
 			b.is(func() error {
