@@ -27,6 +27,8 @@ func TestCallerWithoutSession(t *testing.T) {
 		"StartEmailVerification": auth.StartEmailVerificationParams{},
 		"Logout":                 auth.LogoutParams{Scope: auth.LogoutGlobal},
 		"EndSession":             auth.EndSessionParams{},
+		"Confirm":                auth.ConfirmParams{Password: goodPassword},
+		"Export":                 auth.ExportParams{},
 	}
 	caller := reflect.TypeFor[auth.Caller]()
 	service := reflect.TypeFor[*auth.Auth]()
