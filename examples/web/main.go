@@ -57,14 +57,11 @@ func run(ctx context.Context, addr, database string) error {
 		return err
 	}
 	url := "http://" + ln.Addr().String()
-	store, err := pgstore.Open(ctx, database)
+	store, err := pgstore.Open(ctx, database, pgstore.AutoMigrate())
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	if err := store.Migrate(ctx); err != nil {
-		return err
-	}
 	if _, err := store.Pool().Exec(ctx, schema); err != nil {
 		return err
 	}
@@ -78,14 +75,9 @@ func run(ctx context.Context, addr, database string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { // after the server, before the store
-		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = a.Close(closing)
-	}()
 	handler, err := routes(a, store.Pool())
 	if err != nil {
-		return err
+		return errors.Join(err, a.Close(ctx))
 	}
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	done := make(chan error, 1)
@@ -93,12 +85,12 @@ func run(ctx context.Context, addr, database string) error {
 	fmt.Printf("Open %s/notes; messages arrive at %s/dev/inbox\n", url, url)
 	select {
 	case err := <-done:
-		return err
+		return errors.Join(err, a.Close(ctx))
 	case <-ctx.Done():
 	}
-	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return srv.Shutdown(closing)
+	return errors.Join(srv.Shutdown(closing), a.Close(closing))
 }
 
 func routes(a *auth.Auth, db *pgxpool.Pool) (http.Handler, error) {
