@@ -582,12 +582,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 // clone copies a value with everything that it points to, as sending it to a
 // database and back would, so that no caller holds what the store keeps.
 func clone[T any](v T) (out T) {
-	b, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(b, &out)
-	}
-	if err != nil {
-		panic(err) // metadata that is no JSON
+	if b, err := json.Marshal(v); err != nil || json.Unmarshal(b, &out) != nil {
+		panic("metadata that is no JSON")
 	}
 	return out
 }
