@@ -250,9 +250,13 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	ctx := r.Context()
-	if p == (emailProof{}) {
+	if p.Token == "" && p.Code == "" {
 		me, err := a.live(r)
 		if err != nil {
+			return err
+		}
+		if p.Email != "" { // meant to complete
+			_, err := a.verifyByCode(ctx, VerifyEmailParams{Within: me.caller(), Email: p.Email})
 			return err
 		}
 		if err := a.startEmailVerification(ctx, me.caller(), me.user); err != nil {
