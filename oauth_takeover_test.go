@@ -121,7 +121,7 @@ func (l leftovers) refused(w *world) {
 // could bring them back. Whichever way its owner comes, nothing of it is good any
 // more, and nothing of it is left in the store.
 func TestTakeoverLeavesNothingPending(t *testing.T) {
-	kept := []auth.Purpose{auth.PurposeEnroll, auth.PurposeExchange, auth.PurposeOAuth, auth.PurposePhoneChange, auth.PurposeVerifyEmail}
+	kept := []auth.Purpose{auth.PurposeEmailCode, auth.PurposeEnroll, auth.PurposeExchange, auth.PurposeOAuth, auth.PurposePhoneChange, auth.PurposeVerifyEmail}
 	more := []auth.Purpose{auth.PurposeMagicLink, auth.PurposePhoneCode, auth.PurposeReset}
 	owned := map[bool][]any{false: {ada.Email, true, "", false}, true: {"", false, number, true}}
 	for name, begin := range map[string]func(w *world, idp *authtest.Provider) (complete func()){

@@ -190,7 +190,7 @@ func TestNoticesOfAKindAreLimited(t *testing.T) {
 // account, a refusal leaves it good.
 func TestEveryNewAccountDraws(t *testing.T) {
 	w, idp := providerWorld(t, auth.WithRateLimits(auth.RateLimits{SignupPerIP: auth.Rate{Burst: 1, Per: time.Minute}}))
-	links := map[string]string{"a": w.magicLink("magic@example.com", nil), "b": w.magicLink("json@example.com", nil)}
+	links := map[string]string{"a": w.magicLink("magic@example.com", map[string]any{"redirect_to": "https://app.test/"}), "b": w.magicLink("json@example.com", nil)}
 	code := w.phoneCode(number)
 	who := func(s string) authtest.Person {
 		return authtest.Person{Subject: s, Email: s + "@example.com", EmailVerified: true}
@@ -225,7 +225,7 @@ func TestEveryNewAccountDraws(t *testing.T) {
 	}
 	for _, name := range []string{"link", "link of a program", "code"} {
 		w.Clock.Advance(time.Minute)
-		if a := doors[name](); a.status != http.StatusOK {
+		if a := doors[name](); a.status != map[string]int{"link": http.StatusSeeOther, "link of a program": http.StatusOK, "code": http.StatusOK}[name] {
 			t.Errorf("%s did not stay good: %d: %s", name, a.status, a.body)
 		}
 	}
