@@ -48,7 +48,7 @@ func TestTokenLives(t *testing.T) {
 	promised := map[auth.Purpose]time.Duration{
 		auth.PurposeMagicLink: 15 * time.Minute, auth.PurposeVerifyEmail: 24 * time.Hour, auth.PurposeReset: time.Hour,
 		auth.PurposeExchange: time.Minute, auth.PurposePhoneCode: 5 * time.Minute, auth.PurposePhoneChange: 5 * time.Minute,
-		auth.PurposeMFA: 5 * time.Minute, auth.PurposeEnroll: 5 * time.Minute, auth.PurposeOAuth: 10 * time.Minute, auth.PurposeStop: 7 * 24 * time.Hour,
+		auth.PurposeMFA: 5 * time.Minute, auth.PurposeEnroll: 5 * time.Minute, auth.PurposeOAuth: 10 * time.Minute, auth.PurposeEmailCode: 10 * time.Minute, auth.PurposeStop: 7 * 24 * time.Hour,
 	}
 	seen := &livesSeen{Store: newStore(t), lives: map[auth.Purpose]map[time.Duration]bool{}}
 	idp := authtest.StartProvider(t)
