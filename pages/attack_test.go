@@ -21,12 +21,12 @@ import (
 // page, whoever is signed in.
 func TestFormsOfOtherSites(t *testing.T) {
 	idp := authtest.StartProvider(t)
-	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("work")), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 	b := s.browser(t)
 	b.signIn(address)
 	fields := url.Values{
 		"login": {address}, "email": {address}, "password": {password}, "current_password": {password}, "full_name": {"Mallory"},
-		"phone": {"+491701234567"}, "code": {"123456"}, "provider": {"work"}, "do": {"begin"}, "sure": {"1"},
+		"phone": {"+491701234567"}, "code": {"123456"}, "provider": {"acme"}, "do": {"begin"}, "sure": {"1"},
 	}
 	if len(s.pages.Posts()) < 15 {
 		t.Fatal(s.pages.Posts())
@@ -117,7 +117,7 @@ func TestForgedFlow(t *testing.T) {
 func TestStoredScript(t *testing.T) {
 	const script = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
 	idp := authtest.StartProvider(t)
-	s := newSite(t, pages.Options{Brand: script, ProviderLabels: map[string]string{"work": script}}, auth.WithProvider(idp.OIDC("work")))
+	s := newSite(t, pages.Options{Brand: script, ProviderLabels: map[string]string{"acme": script}}, auth.WithProvider(idp.OIDC("acme")))
 	idp.Now = s.Clock.Now
 	b := s.browser(t)
 	b.header.Set("User-Agent", script)
@@ -219,20 +219,20 @@ func TestSecretsStayInside(t *testing.T) {
 // of a sign-in that another browser began is good for nothing here.
 func TestLoginOfAStranger(t *testing.T) {
 	idp := authtest.StartProvider(t)
-	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("work")))
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
 	idp.Now = s.Clock.Now
 	stranger := s.browser(t)
-	stranger.open("/account/sign-in/with/work")
+	stranger.open("/account/sign-in/with/acme")
 	idp.SignsIn(authtest.Person{Subject: "1", Email: "mallory@example.com", EmailVerified: true})
 	back := idp.Authorize(t, stranger.page.url.String())
 	stranger.page = nil
-	res := stranger.send(http.MethodGet, "/auth/v1/oauth/work/callback?"+back.Encode(), nil) //nolint:bodyclose // likewise
+	res := stranger.send(http.MethodGet, "/auth/v1/oauth/acme/callback?"+back.Encode(), nil) //nolint:bodyclose // likewise
 	link := res.Header.Get("Location")
 	if !strings.Contains(link, "/account/sign-in/back?code=") {
 		t.Fatal(link)
 	}
 	victim := s.browser(t)
-	victim.open("/account/sign-in/with/work") // with a sign-in of its own under way, or without
+	victim.open("/account/sign-in/with/acme") // with a sign-in of its own under way, or without
 	victim.page = nil
 	p := victim.open(link).want(t, 200, "/account/sign-in", "")
 	if !strings.Contains(p.text(), "another browser") {
@@ -285,7 +285,7 @@ func TestGetChangesNothing(t *testing.T) {
 	b.signIn(address)
 	for _, path := range s.pages.Posts() {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			b.send(method, path+"?do=disable&sure=1&id=x&full_name=Mallory&provider=work&code=1", nil) //nolint:bodyclose // a recorder's
+			b.send(method, path+"?do=disable&sure=1&id=x&full_name=Mallory&provider=acme&code=1", nil) //nolint:bodyclose // a recorder's
 		}
 	}
 	p := b.open("/account/").want(t, 200, "/account/", "")

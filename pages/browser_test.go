@@ -42,7 +42,7 @@ func serveSite(t *testing.T, opts ...auth.Option) *served {
 	s.url = "http://" + srv.Listener.Addr().String()
 	s.idp = authtest.StartProvider(t)
 	s.site = newSite(t, pages.Options{Accent: "#c2410c", Logo: logo, Home: "/notes"}, append([]auth.Option{
-		auth.WithDevMode(), auth.WithBaseURL(s.url + "/auth/v1"), auth.WithProvider(s.idp.OIDC("work")),
+		auth.WithDevMode(), auth.WithBaseURL(s.url + "/auth/v1"), auth.WithProvider(s.idp.OIDC("acme")),
 		auth.WithSettings(auth.Settings{AccountDeletion: auth.On}), auth.WithRateLimits(auth.RateLimits{Off: true}),
 	}, opts...)...)
 	s.idp.Now = s.Clock.Now
@@ -178,7 +178,7 @@ func TestProviderInBrowser(t *testing.T) {
 	s := serveSite(t)
 	s.idp.SignsIn(authtest.Person{Subject: "1", Email: address, EmailVerified: true})
 	s.open("/account/sign-in")
-	s.do(chromedp.Click("a[href*='/with/work']"))
+	s.do(chromedp.Click("a[href*='/with/acme']"))
 	s.at("/notes")
 	s.open("/account/")
 	s.do(browsertest.Until(`document.body.textContent.includes('Unlink')`))

@@ -12,7 +12,7 @@ func (p *Pages) Paths(method string) []string {
 	var list []string
 	for _, rt := range p.routes() {
 		if slices.Contains(rt.methods(), method) {
-			list = append(list, p.path(strings.NewReplacer("{$}", "", "{provider}", "work").Replace(rt.at)))
+			list = append(list, p.path(strings.NewReplacer("{$}", "", "{provider}", "acme").Replace(rt.at)))
 		}
 	}
 	return list

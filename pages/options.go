@@ -40,7 +40,7 @@ type Options struct {
 	// "texts.fr.json" adds a language. docs/pages.md lists the files, the variables and
 	// the texts. A file by another name is an error of New. Default: none.
 	Templates fs.FS
-	// ProviderLabels are what people call the providers, by their names: {"work":
+	// ProviderLabels are what people call the providers, by their names: {"acme":
 	// "Example SSO"}. Default: their usual names.
 	ProviderLabels map[string]string
 }

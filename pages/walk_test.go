@@ -240,14 +240,14 @@ func TestAddressByCode(t *testing.T) {
 
 func TestProvider(t *testing.T) {
 	idp := authtest.StartProvider(t)
-	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("work")))
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
 	idp.Now = s.Clock.Now
 	b := s.browser(t)
 	b.open("/account/sign-in?return_to=/notes")
-	if !strings.Contains(b.page.text(), "Sign in with Work") {
+	if !strings.Contains(b.page.text(), "Sign in with Acme") {
 		t.Fatal(b.page.text())
 	}
-	b.open("/account/sign-in/with/work?return_to=/notes")
+	b.open("/account/sign-in/with/acme?return_to=/notes")
 	b.atProvider(idp, authtest.Person{Subject: "1", Email: address, EmailVerified: true}).want(t, 200, "/notes", "")
 
 	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "That did not work")
@@ -255,35 +255,35 @@ func TestProvider(t *testing.T) {
 
 func TestProviderThatFails(t *testing.T) {
 	idp := authtest.StartProvider(t)
-	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("work")))
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
 	idp.Now = s.Clock.Now
 	b := s.browser(t)
-	b.open("/account/sign-in/with/work")
+	b.open("/account/sign-in/with/acme")
 	idp.SignsIn(authtest.Person{Subject: "1"})
 	idp.Denies()
 	p := b.atProvider(idp, authtest.Person{}).want(t, 200, "/account/sign-in", "")
 	if !strings.Contains(textOf(p.find("problem")), "cancelled") {
 		t.Error(p.text())
 	}
-	p = b.open("/auth/v1/oauth/work/callback?code=x&state=y")
-	p.want(t, 400, "/auth/v1/oauth/work/callback", "That did not work")
+	p = b.open("/auth/v1/oauth/acme/callback?code=x&state=y")
+	p.want(t, 400, "/auth/v1/oauth/acme/callback", "That did not work")
 	if !strings.Contains(p.body, `href="/`) {
 		t.Error("no way back")
 	}
 	b.header.Set("Accept", "application/json")
-	if p = b.open("/auth/v1/oauth/work/callback?code=x&state=y"); !strings.Contains(p.body, `"bad_oauth_state"`) {
+	if p = b.open("/auth/v1/oauth/acme/callback?code=x&state=y"); !strings.Contains(p.body, `"bad_oauth_state"`) {
 		t.Errorf("a program gets %s", p.body)
 	}
 }
 
 func TestLinkAndUnlink(t *testing.T) {
 	idp := authtest.StartProvider(t)
-	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("work")))
+	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
 	idp.Now = s.Clock.Now
 	b := s.browser(t)
 	b.signIn(address)
 	b.open("/account/")
-	p := b.submit("provider", "work", "do", "link").want(t, 200, "/account/identities", "On to Work")
+	p := b.submit("provider", "acme", "do", "link").want(t, 200, "/account/identities", "On to Acme")
 	next := attr(p.meta("refresh"), "content")
 	_, target, _ := strings.Cut(next, "url=")
 	b.page.url, _ = url.Parse(target)
@@ -291,7 +291,7 @@ func TestLinkAndUnlink(t *testing.T) {
 	if !strings.Contains(p.text(), "ada@work.example") || !strings.Contains(p.text(), "Linked.") {
 		t.Error(p.text())
 	}
-	p = b.submit("provider", "work", "do", "unlink").want(t, 200, "/account/", "")
+	p = b.submit("provider", "acme", "do", "unlink").want(t, 200, "/account/", "")
 	if !strings.Contains(p.text(), "Unlinked.") {
 		t.Error(p.text())
 	}
