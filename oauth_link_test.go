@@ -456,3 +456,27 @@ func TestLinkRace(t *testing.T) {
 		t.Errorf("%d won", won.Load())
 	}
 }
+
+// A linking that was begun without a browser is bound to none: whoever comes back,
+// in a browser without a cookie, too, gets a code, and only its exchange links.
+func TestLinkBegunWithoutABrowser(t *testing.T) {
+	w, idp := providerWorld(t)
+	s := w.member("mallory@example.com")
+	claims := w.claimsOf(s)
+	to, err := w.LinkIdentity(t.Context(), auth.LinkIdentityParams{
+		Caller:           claims.Caller(),
+		StartOAuthParams: auth.StartOAuthParams{Provider: "google", RedirectTo: "https://app.test/", CodeChallenge: challengeOf(verifier)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to)
+	res, err := w.FinishOAuth(t.Context(), auth.OAuthCallback{Provider: "google", State: back.Get("state"), Code: back.Get("code"), Issuer: back.Get("iss")})
+	if err != nil || res.Tokens != nil || !strings.Contains(res.RedirectURL, "code=") {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
+		t.Errorf("linked to %+v, %v", u.Identities, err)
+	}
+}
