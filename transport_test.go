@@ -330,3 +330,16 @@ func TestLinkBesideCookiesSetsNone(t *testing.T) {
 		}
 	}
 }
+
+// A link that was asked for with a challenge signs nobody in where it is opened, also
+// where there are cookies: the holder of the verifier gets the session.
+func TestBoundLinkSetsNoCookies(t *testing.T) {
+	w := newWorld(t, auth.WithCookies(auth.CookieOptions{}))
+	token := w.magicLink("bob@example.com", map[string]any{"redirect_to": "https://app.test/in", "code_challenge": challengeOf(verifier)})
+	a := w.do("POST", "/magic-link/verify", "token="+token, form, browser, sameSite).want(303)
+	code := a.location().Query().Get("code")
+	if len(a.set()) > 0 || code == "" {
+		t.Fatalf("cookies %v, to %s", a.set(), a.location())
+	}
+	w.do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier}).want(200)
+}
