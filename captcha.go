@@ -41,8 +41,8 @@ type CaptchaOptions struct {
 // sent, and at logins after wrong passwords. Its token comes in the header
 // X-Captcha-Token, in forms in the field captcha_token or the one that the widget
 // adds. Without a good one the answer is CodeValidationFailed, with the field
-// "captcha". Go methods ask for none: whoever calls them answers for it. The
-// default is no captcha. A second call replaces the first.
+// "captcha". Go methods ask for none: whoever calls them answers for it, and
+// pages.New, whose pages call them, refuses. The default is no captcha. A second call replaces the first.
 func WithCaptcha(o CaptchaOptions) Option {
 	return func(c *config) {
 		if o.Verifier == nil {

@@ -31,11 +31,12 @@ type KitSite struct {
 	Origin    string // "https://app.example.com"
 	SignInURL string // where RequirePage sends visitors; "" without WithCookies
 	Style     []byte // the style sheet of the link pages
+	Captcha   bool   // WithCaptcha is on: endpoints ask for one, methods do not
 }
 
 // Site tells what pages need to know of the service that they are of.
 func (k Kit) Site() KitSite {
-	s := KitSite{App: k.a.pages.app, Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Style: k.a.pages.css}
+	s := KitSite{App: k.a.pages.app, Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
 	if k.a.cfg.cookies != nil {
 		s.SignInURL = k.a.cfg.cookies.SignInURL
 	}

@@ -103,6 +103,9 @@ func (p *Pages) check() error {
 	if !redirect.IsLocal(p.prefix) || strings.ContainsAny(p.prefix, "?#{}") {
 		errs = append(errs, fmt.Errorf("the option Prefix, %q, is no plain path", p.prefix))
 	}
+	if p.site.Captcha { // or these would be the door without one
+		errs = append(errs, errors.New("auth.WithCaptcha is on, and these pages, which run no script, ask for no captcha: leave it out, or draw the forms yourself and post them to the endpoints"))
+	}
 	switch want := p.path("/sign-in"); p.site.SignInURL {
 	case "":
 		errs = append(errs, errors.New("the sessions of pages are in cookies: add the option auth.WithCookies(auth.CookieOptions{}) to auth.New"))

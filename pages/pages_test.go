@@ -1,8 +1,10 @@
 package pages_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"reflect"
 	"regexp"
@@ -15,6 +17,11 @@ import (
 	"github.com/authmount/auth/pages"
 )
 
+// nobody has solved a captcha.
+type nobody struct{}
+
+func (nobody) Verify(context.Context, string, netip.Addr) error { return auth.ErrCaptcha }
+
 func TestNewRefuses(t *testing.T) {
 	file := func(name, text string) fs.FS { return fstest.MapFS{name: {Data: []byte(text)}} }
 	cookies := auth.WithCookies(auth.CookieOptions{})
@@ -24,6 +31,7 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		"no cookies":              {want: "auth.WithCookies(auth.CookieOptions{})"},
+		"a captcha":               {auth: []auth.Option{cookies, auth.WithCaptcha(auth.CaptchaOptions{Verifier: nobody{}})}, want: "auth.WithCaptcha is on"},
 		"another prefix":          {o: pages.Options{Prefix: "/login"}, auth: []auth.Option{cookies}, want: `the sign-in page is at "/login/sign-in"`},
 		"home elsewhere":          {o: pages.Options{Home: "https://evil.example"}, auth: []auth.Option{cookies}, want: "Home"},
 		"no colour":               {o: pages.Options{Accent: "red"}, auth: []auth.Option{cookies}, want: "#rrggbb"},
