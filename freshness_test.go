@@ -51,7 +51,7 @@ func TestMethodsAskForAProof(t *testing.T) {
 	for m, c := range table {
 		t.Run(m, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, auth.WithProvider(idp.Google()))
+			w := newWorld(t, auth.WithProvider(idp.Google()), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 			ada := w.LoginAs(t, "ada@example.com")
 			by := auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}
 			if c.second {

@@ -123,9 +123,9 @@ func TestOneDoorForPasswordsAndDeletions(t *testing.T) {
 	allowed := map[string]string{
 		"a patch's password":   "setPassword",
 		"a chosenPassword":     "choosePassword",
-		"store.DeleteUser":     "DeleteUser",
+		"store.DeleteUser":     "deleteUser",
 		"beforePasswordChange": "choosePassword",
-		"beforeDelete":         "DeleteUser",
+		"beforeDelete":         "deleteUser",
 	}
 	found := map[string]int{}
 	for _, f := range files {

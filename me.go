@@ -217,16 +217,27 @@ type DeleteUserParams struct {
 }
 
 // DeleteUser removes a user with everything that belongs to them. The session has to
-// have signed in, or shown another proof, within the last 15 minutes. Whether people
-// may delete their accounts at all (Settings.AccountDeletion) is asked by the
-// endpoint only. Errors: CodeReauthNeeded, CodeNotFound, CodeLastOwner,
-// CodeSessionEnded, CodeUserBanned, those of Hooks.BeforeDelete.
+// have signed in, or shown another proof, within the last 15 minutes, and
+// Settings.AccountDeletion has to be on: else CodeNotFound, as for a user whom the
+// application names and who is not there. Other errors: CodeReauthNeeded,
+// CodeLastOwner, CodeSessionEnded, CodeUserBanned, those of Hooks.BeforeDelete.
 func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
-	if !p.application {
-		if _, err := a.actingLately(ctx, p.Caller); err != nil {
-			return err
-		}
+	if p.application {
+		return a.deleteUser(ctx, p)
 	}
+	if !a.Settings(ctx).AccountDeletion.On() {
+		return fail(CodeNotFound, nil)
+	}
+	if _, err := a.actingLately(ctx, p.Caller); err != nil {
+		return err
+	}
+	if err := a.deleteUser(ctx, p); !errors.Is(err, CodeNotFound) {
+		return err
+	}
+	return nil // meanwhile, by another request of theirs
+}
+
+func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
 	u, err := a.store.User(ctx, ByID(p.UserID))
 	if err != nil {
 		return goneOr(CodeNotFound, err)
@@ -255,11 +266,7 @@ func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 }
 
 func (a *Auth) handleDeleteMe(w http.ResponseWriter, r *http.Request) error {
-	me := currentFrom(r.Context())
-	if !a.Settings(r.Context()).AccountDeletion.On() {
-		return fail(CodeNotFound, nil)
-	}
-	if err := a.DeleteUser(r.Context(), DeleteUserParams{me.caller()}); err != nil && !errors.Is(err, CodeNotFound) {
+	if err := a.DeleteUser(r.Context(), DeleteUserParams{currentFrom(r.Context()).caller()}); err != nil {
 		return err
 	}
 	a.signOut(w, r)

@@ -230,3 +230,20 @@ func TestHooks(t *testing.T) {
 	signIn = nil
 	w.do("POST", "/login", body).want(200)
 }
+
+// Where people may not delete their accounts, no door does it for them; the
+// application may.
+func TestDeletionIsOff(t *testing.T) {
+	w := newWorld(t)
+	s := w.signUp("ada@example.com")
+	if err := w.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: w.claimsOf(s).Caller()}); !errors.Is(err, auth.CodeNotFound) {
+		t.Errorf("from Go: %v", err)
+	}
+	w.do("DELETE", "/me", nil, bearer(s.AccessToken)).want(404, auth.CodeNotFound)
+	if !w.alive(s.AccessToken) {
+		t.Error("the account is gone")
+	}
+	if err := w.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(s.User.ID)}); err != nil {
+		t.Error(err)
+	}
+}

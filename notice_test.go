@@ -236,7 +236,7 @@ func TestDoorsLeaveNotices(t *testing.T) {
 				tap := storetap.New(newStore(t))
 				idp := authtest.StartProvider(t)
 				w := &world{t: t, log: &syncBuffer{}}
-				w.Env = authtest.NewOn(t, tap, auth.WithProvider(idp.Google()), auth.WithHooks(auth.Hooks{OnEvent: w.record}))
+				w.Env = authtest.NewOn(t, tap, auth.WithProvider(idp.Google()), auth.WithHooks(auth.Hooks{OnEvent: w.record}), auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
 				idp.Now = w.Clock.Now
 				open := d.prepare(w, idp)
 				w.fired()

@@ -131,10 +131,7 @@ func showDelete(v *visit) error {
 }
 
 func postDelete(v *visit) (string, error) {
-	switch {
-	case !v.p.a.Settings(v.ctx).AccountDeletion.On():
-		return "", v.p.kit.Error(auth.CodeNotFound, nil)
-	case v.form.Get("sure") == "":
+	if v.form.Get("sure") == "" {
 		return "", v.p.kit.Invalid("sure", "is required")
 	}
 	if err := v.p.a.DeleteUser(v.ctx, auth.DeleteUserParams{Caller: v.claims.Caller()}); err != nil {
