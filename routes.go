@@ -69,7 +69,8 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /logout", access: keyed, handle: a.handleLogout, done: doneSignedOut,
 			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
 		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange, done: doneSignedIn,
-			errors: plus(signIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
+			limits: first,
+			errors: plus(firstSignIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
 
 		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
 			limits: []string{"OAuthPerIP"},
