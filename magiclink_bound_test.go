@@ -92,9 +92,11 @@ func TestBoundLinkAndItsMailCode(t *testing.T) {
 // What ends a link ends the codes that refer to it.
 func TestBoundCodeDiesWithItsLink(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string){
-		"a newer link":  func(w *world, _ string) { w.do("POST", "/magic-link/send", map[string]any{"email": adaMail}).want(200) },
-		"the link used": func(w *world, token string) { w.do("POST", "/magic-link/verify", map[string]any{"token": token, "code_verifier": verifier}).session() },
-		"its own time":  func(w *world, _ string) { w.Clock.Advance(time.Minute) },
+		"a newer link": func(w *world, _ string) { w.do("POST", "/magic-link/send", map[string]any{"email": adaMail}).want(200) },
+		"the link used": func(w *world, token string) {
+			w.do("POST", "/magic-link/verify", map[string]any{"token": token, "code_verifier": verifier}).session()
+		},
+		"its own time": func(w *world, _ string) { w.Clock.Advance(time.Minute) },
 		"the account deleted": func(w *world, _ string) {
 			u, err := w.Store.User(w.t.Context(), auth.ByEmail(adaMail))
 			if err == nil {
