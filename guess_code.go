@@ -34,6 +34,8 @@ type codeGuess struct {
 	sent    string // mailed codes without either: what their tries count by
 
 	bound string // mailed codes: what has to be shown besides, see mailCode
+
+	spares bool // one whose owner is banned is not used up: a right guess is ErrStale
 }
 
 func phoneGuess(phone, code, request string) codeGuess {
@@ -61,9 +63,12 @@ func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
-	attempt, err := a.codeAttempt(ctx, g, t)
+	attempt, owner, err := a.codeAttempt(ctx, g, t)
 	if err != nil {
 		return u, err
+	}
+	if g.spares && owner.Banned(a.now()) {
+		t.IfUsers = []UserAt{nobody()}
 	}
 	err = a.guess(ctx, attempt, func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
@@ -96,11 +101,11 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 //
 // A right code shows that the number or address is theirs, and ends the run of
 // anybody's failures at it.
-func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt, error) {
+func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt, User, error) {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
-	_, err := owner(ctx)
+	u, err := owner(ctx)
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return attempt{}, storeFailed(err)
+		return attempt{}, u, storeFailed(err)
 	}
 	known := err == nil
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
@@ -117,7 +122,7 @@ func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt
 		}, a.inARowBy("code", from, known, "")...),
 		method: g.method, userID: t.UserID, owner: owner,
 		refills: a.inARowBy("code", g.to, true, ""),
-	}, nil
+	}, u, nil
 }
 
 // ofUser is what tries of somebody who is signed in count by.
