@@ -93,7 +93,7 @@ func (a *Auth) routes() []route {
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},
