@@ -327,6 +327,7 @@ type SessionInfo struct {
 	ExpiresAt    time.Time `json:"expires_at"`
 	IP           *string   `json:"ip"`
 	UserAgent    *string   `json:"user_agent"`
+	Device       *string   `json:"device"` // what people call it, such as "Firefox on Linux"; nil: not known
 	AAL          string    `json:"aal"`
 	AMR          []AMR     `json:"amr"`
 	Current      bool      `json:"current"`
@@ -342,7 +343,7 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	for _, s := range list {
 		infos = append(infos, SessionInfo{
 			ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
-			IP: optional(s.IP), UserAgent: optional(s.UserAgent), AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.ID == p.Current,
+			IP: optional(s.IP), UserAgent: optional(s.UserAgent), Device: optional(deviceLabel(s.UserAgent)), AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.ID == p.Current,
 		})
 	}
 	return infos, nil

@@ -25,11 +25,9 @@ func showAccount(v *visit) error {
 	}
 	for _, s := range list {
 		d := Device{ID: s.ID, LastActive: s.LastActiveAt.UTC().Format(v.texts.of("time.layout")), Current: s.Current}
-		if s.UserAgent != nil {
-			d.Name = v.p.kit.DeviceLabel(*s.UserAgent)
-		}
-		if d.Name == "" {
-			d.Name = v.texts.of("devices.unknown")
+		d.Name = v.texts.of("devices.unknown")
+		if s.Device != nil {
+			d.Name = *s.Device
 		}
 		if s.IP != nil {
 			d.IP = *s.IP
