@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,23 +184,6 @@ func (b *bench) rises(what string, from, to int64) {
 	b.Helper()
 	if to <= from {
 		b.wrong(what, to, fmt.Sprintf("more than %d", from))
-	}
-}
-
-// sessionIDs are those of sessions, in the order given.
-func sessionIDs(sessions []auth.Session) []string {
-	var all []string
-	for _, s := range sessions {
-		all = append(all, s.ID)
-	}
-	return all
-}
-
-// oneOf wants a value to be among others.
-func oneOf[T comparable](b *bench, what string, got T, all ...T) {
-	b.Helper()
-	if !slices.Contains(all, got) {
-		b.wrong(what, got, "one of "+difference.Show(all))
 	}
 }
 

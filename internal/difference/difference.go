@@ -118,7 +118,7 @@ func show(v reflect.Value) string {
 		case time.Time:
 			return x.Format(time.RFC3339Nano)
 		case error:
-			if !(t.Kind() == reflect.Pointer && v.IsNil()) {
+			if t.Kind() != reflect.Pointer || !v.IsNil() {
 				return fmt.Sprintf("%q", x.Error())
 			}
 		case netip.Addr, netip.Prefix, time.Duration:

@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 		"bytes":                {outer{Data: []byte("a")}, outer{Data: []byte("b")}, []string{`.Data = "a", want "b"`}},
 		"entries":              {map[string]any{"a": 1, "b": 2}, map[string]any{"b": 3, "c": []any{"x"}}, []string{`["a"] = 1, want none`, `["b"] = 2, want 3`, `["c"] = none, want ["x"]`}},
 		"values in interfaces": {outer{Meta: map[string]any{"k": "v"}}, outer{Meta: map[string]any{"k": "w"}}, []string{`.Meta["k"] = "v", want "w"`}},
-		"an error":             {error(errors.New("one")), error(errors.New("two")), []string{`.s = "one", want "two"`}},
+		"an error":             {errors.New("one"), errors.New("two"), []string{`.s = "one", want "two"`}},
 	} {
 		if got := Of(c.got, c.want); !slices.Equal(got, c.lines) {
 			t.Errorf("%s: %q, want %q", name, got, c.lines)
