@@ -63,18 +63,20 @@ func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
-	attempt, owner, err := a.codeAttempt(ctx, g, t)
-	if err != nil {
-		return u, err
-	}
-	if g.spares && owner.Banned(a.now()) {
-		t.IfUsers = []UserAt{nobody()}
-	}
-	err = a.guess(ctx, attempt, func(own context.Context, draw func() error) error {
+	err := a.guess(ctx, a.codeAttempt(ctx, g, t), func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
 		var err error
+		if g.spares {
+			owner, err := a.store.User(own, g.owner())
+			switch {
+			case err != nil && !errors.Is(err, ErrNotFound):
+				return storeFailed(err)
+			case owner.Banned(a.now()):
+				t.IfUsers = []UserAt{nobody()}
+			}
+		}
 		_, u, err = a.store.TryCode(own, t)
 		switch {
 		case err == nil:
@@ -101,13 +103,8 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 //
 // A right code shows that the number or address is theirs, and ends the run of
 // anybody's failures at it.
-func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt, User, error) {
+func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
-	u, err := owner(ctx)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return attempt{}, u, storeFailed(err)
-	}
-	known := err == nil
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
 	now, from := a.codeDraw(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
 	switch {
@@ -119,10 +116,14 @@ func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt
 	return attempt{
 		draws: append([]guessDraw{
 			now, a.guessDraw(limits.CodesPerAddress, "code", from), a.guessDraw(limits.CodesPerAddressDaily, "code-day", from),
-		}, a.inARowBy("code", from, known, "")...),
+		}, a.inARowBy("code", from, true, "")...),
 		method: g.method, userID: t.UserID, owner: owner,
+		nobodys: func(ctx context.Context) bool {
+			_, err := owner(ctx)
+			return errors.Is(err, ErrNotFound)
+		},
 		refills: a.inARowBy("code", g.to, true, ""),
-	}, u, nil
+	}
 }
 
 // ofUser is what tries of somebody who is signed in count by.
