@@ -17,12 +17,11 @@ import (
 func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Caller) (User, error) {
 	// The usual case, in one step: the number or address is proved already, as
 	// somebody's whom the code names. Otherwise nothing has happened yet.
-	yes := true
-	still := UserAt{Phone: &g.to, PhoneVerified: &yes}
+	yes, no := true, false
+	still := UserAt{Phone: &g.to, PhoneVerified: &yes, Banned: &no}
 	if g.mailed {
-		still = UserAt{Email: &g.to, EmailVerified: &yes}
+		still = UserAt{Email: &g.to, EmailVerified: &yes, Banned: &no}
 	}
-	g.spares = true // a ban is decided upon below, before anything is used up
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{still}
 	first := TryCode{Change: c, Purpose: p, Subject: g.to}

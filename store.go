@@ -9,7 +9,7 @@ import (
 // ContractVersion is the version of the contract that this file and
 // store_change.go describe. A Store's Contract returns the version it was written
 // for.
-const ContractVersion = 3
+const ContractVersion = 4
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //

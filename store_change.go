@@ -80,6 +80,7 @@ type UserAt struct {
 	EmailVerified      *bool
 	Phone              *string // "": none
 	PhoneVerified      *bool
+	Banned             *bool // at Change.Now
 }
 
 // Outcome is how a change ended, for what is recorded with it.

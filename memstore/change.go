@@ -77,7 +77,7 @@ func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, er
 		return e, nil
 	}
 	for _, at := range c.IfUsers {
-		if !s.stillSo(at, e.uses) {
+		if !s.stillSo(at, e.uses, c.Now) {
 			return nil, auth.ErrStale
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Store) repeated(i *auth.Idempotency, now time.Time) error {
 }
 
 // stillSo tells whether all of at holds; uses is the token of this very call.
-func (s *Store) stillSo(at auth.UserAt, uses *auth.Token) bool {
+func (s *Store) stillSo(at auth.UserAt, uses *auth.Token, now time.Time) bool {
 	id := at.ID
 	if id == "" && uses != nil {
 		id = uses.UserID
@@ -140,7 +140,7 @@ func (s *Store) stillSo(at auth.UserAt, uses *auth.Token) bool {
 	return u != nil &&
 		is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, u.hash) &&
 		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
-		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified())
+		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified()) && is(at.Banned, u.Banned(now))
 }
 
 func is[T comparable](want *T, got T) bool { return want == nil || *want == got }

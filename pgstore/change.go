@@ -115,7 +115,7 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 		if id == "" && r.used != nil {
 			id = r.used.UserID
 		}
-		if !h.user(id).still(want) {
+		if !h.user(id).still(want, c.Now) {
 			return auth.ErrStale
 		}
 	}
@@ -136,11 +136,11 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 }
 
 // still tells whether all that is asked of a user holds.
-func (u *lockedUser) still(want auth.UserAt) bool {
+func (u *lockedUser) still(want auth.UserAt, now time.Time) bool {
 	return u != nil &&
 		is(want.Revision, u.revision) && is(want.CredentialRevision, u.credentialRevision) && is(want.PasswordHash, u.passwordHash) &&
 		(want.Email == nil || auth.EmailKey(*want.Email) == u.emailKey) && is(want.EmailVerified, u.emailVerified) &&
-		is(want.Phone, u.phone) && is(want.PhoneVerified, u.phoneVerified)
+		is(want.Phone, u.phone) && is(want.PhoneVerified, u.phoneVerified) && (want.Banned == nil || *want.Banned == u.banned(now))
 }
 
 func is[T comparable](want *T, have T) bool { return want == nil || *want == have }

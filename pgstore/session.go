@@ -97,7 +97,7 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 	mayBeSimple := len(c.IfUsers) == 0
 	if len(c.IfUsers) == 1 {
 		other, _ := canonical(c.IfUsers[0].ID)
-		mayBeSimple = other == id
+		mayBeSimple = other == id && c.IfUsers[0].Banned == nil // which the statement judges at another instant
 	}
 	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(c.Messages, c.Session.UserID) {
 		err := s.do(b, func(ctx context.Context, q querier) (err error) {

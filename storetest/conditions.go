@@ -203,6 +203,7 @@ func conditionsOn(u auth.User) map[string]onUser {
 		"EmailVerified":      {[]auth.UserAt{{EmailVerified: ptr(true)}}, []auth.UserAt{{EmailVerified: ptr(false)}}},
 		"Phone":              {[]auth.UserAt{{Phone: &u.Phone}}, []auth.UserAt{{Phone: ptr("+491")}, {Phone: ptr("")}}},
 		"PhoneVerified":      {[]auth.UserAt{{PhoneVerified: ptr(true)}}, []auth.UserAt{{PhoneVerified: ptr(false)}}},
+		"Banned":             {[]auth.UserAt{{Banned: ptr(false)}}, []auth.UserAt{{Banned: ptr(true)}}},
 	}
 }
 
