@@ -31,11 +31,8 @@ func TestSessionsNameTheirDevices(t *testing.T) {
 			t.Fatalf("%d and %d sessions, %v", len(wire.Sessions), len(list), err)
 		}
 		for i := range list {
-			var got string
-			if list[i].Device != nil {
-				got = *list[i].Device
-			}
-			if sent := wire.Sessions[i].Device; (sent == nil) != (list[i].Device == nil) || sent != nil && *sent != got {
+			got := list[i].Device
+			if sent := wire.Sessions[i].Device; (sent == nil) != (got == "") || sent != nil && *sent != got {
 				t.Errorf("%q: another name on the wire than %q", agent, got)
 			}
 			if wire.Sessions[i].Current && got != want {

@@ -33,6 +33,7 @@ type guessDraw struct {
 	whole bool // a right guess fills the bucket, or else gives back what it drew
 	run   bool // it counts failures in a row
 	kept  bool // it counts right guesses, too
+	known bool // it is for what is known to be somebody's; see attempt.nobodys
 
 	captchaAfter int // with more failures than so many a captcha is due; 0: it says nothing of that
 }
@@ -71,6 +72,7 @@ func (a *Auth) inARowBy(limit, name string, known bool, device string) []guessDr
 	if long.Rate.Per <= runOfNames || device != "" {
 		return []guessDraw{long}
 	}
+	long.known = true
 	short := a.guessDraw(Rate{Burst: long.Rate.Burst, Per: runOfNames}, limit+"-run-day", name).refilled()
 	if known {
 		return []guessDraw{short, long}
@@ -97,6 +99,10 @@ type attempt struct {
 	userID  string // likewise; may be empty
 	owner   func(ctx context.Context) (User, error)
 	refills []guessDraw // a right guess also fills these buckets
+
+	// nobodys, if set, tells after a wrong guess whether its name is nobody's, so that
+	// a right one need not read that. inARowBy was told that it is known.
+	nobodys func(ctx context.Context) bool
 
 	due func(draws []guessDraw, d Decision) error // if set: what has to come first, by what was drawn; then nothing is judged
 }
@@ -139,6 +145,9 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 		a.refunds.add(refundsOf(slices.Concat(t.draws, t.refills), true)...)
 	case wrongGuess(err):
 		told := context.WithoutCancel(ctx)
+		if t.nobodys != nil && t.nobodys(own) {
+			a.forgetKnown(t.draws)
+		}
 		if t.method != "" {
 			a.emit(told, Event{Type: EventSignInFailed, UserID: t.userID, Method: t.method, Err: err})
 		}
@@ -147,6 +156,17 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 		a.refunds.add(refundsOf(t.draws, false)...)
 	}
 	return err
+}
+
+// forgetKnown makes of the draws at a name what inARowBy makes of one that is
+// nobody's.
+func (a *Auth) forgetKnown(draws []guessDraw) {
+	for i := range draws {
+		if draws[i].known {
+			a.refunds.add(refundsOf(draws[i:i+1], false)...)
+			draws[i].run, draws[i-1].run = false, true
+		}
+	}
 }
 
 // wrongGuess tells whether an error means that a guess was judged and was wrong.

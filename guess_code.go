@@ -61,11 +61,7 @@ func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
 func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
-	attempt, err := a.codeAttempt(ctx, g, t)
-	if err != nil {
-		return u, err
-	}
-	err = a.guess(ctx, attempt, func(own context.Context, draw func() error) error {
+	err := a.guess(ctx, a.codeAttempt(ctx, g, t), func(own context.Context, draw func() error) error {
 		if err := draw(); err != nil {
 			return err
 		}
@@ -96,13 +92,8 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 //
 // A right code shows that the number or address is theirs, and ends the run of
 // anybody's failures at it.
-func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt, error) {
+func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
-	_, err := owner(ctx)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return attempt{}, storeFailed(err)
-	}
-	known := err == nil
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
 	now, from := a.codeDraw(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
 	switch {
@@ -114,10 +105,14 @@ func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) (attempt
 	return attempt{
 		draws: append([]guessDraw{
 			now, a.guessDraw(limits.CodesPerAddress, "code", from), a.guessDraw(limits.CodesPerAddressDaily, "code-day", from),
-		}, a.inARowBy("code", from, known, "")...),
+		}, a.inARowBy("code", from, true, "")...),
 		method: g.method, userID: t.UserID, owner: owner,
+		nobodys: func(ctx context.Context) bool {
+			_, err := owner(ctx)
+			return errors.Is(err, ErrNotFound)
+		},
 		refills: a.inARowBy("code", g.to, true, ""),
-	}, nil
+	}
 }
 
 // ofUser is what tries of somebody who is signed in count by.

@@ -124,16 +124,17 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 
 // serve enforces a route's access, once the whole request is there, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
-	if !a.Settings(r.Context()).Enabled.On() {
+	err := a.takeBody(w, r)
+	if !a.Settings(r.Context()).Enabled.On() { // by now, whatever it was when the head came
 		return fail(CodeNotFound, nil)
 	}
-	if err := a.takeBody(w, r); err != nil {
+	if err != nil {
 		return err
 	}
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
 	}
-	r, err := a.withTransport(rt, r)
+	r, err = a.withTransport(rt, r)
 	if err == nil {
 		err = a.admit(rt, w, r)
 	}

@@ -122,8 +122,7 @@ func TestStatementBudget(t *testing.T) {
 			_, err := env.SignUp(ctx, auth.SignUpParams{Email: "new@example.com", Password: "correct horse battery"})
 			return err
 		}},
-		// Whether the number is anybody's decides how long its failures count.
-		"verify a code": {3, 1, func() error {
+		"verify a code": {2, 1, func() error {
 			_, err := env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: phone, Code: ready})
 			return err
 		}},
