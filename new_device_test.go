@@ -65,7 +65,9 @@ func signInDoors() map[string]signInDoor {
 		}),
 		"GET /magic-link/verify": func(w *world, _ *authtest.Provider, _ session) func(h ...header) *answer {
 			token := w.magicLink(adas, nil)
-			return func(h ...header) *answer { return w.do("GET", "/magic-link/verify?token="+token, nil, append(h, header{"Accept", "application/json"})...) }
+			return func(h ...header) *answer {
+				return w.do("GET", "/magic-link/verify?token="+token, nil, append(h, header{"Accept", "application/json"})...)
+			}
 		},
 		"POST /magic-link/verify": posts("/magic-link/verify", func(w *world, _ *authtest.Provider, _ session) map[string]any {
 			return map[string]any{"token": w.magicLink(adas, nil)}

@@ -35,21 +35,20 @@ func (b *bench) arriving(userID, device string) *arrival {
 // wasNew wants what comes with a new device to be recorded, or none of it.
 func (b *bench) wasNew(a *arrival, want bool) {
 	b.Helper()
-	if (a.told == 1) != want || a.told > 1 {
-		b.Errorf("told %d times of a device that is new: %v", a.told, want)
-	}
-	_, err := b.PeekToken(b.ctx(), a.token.Purpose, a.token.Hash, now)
+	calls, found := 0, error(auth.ErrNotFound)
 	if want {
-		b.ok(err)
-	} else {
-		b.is(err, auth.ErrNotFound)
+		calls, found = 1, nil
 	}
+	equal(b.of("device %q", a.Session.Device), "NewDevice.Made, calls", a.told, calls)
+	_, err := b.PeekToken(b.ctx(), a.token.Purpose, a.token.Hash, now)
+	b.is(err, found)
 	if b.events != nil {
 		list, err := b.events.Events(b.ctx(), auth.EventQuery{UserID: a.Session.UserID, Limit: 1000})
 		b.ok(err)
 		i := slices.IndexFunc(list, func(e auth.Event) bool { return e.ID == a.events[auth.OutcomeNewDevice] })
-		if (i >= 0) != want || i >= 0 && len(list[i].SessionIDs) > 0 {
-			b.Errorf("event recorded: %v, want %v", i >= 0, want)
+		equal(b.of("device %q", a.Session.Device), "event of OutcomeNewDevice recorded", i >= 0, want)
+		if i >= 0 {
+			equal(b.of("device %q", a.Session.Device), "Event.SessionIDs, how many", len(list[i].SessionIDs), 0)
 		}
 	}
 	if b.outbox != nil {
@@ -59,9 +58,8 @@ func (b *bench) wasNew(a *arrival, want bool) {
 			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: m.ID}))
 		}
 		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == a.OnNewDevice.Messages[0].ID })
-		if got != want || len(list) > 1 {
-			b.Errorf("message recorded: %v of %d, want %v", got, len(list), want)
-		}
+		equal(b.of("device %q", a.Session.Device), "message of NewDevice recorded", got, want)
+		equal(b.of("device %q", a.Session.Device), "messages, how many", len(list), calls)
 	}
 }
 
@@ -80,9 +78,7 @@ func (b *bench) arrive(userID, device string, isNew bool, more ...auth.UserAt) {
 		b.knows(userID, device, false)
 		after, err := b.Sessions(b.ctx(), userID, now)
 		b.ok(err)
-		if len(after) != len(before) {
-			b.Errorf("%d sessions, want %d", len(after), len(before))
-		}
+		equal(b.of("user %s", userID), "sessions after a refusal, how many", len(after), len(before))
 	}
 	a := b.arriving(userID, device)
 	a.OnNewDevice.Refuse = !isNew
@@ -160,9 +156,7 @@ func newDevices() checks {
 				_, err := b.CreateSession(b.ctx(), a.CreateSession)
 				return err
 			})
-			if len(told) != 1 {
-				b.Errorf("%d told", len(told))
-			}
+			equal(b.of("user %s", u.ID), "NewDevice.Made, calls", len(told), 1)
 		},
 	}
 }
