@@ -35,7 +35,7 @@ func (b *bench) arriving(userID, device string) *arrival {
 // wasNew wants what comes with a new device to be recorded, or none of it.
 func (b *bench) wasNew(a *arrival, want bool) {
 	b.Helper()
-	calls, found := 0, error(auth.ErrNotFound)
+	calls, found := 0, auth.ErrNotFound
 	if want {
 		calls, found = 1, nil
 	}
