@@ -106,7 +106,9 @@ type Auth struct {
 	crossOrigin  *http.CrossOriginProtection
 	missedOnce   sync.Once // of what the log says only once
 	unheededOnce sync.Once
-	servedPort   atomic.Int32 // see publicURL
+
+	oversizedOnce sync.Once
+	servedPort    atomic.Int32 // see publicURL
 
 	stop     context.CancelFunc
 	stopped  chan struct{}

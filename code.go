@@ -22,6 +22,7 @@ func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Calle
 	if g.mailed {
 		still = UserAt{Email: &g.to, EmailVerified: &yes}
 	}
+	g.spares = true // a ban is decided upon below, before anything is used up
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{still}
 	first := TryCode{Change: c, Purpose: p, Subject: g.to}
@@ -84,6 +85,9 @@ func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first TryCode, decid
 // nothing.
 func (a *Auth) onlyIfRight(ctx context.Context, p Purpose, subject string) TryCode {
 	c := a.newChange(ctx, byProof())
-	c.IfUsers = []UserAt{{ID: uuid.Nil.String()}} // who is nobody
+	c.IfUsers = []UserAt{nobody()}
 	return TryCode{Change: c, Purpose: p, Subject: subject}
 }
+
+// nobody is a condition that never holds.
+func nobody() UserAt { return UserAt{ID: uuid.Nil.String()} }

@@ -75,6 +75,17 @@ func ForgetRoles(a *Auth) {
 // RolesAreRead tells whether somebody is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
 
+// RoutesWith are the routes that list a code among their errors.
+func RoutesWith(a *Auth, c Code) []string {
+	var list []string
+	for _, r := range a.routes() {
+		if slices.Contains(r.errors, c) {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
+
 // SessionRoutes are the routes that act within a live session, or may.
 func SessionRoutes(a *Auth) []string {
 	var list []string

@@ -34,6 +34,8 @@ type codeGuess struct {
 	sent    string // mailed codes without either: what their tries count by
 
 	bound string // mailed codes: what has to be shown besides, see mailCode
+
+	spares bool // one whose owner is banned is not used up: a right guess is ErrStale
 }
 
 func phoneGuess(phone, code, request string) codeGuess {
@@ -66,6 +68,15 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 			return err
 		}
 		var err error
+		if g.spares {
+			owner, err := a.store.User(own, g.owner())
+			switch {
+			case err != nil && !errors.Is(err, ErrNotFound):
+				return storeFailed(err)
+			case owner.Banned(a.now()):
+				t.IfUsers = []UserAt{nobody()}
+			}
+		}
 		_, u, err = a.store.TryCode(own, t)
 		switch {
 		case err == nil:

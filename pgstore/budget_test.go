@@ -122,7 +122,7 @@ func TestStatementBudget(t *testing.T) {
 			_, err := env.SignUp(ctx, auth.SignUpParams{Email: "new@example.com", Password: "correct horse battery"})
 			return err
 		}},
-		"verify a code": {2, 1, func() error {
+		"verify a code": {3, 1, func() error {
 			_, err := env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: phone, Code: ready})
 			return err
 		}},
