@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,4 +175,16 @@ func EndlessEvents(e *Export) {
 		e.first = append(e.first, e.first...)
 	}
 	e.first = e.first[:exportPage]
+}
+
+// SignInRoutes are the routes at which a session may begin: those that a second
+// factor may hold up, and those that go on from there.
+func SignInRoutes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		if slices.Contains(r.errors, CodeMFAEnrollmentRequired) || strings.HasPrefix(r.pattern, "POST /2fa/verify") {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
 }

@@ -68,7 +68,7 @@ func linkPaths(k Kind) string {
 		return "/magic-link/verify"
 	case KindResetPassword, KindWelcome, KindAccountExists:
 		return "/reset-password"
-	case KindEmailChangeRequested, KindEmailChanged:
+	case KindEmailChangeRequested, KindEmailChanged, KindNewDevice:
 		return "/secure-account"
 	default:
 		return "/verify-email"

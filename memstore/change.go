@@ -27,6 +27,8 @@ type effect struct {
 	codes bool         // left counts
 
 	other *auth.Client // of OutcomeReplayed
+
+	tells *auth.NewDevice // of OutcomeNewDevice
 }
 
 // change is every mutating method: under the mutex it asks plan what the method
@@ -168,6 +170,8 @@ func (s *Store) record(c *auth.Change, e *effect) {
 			s.addEvent(o.Event, e, nil)
 		case o.On == auth.OutcomeSessionsEnded && e.outcome == auth.OutcomeDone && len(e.ended) > 0:
 			s.addEvent(o.Event, e, e.ended)
+		case o.On == auth.OutcomeNewDevice && e.tells != nil:
+			s.addEvent(o.Event, e, nil)
 		}
 	}
 	if e.outcome != auth.OutcomeDone {
@@ -175,6 +179,14 @@ func (s *Store) record(c *auth.Change, e *effect) {
 	}
 	for _, m := range c.Messages {
 		s.addMessage(m)
+	}
+	if e.tells != nil {
+		for _, t := range e.tells.Tokens {
+			s.addToken(t)
+		}
+		for _, m := range e.tells.Messages {
+			s.addMessage(m)
+		}
 	}
 	if i := c.Idempotency; i != nil {
 		kept := *i

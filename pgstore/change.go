@@ -27,6 +27,8 @@ type result struct {
 	left     *int         // the recovery codes that are left
 	other    *auth.Client // of OutcomeReplayed
 
+	tells *auth.NewDevice // of OutcomeNewDevice
+
 	last func() error // to be done once all conditions were judged; may be nil
 }
 
@@ -189,6 +191,10 @@ func (s *Store) record(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, 
 	}
 	if done && len(c.Messages) > 0 {
 		b.Queue(s.sql(insertMessages), messagesInput(c.Messages))
+	}
+	if on := r.tells; on != nil {
+		b.Queue(s.sql(insertTokensOnly), tokensInput(on.Tokens...))
+		b.Queue(s.sql(insertMessages), messagesInput(on.Messages))
 	}
 	return send(ctx, tx, b)
 }

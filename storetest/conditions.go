@@ -156,6 +156,9 @@ func permits(b *bench, prepare func(*world) attempt) {
 			if len(a.ends) > 0 {
 				outcomes = append(outcomes, auth.OutcomeSessionsEnded)
 			}
+			if a.isNew {
+				outcomes = append(outcomes, auth.OutcomeNewDevice)
+			}
 			w.noticed(ids, a.about, a.ends, outcomes...)
 		})
 	}

@@ -329,22 +329,6 @@ func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
 
 func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
 
-// CreateSession adds a session.
-func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
-	var ended []string
-	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
-		u, err := t.addSession(c.Session)
-		if err == nil && c.KeepSessions > 0 {
-			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
-		}
-		return u, err
-	})
-	if err == nil && c.Ended != nil && len(ended) > 0 {
-		c.Ended(ended)
-	}
-	return u, err
-}
-
 func (t *tx) addSession(sess auth.Session) (auth.User, error) {
 	c, ok := t.users[sess.UserID]
 	_, taken := t.sessions[sess.ID]
