@@ -164,7 +164,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
-	background, stop := context.WithCancel(context.Background()) // Close calls it
+	background, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	a.stop, a.stopped = stop, make(chan struct{})
 	go a.sweep(background)
 	return a, nil
