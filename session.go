@@ -26,6 +26,8 @@ type signIn struct {
 	gone   Code // the error if the user changed or went since the proof was judged
 
 	newDevice bool // expected; the store decides
+
+	remember *bool // what was said of the cookies when it began; nil: nothing
 }
 
 // provenBy is what of an account a proof rests on. A sign-in that is under way
@@ -86,6 +88,7 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	case err != nil:
 		return nil, storeFailed(err)
 	}
+	tokens.remember = s.remember
 	return tokens, nil
 }
 

@@ -64,7 +64,7 @@ func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal st
 // ask stops a sign-in with a token that carries the proof already given on to
 // /2fa/verify or to the enrolment.
 func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
-	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by})
+	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byProof(), t, credentialsStill(s.user))
 	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {

@@ -89,7 +89,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	if err != nil {
 		return nil, linkFailed(err)
 	}
-	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: withProof(d.AMR, second.proof), second: true, gone: CodeInvalidToken})
+	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: withProof(d.AMR, second.proof), second: true, gone: CodeInvalidToken, remember: d.Remember})
 	if err == nil {
 		tokens.RecoveryCodesLeft = second.left
 	}
