@@ -99,13 +99,16 @@ func TestTrustIsSaid(t *testing.T) {
 			code := w.phoneCode(number)
 			w.do("POST", "/otp/verify", map[string]any{"phone": number, "otp": code, "totp_code": w.code(e.secret, 0), "trust_device": true}, on).want(200)
 		}, true},
-		"not asked for":    {verify(func(_ *world, _ enrolled, b map[string]any) { delete(b, "trust_device") }, on), false},
-		"declined":         {verify(func(_ *world, _ enrolled, b map[string]any) { b["trust_device"] = false }, on), false},
-		"no device":        {verify(nil), false},
-		"a short device":   {verify(nil, onDevice(laptop[:15])), false},
-		"another device":   {verify(nil, onDevice(mobile)), false},
-		"a wrong code":     {verify(func(w *world, e enrolled, b map[string]any) { b["totp_code"] = other(w.code(e.secret, 0)) }, on), false},
-		"a recovery code":  {verify(func(_ *world, e enrolled, b map[string]any) { delete(b, "totp_code"); b["recovery_code"] = e.recovery[0] }, on), false},
+		"not asked for":  {verify(func(_ *world, _ enrolled, b map[string]any) { delete(b, "trust_device") }, on), false},
+		"declined":       {verify(func(_ *world, _ enrolled, b map[string]any) { b["trust_device"] = false }, on), false},
+		"no device":      {verify(nil), false},
+		"a short device": {verify(nil, onDevice(laptop[:15])), false},
+		"another device": {verify(nil, onDevice(mobile)), false},
+		"a wrong code":   {verify(func(w *world, e enrolled, b map[string]any) { b["totp_code"] = other(w.code(e.secret, 0)) }, on), false},
+		"a recovery code": {verify(func(_ *world, e enrolled, b map[string]any) {
+			delete(b, "totp_code")
+			b["recovery_code"] = e.recovery[0]
+		}, on), false},
 		"without a factor": {func(w *world, _ enrolled) { w.passes(on) }, false},
 		"a step-up": {func(w *world, e enrolled) {
 			tokens := w.trust(e, func(b map[string]any) { delete(b, "trust_device") })
