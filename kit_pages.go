@@ -145,6 +145,10 @@ func (k Kit) PreferredLocale(ctx context.Context, u User) string { return prefer
 // FreshFor is how long a sign-in counts as fresh.
 func (k Kit) FreshFor() time.Duration { return freshFor }
 
+// TrustDevices is for how long a device can be trusted for the second factor; 0: it
+// cannot.
+func (k Kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }
+
 // BindBrowser sets the cookie that a provider's callback has to bring, and returns
 // its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.
 func (k Kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {

@@ -58,6 +58,8 @@ type View struct {
 	SendAgain string // enter_code: the page to ask for another one
 
 	Recovery      bool     // second_factor: a recovery code is asked for
+	TrustDays     int      // second_factor: for how many days the device can be trusted; 0: there is no such box
+	Trust         bool     // second_factor: the box is ticked
 	Forced        bool     // enrol: there is no way around it
 	Setup         *Setup   // enrol: what to scan; nil before it has begun
 	RecoveryCodes []string // recovery_codes
