@@ -2,7 +2,6 @@ package auth_test
 
 import (
 	"bufio"
-	"context"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -10,18 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgstores"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/memstore"
-	"github.com/authmount/auth/pgstore"
 )
 
 // onPostgres makes the scenarios of this package run on pgstore.
@@ -67,7 +62,7 @@ func sampler(t *testing.T, seed uint64) *rand.Rand {
 func newStore(tb testing.TB) auth.Store {
 	tb.Helper()
 	if os.Getenv(onPostgres) != "" {
-		return newPostgres(tb)
+		return pgstores.New(tb)
 	}
 	return memstore.New()
 }
@@ -76,49 +71,6 @@ func newStore(tb testing.TB) auth.Store {
 func newEnv(tb testing.TB, opts ...auth.Option) *authtest.Env {
 	tb.Helper()
 	return authtest.NewOn(tb, newStore(tb), opts...)
-}
-
-var postgres struct {
-	once    sync.Once
-	pool    *pgxpool.Pool
-	err     error
-	schemas atomic.Int32
-}
-
-// newPostgres is a store in a schema of its own.
-func newPostgres(tb testing.TB) auth.Store {
-	tb.Helper()
-	url := pgtest.URL(tb)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	postgres.once.Do(func() {
-		cfg, err := pgxpool.ParseConfig(url)
-		if err != nil {
-			postgres.err = err
-			return
-		}
-		cfg.MaxConns = 20
-		postgres.pool, postgres.err = pgxpool.NewWithConfig(context.Background(), cfg)
-	})
-	if postgres.err != nil {
-		tb.Fatal(postgres.err)
-	}
-	schema := fmt.Sprintf("http_%d", postgres.schemas.Add(1))
-	s, err := pgstore.New(postgres.pool, pgstore.WithSchema(schema))
-	if err == nil {
-		err = s.Migrate(ctx)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		if _, err := postgres.pool.Exec(ctx, "drop schema "+schema+" cascade"); err != nil {
-			tb.Error(err)
-		}
-	})
-	return s
 }
 
 // TestEverythingOnPostgres runs all scenarios of this package again, unchanged,

@@ -113,7 +113,7 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 func TestLeastPrivilege(t *testing.T) {
 	p := newPrivileges(t)
 	r := &pgtest.Reused[auth.Store]{As: p.owner, Open: func() (auth.Store, string) { return p.openSchema(t) }}
-	storetest.Run(t, r.Store)
+	storetest.Run(t, func(t *testing.T) auth.Store { return r.Store(t) })
 }
 
 func TestLeastPrivilegeRecipe(t *testing.T) {

@@ -80,10 +80,25 @@ func URL(tb testing.TB) string {
 // Main runs the tests of a package and stops the shared server afterwards.
 func Main(m *testing.M) int {
 	code := m.Run()
+	for _, f := range atEnd.list {
+		f()
+	}
 	if shared.srv != nil {
 		shared.srv.Remove()
 	}
 	return code
+}
+
+var atEnd struct {
+	sync.Mutex
+	list []func()
+}
+
+// AtEnd has Main call f once all tests of a package are over.
+func AtEnd(f func()) {
+	atEnd.Lock()
+	defer atEnd.Unlock()
+	atEnd.list = append(atEnd.list, f)
 }
 
 var databases struct {

@@ -47,12 +47,12 @@ func (r *Reused[S]) take() reusable[S] {
 }
 
 // Store is one for the duration of a test.
-func (r *Reused[S]) Store(t *testing.T) S {
-	t.Helper()
+func (r *Reused[S]) Store(tb testing.TB) S {
+	tb.Helper()
 	one := r.take()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if _, err := r.As.Exec(context.Background(), strings.ReplaceAll(empty, "SCHEMA", one.schema)); err != nil {
-			t.Error(err)
+			tb.Error(err)
 			return
 		}
 		r.mu.Lock()
