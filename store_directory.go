@@ -19,7 +19,7 @@ type DirectoryStore interface {
 
 // UserQuery picks accounts. Fields at zero pick all; those set have to hold together.
 type UserQuery struct {
-	Prefix string // of the address (by EmailKey) or of the name (whatever its case)
+	Prefix string // of the address (by EmailKey) or of the name (by NameKey)
 	Role   string
 
 	Banned    *bool // at Now
@@ -35,6 +35,11 @@ type UserQuery struct {
 	Limit int         // required, from 1
 	Now   time.Time   // required for Banned
 }
+
+// NameKey is the form of a full name by which lists are searched: in lower case, as
+// Unicode has it without a locale. Stores that have a rule of their own for that keep
+// it beside the name.
+func NameKey(name string) string { return strings.ToLower(name) }
 
 // UserSort is what a list of accounts is sorted by; those who are alike in it are in
 // the order of their ids.

@@ -38,7 +38,7 @@ func picked(u *auth.User, q *auth.UserQuery) bool {
 		return (from.IsZero() || !t.Before(from)) && (to.IsZero() || t.Before(to))
 	}
 	begins := q.Prefix == "" || u.Email != "" && strings.HasPrefix(auth.EmailKey(u.Email), auth.EmailKey(q.Prefix)) ||
-		strings.HasPrefix(strings.ToLower(u.FullName), strings.ToLower(q.Prefix))
+		strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix))
 	return begins && (q.Role == "" || slices.Contains(u.Roles, q.Role)) &&
 		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, u.EmailVerified() || u.PhoneVerified()) && is(q.MFA, u.MFAEnabled) &&
 		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)

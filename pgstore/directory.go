@@ -50,7 +50,7 @@ func usersQuery(q auth.UserQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)
 	if q.Prefix != "" {
-		b.where(`(u.email_key like ?::text or u.full_name <> '' and lower(u.full_name) like ?::text)`, prefix(auth.EmailKey(q.Prefix)), prefix(strings.ToLower(q.Prefix)))
+		b.where(`(u.email_key like ?::text or u.name_key like ?::text)`, prefix(auth.EmailKey(q.Prefix)), prefix(auth.NameKey(q.Prefix)))
 	}
 	if q.Role != "" {
 		b.where(`u.roles <> '{}' and u.roles @> array[?::text]`, q.Role)
