@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"bufio"
+	"bytes"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +29,10 @@ const onPostgres = "AUTH_TEST_ON_POSTGRES"
 func TestMain(m *testing.M) {
 	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
 	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
+	flag.Parse()
+	if os.Getenv(onPostgres) == "" && flagged[string]("test.run") == "" && flagged[string]("test.list") == "" {
+		runOnPostgres() // from the beginning, beside the tests that wait for each other
+	}
 	os.Exit(pgtest.Main(m))
 }
 
@@ -80,24 +86,43 @@ func TestEverythingOnPostgres(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	left := time.Duration(0) // no timeout, as here
-	if end, ok := t.Deadline(); ok {
-		left = time.Until(end) - time.Minute // it says where it hangs, while there is time to tell
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left), //nolint:gosec // this very binary
-		fmt.Sprintf("-all=%v", wholly()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
-	cmd.Env = append(os.Environ(), onPostgres+"=1")
-	out, err := cmd.CombinedOutput()
-	passed := 0
-	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {
+	again := runOnPostgres()
+	<-again.over
+	out, passed := again.out.String(), 0
+	for lines := bufio.NewScanner(strings.NewReader(out)); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "--- PASS") {
 			passed++
 		}
 	}
-	if err != nil || passed < 150 {
-		t.Errorf("%v, %d tests passed\n%s", err, passed, failures(string(out)))
+	if again.err != nil || passed < 150 {
+		t.Errorf("%v, %d tests passed\n%s", again.err, passed, failures(out))
 	}
 }
+
+// secondRun is this package's tests in a process of their own.
+type secondRun struct {
+	over chan struct{} // closed at its end
+	out  bytes.Buffer  // from then on
+	err  error
+}
+
+// runOnPostgres begins the second run.
+var runOnPostgres = sync.OnceValue(func() *secondRun {
+	r := &secondRun{over: make(chan struct{})}
+	left := flagged[time.Duration]("test.timeout")
+	if left > 0 {
+		left -= time.Minute // it says where it hangs, while there is time to tell
+	}
+	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left), //nolint:gosec // this very binary
+		fmt.Sprintf("-all=%v", wholly()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
+	cmd.Env = append(os.Environ(), onPostgres+"=1")
+	cmd.Stdout, cmd.Stderr = &r.out, &r.out
+	go func() {
+		defer close(r.over)
+		r.err = cmd.Run()
+	}()
+	return r
+})
 
 // failures are the lines of a run's output that tell what failed.
 func failures(out string) string {
