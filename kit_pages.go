@@ -141,10 +141,6 @@ func (k Kit) PreferredLocale(ctx context.Context, u User) string { return prefer
 // FreshFor is how long a sign-in counts as fresh.
 func (k Kit) FreshFor() time.Duration { return freshFor }
 
-// DeviceLabel is what people call a device, from its user agent; "" if that is not
-// known.
-func (k Kit) DeviceLabel(userAgent string) string { return deviceLabel(userAgent) }
-
 // BindBrowser sets the cookie that a provider's callback has to bring, and returns
 // its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.
 func (k Kit) BindBrowser(w http.ResponseWriter, r *http.Request, provider string) (string, error) {

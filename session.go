@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -319,17 +320,19 @@ type SessionsParams struct {
 	Current string
 }
 
-// SessionInfo is one entry of GET /sessions.
+// SessionInfo is one live session of a user, as it is told of; in JSON it is an
+// entry of GET /sessions. Times are in UTC, of microseconds.
 type SessionInfo struct {
-	ID           string    `json:"id"`
-	CreatedAt    time.Time `json:"created_at"`
-	LastActiveAt time.Time `json:"last_active_at"`
-	ExpiresAt    time.Time `json:"expires_at"`
-	IP           *string   `json:"ip"`
-	UserAgent    *string   `json:"user_agent"`
-	AAL          string    `json:"aal"`
-	AMR          []AMR     `json:"amr"`
-	Current      bool      `json:"current"`
+	ID           string
+	CreatedAt    time.Time
+	LastActiveAt time.Time
+	ExpiresAt    time.Time  // by its lifetime or of idleness, whichever comes first
+	IP           netip.Addr // where it was last refreshed; not valid: not known
+	UserAgent    string
+	Device       string // what people call it, such as "Firefox on Linux"; empty: not known
+	AAL          string // LevelAAL1 or LevelAAL2
+	AMR          []AMR  // the proofs given for it
+	Current      bool   // it is SessionsParams.Current
 }
 
 // Sessions lists a user's live sessions, newest first.
@@ -340,9 +343,10 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	}
 	infos := make([]SessionInfo, 0, len(list))
 	for _, s := range list {
+		ip, _ := netip.ParseAddr(s.IP) // what is none is not known
 		infos = append(infos, SessionInfo{
 			ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
-			IP: optional(s.IP), UserAgent: optional(s.UserAgent), AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.ID == p.Current,
+			IP: ip, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == p.Current,
 		})
 	}
 	return infos, nil

@@ -54,6 +54,9 @@ type AMR struct {
 	Timestamp int64  `json:"timestamp"` // Unix seconds
 }
 
+// Time is when the proof was given, in UTC.
+func (m AMR) Time() time.Time { return time.Unix(m.Timestamp, 0).UTC() }
+
 // SessionFilter picks sessions of one user. The zero value means all.
 type SessionFilter struct {
 	ID     string // only this one

@@ -88,6 +88,28 @@ func (t Tokens) View() SessionView {
 // MarshalJSON writes the wire's Session object.
 func (t Tokens) MarshalJSON() ([]byte, error) { return json.Marshal(t.View()) }
 
+type sessionInfoView struct {
+	ID           string    `json:"id"`
+	CreatedAt    time.Time `json:"created_at"`
+	LastActiveAt time.Time `json:"last_active_at"`
+	ExpiresAt    time.Time `json:"expires_at"`
+	IP           *string   `json:"ip"`
+	UserAgent    *string   `json:"user_agent"`
+	Device       *string   `json:"device"`
+	AAL          string    `json:"aal"`
+	AMR          []AMR     `json:"amr"`
+	Current      bool      `json:"current"`
+}
+
+// MarshalJSON writes the wire's entry of GET /sessions.
+func (s SessionInfo) MarshalJSON() ([]byte, error) {
+	return json.Marshal(sessionInfoView{
+		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.ExpiresAt),
+		IP: optional(Client{IP: s.IP}.ipString()), UserAgent: optional(s.UserAgent), Device: optional(s.Device),
+		AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.Current,
+	})
+}
+
 func optional(s string) *string {
 	if s == "" {
 		return nil

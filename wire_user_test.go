@@ -2,9 +2,13 @@ package auth_test
 
 import (
 	"encoding/json"
+	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
 )
@@ -35,10 +39,15 @@ func TestWireForms(t *testing.T) {
 		v    any
 		want string
 	}{
-		"bare user":     {bareUser.View(), bareJSON},
-		"full user":     {fullUser.View(), fullJSON},
-		"identity":      {auth.Identity{ID: "2", CreatedAt: at}.View(), `{"id":"2","provider":"","subject":"","email":null,"created_at":"2026-02-03T03:05:06.789012Z","last_sign_in_at":null}`},
-		"tokens":        {auth.Tokens{AccessToken: "a", RefreshToken: "r", ExpiresAt: at, ExpiresIn: 900, SessionID: "s", User: fullUser}, `{"access_token":"a","token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":"r","user":` + fullJSON + `}`},
+		"bare user":    {bareUser.View(), bareJSON},
+		"full user":    {fullUser.View(), fullJSON},
+		"identity":     {auth.Identity{ID: "2", CreatedAt: at}.View(), `{"id":"2","provider":"","subject":"","email":null,"created_at":"2026-02-03T03:05:06.789012Z","last_sign_in_at":null}`},
+		"tokens":       {auth.Tokens{AccessToken: "a", RefreshToken: "r", ExpiresAt: at, ExpiresIn: 900, SessionID: "s", User: fullUser}, `{"access_token":"a","token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":"r","user":` + fullJSON + `}`},
+		"bare session": {auth.SessionInfo{ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":null,"user_agent":null,"device":null,"aal":"","amr":[],"current":false}`},
+		"full session": {auth.SessionInfo{
+			ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at, IP: netip.MustParseAddr("192.0.2.1"), UserAgent: "Mozilla", Device: "Firefox on Linux",
+			AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: 1770087906}}, Current: true,
+		}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":"192.0.2.1","user_agent":"Mozilla","device":"Firefox on Linux","aal":"aal1","amr":[{"method":"password","timestamp":1770087906}],"current":true}`},
 		"cookie mode":   {auth.Tokens{ExpiresAt: at, ExpiresIn: 900, User: bareUser}, `{"access_token":null,"token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":null,"user":` + bareJSON + `}`},
 		"recovery code": {auth.Tokens{ExpiresAt: at, User: bareUser, RecoveryCodesLeft: &left}, `{"access_token":null,"token_type":"bearer","expires_in":0,"expires_at":1770087906,"refresh_token":null,"user":` + bareJSON + `,"recovery_codes_left":0}`},
 	} {
@@ -53,6 +62,33 @@ func TestWireForms(t *testing.T) {
 		if b, err := json.Marshal(v); err == nil {
 			t.Errorf("%s", b)
 		}
+	}
+}
+
+// Whatever a store has for an address, and whether or not it has proofs, a
+// session is told of in the types of Go.
+func TestSessionInfo(t *testing.T) {
+	w := newWorld(t)
+	ada := w.LoginAs(t, "ada@example.com")
+	for ip, want := range map[string]netip.Addr{"": {}, "unknown": {}, "192.0.2.1": netip.MustParseAddr("192.0.2.1"), "2001:db8::1": netip.MustParseAddr("2001:db8::1")} {
+		now := w.Clock.Now()
+		s := auth.Session{ID: uuid.NewString(), UserID: ada.User.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour), IP: ip}
+		if _, err := w.Store.CreateSession(t.Context(), auth.CreateSession{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Session: s}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := w.Sessions(t.Context(), auth.SessionsParams{UserID: ada.User.ID, Current: s.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(list, func(i auth.SessionInfo) bool { return i.ID == s.ID })
+		if i < 0 || list[i].IP != want || !list[i].Current || list[i].UserAgent != "" || !list[i].ExpiresAt.Equal(now.Add(time.Hour)) {
+			t.Errorf("%q: %+v", ip, list)
+		}
+	}
+	first := w.LoginAs(t, "bob@example.com")
+	list, err := w.Sessions(t.Context(), auth.SessionsParams{UserID: first.User.ID})
+	if err != nil || len(list) != 1 || list[0].Current || len(list[0].AMR) != 1 || !list[0].AMR[0].Time().Equal(w.Clock.Now()) {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

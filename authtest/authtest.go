@@ -56,7 +56,10 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 	return NewOn(tb, memstore.New(), opts...)
 }
 
-// NewOn is New on a store of the test's own.
+// NewOn is New on a store of the test's own, as auth.New has it: a *pgstore.Store
+// to test what is particular to Postgres, one of the application's, or one that
+// several Envs share (SameKeys). The store stays open; closing it is the test's.
+// Permissions needs it to be an auth.RoleStore, AAL2 an auth.FactorStore.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

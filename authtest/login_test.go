@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
 )
 
 // answers is how a protected handler answers somebody.
@@ -31,6 +32,39 @@ func TestLoginAsWithPermissions(t *testing.T) {
 	}
 	if got := answers(t, env, bob, auth.HasPermission("notes.write")); got != 403 {
 		t.Errorf("somebody else: %d", got)
+	}
+}
+
+// hiding is a store of an application's own that wraps another.
+type hiding struct{ auth.Store }
+
+func (h hiding) Unwrap() auth.Store { return h.Store }
+
+// What LoginAs is told adds up, on a store of the test's own, too, and whoever
+// signs in again has all of it.
+func TestLoginAsComposes(t *testing.T) {
+	inner := memstore.New()
+	env := authtest.NewOn(t, hiding{inner})
+	opts := []authtest.UserOption{
+		authtest.Permissions("notes.write"), authtest.AAL2(), authtest.Roles("editor"), authtest.Permissions("tags.*"),
+		authtest.AppMetadata(map[string]any{"team": "a"}),
+	}
+	all := []auth.Requirement{auth.HasPermission("notes.write"), auth.HasPermission("tags.read"), auth.HasRole("editor"), auth.AAL2(), auth.CheckSession()}
+	for range 2 {
+		ada := env.LoginAs(t, "ada@example.com", opts...)
+		if got := answers(t, env, ada, all...); got != 200 || ada.User.AppMetadata["team"] != "a" {
+			t.Errorf("%d, %+v", got, ada.User)
+		}
+		if got := answers(t, env, ada, auth.HasPermission("notes.delete")); got != 403 {
+			t.Errorf("more than was given: %d", got)
+		}
+	}
+	if u, err := inner.User(t.Context(), auth.ByEmail("ada@example.com")); err != nil || !u.MFAEnabled {
+		t.Errorf("in the store: %+v, %v", u, err)
+	}
+	other := authtest.NewOn(t, inner, env.SameKeys())
+	if got := answers(t, other, env.LoginAs(t, "ada@example.com"), all...); got != 200 {
+		t.Errorf("at another instance: %d", got)
 	}
 }
 

@@ -7,8 +7,6 @@ package hcaptcha
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -38,7 +36,7 @@ func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.service.
 
 // New makes a Client with the secret key of a site.
 func New(secret string, opts ...Option) *Client {
-	c := &Client{siteverify.Service{URL: "https://api.hcaptcha.com/siteverify", Client: outbound.NewClient(), Fields: url.Values{"secret": {secret}}}}
+	c := &Client{siteverify.Service{Name: "hcaptcha", Refused: auth.ErrCaptcha, URL: "https://api.hcaptcha.com/siteverify", Client: outbound.NewClient(), Fields: url.Values{"secret": {secret}}}}
 	for _, o := range opts {
 		o(c)
 	}
@@ -48,12 +46,5 @@ func New(secret string, opts ...Option) *Client {
 // Verify tells whether a token is good. Errors: auth.ErrCaptcha; any other one if
 // the service does not tell. They hold neither the secret nor the token.
 func (c *Client) Verify(ctx context.Context, token string, ip netip.Addr) error {
-	err := c.service.Verify(ctx, token, ip)
-	switch {
-	case errors.Is(err, siteverify.ErrRefused):
-		return fmt.Errorf("hcaptcha: %w: %w", auth.ErrCaptcha, err)
-	case err != nil:
-		return fmt.Errorf("hcaptcha: %w", err)
-	}
-	return nil
+	return c.service.Verify(ctx, token, ip)
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -25,14 +26,9 @@ func showAccount(v *visit) error {
 	}
 	for _, s := range list {
 		d := Device{ID: s.ID, LastActive: s.LastActiveAt.UTC().Format(v.texts.of("time.layout")), Current: s.Current}
-		if s.UserAgent != nil {
-			d.Name = v.p.kit.DeviceLabel(*s.UserAgent)
-		}
-		if d.Name == "" {
-			d.Name = v.texts.of("devices.unknown")
-		}
-		if s.IP != nil {
-			d.IP = *s.IP
+		d.Name = cmp.Or(s.Device, v.texts.of("devices.unknown"))
+		if s.IP.IsValid() {
+			d.IP = s.IP.String()
 		}
 		v.Devices = append(v.Devices, d)
 	}

@@ -143,6 +143,7 @@ func (p *Pages) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return v.render(status)
 		}
 	}
+	err = nil // it is said on the page
 	if rt.show != nil {
 		err = rt.show(v)
 	}

@@ -125,30 +125,20 @@ func newField(v *View, name string, pairs ...any) (Field, error) {
 	if len(pairs)%2 != 0 {
 		return f, fmt.Errorf("field %q: a property without value", name)
 	}
+	var required string
+	texts := map[any]*string{"label": &f.Label, "type": &f.Type, "autocomplete": &f.Autocomplete, "inputmode": &f.InputMode, "hint": &f.Hint, "required": &required}
+	numbers := map[any]*int{"minlength": &f.MinLength, "maxlength": &f.MaxLength}
 	for i := 0; i < len(pairs); i += 2 {
-		text, _ := pairs[i+1].(string)
-		number, _ := pairs[i+1].(int)
-		switch pairs[i] {
-		case "label":
-			f.Label = text
-		case "type":
-			f.Type = text
-		case "autocomplete":
-			f.Autocomplete = text
-		case "inputmode":
-			f.InputMode = text
-		case "hint":
-			f.Hint = text
-		case "minlength":
-			f.MinLength = number
-		case "maxlength":
-			f.MaxLength = number
-		case "required":
-			f.Required = text != ""
+		switch text, number := texts[pairs[i]], numbers[pairs[i]]; {
+		case text != nil:
+			*text, _ = pairs[i+1].(string)
+		case number != nil:
+			*number, _ = pairs[i+1].(int)
 		default:
 			return f, fmt.Errorf("field %q: there is no property %v", name, pairs[i])
 		}
 	}
+	f.Required = required != ""
 	if f.Type == "password" {
 		f.Value = ""
 	}

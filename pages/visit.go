@@ -220,6 +220,9 @@ func (v *visit) fail(e *auth.Error) {
 		}
 	} else if field := v.fieldFor(string(e.Code)); field != "" {
 		v.errors[field] = text
+		if field == "current_password" {
+			v.errors[field] = v.texts.of("invalid.current_password")
+		}
 		for _, why := range e.Reasons {
 			v.reasons[field] = append(v.reasons[field], v.texts.of("weak."+why, "n", v.MinLength))
 		}

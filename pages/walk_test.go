@@ -230,6 +230,9 @@ func TestAddressByCode(t *testing.T) {
 	}
 	b.submit("login", address, "password", password)
 	b.open("/account/email")
+	if p = b.submit("email", "none").want(t, 422, "/account/email", ""); p.wrong(t, "email") == "" || attr(p.find("email"), "value") != "none" {
+		t.Error(p.text())
+	}
 	b.submit("email", "ada@new.example").want(t, 200, "/account/email/code", "Enter the code")
 	b.submit("code", "000000").want(t, 400, "/account/email/code", "")
 	p = b.submit("code", s.Mail(t, "ada@new.example", auth.KindChangeEmail).Code).want(t, 200, "/account/", "")
@@ -335,11 +338,16 @@ func TestAccount(t *testing.T) {
 	}
 
 	b.open("/account/phone")
+	if p = b.submit("phone", "none").want(t, 422, "/account/phone", ""); p.wrong(t, "phone") == "" {
+		t.Error(p.text())
+	}
 	b.submit("phone", "+491701234567").want(t, 200, "/account/phone/code", "Enter the code")
 	b.submit("code", s.Mail(t, "+491701234567", auth.KindPhoneCode).Code).want(t, 200, "/account/", "")
 
 	b.open("/account/delete")
-	b.press("/account/delete").want(t, 422, "/account/delete", "")
+	if p = b.press("/account/delete").want(t, 422, "/account/delete", ""); p.wrong(t, "sure") == "" {
+		t.Error(p.text())
+	}
 	if p = b.submit("sure", "1").want(t, 200, "/account/sign-in", ""); !strings.Contains(p.text(), "deleted") {
 		t.Error(p.text())
 	}

@@ -1,11 +1,9 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/difference"
 )
 
 // parallel is how many goroutines race for one thing.
@@ -22,8 +21,12 @@ const parallel = 50
 
 // bench is one store under test. Capabilities that it lacks are nil.
 type bench struct {
-	*testing.T
+	reporter
 	auth.Store
+	test    *testing.T // failed by report alone
+	under   auth.Store // the store itself; Store tells calls of what is asked
+	calls   *calls
+	about   string // what the next assertions are about, by of
 	factors auth.FactorStore
 	events  auth.EventStore
 	outbox  auth.OutboxStore
@@ -38,7 +41,9 @@ type bench struct {
 
 func newBench(t *testing.T, s auth.Store) *bench {
 	t.Helper()
-	b := &bench{T: t, Store: s}
+	under := s
+	s, asked := watch(s)
+	b := &bench{reporter: t, Store: s, test: t, under: under, calls: asked}
 	b.factors, _ = auth.Capability[auth.FactorStore](s)
 	b.events, _ = auth.Capability[auth.EventStore](s)
 	b.outbox, _ = auth.Capability[auth.OutboxStore](s)
@@ -71,9 +76,7 @@ func (b *bench) ctx() context.Context { return b.Context() }
 func (b *bench) id() string {
 	b.Helper()
 	id, err := uuid.NewV7()
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.ok(err)
 	return id.String()
 }
 
@@ -149,9 +152,7 @@ func (b *bench) stands(want auth.Credentials) {
 	got, err := b.Credentials(b.ctx(), auth.ByID(want.User.ID))
 	b.ok(err)
 	b.sameUser(got.User, want.User)
-	if got.PasswordHash != want.PasswordHash {
-		b.Errorf("hash %q, want %q", got.PasswordHash, want.PasswordHash)
-	}
+	equal(b, "Credentials.PasswordHash", got.PasswordHash, want.PasswordHash)
 }
 
 // newSession describes a session of a user.
@@ -244,35 +245,6 @@ func (b *bench) try(subject, code string) error {
 	return err
 }
 
-func (b *bench) ok(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
-func (b *bench) is(err, want error) {
-	b.Helper()
-	if !errors.Is(err, want) {
-		b.Fatalf("error %v, want %v", err, want)
-	}
-}
-
-// gone wants the error of a cancelled context.
-func (b *bench) gone(err error) {
-	b.Helper()
-	b.is(err, context.Canceled)
-}
-
-// conflict wants an error about one unique value.
-func (b *bench) conflict(err error, field string) {
-	b.Helper()
-	var c *auth.ConflictError
-	if !errors.As(err, &c) || c.Field != field || !errors.Is(err, auth.ErrConflict) {
-		b.Fatalf("error %v, want a conflict of %s", err, field)
-	}
-}
-
 // race runs f in many goroutines at once and counts the outcomes: nil, or the
 // first of the errors named that matches. Any other error fails the test.
 func (b *bench) race(f func(i int) error, outcomes ...error) (won int, lost map[error]int) {
@@ -305,7 +277,7 @@ func (b *bench) raceOf(n int, f func(i int) error, outcomes ...error) (won int, 
 					return
 				}
 			}
-			b.Errorf("unexpected error: %v", err)
+			b.wrong("error of one of many calls at once", err, "none, or one of "+difference.Show(outcomes))
 		})
 	}
 	close(start)
@@ -323,9 +295,7 @@ func cancelled() context.Context {
 // sameUser compares users; the store may spell empty lists and maps either way.
 func (b *bench) sameUser(got, want auth.User) {
 	b.Helper()
-	if g, w := plain(got), plain(want); !reflect.DeepEqual(g, w) {
-		b.Errorf("user\n%+v\nwant\n%+v", g, w)
-	}
+	equal(b, "User", plain(got), plain(want))
 }
 
 func plain(u auth.User) auth.User {
@@ -347,16 +317,23 @@ func plain(u auth.User) auth.User {
 
 func (b *bench) sameSession(got, want auth.Session) {
 	b.Helper()
-	if !reflect.DeepEqual(got, want) {
-		b.Errorf("session\n%+v\nwant\n%+v", got, want)
-	}
+	equal(b, "Session", got, want)
 }
 
 func (b *bench) sameToken(got, want auth.Token) {
 	b.Helper()
-	if !bytes.Equal(got.Hash, want.Hash) || !bytes.Equal(got.Data, want.Data) || got.Purpose != want.Purpose || got.Subject != want.Subject ||
-		got.UserID != want.UserID || !got.CreatedAt.Equal(want.CreatedAt) || !got.ExpiresAt.Equal(want.ExpiresAt) || got.MaxTries != want.MaxTries || got.Tries != want.Tries ||
-		!bytes.Equal(got.Code, want.Code) || !got.CodeExpiresAt.Equal(want.CodeExpiresAt) {
-		b.Errorf("token\n%+v\nwant\n%+v", got, want)
+	equal(b, "Token", plainToken(got), plainToken(want))
+}
+
+// plainToken is a token whose lists and times are spelled one way.
+func plainToken(t auth.Token) auth.Token {
+	for _, at := range []*time.Time{&t.CreatedAt, &t.ExpiresAt, &t.CodeExpiresAt} {
+		*at = at.UTC()
 	}
+	for _, list := range []*[]byte{&t.Hash, &t.Data, &t.Code} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return t
 }

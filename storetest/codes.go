@@ -65,17 +65,13 @@ func codes() checks {
 		"parallel guesses are all counted": func(b *bench) {
 			b.token(newCode("123456", "+491", 5))
 			won, lost := b.race(func(i int) error { return b.try("+491", fmt.Sprint(i)) }, auth.ErrWrongCode, auth.ErrTooManyTries)
-			if won != 0 || lost[auth.ErrWrongCode] != 5 || lost[auth.ErrTooManyTries] != parallel-5 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.won(won, lost, 0, map[error]int{auth.ErrWrongCode: 5, auth.ErrTooManyTries: parallel - 5})
 			b.is(b.try("+491", "123456"), auth.ErrTooManyTries)
 		},
 		"of parallel uses of a code one wins": func(b *bench) {
 			b.token(newCode("123456", "+491", 5))
 			won, lost := b.race(func(int) error { return b.try("+491", "123456") }, auth.ErrNotFound)
-			if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrNotFound)
 		},
 		"a code that supersedes works once against parallel guesses": func(b *bench) {
 			for round := range 20 {
@@ -93,9 +89,7 @@ func codes() checks {
 				if b.try(subject, code) == nil {
 					won++
 				}
-				if won != 1 {
-					b.Fatalf("it worked %d times", won)
-				}
+				need(b, "times that it worked", won, 1)
 			}
 		},
 		"parallel guesses are counted while a code supersedes": func(b *bench) {
@@ -115,7 +109,8 @@ func codes() checks {
 					lost[auth.ErrWrongCode]++
 				}
 				if n := lost[auth.ErrWrongCode]; n > 1+5 {
-					b.Fatalf("%d guesses at codes for 6", n)
+					b.wrong("guesses that were judged", n, "at most 6")
+					b.FailNow()
 				}
 			}
 		},
@@ -126,9 +121,9 @@ func codes() checks {
 			b.token(c)
 			_, got, err := b.guess("+491", "123456", auth.Effect{Patch: &auth.UserPatch{Phone: ptr("+491"), PhoneVerifiedAt: ptr(now)}})
 			b.ok(err)
-			if got.ID != u.ID || got.Phone != "+491" || !got.PhoneVerified() {
-				b.Errorf("user %+v", got)
-			}
+			equal(b, "User.ID", got.ID, u.ID)
+			equal(b, "User.Phone", got.Phone, "+491")
+			equal(b, "User.PhoneVerified()", got.PhoneVerified(), true)
 			b.token(newCode("123456", "+492", 3))
 			nu := b.newUser("")
 			nu.User.Phone, nu.User.PhoneVerifiedAt = "+492", now
@@ -146,12 +141,11 @@ func codes() checks {
 			for name, f := range cases {
 				try := auth.TryCode{Change: proof(now), Purpose: c.Purpose, Subject: c.Subject, Hash: c.Hash, Effect: f.effect}
 				try.IfUsers = f.ifUsers
-				if _, _, err := b.TryCode(b.ctx(), try); !errors.Is(err, f.want) {
-					b.Errorf("%s: error %v", name, err)
-				}
-				if got, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now); err != nil || got.Tries != 0 {
-					b.Errorf("%s: %d tries, %v", name, got.Tries, err)
-				}
+				_, _, err := b.TryCode(b.ctx(), try)
+				b.of("%s", name).fails(err, f.want)
+				got, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
+				b.of("%s", name).fails(err, nil)
+				equal(b.of("%s", name), "Token.Tries", got.Tries, 0)
 			}
 			b.stands(auth.Credentials{User: u})
 			b.ok(b.try("+491", "123456"))
@@ -194,14 +188,11 @@ func codes() checks {
 				if try.Create != nil {
 					try.Patch = nil
 				}
-				if _, _, err := b.TryCode(b.ctx(), try); !errors.Is(err, want) {
-					b.Errorf("%s: error %v, want %v", name, err, want)
-				}
+				_, _, err := b.TryCode(b.ctx(), try)
+				b.of("%s", name).fails(err, want)
 				got, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
 				b.ok(err)
-				if got.Tries != counted {
-					b.Errorf("%s: %d tries, want %d", name, got.Tries, counted)
-				}
+				equal(b.of("%s", name), "Token.Tries", got.Tries, counted)
 			}
 			b.is(b.try("+491", "123457"), auth.ErrWrongCode)
 			b.ok(b.try("+491", "123456"))

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -29,30 +28,25 @@ func conditions(has *bench) checks {
 				for _, method := range changing(face) {
 					all[method] = true
 					if known[method] == nil {
-						b.Errorf("%s.%s: add it to doors", face.Name(), method)
+						b.wrong(face.Name()+"."+method, "unknown", "a line in doors")
 					}
 				}
 			}
 			for method := range known {
-				if !all[method] {
-					b.Errorf("%s is in no interface", method)
-				}
+				equal(b, "an interface has "+method, all[method], true)
 			}
 		},
 		"every condition on a user is known": func(b *bench) {
 			known := conditionsOn(b.whole())
 			for i := range reflect.TypeFor[auth.UserAt]().NumField() {
 				name := reflect.TypeFor[auth.UserAt]().Field(i).Name
-				if _, ok := known[name]; !ok {
-					b.Errorf("UserAt.%s: add it to conditionsOn", name)
-				}
+				_, ok := known[name]
+				equal(b, "conditionsOn knows UserAt."+name, ok, true)
 			}
 		},
 		"they are judged in the order of the contract": inOrder,
 		"a version of the contract is named": func(b *bench) {
-			if got := b.Contract(); got != auth.ContractVersion {
-				b.Errorf("version %d, want %d", got, auth.ContractVersion)
-			}
+			equal(b, "Contract()", b.Contract(), auth.ContractVersion)
 		},
 	})
 }
@@ -84,14 +78,11 @@ func inOrder(b *bench) {
 		{auth.ErrStale, func() { c.IfUsers = nil }},
 		{auth.ErrLastOwner, func() { c.KeepOwner = false }},
 	} {
-		if _, err := b.UpdateUser(b.ctx(), c); !errors.Is(err, step.want) {
-			b.Errorf("error %v, want %v", err, step.want)
-		}
+		_, err := b.UpdateUser(b.ctx(), c)
+		b.fails(err, step.want)
 		step.right()
 	}
-	if d := differences(before, w.state()); len(d) > 0 {
-		b.Errorf("refused, but it changed or recorded something:\n%s", strings.Join(d, "\n"))
-	}
+	b.unchanged("refused", before, w.state())
 	_, err = b.UpdateUser(b.ctx(), c)
 	b.ok(err)
 }
@@ -111,13 +102,9 @@ func refuses(b *bench, prepare func(*world) attempt) {
 			c := by(now)
 			r.edit(&c)
 			w.witness(&c)
-			if err := a.call(ctx, c); !errors.Is(err, r.want) {
-				t.Errorf("error %v, want %v", err, r.want)
-			}
-			d := differences(before, w.state())
-			if landed = len(d) > 0; landed {
-				t.Errorf("refused, but it changed or recorded something:\n%s", strings.Join(d, "\n"))
-			}
+			b := w.in(t)
+			b.fails(a.call(ctx, c), r.want)
+			landed = !b.unchanged("refused", before, w.state())
 		})
 		if landed { // what follows needs a call that can succeed
 			w.users, w.sessions, w.apiKeys, w.tokens = nil, nil, nil, nil
@@ -135,7 +122,7 @@ func refuses(b *bench, prepare func(*world) attempt) {
 	try("a caller who has gone", cancelled(), refusal{func(*auth.Change) {}, context.Canceled})
 	w.ok(a.call(w.ctx(), by(now))) // so it was for the conditions
 	if len(differences(before, w.state())) == 0 {
-		w.Error("the call has no effect")
+		w.wrong("effect", nil, "one")
 	}
 }
 
@@ -160,7 +147,7 @@ func permits(b *bench, prepare func(*world) attempt) {
 	}
 	run := func(name string, a attempt, edit func(*auth.Change)) {
 		w.Run(name, func(t *testing.T) {
-			w := &world{bench: newBench(t, w.Store)}
+			w := &world{bench: w.in(t)}
 			c := by(now)
 			edit(&c)
 			ids := w.witness(&c)

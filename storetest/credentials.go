@@ -48,9 +48,8 @@ func credentials() checks {
 			known := b.naming()
 			for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
 				name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
-				if _, ok := known[name]; !ok {
-					b.Errorf("UserPatch.%s is not known: add it to naming in storetest/credentials.go, with a value, and whether it raises CredentialRevision as UserPatch.raisesCredentials in store_user.go has it", name)
-				}
+				_, ok := known[name]
+				equal(b, "naming in storetest/credentials.go knows UserPatch."+name+", and whether it raises CredentialRevision as UserPatch.raisesCredentials in store_user.go has it:", ok, true)
 			}
 		},
 		"a patch raises the revisions that it has to": func(b *bench) {
@@ -66,11 +65,11 @@ func credentials() checks {
 				} {
 					got, err := apply()
 					b.ok(err)
-					if got.Revision <= u.Revision {
-						b.Errorf("%s: revision %d after %d", name, got.Revision, u.Revision)
-					}
-					if rises := got.CredentialRevision > u.CredentialRevision; rises != c.rises || got.CredentialRevision < u.CredentialRevision {
-						b.Errorf("%s: credential revision %d after %d, want it to rise: %v", name, got.CredentialRevision, u.CredentialRevision, c.rises)
+					b.of("%s", name).rises("User.Revision", u.Revision, got.Revision)
+					if c.rises {
+						b.of("%s", name).rises("User.CredentialRevision", u.CredentialRevision, got.CredentialRevision)
+					} else {
+						equal(b.of("%s", name), "User.CredentialRevision", got.CredentialRevision, u.CredentialRevision)
 					}
 					stored, err := b.User(b.ctx(), auth.ByID(u.ID))
 					b.ok(err)
@@ -98,9 +97,9 @@ func credentials() checks {
 			nu.User.Revision, nu.User.CredentialRevision, nu.User.MFAEnabled = 7, 8, true
 			got, err := b.create(nu)
 			b.ok(err)
-			if got.Revision != 0 || got.CredentialRevision != 0 || got.MFAEnabled {
-				b.Errorf("user %+v", got)
-			}
+			equal(b, "User.Revision", got.Revision, 0)
+			equal(b, "User.CredentialRevision", got.CredentialRevision, 0)
+			equal(b, "User.MFAEnabled", got.MFAEnabled, false)
 			b.stands(auth.Credentials{User: got})
 		},
 		"all ways in are dropped but those named": func(b *bench) {
@@ -204,9 +203,8 @@ func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, erro
 	b.ok(err)
 	for id, stays := range owners {
 		for _, p := range purposes {
-			if _, err := b.PeekToken(b.ctx(), p, hashOf(id+string(p)), now); (err == nil) != stays {
-				b.Errorf("token for %s: %v, want it to stay: %v", p, err, stays)
-			}
+			_, err := b.PeekToken(b.ctx(), p, hashOf(id+string(p)), now)
+			equal(b.of("token for %s", p), "still there", err == nil, stays)
 		}
 	}
 	if b.factors != nil {
@@ -218,7 +216,7 @@ func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, erro
 	}
 	for _, i := range []string{"1", "2"} {
 		if _, err := b.User(b.ctx(), auth.ByIdentity("p", i)); err == nil && (p.Link == nil || p.Link.Subject != i) {
-			b.Errorf("identity %s is left", i)
+			b.wrong("identity "+i, "left", "none")
 		}
 	}
 	for _, id := range []string{u.ID, other.ID} {

@@ -28,9 +28,7 @@ func (b *bench) recognises(key auth.UserKey, device string, want bool) {
 	key.Device = device
 	c, err := b.Credentials(b.ctx(), key)
 	b.ok(err)
-	if c.KnownDevice != want {
-		b.Errorf("device %q of %+v known: %v, want %v", device, key, c.KnownDevice, want)
-	}
+	equal(b.of("device %q of %+v", device, key), "Credentials.KnownDevice", c.KnownDevice, want)
 }
 
 // devices are about what a store remembers of the devices of sign-ins.
@@ -78,9 +76,8 @@ func devices() checks {
 			b.is(err, auth.ErrStale)
 			again := s
 			again.ID = old.ID
-			if _, err := b.signIn(again); err == nil {
-				b.Error("an id given twice")
-			}
+			_, err = b.signIn(again)
+			b.refuses(err, "an id given twice")
 			_, err = b.CreateSession(cancelled(), auth.CreateSession{Change: by(now), Session: s})
 			b.gone(err)
 			_, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
@@ -189,14 +186,10 @@ func devices() checks {
 			b.knows(u.ID, "old", true)
 			n, err := b.Sweep(b.ctx(), now.Add(auth.DeviceLife), 0)
 			b.ok(err)
-			if n != 0 {
-				b.Errorf("swept %d of none", n)
-			}
+			equal(b, "swept", n, 0)
 			n, err = b.Sweep(b.ctx(), now.Add(auth.DeviceLife), 100)
 			b.ok(err)
-			if n != 1 {
-				b.Errorf("swept %d, want the device", n)
-			}
+			equal(b, "swept", n, 1)
 			b.knows(u.ID, "old", false)
 			b.knows(u.ID, "seen again", true)
 		},

@@ -79,15 +79,13 @@ func changing(face reflect.Type) []string {
 func atDoors(has *bench, check func(b *bench, prepare func(*world) attempt)) checks {
 	all, known := checks{}, doors()
 	for _, face := range faces() {
-		if found(has.Store, face) == "none" {
+		if found(has.under, face) == "none" {
 			continue
 		}
 		for _, method := range changing(face) {
 			prepare, ok := known[method]
 			all[method] = func(b *bench) {
-				if !ok {
-					b.Fatal("storetest does not know this method: add it to doors")
-				}
+				need(b, "doors knows this method", ok, true)
 				check(b, prepare)
 			}
 		}

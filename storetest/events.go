@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/difference"
 )
 
 // say records events with a change of a user.
@@ -37,9 +37,8 @@ func (b *bench) lists(q auth.EventQuery, want ...string) {
 	for _, e := range list {
 		got = append(got, e.ID)
 	}
-	if list == nil || !slices.Equal(got, want) {
-		b.Errorf("%+v: events %v, want %v", q, got, want)
-	}
+	equal(b, "list is nil", list == nil, false)
+	listed(b.of("%s", difference.Show(q)), "ids of events", got, want)
 }
 
 // events are that what has happened is kept, and only that.
@@ -58,9 +57,7 @@ func events() checks {
 			got, err := b.events.Events(b.ctx(), auth.EventQuery{})
 			b.ok(err)
 			bare.UserID = u.ID // filled in; that of the other is not touched
-			if want := []auth.Event{bare, e}; !reflect.DeepEqual(got, want) {
-				b.Errorf("events\n%+v\nwant\n%+v", got, want)
-			}
+			equal(b, "events", got, []auth.Event{bare, e})
 		},
 		"events are listed, newest first, by page": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
@@ -107,9 +104,8 @@ func events() checks {
 			for range 2 {
 				got, err := b.events.Events(b.ctx(), auth.EventQuery{})
 				b.ok(err)
-				if len(got) != 1 || len(got[0].SessionIDs) != 1 || got[0].SessionIDs[0] != "a" {
-					b.Fatalf("events %+v", got)
-				}
+				need(b, "number of events", len(got), 1)
+				need(b, "Event.SessionIDs", got[0].SessionIDs, []string{"a"})
 				got[0].SessionIDs[0] = "spoilt"
 			}
 		},
@@ -183,9 +179,8 @@ func events() checks {
 			} {
 				c := by(now)
 				ids := w.witness(&c)
-				if err := call(c); err == nil {
-					b.Errorf("%s: done all the same", name)
-				}
+				err := call(c)
+				b.of("%s", name).refuses(err, "it was done all the same")
 				w.noticed(ids, "", nil)
 			}
 		},
@@ -229,9 +224,10 @@ func events() checks {
 				b.ok(err)
 				got, err := b.events.Events(b.ctx(), auth.EventQuery{Limit: 1})
 				b.ok(err)
-				if e.Left, e.UserID = left, u.ID; len(got) != 1 || got[0].ID != e.ID || got[0].Left != left {
-					b.Errorf("events %+v, want %+v", got, e)
-				}
+				e.Left, e.UserID = left, u.ID
+				need(b, "number of events", len(got), 1)
+				equal(b, "Event.ID", got[0].ID, e.ID)
+				equal(b, "Event.Left", got[0].Left, left)
 				_, err = b.update(u.ID, auth.UserPatch{})
 				b.ok(err)
 			}

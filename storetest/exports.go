@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/authmount/auth"
@@ -13,9 +12,7 @@ func exports(has *bench) checks {
 		b.Helper()
 		got, err := b.exports.Held(b.ctx(), userID, at)
 		b.ok(err)
-		if !reflect.DeepEqual(got, want) {
-			b.Errorf("held %+v, want %+v", got, want)
-		}
+		equal(b, "export", got, want)
 	}
 	all := checks{
 		"what is held of a user is listed, and of nobody else": func(b *bench) {

@@ -24,11 +24,8 @@ func factorRemoval() checks {
 			b.recovers(u.ID, "r2")
 			for name, code := range map[string][]string{"none": nil, "unknown": {"r3"}, "used": {"r2"}, "another user's": {"e1"}} {
 				for _, id := range []string{"", f.ID} {
-					if _, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, id, code...)); err == nil {
-						b.Errorf("by a code that is %s", name)
-					} else {
-						b.is(err, auth.ErrNotFound)
-					}
+					_, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, id, code...))
+					b.of("a code that is %s", name).is(err, auth.ErrNotFound)
 				}
 			}
 			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
@@ -71,16 +68,14 @@ func factorRemoval() checks {
 			}
 			got, err := b.factors.RemoveFactor(b.ctx(), c)
 			b.ok(err)
-			if !got.MFAEnabled {
-				b.Error("the other factor is gone, too")
-			}
+			equal(b, "User.MFAEnabled, with another factor,", got.MFAEnabled, true)
 			b.has(f, 1)
 			if b.events != nil {
 				list, err := b.events.Events(b.ctx(), auth.EventQuery{Limit: 1})
 				b.ok(err)
-				if len(list) != 1 || list[0].ID != told.ID || list[0].Left != 1 {
-					b.Errorf("events %+v, want one that tells of a code that is left", list)
-				}
+				need(b, "number of events", len(list), 1)
+				equal(b, "Event.ID", list[0].ID, told.ID)
+				equal(b, "Event.Left", list[0].Left, 1)
 			}
 			_, err = b.recover(u.ID, "r1")
 			b.is(err, auth.ErrNotFound)
@@ -98,9 +93,7 @@ func factorRemoval() checks {
 					}
 					return err
 				}, auth.ErrNotFound)
-				if won != 1 {
-					b.Errorf("%d won", won)
-				}
+				equal(b, "won of many at once", won, 1)
 				b.ok(b.delete(u.ID))
 			}
 		},

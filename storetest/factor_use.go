@@ -33,9 +33,8 @@ func factorUse() checks {
 			u, _, f := b.enrolled()
 			for name, c := range b.refused(u) {
 				b.Logf("refused: %s", name)
-				if _, err := b.UpdateUser(b.ctx(), c); err == nil {
-					b.Error("applied all the same")
-				}
+				_, err := b.UpdateUser(b.ctx(), c)
+				b.refuses(err, "applied all the same")
 				b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
 				b.has(f, 2)
 			}
@@ -98,9 +97,7 @@ func factorUse() checks {
 			raised.AMR[0].Method = "spoilt"
 			kept, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			if kept.AMR[0].Method != "password" {
-				b.Errorf("session %+v", kept)
-			}
+			equal(b, "Session.AMR[0].Method, after callers wrote into theirs,", kept.AMR[0].Method, "password")
 			c := auth.PutRecoveryCodes{Change: by(now), UserID: u.ID, Hashes: [][]byte{hashOf("n1")}}
 			b.ok(b.factors.PutRecoveryCodes(b.ctx(), c))
 			c.Hashes[0][0] ^= 1
@@ -112,9 +109,7 @@ func factorUse() checks {
 			}
 			u, err = b.User(b.ctx(), auth.ByID(u.ID))
 			b.ok(err)
-			if u.Roles[0] != "r" {
-				b.Errorf("the store shares memory with its callers: %+v", u)
-			}
+			equal(b, "User.Roles[0], after callers wrote into theirs,", u.Roles[0], "r")
 		},
 		"a step is used once, and never an older one": func(b *bench) {
 			_, _, f := b.enrolled()
@@ -135,9 +130,7 @@ func factorUse() checks {
 			u, _, _ := b.enrolled()
 			left, err := b.recover(u.ID, "unknown", "r1") // under the key before, too
 			b.ok(err)
-			if left != 1 {
-				b.Errorf("%d left", left)
-			}
+			equal(b, "recovery codes left", left, 1)
 			_, err = b.recover(u.ID, "r1")
 			b.is(err, auth.ErrNotFound)
 			_, err = b.recover(b.user("").ID, "r2")
@@ -203,9 +196,10 @@ func factorUse() checks {
 				}, auth.ErrMFARequired)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
-				if len(list) != 1 || list[0].ID != kept.ID || list[0].AAL != auth.LevelAAL2 || list[0].Counter != 1 {
-					b.Fatalf("sessions %+v", list)
-				}
+				need(b, "number of sessions", len(list), 1)
+				need(b, "Session.ID", list[0].ID, kept.ID)
+				need(b, "Session.AAL", list[0].AAL, auth.LevelAAL2)
+				need(b, "Session.Counter", list[0].Counter, 1)
 			}
 		},
 		"parallel removals and enrolments leave user and factor at one": func(b *bench) {
@@ -230,8 +224,9 @@ func factorUse() checks {
 				b.ok(err)
 				fs, err := b.factors.Factors(b.ctx(), u.ID)
 				b.ok(err)
-				if got.MFAEnabled != (len(fs.List) > 0 && fs.List[0].Enabled) || !got.MFAEnabled && fs.RecoveryLeft > 0 {
-					b.Fatalf("user %v, factors %+v", got.MFAEnabled, fs)
+				need(b, "User.MFAEnabled", got.MFAEnabled, len(fs.List) > 0 && fs.List[0].Enabled)
+				if !got.MFAEnabled {
+					need(b, "Factors.RecoveryLeft", fs.RecoveryLeft, 0)
 				}
 			}
 		},
@@ -242,21 +237,15 @@ func factorUse() checks {
 				_, err := b.enable(f, b.newSession(u.ID))
 				return err
 			}, auth.ErrConflict)
-			if won != 1 || lost[auth.ErrConflict] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrConflict)
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
-			if len(list) != 1 {
-				b.Errorf("%d sessions", len(list))
-			}
+			equal(b, "number of sessions", len(list), 1)
 		},
 		"of parallel uses of a step one wins": func(b *bench) {
 			_, _, f := b.enrolled()
 			won, lost := b.race(func(int) error { return b.step(f, 101) }, auth.ErrUsed)
-			if won != 1 || lost[auth.ErrUsed] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrUsed)
 		},
 		"of parallel uses of a recovery code one wins": func(b *bench) {
 			u, _, _ := b.enrolled()
@@ -264,9 +253,7 @@ func factorUse() checks {
 				_, err := b.recover(u.ID, "r1")
 				return err
 			}, auth.ErrNotFound)
-			if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrNotFound)
 		},
 		"a caller who has gone changes nothing": func(b *bench) {
 			u, _, f := b.enrolled()

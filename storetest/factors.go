@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/authmount/auth"
@@ -65,9 +64,7 @@ func (b *bench) has(want auth.Factor, left int) {
 	if len(got.List) == 1 && want.LastUsedAt.IsZero() {
 		got.List[0].LastUsedAt = want.LastUsedAt // may be the enabling's
 	}
-	if w := (auth.Factors{List: []auth.Factor{want}, RecoveryLeft: left}); !reflect.DeepEqual(got, w) {
-		b.Errorf("factors\n%+v\nwant\n%+v", got, w)
-	}
+	equal(b, "Factors", got, auth.Factors{List: []auth.Factor{want}, RecoveryLeft: left})
 }
 
 // hasNone wants neither factors nor recovery codes.
@@ -75,9 +72,7 @@ func (b *bench) hasNone(userID string) {
 	b.Helper()
 	got, err := b.factors.Factors(b.ctx(), userID)
 	b.ok(err)
-	if got.List == nil || len(got.List) != 0 || got.RecoveryLeft != 0 {
-		b.Errorf("factors %+v", got)
-	}
+	equal(b, "Factors", got, auth.Factors{List: []auth.Factor{}})
 }
 
 // step uses a time step of a factor.
@@ -197,9 +192,7 @@ func factors() checks {
 			s, f := b.newSession(u.ID), b.pending(u.ID)
 			user, err := b.enable(f, s)
 			b.ok(err)
-			if !user.LastSignInAt.Equal(s.CreatedAt) {
-				b.Errorf("last sign-in %v", user.LastSignInAt)
-			}
+			equal(b, "User.LastSignInAt", user.LastSignInAt, s.CreatedAt)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			b.sameSession(got, enabling(f, s).Session)

@@ -108,8 +108,8 @@ func (b *bench) sameFields(where string, got, want auth.User) {
 	g, w := reflect.ValueOf(plain(got)), reflect.ValueOf(plain(want))
 	for i := range g.NumField() {
 		name := g.Type().Field(i).Name
-		if !slices.Contains(owned(), name) && !reflect.DeepEqual(g.Field(i).Interface(), w.Field(i).Interface()) {
-			b.Errorf("%s: User.%s is %v, want %v", where, name, g.Field(i), w.Field(i))
+		if !slices.Contains(owned(), name) {
+			equal(b.of("%s", where), "User."+name, g.Field(i).Interface(), w.Field(i).Interface())
 		}
 	}
 }
@@ -118,16 +118,12 @@ func (b *bench) sameFields(where string, got, want auth.User) {
 func (b *bench) reads(where string, want auth.Credentials) {
 	b.Helper()
 	u, err := b.User(b.ctx(), auth.ByID(want.User.ID))
-	if err != nil {
-		b.Fatalf("%s: User.ID %q: %v", where, want.User.ID, err)
-	}
+	b.of("%s: User.ID %q", where, want.User.ID).ok(err)
 	b.sameFields(where+": User", u, want.User)
 	c, err := b.Credentials(b.ctx(), auth.ByID(want.User.ID))
 	b.ok(err)
 	b.sameFields(where+": Credentials", c.User, want.User)
-	if c.PasswordHash != want.PasswordHash {
-		b.Errorf("%s: Credentials.PasswordHash is %q, want %q", where, c.PasswordHash, want.PasswordHash)
-	}
+	equal(b.of("%s", where), "Credentials.PasswordHash", c.PasswordHash, want.PasswordHash)
 }
 
 // set fills one member of a patch and writes what it makes of c.
@@ -149,7 +145,8 @@ func (b *bench) set(f *filler, p *auth.UserPatch, name string, c *auth.Credentia
 		value = member.Elem()
 	}
 	if !to.IsValid() || to.Type() != value.Type() {
-		b.Fatalf("UserPatch.%s is no member of User: tell bench.set what it makes of one, or name it in acts and check it", name)
+		b.wrong("UserPatch."+name, "no member of User", "bench.set to say what it makes of one, or acts to name it, and a check of it")
+		b.FailNow()
 	}
 	value.Set(to) // fill writes another one
 	b.ok(f.fill("UserPatch."+name, value))
@@ -183,9 +180,7 @@ func fields() checks {
 				b.Helper()
 				g, w := reflect.ValueOf(got), reflect.ValueOf(s)
 				for i := range g.NumField() {
-					if !reflect.DeepEqual(g.Field(i).Interface(), w.Field(i).Interface()) {
-						b.Errorf("%s: Session.%s is %v, want %v", where, g.Type().Field(i).Name, g.Field(i), w.Field(i))
-					}
+					equal(b.of("%s", where), "Session."+g.Type().Field(i).Name, g.Field(i).Interface(), w.Field(i).Interface())
 				}
 			}
 			reads := func(where string) {
@@ -195,9 +190,7 @@ func fields() checks {
 				same(where+": Session", got)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
-				if len(list) != 1 {
-					b.Fatalf("%s: %d sessions", where, len(list))
-				}
+				need(b.of("%s", where), "number of sessions", len(list), 1)
 				same(where+": Sessions", list[0])
 			}
 			_, err := b.signIn(s)
@@ -227,9 +220,7 @@ func fields() checks {
 				f.n++
 				want.User.UpdatedAt = now.Add(minute + time.Duration(f.n)*us)
 				got, err := b.updateAt(want.User.UpdatedAt, want.User.ID, p)
-				if err != nil {
-					b.Fatalf("%s: %v", what, err)
-				}
+				b.of("%s", what).ok(err)
 				b.sameFields(what+": UpdateUser", got, want.User)
 				b.reads("after "+what, want)
 				if b.Failed() { // what follows would tell the same again

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
@@ -28,9 +27,7 @@ func idempotency(has *bench) checks {
 					_, err := b.CreateUser(b.ctx(), c)
 					return err
 				}, auth.ErrRepeated)
-				if won != 1 || lost[auth.ErrRepeated] != parallel-1 {
-					b.Errorf("%d won, %v", won, lost)
-				}
+				b.oneWon(won, lost, auth.ErrRepeated)
 			}
 		},
 		"keys are copies": func(b *bench) {
@@ -45,7 +42,8 @@ func idempotency(has *bench) checks {
 				_, err = b.CreateUser(b.ctx(), c)
 				var again *auth.RepeatedError
 				if !errors.As(err, &again) || !again.Same || string(again.Result) != "result" {
-					b.Fatalf("error %+v", err)
+					b.wrong("error", err, "a RepeatedError of the same request with its result")
+					b.FailNow()
 				}
 				again.Result[0] = 'x'
 			}
@@ -77,14 +75,12 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 		err := next.call(w.ctx(), c)
 		var again *auth.RepeatedError
 		if !errors.As(err, &again) || !errors.Is(err, auth.ErrRepeated) {
-			w.Fatalf("%s request: error %v", name, err)
+			w.of("%s request", name).wrong("error", err, "a RepeatedError")
+			w.FailNow()
 		}
-		if again.Same != same || !bytes.Equal(again.Result, []byte("result")) {
-			w.Errorf("%s request: %+v", name, again)
-		}
-		if d := differences(before, w.state()); len(d) > 0 {
-			w.Errorf("%s request, repeated, but it changed or recorded something:\n%s", name, strings.Join(d, "\n"))
-		}
+		equal(w.of("%s request", name), "RepeatedError.Same", again.Same, same)
+		equal(w.of("%s request", name), "RepeatedError.Result", string(again.Result), "result")
+		w.of("%s request", name).unchanged("repeated", before, w.state())
 	}
 	c = by(now.Add(minute - us))
 	c.By, c.Idempotency = auth.Authority{Session: &auth.SessionRef{ID: w.id(), UserID: w.id()}}, once()
@@ -98,9 +94,8 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 		c := by(now)
 		c.Idempotency = once()
 		edit(c.Idempotency)
-		if err := prepare(w).call(w.ctx(), c); err != nil {
-			w.Errorf("another %s: error %v", name, err)
-		}
+		err := prepare(w).call(w.ctx(), c)
+		w.of("another %s", name).fails(err, nil)
 	}
 	late := prepare(w)
 	c = by(now)

@@ -15,9 +15,7 @@ func (b *bench) importAll(rows ...auth.ImportedRow) []error {
 	b.Helper()
 	results, err := b.imports.CreateUsers(b.ctx(), auth.CreateUsers{Change: by(now), Users: rows})
 	b.ok(err)
-	if len(results) != len(rows) {
-		b.Fatalf("%d results for %d users", len(results), len(rows))
-	}
+	need(b, "number of results", len(results), len(rows))
 	return results
 }
 
@@ -72,9 +70,7 @@ func imports() checks {
 					b.sameUser(u, row.User)
 				}
 			}
-			if len(b.importAll()) != 0 {
-				b.Error("results for nobody")
-			}
+			equal(b, "number of results for nobody", len(b.importAll()), 0)
 		},
 		"an id of any version is kept": func(b *bench) {
 			row := b.row("ada@example.com")
@@ -169,9 +165,9 @@ func imports() checks {
 			b.ok(err)
 			list, err := b.events.Events(b.ctx(), auth.EventQuery{})
 			b.ok(err)
-			if len(list) != 1 || list[0].ID != made.Events[0].ID || list[0].UserID != made.User.ID {
-				b.Errorf("events %+v", list)
-			}
+			need(b, "number of events", len(list), 1)
+			equal(b, "Event.ID", list[0].ID, made.Events[0].ID)
+			equal(b, "Event.UserID", list[0].UserID, made.User.ID)
 		},
 		"of parallel imports of the same users one wins each": func(b *bench) {
 			const people, calls = 5, 8
@@ -214,12 +210,11 @@ func imports() checks {
 					}
 				}
 				if owners["email"] > 1 || owners["identity"] > 1 || owners["email"]+owners["identity"] == 0 {
-					b.Errorf("person %d: created with %v", n, owners)
+					b.wrong(fmt.Sprintf("person %d: created by", n), owners, "once each at most, and once at least")
 				}
 				for kind, key := range map[string]auth.UserKey{"email": auth.ByEmail(fmt.Sprintf("person%d@example.com", n)), "identity": auth.ByIdentity("p", fmt.Sprint(n))} {
-					if _, err := b.User(b.ctx(), key); (err == nil) != (owners[kind] == 1) {
-						b.Errorf("person %d by %s: %v, told created %d times", n, kind, err, owners[kind])
-					}
+					_, err := b.User(b.ctx(), key)
+					equal(b.of("person %d by %s", n, kind), "found", err == nil, owners[kind] == 1)
 				}
 			}
 		},
@@ -231,7 +226,7 @@ func imports() checks {
 			u, err := b.User(b.ctx(), auth.ByID(row.User.ID))
 			b.ok(err)
 			if u.UserMetadata["k"] != "v" || slices.Contains(u.Roles, "spoilt") || u.Identities[0].Subject == "spoilt" {
-				b.Errorf("the store shares memory with its callers: %+v", u)
+				b.wrong("User, after callers wrote into theirs,", u, "none of what they wrote")
 			}
 		},
 		"an import makes second factors": func(b *bench) {
@@ -286,9 +281,9 @@ func born() checks {
 			nu.Factors = []auth.Factor{f}
 			u, err := b.create(nu)
 			b.ok(err)
-			if !u.MFAEnabled || u.Revision != 0 || u.CredentialRevision != 0 {
-				b.Errorf("created %+v", u)
-			}
+			equal(b, "User.MFAEnabled", u.MFAEnabled, true)
+			equal(b, "User.Revision", u.Revision, 0)
+			equal(b, "User.CredentialRevision", u.CredentialRevision, 0)
 			b.armedWith(nu.User, f)
 		},
 		"a user who is refused has no second factor": func(b *bench) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/difference"
 )
 
 // signInKeeping adds a session and keeps so many, and returns those that ended by
@@ -15,7 +16,7 @@ func (b *bench) signInKeeping(s auth.Session, n int, ifUsers ...auth.UserAt) (en
 	c.IfUsers = ifUsers
 	c.Ended = func(ids []string) {
 		if ended != nil || len(ids) == 0 {
-			b.Errorf("Ended was called with %v after %v", ids, ended)
+			b.wrong("Ended was called with", ids, "some ids, once; it had "+difference.Show(ended))
 		}
 		ended = ids
 	}
@@ -85,21 +86,17 @@ func keepSessions() checks {
 			sixth.CreatedAt, sixth.LastActiveAt = now.Add(minute), now.Add(-minute) // least active itself
 			got, err := b.signInKeeping(sixth, 6)
 			b.ok(err)
-			if got != nil {
-				b.Errorf("%v ended of six", got)
-			}
+			equal(b, "ended", got, nil)
 			seventh := b.newSession(u.ID)
 			seventh.CreatedAt, seventh.LastActiveAt = now.Add(minute), now.Add(-2*minute)
 			got, err = b.signInKeeping(seventh, 3)
 			b.ok(err)
 			want := []string{s[1].ID, s[2].ID, s[3].ID, sixth.ID}
-			if slices.Sort(want); !slices.Equal(got, want) {
-				b.Errorf("%v ended, want %v", got, want)
-			}
+			slices.Sort(want)
+			listed(b, "ended", got, want)
 			left := []string{s[0].ID, s[4].ID, seventh.ID}
-			if slices.Sort(left); !slices.Equal(b.live(u.ID, now.Add(minute)), left) {
-				b.Errorf("left are %v, want %v", b.live(u.ID, now.Add(minute)), left)
-			}
+			slices.Sort(left)
+			listed(b, "sessions that are left", b.live(u.ID, now.Add(minute)), left)
 			_, _, err = b.Session(b.ctx(), s[3].ID, now.Add(minute))
 			b.is(err, auth.ErrSessionEnded)
 			_, err = b.advance(s[3].ID, 0, now.Add(minute))
@@ -110,22 +107,17 @@ func keepSessions() checks {
 			last.CreatedAt = now.Add(minute)
 			got, err = b.signInKeeping(last, 1)
 			b.ok(err)
-			if !slices.Equal(got, left) || !slices.Equal(b.live(u.ID, now.Add(minute)), []string{last.ID}) {
-				b.Errorf("%v ended, want %v", got, left)
-			}
+			listed(b, "ended", got, left)
+			listed(b, "sessions that are left", b.live(u.ID, now.Add(minute)), []string{last.ID})
 		},
 		"without a number all sessions stay": func(b *bench) {
 			u := b.user("ada@example.com")
 			for range 120 {
 				got, err := b.signInKeeping(b.newSession(u.ID), 0)
 				b.ok(err)
-				if got != nil {
-					b.Fatalf("%v ended", got)
-				}
+				need(b, "ended", got, nil)
 			}
-			if n := len(b.live(u.ID, now)); n != 120 {
-				b.Errorf("%d sessions are left", n)
-			}
+			equal(b, "number of sessions left", len(b.live(u.ID, now)), 120)
 		},
 		"a refused sign-in ends no session": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -135,12 +127,10 @@ func keepSessions() checks {
 			again := b.newSession(u.ID)
 			again.ID = old.ID
 			more, err := b.signInKeeping(again, 1)
-			if err == nil {
-				b.Error("an id given twice")
-			}
-			if got != nil || more != nil || !slices.Equal(b.live(u.ID, now), []string{old.ID}) {
-				b.Errorf("%v and %v ended", got, more)
-			}
+			b.refuses(err, "an id given twice")
+			equal(b, "ended", got, nil)
+			equal(b, "ended", more, nil)
+			listed(b, "sessions that are left", b.live(u.ID, now), []string{old.ID})
 		},
 		"parallel sign-ins never leave more sessions than are kept": func(b *bench) {
 			// Each call waits for another's, and must see what that has made.
@@ -150,18 +140,14 @@ func keepSessions() checks {
 					_, err := b.signInKeeping(b.newSession(u.ID), 3)
 					return err
 				})
-				if n := len(b.live(u.ID, now)); n != 3 {
-					b.Fatalf("%d sessions are left", n)
-				}
+				need(b, "number of sessions left", len(b.live(u.ID, now)), 3)
 			}
 		},
 		"no other call leaves a user more than one session more": func(b *bench) {
 			// A user who was just made has one session, and an enrolment ends all
 			// others; whatever else makes sessions has to be told how many to keep.
 			want := []string{"CreateSession", "CreateUser", "EnableFactor", "RedeemToken", "TryCode"}
-			if got := carriers(); !slices.Equal(got, want) {
-				b.Errorf("sessions are made by %v, want %v: give the new one KeepSessions, and check it", got, want)
-			}
+			listed(b, "methods that make sessions: give the new one KeepSessions, and check it:", carriers(), want)
 		},
 	}
 }

@@ -2,7 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
-	"reflect"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,9 +18,7 @@ func survives[T any](b *bench, v T) {
 	b.ok(err)
 	var again T
 	b.ok(json.Unmarshal(raw, &again))
-	if !reflect.DeepEqual(again, v) {
-		b.Errorf("%T\n%+v\nafter a round trip through JSON\n%+v", v, v, again)
-	}
+	equal(b, fmt.Sprintf("%T after a round trip through JSON", v), again, v)
 }
 
 // kept are about the form of what is kept: ids, order and JSON.
@@ -138,9 +136,7 @@ func kept() checks {
 			for _, i := range u.Identities {
 				got = append(got, i.ID)
 			}
-			if !slices.Equal(got, want) {
-				b.Errorf("identities %v, want %v", got, want)
-			}
+			listed(b, "ids of identities", got, want)
 			got, want = nil, nil
 			for range 4 { // all at once
 				s := b.newSession(u.ID)
@@ -156,9 +152,7 @@ func kept() checks {
 			for _, s := range list {
 				got = append(got, s.ID)
 			}
-			if !slices.Equal(got, want) {
-				b.Errorf("sessions %v, want %v", got, want)
-			}
+			listed(b, "ids of sessions", got, want)
 		},
 	}
 }

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/authmount/auth"
 )
@@ -33,9 +32,7 @@ func (b *bench) sameKey(got, want auth.APIKey) {
 			k.Scopes = nil
 		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		b.Errorf("key\n%+v\nwant\n%+v", got, want)
-	}
+	equal(b, "APIKey", got, want)
 }
 
 // keys are that API keys are kept.
@@ -92,9 +89,8 @@ func keys() checks {
 			for range 2 {
 				got, err := b.keys.Key(b.ctx(), k.ID)
 				b.ok(err)
-				if got.Scopes[0] != "b" || got.Hash[0] != hashOf("k")[0] {
-					b.Fatalf("the store shares memory with its callers: %+v", got)
-				}
+				need(b, "APIKey.Scopes[0], after callers wrote into theirs,", got.Scopes[0], "b")
+				need(b, "APIKey.Hash[0], after callers wrote into theirs,", got.Hash[0], hashOf("k")[0])
 				got.Hash[0], got.Scopes[0] = got.Hash[0]^1, "spoilt"
 			}
 		},

@@ -21,9 +21,8 @@ func (b *bench) take(at time.Time, draws ...auth.Draw) auth.Decision {
 func (b *bench) left(key string, at time.Time, want int) {
 	b.Helper()
 	d := b.take(at, auth.Draw{Key: key, Rate: five})
-	if d.Remaining[0] != want || d.Allowed != (want > 0) {
-		b.Errorf("%s: %+v, want %d left", key, d, want)
-	}
+	equal(b.of("%s", key), "Decision.Remaining[0]", d.Remaining[0], want)
+	equal(b.of("%s", key), "Decision.Allowed", d.Allowed, want > 0)
 }
 
 func limits() checks {
@@ -31,19 +30,19 @@ func limits() checks {
 		"a bucket gives its burst, then refuses": func(b *bench) {
 			draw := auth.Draw{Key: "k", Rate: five, Cost: 1}
 			for i := range 5 {
-				if d := b.take(now, draw); !d.Allowed || d.Remaining[0] != 4-i {
-					b.Fatalf("draw %d: %+v", i, d)
-				}
+				d := b.take(now, draw)
+				need(b.of("draw %d", i), "Decision.Allowed", d.Allowed, true)
+				need(b.of("draw %d", i), "Decision.Remaining[0]", d.Remaining[0], 4-i)
 			}
-			if d := b.take(now, draw); d.Allowed || d.RetryAfter != 12*time.Second || d.Remaining[0] != 0 {
-				b.Errorf("beyond the burst: %+v", d)
-			}
-			if d := b.take(now.Add(12*time.Second-us), draw); d.Allowed || d.RetryAfter != us {
-				b.Errorf("a microsecond early: %+v", d)
-			}
-			if d := b.take(now.Add(12*time.Second), draw); !d.Allowed {
-				b.Errorf("in time: %+v", d)
-			}
+			d := b.take(now, draw)
+			equal(b, "Decision.Allowed", d.Allowed, false)
+			equal(b, "Decision.RetryAfter", d.RetryAfter, 12*time.Second)
+			equal(b, "Decision.Remaining[0]", d.Remaining[0], 0)
+			d = b.take(now.Add(12*time.Second-us), draw)
+			equal(b, "Decision.Allowed", d.Allowed, false)
+			equal(b, "Decision.RetryAfter", d.RetryAfter, us)
+			d = b.take(now.Add(12*time.Second), draw)
+			equal(b, "Decision.Allowed", d.Allowed, true)
 			b.left("other", now, 5)
 			b.left("k", now.Add(time.Hour), 5)
 		},
@@ -63,31 +62,28 @@ func limits() checks {
 			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
 			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
 			b.left("k", now, 5)
-			if d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 6}); d.Allowed {
-				b.Errorf("more than the burst: %+v", d)
-			}
+			d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 6})
+			equal(b, "Decision.Allowed", d.Allowed, false)
 		},
 		"one refusal leaves all buckets alone": func(b *bench) {
 			b.take(now, auth.Draw{Key: "empty", Rate: five, Cost: 5})
 			d := b.take(now, auth.Draw{Key: "full", Rate: five, Cost: 2}, auth.Draw{Key: "empty", Rate: five, Cost: 1}, auth.Draw{Key: "last", Rate: five, Cost: 2})
-			if d.Allowed || d.RetryAfter != 12*time.Second || !slices.Equal(d.Remaining, []int{5, 0, 5}) {
-				b.Errorf("decision %+v", d)
-			}
+			equal(b, "Decision.Allowed", d.Allowed, false)
+			equal(b, "Decision.RetryAfter", d.RetryAfter, 12*time.Second)
+			listed(b, "Decision.Remaining", d.Remaining, []int{5, 0, 5})
 			b.left("full", now, 5)
 			b.left("last", now, 5)
 		},
 		"the longest wait is told": func(b *bench) {
 			b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 5}, auth.Draw{Key: "b", Rate: five, Cost: 5})
 			d := b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 2}, auth.Draw{Key: "b", Rate: five, Cost: 1})
-			if d.Allowed || d.RetryAfter != 24*time.Second {
-				b.Errorf("decision %+v", d)
-			}
+			equal(b, "Decision.Allowed", d.Allowed, false)
+			equal(b, "Decision.RetryAfter", d.RetryAfter, 24*time.Second)
 		},
 		"a key that comes twice is drawn twice": func(b *bench) {
 			d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 2}, auth.Draw{Key: "k", Rate: five, Cost: 2})
-			if !d.Allowed || d.Remaining[1] != 1 {
-				b.Errorf("decision %+v", d)
-			}
+			equal(b, "Decision.Allowed", d.Allowed, true)
+			equal(b, "Decision.Remaining[1]", d.Remaining[1], 1)
 			b.left("k", now, 1)
 		},
 		"parallel draws never exceed the burst": func(b *bench) {
@@ -109,9 +105,7 @@ func limits() checks {
 					n++
 				}
 			}
-			if n != 5 {
-				b.Errorf("%d allowed", n)
-			}
+			equal(b, "allowed of many at once", n, 5)
 		},
 		"a caller who has gone draws nothing": func(b *bench) {
 			_, err := b.Take(cancelled(), []auth.Draw{{Key: "k", Rate: five, Cost: 1}}, now)
@@ -144,14 +138,10 @@ func upkeep() checks {
 			at := now.Add(minute)
 			n, err := b.Sweep(b.ctx(), at, 100)
 			b.ok(err)
-			if n != 4 {
-				b.Errorf("%d deleted, want two sessions, the token and the bucket", n)
-			}
+			equal(b, "deleted (two sessions, the token and the bucket)", n, 4)
 			list, err := b.Sessions(b.ctx(), u.ID, at)
 			b.ok(err)
-			if len(list) != 1 {
-				b.Errorf("%d sessions listed", len(list))
-			}
+			equal(b, "number of sessions", len(list), 1)
 			_, _, err = b.Session(b.ctx(), live.ID, at)
 			b.ok(err)
 			_, _, err = b.Session(b.ctx(), revoked.ID, at)
@@ -163,9 +153,7 @@ func upkeep() checks {
 			b.ok(err)
 			n, err = b.Sweep(b.ctx(), at, 100)
 			b.ok(err)
-			if n != 0 {
-				b.Errorf("%d deleted the second time", n)
-			}
+			equal(b, "deleted", n, 0)
 		},
 		"a sweep stops at its limit": func(b *bench) {
 			for _, s := range []string{"a", "b", "c", "d", "e"} {
@@ -175,14 +163,10 @@ func upkeep() checks {
 			for _, want := range []int{2, 2, 1, 0} {
 				n, err := b.Sweep(b.ctx(), now.Add(minute), 2)
 				b.ok(err)
-				if n != want {
-					b.Errorf("%d deleted, want %d", n, want)
-				}
+				equal(b, "deleted", n, want)
 				total += n
 			}
-			if total != 5 {
-				b.Errorf("%d deleted in all", total)
-			}
+			equal(b, "deleted in all", total, 5)
 		},
 		"a sweep's limit is for all kinds together": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -194,16 +178,12 @@ func upkeep() checks {
 			for _, want := range []int{1, 1, 1, 1, 1, 1, 0} {
 				n, err := b.Sweep(b.ctx(), now.Add(time.Hour), 1)
 				b.ok(err)
-				if n != want {
-					b.Errorf("%d deleted, want %d", n, want)
-				}
+				equal(b, "deleted", n, want)
 			}
 		},
 		"the store answers": func(b *bench) {
 			b.ok(b.Ping(b.ctx()))
-			if b.Ping(cancelled()) == nil {
-				b.Error("no error for a caller who has gone")
-			}
+			b.refuses(b.Ping(cancelled()), "the caller has gone")
 			_, err := b.Sweep(cancelled(), now, 1)
 			b.gone(err)
 		},

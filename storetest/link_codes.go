@@ -83,9 +83,7 @@ func linkCodes() checks {
 				}
 				return b.try("ada", "123456")
 			}, auth.ErrNotFound)
-			if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrNotFound)
 		},
 		"a code that has an effect is the link's own": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -98,9 +96,7 @@ func linkCodes() checks {
 			}(), auth.ErrWrongCode)
 			_, got, err := b.guess("ada", "123456", auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: ptr(now)}})
 			b.ok(err)
-			if !got.EmailVerified() {
-				b.Errorf("user %+v", got)
-			}
+			equal(b, "User.EmailVerified()", got.EmailVerified(), true)
 			b.is(b.redeem("link"), auth.ErrNotFound)
 		},
 	}

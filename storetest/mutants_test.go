@@ -36,6 +36,9 @@ func mutants() map[string]mutant {
 	return all
 }
 
+// namesCall is what a failure says: the call, what came and what was wanted.
+var namesCall = regexp.MustCompile(`\.go:\d+: (before any call: \w+\(\)|[A-Z]\w+\(…\)( after \w+\(…\))?: .*)( = .+, want .+| differs:\n|: what was \(-\) and is \(\+\))`)
+
 const mutantEnv = "STORETEST_MUTANT"
 
 // TestSuiteBites runs checks on every mutant, each in a process of its own,
@@ -70,8 +73,17 @@ func unnoticed(t *testing.T, name string, checks []string) (missed []string, all
 		}
 		for _, check := range checks {
 			want := "--- FAIL: TestMutant/" + strings.ReplaceAll(check, " ", "_") + " ("
-			if strings.HasPrefix(check, group+"/") && !bytes.Contains(out, []byte(want)) {
+			if !strings.HasPrefix(check, group+"/") {
+				continue
+			}
+			_, told, failed := bytes.Cut(out, []byte(want))
+			if !failed {
 				missed = append(missed, check)
+				continue
+			}
+			told, _, _ = bytes.Cut(told, []byte("\n        --- ")) // the next check
+			if !namesCall.Match(told) {
+				t.Errorf("%q fails without the call, what came and what was wanted:\n%s", check, told)
 			}
 		}
 		all = append(all, out...)

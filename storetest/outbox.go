@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"reflect"
 	"sync"
 	"time"
 
@@ -37,9 +36,7 @@ func (b *bench) claimsOf(limit int, at time.Time, want ...string) {
 	for _, m := range list {
 		got = append(got, m.ID)
 	}
-	if !reflect.DeepEqual(got, want) {
-		b.Errorf("claimed %v, want %v", got, want)
-	}
+	equal(b, "claimed", got, want)
 }
 
 func (b *bench) finish(id string, retry time.Time) {
@@ -67,9 +64,7 @@ func outbox() checks {
 				if len(got) == 1 {
 					want.NextAt = got[0].NextAt // that before or after the claim
 				}
-				if !reflect.DeepEqual(got, []auth.SealedMessage{want}) {
-					b.Fatalf("messages\n%+v\nwant\n%+v", got, want)
-				}
+				need(b, "messages", got, []auth.SealedMessage{want})
 				got[0].Body[0] = 'x'
 				b.claims(at.Add(minute/2 - us))
 			}
@@ -172,9 +167,7 @@ func outbox() checks {
 				}
 			}
 			for _, m := range all {
-				if times[m.ID] != 1 {
-					b.Errorf("a message was claimed %d times", times[m.ID])
-				}
+				equal(b, "times that a message was claimed", times[m.ID], 1)
 			}
 		},
 		"a sweep deletes what will not be sent": func(b *bench) {
@@ -185,9 +178,7 @@ func outbox() checks {
 			b.post(u.ID, over, dead, kept)
 			n, err := b.Sweep(b.ctx(), now, 100)
 			b.ok(err)
-			if n != 2 {
-				b.Errorf("%d deleted, want 2", n)
-			}
+			equal(b, "deleted", n, 2)
 			b.claims(now, kept.ID)
 		},
 		"a caller who has gone claims nothing": func(b *bench) {

@@ -42,11 +42,7 @@ func owners() checks {
 		"the last owner stays": func(b *bench) {
 			only := b.owner()
 			for name, p := range leaving() {
-				if err := b.keepsOwner(now, only.ID, p); err == nil {
-					b.Fatalf("%s: applied all the same", name)
-				} else {
-					b.is(err, auth.ErrLastOwner)
-				}
+				b.of("%s", name).is(b.keepsOwner(now, only.ID, p), auth.ErrLastOwner)
 				b.stands(auth.Credentials{User: only})
 			}
 			b.token(newToken("t", "subject"))
@@ -60,9 +56,8 @@ func owners() checks {
 		"one of two owners may go": func(b *bench) {
 			for name, p := range leaving() {
 				one, two := b.owner(), b.owner()
-				if err := b.keepsOwner(now, one.ID, p); err != nil {
-					b.Errorf("%s: %v", name, err)
-				}
+				err := b.keepsOwner(now, one.ID, p)
+				b.of("%s", name).fails(err, nil)
 				b.is(b.keepsOwner(now, two.ID, p), auth.ErrLastOwner)
 				b.ok(b.delete(two.ID)) // without the condition
 			}
@@ -104,9 +99,7 @@ func owners() checks {
 					}
 					return b.keepsOwner(now, both[1-i].ID, way)
 				}, auth.ErrLastOwner)
-				if won != 1 || lost[auth.ErrLastOwner] != 1 {
-					b.Fatalf("round %d: %d went, %v", round, won, lost)
-				}
+				b.of("round %d", round).won(won, lost, 1, map[error]int{auth.ErrLastOwner: 1})
 				for _, u := range both {
 					if err := b.delete(u.ID); err != nil {
 						b.is(err, auth.ErrNotFound)
@@ -120,9 +113,7 @@ func owners() checks {
 				all[i] = b.owner()
 			}
 			won, lost := b.race(func(i int) error { return b.keepsOwner(now, all[i].ID, leaving()["demotion"]) }, auth.ErrLastOwner)
-			if won != parallel-1 || lost[auth.ErrLastOwner] != 1 {
-				b.Errorf("%d went, %v", won, lost)
-			}
+			b.won(won, lost, parallel-1, map[error]int{auth.ErrLastOwner: 1})
 		},
 	}
 }

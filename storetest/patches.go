@@ -83,9 +83,7 @@ func patches() checks {
 			want := u
 			want.FullName, want.UpdatedAt, want.Revision = "", later, got.Revision
 			b.sameUser(got, want)
-			if got.Revision <= u.Revision {
-				b.Errorf("revision %d after %d", got.Revision, u.Revision)
-			}
+			b.rises("User.Revision", u.Revision, got.Revision)
 			got, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{
 				Email: ptr("New@example.com"), EmailVerifiedAt: ptr(now), Phone: ptr("+491"), PhoneVerifiedAt: ptr(now), FullName: ptr("B"),
 				UserMetadata: map[string]any{"x": 1.0}, AppMetadata: map[string]any{}, BannedUntil: ptr(later), PasswordHash: ptr("two"),
@@ -99,17 +97,14 @@ func patches() checks {
 			c, err := b.Credentials(b.ctx(), auth.ByEmail("new@example.com"))
 			b.ok(err)
 			b.sameUser(c.User, want)
-			if c.PasswordHash != "two" {
-				b.Errorf("hash %q", c.PasswordHash)
-			}
+			equal(b, "Credentials.PasswordHash", c.PasswordHash, "two")
 			_, err = b.User(b.ctx(), auth.ByEmail("ada@example.com"))
 			b.is(err, auth.ErrNotFound)
 			b.user("ada@example.com") // free again
 			got, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}, PasswordHash: ptr(""), Phone: ptr("")}})
 			b.ok(err)
-			if !got.BannedUntil.IsZero() || got.Phone != "" {
-				b.Errorf("user %+v", got)
-			}
+			equal(b, "User.BannedUntil", got.BannedUntil, time.Time{})
+			equal(b, "User.Phone", got.Phone, "")
 			other := b.newUser("other@example.com")
 			other.User.Phone = "+491" // free again, too
 			_, err = b.create(other)
@@ -145,9 +140,7 @@ func patches() checks {
 			u := b.user("ada@example.com")
 			got, err := b.update(u.ID, auth.UserPatch{Email: ptr("Ada@example.com")})
 			b.ok(err)
-			if got.Email != "Ada@example.com" {
-				b.Errorf("address %q", got.Email)
-			}
+			equal(b, "User.Email", got.Email, "Ada@example.com")
 		},
 		"a patch holds its conditions": func(b *bench) {
 			nu := b.newUser("ada@example.com")
@@ -160,11 +153,8 @@ func patches() checks {
 				"no password": {PasswordHash: ptr("")},
 			} {
 				at.ID = u.ID
-				if _, err := b.updateIf(at, auth.UserPatch{FullName: ptr("x")}); err == nil {
-					b.Errorf("%s: applied all the same", name)
-				} else {
-					b.is(err, auth.ErrStale)
-				}
+				_, err := b.updateIf(at, auth.UserPatch{FullName: ptr("x")})
+				b.of("%s", name).is(err, auth.ErrStale)
 			}
 			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision, PasswordHash: ptr("one")}, auth.UserPatch{FullName: ptr("x")})
 			b.ok(err)
@@ -182,9 +172,8 @@ func patches() checks {
 			b.token(t)
 			for name, c := range b.refused(want.User) {
 				b.Logf("refused: %s", name)
-				if _, err := b.UpdateUser(b.ctx(), c); err == nil {
-					b.Error("applied all the same")
-				}
+				_, err := b.UpdateUser(b.ctx(), c)
+				b.refuses(err, "applied all the same")
 				b.stands(want)
 				kept, _, err := b.Session(b.ctx(), s.ID, now)
 				b.ok(err)
@@ -199,9 +188,7 @@ func patches() checks {
 				_, err := b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision}, auth.UserPatch{FullName: ptr("x")})
 				return err
 			}, auth.ErrStale)
-			if won != 1 || lost[auth.ErrStale] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrStale)
 		},
 		"identities are linked, renewed and unlinked": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -212,16 +199,12 @@ func patches() checks {
 			renewed.LastSignInAt, renewed.Email = now.Add(minute), "b@example.com"
 			got, err := b.update(u.ID, auth.UserPatch{Link: &renewed})
 			b.ok(err)
-			if len(got.Identities) != 1 || got.Identities[0] != renewed {
-				b.Errorf("identities %+v", got.Identities)
-			}
+			equal(b, "User.Identities", got.Identities, []auth.Identity{renewed})
 			_, err = b.update(u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "other"))})
 			b.ok(err)
 			got, err = b.update(u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))})
 			b.ok(err)
-			if len(got.Identities) != 0 {
-				b.Errorf("identities %+v", got.Identities)
-			}
+			equal(b, "number of User.Identities", len(got.Identities), 0)
 			_, err = b.User(b.ctx(), auth.ByIdentity("p", "1"))
 			b.is(err, auth.ErrNotFound)
 		},
@@ -234,9 +217,7 @@ func patches() checks {
 				_, err := b.update(ids[i], auth.UserPatch{Link: &auth.Identity{ID: ids[i], Provider: "p", Subject: "s", CreatedAt: now}})
 				return err
 			}, auth.ErrConflict)
-			if won != 1 {
-				b.Errorf("%d won", won)
-			}
+			equal(b, "won of many at once", won, 1)
 		},
 		"a patch revokes sessions and drops tokens": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")

@@ -52,9 +52,8 @@ func proofs() checks {
 				b.ok(err)
 				got, _, err := add(b, s.ID, by(now), auth.AMR{Method: "password", Timestamp: now.Unix()})
 				b.ok(err)
-				if got.AAL != level || got.Counter != s.Counter {
-					b.Errorf("a session of %s becomes %+v", level, got)
-				}
+				equal(b.of("a session of %s", level), "Session.AAL", got.AAL, level)
+				equal(b, "Session.Counter", got.Counter, s.Counter)
 			}
 		},
 	}

@@ -3,10 +3,10 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/difference"
 )
 
 // races are that nothing lands in the name of what was ended before, at every
@@ -73,9 +73,7 @@ func races(has *bench) checks {
 				_, err := b.UpdateUser(b.ctx(), c)
 				return err
 			})
-			if won != parallel {
-				b.Errorf("%d of %d", won, parallel)
-			}
+			equal(b, "won of many at once", won, parallel)
 		},
 	})
 }
@@ -129,13 +127,12 @@ func (b *bench) meanwhile(end, change func() error, look func() []string, refuse
 	wg.Wait()
 	b.ok(ended)
 	if did != nil && !errors.Is(did, refused) {
-		b.Fatalf("error %v, want %v or none", did, refused)
+		b.wrong("error", did, difference.Show(refused)+", or none")
+		b.FailNow()
 	}
 	after := look()
-	if d := differences(atEnd, after); len(d) > 0 {
-		b.Fatalf("it landed after the end:\n%s", strings.Join(d, "\n"))
+	if !b.unchanged("it was over", atEnd, after) {
+		b.FailNow()
 	}
-	if changed := len(differences(before, after)) > 0; changed != (did == nil) {
-		b.Fatalf("changed: %v, error %v", changed, did)
-	}
+	need(b.of("error %v", did), "it changed something", len(differences(before, after)) > 0, did == nil)
 }

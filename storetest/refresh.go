@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/authmount/auth"
@@ -20,9 +19,7 @@ func refresh() checks {
 			want := s
 			want.Counter, want.RotatedAt, want.LastActiveAt, want.IdleUntil, want.IP = 1, at, at, at.Add(time.Hour), "192.0.2.2"
 			b.sameSession(got, want)
-			if user.ID != s.UserID {
-				b.Errorf("user %+v", user)
-			}
+			equal(b, "User.ID", user.ID, s.UserID)
 			read, _, err := b.Session(b.ctx(), s.ID, at)
 			b.ok(err)
 			b.sameSession(read, want)
@@ -38,18 +35,16 @@ func refresh() checks {
 			again, err := b.advance(s.ID, 0, now.Add(10*time.Second-us))
 			b.ok(err)
 			b.sameSession(again, moved)
-			if b.late(s.ID, now.Add(10*time.Second-us)) || !b.late(s.ID, now.Add(10*time.Second)) {
-				b.Error("it ends too soon, or too late")
-			}
+			equal(b, "late just before the end of the grace", b.late(s.ID, now.Add(10*time.Second-us)), false)
+			equal(b, "late at the end of the grace", b.late(s.ID, now.Add(10*time.Second)), true)
 		},
 		"grace begins when the counter moves": func(b *bench) {
 			s := b.newSession(b.user("ada@example.com").ID)
 			s.Counter, s.RotatedAt = 1, now.Add(-10*time.Second)
 			_, err := b.signIn(s)
 			b.ok(err)
-			if b.late(s.ID, now.Add(-us)) || !b.late(s.ID, now) {
-				b.Error("it ends too soon, or too late")
-			}
+			equal(b, "late just before the end", b.late(s.ID, now.Add(-us)), false)
+			equal(b, "late at the end", b.late(s.ID, now), true)
 		},
 		"no grace means no repetition": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
@@ -94,10 +89,9 @@ func refresh() checks {
 				}
 				a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
 				edit(&a.Change)
-				if _, _, err := b.AdvanceSession(b.ctx(), a); !errors.Is(err, auth.ErrReused) {
-					b.Errorf("%s: error %v", name, err)
-				}
-				_, _, err := b.Session(b.ctx(), s.ID, now)
+				_, _, err := b.AdvanceSession(b.ctx(), a)
+				b.of("%s", name).fails(err, auth.ErrReused)
+				_, _, err = b.Session(b.ctx(), s.ID, now)
 				b.is(err, auth.ErrSessionEnded)
 			}
 		},
@@ -128,19 +122,15 @@ func refresh() checks {
 			s := b.session(b.user("ada@example.com").ID)
 			won, _ := b.race(func(int) error {
 				got, err := b.advance(s.ID, 0, now)
-				if err == nil && got.Counter != 1 {
-					b.Errorf("counter %d", got.Counter)
+				if err == nil {
+					equal(b, "Session.Counter", got.Counter, 1)
 				}
 				return err
 			})
-			if won != parallel {
-				b.Errorf("%d got through", won)
-			}
+			equal(b, "won of many at once", won, parallel)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			if got.Counter != 1 {
-				b.Errorf("counter %d after one round", got.Counter)
-			}
+			equal(b, "Session.Counter", got.Counter, 1)
 		},
 		"a revoked session stays ended against parallel refreshes": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)

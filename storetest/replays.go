@@ -42,9 +42,7 @@ func replays() checks {
 				at = at.Add(auth.ReplayGap)
 				got, err := b.advanceLong(s.ID, 2*day+1, at)
 				b.ok(err)
-				if got.Counter != 2*day+2 {
-					b.Errorf("counter %d", got.Counter)
-				}
+				equal(b, "Session.Counter", got.Counter, 2*day+2)
 			}
 		},
 		"two who share a session are found at the next round": func(b *bench) {
@@ -90,27 +88,25 @@ func replays() checks {
 			}
 			got, _, err := b.AdvanceSession(b.ctx(), a)
 			b.ok(err)
-			if got.IP != s.IP || got.UserAgent != s.UserAgent || got.Counter != 1 {
-				b.Errorf("session %+v", got) // as it was
-			}
+			equal(b, "Session.IP, as it was,", got.IP, s.IP)
+			equal(b, "Session.UserAgent, as it was,", got.UserAgent, s.UserAgent)
+			equal(b, "Session.Counter", got.Counter, 1)
 			want := auth.Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "theirs"}
-			if len(told) != 1 || told[0] != want {
-				b.Errorf("told of %+v", told)
-			}
+			equal(b, "clients that Replayed was told of", told, []auth.Client{want})
 			if b.events == nil {
 				return
 			}
 			list, err := b.events.Events(b.ctx(), auth.EventQuery{UserID: s.UserID})
 			b.ok(err)
-			if len(list) != 1 || list[0].ID != a.Events[auth.OutcomeReplayed].Event.ID || list[0].Other == nil || *list[0].Other != want {
-				b.Errorf("recorded %+v", list)
-			}
+			need(b, "number of events", len(list), 1)
+			equal(b, "Event.ID", list[0].ID, a.Events[auth.OutcomeReplayed].Event.ID)
+			equal(b, "Event.Other", list[0].Other, &want)
 		},
 		"within grace and in time nobody is told of another": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			for _, counter := range []uint32{0, 0, 1} {
 				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: s.ID, Counter: counter, Grace: late, IdleUntil: now.Add(time.Hour),
-					Replayed: func(other auth.Client) { b.Errorf("told of %+v", other) }})
+					Replayed: func(other auth.Client) { b.wrong("Replayed was told of", other, "nobody") }})
 				b.ok(err)
 			}
 		},
@@ -122,15 +118,13 @@ func replays() checks {
 				_, err := b.advance(s.ID, 0, now.Add(late))
 				return err
 			}, auth.ErrReused, auth.ErrSessionEnded)
-			if won != 1 {
-				b.Errorf("%d got through", won)
-			}
+			equal(b, "won of many at once", won, 1)
 		},
 		"what is let pass rests on the conditions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			_, err := b.advance(s.ID, 0, now)
 			b.ok(err)
-			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), Replayed: func(auth.Client) { b.Error("told of it") }}
+			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), Replayed: func(c auth.Client) { b.wrong("Replayed was told of", c, "nobody") }}
 			a.IfUsers = []auth.UserAt{{ID: b.id()}}
 			_, _, err = b.AdvanceSession(b.ctx(), a)
 			b.is(err, auth.ErrStale)

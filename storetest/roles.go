@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/authmount/auth"
 )
@@ -36,9 +35,7 @@ func (b *bench) sameTable(got, want auth.RoleTable) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		b.Errorf("table\n%+v\nwant\n%+v", got, want)
-	}
+	equal(b, "RoleTable", got, want)
 }
 
 // roles are that roles are kept as a table with a revision.
@@ -85,9 +82,7 @@ func roles() checks {
 			for range 2 {
 				t, err := b.roles.Roles(b.ctx())
 				b.ok(err)
-				if t.Roles[0].Permissions[0] != "a:b" {
-					b.Fatalf("the store shares memory with its callers: %+v", t)
-				}
+				need(b, "Roles[0].Permissions[0], after callers wrote into theirs,", t.Roles[0].Permissions[0], "a:b")
 				t.Roles[0].Permissions[0] = "spoilt"
 			}
 		},
@@ -115,9 +110,7 @@ func roles() checks {
 				_, err := b.roles.PutRole(b.ctx(), c)
 				return err
 			}, auth.ErrStale)
-			if won != 1 || lost[auth.ErrStale] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrStale)
 		},
 		"no change lands after the roles it rests on have changed": func(b *bench) {
 			u := b.user("")

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/authmount/auth"
@@ -17,9 +16,7 @@ func (b *bench) counted(at time.Time, want auth.KeyUses) {
 			*m = map[string]int{}
 		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		b.Errorf("kept\n%+v\nwant\n%+v", got, want)
-	}
+	equal(b, "what is kept", got, want)
 }
 
 func rotation() checks {

@@ -2,11 +2,11 @@ package storetest
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/difference"
 )
 
 func sessions() checks {
@@ -19,9 +19,8 @@ func sessions() checks {
 			s.AMR = append(s.AMR, auth.AMR{Method: "totp", Timestamp: now.Unix() + 1})
 			signedIn, err := b.signIn(s)
 			b.ok(err)
-			if !signedIn.LastSignInAt.Equal(now) || signedIn.Revision != u.Revision {
-				b.Errorf("user %+v", signedIn)
-			}
+			equal(b, "User.LastSignInAt", signedIn.LastSignInAt, now)
+			equal(b, "User.Revision", signedIn.Revision, u.Revision)
 			got, user, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			b.sameSession(got, s)
@@ -33,9 +32,7 @@ func sessions() checks {
 			s.AMR[0].Method, got.AMR[0].Method, list[0].AMR[0].Method, moved.AMR[0].Method = "spoilt", "spoilt", "spoilt", "spoilt"
 			again, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			if again.AMR[0].Method != "password" {
-				b.Error("the store shares memory with its callers")
-			}
+			equal(b, "Session.AMR[0].Method, after callers wrote into theirs,", again.AMR[0].Method, "password")
 		},
 		"a session's life leaves its user alone": func(b *bench) {
 			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
@@ -106,9 +103,7 @@ func sessions() checks {
 				}, auth.ErrStale)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
-				if len(list) > 0 {
-					b.Fatalf("%d sessions are left", len(list))
-				}
+				need(b, "number of sessions", len(list), 0)
 			}
 		},
 		"no session outlives the redemption that ends them all": func(b *bench) {
@@ -141,9 +136,7 @@ func sessions() checks {
 				}, auth.ErrStale)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
-				if len(list) > 0 {
-					b.Fatalf("%d sessions are left", len(list))
-				}
+				need(b, "number of sessions", len(list), 0)
 			}
 		},
 		"nothing of a user outlives a deletion": func(b *bench) {
@@ -173,9 +166,7 @@ func sessions() checks {
 				}, auth.ErrNotFound, auth.ErrSessionEnded)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
-				if len(list) > 0 {
-					b.Fatalf("%d sessions are left", len(list))
-				}
+				need(b, "number of sessions", len(list), 0)
 				for i := range parallel {
 					_, err := b.PeekToken(b.ctx(), auth.PurposeMagicLink, mine(i).Hash, now)
 					b.is(err, auth.ErrNotFound)
@@ -186,15 +177,13 @@ func sessions() checks {
 			s, eve := b.session(b.user("ada@example.com").ID), b.user("eve@example.com")
 			again := b.newSession(eve.ID)
 			again.ID = s.ID
-			if _, err := b.signIn(again); err == nil {
-				b.Error("given twice")
-			}
+			_, err := b.signIn(again)
+			b.refuses(err, "given twice")
 			nu := b.newUser("bob@example.com")
 			again.UserID, nu.Session = nu.User.ID, &again
-			if _, err := b.create(nu); err == nil {
-				b.Error("given twice, at sign-up")
-			}
-			_, err := b.User(b.ctx(), auth.ByID(nu.User.ID))
+			_, err = b.create(nu)
+			b.refuses(err, "given twice, at sign-up")
+			_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
 			b.is(err, auth.ErrNotFound)
 			b.stands(auth.Credentials{User: eve})
 			got, _, err := b.Session(b.ctx(), s.ID, now)
@@ -226,17 +215,16 @@ func sessions() checks {
 			for _, s := range []auth.Session{live, ended} {
 				got, whose, err := b.Session(b.ctx(), s.ID, now)
 				b.is(err, auth.ErrBanned)
-				if got.ID != s.ID || got.UserID != u.ID || whose.ID != u.ID {
-					b.Errorf("session %q of %q, user %q", got.ID, got.UserID, whose.ID)
-				}
+				equal(b, "Session.ID", got.ID, s.ID)
+				equal(b, "Session.UserID", got.UserID, u.ID)
+				equal(b, "User.ID", whose.ID, u.ID)
 				_, err = b.advance(s.ID, 0, now)
 				b.is(err, auth.ErrBanned)
 			}
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
-			if len(list) != 1 || list[0].ID != live.ID {
-				b.Errorf("sessions %+v", list)
-			}
+			need(b, "number of sessions", len(list), 1)
+			equal(b, "Session.ID", list[0].ID, live.ID)
 			_, err = b.advance(live.ID, 0, now.Add(minute))
 			b.ok(err) // the refused try did not move the counter
 			_, _, err = b.Session(b.ctx(), ended.ID, now.Add(minute))
@@ -275,9 +263,7 @@ func sessions() checks {
 			}, auth.ErrStale)
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
-			if len(list) != 0 {
-				b.Errorf("%d sessions survived", len(list))
-			}
+			equal(b, "number of sessions", len(list), 0)
 		},
 		"expiry is exact": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -292,9 +278,8 @@ func sessions() checks {
 				edit(&s)
 				_, err := b.signIn(s)
 				b.ok(err)
-				if _, _, err := b.Session(b.ctx(), s.ID, now.Add(minute-us)); err != nil {
-					b.Errorf("%s: ended too early: %v", name, err)
-				}
+				_, _, err = b.Session(b.ctx(), s.ID, now.Add(minute-us))
+				b.of("%s", name).fails(err, nil)
 				_, _, err = b.Session(b.ctx(), s.ID, now.Add(minute))
 				b.is(err, auth.ErrSessionEnded)
 				_, err = b.advance(s.ID, 0, now.Add(minute))
@@ -302,9 +287,7 @@ func sessions() checks {
 			}
 			list, err := b.Sessions(b.ctx(), u.ID, now.Add(minute))
 			b.ok(err)
-			if len(list) != 0 {
-				b.Errorf("%d sessions listed after their end", len(list))
-			}
+			equal(b, "number of sessions", len(list), 0)
 		},
 		"sessions are listed, newest first": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -326,9 +309,7 @@ func sessions() checks {
 			for _, s := range list {
 				got = append(got, s.ID)
 			}
-			if !reflect.DeepEqual(got, want) {
-				b.Errorf("sessions %v, want %v", got, want)
-			}
+			equal(b, "sessions", got, want)
 		},
 		"revoking ends what matches and names it": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
@@ -337,9 +318,8 @@ func sessions() checks {
 				b.Helper()
 				got, err := b.revoke(u.ID, f)
 				b.ok(err)
-				if slices.Sort(want); !slices.Equal(got, want) {
-					b.Errorf("%+v ended %v, want %v", f, got, want)
-				}
+				slices.Sort(want)
+				listed(b.of("%s", difference.Show(f)), "ended", got, want)
 			}
 			over := b.newSession(u.ID)
 			over.IdleUntil = now

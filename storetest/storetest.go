@@ -8,6 +8,12 @@
 // A rule that holds for every change is checked at every method that takes one,
 // found by reflection over the interfaces: a method that this package does not
 // know fails. Run it with -race: the races are real parallel calls.
+//
+// A failure names the call, what came and what was wanted; of structs and lists
+// it tells only the members that differ:
+//
+//	RevokeSessions(…): ended[0] = "0197…", want none
+//	Session(…) after AdvanceSession(…): Session.Counter = 0, want 1
 package storetest
 
 import (
@@ -67,7 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 			t.Logf("%s: none, its checks do not run", c.name)
 			continue
 		}
-		t.Logf("%s: %s", c.name, found(has.Store, c.face))
+		t.Logf("%s: %s", c.name, found(has.under, c.face))
 		run(t, c.name, c.checks)
 	}
 }

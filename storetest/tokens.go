@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/authmount/auth"
@@ -121,9 +120,7 @@ func tokens() checks {
 					live++
 				}
 			}
-			if live != 1 {
-				b.Errorf("%d are live", live)
-			}
+			equal(b, "tokens that are live", live, 1)
 		},
 		"of parallel redemptions one wins": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -134,14 +131,10 @@ func tokens() checks {
 				_, _, err := b.use("t", auth.Effect{Patch: &auth.UserPatch{FullName: ptr(fmt.Sprint(i))}})
 				return err
 			}, auth.ErrNotFound)
-			if won != 1 || lost[auth.ErrNotFound] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrNotFound)
 			got, err := b.User(b.ctx(), auth.ByID(u.ID))
 			b.ok(err)
-			if got.Revision != u.Revision+1 {
-				b.Errorf("the effect was applied %d times", got.Revision-u.Revision)
-			}
+			equal(b, "User.Revision", got.Revision, u.Revision+1)
 		},
 		"a redemption patches its user": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
@@ -152,15 +145,14 @@ func tokens() checks {
 				Change: proof(now.Add(us)), Purpose: t.Purpose, Hash: t.Hash, Effect: auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: ptr(now)}},
 			})
 			b.ok(err)
-			if got.ID != u.ID || !got.EmailVerified() || !got.UpdatedAt.Equal(now.Add(us)) {
-				b.Errorf("user %+v", got)
-			}
+			equal(b, "User.ID", got.ID, u.ID)
+			equal(b, "User.EmailVerified()", got.EmailVerified(), true)
+			equal(b, "User.UpdatedAt", got.UpdatedAt, now.Add(us))
 			b.token(newToken("nobody's", "nobody"))
 			_, got, err = b.use("nobody's", auth.Effect{UserID: other.ID, Patch: &auth.UserPatch{FullName: ptr("x")}})
 			b.ok(err)
-			if got.ID != other.ID || got.FullName != "x" {
-				b.Errorf("user %+v", got)
-			}
+			equal(b, "User.ID", got.ID, other.ID)
+			equal(b, "User.FullName", got.FullName, "x")
 		},
 		"a redemption without effect changes nothing": func(b *bench) {
 			u := b.whole()
@@ -221,12 +213,10 @@ func tokens() checks {
 			for name, c := range cases {
 				r := auth.Redemption{Change: proof(now), Purpose: t.Purpose, Hash: t.Hash, Effect: c.effect}
 				r.IfUsers = c.ifUsers
-				if _, _, err := b.RedeemToken(b.ctx(), r); !errors.Is(err, c.want) {
-					b.Errorf("%s: error %v", name, err)
-				}
-				if _, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now); err != nil {
-					b.Errorf("%s: the token is gone: %v", name, err)
-				}
+				_, _, err := b.RedeemToken(b.ctx(), r)
+				b.of("%s", name).fails(err, c.want)
+				_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
+				b.of("%s", name).fails(err, nil)
 			}
 			b.stands(auth.Credentials{User: u})
 			b.ok(b.redeem("t"))
@@ -242,9 +232,7 @@ func tokens() checks {
 			b.gone(err)
 			got, err := b.PeekToken(b.ctx(), auth.PurposeMagicLink, hashOf("t"), now)
 			b.ok(err)
-			if got.Tries != 0 {
-				b.Errorf("%d tries", got.Tries)
-			}
+			equal(b, "Token.Tries", got.Tries, 0)
 		},
 	}
 }

@@ -27,16 +27,12 @@ func users() checks {
 				c, err := b.Credentials(b.ctx(), key)
 				b.ok(err)
 				b.sameUser(c.User, nu.User)
-				if c.PasswordHash != "hash" {
-					b.Errorf("hash %q", c.PasswordHash)
-				}
+				equal(b, "Credentials.PasswordHash", c.PasswordHash, "hash")
 			}
 		},
 		"a user needs no address": func(b *bench) {
 			one, two := b.user(""), b.user("")
-			if one.ID == two.ID {
-				b.Error("one user for two")
-			}
+			equal(b, "one user for two", one.ID == two.ID, false)
 		},
 		"an unknown user is not found": func(b *bench) {
 			b.user("ada@example.com")
@@ -125,9 +121,8 @@ func users() checks {
 			t.UserID = nu.User.ID
 			nu.Session, nu.Tokens = &s, []auth.Token{t}
 			nu.Creating = func(_ context.Context, u auth.User) error {
-				if u.ID != nu.User.ID || u.Email != "ada@example.com" {
-					b.Errorf("creating %+v", u)
-				}
+				equal(b.of("Creating"), "User.ID", u.ID, nu.User.ID)
+				equal(b.of("Creating"), "User.Email", u.Email, "ada@example.com")
 				return refused
 			}
 			_, err := b.create(nu)
@@ -171,9 +166,7 @@ func users() checks {
 				_, err := b.create(b.newUser("ada@example.com"))
 				return err
 			}, auth.ErrConflict)
-			if won != 1 || lost[auth.ErrConflict] != parallel-1 {
-				b.Errorf("%d won, %v", won, lost)
-			}
+			b.oneWon(won, lost, auth.ErrConflict)
 		},
 		"deleting takes everything along": func(b *bench) {
 			nu := b.newUser("ada@example.com")
@@ -202,9 +195,7 @@ func users() checks {
 			b.is(err, auth.ErrNotFound)
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
-			if list == nil || len(list) != 0 {
-				b.Errorf("sessions %v", list)
-			}
+			equal(b, "sessions", list, []auth.Session{})
 			nu.User.ID, nu.User.Identities[0].ID = b.id(), b.id()
 			_, err = b.create(nu) // everything is free again
 			b.ok(err)
@@ -228,7 +219,8 @@ func users() checks {
 			b.ok(err)
 			if _, added := read.UserMetadata["new"]; added || read.UserMetadata["m"].(map[string]any)["k"] != "v" || read.UserMetadata["l"].([]any)[0] != "a" ||
 				read.AppMetadata["k"] != "v" || read.Roles[0] != "r" || read.Identities[0].Subject != "s" {
-				b.Fatalf("the store shares memory with its callers: %+v", read)
+				b.wrong("User, after callers wrote into theirs,", read, "none of what they wrote")
+				b.FailNow()
 			}
 			spoil(read)
 			patch, app := map[string]any{"m": map[string]any{"k": "w"}, "l": []any{"b"}}, map[string]any{"k": "w"}
@@ -238,9 +230,8 @@ func users() checks {
 			patch["m"].(map[string]any)["k"], app["k"] = "spoilt", "spoilt"
 			read, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
 			b.ok(err)
-			if read.UserMetadata["m"].(map[string]any)["k"] != "w" || read.AppMetadata["k"] != "w" {
-				b.Errorf("the store shares memory with a patch: %+v", read)
-			}
+			equal(b, "User.UserMetadata.m.k, after the caller wrote into the patch,", read.UserMetadata["m"].(map[string]any)["k"], "w")
+			equal(b, "User.AppMetadata.k, after the caller wrote into the patch,", read.AppMetadata["k"], "w")
 		},
 		"a caller who has gone changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")

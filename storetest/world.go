@@ -173,17 +173,13 @@ func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ..
 		w.ok(err)
 		for on, id := range ids.events {
 			i := slices.IndexFunc(list, func(e auth.Event) bool { return e.ID == id })
-			if want := slices.Contains(outcomes, auth.Outcome(on)); want != (i >= 0) {
-				w.Errorf("outcome %d recorded: %v, want %v", on, i >= 0, want)
-			}
+			equal(w.of("outcome %d", on), "recorded", i >= 0, slices.Contains(outcomes, auth.Outcome(on)))
 			if i < 0 {
 				continue
 			}
-			if list[i].UserID != about {
-				w.Errorf("outcome %d is about %q, want %q", on, list[i].UserID, about)
-			}
-			if auth.Outcome(on) == auth.OutcomeSessionsEnded && !slices.Equal(list[i].SessionIDs, ended) {
-				w.Errorf("sessions %v, want %v", list[i].SessionIDs, ended)
+			equal(w.of("outcome %d", on), "Event.UserID", list[i].UserID, about)
+			if auth.Outcome(on) == auth.OutcomeSessionsEnded {
+				listed(w.bench, "Event.SessionIDs", list[i].SessionIDs, ended)
 			}
 		}
 	}
@@ -191,8 +187,6 @@ func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ..
 		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
 		w.ok(err)
 		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == ids.message })
-		if want := slices.Contains(outcomes, auth.OutcomeDone); got != want {
-			w.Errorf("message recorded: %v, want %v", got, want)
-		}
+		equal(w.bench, "message recorded", got, slices.Contains(outcomes, auth.OutcomeDone))
 	}
 }

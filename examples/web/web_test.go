@@ -71,7 +71,7 @@ func TestWalk(t *testing.T) {
 	at("/notes")
 	do(chromedp.SendKeys("#body", "buy milk"), chromedp.Click("main form button"))
 	do(browsertest.Until(`document.querySelector('li span')?.textContent === 'buy milk'`))
-	axetest.Check(ctx, t, axetest.Source(t), "notes", func(look string) chromedp.Action { return browsertest.Shot(t, look) })
+	axetest.Check(ctx, t, axetest.Source(t), "notes", axetest.Looks(), func(look string) chromedp.Action { return browsertest.Shot(t, look) })
 	do(chromedp.Click(`header a`))
 	at("/account/")
 	do(chromedp.Click(`form[action$="/sign-out"] button`))

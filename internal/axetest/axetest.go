@@ -36,33 +36,44 @@ const run = `axe.run(document, {
 }).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.target.join(' ') + ': ' + n.failureSummary)).join('\n') +
 	(document.documentElement.scrollWidth > innerWidth ? '\nthe page is wider than the window' : ''))`
 
-// Sizes are a phone, a tablet and a desktop.
-func Sizes() [][2]int64 { return [][2]int64{{320, 640}, {768, 1024}, {1440, 900}} }
+// Look is how a page is looked at.
+type Look struct {
+	Scheme        string // "light" or "dark"
+	Width, Height int64
+}
 
-// Check looks at the page that there is in light and in dark and at all sizes, and
-// leaves it light and at the last one. each is called for every one, and may be
-// nil.
-func Check(ctx context.Context, t *testing.T, axe, name string, each func(look string) chromedp.Action) {
-	t.Helper()
+// Looks are a phone, a tablet and a desktop, in dark and in light.
+func Looks() []Look {
+	var all []Look
 	for _, scheme := range []string{"dark", "light"} {
-		for _, size := range Sizes() {
-			look := fmt.Sprintf("%s-%s-%d", name, scheme, size[0])
-			var found string
-			steps := []chromedp.Action{
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.EmulateViewport(size[0], size[1]),
-				chromedp.Evaluate(axe+";0", nil),
-				chromedp.Evaluate(run, &found, func(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }),
-			}
-			if each != nil {
-				steps = append(steps, each(look))
-			}
-			if err := chromedp.Run(ctx, steps...); err != nil {
-				t.Fatalf("%s: %v", look, err)
-			}
-			if found = strings.TrimSpace(found); found != "" {
-				t.Errorf("%s:\n%s", look, found)
-			}
+		all = append(all, Look{scheme, 320, 640}, Look{scheme, 768, 1024}, Look{scheme, 1440, 900})
+	}
+	return all
+}
+
+// Check looks at the page that there is, and leaves it as the last look is. each is
+// called for every one, and may be nil.
+func Check(ctx context.Context, t *testing.T, axe, name string, looks []Look, each func(look string) chromedp.Action) {
+	t.Helper()
+	if err := chromedp.Run(ctx, chromedp.Evaluate(axe+";0", nil)); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, l := range looks {
+		look := fmt.Sprintf("%s-%s-%d", name, l.Scheme, l.Width)
+		var found string
+		steps := []chromedp.Action{
+			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.Scheme}}),
+			chromedp.EmulateViewport(l.Width, l.Height),
+			chromedp.Evaluate(run, &found, func(p *cdpruntime.EvaluateParams) *cdpruntime.EvaluateParams { return p.WithAwaitPromise(true) }),
+		}
+		if each != nil {
+			steps = append(steps, each(look))
+		}
+		if err := chromedp.Run(ctx, steps...); err != nil {
+			t.Fatalf("%s: %v", look, err)
+		}
+		if found = strings.TrimSpace(found); found != "" {
+			t.Errorf("%s:\n%s", look, found)
 		}
 	}
 }

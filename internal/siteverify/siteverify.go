@@ -15,11 +15,10 @@ import (
 	"github.com/authmount/auth/internal/outbound"
 )
 
-// ErrRefused: the service says that the token is not good.
-var ErrRefused = errors.New("the token is not good")
-
 // Service is a captcha service. It is safe for concurrent use once it is set up.
 type Service struct {
+	Name     string // begins every error
+	Refused  error  // within the error that says that a token is not good
 	URL      string
 	Client   *http.Client
 	Fields   url.Values // what the form has besides: the secret, a site key
@@ -31,9 +30,16 @@ func mistakes() []string {
 	return []string{"missing-input-secret", "invalid-input-secret", "bad-request", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"}
 }
 
-// Verify asks. An error that is not ErrRefused means that there is no answer, and
-// quotes nothing that was sent.
+// Verify asks. An error that is not Service.Refused means that there is no answer,
+// and quotes nothing that was sent.
 func (s *Service) Verify(ctx context.Context, token string, ip netip.Addr) error {
+	if err := s.verify(ctx, token, ip); err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s *Service) verify(ctx context.Context, token string, ip netip.Addr) error {
 	form := url.Values{"response": {token}}
 	for name, values := range s.Fields {
 		form[name] = values
@@ -62,10 +68,10 @@ func (s *Service) Verify(ctx context.Context, token string, ip netip.Addr) error
 				return errors.New("the service says " + code)
 			}
 		}
-		return ErrRefused
+		return s.Refused
 	}
 	if s.Hostname != "" && !strings.EqualFold(said.Hostname, s.Hostname) {
-		return fmt.Errorf("%w: it was made elsewhere", ErrRefused)
+		return fmt.Errorf("%w: it was made elsewhere", s.Refused)
 	}
 	return nil
 }

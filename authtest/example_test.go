@@ -1,0 +1,43 @@
+package authtest_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+var notes = http.NotFoundHandler()
+
+// A test of an application: somebody who may edit, before a handler that asks for
+// it.
+func ExampleNew() {
+	_ = func(t *testing.T) {
+		env := authtest.New(t)
+		ada := env.LoginAs(t, "ada@example.com", authtest.Permissions("notes.write"), authtest.AAL2())
+
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/notes", nil)
+		ada.Sign(r)
+		rec := httptest.NewRecorder()
+		env.Require(notes, auth.HasPermission("notes.write"), auth.AAL2()).ServeHTTP(rec, r)
+		if rec.Code == http.StatusForbidden {
+			t.Error("refused")
+		}
+	}
+}
+
+// A test on the application's own store; pgstore.Open gives the one of production.
+func ExampleNewOn() {
+	_ = func(t *testing.T) {
+		store := memstore.New()
+		env := authtest.NewOn(t, store, auth.WithSessions(auth.SessionOptions{Lifetime: time.Hour}))
+		env.LoginAs(t, "ada@example.com")
+		if _, err := store.User(t.Context(), auth.ByEmail("ada@example.com")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package pages_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/axetest"
+	"github.com/authmount/auth/internal/browsertest"
+)
+
+// looker is somebody who walks through a site and looks at its pages.
+type looker struct {
+	*served
+	axe, lang string
+	looks     []axetest.Look
+}
+
+// look looks for what keeps people from using the page that there is.
+func (l *looker) look(name string) {
+	l.t.Helper()
+	var lang string
+	l.do(chromedp.Evaluate(`document.documentElement.lang`, &lang))
+	if lang != l.lang {
+		l.t.Errorf("%s is in %q, want %q", name, lang, l.lang)
+	}
+	axetest.Check(l.ctx, l.t, l.axe, name+"-"+l.lang, l.looks, func(look string) chromedp.Action { return browsertest.Shot(l.t, look) })
+}
+
+// submit waits for the page that comes after the steps.
+func (l *looker) submit(steps ...chromedp.Action) {
+	l.t.Helper()
+	var before string
+	l.do(chromedp.Evaluate(`window.mark = 1; ''`, &before))
+	l.do(append(steps, browsertest.Until(`!window.mark && document.readyState === 'complete'`))...)
+}
+
+// press submits the form that comes first, whatever is in it.
+func (l *looker) press(steps ...chromedp.Action) {
+	l.t.Helper()
+	l.submit(append(steps,
+		chromedp.Evaluate(`document.querySelectorAll('form').forEach(f => f.noValidate = true)`, nil),
+		chromedp.Evaluate(`document.querySelector('main form button').click()`, nil))...)
+}
+
+// opens opens the link of a message.
+func (l *looker) opens(to string, k auth.Kind) {
+	l.t.Helper()
+	l.open(strings.TrimPrefix(l.Mail(l.t, to, k).Link, l.url))
+}
+
+// another goes on in a browser that knows nothing of what was before.
+func (l *looker) another() { l.t.Helper(); l.do(network.ClearBrowserCookies()) }
+
+func (l *looker) signIn() {
+	l.t.Helper()
+	l.open("/account/sign-in")
+	l.submit(chromedp.SendKeys("#login", address), chromedp.SendKeys("#password", password+kb.Enter))
+}
+
+// TestAccessibility looks at every page, also with errors, for what WCAG 2.2 at
+// the levels A and AA is violated by, in light and dark at three sizes. In German
+// texts are longer, which is narrowest on a phone.
+func TestAccessibility(t *testing.T) {
+	axe := axetest.Source(t)
+	for lang, looks := range map[string][]axetest.Look{"en": axetest.Looks(), "de": {{Scheme: "dark", Width: 320, Height: 640}, {Scheme: "light", Width: 1440, Height: 900}}} {
+		for name, walk := range map[string]struct {
+			opts []auth.Option
+			walk func(*looker)
+		}{
+			"before a sign-in":    {walk: looksBefore},
+			"the account":         {walk: looksAtAccount},
+			"codes by mail":       {walk: looksAtMailCodes},
+			"codes by text":       {walk: looksAtTextCodes},
+			"links":               {walk: looksAtLinks},
+			"a factor one has to": {[]auth.Option{auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return true }})}, looksAtForced},
+		} {
+			t.Run(lang+" "+name, func(t *testing.T) {
+				l := &looker{serveSite(t, walk.opts...), axe, lang, looks}
+				l.do(network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": lang}))
+				walk.walk(l)
+			})
+		}
+	}
+}
+
+func looksBefore(l *looker) {
+	for _, path := range []string{"/sign-in", "/sign-up", "/forgot-password", "/forgot-password/sent", "/signed-out", "/sign-in/phone", "/nowhere"} {
+		l.open("/account" + path)
+		l.look(strings.ReplaceAll(path[1:], "/", "-"))
+	}
+	l.open("/account/sign-up")
+	l.press()
+	l.look("sign-up-refused")
+	l.open("/account/sign-in")
+	l.press(chromedp.SendKeys("#login", address))
+	l.look("sign-in-refused")
+	l.open("/account/sign-in/mail")
+	l.look("sign-in-mail")
+	l.press(chromedp.SendKeys("#email", address))
+	l.look("enter-code-mail")
+	l.opens(address, auth.KindMagicLink)
+	l.look("link-confirm")
+	l.open("/account/sign-in/phone")
+	l.press(chromedp.SendKeys("#phone", "+491701234567"))
+	l.look("enter-code")
+	l.open("/auth/v1/magic-link/verify?token=nonsense")
+	l.look("link-problem")
+}
+
+func looksAtAccount(l *looker) {
+	l.LoginAs(l.t, address)
+	l.signIn()
+	for _, path := range []string{"/", "/password", "/email", "/phone", "/delete", "/second-factor"} {
+		l.open("/account" + path)
+		l.look("account" + strings.ReplaceAll(path, "/", "-"))
+	}
+	l.press()
+	l.look("enrol")
+	secret := l.value("input[name=secret]")
+	l.press(chromedp.SendKeys("#code", "000000"))
+	l.look("enrol-refused")
+	l.submit(chromedp.SendKeys("#code", code(l.t, l.site, secret)+kb.Enter))
+	l.look("recovery-codes")
+	l.open("/account/second-factor")
+	l.look("second-factor-on")
+	l.open("/account/")
+	l.look("account-with-factor")
+	l.open("/account/sign-in?reason=reauthentication_needed")
+	l.look("sign-in-again")
+	l.submit(chromedp.SendKeys("#password", password+kb.Enter))
+	l.look("second-factor")
+	l.press(chromedp.SendKeys("#code", "000000"))
+	l.look("second-factor-refused")
+	l.open("/account/sign-in/second?with=recovery")
+	l.look("second-factor-recovery")
+}
+
+func looksAtMailCodes(l *looker) {
+	l.open("/account/sign-up")
+	l.submit(chromedp.SendKeys("#full_name", "Ada"), chromedp.SendKeys("#email", address), chromedp.SendKeys("#password", password+kb.Enter))
+	l.open("/account/")
+	l.look("account-unverified")
+	l.press(chromedp.Evaluate(`document.querySelector("form[action$='/email/confirm']").scrollIntoView(); document.querySelector('main').prepend(document.querySelector("form[action$='/email/confirm']"))`, nil))
+	l.look("email-confirm-code")
+	l.Clock.Advance(time.Minute)
+	l.submit(chromedp.SendKeys("#code", l.Mail(l.t, address, auth.KindVerifyEmail).Code+kb.Enter))
+	l.look("account-confirmed")
+	l.open("/account/email")
+	l.press(chromedp.SendKeys("#email", "none"))
+	l.look("email-refused")
+	l.open("/account/email")
+	l.press(chromedp.SendKeys("#email", "ada.lovelace.of.the.analytical.engine@difference.example"))
+	l.look("email-code")
+	l.press(chromedp.SendKeys("#code", "00000000"))
+	l.look("email-code-refused")
+}
+
+func looksAtTextCodes(l *looker) {
+	l.LoginAs(l.t, address)
+	l.signIn()
+	l.open("/account/phone")
+	l.press(chromedp.SendKeys("#phone", "+491701234567"))
+	l.look("phone-code")
+	l.press(chromedp.SendKeys("#code", "000000"))
+	l.look("phone-code-refused")
+	l.submit(chromedp.SendKeys("#code", l.Mail(l.t, "+491701234567", auth.KindPhoneCode).Code+kb.Enter))
+	l.look("account-phone-changed")
+	l.open("/account/password")
+	l.press(chromedp.SendKeys("#current_password", "wrong"), chromedp.SendKeys("#password", "short"))
+	l.look("password-refused")
+	l.open("/account/delete")
+	l.press()
+	l.look("delete-refused")
+	l.submit(chromedp.Click("#sure"), chromedp.Click("main form button"))
+	l.look("deleted")
+}
+
+func looksAtLinks(l *looker) {
+	l.LoginAs(l.t, "bob@example.com")
+	l.open("/account/sign-up")
+	l.submit(chromedp.SendKeys("#full_name", "Ada"), chromedp.SendKeys("#email", address), chromedp.SendKeys("#password", password+kb.Enter))
+	l.opens(address, auth.KindVerifyEmail)
+	l.look("link-confirm-email")
+	l.another()
+	l.opens(address, auth.KindVerifyEmail)
+	l.look("link-whose")
+	l.press()
+	l.look("link-done")
+
+	l.open("/account/sign-in/mail")
+	l.press(chromedp.SendKeys("#email", address))
+	l.another()
+	l.opens(address, auth.KindMagicLink)
+	l.look("link-type-code")
+
+	l.open("/account/forgot-password")
+	l.press(chromedp.SendKeys("#email", address))
+	l.opens(address, auth.KindResetPassword)
+	l.look("link-reset")
+	l.press(chromedp.SendKeys("input[type=password]", "short"))
+	l.look("link-reset-refused")
+	l.submit(chromedp.SendKeys("input[type=password]", "another-Passphrase-8"+kb.Enter))
+	l.look("link-reset-done")
+
+	eve, err := l.ImportUser(l.t.Context(), auth.ImportUserParams{Email: "eve@example.com", EmailVerified: true})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.SendWelcome(l.t.Context(), auth.SendWelcomeParams{UserID: eve.ID}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.opens("eve@example.com", auth.KindWelcome)
+	l.look("link-welcome")
+
+	l.open("/account/sign-in")
+	l.submit(chromedp.SendKeys("#login", "bob@example.com"), chromedp.SendKeys("#password", password+kb.Enter))
+	l.open("/account/email")
+	l.press(chromedp.SendKeys("#email", "bob@work.example"))
+	l.another()
+	l.opens("bob@work.example", auth.KindChangeEmail)
+	l.look("link-change-email")
+	l.opens("bob@example.com", auth.KindEmailChangeRequested)
+	l.look("link-secure-account")
+	l.press()
+	l.look("link-secure-account-done")
+}
+
+func looksAtForced(l *looker) {
+	l.open("/account/sign-up")
+	l.submit(chromedp.SendKeys("#full_name", "Ada"), chromedp.SendKeys("#email", address), chromedp.SendKeys("#password", password+kb.Enter))
+	l.look("forced")
+	l.press()
+	l.look("forced-enrol")
+}
