@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -132,18 +131,14 @@ func directory() checks {
 		"an empty list is no error": func(b *bench) {
 			list, err := b.people.ListUsers(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
 			b.ok(err)
-			if list == nil || len(list) != 0 {
-				b.Errorf("ListUsers of nobody: %#v, want an empty list", list)
-			}
+			equal(b, "the list", list, []auth.User{})
 		},
 		"a list holds whole accounts, and copies": func(b *bench) {
 			u := b.whole()
 			for range 2 {
 				list, err := b.people.ListUsers(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
 				b.ok(err)
-				if len(list) != 1 || !reflect.DeepEqual(list[0], u) {
-					b.Fatalf("ListUsers: %+v, want %+v", list, u)
-				}
+				need(b, "the list", list, []auth.User{u})
 				list[0].Roles[0], list[0].UserMetadata["a"], list[0].Identities[0].Subject = "x", "x", "x"
 			}
 		},
@@ -159,7 +154,8 @@ func (b *bench) pages(name string, q auth.UserQuery, want []auth.User) {
 		list, err := b.people.ListUsers(b.ctx(), q)
 		b.ok(err)
 		if len(list) > q.Limit {
-			b.Fatalf("ListUsers, %s: %d in a page", name, len(list))
+			b.of("%s", name).wrong("the number of a page", len(list), fmt.Sprintf("at most %d", q.Limit))
+			return
 		}
 		got = append(got, ids(list)...)
 		if len(list) < q.Limit {
@@ -167,7 +163,5 @@ func (b *bench) pages(name string, q auth.UserQuery, want []auth.User) {
 		}
 		q.After = q.Cursor(list[len(list)-1])
 	}
-	if !slices.Equal(got, ids(want)) {
-		b.Errorf("ListUsers, %s: %v, want %v", name, got, ids(want))
-	}
+	listed(b.of("%s", name), "the list", got, ids(want))
 }
