@@ -106,7 +106,9 @@ type Auth struct {
 	crossOrigin  *http.CrossOriginProtection
 	missedOnce   sync.Once // of what the log says only once
 	unheededOnce sync.Once
-	servedPort   atomic.Int32 // see publicURL
+
+	oversizedOnce sync.Once
+	servedPort    atomic.Int32 // see publicURL
 
 	stop     context.CancelFunc
 	stopped  chan struct{}
@@ -162,7 +164,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
-	background, stop := context.WithCancel(context.Background()) // Close calls it
+	background, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	a.stop, a.stopped = stop, make(chan struct{})
 	go a.sweep(background)
 	return a, nil

@@ -18,6 +18,7 @@ type Claims struct {
 	AAL           string
 	AMR           []AMR
 	AppMetadata   map[string]any
+	Omitted       []string // claims that would have made the token too large; their fields are empty and say nothing
 	IssuedAt      time.Time
 	ExpiresAt     time.Time
 	TokenID       string         // "jti"
@@ -28,7 +29,8 @@ type Claims struct {
 func (c *Claims) HasRole(role string) bool { return slices.Contains(c.Roles, role) }
 
 // HasPermission tells whether the token has a permission, by its name or by one
-// that covers it: "*", or "notes.*" for "notes.write".
+// that covers it: "*", or "notes.*" for "notes.write". Claims from Verify may lack
+// what the token left out (Omitted); [ClaimsFrom] has the permissions in any case.
 func (c *Claims) HasPermission(p string) bool {
 	return slices.ContainsFunc(c.Permissions, func(held string) bool { return grants(held, p) })
 }
@@ -46,6 +48,7 @@ const (
 func (c *Claims) clone() *Claims {
 	out := *c
 	out.Roles, out.Permissions, out.AMR = slices.Clone(c.Roles), slices.Clone(c.Permissions), slices.Clone(c.AMR)
+	out.Omitted = slices.Clone(c.Omitted)
 	out.AppMetadata, out.Custom = cloneObject(c.AppMetadata), cloneObject(c.Custom)
 	return &out
 }

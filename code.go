@@ -17,10 +17,10 @@ import (
 func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Caller) (User, error) {
 	// The usual case, in one step: the number or address is proved already, as
 	// somebody's whom the code names. Otherwise nothing has happened yet.
-	yes := true
-	still := UserAt{Phone: &g.to, PhoneVerified: &yes}
+	yes, no := true, false
+	still := UserAt{Phone: &g.to, PhoneVerified: &yes, Banned: &no}
 	if g.mailed {
-		still = UserAt{Email: &g.to, EmailVerified: &yes}
+		still = UserAt{Email: &g.to, EmailVerified: &yes, Banned: &no}
 	}
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{still}
@@ -84,6 +84,9 @@ func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first TryCode, decid
 // nothing.
 func (a *Auth) onlyIfRight(ctx context.Context, p Purpose, subject string) TryCode {
 	c := a.newChange(ctx, byProof())
-	c.IfUsers = []UserAt{{ID: uuid.Nil.String()}} // who is nobody
+	c.IfUsers = []UserAt{nobody()}
 	return TryCode{Change: c, Purpose: p, Subject: subject}
 }
+
+// nobody is a condition that never holds.
+func nobody() UserAt { return UserAt{ID: uuid.Nil.String()} }

@@ -84,6 +84,12 @@ func deviceOf(ctx context.Context, c Credentials) string {
 	return clientFrom(ctx).Device
 }
 
+// onNewDevice tells whether the user has signed in, and not on the device that
+// asks. c was read by onThisDevice.
+func onNewDevice(ctx context.Context, c Credentials) bool {
+	return clientFrom(ctx).Device != "" && !c.KnownDevice && !c.User.LastSignInAt.IsZero()
+}
+
 // onThisDevice asks for Credentials.KnownDevice, too.
 func onThisDevice(ctx context.Context, key UserKey) UserKey {
 	key.Device = clientFrom(ctx).Device

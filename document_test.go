@@ -150,6 +150,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 
 	// What makes an account, with an address that nobody vouches for.
 	magic := []string{w.magicLink("m1@example.com", nil), w.magicLink("m2@example.com", nil)}
+	opened := w.opened(w.magicLink("m4@example.com", bound()))
 	byCode := w.askByMail("m3@example.com", nil)
 	first := w.phoneCode("+4930222222")
 	who := func(s string) authtest.Person { return authtest.Person{Subject: s, Email: s + "@example.com"} }
@@ -187,6 +188,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 		{"GET /magic-link/verify?token=" + magic[0], nil, "", 200},
 		{"POST /magic-link/verify", map[string]any{"token": magic[1]}, "", 200},
 		{"POST /magic-link/verify", map[string]any{"email": "m3@example.com", "code": byCode.code, "request_id": byCode.request}, "", 200},
+		{"POST /exchange", map[string]any{"code": opened, "code_verifier": verifier}, "", 200},
 		{"POST /otp/verify", map[string]any{"phone": "+4930222222", "otp": first}, "", 200},
 		{"POST /magic-link/send", map[string]any{"email": "ada@example.com"}, "", 200},
 		{"POST /otp/verify", map[string]any{"phone": number, "otp": code, "totp_code": w.code(second.secret, 0)}, "", 200},

@@ -16,6 +16,7 @@ const (
 	EventRefreshed       EventType = "session.refreshed"
 	EventReused          EventType = "refresh_token.reused"
 	EventReplayed        EventType = "refresh_token.replayed" // an outdated one was let pass: an answer was lost, or two share a session
+	EventNewDevice       EventType = "device.new"             // an account that was in use was signed in to on a device that it was not seen on
 	EventSessionsEnded   EventType = "session.ended"
 	EventEmailVerified   EventType = "email.verified"
 	EventEmailChanged    EventType = "email.changed"

@@ -38,10 +38,12 @@ type ExchangeParams struct {
 
 // Exchange trades the code that a redirect carried for tokens. Where the flow
 // began with a code challenge, the verifier must match it (RFC 7636); the code
-// is used up by the first try, right or wrong. Errors: CodeInvalidCode,
-// CodeBadCodeVerifier, CodeUserBanned, CodeMFARequired,
-// CodeMFAEnrollmentRequired, and CodeIdentityAlreadyExists and
-// CodeEmailNotVerified where the exchange links an identity.
+// is used up by the first try, right or wrong. A magic link that was asked for with
+// a challenge is used up here and not where it is opened, and only with the right
+// verifier. Errors: CodeInvalidCode, CodeBadCodeVerifier, CodeUserBanned,
+// CodeMFARequired, CodeMFAEnrollmentRequired, CodeIdentityAlreadyExists and
+// CodeEmailNotVerified where the exchange links an identity, and for such links
+// those of VerifyMagicLink.
 func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) {
 	t, u, err := a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeExchange, Hash: hashLinkToken(p.Code)})
 	if errors.Is(err, ErrNotFound) {
@@ -51,8 +53,11 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 		return nil, storeFailed(err)
 	}
 	var d linkData
-	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 {
+	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 && d.Opened == nil {
 		return nil, fail(CodeInternal, errors.New("exchange code without proof"))
+	}
+	if d.Opened != nil {
+		return a.exchangeOpened(ctx, *d.Opened, p.CodeVerifier)
 	}
 	if err := checkVerifier(d.Challenge, p.CodeVerifier); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,6 +74,17 @@ func ForgetRoles(a *Auth) {
 
 // RolesAreRead tells whether somebody is reading the roles.
 func RolesAreRead(a *Auth) bool { return len(a.roleTable.reading) > 0 }
+
+// RoutesWith are the routes that list a code among their errors.
+func RoutesWith(a *Auth, c Code) []string {
+	var list []string
+	for _, r := range a.routes() {
+		if slices.Contains(r.errors, c) {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
 
 // SessionRoutes are the routes that act within a live session, or may.
 func SessionRoutes(a *Auth) []string {
@@ -163,4 +175,16 @@ func EndlessEvents(e *Export) {
 		e.first = append(e.first, e.first...)
 	}
 	e.first = e.first[:exportPage]
+}
+
+// SignInRoutes are the routes at which a session may begin: those that a second
+// factor may hold up, and those that go on from there.
+func SignInRoutes(a *Auth) []string {
+	var list []string
+	for _, r := range a.routes() {
+		if slices.Contains(r.errors, CodeMFAEnrollmentRequired) || strings.HasPrefix(r.pattern, "POST /2fa/verify") {
+			list = append(list, r.pattern)
+		}
+	}
+	return list
 }

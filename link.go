@@ -32,6 +32,7 @@ type linkData struct {
 	Identity  *Identity `json:"identity,omitempty"`   // exchange codes: to link by the exchange
 	SessionID string    `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of
 	By        provenBy  `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
+	Opened    *opening  `json:"opened,omitempty"`     // exchange codes: the link to redeem, in place of a proof
 }
 
 // newLink makes a single-use token; the caller says whose and about what it is.
@@ -67,7 +68,7 @@ func linkPaths(k Kind) string {
 		return "/magic-link/verify"
 	case KindResetPassword, KindWelcome, KindAccountExists:
 		return "/reset-password"
-	case KindEmailChangeRequested, KindEmailChanged:
+	case KindEmailChangeRequested, KindEmailChanged, KindNewDevice:
 		return "/secure-account"
 	default:
 		return "/verify-email"
@@ -130,10 +131,6 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 // peek reads a link without using it up. CodeInvalidToken if it is not live, or
 // a decoy.
 func (a *Auth) peek(ctx context.Context, p Purpose, secret string) (Token, linkData, error) {
-	var d linkData
-	if secret == "" {
-		return Token{}, d, fail(CodeInvalidToken, errors.New("no token"))
-	}
 	return a.peekHash(ctx, p, hashLinkToken(secret))
 }
 
@@ -153,7 +150,11 @@ func (a *Auth) peekHash(ctx context.Context, p Purpose, hash []byte) (Token, lin
 // peekMailed is peek for links that were mailed: one without an address is a
 // decoy.
 func (a *Auth) peekMailed(ctx context.Context, p Purpose, secret string) (Token, linkData, error) {
-	t, d, err := a.peek(ctx, p, secret)
+	return a.peekMailedHash(ctx, p, hashLinkToken(secret))
+}
+
+func (a *Auth) peekMailedHash(ctx context.Context, p Purpose, hash []byte) (Token, linkData, error) {
+	t, d, err := a.peekHash(ctx, p, hash)
 	if err == nil && d.Email == "" {
 		err = fail(CodeInvalidToken, errors.New("a decoy"))
 	}
@@ -169,9 +170,14 @@ func linkFailed(err error) error {
 // from the user as they are; the redemption it returns is applied only if they
 // still are so.
 func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+	return a.redeemHash(ctx, p, hashLinkToken(secret), decide)
+}
+
+// redeemHash is redeem by what a token is kept as.
+func (a *Auth) redeemHash(ctx context.Context, p Purpose, hash []byte, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
 	var d linkData
 	u, err := change(func() (User, error) {
-		t, data, err := a.peekMailed(ctx, p, secret)
+		t, data, err := a.peekMailedHash(ctx, p, hash)
 		if err != nil {
 			return User{}, err
 		}
@@ -180,7 +186,7 @@ func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, decide func
 		if err != nil {
 			return User{}, err
 		}
-		r.Purpose, r.Hash = p, t.Hash
+		r.Purpose, r.Hash = p, hash
 		_, u, err := a.store.RedeemToken(ctx, r)
 		switch {
 		case err == nil:
@@ -196,13 +202,13 @@ func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, decide func
 	return d, u, err
 }
 
-// redeemWithin is redeem within a session. One that has ended meanwhile counts as
-// none.
-func (a *Auth) redeemWithin(ctx context.Context, p Purpose, secret string, within *Caller, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
-	d, u, err := a.redeem(ctx, p, secret, decide)
+// redeemWithin is redeemHash within a session. One that has ended meanwhile counts
+// as none.
+func (a *Auth) redeemWithin(ctx context.Context, p Purpose, hash []byte, within *Caller, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+	d, u, err := a.redeemHash(ctx, p, hash, decide)
 	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) {
 		*within = Caller{}
-		d, u, err = a.redeem(ctx, p, secret, decide)
+		d, u, err = a.redeemHash(ctx, p, hash, decide)
 	}
 	return d, u, err
 }

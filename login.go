@@ -81,7 +81,7 @@ func (a *Auth) loginAs(ctx context.Context, c Credentials, name string, p LoginP
 	if rehash {
 		c.PasswordHash = a.rehash(ctx, c, p.Password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, gone: CodeInvalidCredentials})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
 }
 
 // unconfirmed tells whether a user may not sign in with a password yet. Whoever

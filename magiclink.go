@@ -97,7 +97,7 @@ func (a *Auth) VerifyMagicLink(ctx context.Context, p VerifyMagicLinkParams) (*T
 
 // signInByLink also tells whether the account was taken over.
 func (a *Auth) signInByLink(ctx context.Context, p VerifyMagicLinkParams) (tokens *Tokens, takenOver bool, err error) {
-	m, err := a.useMagicLink(ctx, p.Token, p.Within, func(d linkData) error { return checkVerifier(d.Challenge, p.CodeVerifier) })
+	m, err := a.useMagicLink(ctx, hashLinkToken(p.Token), p.CodeVerifier, p.Within)
 	if err != nil {
 		return nil, false, err
 	}
@@ -142,17 +142,17 @@ type usedLink struct {
 	takenOver bool
 }
 
-// useMagicLink uses a magic link up, if may lets it: it creates the account, or
-// proves the address of the one there is.
-func (a *Auth) useMagicLink(ctx context.Context, secret string, within Caller, may func(linkData) error) (usedLink, error) {
+// useMagicLink uses a magic link up, with the verifier of the challenge that it is
+// bound to: it creates the account, or proves the address of the one there is.
+func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, within Caller) (usedLink, error) {
 	if !a.Settings(ctx).MagicLink.On() {
 		return usedLink{}, fail(CodeMethodDisabled, nil)
 	}
 	var takenOver bool
 	var in accountPermit
-	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, secret, &within, func(t Token, d linkData) (Redemption, error) {
+	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, hash, &within, func(t Token, d linkData) (Redemption, error) {
 		takenOver = false
-		if err := may(d); err != nil {
+		if err := checkVerifier(d.Challenge, verifier); err != nil {
 			return Redemption{}, err
 		}
 		u, err := a.store.User(ctx, ByEmail(d.Email))
@@ -250,22 +250,22 @@ func (a *Auth) handleMagicLinkPost(w http.ResponseWriter, r *http.Request) error
 }
 
 // magicLinkJSON completes a magic link for a client that is no browser. A link
-// bound to a code challenge gives its session only to the holder of the
-// verifier, so without one the answer is the redirect with a code.
+// bound to a code challenge is used up only with the verifier, so without one the
+// answer is the redirect with a code that refers to it.
 func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, verifier string) error {
 	within, err := a.within(r)
 	if err != nil {
 		return err
 	}
 	if verifier == "" {
-		_, d, err := a.peek(r.Context(), PurposeMagicLink, secret)
+		t, d, err := a.peekMailed(r.Context(), PurposeMagicLink, secret)
 		switch {
 		case err != nil:
 			return err
 		case d.Challenge != "" && d.RedirectTo == "":
 			return fail(CodeBadCodeVerifier, errors.New("no verifier and nowhere to redirect to"))
 		case d.Challenge != "":
-			to, err := a.redirectWithCode(r.Context(), secret, within)
+			to, err := a.redirectBound(r.Context(), t, d, within)
 			if err != nil {
 				return err
 			}
@@ -279,14 +279,15 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 	return a.writeTokens(w, r, tokens)
 }
 
-// redirectWithCode uses a magic link up and returns where the browser goes on
-// to, with a code for /exchange. Tokens never travel in a URL.
+// redirectWithCode uses a magic link up that is bound to no challenge, and returns
+// where the browser goes on to, with a code for /exchange. Tokens never travel in a
+// URL.
 func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Caller) (string, error) {
-	m, err := a.useMagicLink(ctx, secret, within, func(linkData) error { return nil }) // which the exchange asks for
+	m, err := a.useMagicLink(ctx, hashLinkToken(secret), "", within)
 	if err != nil {
 		return "", err
 	}
-	code, err := a.exchangeCode(ctx, m.user, linkData{Challenge: m.Challenge, By: provenBy{Email: m.Email}}, methodMagicLink, CodeInvalidToken)
+	code, err := a.exchangeCode(ctx, m.user, linkData{By: provenBy{Email: m.Email}}, methodMagicLink, CodeInvalidToken)
 	if err != nil {
 		return "", err
 	}
@@ -307,7 +308,13 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 		return a.showProblem(w, r, err)
 	case a.typedElsewhere(r, d):
 		return a.showCode(w, r, t, d, secret)
-	case d.RedirectTo != "" && (a.cfg.cookies == nil || d.Challenge != ""):
+	case d.Challenge != "": // with somewhere to go, where the verifier is
+		to, err := a.redirectBound(r.Context(), t, d, within)
+		if err != nil {
+			return a.showProblem(w, r, err)
+		}
+		return seeOther(w, to)
+	case d.RedirectTo != "" && a.cfg.cookies == nil:
 		to, err := a.redirectWithCode(r.Context(), secret, within)
 		if err != nil {
 			return a.showProblem(w, r, err)

@@ -51,6 +51,8 @@ const (
 	KindRecoveryCodeUsed      Kind = "recovery_code_used"      // notice
 	KindRecoveryCodesReplaced Kind = "recovery_codes_replaced" // notice
 
+	KindNewDevice Kind = "new_device" // notice: a sign-in on a device that the account was not seen on
+
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )
 
@@ -152,6 +154,8 @@ type outgoing struct {
 	Provider   string
 	Locale     string
 	IP         string // of whoever asked for it
+	Device     string // likewise, as people call it
+	At         time.Time
 
 	permit sendPermit // to send it, if somebody asked for it
 	Proved bool       // notices: the reader has proved the address

@@ -45,7 +45,7 @@ func preferredLocale(ctx context.Context, u User) string {
 }
 
 var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindAccountDeleted,
+	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted,
 	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode,
 }
 
@@ -123,6 +123,8 @@ type mailData struct {
 	NewAddress string
 	Provider   string // the name of an outside service
 	IP         string
+	Device     string // of whoever asked, as people call it; empty if unknown
+	Time       string // when it was asked for or happened
 	Subject    string
 
 	CodeMinutes int // how long a code beside a link lives
@@ -142,7 +144,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
 		App: m.app, Name: safeName(o.Name), Link: o.Link, Code: o.Code, Host: m.host, Minutes: minutes, To: o.To,
-		NewAddress: printable(o.NewAddress), Provider: o.Provider, IP: o.IP, CodeMinutes: int(mailCodeLife / time.Minute),
+		NewAddress: printable(o.NewAddress), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(mailCodeLife / time.Minute),
 	}
 	if minutes >= 120 {
 		d.Hours = minutes / 60

@@ -113,7 +113,7 @@ var runOnPostgres = sync.OnceValue(func() *secondRun {
 	if left > 0 {
 		left -= time.Minute // it says where it hangs, while there is time to tell
 	}
-	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left), //nolint:gosec // this very binary
+	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left),
 		fmt.Sprintf("-all=%v", wholly()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
 	cmd.Env = append(os.Environ(), onPostgres+"=1")
 	cmd.Stdout, cmd.Stderr = &r.out, &r.out

@@ -161,7 +161,11 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.verifyShared(token)
+	c, err := a.verifyShared(token)
+	if err != nil {
+		return nil, err
+	}
+	return a.whole(r.Context(), c)
 }
 
 // givenBearer is the bearer token that the Authorization header brings, and

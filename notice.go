@@ -26,6 +26,8 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 		return KindIdentityLinked, true
 	case EventIdentityUnlinked:
 		return KindIdentityUnlinked, true
+	case EventNewDevice:
+		return KindNewDevice, true
 	case EventUserDeleted:
 		return KindAccountDeleted, true
 	}

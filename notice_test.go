@@ -205,6 +205,13 @@ func noticeDoors() map[string]door {
 				return err
 			}
 		}},
+		"new device": {auth.EventNewDevice, auth.KindNewDevice, func(w *world, _ *authtest.Provider) func(context.Context) error {
+			w.member(adas)
+			return func(ctx context.Context) error {
+				_, err := w.Login(auth.ContextWithClient(ctx, auth.Client{Device: "another"}), auth.LoginParams{Email: adas, Password: goodPassword})
+				return err
+			}
+		}},
 		"account deleted": {auth.EventUserDeleted, auth.KindAccountDeleted, func(w *world, _ *authtest.Provider) func(context.Context) error {
 			by := w.claimsOf(w.member(adas)).Caller()
 			return func(ctx context.Context) error { return w.DeleteUser(ctx, auth.DeleteUserParams{Caller: by}) }

@@ -250,9 +250,6 @@ func errorQuery(err error) url.Values {
 // it is presented wrongly, so that nobody can spoil another's sign-in.
 func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, linkTo string, bound bool, err error) {
 	bad := func(why string) error { return fail(CodeBadOAuthState, errors.New(why)) }
-	if c.State == "" {
-		return st, "", false, bad("no state")
-	}
 	hash, now := hashLinkToken(c.State), a.now()
 	t, err := a.store.PeekToken(ctx, PurposeOAuth, hash, now)
 	switch {

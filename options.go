@@ -168,8 +168,12 @@ func WithSigningKeys(current crypto.Signer, previous ...crypto.PublicKey) Option
 }
 
 // WithClaims adds claims of the application's own to every access token. The
-// registered and Authmount's own names cannot be overridden. An error fails the
-// sign-in or refresh with 503. Functions of several calls add up; of claims with
+// registered and Authmount's own names cannot be overridden, nor those that may
+// become so: act, scope, client_id, org, org_role, is_anonymous, omitted. A token
+// stays below 3 kB: of claims that would make it longer the largest are left out,
+// are named in [Claims].Omitted ("*": all of them), and the log warns once. So
+// whatever a claim withholds must not be allowed where it is missing. An error fails
+// the sign-in or refresh with 503. Functions of several calls add up; of claims with
 // one name the last counts.
 func WithClaims(f func(ctx context.Context, u User) (map[string]any, error)) Option {
 	return func(c *config) {

@@ -272,8 +272,8 @@ type ConfirmPhoneParams struct {
 // ConfirmPhone makes a number the user's own with the code that UpdateMe had
 // sent to it, or proves the number that the account was made with by the code of
 // the sign-up. Errors: CodeInvalidCode, CodeRateLimited, CodeUserAlreadyExists if
-// the number was taken meanwhile, CodeSessionEnded, CodeUserBanned,
-// CodeMethodDisabled, CodeValidationFailed.
+// the number was taken meanwhile, CodeEmailNotVerified, CodeSessionEnded,
+// CodeUserBanned, CodeMethodDisabled, CodeValidationFailed.
 func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, error) {
 	phone, err := a.checkPhoneCode(ctx, p.Phone, p.Code)
 	if err != nil {
@@ -283,6 +283,11 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		u, err := a.store.User(ctx, ByID(p.UserID))
 		if err != nil {
 			return u, goneOr(CodeSessionEnded, err)
+		}
+		if phone != u.Phone && u.Email != "" { // a second root; the proof may have gone since it was asked for
+			if err := mayGrow(u); err != nil {
+				return u, err
+			}
 		}
 		now := a.now()
 		patch := UserPatch{Phone: &phone, PhoneVerifiedAt: &now}

@@ -90,7 +90,9 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 		return nil, r, err
 	}
 	a.setCookies(w, r, tokens, nil)
-	c, err = a.verifyShared(tokens.AccessToken)
+	if c, err = a.verifyShared(tokens.AccessToken); err == nil {
+		c, err = a.whole(r.Context(), c)
+	}
 	return c, a.withCookies(r, tokens), err
 }
 

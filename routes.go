@@ -69,7 +69,8 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /logout", access: keyed, handle: a.handleLogout, done: doneSignedOut,
 			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
 		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange, done: doneSignedIn,
-			errors: plus(signIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
+			limits: first,
+			errors: plus(firstSignIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
 
 		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
 			limits: []string{"OAuthPerIP"},
@@ -92,7 +93,7 @@ func (a *Auth) routes() []route {
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
-			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeInvalidTOTPCode, CodeValidationFailed)},
+			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "GET /reset-password", access: open, handle: a.handleResetPage, errors: []Code{CodeInvalidToken}},

@@ -21,23 +21,33 @@ const stopLife = 7 * 24 * time.Hour
 // the name and on the conditions of what the notice tells of. It supersedes no
 // other one, so that further requests cannot take the first one's link away.
 func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID string, still ...UserAt) (string, error) {
-	if u.Email == "" || !u.EmailVerified() {
-		return "", nil
-	}
-	d := linkData{Email: u.Email, SessionID: sessionID, ProvedAt: u.EmailVerifiedAt}
-	if sessionID != "" {
+	var began time.Time
+	if sessionID != "" && u.EmailVerified() {
 		s, _, err := a.store.Session(ctx, sessionID, a.now())
 		if err != nil {
 			return "", goneOr(CodeSessionEnded, err)
 		}
-		d.Since = s.CreatedAt
+		began = s.CreatedAt
 	}
-	secret, t := a.newLink(PurposeStop, stopLife, d)
-	t.UserID = u.ID
+	secret, t := a.newStopLink(u, sessionID, began)
+	if secret == "" {
+		return "", nil
+	}
 	if err := a.putToken(ctx, by, t, still...); err != nil {
 		return "", err
 	}
 	return secret, nil
+}
+
+// newStopLink is the link of stopLink, which is still to be stored, about a session
+// that began at an instant; none if nobody has proved the address.
+func (a *Auth) newStopLink(u User, sessionID string, began time.Time) (secret string, t Token) {
+	if u.Email == "" || !u.EmailVerified() {
+		return "", Token{}
+	}
+	secret, t = a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: sessionID, ProvedAt: u.EmailVerifiedAt, Since: began})
+	t.UserID = u.ID
+	return secret, t
 }
 
 // notice is a notice to u's address with a link that stops a session, if there is
@@ -90,7 +100,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		case moves && holder.ID != "":
 			return Redemption{}, a.detachEmail(ctx, holder)
 		}
-		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail, PurposeEmailCode)}
+		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail, PurposeEmailCode), DropDevices: true}
 		if d.SessionID != "" { // none: the application asked
 			patch.Revoke = &SessionFilter{ID: d.SessionID}
 		}

@@ -24,6 +24,8 @@ type signIn struct {
 	second bool   // the second factor was shown
 	by     provenBy
 	gone   Code // the error if the user changed or went since the proof was judged
+
+	newDevice bool // expected; the store decides
 }
 
 // provenBy is what of an account a proof rests on. A sign-in that is under way
@@ -120,12 +122,13 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 			OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: u.ID}})
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		var ended []string
-		if tokens.User, err = a.store.CreateSession(ctx, CreateSession{
-			Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids },
+		if tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, func(c Change, on NewDevice) (User, error) {
+			return a.store.CreateSession(ctx, CreateSession{
+				Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
+			})
 		}); err != nil {
 			return nil, err
 		}
-		a.committed(ctx, c, OutcomeDone, nil)
 		if ended != nil {
 			a.committed(ctx, c, OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
 		}

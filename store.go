@@ -9,7 +9,7 @@ import (
 // ContractVersion is the version of the contract that this file and
 // store_change.go describe. A Store's Contract returns the version it was written
 // for.
-const ContractVersion = 3
+const ContractVersion = 4
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -67,7 +67,7 @@ type Store interface {
 	// (CreateUser, EnableFactor, Effect.Create); of each user at most MaxDevices
 	// are, those seen last. ErrNotFound if the user is gone, ErrBanned if banned at
 	// that time, ErrMFARequired if the user has a second factor and the session is
-	// not AAL2, a *ConflictError if the id is taken.
+	// not AAL2, a *ConflictError if the id is taken, ErrNewDevice as OnNewDevice says.
 	CreateSession(ctx context.Context, c CreateSession) (User, error)
 	// Session reads a session with its user. ErrNotFound if there never was one
 	// or its user is gone, ErrBanned, beside the session and user, if the user is
@@ -145,6 +145,9 @@ var (
 	ErrBanned = errors.New("auth: user is banned")
 	// ErrMFARequired: the user has a second factor and the session lacks it.
 	ErrMFARequired = errors.New("auth: second factor required")
+	// ErrNewDevice: the session would be made on a device that the user was not
+	// seen on, and the caller has not said what is recorded then.
+	ErrNewDevice = errors.New("auth: device not seen before")
 	// ErrSessionEnded: the session was revoked or has expired.
 	ErrSessionEnded = errors.New("auth: session has ended")
 	// ErrKeyEnded: the API key in whose name a change was to happen is revoked,
@@ -218,6 +221,8 @@ type (
 		// Ended, if set, is called with the ids of the sessions that ended, sorted,
 		// once the change has come about; not if there are none.
 		Ended func(ids []string)
+
+		OnNewDevice NewDevice
 	}
 	// Advance is the parameter of Store.AdvanceSession: the session and counter
 	// a refresh token names, and what to write if it is current.

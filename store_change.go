@@ -80,6 +80,7 @@ type UserAt struct {
 	EmailVerified      *bool
 	Phone              *string // "": none
 	PhoneVerified      *bool
+	Banned             *bool // at Change.Now
 }
 
 // Outcome is how a change ended, for what is recorded with it.
@@ -92,6 +93,7 @@ const (
 	OutcomeReused                // AdvanceSession: ErrReused
 	OutcomeSessionsEnded         // besides OutcomeDone: at least one live session ended
 	OutcomeReplayed              // AdvanceSession, in place of OutcomeDone: an outdated refresh token was let pass
+	OutcomeNewDevice             // besides OutcomeDone: a session was made on a device that is new (see NewDevice)
 )
 
 // OutcomeEvent is an event that is recorded if a change ends so. The store fills

@@ -84,6 +84,8 @@ type (
 		Recovery [][]byte  // hashes; replaces those there are
 		Session  Session   // at AAL2, to raise or to create
 		Redeem   *TokenRef // used up with it
+
+		OnNewDevice NewDevice // of a session that is created
 	}
 	// UseTOTPStep is the parameter of FactorStore.UseTOTPStep.
 	UseTOTPStep struct {

@@ -44,6 +44,20 @@ const (
 	DeviceLife = 400 * 24 * time.Hour
 )
 
+// NewDevice is what a store does about a session that it makes on a device that is
+// new: the user has signed in before (LastSignInAt), and Session.Device is none of
+// the devices that are remembered of them. No device, which is an empty one, is new
+// to a user of whom any are.
+type NewDevice struct {
+	Refuse bool // the change is ErrNewDevice, among what the method says of its target
+
+	// Recorded in the same step, with the change's events of OutcomeNewDevice.
+	Tokens   []Token         // of the session's user, as by PutToken
+	Messages []SealedMessage // likewise, as Change.Messages
+
+	Made func() // if set, called once such a change has come about
+}
+
 // ReplayGap is for how long after an outdated refresh token was let pass once no
 // other one of the session is (Store.AdvanceSession).
 const ReplayGap = 24 * time.Hour

@@ -80,15 +80,12 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[st
 		return "", time.Time{}, err
 	}
 	amr, authTime := a.cfg.tokens.amrClaim(s)
-	claims, err := json.Marshal(accessClaims{
+	claims, err := a.claimsJSON(ctx, accessClaims{
 		Issuer: a.cfg.tokens.Issuer, Audience: a.cfg.tokens.audience(), Subject: u.ID, IssuedAt: now.Unix(), Expires: expires.Unix(), ID: a.newID(),
-		SessionID: s.ID, Role: tokenRole, Roles: orEmpty(u.Roles), Permissions: permissions,
+		SessionID: s.ID, Role: tokenRole, Roles: orEmpty(u.Roles),
 		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
-		AAL: s.AAL, AMR: amr, AuthTime: authTime, AppMetadata: orEmptyMap(u.AppMetadata),
-	})
-	if err == nil {
-		claims, err = withClaims(claims, custom)
-	}
+		AAL: s.AAL, AMR: amr, AuthTime: authTime,
+	}, permissions, u.AppMetadata, custom)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
 	}
@@ -101,38 +98,24 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[st
 
 // accessClaims are what an access token says besides custom claims.
 type accessClaims struct {
-	Issuer        string         `json:"iss"`
-	Audience      string         `json:"aud"`
-	Subject       string         `json:"sub"`
-	IssuedAt      int64          `json:"iat"`
-	Expires       int64          `json:"exp"`
-	ID            string         `json:"jti"`
-	SessionID     string         `json:"session_id"`
-	Role          string         `json:"role"`
-	Roles         []string       `json:"roles"`
-	Permissions   []string       `json:"permissions"`
-	Email         *string        `json:"email"`
-	EmailVerified bool           `json:"email_verified"`
-	Phone         *string        `json:"phone"`
-	AAL           string         `json:"aal"`
-	AMR           any            `json:"amr"`
-	AuthTime      *int64         `json:"auth_time,omitempty"`
-	AppMetadata   map[string]any `json:"app_metadata"`
-}
-
-// withClaims adds custom claims, but for reserved ones, to an object that is not
-// empty.
-func withClaims(object []byte, custom map[string]any) ([]byte, error) {
-	custom = maps.Clone(custom)
-	maps.DeleteFunc(custom, func(name string, _ any) bool { return reserved(name) })
-	if len(custom) == 0 {
-		return object, nil
-	}
-	more, err := json.Marshal(custom)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(object[:len(object)-1], ','), more[1:]...), nil
+	Issuer        string          `json:"iss"`
+	Audience      string          `json:"aud"`
+	Subject       string          `json:"sub"`
+	IssuedAt      int64           `json:"iat"`
+	Expires       int64           `json:"exp"`
+	ID            string          `json:"jti"`
+	SessionID     string          `json:"session_id"`
+	Role          string          `json:"role"`
+	Roles         []string        `json:"roles"`
+	Permissions   json.RawMessage `json:"permissions,omitempty"`
+	Email         *string         `json:"email"`
+	EmailVerified bool            `json:"email_verified"`
+	Phone         *string         `json:"phone"`
+	AAL           string          `json:"aal"`
+	AMR           any             `json:"amr"`
+	AuthTime      *int64          `json:"auth_time,omitempty"`
+	AppMetadata   json.RawMessage `json:"app_metadata,omitempty"`
+	Omitted       []string        `json:"omitted,omitempty"` // what was left out; see token_size.go
 }
 
 // customClaims are those of the application's own: of the store, then of
@@ -274,6 +257,9 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 	c.Phone, _ = w.MapClaims["phone"].(string)
 	c.AAL, _ = w.MapClaims["aal"].(string)
 	c.AppMetadata, _ = w.MapClaims["app_metadata"].(map[string]any)
+	if left := stringsOf(w.MapClaims["omitted"]); len(left) > 0 {
+		c.Omitted = left
+	}
 	authTime, _ := w.MapClaims["auth_time"].(float64)
 	c.AMR = amrOf(w.MapClaims["amr"], authTime)
 	if t, err := w.GetIssuedAt(); err == nil && t != nil {

@@ -210,8 +210,10 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
 	s.AAL, s.AMR = LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
-	u, err := a.factors.EnableFactor(ctx, EnableFactor{
-		Change: c, UserID: e.user.ID, FactorID: f.ID, Step: m.step, Recovery: hashes, Session: s, Redeem: e.token,
+	u, err := a.makeSession(ctx, c, e.user, s, false, func(c Change, on NewDevice) (User, error) {
+		return a.factors.EnableFactor(ctx, EnableFactor{
+			Change: c, UserID: e.user.ID, FactorID: f.ID, Step: m.step, Recovery: hashes, Session: s, Redeem: e.token, OnNewDevice: on,
+		})
 	})
 	switch {
 	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
@@ -221,7 +223,6 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
 	tokens, err := a.mint(ctx, u, s)
 	if err != nil {
 		return nil, err

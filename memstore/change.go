@@ -27,6 +27,8 @@ type effect struct {
 	codes bool         // left counts
 
 	other *auth.Client // of OutcomeReplayed
+
+	tells *auth.NewDevice // of OutcomeNewDevice
 }
 
 // change is every mutating method: under the mutex it asks plan what the method
@@ -77,7 +79,7 @@ func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, er
 		return e, nil
 	}
 	for _, at := range c.IfUsers {
-		if !s.stillSo(at, e.uses) {
+		if !s.stillSo(at, e.uses, c.Now) {
 			return nil, auth.ErrStale
 		}
 	}
@@ -131,7 +133,7 @@ func (s *Store) repeated(i *auth.Idempotency, now time.Time) error {
 }
 
 // stillSo tells whether all of at holds; uses is the token of this very call.
-func (s *Store) stillSo(at auth.UserAt, uses *auth.Token) bool {
+func (s *Store) stillSo(at auth.UserAt, uses *auth.Token, now time.Time) bool {
 	id := at.ID
 	if id == "" && uses != nil {
 		id = uses.UserID
@@ -140,7 +142,7 @@ func (s *Store) stillSo(at auth.UserAt, uses *auth.Token) bool {
 	return u != nil &&
 		is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, u.hash) &&
 		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
-		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified())
+		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified()) && is(at.Banned, u.Banned(now))
 }
 
 func is[T comparable](want *T, got T) bool { return want == nil || *want == got }
@@ -168,6 +170,8 @@ func (s *Store) record(c *auth.Change, e *effect) {
 			s.addEvent(o.Event, e, nil)
 		case o.On == auth.OutcomeSessionsEnded && e.outcome == auth.OutcomeDone && len(e.ended) > 0:
 			s.addEvent(o.Event, e, e.ended)
+		case o.On == auth.OutcomeNewDevice && e.tells != nil:
+			s.addEvent(o.Event, e, nil)
 		}
 	}
 	if e.outcome != auth.OutcomeDone {
@@ -175,6 +179,14 @@ func (s *Store) record(c *auth.Change, e *effect) {
 	}
 	for _, m := range c.Messages {
 		s.addMessage(m)
+	}
+	if e.tells != nil {
+		for _, t := range e.tells.Tokens {
+			s.addToken(t)
+		}
+		for _, m := range e.tells.Messages {
+			s.addMessage(m)
+		}
 	}
 	if i := c.Idempotency; i != nil {
 		kept := *i

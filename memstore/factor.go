@@ -77,6 +77,7 @@ func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
 
 // EnableFactor switches a pending factor on.
 func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (owner auth.User, err error) {
+	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u == nil || u.factors[c.FactorID] == nil {
@@ -93,7 +94,12 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (owner au
 		case kept == nil && c.Session.AAL != auth.LevelAAL2:
 			return nil, auth.ErrMFARequired
 		}
-		e := &effect{about: u.ID}
+		e = &effect{about: u.ID}
+		if kept == nil {
+			if err := e.onDevice(u, &c.Session, &c.OnNewDevice); err != nil {
+				return nil, err
+			}
+		}
 		if c.Redeem != nil {
 			if e.uses = s.liveToken(refID(*c.Redeem), c.Now); e.uses == nil {
 				return nil, auth.ErrNotFound
@@ -119,6 +125,9 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (owner au
 		}
 		return e, nil
 	})
+	if err == nil {
+		e.made()
+	}
 	return owner, err
 }
 

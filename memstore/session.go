@@ -25,6 +25,9 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 			return nil, &auth.ConflictError{Field: "id"}
 		}
 		e = &effect{about: u.ID}
+		if err := e.onDevice(u, &c.Session, &c.OnNewDevice); err != nil {
+			return nil, err
+		}
 		e.apply = func() error {
 			s.addSession(u, c.Session)
 			e.ended = s.keepSessions(u, c.Session.ID, c.KeepSessions, c.Now)
@@ -36,7 +39,33 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 	if err == nil && c.Ended != nil && len(e.ended) > 0 {
 		c.Ended(slices.Clone(e.ended))
 	}
+	if err == nil {
+		e.made()
+	}
 	return owner, err
+}
+
+// onDevice judges the device of a session that is to be made.
+func (e *effect) onDevice(u *user, sess *auth.Session, on *auth.NewDevice) error {
+	_, known := u.devices[sess.Device]
+	if sess.Device == "" {
+		known = len(u.devices) == 0
+	}
+	switch {
+	case known || u.LastSignInAt.IsZero():
+		return nil
+	case on.Refuse:
+		return auth.ErrNewDevice
+	}
+	e.tells = on
+	return nil
+}
+
+// made tells the caller of a device that was new.
+func (e *effect) made() {
+	if e.tells != nil && e.tells.Made != nil {
+		e.tells.Made()
+	}
 }
 
 // keepSessions ends all live sessions of a user but the one just made and, of the

@@ -100,6 +100,12 @@ func TestStatementBudget(t *testing.T) {
 			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
 			return err
 		}},
+		// The notice asks for its limit, and draws when it has come about.
+		"login on a new device": {2, 3, func() error {
+			client := auth.Client{IP: netip.MustParseAddr("192.0.2.1"), Device: "new"}
+			_, err := env.Login(auth.ContextWithClient(ctx, client), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+			return err
+		}},
 		"a wrong password": {1, 1, func() error {
 			_, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: "wrong horse battery"})
 			if errors.Is(err, auth.CodeInvalidCredentials) {

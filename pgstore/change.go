@@ -27,6 +27,8 @@ type result struct {
 	left     *int         // the recovery codes that are left
 	other    *auth.Client // of OutcomeReplayed
 
+	tells *auth.NewDevice // of OutcomeNewDevice
+
 	last func() error // to be done once all conditions were judged; may be nil
 }
 
@@ -115,7 +117,7 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 		if id == "" && r.used != nil {
 			id = r.used.UserID
 		}
-		if !h.user(id).still(want) {
+		if !h.user(id).still(want, c.Now) {
 			return auth.ErrStale
 		}
 	}
@@ -136,11 +138,11 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 }
 
 // still tells whether all that is asked of a user holds.
-func (u *lockedUser) still(want auth.UserAt) bool {
+func (u *lockedUser) still(want auth.UserAt, now time.Time) bool {
 	return u != nil &&
 		is(want.Revision, u.revision) && is(want.CredentialRevision, u.credentialRevision) && is(want.PasswordHash, u.passwordHash) &&
 		(want.Email == nil || auth.EmailKey(*want.Email) == u.emailKey) && is(want.EmailVerified, u.emailVerified) &&
-		is(want.Phone, u.phone) && is(want.PhoneVerified, u.phoneVerified)
+		is(want.Phone, u.phone) && is(want.PhoneVerified, u.phoneVerified) && (want.Banned == nil || *want.Banned == u.banned(now))
 }
 
 func is[T comparable](want *T, have T) bool { return want == nil || *want == have }
@@ -189,6 +191,10 @@ func (s *Store) record(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, 
 	}
 	if done && len(c.Messages) > 0 {
 		b.Queue(s.sql(insertMessages), messagesInput(c.Messages))
+	}
+	if on := r.tells; on != nil {
+		b.Queue(s.sql(insertTokensOnly), tokensInput(on.Tokens...))
+		b.Queue(s.sql(insertMessages), messagesInput(on.Messages))
 	}
 	return send(ctx, tx, b)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// stillSo is UserAt, of a user u. Null is not asked.
+// stillSo is UserAt but for bans, of a user u. Null is not asked.
 const stillSo = `($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
 			and ($9::text is null or u.password_hash = $9::text)
 			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
@@ -27,6 +27,14 @@ func stillInput(list []auth.UserAt) []any {
 		want.Email = &key
 	}
 	return []any{want.Revision, want.CredentialRevision, want.PasswordHash, want.Email, want.EmailVerified, want.Phone, want.PhoneVerified}
+}
+
+// banAsked is what is asked of the user's ban; nil: nothing.
+func banAsked(list []auth.UserAt) *bool {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0].Banned
 }
 
 // tryCode judges a guess that has no effect but the use of the code, and counts
@@ -49,7 +57,8 @@ const tryCode = `with t as materialized (
 			when t.tries >= t.max_tries then 'exhausted'
 			when coalesce(t.code, t.hash) <> $5::bytea then 'wrong'
 			when t.user_id is not null and u.id is null then 'refused'
-			when $6::boolean and (u.id is null or not (` + stillSo + `)) then 'refused'
+			when $6::boolean and (u.id is null or not (` + stillSo + `
+				and ($14::boolean is null or coalesce(u.banned_until > $2::timestamptz, false) = $14::boolean))) then 'refused'
 			else 'right' end as verdict
 		from t left join u on true
 	), wrong as (
@@ -121,6 +130,7 @@ func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *auth.Token, c *aut
 
 func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth.User, error) {
 	args := append([]any{eventsInput(c.Events), c.Now, string(c.Purpose), c.Subject, c.Hash, len(c.IfUsers) > 0}, stillInput(c.IfUsers)...)
+	args = append(args, banAsked(c.IfUsers))
 	var verdict string
 	var t auth.Token
 	var u auth.User

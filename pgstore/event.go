@@ -124,7 +124,8 @@ func chosen(c *auth.Change, r *result) []auth.OutcomeEvent {
 	var list []auth.OutcomeEvent
 	for _, o := range c.Events {
 		ended := o.On == auth.OutcomeSessionsEnded && r.outcome == auth.OutcomeDone && len(r.ended) > 0
-		if o.On != r.outcome && !ended {
+		onNewDevice := o.On == auth.OutcomeNewDevice && r.tells != nil
+		if o.On != r.outcome && !ended && !onNewDevice {
 			continue
 		}
 		if o.Event.UserID == "" {

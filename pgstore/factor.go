@@ -127,6 +127,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 		on.tokens = []auth.TokenRef{*c.Redeem}
 	}
 	var u auth.User
+	isNew := false
 	err := s.change(ctx, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		list, err := s.factors(ctx, tx, of)
@@ -138,6 +139,12 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 			return nil, err
 		}
 		r := &result{about: of.id}
+		if kept == nil {
+			if err := s.onDevice(ctx, tx, of, &c.Session, &c.OnNewDevice, r); err != nil {
+				return nil, err
+			}
+		}
+		isNew = r.tells != nil
 		b := &pgx.Batch{}
 		if c.Redeem != nil {
 			if r.used = h.token(*c.Redeem, c.Now); r.used == nil {
@@ -156,7 +163,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 			return nil, err
 		}
 		if kept == nil {
-			if _, _, err := s.insertSession(ctx, tx, of.id, &auth.CreateSession{Change: c.Change, Session: c.Session}, none, none, nil); err != nil {
+			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&auth.CreateSession{Change: c.Change, Session: c.Session}), nil); err != nil {
 				return nil, err
 			}
 		}
@@ -167,6 +174,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 	if err != nil {
 		return auth.User{}, err
 	}
+	made(&c.OnNewDevice, isNew)
 	return u, nil
 }
 

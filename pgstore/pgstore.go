@@ -70,7 +70,7 @@ var (
 )
 
 // Contract is the version of auth.Store that this package was written for.
-func (s *Store) Contract() int { return 3 }
+func (s *Store) Contract() int { return 4 }
 
 // Option changes how a Store works.
 type Option func(*Store) error

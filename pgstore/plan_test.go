@@ -76,7 +76,7 @@ func TestPlans(t *testing.T) {
 			_, err := store.Credentials(ctx, key)
 			return err
 		}},
-		"sign in": {1, []string{"users_pkey"}, func() error {
+		"sign in": {1, []string{"users_pkey", "devices_pkey"}, func() error {
 			sess := newSession(ada.ID)
 			sess.Device = "device"
 			_, err := store.CreateSession(ctx, auth.CreateSession{Change: with(byTest(), still...), Session: sess, KeepSessions: 100})

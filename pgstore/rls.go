@@ -88,6 +88,12 @@ func saidBy(c *auth.Claims) map[string]any {
 	if c.AppMetadata == nil {
 		said["app_metadata"] = struct{}{}
 	}
+	for _, name := range c.Omitted { // not there, rather than empty
+		delete(said, name)
+	}
+	if c.Omitted != nil {
+		said["omitted"] = c.Omitted
+	}
 	return said
 }
 

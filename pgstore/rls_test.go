@@ -126,6 +126,25 @@ func TestAsUserWithoutMetadata(t *testing.T) {
 	}
 }
 
+// What a token left out is not there, rather than empty, so that a policy can tell.
+func TestAsUserWithOmittedClaims(t *testing.T) {
+	s := openDatabase(t)
+	var got identity
+	claims := &auth.Claims{UserID: uuid.NewString(), Roles: []string{"editor"}, Omitted: []string{"app_metadata", "permissions", "orgs"}}
+	err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
+		got, err = whoami(t.Context(), tx)
+		return err
+	})
+	if err != nil || !reflect.DeepEqual(got.JWT["omitted"], []any{"app_metadata", "permissions", "orgs"}) {
+		t.Fatalf("%+v, %v", got.JWT, err)
+	}
+	for _, name := range claims.Omitted {
+		if v, there := got.JWT[name]; there {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}
+
 // Nobody is anon, and no user: policies that compare with auth.uid() hold for
 // no row.
 func TestAsNobody(t *testing.T) {

@@ -28,21 +28,40 @@ const (
 // factor; $14 is how many sessions are kept, $15 now, $16 how many devices. The
 // functions, for those that are too many, are called where there may be some: how
 // many sessions there can be is counted in the user's row, which is locked here.
-// Most sign-ins send nothing, and go without the part for messages ($26), which
-// costs something even for none.
+// $26 refuses a device that is new. Most sign-ins send nothing, and go without the
+// parts for messages ($27) and for what comes with a new device (messages $28,
+// tokens $29), which cost something even for none. One on no device ($2) asks for
+// others in a statement of its own, which is planned for itself.
 const (
-	createSession        = createSessionBegins + createSessionEnds
-	createSessionTelling = createSessionBegins + `, messages as (
-		insert into auth.messages (` + messageNames + `)
-		select ` + messageInputs + ` from about, jsonb_to_recordset($26::jsonb) as ` + messageRecord + `
-		on conflict (id) do nothing
-	)` + createSessionEnds
+	createSession        = lockSignIn + signInIf + seenThere + signInStill + makeSessionQuietly
+	createSessionNowhere = lockSignIn + signInIf + seenNowhere + signInStill + makeSessionQuietly
 
-	createSessionBegins = `with u as (
-		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1
+	makeSessionQuietly = makeSession + endSessions + recordSignIn + `
+		on conflict (id) do nothing
+	)` + signedIn + `, false from u, about`
+
+	createSessionTelling = lockSignIn + `
+		from (select b.last_sign_in_at as at from auth.users b where b.id = $4::uuid) before` + signInIf + seenOn + signInStill + `, before.at is not null as was_here` + makeSession + endSessions + `,
+			coalesce(u.was_here and case when $2::text = '' then ` + hasDevices + ` else (select d.inserted from devices d) end, false) as new_device` + recordSignIn + `
+			or e."on" = ` + newDevice + ` and about.new_device
+		on conflict (id) do nothing
+	), messages as (
+		insert into auth.messages (` + messageNames + `)
+		select ` + messageInputs + ` from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as ` + messageRecord + `
+		on conflict (id) do nothing
+	), tokens as (
+		` + insertTokens + ` from about, jsonb_to_recordset($29::jsonb) as ` + tokenRecord + ` where about.new_device` + supersede + `
+	)` + signedIn + `, about.new_device from u, about`
+
+	lockSignIn = `with u as (
+		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1`
+	signInIf = `
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
+			and (not $26::boolean or u.last_sign_in_at is null or `
+	signInStill = `)
 			and ` + stillSo + `
-		returning u.*
+		returning u.*`
+	makeSession = `
 	), s as materialized (
 		select $3::uuid as id, u.id as user_id, $17::bigint as counter, $18::timestamptz as rotated_at, $19::text as aal, $20::jsonb as amr, $5::timestamptz as created_at,
 			$21::timestamptz as last_active_at, $22::timestamptz as idle_until, $23::timestamptz as expires_at, $24::text as ip, $25::text as user_agent, $2::text as device
@@ -52,60 +71,69 @@ const (
 	), devices as (
 		` + insertDevices + `
 		on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at)
-		returning d.user_id, d.device, d.first_seen_at = d.last_seen_at as is_new
-	), about as materialized (
+		returning d.user_id, d.device, d.first_seen_at = d.last_seen_at as is_new, d.xmax = 0 as inserted
+	)`
+	endSessions = `, about as materialized (
 		select u.id as user_id, case when $14::integer > 0 and u.sessions_at_most > $14::integer
-			then auth.end_least_active_sessions(u.id, $3::uuid, $14::integer, $15::timestamptz) else '{}' end as ended
+			then auth.end_least_active_sessions(u.id, $3::uuid, $14::integer, $15::timestamptz) else '{}' end as ended`
+	recordSignIn = `
 		from u
 	), events as (
 		insert into auth.events (id, type, at, user_id, session_id, data)
 		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id,
-			case when e."on" = 0 then e.data else e.data || jsonb_build_object('session_ids', about.ended) end
-		from about, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = 0 or e."on" = ` + sessionsEnded + ` and about.ended <> '{}'
-		on conflict (id) do nothing
-	)`
-	createSessionEnds = `
-	select ` + userColumns + `, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new) from u, about`
+			case when e."on" = ` + sessionsEnded + ` then e.data || jsonb_build_object('session_ids', about.ended) else e.data end
+		from about, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = 0 or e."on" = ` + sessionsEnded + ` and about.ended <> '{}'`
+	signedIn = `
+	select ` + userColumns + `, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new)`
+
+	hasDevices  = `exists (select from auth.devices d where d.user_id = u.id)`
+	seenThere   = `exists (select from auth.devices d where d.user_id = u.id and d.device = $2::text)`
+	seenNowhere = `not ` + hasDevices
+	seenOn      = `case when $2::text = '' then ` + seenNowhere + ` else ` + seenThere + ` end`
 )
 
-// sessionsEnded is auth.OutcomeSessionsEnded.
-const sessionsEnded = "3"
+// auth.OutcomeSessionsEnded and auth.OutcomeNewDevice.
+const (
+	sessionsEnded = "3"
+	newDevice     = "5"
+)
 
 // CreateSession adds a session. With conditions on the session's user alone it is
 // one statement.
 func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
-	u, ended, err := s.createSession(ctx, c)
+	u, ended, isNew, err := s.createSession(ctx, c)
 	if err != nil {
 		return auth.User{}, err
 	}
+	made(&c.OnNewDevice, isNew)
 	if c.Ended != nil && len(ended) > 0 {
 		c.Ended(ended)
 	}
 	return u, nil
 }
 
-func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth.User, ended []string, err error) {
+func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth.User, ended []string, isNew bool, err error) {
 	if err := c.Check(); err != nil {
-		return u, nil, err
+		return u, nil, false, err
 	}
 	b, done, err := s.bound(ctx)
 	if err != nil {
-		return u, nil, err
+		return u, nil, false, err
 	}
 	defer done()
 	id, _ := canonical(c.Session.UserID)
 	mayBeSimple := len(c.IfUsers) == 0
 	if len(c.IfUsers) == 1 {
 		other, _ := canonical(c.IfUsers[0].ID)
-		mayBeSimple = other == id
+		mayBeSimple = other == id && c.IfUsers[0].Banned == nil // which the statement judges at another instant
 	}
-	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(c.Messages, c.Session.UserID) {
+	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(slices.Concat(c.Messages, c.OnNewDevice.Messages), c.Session.UserID) {
 		err := s.do(b, func(ctx context.Context, q querier) (err error) {
-			u, ended, err = s.insertSession(ctx, q, id, &c, eventsInput(c.Events), messagesInput(c.Messages), c.IfUsers)
+			u, ended, isNew, err = s.insertSession(ctx, q, id, &c, c.IfUsers)
 			return err
 		})
 		if !errors.Is(err, errNotAlone) {
-			return u, ended, err
+			return u, ended, isNew, err
 		}
 	}
 	err = s.change(b, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -118,31 +146,43 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 		case of.mfaEnabled && c.Session.AAL != auth.LevelAAL2:
 			return nil, auth.ErrMFARequired
 		}
-		var err error
-		u, ended, err = s.insertSession(ctx, tx, of.id, &c, none, none, nil)
-		return &result{about: of.id, ended: ended}, err
+		r := &result{about: of.id}
+		err := s.onDevice(ctx, tx, of, &c.Session, &c.OnNewDevice, r)
+		if err == nil {
+			u, r.ended, _, err = s.insertSession(ctx, tx, of.id, sessionAlone(&c), nil)
+		}
+		ended, isNew = r.ended, r.tells != nil
+		return r, err
 	})
-	return u, ended, err
+	return u, ended, isNew, err
+}
+
+// sessionAlone is a session that is judged, and without what is recorded with it.
+func sessionAlone(c *auth.CreateSession) *auth.CreateSession {
+	return &auth.CreateSession{Change: auth.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions}
 }
 
 // insertSession returns errNotAlone if the user is not as it is to be.
-func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, events, messages string, still []auth.UserAt) (u auth.User, ended []string, err error) {
-	sess := &c.Session
-	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2}, stillInput(still)...)
+func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, still []auth.UserAt) (u auth.User, ended []string, isNew bool, err error) {
+	sess, on := &c.Session, &c.OnNewDevice
+	args := append([]any{eventsInput(c.Events), asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2}, stillInput(still)...)
 	args = append(args, c.KeepSessions, c.Now, auth.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
-		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent))
+		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent), on.Refuse)
 	sql := createSession
-	if messages != none {
-		sql, args = createSessionTelling, append(args, messages)
+	if sess.Device == "" {
+		sql = createSessionNowhere
+	}
+	if len(c.Messages)+len(on.Messages)+len(on.Tokens) > 0 || on.Made != nil || slices.ContainsFunc(c.Events, whenNewDevice) {
+		sql, args = createSessionTelling, append(args, messagesInput(c.Messages), messagesInput(on.Messages), tokensInput(on.Tokens...))
 	}
 	var r userRow
-	if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(r.into(), &ended, nil)...); errors.Is(err, pgx.ErrNoRows) {
-		return u, nil, errNotAlone
+	if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(r.into(), &ended, nil, &isNew)...); errors.Is(err, pgx.ErrNoRows) {
+		return u, nil, false, errNotAlone
 	}
 	if err == nil {
 		u, err = r.user()
 	}
-	return u, ended, err
+	return u, ended, isNew, err
 }
 
 // sessionUser receives a session and its user.

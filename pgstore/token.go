@@ -23,6 +23,8 @@ const (
 			code = excluded.code, code_expires_at = excluded.code_expires_at`
 )
 
+const insertTokensOnly = insertTokens + ` from jsonb_to_recordset($1::jsonb) as ` + tokenRecord + supersede
+
 // putToken locks the user before the token, as everybody does.
 const putToken = `with who as materialized (
 		select u.id from auth.users u where u.id = $3::uuid for key share

@@ -156,6 +156,9 @@ func permits(b *bench, prepare func(*world) attempt) {
 			if len(a.ends) > 0 {
 				outcomes = append(outcomes, auth.OutcomeSessionsEnded)
 			}
+			if a.isNew {
+				outcomes = append(outcomes, auth.OutcomeNewDevice)
+			}
 			w.noticed(ids, a.about, a.ends, outcomes...)
 		})
 	}
@@ -203,6 +206,7 @@ func conditionsOn(u auth.User) map[string]onUser {
 		"EmailVerified":      {[]auth.UserAt{{EmailVerified: ptr(true)}}, []auth.UserAt{{EmailVerified: ptr(false)}}},
 		"Phone":              {[]auth.UserAt{{Phone: &u.Phone}}, []auth.UserAt{{Phone: ptr("+491")}, {Phone: ptr("")}}},
 		"PhoneVerified":      {[]auth.UserAt{{PhoneVerified: ptr(true)}}, []auth.UserAt{{PhoneVerified: ptr(false)}}},
+		"Banned":             {[]auth.UserAt{{Banned: ptr(false)}}, []auth.UserAt{{Banned: ptr(true)}}},
 	}
 }
 

@@ -14,6 +14,7 @@ type attempt struct {
 	self  bool      // it uses up a token or code that names the user
 	about string    // whom an event without a user is about; empty: nobody
 	ends  []string  // the sessions that end by it
+	isNew bool      // it makes a session on a device that is new
 	call  func(ctx context.Context, c auth.Change) error
 }
 
@@ -146,7 +147,7 @@ func createSession(w *world) attempt {
 	s := w.newSession(u.ID)
 	s.Device = "device"
 	w.sessions = append(w.sessions, s.ID)
-	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
+	return attempt{user: u, about: u.ID, ends: ids, isNew: true, call: func(ctx context.Context, c auth.Change) error {
 		_, err := w.CreateSession(ctx, auth.CreateSession{Change: c, Session: s, KeepSessions: 1})
 		return err
 	}}

@@ -83,7 +83,7 @@ func replays() checks {
 			told := []auth.Client{}
 			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9", UserAgent: "mine",
 				Replayed: func(other auth.Client) { told = append(told, other) }}
-			for on := range auth.OutcomeReplayed + 1 {
+			for on := range auth.OutcomeNewDevice + 1 {
 				a.Events = append(a.Events, auth.OutcomeEvent{On: on, Event: b.event(now)})
 			}
 			got, _, err := b.AdvanceSession(b.ctx(), a)

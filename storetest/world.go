@@ -160,7 +160,7 @@ func (w *world) witness(c *auth.Change) witnesses {
 
 // witnesses are the ids of events, by outcome, and of a message.
 type witnesses struct {
-	events  [auth.OutcomeReplayed + 1]string
+	events  [auth.OutcomeNewDevice + 1]string
 	message string
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -9,6 +10,30 @@ import (
 )
 
 // What comes with a new session, and what becomes of one that is shared.
+
+// CreateSession adds a session.
+func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	var ended []string
+	var isNew bool
+	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
+		isNew = t.isNew(c.Session)
+		u, err := t.addSession(c.Session)
+		if err == nil && isNew {
+			err = t.onNewDevice(c.OnNewDevice)
+		}
+		if err == nil && c.KeepSessions > 0 {
+			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
+		}
+		return u, err
+	})
+	if err == nil && c.Ended != nil && len(ended) > 0 {
+		c.Ended(ended)
+	}
+	if err == nil && isNew && c.OnNewDevice.Made != nil {
+		c.OnNewDevice.Made()
+	}
+	return u, err
+}
 
 // device is one that a user has signed in on.
 type device struct{ userID, hash string }
@@ -23,6 +48,32 @@ func (t *tx) see(d device, at time.Time) {
 		t.forgetDevices(d.userID, auth.MaxDevices-1)
 	}
 	t.devices[d] = at
+}
+
+// isNew tells whether a session is to be made on a device that is new: the user
+// has signed in before, and not there. It is asked before the session is added.
+func (t *tx) isNew(s auth.Session) bool {
+	_, known := t.devices[device{s.UserID, s.Device}]
+	if s.Device == "" { // new to a user who has any
+		known = true
+		for d := range t.devices {
+			known = known && d.userID != s.UserID
+		}
+	}
+	return !known && !t.users[s.UserID].User.LastSignInAt.IsZero()
+}
+
+// onNewDevice refuses a session, or keeps what comes with it.
+func (t *tx) onNewDevice(on auth.NewDevice) error {
+	if on.Refuse {
+		return auth.ErrNewDevice
+	}
+	for _, token := range on.Tokens { // capability: and on.Messages, c.Events of OutcomeNewDevice
+		if err := t.addToken(token); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forgetDevices leaves a user the n devices that were seen last.

@@ -69,7 +69,7 @@ func New() *Store {
 
 // Contract is a literal and never auth.ContractVersion: a later auth may ask for
 // conditions that this code does not know, and has to be able to tell.
-func (s *Store) Contract() int { return 3 }
+func (s *Store) Contract() int { return 4 }
 
 // Ping tells whether the store can answer.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
@@ -125,7 +125,7 @@ func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx)
 		if err != nil {
 			return none, err
 		}
-		stale := func(at auth.UserAt) bool { return !before.stillSo(at, t.token) }
+		stale := func(at auth.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
 		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) { // capability: the revision of the roles
 			return none, auth.ErrStale
 		}
@@ -183,7 +183,7 @@ func (t *tx) once(i *auth.Idempotency, now time.Time) error {
 }
 
 // stillSo tells whether all of at holds; of a user who is gone nothing does.
-func (db *tables) stillSo(at auth.UserAt, token *auth.Token) bool {
+func (db *tables) stillSo(at auth.UserAt, token *auth.Token, now time.Time) bool {
 	if at.ID == "" && token != nil {
 		at.ID = token.UserID
 	}
@@ -191,7 +191,7 @@ func (db *tables) stillSo(at auth.UserAt, token *auth.Token) bool {
 	u := &c.User
 	return ok && is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, c.PasswordHash) &&
 		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
-		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified())
+		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified()) && is(at.Banned, u.Banned(now))
 }
 
 func is[T comparable](want *T, got T) bool { return want == nil || *want == got }
@@ -328,22 +328,6 @@ func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
 // ---- 3. Sessions ----
 
 func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
-
-// CreateSession adds a session.
-func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
-	var ended []string
-	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
-		u, err := t.addSession(c.Session)
-		if err == nil && c.KeepSessions > 0 {
-			ended = t.keepSessions(c.Session, c.KeepSessions, c.Now) // capability: and c.Events of OutcomeSessionsEnded
-		}
-		return u, err
-	})
-	if err == nil && c.Ended != nil && len(ended) > 0 {
-		c.Ended(ended)
-	}
-	return u, err
-}
 
 func (t *tx) addSession(sess auth.Session) (auth.User, error) {
 	c, ok := t.users[sess.UserID]

@@ -8,6 +8,7 @@ select u.password_hash, exists (select from auth.devices d where d.user_id = u.i
 with u as (
 		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1
 		where u.id = $4::uuid and (u.banned_until is null or u.banned_until <= $5::timestamptz) and ($6::boolean or not u.mfa_enabled)
+			and (not $26::boolean or u.last_sign_in_at is null or exists (select from auth.devices d where d.user_id = u.id and d.device = $2::text))
 			and ($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
 			and ($9::text is null or u.password_hash = $9::text)
 			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
@@ -25,7 +26,7 @@ with u as (
 		insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at)
 		select s.user_id, s.device, s.created_at, s.created_at from s where s.device <> ''
 		on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at)
-		returning d.user_id, d.device, d.first_seen_at = d.last_seen_at as is_new
+		returning d.user_id, d.device, d.first_seen_at = d.last_seen_at as is_new, d.xmax = 0 as inserted
 	), about as materialized (
 		select u.id as user_id, case when $14::integer > 0 and u.sessions_at_most > $14::integer
 			then auth.end_least_active_sessions(u.id, $3::uuid, $14::integer, $15::timestamptz) else '{}' end as ended
@@ -33,10 +34,10 @@ with u as (
 	), events as (
 		insert into auth.events (id, type, at, user_id, session_id, data)
 		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id,
-			case when e."on" = 0 then e.data else e.data || jsonb_build_object('session_ids', about.ended) end
+			case when e."on" = 3 then e.data || jsonb_build_object('session_ids', about.ended) else e.data end
 		from about, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where e."on" = 0 or e."on" = 3 and about.ended <> '{}'
 		on conflict (id) do nothing
 	)
 	select u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new) from u, about;
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), false from u, about;

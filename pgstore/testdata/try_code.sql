@@ -12,7 +12,8 @@ with t as materialized (
 			when $6::boolean and (u.id is null or not (($7::bigint is null or u.revision = $7::bigint) and ($8::bigint is null or u.credential_revision = $8::bigint)
 			and ($9::text is null or u.password_hash = $9::text)
 			and ($10::text is null or coalesce(u.email_key, '') = $10::text) and ($11::boolean is null or (u.email_verified_at is not null) = $11::boolean)
-			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean))) then 'refused'
+			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)
+				and ($14::boolean is null or coalesce(u.banned_until > $2::timestamptz, false) = $14::boolean))) then 'refused'
 			else 'right' end as verdict
 		from t left join u on true
 	), wrong as (

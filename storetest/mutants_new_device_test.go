@@ -1,0 +1,79 @@
+package storetest_test
+
+import (
+	"context"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+func newDeviceMutants() map[string]mutant {
+	const once, parallel = "devices/a device is new once", "devices/of parallel sign-ins on a new device one tells"
+	creating := func(check string, edit func(*auth.CreateSession)) mutant {
+		return caught(check, func(b base) auth.Store { return editsSession{b, edit} })
+	}
+	enrolling := func(check string, edit func(*auth.EnableFactor)) mutant {
+		return caught(check, func(b base) auth.Store {
+			f, _ := auth.Capability[auth.FactorStore](b.Store)
+			return editsEnrolment{factorBase{b, f}, edit}
+		})
+	}
+	return map[string]mutant{
+		"no device is refused":           creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Refuse = false }),
+		"every new device is refused":    creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Refuse = true }),
+		"a new device's token is lost":   creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Tokens = nil }),
+		"a new device's message is lost": creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Messages = nil }),
+		"a new device is not told":       creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Made = nil }),
+		"a new device's event is lost": creating(once, func(c *auth.CreateSession) {
+			c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o auth.OutcomeEvent) bool { return o.On == auth.OutcomeNewDevice })
+		}),
+		"every sign-in tells of a device": creating(once, func(c *auth.CreateSession) {
+			c.Messages = append(slices.Clone(c.Messages), c.OnNewDevice.Messages...)
+		}),
+		"no device is never new": creating("devices/no device is new to whoever has any", func(c *auth.CreateSession) {
+			if c.Session.Device == "" {
+				c.OnNewDevice = auth.NewDevice{}
+			}
+		}),
+		"an enrolment on a new device is not refused": enrolling("factors/an enrolment's session on a new device is refused", func(c *auth.EnableFactor) { c.OnNewDevice.Refuse = false }),
+		"an enrolment's new device is not told":       enrolling("factors/an enrolment's session tells of a new device", func(c *auth.EnableFactor) { c.OnNewDevice = auth.NewDevice{} }),
+		"parallel sign-ins all tell":                  caught(parallel, func(b base) auth.Store { return tellsAll{b} }),
+	}
+}
+
+type editsSession struct {
+	base
+	edit func(*auth.CreateSession)
+}
+
+func (s editsSession) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	s.edit(&c)
+	return s.Store.CreateSession(ctx, c)
+}
+
+type editsEnrolment struct {
+	factorBase
+	edit func(*auth.EnableFactor)
+}
+
+func (s editsEnrolment) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	s.edit(&c)
+	return s.FactorStore.EnableFactor(ctx, c)
+}
+
+// tellsAll looks whether the device is known, and then signs in.
+type tellsAll struct{ base }
+
+func (s tellsAll) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	key := auth.ByID(c.Session.UserID)
+	key.Device = c.Session.Device
+	before, _ := s.Credentials(ctx, key)
+	pause()
+	told := c.OnNewDevice.Made
+	c.OnNewDevice.Made = nil
+	u, err := s.Store.CreateSession(ctx, c)
+	if err == nil && told != nil && !before.KnownDevice {
+		told()
+	}
+	return u, err
+}

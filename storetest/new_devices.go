@@ -1,0 +1,220 @@
+package storetest
+
+import (
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// arrival is a sign-in with what is recorded if its device is new.
+type arrival struct {
+	auth.CreateSession
+	events map[auth.Outcome]string // their ids
+	token  auth.Token
+	told   int // how often Made was called
+}
+
+// arriving describes a session of a user on a device, and what comes with it.
+func (b *bench) arriving(userID, device string) *arrival {
+	b.Helper()
+	s := b.newSession(userID)
+	s.Device = device
+	a := &arrival{CreateSession: auth.CreateSession{Change: by(now), Session: s}, events: map[auth.Outcome]string{}}
+	for on := range auth.OutcomeNewDevice + 1 {
+		e := b.event(now)
+		a.events[on] = e.ID
+		a.Events = append(a.Events, auth.OutcomeEvent{On: on, Event: e})
+	}
+	a.token = newToken("new device "+s.ID, "")
+	a.token.UserID = userID
+	m := auth.SealedMessage{ID: b.id(), Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute)}
+	a.OnNewDevice = auth.NewDevice{Tokens: []auth.Token{a.token}, Messages: []auth.SealedMessage{m}, Made: func() { a.told++ }}
+	return a
+}
+
+// wasNew wants what comes with a new device to be recorded, or none of it.
+func (b *bench) wasNew(a *arrival, want bool) {
+	b.Helper()
+	calls, found := 0, auth.ErrNotFound
+	if want {
+		calls, found = 1, nil
+	}
+	equal(b.of("device %q", a.Session.Device), "NewDevice.Made, calls", a.told, calls)
+	_, err := b.PeekToken(b.ctx(), a.token.Purpose, a.token.Hash, now)
+	b.is(err, found)
+	if b.events != nil {
+		list, err := b.events.Events(b.ctx(), auth.EventQuery{UserID: a.Session.UserID, Limit: 1000})
+		b.ok(err)
+		i := slices.IndexFunc(list, func(e auth.Event) bool { return e.ID == a.events[auth.OutcomeNewDevice] })
+		equal(b.of("device %q", a.Session.Device), "event of OutcomeNewDevice recorded", i >= 0, want)
+		if i >= 0 {
+			equal(b.of("device %q", a.Session.Device), "Event.SessionIDs, how many", len(list[i].SessionIDs), 0)
+		}
+	}
+	if b.outbox != nil {
+		list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(us), Limit: 1000})
+		b.ok(err)
+		for _, m := range list {
+			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: m.ID}))
+		}
+		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == a.OnNewDevice.Messages[0].ID })
+		equal(b.of("device %q", a.Session.Device), "message of NewDevice recorded", got, want)
+		equal(b.of("device %q", a.Session.Device), "messages, how many", len(list), calls)
+	}
+}
+
+// arrive signs in, and wants the device to have been new, or not to have been. A
+// sign-in that refuses new devices comes before, and changes nothing.
+func (b *bench) arrive(userID, device string, isNew bool, more ...auth.UserAt) {
+	b.Helper()
+	before, err := b.Sessions(b.ctx(), userID, now)
+	b.ok(err)
+	refusing := b.arriving(userID, device)
+	refusing.OnNewDevice.Refuse = true
+	if isNew {
+		_, err = b.CreateSession(b.ctx(), refusing.CreateSession)
+		b.is(err, auth.ErrNewDevice)
+		b.wasNew(refusing, false)
+		b.knows(userID, device, false)
+		after, err := b.Sessions(b.ctx(), userID, now)
+		b.ok(err)
+		equal(b.of("user %s", userID), "sessions after a refusal, how many", len(after), len(before))
+	}
+	a := b.arriving(userID, device)
+	a.OnNewDevice.Refuse = !isNew
+	a.IfUsers = more
+	_, err = b.CreateSession(b.ctx(), a.CreateSession)
+	b.ok(err)
+	b.wasNew(a, isNew)
+	b.knows(userID, device, device != "")
+}
+
+// newDevices are about sessions on devices that their users were not seen on.
+func newDevices() checks {
+	return checks{
+		"a device is new once": func(b *bench) {
+			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
+			b.signInOn(eve.ID, "two", now)
+			b.arrive(u.ID, "one", false) // the first session
+			b.arrive(u.ID, "one", false)
+			b.arrive(u.ID, "two", true)
+			b.arrive(u.ID, "two", false)
+			b.arrive(u.ID, "one", false)
+			// The same with conditions on others, which may take a store another way.
+			elsewhere := auth.UserAt{ID: eve.ID, Revision: &eve.Revision}
+			b.arrive(u.ID, "three", true, elsewhere)
+			b.arrive(u.ID, "three", false, elsewhere)
+		},
+		"no device is new to whoever has any": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.arrive(u.ID, "", false)
+			b.arrive(u.ID, "", false)
+			b.arrive(u.ID, "one", true) // not the first session, and the first device
+			b.arrive(u.ID, "", true)
+			b.arrive(u.ID, "", true)
+		},
+		"a device that was forgotten is new": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.arrive(u.ID, "one", false)
+			_, err := b.update(u.ID, auth.UserPatch{DropDevices: true})
+			b.ok(err)
+			b.arrive(u.ID, "one", true)
+		},
+		"an account that was made with a session has had its first": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			s := b.newSession(nu.User.ID)
+			s.Device, nu.Session = "one", &s
+			_, err := b.create(nu)
+			b.ok(err)
+			b.arrive(nu.User.ID, "one", false)
+			b.arrive(nu.User.ID, "two", true)
+		},
+		"a sign-in that is refused tells of no device": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.arrive(u.ID, "one", false)
+			a := b.arriving(u.ID, "two")
+			a.IfUsers = []auth.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}
+			_, err := b.CreateSession(b.ctx(), a.CreateSession)
+			b.is(err, auth.ErrStale)
+			b.wasNew(a, false)
+			_, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			b.ok(err)
+			for _, refuse := range []bool{false, true} {
+				a.IfUsers, a.OnNewDevice.Refuse = nil, refuse
+				_, err = b.CreateSession(b.ctx(), a.CreateSession)
+				b.is(err, auth.ErrBanned)
+				b.wasNew(a, false)
+			}
+		},
+		"of parallel sign-ins on a new device one tells": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.arrive(u.ID, "one", false)
+			told := make(chan bool, parallel)
+			b.race(func(int) error {
+				a := b.arriving(u.ID, "two")
+				a.OnNewDevice.Made = func() { told <- true }
+				_, err := b.CreateSession(b.ctx(), a.CreateSession)
+				return err
+			})
+			equal(b.of("user %s", u.ID), "NewDevice.Made, calls", len(told), 1)
+		},
+	}
+}
+
+// newDeviceFactors is for stores of factors, whose enrolment may make a session.
+func newDeviceFactors() checks {
+	enrol := func(b *bench, u auth.User, device string) (*arrival, error) {
+		b.Helper()
+		a := b.arriving(u.ID, device)
+		c := enabling(b.pending(u.ID), a.Session)
+		c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
+		_, err := b.factors.EnableFactor(b.ctx(), c)
+		if err != nil {
+			return a, err
+		}
+		_, err = b.factors.RemoveFactor(b.ctx(), auth.RemoveFactor{Change: by(now), UserID: u.ID})
+		return a, err
+	}
+	return checks{
+		"an enrolment's session tells of a new device": func(b *bench) {
+			u := b.user("ada@example.com")
+			for _, step := range []struct {
+				device string
+				isNew  bool
+			}{{"one", false}, {"two", true}, {"two", false}, {"", true}} {
+				a, err := enrol(b, u, step.device)
+				b.ok(err)
+				b.wasNew(a, step.isNew)
+			}
+		},
+		"an enrolment's session on a new device is refused": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.arrive(u.ID, "one", false)
+			a := b.arriving(u.ID, "two")
+			f := b.pending(u.ID)
+			c := enabling(f, a.Session)
+			c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
+			c.OnNewDevice.Refuse = true
+			_, err := b.factors.EnableFactor(b.ctx(), c)
+			b.is(err, auth.ErrNewDevice)
+			b.wasNew(a, false)
+			b.knows(u.ID, "two", false)
+			c.OnNewDevice.Refuse = false
+			_, err = b.factors.EnableFactor(b.ctx(), c)
+			b.ok(err)
+			b.wasNew(a, true)
+		},
+		"an enrolment within a session tells of no device": func(b *bench) {
+			u := b.user("ada@example.com")
+			b.arrive(u.ID, "one", false)
+			s := b.signInOn(u.ID, "", now)
+			a := b.arriving(u.ID, "two")
+			c := enabling(b.pending(u.ID), s)
+			c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
+			c.OnNewDevice.Refuse = true
+			_, err := b.factors.EnableFactor(b.ctx(), c)
+			b.ok(err)
+			b.wasNew(a, false)
+		},
+	}
+}
