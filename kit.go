@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/openapi"
 	"github.com/authmount/auth/internal/seal"
 )
 
@@ -35,18 +36,21 @@ const (
 type KitRoute struct {
 	Pattern string // method and path below the room's prefix
 	Access  KitAccess
+	Errors  []Code // beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
 }
 
 // Handler serves a room's routes below a path of the mount, such as "/admin",
 // with and without the mount's own prefix: request ids, panics, errors, access
-// and settings as the other endpoints have them.
-func (k Kit) Handler(below string, routes []KitRoute) http.Handler {
+// and settings as the other endpoints have them. schemas and prose describe them in
+// the OpenAPI document (package internal/openapi), which has to be read after this.
+func (k Kit) Handler(below string, routes []KitRoute, schemas, prose []byte) http.Handler {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), handle: r.Handle})
+		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), errors: r.Errors, handle: r.Handle})
 	}
+	k.a.rooms.add(openapi.Part{Routes: described(rows), Schemas: schemas, Prose: prose})
 	return k.a.mount(rows)
 }
 

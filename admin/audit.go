@@ -49,6 +49,67 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q auth.E
 	return p, nil
 }
 
+// eventView is an event on the wire.
+type eventView struct {
+	ID         string                      `json:"id"`
+	Type       auth.EventType              `json:"type"`
+	At         time.Time                   `json:"at"`
+	Outcome    string                      `json:"outcome"` // "done", "denied", "failed"
+	Actor      actorView                   `json:"actor"`
+	UserID     *string                     `json:"user_id"`
+	Target     *string                     `json:"target"`
+	SessionID  *string                     `json:"session_id"`
+	SessionIDs []string                    `json:"session_ids"`
+	Method     *string                     `json:"method"`
+	Provider   *string                     `json:"provider"`
+	Reason     *string                     `json:"reason"`
+	IP         *string                     `json:"ip"`
+	UserAgent  *string                     `json:"user_agent"`
+	RequestID  *string                     `json:"request_id"`
+	Changes    map[string]auth.FieldChange `json:"changes"`
+}
+
+type actorView struct {
+	Kind      *string `json:"kind"`
+	ID        *string `json:"id"`
+	SessionID *string `json:"session_id"`
+	Label     *string `json:"label"`
+}
+
+func viewEvent(e auth.Event) eventView {
+	r := e.Record
+	if r == nil {
+		r = &auth.Record{}
+	}
+	v := eventView{
+		ID: e.ID, Type: e.Type, At: e.At, Outcome: "done",
+		Actor:  actorView{optional(string(e.Actor.Kind)), optional(e.Actor.ID), optional(e.Actor.SessionID), optional(r.Actor)},
+		UserID: optional(e.UserID), Target: optional(r.Target), SessionID: optional(e.SessionID), SessionIDs: orNone(e.SessionIDs),
+		Method: optional(e.Method), Provider: optional(e.Provider), Reason: optional(e.Reason),
+		UserAgent: optional(e.Client.UserAgent), RequestID: optional(r.RequestID), Changes: r.Changes,
+	}
+	if e.Client.IP.IsValid() {
+		v.IP = ptr(e.Client.IP.String())
+	}
+	if v.Changes == nil {
+		v.Changes = map[string]auth.FieldChange{}
+	}
+	switch {
+	case r.Denied:
+		v.Outcome = "denied"
+	case e.Type == auth.EventSignInFailed || e.Type == auth.EventMessageFailed:
+		v.Outcome = "failed"
+	}
+	return v
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
 // eventCursor is a place in the audit log.
 type eventCursor struct {
 	At time.Time `json:"at"`
@@ -86,9 +147,12 @@ func (m *Admin) writeEvents(w http.ResponseWriter, r *http.Request, read func(*a
 		return err
 	}
 	out := struct {
-		Events     []auth.Event `json:"events"`
-		NextCursor *string      `json:"next_cursor"`
-	}{Events: page.Events}
+		Events     []eventView `json:"events"`
+		NextCursor *string     `json:"next_cursor"`
+	}{Events: []eventView{}}
+	for _, e := range page.Events {
+		out.Events = append(out.Events, viewEvent(e))
+	}
 	if page.Next != nil {
 		out.NextCursor = ptr(cursorOf(eventCursor{page.Next.At, page.Next.ID}))
 	}

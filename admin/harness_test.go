@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/apicheck"
 	"github.com/authmount/auth/internal/pgstores"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/memstore"
@@ -38,6 +39,7 @@ type office struct {
 	t   *testing.T
 	adm *admin.Admin
 	mux *http.ServeMux
+	api *apicheck.Checker // the document, which every response is held to
 }
 
 // notes is a permission of the application's.
@@ -52,6 +54,11 @@ func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 		t.Fatal(err)
 	}
 	o.mux.Handle("/auth/v1/admin/", o.adm.Handler())
+	w := httptest.NewRecorder()
+	o.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/auth/v1/openapi.json", nil))
+	if o.api, err = apicheck.Load(w.Body.Bytes()); err != nil {
+		t.Fatalf("%v: %.300s", err, w.Body)
+	}
 	return o
 }
 
@@ -99,6 +106,9 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 	w := httptest.NewRecorder()
 	o.mux.ServeHTTP(w, r)
 	a := &answer{t: o.t, status: w.Code, header: w.Header()}
+	if err := o.api.Response(method, "/admin"+path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		o.t.Errorf("%s: %v", pattern, err)
+	}
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &a.body); err != nil {
 			o.t.Fatalf("%s: %v: %.200s", pattern, err, w.Body)

@@ -26,6 +26,8 @@ type operation struct {
 	against    strength // of whom it is about
 	stepUp     bool     // it needs a proof of the last 15 minutes
 	self       bool     // one may do it to oneself
+
+	fails []auth.Code // how else it may fail
 }
 
 // reads tells whether the operation changes nothing.

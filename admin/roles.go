@@ -13,12 +13,14 @@ import (
 var (
 	opListRoles   = operation{pattern: "GET /roles", permission: PermRolesRead}
 	opPermissions = operation{pattern: "GET /permissions", permission: PermRolesRead}
-	opPutRole     = operation{pattern: "PUT /roles/{role}", permission: PermRolesWrite, stepUp: true}
-	opDeleteRole  = operation{pattern: "DELETE /roles/{role}", permission: PermRolesWrite, stepUp: true}
-	opSetRoles    = operation{pattern: "PUT /users/{id}/roles", permission: PermRolesAssign, against: atLeastAs, stepUp: true}
-	opGrant       = operation{pattern: "POST /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true}
-	opWithdraw    = operation{pattern: "DELETE /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true}
-	opCheck       = operation{pattern: "POST /check", permission: PermRolesRead}
+	opPutRole     = operation{pattern: "PUT /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}}
+	opDeleteRole  = operation{pattern: "DELETE /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound, auth.CodeRoleInUse}}
+	opSetRoles    = operation{pattern: "PUT /users/{id}/roles", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opGrant       = operation{pattern: "POST /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opWithdraw    = operation{pattern: "DELETE /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opCheck       = operation{pattern: "POST /check", permission: PermRolesRead, fails: []auth.Code{auth.CodeUserNotFound}}
+
+	assigning = []auth.Code{auth.CodeRoleNotFound, auth.CodeLastOwner, auth.CodePreconditionFailed}
 )
 
 var roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	opUserSessions = operation{pattern: "GET /users/{id}/sessions", permission: PermSessionsRead}
-	opEndSession   = operation{pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true}
+	opUserSessions = operation{pattern: "GET /users/{id}/sessions", permission: PermSessionsRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opEndSession   = operation{pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true, fails: []auth.Code{auth.CodeSessionNotFound}}
 	opEndSessions  = operation{pattern: "DELETE /users/{id}/sessions", permission: PermSessionsRevoke, against: managing, self: true}
 )
 

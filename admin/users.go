@@ -10,10 +10,10 @@ import (
 
 var (
 	opListUsers  = operation{pattern: "GET /users", permission: PermUsersRead}
-	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead}
-	opBanUser    = operation{pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing}
-	opUnbanUser  = operation{pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing}
-	opDeleteUser = operation{pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing}
+	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opBanUser    = operation{pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opUnbanUser  = operation{pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
+	opDeleteUser = operation{pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 )
 
 // reads an actor for an operation that changes nothing.

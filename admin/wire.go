@@ -1,6 +1,7 @@
 package admin
 
 import (
+	_ "embed" // the document
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -24,16 +25,39 @@ func endpoints() []endpoint {
 	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints)
 }
 
+// What people wrote of the OpenAPI document.
+var (
+	//go:embed openapi/schemas.json
+	schemas []byte
+	//go:embed openapi/prose.json
+	prose []byte
+)
+
+// failures are how an operation may fail besides what its access and its body say.
+func (o operation) failures() []auth.Code {
+	list := []auth.Code{auth.CodeNotAdmin, auth.CodeInsufficientAAL, auth.CodeValidationFailed}
+	if o.permission != "" {
+		list = append(list, auth.CodeMissingPermission)
+	}
+	if o.stepUp {
+		list = append(list, auth.CodeReauthNeeded)
+	}
+	if o.against != anybody {
+		list = append(list, auth.CodeTargetStronger, auth.CodeUserNotFound)
+	}
+	return append(list, o.fails...)
+}
+
 // mount serves the table. Who asks is found here, for all endpoints alike.
 func (m *Admin) mount() http.Handler {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			s, u := m.kit.Current(r.Context())
 			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
 		}})
 	}
-	return m.kit.Handler("/admin", routes)
+	return m.kit.Handler("/admin", routes, schemas, prose)
 }
 
 // userView is an account as the admin side shows it.
