@@ -42,16 +42,24 @@ type KitRoute struct {
 
 // Handler serves a room's routes below a path of the mount, such as "/admin",
 // with and without the mount's own prefix: request ids, panics, errors, access
-// and settings as the other endpoints have them. schemas and prose describe them in
-// the OpenAPI document (package internal/openapi), which has to be read after this.
-func (k Kit) Handler(below string, routes []KitRoute, schemas, prose []byte) http.Handler {
+// and settings as the other endpoints have them.
+func (k Kit) Handler(below string, routes []KitRoute) http.Handler {
+	return k.a.mount(roomRows(below, routes))
+}
+
+// Describe adds a room's routes to the OpenAPI document, with what was written for
+// them (see package internal/openapi). It has to come before the document is read.
+func (k Kit) Describe(below string, routes []KitRoute, schemas, prose []byte) {
+	k.a.rooms.add(openapi.Part{Routes: described(roomRows(below, routes)), Schemas: schemas, Prose: prose})
+}
+
+func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
 		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), errors: r.Errors, handle: r.Handle})
 	}
-	k.a.rooms.add(openapi.Part{Routes: described(rows), Schemas: schemas, Prose: prose})
-	return k.a.mount(rows)
+	return rows
 }
 
 // Store is where everything is kept.

@@ -184,6 +184,26 @@ func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth
 	})
 }
 
+// GrantByAddress is Grant for whoever has an address, which has to be proved, for a
+// service's first owner, say:
+//
+//	adm.GrantByAddress(ctx, admin.System("setup"), "ada@example.com", auth.RoleOwner)
+//
+// Errors as for SetRoles, and CodeEmailNotVerified: before that, anybody could have
+// made the account.
+func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
+	u, err := m.store.User(ctx, auth.ByEmail(email))
+	if err != nil {
+		return u, m.gone(err)
+	}
+	return carryOut(ctx, m, who, opGrant, u.ID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		if !t.target.EmailVerified() || auth.EmailKey(t.target.Email) != auth.EmailKey(email) {
+			return t.target, m.kit.Error(auth.CodeEmailNotVerified, nil)
+		}
+		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
+	})
+}
+
 // Withdraw takes a role from somebody; one that they do not have is no error. See
 // SetRoles.
 func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (auth.User, error) {

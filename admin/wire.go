@@ -57,7 +57,8 @@ func (m *Admin) mount() http.Handler {
 			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
 		}})
 	}
-	return m.kit.Handler("/admin", routes, schemas, prose)
+	m.kit.Describe("/admin", routes, schemas, prose)
+	return m.kit.Handler("/admin", routes)
 }
 
 // userView is an account as the admin side shows it.
