@@ -102,6 +102,7 @@ const brief = ".brief"
 // callback, which is bound to its browser: images and frames of other sites make
 // such requests, too.
 func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, remember *bool) {
+	a.insecure(r)
 	access, refresh := a.cookieNames()
 	value, life, idle := t.RefreshToken, t.ExpiresIn, int(a.cfg.sessions.IdleTimeout/time.Second)
 	if remember == nil {

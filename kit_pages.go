@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -42,6 +43,9 @@ func (k Kit) Site() KitSite {
 	}
 	return s
 }
+
+// Log is where the service's log goes.
+func (k Kit) Log() *slog.Logger { return k.a.cfg.log }
 
 // UsePages gives the pages of links the look of a room's pages, and lets providers
 // and links lead back there. A second call replaces the first.

@@ -85,7 +85,7 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 		c.secrets = nil
 		for _, s := range append([][]byte{current}, previous...) {
 			if len(s) < 32 {
-				c.fail("WithSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d", len(s)))
+				c.fail("WithSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d: is the variable set? openssl rand -hex 32 makes one", len(s)))
 			}
 			c.secrets = append(c.secrets, append([]byte(nil), s...))
 		}
@@ -106,7 +106,7 @@ func WithBaseURL(raw string) Option {
 		case err != nil:
 			c.fail("WithBaseURL", err)
 		case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-			c.fail("WithBaseURL", fmt.Errorf("%q is not an absolute http(s) URL without query", raw))
+			c.fail("WithBaseURL", fmt.Errorf("%q is not an absolute http(s) URL without query, such as https://app.example.com/auth/v1", raw))
 		default:
 			c.baseURL = u
 		}

@@ -8,7 +8,11 @@ import (
 
 // ContractVersion is the version of the contract that this file and
 // store_change.go describe. A Store's Contract returns the version it was written
-// for.
+// for. What each asks of stores that the one before did not:
+//
+//   - 4: [UserAt].Banned, and [NewDevice] of CreateSession and EnableFactor
+//   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
+//     at once ([Token].Code), [NewUser].Factors
 const ContractVersion = 4
 
 // Store keeps users, sessions, single-use tokens and rate limits.
@@ -168,7 +172,7 @@ var (
 	ErrRepeated = errors.New("auth: done before")
 	// ErrInvalidChange: the caller did not say when, in whose name, or on what a
 	// change rests. It is a mistake in the program.
-	ErrInvalidChange = errors.New("auth: a change without time or authority")
+	ErrInvalidChange = errors.New("auth: a change without time (Change.Now), or without exactly one authority (Change.By)")
 )
 
 // ConflictError says which unique value is taken: "id", "email", "phone",
