@@ -87,6 +87,7 @@ type Auth struct {
 	roleStore RoleStore   // likewise
 	imports   ImportStore // likewise
 	roleTable *roleTable
+	rooms     rooms
 	passwords *passwords
 	overloads overloads
 	refunds   *refunds

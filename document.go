@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,16 +23,39 @@ var (
 
 // document writes the OpenAPI document of the route table.
 func (a *Auth) document() ([]byte, error) {
-	part := openapi.Part{Schemas: openAPISchemas, Prose: openAPIProse}
-	for _, rt := range a.routes() {
-		part.Routes = append(part.Routes, rt.described())
-	}
+	part := openapi.Part{Schemas: openAPISchemas, Prose: openAPIProse, Routes: described(a.routes())}
 	return openapi.Build(openapi.Envelope{
 		Server:  cmp.Or(a.cfg.prefix, "/"),
 		Always:  documented(nil, CodeNotFound, CodeMethodNotAllowed, CodeInternal, CodeUnavailable),
 		Body:    documented(nil, CodeBadJSON, CodeBodyTooLarge, CodeUnsupportedMediaType),
 		Limited: documented(nil, CodeRateLimited),
-	}, part)
+	}, append([]openapi.Part{part}, a.rooms.all()...)...)
+}
+
+// rooms are the parts of the document that Authmount's own packages add.
+type rooms struct {
+	mu    sync.Mutex
+	parts []openapi.Part
+}
+
+func (r *rooms) add(p openapi.Part) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.parts = append(r.parts, p)
+}
+
+func (r *rooms) all() []openapi.Part {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.parts)
+}
+
+func described(rows []route) []openapi.Route {
+	list := make([]openapi.Route, 0, len(rows))
+	for _, rt := range rows {
+		list = append(list, rt.described())
+	}
+	return list
 }
 
 // described is the row as the document needs it: with the errors of its access.

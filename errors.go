@@ -36,6 +36,8 @@ const (
 	CodeUserBanned          Code = "user_banned"
 	CodeSignupDisabled      Code = "signup_disabled"
 	CodeMissingPermission   Code = "missing_permission"
+	CodeNotAdmin            Code = "not_admin"
+	CodeTargetStronger      Code = "target_stronger"
 	CodeMFARequired         Code = "mfa_required"
 	CodeMFAEnforced         Code = "mfa_enforced"
 	CodeInsufficientAAL     Code = "insufficient_aal"
@@ -56,6 +58,10 @@ const (
 	CodeIdentityAlreadyExists Code = "identity_already_exists"
 	CodeLastSignInMethod      Code = "last_sign_in_method"
 	CodeLastOwner             Code = "last_owner"
+	CodeUserNotFound          Code = "user_not_found"
+	CodeRoleNotFound          Code = "role_not_found"
+	CodeRoleInUse             Code = "role_in_use"
+	CodePreconditionFailed    Code = "precondition_failed"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeValidationFailed      Code = "validation_failed"
@@ -104,6 +110,12 @@ var errorTable = map[Code]struct {
 	CodeIdentityAlreadyExists: {http.StatusConflict, "This provider is linked already, or the identity belongs to another account."},
 
 	CodeMissingPermission:    {http.StatusForbidden, "You do not have the permission for this."},
+	CodeNotAdmin:             {http.StatusForbidden, "This is for administrators."},
+	CodeTargetStronger:       {http.StatusForbidden, "This account may do something that you may not."},
+	CodeUserNotFound:         {http.StatusNotFound, "There is no such account."},
+	CodeRoleNotFound:         {http.StatusNotFound, "There is no such role."},
+	CodeRoleInUse:            {http.StatusConflict, "Somebody has this role. Take it from them first."},
+	CodePreconditionFailed:   {http.StatusPreconditionFailed, "This was changed meanwhile. Read it again."},
 	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
 	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},
@@ -135,6 +147,7 @@ type Error struct {
 	Fields     map[string]string // validation_failed: what is wrong with which field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	RetryAfter time.Duration     // rate_limited, unavailable, overloaded
+	Permission string            // missing_permission: which, if one was asked for by its name
 	MFAToken   string            // mfa_required, mfa_enrollment_required: to go on with; a secret
 	Factors    []string          // mfa_required: what is accepted
 	ExpiresIn  int               // of MFAToken, in seconds

@@ -1,6 +1,9 @@
 package auth
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // EventType names what has happened.
 type EventType string
@@ -36,6 +39,13 @@ const (
 
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 
+	EventUserBanned   EventType = "user.banned"
+	EventUserUnbanned EventType = "user.unbanned"
+	EventRolesChanged EventType = "user.roles_changed"
+	EventRoleChanged  EventType = "role.changed"
+	EventRoleDeleted  EventType = "role.deleted"
+	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
+
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"
 )
@@ -57,7 +67,34 @@ type Event struct {
 	Reason     string    `json:"reason,omitempty"`      // message.failed, sign_in.failed: why, for people; user.signed_in: "trusted_device" if that stood in for the second factor
 	Err        error     `json:"-"`                     // the same, for errors.Is
 	Client     Client    `json:"client"`
-	Other      *Client   `json:"other,omitempty"` // refresh_token.replayed: who has the current token
+	Other      *Client   `json:"other,omitempty"`  // refresh_token.replayed: who has the current token
+	Record     *Record   `json:"record,omitempty"` // operations of the admin side
+}
+
+// Record is what the audit log says of an operation of the admin side besides its
+// event. It holds no secrets.
+type Record struct {
+	Actor     string                 `json:"actor,omitempty"`  // as people call them; the account may be gone by now
+	Target    string                 `json:"target,omitempty"` // likewise: an account, or the name of a role
+	RequestID string                 `json:"request_id,omitempty"`
+	Denied    bool                   `json:"denied,omitempty"`  // it was refused, and nothing changed
+	Changes   map[string]FieldChange `json:"changes,omitempty"` // by field
+}
+
+// FieldChange is what a field was and what it became, as in JSON.
+type FieldChange struct {
+	Before any `json:"before"`
+	After  any `json:"after"`
+}
+
+// Clone is a copy that shares nothing but the values of fields; nil of nil.
+func (r *Record) Clone() *Record {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Changes = maps.Clone(r.Changes)
+	return &out
 }
 
 // Actor is in whose name something happened. The zero value is a stranger.

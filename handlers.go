@@ -59,7 +59,7 @@ func (a *Auth) mount(routes []route) http.Handler {
 	if len(a.cfg.corsOrigins) > 0 {
 		h = cors.New(cors.Options{
 			AllowedOrigins:   a.cfg.corsOrigins,
-			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete},
+			AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 			AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
 			ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
 			AllowCredentials: a.cfg.cookies != nil,
@@ -263,6 +263,8 @@ func (a *Auth) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		body.Details = map[string]any{"fields": e.Fields}
 	case e.Reasons != nil:
 		body.Details = map[string]any{"reasons": e.Reasons}
+	case e.Permission != "":
+		body.Details = map[string]any{"permission": e.Permission}
 	}
 	writeErrorHeaders(w, e)
 	_ = writeJSON(w, e.Status, body) // strings only: it can be encoded

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/openapi"
 	"github.com/authmount/auth/internal/seal"
 )
 
@@ -35,6 +36,7 @@ const (
 type KitRoute struct {
 	Pattern string // method and path below the room's prefix
 	Access  KitAccess
+	Errors  []Code // beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
 }
 
@@ -42,12 +44,22 @@ type KitRoute struct {
 // with and without the mount's own prefix: request ids, panics, errors, access
 // and settings as the other endpoints have them.
 func (k Kit) Handler(below string, routes []KitRoute) http.Handler {
+	return k.a.mount(roomRows(below, routes))
+}
+
+// Describe adds a room's routes to the OpenAPI document, with what was written for
+// them (see package internal/openapi). It has to come before the document is read.
+func (k Kit) Describe(below string, routes []KitRoute, schemas, prose []byte) {
+	k.a.rooms.add(openapi.Part{Routes: described(roomRows(below, routes)), Schemas: schemas, Prose: prose})
+}
+
+func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), handle: r.Handle})
+		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), errors: r.Errors, handle: r.Handle})
 	}
-	return k.a.mount(rows)
+	return rows
 }
 
 // Store is where everything is kept.

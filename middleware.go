@@ -18,7 +18,9 @@ func HasPermission(p string) Requirement {
 		if c.HasPermission(p) {
 			return nil
 		}
-		return fail(CodeMissingPermission, nil)
+		err := fail(CodeMissingPermission, nil)
+		err.Permission = p
+		return err
 	}
 }
 

@@ -78,6 +78,6 @@ func compareEvents(a, b auth.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }
 // which it happened.
 func copyEvent(e auth.Event) auth.Event {
 	e.SessionIDs, e.Err, e.Client.Device = slices.Clone(e.SessionIDs), nil, ""
-	e.At = utc(e.At)
+	e.At, e.Record = utc(e.At), e.Record.Clone()
 	return e
 }

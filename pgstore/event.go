@@ -24,14 +24,15 @@ type eventData struct {
 	Reason     string      `json:"reason,omitempty"`
 	Client     auth.Client `json:"client"`
 
-	Other *auth.Client `json:"other,omitempty"`
+	Other  *auth.Client `json:"other,omitempty"`
+	Record *auth.Record `json:"record,omitempty"`
 }
 
 // dataOf leaves out the one character that Postgres keeps no text with: what
 // strangers send must not make an event fail.
 func dataOf(e auth.Event) eventData {
 	clean := func(s string) string { return strings.ReplaceAll(s, "\x00", "") }
-	d := eventData{e.Actor, e.SessionIDs, e.Method, e.Provider, e.Message, e.Left, clean(e.Reason), e.Client, e.Other}
+	d := eventData{e.Actor, e.SessionIDs, e.Method, e.Provider, e.Message, e.Left, clean(e.Reason), e.Client, e.Other, e.Record}
 	d.Client.UserAgent = clean(d.Client.UserAgent)
 	return d
 }
@@ -106,7 +107,7 @@ func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, er
 				return fmt.Errorf("pgstore: event %s: %w", e.ID, err)
 			}
 			list = append(list, auth.Event{ID: e.ID, Type: e.Type, At: at(happened), UserID: e.UserID, SessionID: e.SessionID, Actor: d.Actor,
-				SessionIDs: d.SessionIDs, Method: d.Method, Provider: d.Provider, Message: d.Message, Left: d.Left, Reason: d.Reason, Client: d.Client, Other: d.Other})
+				SessionIDs: d.SessionIDs, Method: d.Method, Provider: d.Provider, Message: d.Message, Left: d.Left, Reason: d.Reason, Client: d.Client, Other: d.Other, Record: d.Record})
 			return nil
 		})
 		return err

@@ -47,7 +47,7 @@ const armUser = `with f as (
 	update auth.users u set mfa_enabled = true where u.id = $1::uuid`
 
 const importRecord = `r (n integer, id uuid, email text, email_key text, email_verified_at timestamptz, phone text, phone_verified_at timestamptz,
-			full_name text, user_metadata jsonb, app_metadata jsonb, roles text[], password_hash text, mfa_enabled boolean,
+			full_name text, name_key text, user_metadata jsonb, app_metadata jsonb, roles text[], password_hash text, mfa_enabled boolean,
 			created_at timestamptz, updated_at timestamptz, last_sign_in_at timestamptz, banned_until timestamptz, linked boolean)`
 
 type importInput struct {
@@ -59,6 +59,7 @@ type importInput struct {
 	Phone           *string         `json:"phone"`
 	PhoneVerifiedAt *time.Time      `json:"phone_verified_at"`
 	FullName        string          `json:"full_name"`
+	NameKey         *string         `json:"name_key"`
 	UserMetadata    json.RawMessage `json:"user_metadata"`
 	AppMetadata     json.RawMessage `json:"app_metadata"`
 	Roles           []string        `json:"roles"`
@@ -87,9 +88,9 @@ const insertImported = `with taken as (
 		join auth.identities o on o.provider = i.provider and o.subject = i.subject
 	), u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
-			password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked)
+			password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key)
 		select r.id, r.email, r.email_key, r.email_verified_at, r.phone, r.phone_verified_at, r.full_name, r.user_metadata, r.app_metadata, r.roles,
-			r.password_hash, r.mfa_enabled, r.created_at, r.updated_at, r.last_sign_in_at, r.banned_until, r.linked
+			r.password_hash, r.mfa_enabled, r.created_at, r.updated_at, r.last_sign_in_at, r.banned_until, r.linked, r.name_key
 		from jsonb_to_recordset($1::jsonb) as ` + importRecord + ` where r.id not in (select taken.user_id from taken) order by r.n
 		on conflict do nothing
 		returning id
@@ -321,7 +322,7 @@ func (im *importing) input(of []int) (users, identities string, err error) {
 		}
 		list = append(list, importInput{
 			N: n, ID: u.ID, Email: orNull(u.Email), EmailKey: orNull(auth.EmailKey(u.Email)), EmailVerifiedAt: moment(u.EmailVerifiedAt),
-			Phone: orNull(u.Phone), PhoneVerifiedAt: moment(u.PhoneVerifiedAt), FullName: u.FullName,
+			Phone: orNull(u.Phone), PhoneVerifiedAt: moment(u.PhoneVerifiedAt), FullName: u.FullName, NameKey: orNull(auth.NameKey(u.FullName)),
 			UserMetadata: json.RawMessage(userMetadata), AppMetadata: json.RawMessage(appMetadata), Roles: orEmpty(u.Roles),
 			PasswordHash: row.PasswordHash, MFAEnabled: u.MFAEnabled, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt,
 			LastSignInAt: moment(u.LastSignInAt), BannedUntil: moment(u.BannedUntil), Linked: len(u.Identities) > 0,

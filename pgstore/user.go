@@ -18,9 +18,9 @@ import (
 // tokens, $5 identities.
 const insertUser = `with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
-			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked)
+			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key)
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
-			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean)
+			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text)
 		returning id
 	), s as materialized (
 		select u.id as user_id, s.* from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
@@ -105,7 +105,7 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, even
 	}
 	_, err = q.Exec(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
 		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0)
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(auth.NameKey(u.FullName)))
 	return err
 }
 

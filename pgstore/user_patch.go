@@ -23,6 +23,7 @@ const patchUser = `update auth.users u set
 		phone = case when $10::boolean then $11::text when $4::boolean and not $12::boolean then null else u.phone end,
 		phone_verified_at = case when $12::boolean then $13::timestamptz when $4::boolean and not $10::boolean then null else u.phone_verified_at end,
 		full_name = coalesce($14::text, u.full_name),
+		name_key = case when $14::text is null then u.name_key else nullif($26::text, '') end,
 		user_metadata = coalesce($15::jsonb, u.user_metadata),
 		app_metadata = coalesce($16::jsonb, u.app_metadata),
 		password_hash = case when $17::text is not null then $17::text when $4::boolean then '' else coalesce($18::text, u.password_hash) end,
@@ -97,7 +98,7 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 		p.Email != nil, orNull(value(p.Email)), orNull(auth.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
 		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
-		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject)
+		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, auth.NameKey(value(p.FullName)))
 	return nil
 }
 

@@ -36,6 +36,7 @@ type bench struct {
 	exports auth.ExportStore
 	imports auth.ImportStore
 	uses    auth.RotationStore
+	people  auth.DirectoryStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -51,6 +52,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.exports, _ = auth.Capability[auth.ExportStore](s)
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
+	b.people, _ = auth.Capability[auth.DirectoryStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

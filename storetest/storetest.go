@@ -66,6 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
+		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {

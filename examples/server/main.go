@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/provider"
@@ -32,6 +33,8 @@ type settings struct {
 	twilioSID, twilioToken, twilioFrom                                                         string
 	clients                                                                                    map[string]*client // by provider
 	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                               string
+	owner                                                                                      string
+	adminMFA                                                                                   bool
 	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose                    bool
 }
 
@@ -68,6 +71,8 @@ func parse(args []string) (settings, error) {
 	str(&s.smtpURL, "smtp-url", "", "smtp(s)://user:password@host:port?from=address")
 	str(&s.proxies, "trusted-proxies", "", "networks of reverse proxies (CIDR), separated by commas")
 	str(&s.cors, "cors", "", "origins that may call from a browser, separated by commas")
+	str(&s.owner, "owner", "", "address of who is to be owner, as soon as it is proved")
+	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
 	str(&s.hash, "hash", "argon2id", "password hash: argon2id or bcrypt (cost 10, for comparisons)")
 	str(&s.twilioSID, "twilio-account-sid", "", "Twilio account, for phone codes")
 	str(&s.twilioToken, "twilio-auth-token", "", "Twilio token; better set in the environment")
@@ -258,11 +263,17 @@ func run(args []string) error {
 		return err
 	}
 	defer closeStore()
-	a, err := auth.New(ctx, store, opts...)
+	first := &firstOwner{address: s.owner, log: log}
+	a, err := auth.New(ctx, store, append(opts, auth.WithHooks(auth.Hooks{OnEvent: first.onEvent}))...)
 	if err != nil {
 		return err
 	}
-	return serve(ctx, ln, a, inbox, s, log)
+	adm, err := newAdmin(ctx, a, s)
+	if err != nil {
+		return err
+	}
+	first.begin(ctx, adm)
+	return serve(ctx, ln, a, adm, inbox, s, log)
 }
 
 // openStore is Postgres, or memory.
@@ -292,8 +303,9 @@ func newServer(h http.Handler) *http.Server {
 
 // serve serves until a signal comes, then lets requests finish and messages go
 // out.
-func serve(ctx context.Context, ln net.Listener, a *auth.Auth, inbox *auth.Inbox, s settings, log *slog.Logger) error {
+func serve(ctx context.Context, ln net.Listener, a *auth.Auth, adm *admin.Admin, inbox *auth.Inbox, s settings, log *slog.Logger) error {
 	mux := http.NewServeMux()
+	mux.Handle(adminPath(s), adm.Handler())
 	mux.Handle("/", a.Handler()) // whatever path the base URL has
 	if inbox != nil {
 		mux.Handle("/dev/", inbox)

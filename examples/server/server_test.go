@@ -90,18 +90,7 @@ func TestServer(t *testing.T) {
 	if status != 200 || !strings.Contains(body, `"confirmation_required":true`) {
 		t.Fatalf("sign-up: %d %s", status, body)
 	}
-	var link string
-	for link == "" { // the message is on its way
-		_, body := call(t, "GET", url+"/dev/messages", "")
-		var list []struct{ Link string }
-		if err := json.Unmarshal([]byte(body), &list); err != nil {
-			t.Fatalf("%v: %s", err, body)
-		}
-		if len(list) > 0 {
-			link = list[0].Link
-		}
-	}
-	if status, body := call(t, "GET", link, ""); status != 200 || !strings.Contains(body, `"email_verified":true`) {
+	if status, body := call(t, "GET", mailedLink(t, url), ""); status != 200 || !strings.Contains(body, `"email_verified":true`) {
 		t.Errorf("verify: %d %s", status, body)
 	}
 	if status, body := call(t, "POST", url+"/auth/v1/login", `{"email":"ada@example.com","password":"correct horse battery"}`, key...); status != 200 {
@@ -109,6 +98,51 @@ func TestServer(t *testing.T) {
 	}
 	if status, _ := call(t, "GET", url+"/debug/pprof/", ""); status != 404 {
 		t.Errorf("pprof is on: %d", status)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+// mailedLink is the link of the message that was sent.
+func mailedLink(t *testing.T, url string) string {
+	t.Helper()
+	for { // the message is on its way
+		_, body := call(t, "GET", url+"/dev/messages", "")
+		var list []struct{ Link string }
+		if err := json.Unmarshal([]byte(body), &list); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		if len(list) > 0 {
+			return list[0].Link
+		}
+	}
+}
+
+// Whoever has the address of -owner is owner once it is proved, and not before.
+func TestOwner(t *testing.T) {
+	url, stop := start(t, nil, "-dev-inbox", "-owner", "ada@example.com", "-admin-mfa=false")
+	me := func() (int, string) {
+		_, body := call(t, "POST", url+"/auth/v1/login", `{"email":"ada@example.com","password":"correct horse battery"}`)
+		var session struct {
+			AccessToken string `json:"access_token"`
+		}
+		if err := json.Unmarshal([]byte(body), &session); err != nil || session.AccessToken == "" {
+			t.Fatalf("%v: %s", err, body)
+		}
+		return call(t, "GET", url+"/auth/v1/admin/me", "", "Authorization", "Bearer "+session.AccessToken)
+	}
+	if status, body := call(t, "POST", url+"/auth/v1/signup", `{"email":"ada@example.com","password":"correct horse battery"}`); status != 200 {
+		t.Fatalf("sign-up: %d %s", status, body)
+	}
+	if status, body := me(); status != 403 || !strings.Contains(body, "not_admin") {
+		t.Errorf("before: %d %s", status, body)
+	}
+	if status, body := call(t, "GET", mailedLink(t, url), ""); status != 200 {
+		t.Errorf("verify: %d %s", status, body)
+	}
+	if status, body := me(); status != 200 || !strings.Contains(body, `"permissions":["*"]`) {
+		t.Errorf("after: %d %s", status, body)
 	}
 	if err := stop(); err != nil {
 		t.Errorf("shutdown: %v", err)

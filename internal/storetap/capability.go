@@ -50,6 +50,11 @@ type (
 		tap   *Tap
 		inner auth.ImportStore
 	}
+	directory struct {
+		link
+		tap   *Tap
+		inner auth.DirectoryStore
+	}
 	rotation struct {
 		link
 		tap   *Tap
@@ -155,4 +160,9 @@ func (s *imports) CreateUsers(ctx context.Context, c auth.CreateUsers) (results 
 func (s *rotation) KeyUses(ctx context.Context, now time.Time) (u auth.KeyUses, err error) {
 	defer s.tap.enter(&ctx, "KeyUses", nil)(&err, &u)
 	return s.inner.KeyUses(ctx, now)
+}
+
+func (s *directory) ListUsers(ctx context.Context, q auth.UserQuery) (list []auth.User, err error) {
+	defer s.tap.enter(&ctx, "ListUsers", nil)(&err, &list)
+	return s.inner.ListUsers(ctx, q)
 }

@@ -9,6 +9,7 @@ update auth.users u set
 		phone = case when $10::boolean then $11::text when $4::boolean and not $12::boolean then null else u.phone end,
 		phone_verified_at = case when $12::boolean then $13::timestamptz when $4::boolean and not $10::boolean then null else u.phone_verified_at end,
 		full_name = coalesce($14::text, u.full_name),
+		name_key = case when $14::text is null then u.name_key else nullif($26::text, '') end,
 		user_metadata = coalesce($15::jsonb, u.user_metadata),
 		app_metadata = coalesce($16::jsonb, u.app_metadata),
 		password_hash = case when $17::text is not null then $17::text when $4::boolean then '' else coalesce($18::text, u.password_hash) end,

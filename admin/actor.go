@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// Actor is in whose name an operation happens: somebody who is signed in ([User]),
+// or code of the application ([System]). The zero Actor may do nothing.
+type Actor struct {
+	caller auth.Caller
+	system string
+}
+
+// User is a person who is signed in to a session, see Claims.Caller. Their roles are
+// read anew for every operation; the token's do not count.
+func User(c auth.Caller) Actor { return Actor{caller: c} }
+
+// System is code of the application, by a name for the audit log. It may do
+// everything: the application answers for it.
+func System(name string) Actor { return Actor{system: name} }
+
+func (a Actor) authority() auth.Authority {
+	if a.system != "" {
+		return auth.Authority{System: a.system}
+	}
+	return auth.Authority{Session: &auth.SessionRef{ID: a.caller.SessionID, UserID: a.caller.UserID}}
+}
+
+// acting is an actor as read for one operation.
+type acting struct {
+	by          auth.Authority
+	label       string // for the audit log
+	user        *auth.User
+	session     auth.Session
+	permissions []string
+	roles       auth.RoleTable
+}
+
+func (a *acting) system() bool { return a.user == nil }
+
+// is tells whether the actor is a user.
+func (a *acting) is(userID string) bool { return a.user != nil && a.user.ID == userID }
+
+// may tells whether the actor has a permission.
+func (a *acting) may(permission string) bool { return grants(a.permissions, permission) }
+
+// resolve reads who acts and what they may. Errors: CodeSessionEnded, CodeUserBanned.
+func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
+	table, err := m.roles.Roles(ctx)
+	if err != nil {
+		return nil, m.kit.StoreError(err)
+	}
+	a := &acting{by: who.authority(), roles: table}
+	if who.system != "" {
+		a.label, a.permissions = who.system, []string{permAll}
+		return a, nil
+	}
+	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
+	switch {
+	case errors.Is(err, auth.ErrBanned):
+		return nil, m.kit.Error(auth.CodeUserBanned, err)
+	case errors.Is(err, auth.ErrNotFound) || errors.Is(err, auth.ErrSessionEnded) || err == nil && u.ID != who.caller.UserID:
+		return nil, m.kit.Error(auth.CodeSessionEnded, err)
+	case err != nil:
+		return nil, m.kit.StoreError(err)
+	}
+	a.user, a.session, a.label = &u, s, labelOf(u)
+	a.permissions = permissionsIn(table, u.Roles)
+	return a, nil
+}
+
+// permissionsIn are what roles permit by a table, sorted, each once. A role that is
+// not in it permits nothing.
+func permissionsIn(t auth.RoleTable, roles []string) []string {
+	list := []string{}
+	for _, name := range roles {
+		if name == auth.RoleOwner {
+			list = append(list, permAll)
+		}
+		for _, r := range t.Roles {
+			if r.Name == name {
+				list = append(list, r.Permissions...)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// labelOf is what people call somebody. It is copied into the audit log, whose rows
+// outlive the account.
+func labelOf(u auth.User) string {
+	switch {
+	case u.Email != "":
+		return u.Email
+	case u.Phone != "":
+		return u.Phone
+	case u.FullName != "":
+		return u.FullName
+	}
+	return u.ID
+}

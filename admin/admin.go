@@ -1,0 +1,109 @@
+// Package admin is what operators, support and jobs of the back office do: accounts,
+// sessions, roles and the audit log.
+//
+//	adm, err := admin.New(ctx, a, admin.Options{Permissions: []admin.Permission{{Name: "notes.write"}}})
+//	mux.Handle("/auth/v1/admin/", adm.Handler())
+//
+// Every operation is a method that takes in whose name it happens (an [Actor]), and
+// an endpoint below /admin that does the same. Roles are data: an operation asks for
+// a permission, roles say which permissions they hold, and the role "owner" holds
+// all. Whatever an operation rests on, the permissions of the actor and of whom it is
+// about among it, is judged once more by the store at the instant of the change.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/seal"
+)
+
+// Options are what New takes.
+type Options struct {
+	// Permissions of the application's own, for roles to hold and its routes to ask
+	// for (auth.HasPermission).
+	Permissions []Permission
+
+	// RequireMFA asks every admin for a session that has shown a second factor. On by
+	// default; Off asks for one of those only who have a factor.
+	RequireMFA auth.Switch
+}
+
+// Admin carries the operations out. It is safe for concurrent use.
+type Admin struct {
+	auth        *auth.Auth
+	kit         auth.Kit
+	store       auth.Store
+	roles       auth.RoleStore
+	directory   auth.DirectoryStore
+	events      auth.EventStore
+	permissions catalog
+	requireMFA  bool
+	handler     http.Handler
+}
+
+// New builds the operations on a. The store has to be an auth.RoleStore,
+// auth.DirectoryStore and auth.EventStore, as those of this module are. Into a table
+// of roles that was never touched it puts admin, support and auditor.
+func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
+	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
+	m.store = m.kit.Store()
+	var faults []error
+	find := func(ok bool, name string) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("the store is no auth.%s", name))
+		}
+	}
+	var ok bool
+	m.roles, ok = auth.Capability[auth.RoleStore](m.store)
+	find(ok, "RoleStore")
+	m.directory, ok = auth.Capability[auth.DirectoryStore](m.store)
+	find(ok, "DirectoryStore")
+	m.events, ok = auth.Capability[auth.EventStore](m.store)
+	find(ok, "EventStore")
+	var err error
+	if m.permissions, err = newCatalog(o.Permissions); err != nil {
+		faults = append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	if err := m.addReadyRoles(ctx); err != nil {
+		return nil, fmt.Errorf("admin: add the first roles: %w", err)
+	}
+	m.handler = m.mount()
+	return m, nil
+}
+
+// addReadyRoles fills a table of roles that nobody has changed yet. Several
+// processes may do so at once, and one that is killed is continued by the next.
+func (m *Admin) addReadyRoles(ctx context.Context) error {
+	ready := readyRoles()
+	for {
+		t, err := m.roles.Roles(ctx)
+		if err != nil {
+			return err
+		}
+		n := len(t.Roles)
+		begun := t.Revision == int64(n) && n < len(ready) && !slices.ContainsFunc(t.Roles, func(r auth.RolePermissions) bool {
+			return !slices.ContainsFunc(ready[:n], func(q auth.RolePermissions) bool { return q.Name == r.Name })
+		})
+		if !begun {
+			return nil
+		}
+		c := m.kit.Change(ctx, System("first start").authority())
+		c.IfRoles = &t.Revision
+		if _, err := m.roles.PutRole(ctx, auth.PutRole{Change: c, Role: ready[n]}); err != nil && !errors.Is(err, auth.ErrStale) {
+			return err
+		}
+	}
+}
+
+// Handler serves the endpoints, which are below "/admin" of the mount:
+//
+//	mux.Handle("/auth/v1/admin/", adm.Handler())
+func (m *Admin) Handler() http.Handler { return m.handler }

@@ -1,0 +1,23 @@
+package admin
+
+// The table of operations, for tests that have to cover all of them.
+
+// Row is what an operation asks for.
+type Row struct {
+	Pattern    string
+	Permission string
+	Targets    bool // it compares its actor with whom it is about
+	StepUp     bool
+	Self       bool
+	Reads      bool
+}
+
+// Table is every operation.
+func Table() []Row {
+	var rows []Row
+	for _, e := range endpoints() {
+		o := e.op
+		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody, o.stepUp, o.self, o.reads()})
+	}
+	return rows
+}

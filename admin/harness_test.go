@@ -1,0 +1,159 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/apicheck"
+	"github.com/authmount/auth/internal/pgstores"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/memstore"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// onStores runs a test on memory and on Postgres.
+func onStores(t *testing.T, test func(t *testing.T, store auth.Store)) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(t, memstore.New())
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, pgstores.New(t))
+	})
+}
+
+// office is a service with its admin side.
+type office struct {
+	*authtest.Env
+	t   *testing.T
+	adm *admin.Admin
+	mux *http.ServeMux
+	api *apicheck.Checker // the document, which every response is held to
+}
+
+// notes is a permission of the application's.
+const notes = "notes.write"
+
+func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
+	t.Helper()
+	o := &office{Env: authtest.NewOn(t, store, opts...), t: t, mux: http.NewServeMux()}
+	var err error
+	o.adm, err = admin.New(t.Context(), o.Auth, admin.Options{Permissions: []admin.Permission{{Name: notes}, {Name: "money.send", Privileged: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.mux.Handle("/auth/v1/admin/", o.adm.Handler())
+	w := httptest.NewRecorder()
+	o.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/auth/v1/openapi.json", nil))
+	if o.api, err = apicheck.Load(w.Body.Bytes()); err != nil {
+		t.Fatalf("%v: %.300s", err, w.Body)
+	}
+	return o
+}
+
+// operator signs somebody in who may do what is named, with a second factor.
+func (o *office) operator(email string, permissions ...string) *authtest.SignedIn {
+	o.t.Helper()
+	return o.LoginAs(o.t, email, authtest.Permissions(permissions...), authtest.AAL2())
+}
+
+// person is an account without a role.
+func (o *office) person(email string) string {
+	o.t.Helper()
+	return o.LoginAs(o.t, email).User.ID
+}
+
+func actor(s *authtest.SignedIn) admin.Actor {
+	return admin.User(auth.Caller{UserID: s.User.ID, SessionID: s.SessionID})
+}
+
+// answer is what an endpoint returned.
+type answer struct {
+	t      *testing.T
+	status int
+	body   map[string]any
+	header http.Header
+}
+
+// do sends a request in somebody's name. Headers come as "Name: value".
+func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...string) *answer {
+	o.t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	r := httptest.NewRequest(method, "/auth/v1/admin"+path, strings.NewReader(body))
+	if body == "" {
+		r = httptest.NewRequest(method, "/auth/v1/admin"+path, nil)
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	if who != nil {
+		who.Sign(r)
+	}
+	w := httptest.NewRecorder()
+	o.mux.ServeHTTP(w, r)
+	a := &answer{t: o.t, status: w.Code, header: w.Header()}
+	if err := o.api.Response(method, "/admin"+path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		o.t.Errorf("%s: %v", pattern, err)
+	}
+	if w.Body.Len() > 0 {
+		if err := json.Unmarshal(w.Body.Bytes(), &a.body); err != nil {
+			o.t.Fatalf("%s: %v: %.200s", pattern, err, w.Body)
+		}
+	}
+	return a
+}
+
+// want checks status and, if one is named, the code.
+func (a *answer) want(status int, code ...auth.Code) *answer {
+	a.t.Helper()
+	if a.status != status || len(code) > 0 && a.body["code"] != string(code[0]) {
+		a.t.Fatalf("%d %v, want %d %v", a.status, a.body, status, code)
+	}
+	return a
+}
+
+// audit lists the events with a record, newest first.
+func (o *office) audit() []auth.Event {
+	o.t.Helper()
+	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), nil, 200)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	var list []auth.Event
+	for _, e := range p.Events {
+		if e.Record != nil {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// later moves the clock beyond what counts as fresh, and renews the access token.
+func (o *office) later(s *authtest.SignedIn) *authtest.SignedIn {
+	o.t.Helper()
+	o.Clock.Advance(16 * time.Minute)
+	return o.renewed(s)
+}
+
+func (o *office) renewed(s *authtest.SignedIn) *authtest.SignedIn {
+	o.t.Helper()
+	t, err := o.Refresh(o.t.Context(), auth.RefreshParams{RefreshToken: s.RefreshToken})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return &authtest.SignedIn{Tokens: *t}
+}

@@ -1,0 +1,219 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// strength is what of a target's permissions its actor has to have, too.
+type strength int
+
+const (
+	anybody   strength = iota // it is about nobody, or shows only
+	managing                  // Authmount's own permissions and privileged ones
+	stronger                  // all permissions, and at least one more: it lets one in as the target
+	atLeastAs                 // all permissions: what is given or taken
+)
+
+// operation is one row of the table of operations: what is asked of everybody who
+// carries it out, at whichever door.
+type operation struct {
+	pattern    string   // below /admin
+	permission string   // none: any admin
+	against    strength // of whom it is about
+	stepUp     bool     // it needs a proof of the last 15 minutes
+	self       bool     // one may do it to oneself
+
+	fails []auth.Code // how else it may fail
+}
+
+// reads tells whether the operation changes nothing.
+func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") }
+
+// allow judges what an operation asks of an actor. Errors: CodeNotAdmin,
+// CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded.
+func (m *Admin) allow(a *acting, op operation) error {
+	switch {
+	case a.system():
+		return nil
+	case !m.permissions.admits(a.permissions):
+		return m.kit.Error(auth.CodeNotAdmin, nil)
+	case op.permission != "" && !a.may(op.permission):
+		return m.missing(op.permission)
+	case m.requireMFA && a.session.AAL != auth.LevelAAL2:
+		return m.kit.Error(auth.CodeInsufficientAAL, nil)
+	case op.stepUp && !m.kit.Fresh(*a.user, a.session):
+		return m.kit.Error(auth.CodeReauthNeeded, nil)
+	}
+	return nil
+}
+
+func (m *Admin) missing(permission string) error {
+	err := m.kit.Error(auth.CodeMissingPermission, nil)
+	err.Permission = permission
+	return err
+}
+
+// outranks tells whether the actor may do something to the target that needs to be
+// as strong as that. Errors: CodeTargetStronger.
+func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
+	if a.system() || a.is(target.ID) {
+		return nil
+	}
+	theirs := permissionsIn(a.roles, target.Roles)
+	enough := true
+	switch against {
+	case managing:
+		enough = covers(a.permissions, m.permissions.managing(theirs))
+	case stronger:
+		enough = covers(a.permissions, theirs) && (grants(a.permissions, permAll) || !covers(theirs, a.permissions))
+	case atLeastAs:
+		enough = covers(a.permissions, theirs)
+	}
+	if !enough {
+		return m.kit.Error(auth.CodeTargetStronger, nil)
+	}
+	return nil
+}
+
+// turn is one try at an operation that changes something.
+type turn struct {
+	*acting
+	target auth.User   // zero: it is about no account
+	change auth.Change // to be given to the store
+	record *auth.Record
+}
+
+// attempts bounds how often an operation is decided anew.
+const attempts = 20
+
+// carryOut is the one way in which an operation changes something. It reads who acts
+// and whom it is about (targetID, which may be empty), judges what the operation asks
+// for, and has do decide and call the store with the turn's change, which holds all
+// of that as conditions, and the row of the audit log. What was not so any more by
+// then (auth.ErrStale) is read and decided anew.
+func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, targetID string, what auth.EventType, do func(t *turn) (T, error)) (T, error) {
+	var none T
+	for range attempts {
+		t, err := m.begin(ctx, who, op, targetID, what)
+		if err != nil {
+			return none, m.denied(ctx, t, err)
+		}
+		v, err := do(t)
+		var refused *auth.Error
+		switch {
+		case err == nil:
+			m.kit.Committed(ctx, t.change, nil)
+			return v, nil
+		case errors.Is(err, auth.ErrStale):
+			continue
+		case errors.As(err, &refused):
+			return none, m.denied(ctx, t, err)
+		}
+		return none, m.failed(err)
+	}
+	return none, m.kit.Busy(auth.ErrStale)
+}
+
+// begin reads and judges what an operation rests on.
+func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID string, what auth.EventType) (*turn, error) {
+	a, err := m.resolve(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{acting: a, record: &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx)}}
+	if err := m.allow(a, op); err != nil {
+		return t, err
+	}
+	if targetID != "" {
+		t.target, err = m.store.User(ctx, auth.ByID(targetID))
+		if err != nil {
+			return t, m.gone(err)
+		}
+		if a.is(targetID) && !op.self {
+			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+		}
+		if err := m.outranks(a, t.target, op.against); err != nil {
+			return t, err
+		}
+		t.record.Target = labelOf(t.target)
+	}
+	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
+	t.change.IfRoles = &a.roles.Revision
+	if a.user != nil {
+		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})
+	}
+	if targetID != "" && !a.is(targetID) {
+		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: t.target.ID, CredentialRevision: &t.target.CredentialRevision})
+	}
+	return t, nil
+}
+
+// at adds the condition that the target has not changed since a revision that the
+// caller saw. Errors: CodePreconditionFailed.
+func (m *Admin) at(t *turn, revision *int64) error {
+	if revision == nil {
+		return nil
+	}
+	if *revision != t.target.Revision {
+		return m.kit.Error(auth.CodePreconditionFailed, nil)
+	}
+	t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: t.target.ID, Revision: revision})
+	return nil
+}
+
+// because keeps the reason that the actor gave.
+func (t *turn) because(reason string) { t.change.Events[0].Event.Reason = reason }
+
+// changed notes a field in the audit log.
+func (t *turn) changed(field string, before, after any) {
+	if t.record.Changes == nil {
+		t.record.Changes = map[string]auth.FieldChange{}
+	}
+	t.record.Changes[field] = auth.FieldChange{Before: before, After: after}
+}
+
+// failed turns what a store returned into the error for callers.
+func (m *Admin) failed(err error) error {
+	if errors.Is(err, auth.ErrNotFound) {
+		return m.gone(err)
+	}
+	return m.kit.StoreError(err)
+}
+
+func (m *Admin) gone(err error) error {
+	if errors.Is(err, auth.ErrNotFound) {
+		return m.kit.Error(auth.CodeUserNotFound, err)
+	}
+	return m.kit.StoreError(err)
+}
+
+// denied records that an operation was refused, behind its back: a refusal does not
+// depend on the audit log.
+func (m *Admin) denied(ctx context.Context, t *turn, err error) error {
+	if t == nil {
+		return err
+	}
+	var refused *auth.Error
+	if errors.As(err, &refused) && refused.Status < 500 {
+		t.record.Denied = true
+		m.kit.Emit(ctx, t.by, auth.Event{Type: auth.EventAdminDenied, UserID: t.target.ID, Err: err, Record: t.record})
+	}
+	return err
+}
+
+// defaultPage and maxPage are how many rows a page of a list has.
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+func pageSize(n int) int {
+	if n <= 0 {
+		return defaultPage
+	}
+	return min(n, maxPage)
+}

@@ -1,0 +1,175 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// Permission is something that roles may permit.
+type Permission struct {
+	Name        string // "notes.write" or "notes:write": lower-case letters, digits, "_", "-", ":" and "."
+	Description string // for people
+
+	// Privileged permissions make whoever has them strong: only somebody who has them
+	// too may ban, sign out, edit or delete them.
+	Privileged bool
+}
+
+// The permissions of Authmount's own operations. "auth.*" stands for all of them,
+// and "*" for those and all of the application's.
+const (
+	PermUsersRead      = "auth.users.read"
+	PermUsersWrite     = "auth.users.write"
+	PermUsersDelete    = "auth.users.delete"
+	PermUsersBan       = "auth.users.ban"
+	PermUsersExport    = "auth.users.export"
+	PermUsersImport    = "auth.users.import"
+	PermCredentials    = "auth.credentials" // whatever lets one in as somebody: set a password, verify an address, remove a factor
+	PermSessionsRead   = "auth.sessions.read"
+	PermSessionsRevoke = "auth.sessions.revoke"
+	PermRolesRead      = "auth.roles.read"
+	PermRolesWrite     = "auth.roles.write"
+	PermRolesAssign    = "auth.roles.assign"
+	PermImpersonate    = "auth.impersonate"
+	PermAuditRead      = "auth.audit.read"
+	PermAuditExport    = "auth.audit.export"
+	PermStatsRead      = "auth.stats.read"
+	PermMessagesRead   = "auth.messages.read"
+	PermMessagesSend   = "auth.messages.send"
+	PermKeysRead       = "auth.keys.read"
+	PermKeysWrite      = "auth.keys.write"
+	PermSettingsRead   = "auth.settings.read"
+	PermSettingsWrite  = "auth.settings.write"
+
+	permAll   = "*"
+	ownPrefix = "auth."
+)
+
+var ownPermissions = []Permission{
+	{Name: PermUsersRead, Description: "See accounts."},
+	{Name: PermUsersWrite, Description: "Make and edit accounts, and invite people."},
+	{Name: PermUsersDelete, Description: "Delete and anonymise accounts."},
+	{Name: PermUsersBan, Description: "Ban accounts, lift bans, and clear limits."},
+	{Name: PermUsersExport, Description: "Export accounts."},
+	{Name: PermUsersImport, Description: "Import accounts."},
+	{Name: PermCredentials, Description: "Change how somebody signs in: passwords, addresses, factors, identities, links."},
+	{Name: PermSessionsRead, Description: "See sessions."},
+	{Name: PermSessionsRevoke, Description: "End sessions."},
+	{Name: PermRolesRead, Description: "See roles and who has them."},
+	{Name: PermRolesWrite, Description: "Make, edit and delete roles."},
+	{Name: PermRolesAssign, Description: "Give and take roles."},
+	{Name: PermImpersonate, Description: "Act as somebody else."},
+	{Name: PermAuditRead, Description: "Read the audit log."},
+	{Name: PermAuditExport, Description: "Export the audit log."},
+	{Name: PermStatsRead, Description: "See figures."},
+	{Name: PermMessagesRead, Description: "See which messages went out."},
+	{Name: PermMessagesSend, Description: "Send messages on somebody's behalf."},
+	{Name: PermKeysRead, Description: "See API keys."},
+	{Name: PermKeysWrite, Description: "Make, rotate and revoke API keys."},
+	{Name: PermSettingsRead, Description: "See settings."},
+	{Name: PermSettingsWrite, Description: "Change settings."},
+}
+
+// The roles that there are from the beginning, besides auth.RoleOwner.
+const (
+	RoleAdmin   = "admin"
+	RoleSupport = "support"
+	RoleAuditor = "auditor"
+)
+
+// readyRoles are the roles of an empty table, in the order in which New adds them.
+func readyRoles() []auth.RolePermissions {
+	all := func(keep func(string) bool) (list []string) {
+		for _, p := range ownPermissions {
+			if keep(p.Name) {
+				list = append(list, p.Name)
+			}
+		}
+		return list
+	}
+	return []auth.RolePermissions{
+		{Name: RoleAdmin, Description: "Runs the service day by day.", Permissions: all(func(p string) bool {
+			return p != PermKeysWrite && p != PermSettingsWrite && p != PermRolesWrite
+		})},
+		{Name: RoleSupport, Description: "Helps people with their accounts.", Permissions: all(func(p string) bool {
+			return slices.Contains([]string{PermUsersRead, PermSessionsRead, PermSessionsRevoke, PermUsersBan, PermMessagesSend, PermAuditRead}, p)
+		})},
+		{Name: RoleAuditor, Description: "Sees everything and changes nothing.", Permissions: all(func(p string) bool {
+			return strings.HasSuffix(p, ".read")
+		})},
+	}
+}
+
+var permissionName = regexp.MustCompile(`^[a-z][a-z0-9_-]*([.:][a-z0-9_-]+)*$`)
+
+const maxPermissionName = 64
+
+// catalog is every permission that is declared, sorted by name.
+type catalog []Permission
+
+func newCatalog(own []Permission) (catalog, error) {
+	list := slices.Clone(ownPermissions)
+	var faults []error
+	for _, p := range own {
+		switch {
+		case len(p.Name) > maxPermissionName || !permissionName.MatchString(p.Name):
+			faults = append(faults, fmt.Errorf("permission %q: use up to %d lower-case letters, digits, '_', '-', '.' and ':', such as notes.write", p.Name, maxPermissionName))
+		case strings.HasPrefix(p.Name, ownPrefix) || strings.HasPrefix(p.Name, "auth:"):
+			faults = append(faults, fmt.Errorf("permission %q: names that begin with auth are Authmount's own", p.Name))
+		case slices.ContainsFunc(list, func(q Permission) bool { return q.Name == p.Name }):
+			faults = append(faults, fmt.Errorf("permission %q is declared twice", p.Name))
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b Permission) int { return strings.Compare(a.Name, b.Name) })
+	return list, errors.Join(faults...)
+}
+
+// known tells whether a role may permit p: a declared permission, or a pattern that
+// covers at least one.
+func (c catalog) known(p string) bool {
+	return slices.ContainsFunc(c, func(d Permission) bool { return grants([]string{p}, d.Name) })
+}
+
+// managing are those of permissions that make somebody strong towards those who
+// manage accounts: Authmount's own and the privileged ones, and whatever covers
+// any of them.
+func (c catalog) managing(permissions []string) []string {
+	var list []string
+	for _, p := range permissions {
+		if slices.ContainsFunc(c, func(d Permission) bool {
+			return (d.Privileged || strings.HasPrefix(d.Name, ownPrefix)) && grants([]string{p}, d.Name)
+		}) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// admits tells whether permissions hold one of Authmount's own: whose they are, is an
+// admin.
+func (c catalog) admits(permissions []string) bool {
+	return slices.ContainsFunc(c, func(d Permission) bool { return strings.HasPrefix(d.Name, ownPrefix) && grants(permissions, d.Name) })
+}
+
+// covers tells whether somebody with the permissions held may do whatever somebody
+// with those wanted may.
+func covers(held, wanted []string) bool {
+	for _, p := range wanted {
+		if !grants(held, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// grants is the rule of access tokens.
+func grants(held []string, wanted string) bool {
+	c := auth.Claims{Permissions: held}
+	return c.HasPermission(wanted)
+}

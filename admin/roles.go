@@ -1,0 +1,275 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opListRoles   = operation{pattern: "GET /roles", permission: PermRolesRead}
+	opPermissions = operation{pattern: "GET /permissions", permission: PermRolesRead}
+	opPutRole     = operation{pattern: "PUT /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}}
+	opDeleteRole  = operation{pattern: "DELETE /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound, auth.CodeRoleInUse}}
+	opSetRoles    = operation{pattern: "PUT /users/{id}/roles", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opGrant       = operation{pattern: "POST /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opWithdraw    = operation{pattern: "DELETE /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
+	opCheck       = operation{pattern: "POST /check", permission: PermRolesRead, fails: []auth.Code{auth.CodeUserNotFound}}
+
+	assigning = []auth.Code{auth.CodeRoleNotFound, auth.CodeLastOwner, auth.CodePreconditionFailed}
+)
+
+var roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// maxRolePermissions is how many permissions a role may hold.
+const maxRolePermissions = 500
+
+// Permissions lists every permission that is declared, by name.
+func (m *Admin) Permissions(ctx context.Context, who Actor) ([]Permission, error) {
+	if _, err := m.reader(ctx, who, opPermissions); err != nil {
+		return nil, err
+	}
+	return slices.Clone(m.permissions), nil
+}
+
+// Roles lists the roles by name, and the revision of their table. auth.RoleOwner,
+// which holds everything and cannot be changed, is not in it.
+func (m *Admin) Roles(ctx context.Context, who Actor) (auth.RoleTable, error) {
+	a, err := m.reader(ctx, who, opListRoles)
+	if err != nil {
+		return auth.RoleTable{}, err
+	}
+	return a.roles, nil
+}
+
+// PutRoleParams make or replace a role.
+type PutRoleParams struct {
+	Name        string // up to 63 lower-case letters, digits, "_" and "-"; the first is a letter
+	Description string
+	Permissions []string // declared ones, or patterns such as "notes.*"
+	Revision    *int64   // of the table of roles as it was seen; nil: whatever it is
+}
+
+// PutRole makes a role, or replaces the one of the name. The actor has to hold every
+// permission that the role held and holds from now on. Errors: CodeValidationFailed,
+// CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) PutRole(ctx context.Context, who Actor, p PutRoleParams) (auth.RolePermissions, error) {
+	role, err := m.cleanRole(p)
+	if err != nil {
+		return role, err
+	}
+	return carryOut(ctx, m, who, opPutRole, "", auth.EventRoleChanged, func(t *turn) (auth.RolePermissions, error) {
+		before, err := m.mayWrite(t, role.Name, p.Revision)
+		if err == nil {
+			err = m.mayGive(t, role.Permissions)
+		}
+		if err != nil {
+			return role, err
+		}
+		t.record.Target = role.Name
+		t.changed("permissions", orNone(before.Permissions), role.Permissions)
+		if before.Description != role.Description {
+			t.changed("description", before.Description, role.Description)
+		}
+		table, err := m.roles.PutRole(ctx, auth.PutRole{Change: t.change, Role: role})
+		if err != nil {
+			return role, err
+		}
+		m.kit.ForgetRoles()
+		return find(table, role.Name), nil
+	})
+}
+
+// DeleteRoleParams delete a role.
+type DeleteRoleParams struct {
+	Name     string
+	Revision *int64
+}
+
+// DeleteRole deletes a role that nobody has. Errors: CodeRoleNotFound,
+// CodeRoleInUse, CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) error {
+	_, err := carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *turn) (struct{}, error) {
+		before, err := m.mayWrite(t, p.Name, p.Revision)
+		if err != nil {
+			return struct{}{}, err
+		}
+		t.record.Target = p.Name
+		t.changed("permissions", orNone(before.Permissions), nil)
+		_, err = m.roles.DeleteRole(ctx, auth.DeleteRole{Change: t.change, Name: p.Name})
+		switch {
+		case errors.Is(err, auth.ErrNotFound):
+			err = m.kit.Error(auth.CodeRoleNotFound, err)
+		case errors.Is(err, auth.ErrConflict):
+			err = m.kit.Error(auth.CodeRoleInUse, err)
+		case err == nil:
+			m.kit.ForgetRoles()
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// cleanRole judges what a role is to be.
+func (m *Admin) cleanRole(p PutRoleParams) (auth.RolePermissions, error) {
+	r := auth.RolePermissions{Name: p.Name, Description: p.Description, Permissions: slices.Clone(p.Permissions)}
+	slices.Sort(r.Permissions)
+	r.Permissions = orNone(slices.Compact(r.Permissions))
+	switch {
+	case !roleName.MatchString(p.Name):
+		return r, m.kit.Invalid("role", "has to be up to 63 lower-case letters, digits, '_' and '-', and begin with a letter")
+	case len(p.Description) > maxReason:
+		return r, m.kit.Invalid("description", "is too long")
+	case len(r.Permissions) > maxRolePermissions:
+		return r, m.kit.Invalid("permissions", fmt.Sprintf("are more than %d", maxRolePermissions))
+	}
+	for _, q := range r.Permissions {
+		if !m.permissions.known(q) {
+			return r, m.kit.Invalid("permissions", fmt.Sprintf("%.64q is none that is declared", q))
+		}
+	}
+	return r, nil
+}
+
+// mayWrite judges whether the actor may change a role, and returns it as it is.
+func (m *Admin) mayWrite(t *turn, name string, revision *int64) (auth.RolePermissions, error) {
+	before := find(t.roles, name)
+	switch {
+	case name == auth.RoleOwner:
+		return before, m.kit.Refusal(auth.CodeTargetStronger, "The role owner cannot be changed.")
+	case revision != nil && *revision != t.roles.Revision:
+		return before, m.kit.Error(auth.CodePreconditionFailed, nil)
+	}
+	return before, m.mayGive(t, before.Permissions)
+}
+
+// mayGive judges whether the actor may give or take permissions: nobody those that
+// they do not have.
+func (m *Admin) mayGive(t *turn, permissions []string) error {
+	if !covers(t.permissions, permissions) {
+		return m.kit.Refusal(auth.CodeTargetStronger, "You can only give and take permissions that you have.")
+	}
+	return nil
+}
+
+// SetRolesParams say which roles somebody has.
+type SetRolesParams struct {
+	UserID   string
+	Roles    []string // the whole list
+	Reason   string
+	Revision *int64
+}
+
+// SetRoles gives somebody exactly these roles. The actor has to hold whatever the
+// account held, and whatever it holds from now on. Nobody sets their own. Errors:
+// CodeUserNotFound, CodeRoleNotFound, CodeTargetStronger, CodeLastOwner,
+// CodePreconditionFailed.
+func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth.User, error) {
+	return carryOut(ctx, m, who, opSetRoles, p.UserID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		return m.assign(ctx, t, p.Roles, p.Reason)
+	})
+}
+
+// Grant gives somebody a role besides those that they have; see SetRoles.
+func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
+	return carryOut(ctx, m, who, opGrant, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
+	})
+}
+
+// GrantByAddress is Grant for whoever has an address, which has to be proved, for a
+// service's first owner, say:
+//
+//	adm.GrantByAddress(ctx, admin.System("setup"), "ada@example.com", auth.RoleOwner)
+//
+// Errors as for SetRoles, and CodeEmailNotVerified: before that, anybody could have
+// made the account.
+func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
+	u, err := m.store.User(ctx, auth.ByEmail(email))
+	if err != nil {
+		return u, m.gone(err)
+	}
+	return carryOut(ctx, m, who, opGrant, u.ID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		if !t.target.EmailVerified() || auth.EmailKey(t.target.Email) != auth.EmailKey(email) {
+			return t.target, m.kit.Error(auth.CodeEmailNotVerified, nil)
+		}
+		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
+	})
+}
+
+// Withdraw takes a role from somebody; one that they do not have is no error. See
+// SetRoles.
+func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
+	return carryOut(ctx, m, who, opWithdraw, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		return m.assign(ctx, t, slices.DeleteFunc(slices.Clone(t.target.Roles), func(r string) bool { return r == role }), "")
+	})
+}
+
+// assign gives the target of a turn exactly these roles.
+func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string) (auth.User, error) {
+	roles = slices.Sorted(slices.Values(roles))
+	roles = orNone(slices.Compact(roles))
+	for _, r := range roles {
+		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
+			return auth.User{}, m.kit.Error(auth.CodeRoleNotFound, nil)
+		}
+	}
+	if err := m.mayGive(t, permissionsIn(t.roles, roles)); err != nil {
+		return auth.User{}, err
+	}
+	t.because(why)
+	t.changed("roles", orNone(t.target.Roles), roles)
+	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) && !slices.Contains(roles, auth.RoleOwner)
+	return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})
+}
+
+// CheckResult tells whether somebody may do something, and why.
+type CheckResult struct {
+	Allowed bool
+	Via     []string // the roles that permit it
+}
+
+// Check tells whether somebody has a permission by the roles as they are now.
+// Errors: CodeUserNotFound.
+func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string) (CheckResult, error) {
+	a, err := m.reader(ctx, who, opCheck)
+	if err != nil {
+		return CheckResult{}, err
+	}
+	u, err := m.store.User(ctx, auth.ByID(userID))
+	if err != nil {
+		return CheckResult{}, m.gone(err)
+	}
+	r := CheckResult{Via: []string{}}
+	for _, role := range u.Roles {
+		if grants(permissionsIn(a.roles, []string{role}), permission) {
+			r.Via = append(r.Via, role)
+		}
+	}
+	r.Allowed = len(r.Via) > 0
+	return r, nil
+}
+
+// find is a role of a table, or none.
+func find(t auth.RoleTable, name string) auth.RolePermissions {
+	for _, r := range t.Roles {
+		if r.Name == name {
+			return r
+		}
+	}
+	return auth.RolePermissions{}
+}
+
+func orNone(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

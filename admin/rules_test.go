@@ -1,0 +1,197 @@
+package admin_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+)
+
+// example is a request of an operation that succeeds if it may.
+type example struct {
+	path   func(target, session string) string // nil: as the pattern is
+	body   string
+	status int
+}
+
+// examples has one row for each operation; TestEveryOperationHasAnExample fails for
+// one that was forgotten.
+var examples = map[string]example{
+	"GET /me":                         {status: 200},
+	"GET /users":                      {status: 200},
+	"GET /users/{id}":                 {status: 200},
+	"POST /users/{id}/ban":            {body: `{"reason":"spam"}`, status: 200},
+	"POST /users/{id}/unban":          {status: 200},
+	"POST /users/{id}/delete":         {body: `{"reason":"asked for it"}`, status: 204},
+	"GET /permissions":                {status: 200},
+	"GET /roles":                      {status: 200},
+	"PUT /roles/{role}":               {body: `{"permissions":[]}`, status: 200},
+	"DELETE /roles/{role}":            {status: 204},
+	"PUT /users/{id}/roles":           {body: `{"roles":[]}`, status: 200},
+	"POST /users/{id}/roles/{role}":   {status: 200},
+	"DELETE /users/{id}/roles/{role}": {status: 200},
+	"POST /check":                     {body: `{"user_id":"$id","permission":"notes.write"}`, status: 200},
+	"GET /users/{id}/sessions":        {status: 200},
+	"DELETE /users/{id}/sessions":     {status: 204},
+	"DELETE /sessions/{id}":           {status: 204},
+	"GET /audit-logs":                 {status: 200},
+	"GET /users/{id}/events":          {status: 200},
+}
+
+func TestEveryOperationHasAnExample(t *testing.T) {
+	t.Parallel()
+	for _, row := range admin.Table() {
+		if _, ok := examples[row.Pattern]; !ok {
+			t.Errorf("%s has no example: its rules are not tested", row.Pattern)
+		}
+	}
+}
+
+// role is what the examples write; it is there, nobody has it, and it permits nothing.
+const role = "writer"
+
+// try sends the example of an operation about somebody.
+func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.SignedIn, headers ...string) *answer {
+	o.t.Helper()
+	e := examples[row.Pattern]
+	id := target.User.ID
+	if strings.Contains(row.Pattern, "/sessions/{id}") {
+		id = target.SessionID
+	}
+	pattern := strings.NewReplacer("{id}", id, "{role}", role).Replace(row.Pattern)
+	return o.do(who, pattern, strings.ReplaceAll(e.body, "$id", target.User.ID), headers...)
+}
+
+// scene is an office with a role to write and somebody to act on.
+func newScene(t *testing.T, store auth.Store, permissions ...string) (*office, *authtest.SignedIn) {
+	o := newOffice(t, store)
+	if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: role}); err != nil {
+		t.Fatal(err)
+	}
+	return o, o.LoginAs(t, "target@example.com", authtest.Permissions(permissions...), authtest.AAL2())
+}
+
+// all are every permission but those named.
+func allBut(t *testing.T, o *office, but ...string) []string {
+	t.Helper()
+	list, err := o.adm.Permissions(t.Context(), admin.System("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range list {
+		if !slices.Contains(but, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Each rule, over every operation there is.
+func TestRules(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, target := newScene(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		person := o.LoginAs(t, "person@example.com", authtest.AAL2())
+		noFactor := o.LoginAs(t, "nofactor@example.com", authtest.Roles(auth.RoleOwner))
+		for _, row := range admin.Table() {
+			t.Run(row.Pattern, func(t *testing.T) {
+				o.do(nil, strings.NewReplacer("{id}", target.User.ID, "{role}", role).Replace(row.Pattern), "").want(401)
+				o.try(person, row, target).want(403, auth.CodeNotAdmin)
+				o.try(noFactor, row, target).want(403, auth.CodeInsufficientAAL)
+				if row.Permission != "" {
+					lacking := o.operator("lacks-"+strings.ReplaceAll(row.Permission, ".", "-")+"@example.com", allBut(t, o, row.Permission)...)
+					a := o.try(lacking, row, target).want(403, auth.CodeMissingPermission)
+					if d, _ := a.body["details"].(map[string]any); d["permission"] != row.Permission {
+						t.Errorf("the refusal names %v", a.body)
+					}
+				}
+				if row.Targets {
+					equal := o.operator("just-"+strings.ReplaceAll(row.Permission, ".", "-")+"@example.com", row.Permission)
+					o.try(equal, row, owner).want(403, auth.CodeTargetStronger)
+					if !row.Self {
+						o.try(owner, row, owner).want(403, auth.CodeTargetStronger)
+					}
+				}
+			})
+		}
+	})
+}
+
+// What needs a proof of the last 15 minutes, refuses an older one.
+func TestStepUp(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, target := newScene(t, store)
+		owner := o.later(o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2()))
+		asked := 0
+		for _, row := range admin.Table() {
+			if row.StepUp {
+				asked++
+				o.try(owner, row, target).want(403, auth.CodeReauthNeeded)
+			}
+		}
+		if asked < 3 {
+			t.Errorf("%d operations ask for a fresh proof", asked)
+		}
+	})
+}
+
+// Everything that may be done is done, and has exactly one row in the audit log, with
+// the names of both; what shows only has none.
+func TestEveryOperationIsRecorded(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		for _, row := range admin.Table() {
+			t.Run(row.Pattern, func(t *testing.T) {
+				if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: role}); err != nil {
+					t.Fatal(err)
+				}
+				email := strings.NewReplacer(" ", "-", "/", "", "{", "", "}", "").Replace(strings.ToLower(row.Pattern)) + "@example.com"
+				target := o.LoginAs(t, email)
+				before := len(o.audit())
+				o.try(owner, row, target).want(examples[row.Pattern].status)
+				rows := o.audit()
+				rows = rows[:len(rows)-before]
+				if row.Reads || row.Pattern == "POST /check" {
+					if len(rows) != 0 {
+						t.Fatalf("%d rows", len(rows))
+					}
+					return
+				}
+				if len(rows) != 1 {
+					t.Fatalf("%d rows", len(rows))
+				}
+				r := rows[0].Record
+				about := email
+				if strings.Contains(row.Pattern, " /roles/") {
+					about = role
+				}
+				if r.Actor != "owner@example.com" || r.Target != about || r.RequestID == "" || r.Denied || rows[0].Actor.ID != owner.User.ID {
+					t.Errorf("recorded %+v by %+v", r, rows[0].Actor)
+				}
+			})
+		}
+	})
+}
+
+// A revision that is not the present one changes nothing.
+func TestStaleRevision(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, target := newScene(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		for _, row := range admin.Table() {
+			if row.Reads || strings.Contains(row.Pattern, "sessions") || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
+				continue
+			}
+			before := len(o.audit())
+			o.try(owner, row, target, `If-Match: "4711"`).want(412, auth.CodePreconditionFailed)
+			if n := len(o.audit()) - before; n != 0 {
+				t.Errorf("%s: %d rows", row.Pattern, n)
+			}
+		}
+	})
+}

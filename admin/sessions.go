@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opUserSessions = operation{pattern: "GET /users/{id}/sessions", permission: PermSessionsRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opEndSession   = operation{pattern: "DELETE /sessions/{id}", permission: PermSessionsRevoke, against: managing, self: true, fails: []auth.Code{auth.CodeSessionNotFound}}
+	opEndSessions  = operation{pattern: "DELETE /users/{id}/sessions", permission: PermSessionsRevoke, against: managing, self: true}
+)
+
+// UserSessions lists the live sessions of an account, newest first. Errors:
+// CodeUserNotFound.
+func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]auth.SessionInfo, error) {
+	if _, err := m.reader(ctx, who, opUserSessions); err != nil {
+		return nil, err
+	}
+	if _, err := m.store.User(ctx, auth.ByID(userID)); err != nil {
+		return nil, m.gone(err)
+	}
+	return m.auth.Sessions(ctx, auth.SessionsParams{UserID: userID})
+}
+
+// EndSessions signs an account out everywhere, and returns the ids of the sessions
+// that ended, sorted. What sessions in the making rest on goes with them. Errors:
+// CodeUserNotFound, CodeTargetStronger.
+func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason string) ([]string, error) {
+	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
+		t.because(reason)
+		return m.store.RevokeSessions(ctx, m.kit.EndingAll(auth.RevokeSessions{Change: t.change, UserID: t.target.ID}))
+	})
+}
+
+// EndSession ends one session, live or not. Errors: CodeSessionNotFound,
+// CodeTargetStronger.
+func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) error {
+	if _, err := m.reader(ctx, who, opEndSession); err != nil {
+		return err
+	}
+	s, _, err := m.store.Session(ctx, id, m.kit.Now())
+	switch {
+	case errors.Is(err, auth.ErrSessionEnded):
+		return nil
+	case errors.Is(err, auth.ErrNotFound):
+		return m.kit.Error(auth.CodeSessionNotFound, err)
+	case err != nil && !errors.Is(err, auth.ErrBanned):
+		return m.kit.StoreError(err)
+	}
+	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
+		t.because(reason)
+		return m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: auth.SessionFilter{ID: id}})
+	})
+	return err
+}

@@ -1,0 +1,39 @@
+package admin
+
+import "net/http"
+
+var sessionEndpoints = []endpoint{
+	{opUserSessions, (*Admin).handleUserSessions},
+	{opEndSessions, (*Admin).handleEndSessions},
+	{opEndSession, (*Admin).handleEndSession},
+}
+
+func (m *Admin) handleUserSessions(who Actor, w http.ResponseWriter, r *http.Request) error {
+	list, err := m.UserSessions(r.Context(), who, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return m.kit.WriteJSON(w, http.StatusOK, map[string]any{"sessions": list})
+}
+
+func (m *Admin) handleEndSessions(who Actor, w http.ResponseWriter, r *http.Request) error {
+	p, _, err := m.why(r)
+	if err == nil {
+		_, err = m.EndSessions(r.Context(), who, r.PathValue("id"), p.Reason)
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func (m *Admin) handleEndSession(who Actor, w http.ResponseWriter, r *http.Request) error {
+	p, _, err := m.why(r)
+	if err == nil {
+		err = m.EndSession(r.Context(), who, r.PathValue("id"), p.Reason)
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}

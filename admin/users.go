@@ -1,0 +1,165 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opListUsers  = operation{pattern: "GET /users", permission: PermUsersRead}
+	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opBanUser    = operation{pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+	opUnbanUser  = operation{pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
+	opDeleteUser = operation{pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
+)
+
+// reads an actor for an operation that changes nothing.
+func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, error) {
+	a, err := m.resolve(ctx, who)
+	if err == nil {
+		err = m.allow(a, op)
+	}
+	return a, err
+}
+
+// ListUsersParams pick accounts.
+type ListUsersParams struct {
+	auth.UserQuery
+}
+
+// UserPage is a page of accounts.
+type UserPage struct {
+	Users []auth.User
+	Next  *auth.UserQuery // what to ask for the page after; nil: this was the last
+}
+
+// ListUsers lists accounts. Errors: CodeValidationFailed, and those of every
+// operation ([Admin]).
+func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (UserPage, error) {
+	if _, err := m.reader(ctx, who, opListUsers); err != nil {
+		return UserPage{}, err
+	}
+	q := p.UserQuery
+	q.Limit = pageSize(q.Limit)
+	if err := q.Check(); err != nil {
+		return UserPage{}, err
+	}
+	list, err := m.directory.ListUsers(ctx, q)
+	if err != nil {
+		return UserPage{}, m.kit.StoreError(err)
+	}
+	page := UserPage{Users: list}
+	if len(list) == q.Limit {
+		next := q
+		next.After = q.Cursor(list[len(list)-1])
+		page.Next = &next
+	}
+	return page, nil
+}
+
+// User reads one account. Errors: CodeUserNotFound.
+func (m *Admin) User(ctx context.Context, who Actor, id string) (auth.User, error) {
+	if _, err := m.reader(ctx, who, opUser); err != nil {
+		return auth.User{}, err
+	}
+	u, err := m.store.User(ctx, auth.ByID(id))
+	if err != nil {
+		return u, m.gone(err)
+	}
+	return u, nil
+}
+
+// forever is a ban without end.
+var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// BanUserParams ban an account.
+type BanUserParams struct {
+	UserID   string
+	Until    time.Time // zero: for ever
+	Reason   string    // for the audit log; required
+	Revision *int64    // of the account as it was seen; nil: whatever it is
+}
+
+// BanUser bans an account and ends its sessions. Errors: CodeValidationFailed,
+// CodeUserNotFound, CodeTargetStronger, CodeLastOwner, CodePreconditionFailed.
+func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.User, error) {
+	if err := m.reason(p.Reason); err != nil {
+		return auth.User{}, err
+	}
+	to := p.Until
+	switch {
+	case to.IsZero():
+		to = forever
+	case !to.After(m.kit.Now()):
+		return auth.User{}, m.kit.Invalid("until", "has to be in the future")
+	}
+	return carryOut(ctx, m, who, opBanUser, p.UserID, auth.EventUserBanned, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		t.because(p.Reason)
+		t.changed("banned_until", t.target.BannedUntil, to)
+		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
+		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &to, Revoke: &auth.SessionFilter{}}})
+	})
+}
+
+// UnbanUserParams lift a ban.
+type UnbanUserParams struct {
+	UserID   string
+	Reason   string
+	Revision *int64
+}
+
+// UnbanUser lifts a ban; an account that has none stays as it is. Errors as for
+// BanUser.
+func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (auth.User, error) {
+	return carryOut(ctx, m, who, opUnbanUser, p.UserID, auth.EventUserUnbanned, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		t.because(p.Reason)
+		t.changed("banned_until", t.target.BannedUntil, nil)
+		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}}})
+	})
+}
+
+// DeleteUserParams delete an account.
+type DeleteUserParams struct {
+	UserID   string
+	Reason   string // required
+	Revision *int64
+}
+
+// DeleteUser removes an account and everything of it. Its rows of the audit log
+// stay. Errors as for BanUser.
+func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) error {
+	if err := m.reason(p.Reason); err != nil {
+		return err
+	}
+	_, err := carryOut(ctx, m, who, opDeleteUser, p.UserID, auth.EventUserDeleted, func(t *turn) (struct{}, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return struct{}{}, err
+		}
+		t.because(p.Reason)
+		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
+		return struct{}{}, m.store.DeleteUser(ctx, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
+	})
+	return err
+}
+
+const maxReason = 500 // bytes
+
+// reason judges why something is done.
+func (m *Admin) reason(s string) error {
+	switch {
+	case s == "":
+		return m.kit.Invalid("reason", "is required")
+	case len(s) > maxReason:
+		return m.kit.Invalid("reason", "is too long")
+	}
+	return nil
+}

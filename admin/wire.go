@@ -1,0 +1,228 @@
+package admin
+
+import (
+	_ "embed" // the document
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// endpoint is an operation at its door.
+type endpoint struct {
+	op     operation
+	handle func(m *Admin, who Actor, w http.ResponseWriter, r *http.Request) error
+}
+
+// endpoints is the route table: every operation there is, once.
+func endpoints() []endpoint {
+	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints)
+}
+
+// What people wrote of the OpenAPI document.
+var (
+	//go:embed openapi/schemas.json
+	schemas []byte
+	//go:embed openapi/prose.json
+	prose []byte
+)
+
+// failures are how an operation may fail besides what its access and its body say.
+func (o operation) failures() []auth.Code {
+	list := []auth.Code{auth.CodeNotAdmin, auth.CodeInsufficientAAL, auth.CodeValidationFailed}
+	if o.permission != "" {
+		list = append(list, auth.CodeMissingPermission)
+	}
+	if o.stepUp {
+		list = append(list, auth.CodeReauthNeeded)
+	}
+	if o.against != anybody {
+		list = append(list, auth.CodeTargetStronger, auth.CodeUserNotFound)
+	}
+	return append(list, o.fails...)
+}
+
+// mount serves the table. Who asks is found here, for all endpoints alike.
+func (m *Admin) mount() http.Handler {
+	var routes []auth.KitRoute
+	for _, e := range endpoints() {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+			s, u := m.kit.Current(r.Context())
+			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
+		}})
+	}
+	m.kit.Describe("/admin", routes, schemas, prose)
+	return m.kit.Handler("/admin", routes)
+}
+
+// userView is an account as the admin side shows it.
+type userView struct {
+	auth.UserView
+
+	Revision int64  `json:"revision"`
+	Status   string `json:"status"` // "active", "banned", "unconfirmed"
+}
+
+func (m *Admin) view(u auth.User) userView {
+	v := userView{UserView: u.View(), Revision: u.Revision, Status: "active"}
+	switch {
+	case u.Banned(m.kit.Now()):
+		v.Status = "banned"
+	case u.Unproved():
+		v.Status = "unconfirmed"
+	}
+	return v
+}
+
+// writeUser writes an account with its revision as ETag.
+func (m *Admin) writeUser(w http.ResponseWriter, u auth.User, err error) error {
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(u.Revision, 10)))
+	return m.kit.WriteJSON(w, http.StatusOK, m.view(u))
+}
+
+// ifMatch is the revision that a request rests on, or nil.
+func (m *Admin) ifMatch(r *http.Request) (*int64, error) {
+	h := r.Header.Get("If-Match")
+	if h == "" || h == "*" {
+		return nil, nil
+	}
+	text, err := strconv.Unquote(h)
+	if err != nil {
+		return nil, m.kit.Error(auth.CodePreconditionFailed, err)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, m.kit.Error(auth.CodePreconditionFailed, err)
+	}
+	return &n, nil
+}
+
+// cursorOf writes what to ask for next, in a form that says nothing.
+func cursorOf(v any) string {
+	if v == nil {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// readCursor reads what cursorOf wrote. A cursor of another list is one of a wrong
+// form, or names a place where nothing is: it opens nothing.
+func (m *Admin) readCursor(s string, into any) error {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		d := json.NewDecoder(strings.NewReader(string(b)))
+		d.DisallowUnknownFields()
+		err = d.Decode(into)
+	}
+	if err != nil {
+		return m.kit.Invalid("cursor", "is none of this list")
+	}
+	return nil
+}
+
+// values reads a query strictly: a parameter that nobody knows is a mistake that would
+// show more than was asked for.
+type values struct {
+	m    *Admin
+	from url.Values
+	seen map[string]bool
+	err  error
+}
+
+func (m *Admin) values(r *http.Request) *values {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	v := &values{m: m, from: q, seen: map[string]bool{}}
+	if err != nil {
+		v.err = m.kit.Invalid("query", "is malformed")
+	}
+	return v
+}
+
+func (v *values) fault(name, problem string) {
+	if v.err == nil {
+		v.err = v.m.kit.Invalid(name, problem)
+	}
+}
+
+func (v *values) text(name string) string {
+	v.seen[name] = true
+	if len(v.from[name]) > 1 {
+		v.fault(name, "is given twice")
+	}
+	return v.from.Get(name)
+}
+
+func (v *values) time(name string) (t time.Time) {
+	if s := v.text(name); s != "" {
+		var err error
+		if t, err = time.Parse(time.RFC3339, s); err != nil {
+			v.fault(name, "has to be a time such as 2026-01-02T15:04:05Z")
+		}
+	}
+	return t.UTC()
+}
+
+func (v *values) number(name string) (n int) {
+	if s := v.text(name); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil || n < 1 {
+			v.fault(name, "has to be a number from 1")
+		}
+	}
+	return n
+}
+
+func (v *values) flag(name string) *bool {
+	switch v.text(name) {
+	case "":
+		return nil
+	case "true":
+		return ptr(true)
+	case "false":
+		return ptr(false)
+	}
+	v.fault(name, "has to be true or false")
+	return nil
+}
+
+// done is the first fault of a query.
+func (v *values) done() error {
+	for name := range v.from {
+		if !v.seen[name] {
+			v.fault(name, "is no parameter of this list")
+		}
+	}
+	return v.err
+}
+
+func ptr[T any](v T) *T { return &v }
+
+var (
+	opMe        = operation{pattern: "GET /me"}
+	meEndpoints = []endpoint{{opMe, (*Admin).handleMe}}
+)
+
+func (m *Admin) handleMe(who Actor, w http.ResponseWriter, r *http.Request) error {
+	a, err := m.reader(r.Context(), who, opMe)
+	if err != nil {
+		return err
+	}
+	return m.kit.WriteJSON(w, http.StatusOK, struct {
+		User          userView `json:"user"`
+		Permissions   []string `json:"permissions"`
+		Impersonating bool     `json:"impersonating"`
+	}{m.view(*a.user), a.permissions, false})
+}

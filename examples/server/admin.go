@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+func newAdmin(ctx context.Context, a *auth.Auth, s settings) (*admin.Admin, error) {
+	var o admin.Options
+	if !s.adminMFA {
+		o.RequireMFA = auth.Off
+	}
+	return admin.New(ctx, a, o)
+}
+
+// adminPath is where the admin side is: below the path of the base URL.
+func adminPath(s settings) string {
+	if u, err := url.Parse(s.baseURL); err == nil && s.baseURL != "" {
+		return u.Path + "/admin/"
+	}
+	return "/auth/v1/admin/"
+}
+
+// firstOwner makes the account of an address owner, as soon as it has proved that.
+type firstOwner struct {
+	address string
+	log     *slog.Logger
+	admin   atomic.Pointer[admin.Admin] // nil: not yet, or no more
+}
+
+func (f *firstOwner) begin(ctx context.Context, adm *admin.Admin) {
+	if f.address == "" {
+		return
+	}
+	f.admin.Store(adm)
+	f.grant(ctx)
+}
+
+// onEvent looks once more after whatever may have proved an address.
+func (f *firstOwner) onEvent(ctx context.Context, e auth.Event) {
+	switch e.Type {
+	case auth.EventSignedUp, auth.EventSignedIn, auth.EventEmailVerified, auth.EventPasswordReset, auth.EventEmailChanged:
+		f.grant(context.WithoutCancel(ctx))
+	}
+}
+
+func (f *firstOwner) grant(ctx context.Context) {
+	adm := f.admin.Load()
+	if adm == nil {
+		return
+	}
+	_, err := adm.GrantByAddress(ctx, admin.System("-owner"), f.address, auth.RoleOwner)
+	switch {
+	case err == nil:
+		f.admin.Store(nil)
+		f.log.Info("there is an owner", "address", f.address)
+	case !errors.Is(err, auth.CodeUserNotFound) && !errors.Is(err, auth.CodeEmailNotVerified):
+		f.log.Error("no owner yet", "error", err)
+	}
+}

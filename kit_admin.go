@@ -1,0 +1,54 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// What the admin side builds on.
+
+// Live is the session and user of a request's access token, read from the store.
+// Errors: CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned,
+// CodeCrossSiteRequest.
+func (k Kit) Live(r *http.Request) (Session, User, error) {
+	me, err := k.a.live(r)
+	return me.session, me.user, err
+}
+
+// Fresh tells whether somebody proved who they are on this session lately, with their
+// second factor if they have one.
+func (k Kit) Fresh(u User, s Session) bool {
+	if u.MFAEnabled {
+		return k.a.freshAAL2(s)
+	}
+	return k.a.fresh(s)
+}
+
+// Refusal is an error of a code with a message of its own.
+func (k Kit) Refusal(c Code, message string) *Error { return Reject(c, message) }
+
+// Busy is CodeUnavailable for what may be tried again at once.
+func (k Kit) Busy(cause error) *Error { return retryAfter(CodeUnavailable, time.Second, cause) }
+
+// RequestID is the id of the request that a context is of, or "".
+func (k Kit) RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// Emit tells the hooks of something that changed nothing.
+func (k Kit) Emit(ctx context.Context, by Authority, e Event) {
+	e.Actor = by.actor(e)
+	k.a.emit(ctx, e)
+}
+
+// EndingAll completes the end of all sessions of a user with what dies with them, so
+// that none that is about to begin is spared.
+func (k Kit) EndingAll(c RevokeSessions) RevokeSessions {
+	c.DropTokens, c.DropDevices = dyingWithPassword(), true
+	return c
+}
+
+// View is what the wire shows of a user.
+func (k Kit) View(u User) UserView { return u.View() }

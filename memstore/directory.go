@@ -1,0 +1,45 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// ListUsers goes over all accounts: memory is for tests and small services.
+func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	list := []auth.User{}
+	for _, u := range s.users {
+		if picked(&u.User, &q) && (q.After == nil || q.Compare(q.After, q.Cursor(u.User)) < 0) {
+			list = append(list, u.User)
+		}
+	}
+	slices.SortFunc(list, func(a, b auth.User) int {
+		return q.Compare(q.Cursor(a), q.Cursor(b))
+	})
+	list = slices.Clip(list[:min(len(list), q.Limit)])
+	for i := range list {
+		list[i] = copyUser(list[i])
+	}
+	return list, nil
+}
+
+// picked tells whether an account matches all of a query but its place in the list.
+func picked(u *auth.User, q *auth.UserQuery) bool {
+	within := func(t, from, to time.Time) bool {
+		return (from.IsZero() || !t.Before(from)) && (to.IsZero() || t.Before(to))
+	}
+	begins := q.Prefix == "" || u.Email != "" && strings.HasPrefix(auth.EmailKey(u.Email), auth.EmailKey(q.Prefix)) ||
+		strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix))
+	return begins && (q.Role == "" || slices.Contains(u.Roles, q.Role)) &&
+		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, u.EmailVerified() || u.PhoneVerified()) && is(q.MFA, u.MFAEnabled) &&
+		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)
+}

@@ -1,0 +1,167 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// crowd are accounts that differ in everything that lists are picked and sorted by.
+// Several are alike in what a list is sorted by.
+func (b *bench) crowd() []auth.User {
+	b.Helper()
+	var list []auth.User
+	for i := range 24 {
+		nu := b.newUser("")
+		u := &nu.User
+		u.CreatedAt = now.Add(time.Duration(i/3) * minute)
+		u.UpdatedAt = u.CreatedAt
+		if i%5 != 0 {
+			u.Email = fmt.Sprintf("%c%d_%%@Example.com", 'a'+rune(i%4), i)
+		}
+		if i%2 == 0 {
+			u.EmailVerifiedAt = now
+		}
+		if i%7 == 0 {
+			u.FullName = fmt.Sprintf("Ünal A_%d\\", i)
+		}
+		if i%3 != 0 {
+			u.LastSignInAt = now.Add(time.Duration(i/6) * time.Hour)
+		}
+		if i%6 == 1 {
+			u.BannedUntil = now.Add(minute)
+		}
+		if i%6 == 2 {
+			u.BannedUntil = now // over, to the microsecond
+		}
+		if i%4 == 1 {
+			u.Roles = []string{"editor", "other"}
+		}
+		made, err := b.create(nu)
+		b.ok(err)
+		list = append(list, made)
+	}
+	return list
+}
+
+// expected tells whether a query picks somebody.
+func expected(u auth.User, q auth.UserQuery) bool {
+	key := ""
+	if u.Email != "" {
+		key = auth.EmailKey(u.Email)
+	}
+	rest := []bool{
+		q.Prefix == "" || key != "" && strings.HasPrefix(key, auth.EmailKey(q.Prefix)) || strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix)),
+		q.Role == "" || slices.Contains(u.Roles, q.Role),
+		q.Banned == nil || *q.Banned == u.Banned(q.Now),
+		q.Confirmed == nil || *q.Confirmed == (u.EmailVerified() || u.PhoneVerified()),
+		q.MFA == nil || *q.MFA == u.MFAEnabled,
+		q.CreatedFrom.IsZero() || !u.CreatedAt.Before(q.CreatedFrom),
+		q.CreatedTo.IsZero() || u.CreatedAt.Before(q.CreatedTo),
+		q.SignedInFrom.IsZero() || !u.LastSignInAt.Before(q.SignedInFrom),
+		q.SignedInTo.IsZero() || u.LastSignInAt.Before(q.SignedInTo),
+	}
+	return !slices.Contains(rest, false)
+}
+
+// queries are what lists are asked for.
+func queries() map[string]auth.UserQuery {
+	all := map[string]auth.UserQuery{}
+	for name, q := range map[string]auth.UserQuery{
+		"all":                       {},
+		"by role":                   {Role: "editor"},
+		"by a role of nobody":       {Role: "edit"},
+		"banned":                    {Banned: ptr(true)},
+		"not banned":                {Banned: ptr(false)},
+		"confirmed":                 {Confirmed: ptr(true)},
+		"not confirmed":             {Confirmed: ptr(false)},
+		"with a factor":             {MFA: ptr(true)},
+		"without":                   {MFA: ptr(false)},
+		"made within":               {CreatedFrom: now.Add(2 * minute), CreatedTo: now.Add(5 * minute)},
+		"signed in since":           {SignedInFrom: now.Add(time.Hour)},
+		"not signed in since":       {SignedInTo: now.Add(time.Hour)},
+		"by the begin of a name":    {Prefix: "ÜNAL a_"},
+		"by the begin of mail":      {Prefix: "A1"},
+		"wildcards are none":        {Prefix: "%"},
+		"nor is one letter":         {Prefix: "a_"},
+		"a backslash is a letter":   {Prefix: `\`},
+		"editors, confirmed, named": {Prefix: "b", Role: "editor", Confirmed: ptr(false), Banned: ptr(true)},
+	} {
+		for _, sort := range []auth.UserSort{auth.SortCreated, auth.SortSignedIn, auth.SortEmail} {
+			q.Sort, q.Now = sort, now
+			all[name+", by "+string(sort)] = q
+		}
+	}
+	return all
+}
+
+// ids are whom a list names.
+func ids(list []auth.User) []string {
+	out := []string{}
+	for _, u := range list {
+		out = append(out, u.ID)
+	}
+	return out
+}
+
+// directory checks DirectoryStore.
+func directory() checks {
+	return checks{
+		"lists hold whom a query picks, in its order, page by page": func(b *bench) {
+			everybody := b.crowd()
+			for name, q := range queries() {
+				for _, q.Desc = range []bool{false, true} {
+					q.After = nil
+					var want []auth.User
+					for _, u := range everybody {
+						if expected(u, q) {
+							want = append(want, u)
+						}
+					}
+					slices.SortFunc(want, func(x, y auth.User) int { return q.Compare(q.Cursor(x), q.Cursor(y)) })
+					for _, q.Limit = range []int{1, 5, 100} {
+						b.pages(fmt.Sprintf("%s, desc %v, %d a page", name, q.Desc, q.Limit), q, want)
+					}
+				}
+			}
+		},
+		"an empty list is no error": func(b *bench) {
+			list, err := b.people.ListUsers(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
+			b.ok(err)
+			equal(b, "the list", list, []auth.User{})
+		},
+		"a list holds whole accounts, and copies": func(b *bench) {
+			u := b.whole()
+			for range 2 {
+				list, err := b.people.ListUsers(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
+				b.ok(err)
+				need(b, "the list", list, []auth.User{u})
+				list[0].Roles[0], list[0].UserMetadata["a"], list[0].Identities[0].Subject = "x", "x", "x"
+			}
+		},
+	}
+}
+
+// pages goes through a list and wants it to hold these.
+func (b *bench) pages(name string, q auth.UserQuery, want []auth.User) {
+	b.Helper()
+	q.After = nil
+	var got []string
+	for range len(want) + 2 {
+		list, err := b.people.ListUsers(b.ctx(), q)
+		b.ok(err)
+		if len(list) > q.Limit {
+			b.of("%s", name).wrong("the number of a page", len(list), fmt.Sprintf("at most %d", q.Limit))
+			return
+		}
+		got = append(got, ids(list)...)
+		if len(list) < q.Limit {
+			break
+		}
+		q.After = q.Cursor(list[len(list)-1])
+	}
+	listed(b.of("%s", name), "the list", got, ids(want))
+}
