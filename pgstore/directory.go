@@ -50,7 +50,7 @@ func usersQuery(q auth.UserQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)
 	if q.Prefix != "" {
-		b.where(`(u.email_key like ?::text or u.name_key like ?::text)`, prefix(auth.EmailKey(q.Prefix)), prefix(auth.NameKey(q.Prefix)))
+		b.where(`(coalesce(u.email_key, '') collate "C" like ?::text or u.name_key like ?::text)`, prefix(auth.EmailKey(q.Prefix)), prefix(auth.NameKey(q.Prefix)))
 	}
 	if q.Role != "" {
 		b.where(`u.roles <> '{}' and u.roles @> array[?::text]`, q.Role)
