@@ -24,6 +24,11 @@ type SignUpResult struct {
 	Tokens               *Tokens // nil when confirmation is required
 	User                 User
 	ConfirmationRequired bool
+
+	// With ConfirmationRequired: give it back with the code in the mail, see
+	// VerifyEmailParams, or with the one in the text. One of a made-up user confirms
+	// nobody's sign-up.
+	RequestID string
 }
 
 // SignUp creates an account and sends the link that confirms its address.
@@ -154,7 +159,7 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	switch {
 	case errors.Is(err, ErrConflict) && confirm:
 		a.sendAccountExists(ctx, u, p.RedirectTo)
-		return &SignUpResult{User: u, ConfirmationRequired: true}, nil
+		return &SignUpResult{User: u, ConfirmationRequired: true, RequestID: a.signUpRequest(u)}, nil
 	case errors.Is(err, ErrConflict):
 		return nil, fail(CodeUserAlreadyExists, err)
 	case err != nil:
@@ -176,7 +181,11 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 		}
 		tokens.User = created
 	}
-	return &SignUpResult{Tokens: tokens, User: created, ConfirmationRequired: confirm}, nil
+	res := &SignUpResult{Tokens: tokens, User: created, ConfirmationRequired: confirm}
+	if confirm {
+		res.RequestID = a.signUpRequest(created)
+	}
+	return res, nil
 }
 
 // firstProof makes the link or code that proves a new account's address or
@@ -248,7 +257,7 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if res.ConfirmationRequired {
-		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User.View(), "confirmation_required": true})
+		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User.View(), "confirmation_required": true, "request_id": res.RequestID})
 	}
 	return a.writeTokens(w, r, res.Tokens)
 }

@@ -117,6 +117,11 @@ func TestSignUpIsNoOracle(t *testing.T) {
 		delete(ua, k)
 		delete(ub, k)
 	}
+	if x, y := a["request_id"].(string), b["request_id"].(string); x == y || len(x) != len(y) || x == "" {
+		t.Errorf("request ids %q, %q", x, y)
+	}
+	delete(a, "request_id")
+	delete(b, "request_id")
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("answers differ:\n%v\n%v", a, b)
 	}

@@ -108,23 +108,38 @@ type VerifyEmailParams struct {
 	// whoever asked for the address last.
 	Email string
 	Code  string
+
+	// What the sign-up returned that made the account (SignUpResult): it shows that
+	// whoever reads the code also signed up. Outside of a session, the first proof of
+	// an address by a code without it takes the account over.
+	RequestID string
+}
+
+// VerifiedEmail is a confirmed address.
+type VerifiedEmail struct {
+	User      User
+	TakenOver bool // somebody else had signed up with the address: what they set up is gone
+	ResetSent bool // TakenOver: a link to choose a password was sent
 }
 
 // VerifyEmail confirms the address that a link was sent to, the user's present
-// one or the new one they asked for. It signs nobody in, and drops nothing: who
+// one or the new one they asked for. It signs nobody in. A link drops nothing: who
 // does not know the account answers the page's question with no, or asks for a
-// magic link or reset, and it is theirs. Links sent to the old address die with
-// it, and the old address gets a notice. A link to a new address is good for as
-// long as the session that asked for it lives. Errors: CodeInvalidToken,
+// magic link or reset, and it is theirs. A code cannot ask: outside of a session
+// and without the RequestID of the sign-up, the account is taken over by whoever
+// reads the mailbox, its password goes, and a link to choose one is sent. Links
+// sent to the old address die with it, and the old address gets a notice. A link
+// to a new address is good for as long as the session that asked for it lives.
+// Errors: CodeInvalidToken,
 // CodeUserAlreadyExists if the new address was taken meanwhile, CodeSessionEnded,
 // CodeUserBanned; of codes CodeInvalidCode in place of CodeInvalidToken,
 // CodeRateLimited, CodeValidationFailed.
-func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (User, error) {
+func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
 	if p.Code != "" || p.Email != "" && p.Token == "" {
 		return a.verifyByCode(ctx, p)
 	}
 	_, u, err := a.verifyEmail(ctx, p)
-	return u, err
+	return VerifiedEmail{User: u}, err
 }
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
@@ -136,17 +151,28 @@ func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, 
 	return d, u, err
 }
 
-func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (User, error) {
+func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedEmail, error) {
 	g, t, d, err := a.verifyingGuess(ctx, p)
 	if err != nil {
-		return User{}, err
+		return VerifiedEmail{}, err
 	}
 	decide, asked := a.verifying(ctx, p)
-	u, err := a.redeemCode(ctx, g, a.onlyIfRight(ctx, PurposeVerifyEmail, t.UserID), func() (Redemption, error) { return decide(t, d) })
+	var v VerifiedEmail
+	v.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, PurposeVerifyEmail, t.UserID), func() (Redemption, error) {
+		r, err := decide(t, d)
+		v.TakenOver = err == nil && r.Patch.DropCredentials
+		return r, err
+	})
 	if errors.Is(err, CodeInvalidToken) || (*asked && p.Within.SessionID == "" && errors.Is(err, CodeSessionEnded)) {
 		err = fail(CodeInvalidCode, err)
 	}
-	return u, err
+	if err != nil {
+		return VerifiedEmail{}, err
+	}
+	if v.TakenOver && a.Settings(ctx).Password.On() {
+		v.ResetSent, err = a.sendAnswer(ctx, v.User.Email)
+	}
+	return v, err
 }
 
 // verifying works out what the use of a link or code does that confirms an address.
@@ -172,6 +198,9 @@ func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(
 			return Redemption{}, linkFailed(err)
 		case before.Banned(a.now()):
 			return Redemption{}, fail(CodeUserBanned, nil)
+		case p.Code != "" && provesAddress(before, d) && p.Within.SessionID == "" && !a.signedUp(before, p.RequestID):
+			r, _ := a.provingRedemption(ctx, before, rootEmail, Caller{})
+			return r, nil
 		}
 		patch, event := a.confirmed(before, d.Email)
 		if patch.Email != nil && !stopping {
@@ -237,9 +266,10 @@ func maybeSomebodyElses(u User, d linkData) bool { return u.Unproved() || proves
 
 // emailProof is the body of POST /verify-email.
 type emailProof struct {
-	Token string `json:"token"`
-	Email string `json:"email"`
-	Code  string `json:"code"`
+	Token     string `json:"token"`
+	Email     string `json:"email"`
+	Code      string `json:"code"`
+	RequestID string `json:"request_id"`
 }
 
 // handlePostVerifyEmail is POST /verify-email: with a token or code it completes,
@@ -268,8 +298,12 @@ func (a *Auth) handlePostVerifyEmail(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if _, err := a.VerifyEmail(ctx, VerifyEmailParams{Token: p.Token, Within: within, Email: p.Email, Code: p.Code}); err != nil {
+	v, err := a.VerifyEmail(ctx, VerifyEmailParams{Token: p.Token, Within: within, Email: p.Email, Code: p.Code, RequestID: p.RequestID})
+	if err != nil {
 		return err
+	}
+	if v.TakenOver {
+		return writeJSON(w, http.StatusOK, map[string]any{"taken_over": true, "reset_sent": v.ResetSent})
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
 }
@@ -283,11 +317,11 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	case !fromProgram(r): // DirectLinks
 		return a.finishVerifyEmail(w, r, token)
 	}
-	u, err := a.VerifyEmail(r.Context(), VerifyEmailParams{Token: token})
+	v, err := a.VerifyEmail(r.Context(), VerifyEmailParams{Token: token})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": u.View()})
+	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": v.User.View()})
 }
 
 // askWhoseAccount shows the page that a verification link leads to. Where the

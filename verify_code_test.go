@@ -32,7 +32,7 @@ func TestVerifyEmailByCode(t *testing.T) {
 	w.verifyBy(adaMail, other(m.Code)).want(400, auth.CodeInvalidCode)
 	w.verifyBy("bob@example.com", m.Code).want(400, auth.CodeInvalidCode)
 	w.do("POST", "/verify-email", map[string]any{"code": m.Code}).want(422, auth.CodeValidationFailed)
-	w.verifyBy(adaMail, m.Code).want(200) // without a bearer token
+	w.verifyBy(adaMail, m.Code, bearer(s.AccessToken)).want(200)
 	w.wantEvents(auth.EventEmailVerified)
 	if u, err := w.Store.User(t.Context(), auth.ByEmail(adaMail)); err != nil || !u.EmailVerified() {
 		t.Errorf("user %+v, %v", u, err)

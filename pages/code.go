@@ -99,13 +99,20 @@ func showAddressCode(again string) func(*visit) error {
 func postAddressCode(then string) func(*visit) (string, error) {
 	return func(v *visit) (string, error) {
 		code, err := v.code()
-		if err == nil {
-			_, err = v.p.a.VerifyEmail(v.ctx, auth.VerifyEmailParams{Email: v.flow.Address, Code: code, Within: v.within()})
+		if err != nil {
+			return "", err
 		}
+		done, err := v.p.a.VerifyEmail(v.ctx, auth.VerifyEmailParams{Email: v.flow.Address, Code: code, RequestID: v.flow.RequestID, Within: v.within()})
 		if err != nil {
 			return "", err
 		}
 		v.flow = flow{Notice: "confirmed", ReturnTo: v.flow.ReturnTo}
+		switch {
+		case done.ResetSent:
+			v.flow.Notice = "taken_over_reset"
+		case done.TakenOver:
+			v.flow.Notice = "taken_over"
+		}
 		return v.p.path(then), nil
 	}
 }

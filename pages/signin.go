@@ -100,7 +100,7 @@ func postSignUp(v *visit) (string, error) {
 		return "", err
 	}
 	if res.ConfirmationRequired {
-		v.flow.Address = strings.TrimSpace(v.form.Get("email"))
+		v.flow.Address, v.flow.RequestID = strings.TrimSpace(v.form.Get("email")), res.RequestID
 		return v.p.path("/sign-up/code"), nil
 	}
 	return v.signedIn(res.Tokens)

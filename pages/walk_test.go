@@ -73,6 +73,57 @@ func TestSignUpToConfirm(t *testing.T) {
 	b.submit("login", address, "password", password).want(t, 200, "/", "")
 }
 
+// The code that an owner types at the end of her own sign-up does not confirm the
+// sign-up of a squatter who came first: she is told, and chooses her password.
+func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
+	const evil = "the attacker's horse"
+	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	thief, owner := s.browser(t), s.browser(t)
+	thief.open("/account/sign-up")
+	thief.submit("email", address, "password", evil)
+	s.Clock.Advance(2 * time.Minute)
+	owner.open("/account/sign-up")
+	owner.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "")
+	s.Mail(t, address, auth.KindAccountExists) // whose link a later one supersedes
+	p := owner.submit("code", s.Mail(t, address, auth.KindVerifyEmail).Code).want(t, 200, "/account/sign-in", "")
+	if !strings.Contains(p.text(), "We have sent you a link to choose yours") {
+		t.Error(p.text())
+	}
+	thief.open("/account/sign-in")
+	thief.submit("login", address, "password", evil).want(t, 401, "/account/sign-in", "")
+	owner.open(s.Mail(t, address, auth.KindResetPassword).Link)
+	owner.submit("new_password", "another-Passphrase-8").want(t, 200, "/auth/v1/reset-password", "")
+	owner.open("/account/sign-in")
+	owner.submit("login", address, "password", "another-Passphrase-8").want(t, 200, "/", "")
+}
+
+// Who signed up first keeps the password, also with a code that was sent again.
+func TestSignUpCodeKeepsThePassword(t *testing.T) {
+	for name, again := range map[string]bool{"the first code": false, "sent again": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+			b := s.browser(t)
+			b.open("/account/sign-up")
+			b.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "")
+			first := s.Mail(t, address, auth.KindVerifyEmail)
+			code := first.Code
+			if again {
+				s.Clock.Advance(2 * time.Minute)
+				s.Inbox.Clear()
+				b.open("/account/sign-in")
+				b.submit("login", address, "password", password).want(t, 401, "/account/sign-in", "")
+				code = s.Mail(t, address, auth.KindVerifyEmail).Code
+				b.open("/account/sign-up/code")
+			}
+			p := b.submit("code", code).want(t, 200, "/account/sign-in", "")
+			if !strings.Contains(p.text(), "Your address is confirmed. Sign in") {
+				t.Error(p.text())
+			}
+			b.submit("login", address, "password", password).want(t, 200, "/", "")
+		})
+	}
+}
+
 func TestForgottenPassword(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	s.LoginAs(t, address)
