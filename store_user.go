@@ -138,7 +138,7 @@ type UserPatch struct {
 	Revoke      *SessionFilter // end these sessions
 	DropTokens  []Purpose      // remove the user's tokens of these purposes
 	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
-	DropDevices bool           // forget the devices that the user signed in on
+	DropDevices bool           // forget the devices that the user signed in on, by Revoke as RevokeSessions.DropDevices says by Filter
 
 	// DropCredentials removes every way in but those that the same patch names:
 	// the password (unless PasswordHash is set), the address (unless Email or

@@ -90,13 +90,29 @@ func (t *tx) forgetDevices(userID string, n int) {
 	}
 }
 
-// forgetOthers forgets a user's devices but that of the session named, if it is
-// the user's.
-func (t *tx) forgetOthers(userID, except string) {
-	s := t.sessions[except]
-	maps.DeleteFunc(t.devices, func(d device, _ time.Time) bool {
-		return d.userID == userID && (s.UserID != userID || s.Device != d.hash)
+// forgotten is remembered in place of devices that were forgotten: a client that
+// says nothing of its device is told of still.
+const forgotten = "-" // the hash of none
+
+// forget forgets a user's devices, as RevokeSessions.DropDevices says.
+func (t *tx) forget(userID string, f auth.SessionFilter) {
+	is := func(id string, d device) bool {
+		s, ok := t.sessions[id]
+		return ok && s.UserID == userID && s.Device == d.hash
+	}
+	mark := t.devices[device{userID, forgotten}]
+	maps.DeleteFunc(t.devices, func(d device, at time.Time) bool {
+		if d.userID != userID || f.ID != "" && !is(f.ID, d) || is(f.Except, d) {
+			return false
+		}
+		if at.After(mark) {
+			mark = at
+		}
+		return true
 	})
+	if !mark.IsZero() {
+		t.devices[device{userID, forgotten}] = mark
+	}
 }
 
 // keepSessions ends a user's live sessions but the one just made and those active
