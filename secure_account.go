@@ -151,7 +151,7 @@ func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *UserPatc
 		rests = slices.ContainsFunc(list, func(s Session) bool { return !s.CreatedAt.Before(d.Since) && slices.ContainsFunc(s.AMR, isPassword) })
 	}
 	if rests {
-		p.PasswordHash = new(string)
+		p.removePassword()
 	}
 	return nil
 }
@@ -234,8 +234,9 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *UserPatch) (even
 		gone := u.Identities[i]
 		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		key := ByIdentity(gone.Provider, gone.Subject)
-		if _, err := a.update(ctx, c, u.ID, UserPatch{Unlink: &key, Revoke: p.Revoke, PasswordHash: p.PasswordHash, DropTokens: p.DropTokens}); err != nil {
+		key, step := ByIdentity(gone.Provider, gone.Subject), *p
+		step.Unlink = &key
+		if _, err := a.update(ctx, c, u.ID, step); err != nil {
 			return nil, err
 		}
 		return nil, ErrStale

@@ -19,7 +19,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 			return nil, auth.ErrNotFound
 		case u.Banned(c.Session.CreatedAt):
 			return nil, auth.ErrBanned
-		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2:
+		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2 && !(c.OnTrustedDevice && c.Now.Before(u.trustedUntil(c.Session.Device))):
 			return nil, auth.ErrMFARequired
 		case s.sessions[c.Session.ID] != nil:
 			return nil, &auth.ConflictError{Field: "id"}
@@ -30,6 +30,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 		}
 		e.apply = func() error {
 			s.addSession(u, c.Session)
+			u.trust(&c)
 			e.ended = s.keepSessions(u, c.Session.ID, c.KeepSessions, c.Now)
 			owner = copyUser(u.User)
 			return nil
@@ -282,6 +283,9 @@ func (s *Store) dropDevices(u *user, f auth.SessionFilter) {
 	})
 	if !mark.Last.IsZero() {
 		u.devices[forgotten] = mark
+	}
+	if f.ID == "" {
+		u.trustNone()
 	}
 }
 

@@ -56,6 +56,9 @@ func (s *Store) queueForget(b *pgx.Batch, userID string, f auth.SessionFilter) {
 	}
 	except, _ := canonical(f.Except)
 	b.Queue(s.sql(forgetDevices), userID, orNull(only), orNull(except))
+	if f.ID == "" {
+		b.Queue(s.sql(trustNone), userID)
+	}
 }
 
 func whenNewDevice(o auth.OutcomeEvent) bool { return o.On == auth.OutcomeNewDevice }

@@ -17,7 +17,11 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 	var isNew bool
 	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
 		isNew = t.isNew(c.Session)
-		u, err := t.addSession(c.Session)
+		d := device{c.Session.UserID, c.Session.Device}
+		u, err := t.addSession(c.Session, c.OnTrustedDevice && c.Now.Before(t.trustedUntil(d)))
+		if err == nil && !c.TrustUntil.IsZero() && c.Session.AAL == auth.LevelAAL2 {
+			t.trust(d, c.TrustUntil)
+		}
 		if err == nil && isNew {
 			err = t.onNewDevice(c.OnNewDevice)
 		}
@@ -38,16 +42,41 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 // device is one that a user has signed in on.
 type device struct{ userID, hash string }
 
+// seen is what is remembered of a device.
+type seen struct {
+	last         time.Time
+	trustedUntil time.Time
+	trustedAt    int64 // the user's CredentialRevision then: trust ends when it rises
+}
+
+// trust has a device trusted that a session was just made on.
+func (t *tx) trust(d device, until time.Time) {
+	if s, known := t.devices[d]; known {
+		s.trustedUntil, s.trustedAt = until, t.users[d.userID].User.CredentialRevision
+		t.devices[d] = s
+	}
+}
+
+// trustedUntil is until when its user trusts a device.
+func (db *tables) trustedUntil(d device) time.Time {
+	s := db.devices[d]
+	if s.trustedAt != db.users[d.userID].User.CredentialRevision {
+		return time.Time{}
+	}
+	return s.trustedUntil
+}
+
 // see remembers that a session was made on a device.
 func (t *tx) see(d device, at time.Time) {
-	last, known := t.devices[d]
-	if d.hash == "" || known && last.After(at) {
+	s, known := t.devices[d]
+	if d.hash == "" || known && s.last.After(at) {
 		return
 	}
 	if !known {
 		t.forgetDevices(d.userID, auth.MaxDevices-1)
 	}
-	t.devices[d] = at
+	s.last = at
+	t.devices[d] = s
 }
 
 // isNew tells whether a session is to be made on a device that is new: the user
@@ -84,7 +113,7 @@ func (t *tx) forgetDevices(userID string, n int) {
 			theirs = append(theirs, d)
 		}
 	}
-	slices.SortFunc(theirs, func(a, b device) int { return byAge(t.devices[b], b.hash, t.devices[a], a.hash) })
+	slices.SortFunc(theirs, func(a, b device) int { return byAge(t.devices[b].last, b.hash, t.devices[a].last, a.hash) })
 	for _, d := range theirs[min(n, len(theirs)):] {
 		delete(t.devices, d)
 	}
@@ -100,18 +129,23 @@ func (t *tx) forget(userID string, f auth.SessionFilter) {
 		s, ok := t.sessions[id]
 		return ok && s.UserID == userID && s.Device == d.hash
 	}
-	mark := t.devices[device{userID, forgotten}]
-	maps.DeleteFunc(t.devices, func(d device, at time.Time) bool {
+	mark := t.devices[device{userID, forgotten}].last
+	maps.DeleteFunc(t.devices, func(d device, s seen) bool {
 		if d.userID != userID || f.ID != "" && !is(f.ID, d) || is(f.Except, d) {
 			return false
 		}
-		if at.After(mark) {
-			mark = at
+		if s.last.After(mark) {
+			mark = s.last
 		}
 		return true
 	})
 	if !mark.IsZero() {
-		t.devices[device{userID, forgotten}] = mark
+		t.devices[device{userID, forgotten}] = seen{last: mark}
+	}
+	for d, s := range t.devices {
+		if d.userID == userID && f.ID == "" { // known still, and trusted no more
+			t.devices[d] = seen{last: s.last}
+		}
 	}
 }
 
