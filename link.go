@@ -22,7 +22,7 @@ type linkData struct {
 	RedirectTo string `json:"redirect_to,omitempty"`
 	Challenge  string `json:"challenge,omitempty"` // PKCE S256 (RFC 7636)
 	Device     string `json:"device,omitempty"`    // verification: the user agent that signed up, as it said of itself
-	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given
+	AMR        []AMR  `json:"amr,omitempty"`       // exchange codes: the proof already given; notices: those of the session that they tell of
 
 	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
 	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began

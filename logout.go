@@ -51,9 +51,9 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	if p.SessionID == "" && (!p.application || p.Scope != LogoutGlobal) {
 		return invalid("session_id", "is required, unless the application ends all sessions")
 	}
-	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID))
+	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID), false)
 	if errors.Is(err, CodeUserBanned) { // who signs out is when the ban is over, but of nothing else
-		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, SessionFilter{ID: p.session()})
+		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, SessionFilter{ID: p.session()}, false)
 	}
 	if errors.Is(err, CodeSessionEnded) {
 		return nil
@@ -62,10 +62,10 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 }
 
 // endSessions ends a user's sessions and returns the ids of those it ended, which
-// the event names, too.
-func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f SessionFilter) ([]string, error) {
+// the event names, too. If it is one only, forget tells whether its device goes along.
+func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f SessionFilter, forget bool) ([]string, error) {
 	c := a.newChange(ctx, by, OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: userID}})
-	r := RevokeSessions{Change: c, UserID: userID, Filter: f}
+	r := RevokeSessions{Change: c, UserID: userID, Filter: f, DropDevices: forget}
 	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin, nor where they were
 		r.DropTokens, r.DropDevices = dyingWithPassword(), true
 	}
@@ -146,13 +146,14 @@ type EndSessionParams struct {
 	End string
 }
 
-// EndSession ends one session of a user. CodeSessionNotFound if the user has no
+// EndSession ends one session of a user, and forgets its device, unless it is the
+// caller's own. CodeSessionNotFound if the user has no
 // such live session, whoever else may have it; CodeSessionEnded, CodeUserBanned.
 func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
 	if !isID(p.End) {
 		return fail(CodeSessionNotFound, nil)
 	}
-	ended, err := a.endSessions(ctx, p.authority(), p.UserID, SessionFilter{ID: p.End})
+	ended, err := a.endSessions(ctx, p.authority(), p.UserID, SessionFilter{ID: p.End}, p.End != p.SessionID)
 	if err == nil && len(ended) == 0 {
 		err = fail(CodeSessionNotFound, nil)
 	}
@@ -173,7 +174,7 @@ func (a *Auth) handleEndSession(w http.ResponseWriter, r *http.Request) error {
 
 func (a *Auth) handleEndOtherSessions(w http.ResponseWriter, r *http.Request) error {
 	me := currentFrom(r.Context())
-	if _, err := a.endSessions(r.Context(), me.caller().authority(), me.user.ID, LogoutOthers.filter(me.session.ID)); err != nil {
+	if _, err := a.endSessions(r.Context(), me.caller().authority(), me.user.ID, LogoutOthers.filter(me.session.ID), true); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

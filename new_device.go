@@ -23,7 +23,7 @@ func (a *Auth) makeSession(ctx context.Context, c Change, u User, s Session, exp
 			return made, err
 		}
 	}
-	secret, t := a.newStopLink(u, s.ID, s.CreatedAt)
+	secret, t := a.newStopLink(u, s)
 	link := ""
 	if secret != "" {
 		link = a.linkURL(KindNewDevice, secret)

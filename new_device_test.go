@@ -261,7 +261,7 @@ func TestThatWasNotMe(t *testing.T) {
 		}
 		w.do("POST", "/secure-account", map[string]any{"token": token}).want(400, auth.CodeInvalidToken)
 		w.fired()
-		w.do("POST", "/login", credentials(adas, goodPassword), onDevice(mobile)).want(200) // until the password is changed
+		w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink(adas, nil)}, onDevice(mobile)).want(200)
 		if !slices.Contains(w.fired(), auth.EventNewDevice) {
 			t.Error("the thief's device is known")
 		}

@@ -9,7 +9,7 @@ import (
 
 // ChangePasswordParams change a password from within a session.
 type ChangePasswordParams struct {
-	Caller         // its session stays; every other one ends
+	Caller         // its session stays, and its device known; every other one ends
 	Current string // may be empty if the user has no password
 	New     string
 }
@@ -46,7 +46,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	}
 	ch := a.newChangeOf(ctx, p.authority(), account{User: c.User}, done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
-	patch := UserPatch{Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword()}
+	patch := UserPatch{Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(), DropDevices: true}
 	patch.setPassword(chosen)
 	_, err = a.update(ctx, ch, p.UserID, patch)
 	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date

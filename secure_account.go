@@ -21,15 +21,14 @@ const stopLife = 7 * 24 * time.Hour
 // the name and on the conditions of what the notice tells of. It supersedes no
 // other one, so that further requests cannot take the first one's link away.
 func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID string, still ...UserAt) (string, error) {
-	var began time.Time
+	var s Session
 	if sessionID != "" && u.EmailVerified() {
-		s, _, err := a.store.Session(ctx, sessionID, a.now())
-		if err != nil {
+		var err error
+		if s, _, err = a.store.Session(ctx, sessionID, a.now()); err != nil {
 			return "", goneOr(CodeSessionEnded, err)
 		}
-		began = s.CreatedAt
 	}
-	secret, t := a.newStopLink(u, sessionID, began)
+	secret, t := a.newStopLink(u, s)
 	if secret == "" {
 		return "", nil
 	}
@@ -40,12 +39,12 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 }
 
 // newStopLink is the link of stopLink, which is still to be stored, about a session
-// that began at an instant; none if nobody has proved the address.
-func (a *Auth) newStopLink(u User, sessionID string, began time.Time) (secret string, t Token) {
+// (the zero one: the application asked); none if nobody has proved the address.
+func (a *Auth) newStopLink(u User, s Session) (secret string, t Token) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", Token{}
 	}
-	secret, t = a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: sessionID, ProvedAt: u.EmailVerifiedAt, Since: began})
+	secret, t = a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, ProvedAt: u.EmailVerifiedAt, Since: s.CreatedAt, AMR: s.AMR})
 	t.UserID = u.ID
 	return secret, t
 }
@@ -74,10 +73,11 @@ type SecureAccountParams struct {
 }
 
 // SecureAccount stops the session that a notice told of, with the token of the
-// link in it: the session ends, every change of address or number and every
-// sign-in that is under way is dropped, so is what the account has got since that
-// session began (a number, second factors, identities), and a link to choose a new
-// password goes to the address that the notice went to.
+// link in it: the session ends with all that were made since, every change of
+// address or number and every sign-in that is under way is dropped, so is what the
+// account has got since that session began (a number, second factors, identities),
+// and a link to choose a new password goes to the address that the notice went to.
+// If one of those sessions rests on the password, nobody signs in with that any more.
 //
 // If the account has moved to another address since, it moves back, and all
 // sessions end; another account that has the address, but never proved it, loses
@@ -102,7 +102,12 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 		}
 		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail, PurposeEmailCode), DropDevices: true}
 		if d.SessionID != "" { // none: the application asked
-			patch.Revoke = &SessionFilter{ID: d.SessionID}
+			patch.Revoke = &SessionFilter{Since: d.Since} // a second one, on a device that was known by then, was told to nobody
+			if moves || EmailKey(u.Email) == EmailKey(d.Email) {
+				if err := a.dropPassword(ctx, u, d, &patch); err != nil {
+					return Redemption{}, err
+				}
+			}
 		}
 		events, err := a.undo(ctx, u, d, &patch)
 		if err != nil {
@@ -129,6 +134,29 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 	}
 	return a.sendAnswer(ctx, u.Email)
 }
+
+// dropPassword adds to a patch that stops a session that the password goes, if the
+// session rests on it, or a live one that was made since: whoever knows it would be
+// back at once. A reset goes to the account's address.
+func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *UserPatch) error {
+	if !a.Settings(ctx).Password.On() {
+		return nil // there is no reset, and nothing to sign in with
+	}
+	rests := slices.ContainsFunc(d.AMR, isPassword)
+	if !rests {
+		list, err := a.store.Sessions(ctx, u.ID, a.now())
+		if err != nil {
+			return storeFailed(err)
+		}
+		rests = slices.ContainsFunc(list, func(s Session) bool { return !s.CreatedAt.Before(d.Since) && slices.ContainsFunc(s.AMR, isPassword) })
+	}
+	if rests {
+		p.removePassword()
+	}
+	return nil
+}
+
+func isPassword(m AMR) bool { return m.Method == methodPassword }
 
 // sendAnswer sends the link to choose a password that the use of a mailed link
 // promises, whether or not the browser waits for it, and tells whether it did. The
@@ -206,8 +234,9 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *UserPatch) (even
 		gone := u.Identities[i]
 		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		key := ByIdentity(gone.Provider, gone.Subject)
-		if _, err := a.update(ctx, c, u.ID, UserPatch{Unlink: &key, Revoke: p.Revoke, DropTokens: p.DropTokens}); err != nil {
+		key, step := ByIdentity(gone.Provider, gone.Subject), *p
+		step.Unlink = &key
+		if _, err := a.update(ctx, c, u.ID, step); err != nil {
 			return nil, err
 		}
 		return nil, ErrStale

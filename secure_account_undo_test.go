@@ -143,6 +143,7 @@ func TestStopUndoesWhatTheSessionAdded(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		r := robbery(t)
 		r.uses(r.owners).want(200) // the account is the owner's, who adds to it
+		r.do("POST", "/reset-password", map[string]any{"token": r.linkToken("ada@example.com", auth.KindResetPassword), "new_password": goodPassword}).want(200)
 		r.Clock.Advance(time.Minute)
 		r.thief = r.again("ada@example.com")
 		secret := grow(r)

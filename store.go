@@ -265,7 +265,10 @@ type (
 		Filter     SessionFilter
 		DropTokens []Purpose // of sessions in the making; whether or not one ended
 
-		DropDevices bool // forget the devices that the user signed in on, but that of the user's session Filter.Except; likewise
+		// DropDevices forgets the devices that the user signed in on, likewise: only
+		// that of the user's session Filter.ID, if there is one, live or not; and in
+		// any case not that of Filter.Except.
+		DropDevices bool
 	}
 	// PutToken is the parameter of Store.PutToken.
 	PutToken struct {

@@ -50,7 +50,8 @@ const MaxTrust = 30 * 24 * time.Hour
 // NewDevice is what a store does about a session that it makes on a device that is
 // new: the user has signed in before (LastSignInAt), and Session.Device is none of
 // the devices that are remembered of them. No device, which is an empty one, is new
-// to a user of whom any are.
+// to a user of whom any are, or were until they were forgotten (DropDevices): for
+// that, too, DeviceLife is long enough.
 type NewDevice struct {
 	Refuse bool // the change is ErrNewDevice, among what the method says of its target
 
@@ -74,8 +75,10 @@ type AMR struct {
 // Time is when the proof was given, in UTC.
 func (m AMR) Time() time.Time { return time.Unix(m.Timestamp, 0).UTC() }
 
-// SessionFilter picks sessions of one user. The zero value means all.
+// SessionFilter picks sessions of one user: those of which all is true. The zero
+// value means all.
 type SessionFilter struct {
-	ID     string // only this one
-	Except string // all but this one
+	ID     string    // only this one
+	Except string    // all but this one
+	Since  time.Time // only those made then or later
 }

@@ -139,7 +139,7 @@ type UserPatch struct {
 	Revoke      *SessionFilter // end these sessions
 	DropTokens  []Purpose      // remove the user's tokens of these purposes
 	DropFactors bool           // remove every second factor, pending or enabled, and the recovery codes
-	DropDevices bool           // forget the devices that the user signed in on
+	DropDevices bool           // forget the devices that the user signed in on, by Revoke as RevokeSessions.DropDevices says by Filter
 
 	// DropCredentials removes every way in but those that the same patch names:
 	// the password (unless PasswordHash is set), the address (unless Email or
@@ -148,6 +148,9 @@ type UserPatch struct {
 	// and all sessions; with them the devices are forgotten. A kind of way in that comes later is removed, too.
 	DropCredentials bool
 }
+
+// removePassword has nobody sign in with the password any more.
+func (p *UserPatch) removePassword() { p.PasswordHash = new(string) }
 
 // Empty tells whether the patch would change nothing.
 func (p *UserPatch) Empty() bool {

@@ -21,8 +21,8 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.
 	if u == nil {
 		return h, nil
 	}
-	for _, d := range u.devices {
-		if now.Before(d.Last.Add(auth.DeviceLife)) {
+	for hash, d := range u.devices {
+		if hash != forgotten && now.Before(d.Last.Add(auth.DeviceLife)) {
 			h.Devices = append(h.Devices, auth.HeldDevice{FirstSeenAt: d.First, LastSeenAt: d.Last})
 		}
 	}

@@ -248,7 +248,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ende
 				e.ended = s.revoke(u, c.Filter, c.Now)
 				s.dropTokens(u, c.DropTokens)
 				if c.DropDevices {
-					s.dropDevices(u, c.Filter.Except)
+					s.dropDevices(u, c.Filter)
 				}
 				ended = append(ended, e.ended...)
 			}
@@ -259,22 +259,41 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ende
 	return ended, err
 }
 
-// dropDevices forgets the user's devices, but that of the session named, if it is
-// the user's.
-func (s *Store) dropDevices(u *user, except string) {
-	own := ""
-	if u.sessions[except] {
-		own = s.sessions[except].Device
+// forgotten is remembered in place of devices that were forgotten, as long as they
+// would have been: a client that says nothing of its device is told of still.
+const forgotten = "-" // the hash of none
+
+// dropDevices forgets the user's devices, as RevokeSessions.DropDevices says.
+func (s *Store) dropDevices(u *user, f auth.SessionFilter) {
+	of := func(id string) string {
+		if !u.sessions[id] {
+			return ""
+		}
+		return s.sessions[id].Device
 	}
-	maps.DeleteFunc(u.devices, func(hash string, _ device) bool { return hash != own })
-	u.trustNone()
+	only, except, mark := of(f.ID), of(f.Except), u.devices[forgotten]
+	maps.DeleteFunc(u.devices, func(hash string, d device) bool {
+		if f.ID != "" && hash != only || hash == except {
+			return false
+		}
+		if d.Last.After(mark.Last) {
+			mark = device{First: d.Last, Last: d.Last}
+		}
+		return true
+	})
+	if !mark.Last.IsZero() {
+		u.devices[forgotten] = mark
+	}
+	if f.ID == "" {
+		u.trustNone()
+	}
 }
 
 // revoke ends the live sessions that match and returns their ids, sorted.
 func (s *Store) revoke(u *user, f auth.SessionFilter, now time.Time) (ended []string) {
 	for id := range u.sessions {
 		sess := s.sessions[id]
-		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id {
+		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) {
 			sess.revoked = true
 			ended = append(ended, id)
 		}

@@ -143,7 +143,7 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 		return auth.Credentials{}, auth.ErrNotFound
 	}
 	_, known := u.devices[k.Device]
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known, TrustedUntil: u.trustedUntil(k.Device)}, nil
+	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && k.Device != forgotten, TrustedUntil: u.trustedUntil(k.Device)}, nil
 }
 
 // UpdateUser applies a patch.
@@ -177,8 +177,13 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		u.User = next
 		s.index(u)
 		u.hash = after.PasswordHash
-		if p.DropDevices || p.DropCredentials {
-			clear(u.devices)
+		switch {
+		case p.DropCredentials:
+			clear(u.devices) // of whoever had the account before
+		case p.DropDevices && p.Revoke != nil:
+			s.dropDevices(u, *p.Revoke)
+		case p.DropDevices:
+			s.dropDevices(u, auth.SessionFilter{})
 		}
 		if p.DropFactors || p.DropCredentials {
 			clear(u.factors)

@@ -11,7 +11,7 @@ import (
 )
 
 const selectHeld = `select 'device', '', d.first_seen_at, d.last_seen_at from auth.devices d
-	where d.user_id = $1::uuid and d.last_seen_at > $2::timestamptz - interval '9600 hours'
+	where d.user_id = $1::uuid and d.device <> '` + forgotten + `' and d.last_seen_at > $2::timestamptz - interval '9600 hours'
 	union all select 'token', t.purpose, t.created_at, t.expires_at from auth.tokens t where t.user_id = $1::uuid and t.expires_at > $2::timestamptz
 	union all select 'message', '', m.created_at, m.expires_at from auth.messages m where m.user_id = $1::uuid and m.expires_at > $2::timestamptz
 	order by 1, 3, 4, 2`

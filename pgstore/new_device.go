@@ -32,4 +32,33 @@ func made(on *auth.NewDevice, isNew bool) {
 	}
 }
 
+// forgotten is remembered in place of devices that were forgotten, as long as they
+// would have been: a client that says nothing of its device is told of still.
+const forgotten = "-" // the hash of none
+
+// forgetDevices forgets devices of a user who is locked: that of the session $2
+// only, if there is one, and not that of $3.
+const forgetDevices = `with gone as (
+		delete from auth.devices d where d.user_id = $1::uuid and d.device <> '` + forgotten + `'
+			and ($2::uuid is null or d.device = (select s.device from auth.sessions s where s.id = $2::uuid and s.user_id = $1::uuid))
+			and not exists (select from auth.sessions s where s.id = $3::uuid and s.user_id = $1::uuid and s.device = d.device)
+		returning d.last_seen_at
+	)
+	insert into auth.devices as d (user_id, device, first_seen_at, last_seen_at)
+	select $1::uuid, '` + forgotten + `', max(gone.last_seen_at), max(gone.last_seen_at) from gone having count(*) > 0
+	on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at)`
+
+// queueForget adds to a batch what auth.RevokeSessions.DropDevices says.
+func (s *Store) queueForget(b *pgx.Batch, userID string, f auth.SessionFilter) {
+	only, ok := canonical(f.ID)
+	if f.ID != "" && !ok {
+		return // nobody's
+	}
+	except, _ := canonical(f.Except)
+	b.Queue(s.sql(forgetDevices), userID, orNull(only), orNull(except))
+	if f.ID == "" {
+		b.Queue(s.sql(trustNone), userID)
+	}
+}
+
 func whenNewDevice(o auth.OutcomeEvent) bool { return o.On == auth.OutcomeNewDevice }

@@ -330,11 +330,8 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 
 const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 	where s.user_id = $1::uuid and s.revoked_at is null and least(s.idle_until, s.expires_at) > $2::timestamptz
-		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid)
+		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid) and ($5::timestamptz is null or s.created_at >= $5::timestamptz)
 	returning s.id`
-
-const dropOtherDevices = `delete from auth.devices d where d.user_id = $1::uuid
-	and not exists (select from auth.sessions s where s.id = $2::uuid and s.user_id = $1::uuid and s.device = d.device)`
 
 // RevokeSessions ends a user's live sessions that match.
 func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
@@ -349,9 +346,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 				b.Queue(s.sql(dropTokens), u.id, purposes(c.DropTokens), false)
 			}
 			if c.DropDevices {
-				except, _ := canonical(c.Filter.Except)
-				b.Queue(s.sql(dropOtherDevices), u.id, orNull(except))
-				b.Queue(s.sql(trustNone), u.id)
+				s.queueForget(b, u.id, c.Filter)
 			}
 		}
 		err := send(ctx, tx, b)
@@ -373,7 +368,7 @@ func (s *Store) queueRevoke(b *pgx.Batch, userID string, f auth.SessionFilter, n
 		return // nobody's
 	}
 	except, _ := canonical(f.Except)
-	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except)).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except), moment(f.Since)).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})

@@ -164,7 +164,7 @@ func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 // Credentials finds one user with the password hash.
 func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
 	device := key.Device
-	if !isText(device) {
+	if !isText(device) || device == forgotten {
 		device = ""
 	}
 	sql, args := credentialsByIdentity, []any{device, key.Provider, key.Subject}

@@ -124,8 +124,11 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 			return nil
 		})
 	}
-	if p.DropDevices || p.DropCredentials {
-		b.Queue(s.sql(dropDevices), id)
+	switch {
+	case p.DropCredentials:
+		b.Queue(s.sql(dropDevices), id) // of whoever had the account before
+	case p.DropDevices:
+		s.queueForget(b, id, value(p.Revoke))
 	}
 	if p.DropFactors || p.DropCredentials {
 		b.Queue(s.sql(dropFactors), id)

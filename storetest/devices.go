@@ -147,6 +147,27 @@ func devices() checks {
 			}
 			b.knows(eve.ID, "one", true)
 		},
+		"one device goes with its session": func(b *bench) {
+			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
+			one, two, other := b.signInOn(u.ID, "one", now), b.signInOn(u.ID, "two", now), b.signInOn(eve.ID, "one", now)
+			nowhere := b.signInOn(u.ID, "", now)
+			for _, id := range []string{nowhere.ID, other.ID, b.id(), "x"} {
+				_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: auth.SessionFilter{ID: id}, DropDevices: true})
+				b.ok(err)
+				b.knows(u.ID, "one", true)
+				b.knows(u.ID, "two", true)
+			}
+			_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: auth.SessionFilter{ID: two.ID}, DropDevices: true})
+			b.ok(err)
+			b.knows(u.ID, "two", false)
+			b.knows(u.ID, "one", true)
+			b.signInOn(u.ID, "two", now)
+			_, err = b.update(u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: one.ID}, DropDevices: true})
+			b.ok(err)
+			b.knows(u.ID, "two", false)
+			b.knows(u.ID, "one", true)
+			b.knows(eve.ID, "one", true)
+		},
 		"devices go with the user": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			_, err := b.create(nu)

@@ -41,6 +41,9 @@ func deviceMutants() map[string]mutant {
 		"ended sessions always take their devices": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
 			return dropsDevices{b, func(c *auth.RevokeSessions) { c.DropDevices = true }}
 		}),
+		"an ended session takes all devices with it": caught("devices/one device goes with its session", func(b base) auth.Store {
+			return forgetsAll{dropsDevices{b, func(*auth.RevokeSessions) {}}}
+		}),
 		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) auth.Store { return &endsDevices{knower{base: b}} }),
 		"a new user's device is lost": {func(s auth.Store) auth.Store { return losesDevice{base{s}} }, []string{
 			"devices/a device is known to the account that was made on it", "fields/every member of a session is kept",
@@ -235,4 +238,15 @@ type dropsDevices struct {
 func (s dropsDevices) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
 	s.edit(&c)
 	return s.Store.RevokeSessions(ctx, c)
+}
+
+// forgetsAll forgets all devices with one session.
+type forgetsAll struct{ dropsDevices }
+
+func (s forgetsAll) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	ended, err := s.Store.RevokeSessions(ctx, c)
+	if err == nil && c.DropDevices {
+		_, err = s.Store.UpdateUser(ctx, auth.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: auth.UserPatch{DropDevices: true}})
+	}
+	return ended, err
 }

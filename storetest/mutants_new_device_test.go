@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/authmount/auth"
 )
@@ -35,9 +36,10 @@ func newDeviceMutants() map[string]mutant {
 				c.OnNewDevice = auth.NewDevice{}
 			}
 		}),
-		"an enrolment on a new device is not refused": enrolling("factors/an enrolment's session on a new device is refused", func(c *auth.EnableFactor) { c.OnNewDevice.Refuse = false }),
-		"an enrolment's new device is not told":       enrolling("factors/an enrolment's session tells of a new device", func(c *auth.EnableFactor) { c.OnNewDevice = auth.NewDevice{} }),
-		"parallel sign-ins all tell":                  caught(parallel, func(b base) auth.Store { return tellsAll{b} }),
+		"no device is new only while others are known": caught("devices/no device is new to whoever had any that were forgotten", func(b base) auth.Store { return &unmindful{base: b} }),
+		"an enrolment on a new device is not refused":  enrolling("factors/an enrolment's session on a new device is refused", func(c *auth.EnableFactor) { c.OnNewDevice.Refuse = false }),
+		"an enrolment's new device is not told":        enrolling("factors/an enrolment's session tells of a new device", func(c *auth.EnableFactor) { c.OnNewDevice = auth.NewDevice{} }),
+		"parallel sign-ins all tell":                   caught(parallel, func(b base) auth.Store { return tellsAll{b} }),
 	}
 }
 
@@ -76,4 +78,24 @@ func (s tellsAll) CreateSession(ctx context.Context, c auth.CreateSession) (auth
 		told()
 	}
 	return u, err
+}
+
+// unmindful forgets with the devices that there were any.
+type unmindful struct {
+	base
+	forgot sync.Map // by user
+}
+
+func (s *unmindful) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	if c.Patch.DropDevices {
+		s.forgot.Store(c.UserID, true)
+	}
+	return s.Store.UpdateUser(ctx, c)
+}
+
+func (s *unmindful) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	if _, forgot := s.forgot.Load(c.Session.UserID); forgot && c.Session.Device == "" {
+		c.OnNewDevice = auth.NewDevice{}
+	}
+	return s.Store.CreateSession(ctx, c)
 }

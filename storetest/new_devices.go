@@ -120,6 +120,32 @@ func newDevices() checks {
 			b.ok(err)
 			b.arrive(u.ID, "one", true)
 		},
+		"no device is new to whoever had any that were forgotten": func(b *bench) {
+			for name, forget := range map[string]func(userID string) error{
+				"a patch": func(id string) error {
+					_, err := b.update(id, auth.UserPatch{DropDevices: true})
+					return err
+				},
+				"an end of sessions": func(id string) error {
+					_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: id, DropDevices: true})
+					return err
+				},
+			} {
+				u, eve := b.user(name+"@example.com"), b.user("eve "+name+"@example.com")
+				b.arrive(u.ID, "", false)
+				b.ok(forget(u.ID)) // of nothing
+				b.arrive(u.ID, "", false)
+				b.arrive(u.ID, "one", true)
+				for range 2 {
+					b.ok(forget(u.ID))
+					b.arrive(u.ID, "", true)
+					b.knows(u.ID, "", false)
+					b.knows(u.ID, "-", false)
+				}
+				b.arrive(eve.ID, "", false)
+				b.arrive(eve.ID, "", false)
+			}
+		},
 		"an account that was made with a session has had its first": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			s := b.newSession(nu.User.ID)

@@ -330,6 +330,15 @@ func sessions() checks {
 			revoke(auth.SessionFilter{ID: one.ID}, one.ID)
 			revoke(auth.SessionFilter{ID: one.ID})
 			revoke(auth.SessionFilter{ID: two.ID, Except: two.ID})
+			later := make([]string, 3) // made a microsecond after one another
+			for i := range later {
+				later[i] = b.signInOn(u.ID, "", two.CreatedAt.Add(time.Duration(i+1)*us)).ID
+			}
+			since := func(i int) time.Time { return two.CreatedAt.Add(time.Duration(i+1) * us) }
+			revoke(auth.SessionFilter{Since: since(3)})
+			revoke(auth.SessionFilter{Since: since(1), Except: later[1]}, later[2])
+			revoke(auth.SessionFilter{Since: since(1), ID: later[0]})
+			revoke(auth.SessionFilter{Since: since(0)}, later[0], later[1])
 			revoke(auth.SessionFilter{Except: two.ID}, three.ID, four.ID)
 			_, _, err = b.Session(b.ctx(), three.ID, now)
 			b.is(err, auth.ErrSessionEnded)

@@ -119,15 +119,33 @@ func (t *tx) forgetDevices(userID string, n int) {
 	}
 }
 
-// forgetOthers forgets a user's devices but that of the session named, if it is
-// the user's.
-func (t *tx) forgetOthers(userID, except string) {
-	s := t.sessions[except]
-	maps.DeleteFunc(t.devices, func(d device, _ seen) bool {
-		return d.userID == userID && (s.UserID != userID || s.Device != d.hash)
+// forgotten is remembered in place of devices that were forgotten: a client that
+// says nothing of its device is told of still.
+const forgotten = "-" // the hash of none
+
+// forget forgets a user's devices, as RevokeSessions.DropDevices says.
+func (t *tx) forget(userID string, f auth.SessionFilter) {
+	is := func(id string, d device) bool {
+		s, ok := t.sessions[id]
+		return ok && s.UserID == userID && s.Device == d.hash
+	}
+	mark := t.devices[device{userID, forgotten}].last
+	maps.DeleteFunc(t.devices, func(d device, s seen) bool {
+		if d.userID != userID || f.ID != "" && !is(f.ID, d) || is(f.Except, d) {
+			return false
+		}
+		if s.last.After(mark) {
+			mark = s.last
+		}
+		return true
 	})
-	if own := (device{userID, s.Device}); s.UserID == userID && t.devices[own] != (seen{}) { // known still, and trusted no more
-		t.devices[own] = seen{last: t.devices[own].last}
+	if !mark.IsZero() {
+		t.devices[device{userID, forgotten}] = seen{last: mark}
+	}
+	for d, s := range t.devices {
+		if d.userID == userID && f.ID == "" { // known still, and trusted no more
+			t.devices[d] = seen{last: s.last}
+		}
 	}
 }
 

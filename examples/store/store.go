@@ -208,7 +208,8 @@ func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
 	return read(ctx, s, func(db *tables) (auth.Credentials, error) {
 		c, err := db.find(key)
-		_, c.KnownDevice = db.devices[device{c.User.ID, key.Device}]
+		_, known := db.devices[device{c.User.ID, key.Device}]
+		c.KnownDevice = known && key.Device != forgotten
 		c.TrustedUntil = db.trustedUntil(device{c.User.ID, key.Device})
 		return c, err
 	})
@@ -291,8 +292,13 @@ func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, err
 	if p.DropCredentials {
 		t.revoke(id, auth.SessionFilter{}, now)
 	}
-	if p.DropDevices || p.DropCredentials {
-		t.forgetDevices(id, 0)
+	switch {
+	case p.DropCredentials:
+		t.forgetDevices(id, 0) // of whoever had the account before
+	case p.DropDevices && p.Revoke != nil:
+		t.forget(id, *p.Revoke)
+	case p.DropDevices:
+		t.forget(id, auth.SessionFilter{})
 	}
 	if p.Revoke != nil {
 		t.revoke(id, *p.Revoke, now)
@@ -422,7 +428,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) {
 		t.dropTokens(c.UserID, c.DropTokens)
 		if c.DropDevices {
-			t.forgetOthers(c.UserID, c.Filter.Except)
+			t.forget(c.UserID, c.Filter)
 		}
 		return t.revoke(c.UserID, c.Filter, c.Now), nil
 	})
@@ -431,7 +437,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 func (t *tx) revoke(userID string, f auth.SessionFilter, now time.Time) []string {
 	ended := []string{}
 	for id, sess := range t.sessions {
-		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id {
+		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) {
 			sess.Revoked = true
 			t.sessions[id] = sess
 			ended = append(ended, id)

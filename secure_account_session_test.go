@@ -1,0 +1,69 @@
+package auth_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// A stop ends the sessions that were made since, too: a second one on a device that
+// is known by then is told to nobody. Those from before stay.
+func TestStopEndsLaterSessions(t *testing.T) {
+	w, _, own := deviceWorld(t)
+	w.Clock.Advance(time.Minute)
+	first := w.do("POST", "/login", credentials(adas, goodPassword), onDevice(mobile)).session()
+	token := w.stopToken(adas, auth.KindNewDevice)
+	w.fired()
+	second := w.do("POST", "/login", credentials(adas, goodPassword), onDevice(mobile)).session()
+	w.Clock.Advance(5 * time.Minute)
+	third := w.do("POST", "/login", credentials(adas, goodPassword), onDevice(mobile)).session()
+	if slices.Contains(w.fired(), auth.EventNewDevice) {
+		t.Fatal("told")
+	}
+	w.do("POST", "/secure-account", map[string]any{"token": token}).want(200)
+	for name, s := range map[string]session{"first": first, "second": second, "third": third} {
+		if w.alive(s.AccessToken) {
+			t.Errorf("the %s session goes on", name)
+		}
+	}
+	if !w.alive(own.AccessToken) {
+		t.Error("the session from before is over")
+	}
+}
+
+// Whoever signed in with the password does not come back with it after a stop: the
+// reset makes another one, and locks nobody out. A session that rests on something
+// else leaves the password.
+func TestStopEndsThePassword(t *testing.T) {
+	const chosen = "the owner's horse battery"
+	for name, c := range map[string]struct {
+		signIn func(w *world) *answer
+		want   int
+	}{
+		"password": {func(w *world) *answer { return w.do("POST", "/login", credentials(adas, goodPassword)) }, 401},
+		"password later": {func(w *world) *answer {
+			token := w.magicLink(adas, nil)
+			a := w.do("POST", "/magic-link/verify", map[string]any{"token": token}, onDevice(mobile))
+			w.do("POST", "/login", credentials(adas, goodPassword), onDevice(mobile)).want(200)
+			return a
+		}, 401},
+		"magic link": {func(w *world) *answer {
+			token := w.magicLink(adas, nil)
+			return w.do("POST", "/magic-link/verify", map[string]any{"token": token})
+		}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, _ := deviceWorld(t)
+			w.Clock.Advance(time.Minute)
+			c.signIn(w).want(200)
+			token := w.stopToken(adas, auth.KindNewDevice)
+			w.Clock.Advance(time.Minute)
+			w.do("POST", "/secure-account", map[string]any{"token": token}).want(200)
+			w.do("POST", "/login", credentials(adas, goodPassword)).want(c.want)
+			w.do("POST", "/reset-password", map[string]any{"token": w.linkToken(adas, auth.KindResetPassword), "new_password": chosen}).want(200)
+			w.do("POST", "/login", credentials(adas, chosen), onDevice(laptop)).want(200)
+		})
+	}
+}
