@@ -80,8 +80,10 @@ type Store interface {
 	// that the caller hands out the same successor. Once Grace is over (of more
 	// than zero) that is granted still, as OutcomeReplayed, unless it was within
 	// ReplayGap before, or when the counter was one less than it is; the store
-	// remembers of each session when and at which counter it last was. If the
-	// counter is older, or was not granted, the session is revoked, and that stays
+	// remembers of each session when and at which counter it last was. For Grace
+	// after that, and while the counter has not moved, it is returned unchanged
+	// once more, as often as it is asked for: a browser that wakes up sends several
+	// requests at once. If the counter is older, or was not granted, the session is revoked, and that stays
 	// so: ErrReused, with the session and user (OutcomeReused). A counter from the
 	// future: ErrSessionEnded, nothing changed. Otherwise errors as for Session.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)
