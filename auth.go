@@ -105,6 +105,7 @@ type Auth struct {
 
 	crossOrigin  *http.CrossOriginProtection
 	missedOnce   sync.Once // of what the log says only once
+	insecureOnce sync.Once
 	unheededOnce sync.Once
 
 	oversizedOnce sync.Once
@@ -164,6 +165,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
+	a.noteSetup(ctx)
 	background, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	a.stop, a.stopped = stop, make(chan struct{})
 	go a.sweep(background)
@@ -174,7 +176,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 // given.
 func (c *config) checkContract(store Store) {
 	if v := store.Contract(); v != ContractVersion {
-		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both", store, v, ContractVersion))
+		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", store, v, ContractVersion))
 	}
 }
 
@@ -222,7 +224,7 @@ func (c *config) check() {
 			c.fail(option, errors.New(what))
 		}
 	}
-	need(c.secrets != nil, "WithSecret", "a secret of 32 random bytes is needed, or WithDevMode for development")
+	need(c.secrets != nil, "WithSecret", "a secret of 32 random bytes (openssl rand -hex 32) is needed, or WithDevMode for development")
 	need(c.mailer != nil, "WithMailer", "a mailer is needed, or WithDevMode for development")
 	need(c.baseURL != nil, "WithBaseURL", "the public URL (https://…/auth/v1) is needed, or WithDevMode for development")
 	if u := c.baseURL; u != nil && u.Scheme == "http" {

@@ -54,7 +54,7 @@ type Event struct {
 	Provider   string    `json:"provider,omitempty"`    // identities, and what failed or signed up by one
 	Message    Kind      `json:"message,omitempty"`     // message.failed
 	Left       int       `json:"left,omitempty"`        // recovery_code.used: how many codes are left
-	Reason     string    `json:"reason,omitempty"`      // message.failed, sign_in.failed: why, for people
+	Reason     string    `json:"reason,omitempty"`      // message.failed, sign_in.failed: why, for people; user.signed_in: "trusted_device" if that stood in for the second factor
 	Err        error     `json:"-"`                     // the same, for errors.Is
 	Client     Client    `json:"client"`
 	Other      *Client   `json:"other,omitempty"` // refresh_token.replayed: who has the current token

@@ -17,7 +17,7 @@ func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method stri
 	if u.Banned(a.now()) {
 		return "", fail(CodeUserBanned, nil)
 	}
-	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By})
+	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
 	code.UserID = u.ID
 	authority := byProof()
 	if d.SessionID != "" { // a linking, in the name of who asked for it
@@ -71,7 +71,7 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 	if !d.By.holds(Credentials{User: u}) {
 		return nil, fail(CodeInvalidCode, errors.New("what the proof rested on is gone"))
 	}
-	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, remember: d.Remember})
 }
 
 func (a *Auth) handleExchange(w http.ResponseWriter, r *http.Request) error {

@@ -61,8 +61,9 @@ func Remember(on bool) CookieSetting {
 //	…
 //	err = a.SetCookies(w, r, tokens, auth.Remember(r.FormValue("remember") != ""))
 //
-// Without [Remember] the browser keeps the cookies, unless they take the place of
-// cookies of the same session that it does not keep.
+// Without [Remember] it is as was said when the sign-in began (StartOAuthParams,
+// SendMagicLinkParams); where nothing was, the browser keeps the cookies, unless they
+// take the place of cookies of the same session that it does not keep.
 //
 // A post from another site signs nobody in: CodeCrossSiteRequest, and nothing is
 // set; [Auth.CheckOrigin] tells so before the password is judged. On a GET,
@@ -102,8 +103,12 @@ const brief = ".brief"
 // callback, which is bound to its browser: images and frames of other sites make
 // such requests, too.
 func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, remember *bool) {
+	a.insecure(r)
 	access, refresh := a.cookieNames()
 	value, life, idle := t.RefreshToken, t.ExpiresIn, int(a.cfg.sessions.IdleTimeout/time.Second)
+	if remember == nil {
+		remember = t.remember
+	}
 	if remember == nil {
 		same, kept := a.replaces(r, t)
 		kept = kept || !same

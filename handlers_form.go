@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 
@@ -36,14 +37,28 @@ func readPosted(r *http.Request) (*postedForm, error) {
 		return nil, formFailed(err)
 	}
 	f := &postedForm{values: values, returnTo: values.Get(fieldReturnTo)}
-	if values.Has(fieldRemember) {
-		on, err := wire.Checked(values, fieldRemember)
-		if err != nil {
-			return nil, formFailed(err)
-		}
-		f.remember = &on
+	if f.remember, err = said(values); err != nil {
+		return nil, formFailed(err)
 	}
 	return f, nil
+}
+
+// said is what a form or a query says of keeping the cookies; nil if nothing.
+func said(values url.Values) (*bool, error) {
+	if !values.Has(fieldRemember) {
+		return nil, nil
+	}
+	on, err := wire.Checked(values, fieldRemember)
+	return &on, err
+}
+
+// saidOf is what a request says that begins a sign-in which ends elsewhere: JSON by
+// its field, and a form by its box, which is not sent unless it is ticked.
+func saidOf(ctx context.Context, field *bool) *bool {
+	if t := transportOf(ctx); t != nil && t.form != nil && field == nil {
+		return new(bool)
+	}
+	return field
 }
 
 // formFailed is bodyFailed for forms.

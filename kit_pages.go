@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -42,6 +43,9 @@ func (k Kit) Site() KitSite {
 	}
 	return s
 }
+
+// Log is where the service's log goes.
+func (k Kit) Log() *slog.Logger { return k.a.cfg.log }
 
 // UsePages gives the pages of links the look of a room's pages, and lets providers
 // and links lead back there. A second call replaces the first.
@@ -140,6 +144,10 @@ func (k Kit) PreferredLocale(ctx context.Context, u User) string { return prefer
 
 // FreshFor is how long a sign-in counts as fresh.
 func (k Kit) FreshFor() time.Duration { return freshFor }
+
+// TrustDevices is for how long a device can be trusted for the second factor; 0: it
+// cannot.
+func (k Kit) TrustDevices() time.Duration { return k.a.cfg.mfa.TrustDevices }
 
 // BindBrowser sets the cookie that a provider's callback has to bring, and returns
 // its secret. Errors: CodeUnknownProvider, CodeMethodDisabled.

@@ -33,6 +33,8 @@ type linkData struct {
 	SessionID string    `json:"session_id,omitempty"` // exchange codes and new addresses: the session that asked, and has to be live still; notices: the session that they tell of
 	By        provenBy  `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
 	Opened    *opening  `json:"opened,omitempty"`     // exchange codes: the link to redeem, in place of a proof
+
+	Remember *bool `json:"remember,omitempty"` // of a sign-in: whether the browser keeps its cookies, as it was said when it began
 }
 
 // newLink makes a single-use token; the caller says whose and about what it is.

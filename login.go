@@ -20,6 +20,8 @@ type LoginParams struct {
 	Phone    string `json:"phone"`
 	Password string `json:"password"`
 	TOTPCode string `json:"totp_code"` // of a user with a second factor; may come later, see VerifyMFA
+
+	TrustDevice bool `json:"trust_device"` // with TOTPCode: as VerifyMFAParams.TrustDevice
 }
 
 // Login signs in with a password. An unknown address, an account without a
@@ -81,7 +83,7 @@ func (a *Auth) loginAs(ctx context.Context, c Credentials, name string, p LoginP
 	if rehash {
 		c.PasswordHash = a.rehash(ctx, c, p.Password)
 	}
-	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
+	return a.completeSignIn(ctx, signIn{user: c.User, amr: a.proof(methodPassword), by: byPassword(c.PasswordHash), totp: p.TOTPCode, trust: p.TrustDevice, gone: CodeInvalidCredentials, newDevice: onNewDevice(ctx, c)})
 }
 
 // unconfirmed tells whether a user may not sign in with a password yet. Whoever

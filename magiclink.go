@@ -13,6 +13,7 @@ type SendMagicLinkParams struct {
 	RedirectTo    string
 	CodeChallenge string // PKCE S256: the sign-in can only be completed with the verifier
 	NoCreate      bool   // do not create an account for an unknown address
+	Remember      *bool  // whether the browser keeps the cookies that come of the link, see [Remember]; nil: as [Auth.SetCookies] has it
 }
 
 // SendMagicLink mails a link to sign in with, and a code that does the same where
@@ -36,7 +37,7 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 		return SentCode{}, err
 	}
 	strangers := !p.NoCreate && settings.SignUp.On()
-	if err := a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge}, strangers); err != nil {
+	if err := a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, strangers); err != nil {
 		return SentCode{}, err
 	}
 	return SentCode{RequestID: a.keys.Request(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
@@ -49,6 +50,7 @@ func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error
 		CodeChallenge       string `json:"code_challenge"`
 		CodeChallengeMethod string `json:"code_challenge_method"`
 		CreateUser          *bool  `json:"create_user"`
+		Remember            *bool  `json:"remember"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
@@ -58,7 +60,7 @@ func (a *Auth) handleMagicLinkSend(w http.ResponseWriter, r *http.Request) error
 	}
 	sent, err := a.SendMagicLink(r.Context(), SendMagicLinkParams{
 		Email: p.Email, RedirectTo: p.RedirectTo, CodeChallenge: p.CodeChallenge,
-		NoCreate: p.CreateUser != nil && !*p.CreateUser,
+		NoCreate: p.CreateUser != nil && !*p.CreateUser, Remember: saidOf(r.Context(), p.Remember),
 	})
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (a *Auth) signInByLink(ctx context.Context, p VerifyMagicLinkParams) (token
 	if err != nil {
 		return nil, false, err
 	}
-	tokens, err = a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken})
+	tokens, err = a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidToken, remember: m.Remember})
 	return tokens, m.takenOver, err
 }
 
@@ -206,7 +208,7 @@ func (a *Auth) handleMagicLink(w http.ResponseWriter, r *http.Request) error {
 	case r.Method == http.MethodHead || a.asksForPage(r), a.cfg.cookies != nil && !fromProgram(r): // only a post signs a browser in
 		return a.askToSignIn(w, r)
 	case !fromProgram(r): // DirectLinks
-		return a.finishMagicLink(w, r, r.URL.Query().Get("token"))
+		return a.finishMagicLink(w, r, r.URL.Query().Get("token"), nil)
 	}
 	return a.magicLinkJSON(w, r, r.URL.Query().Get("token"), "")
 }
@@ -217,7 +219,11 @@ func (a *Auth) handleMagicLinkForm(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	return a.finishMagicLink(w, r, form.Get("token"))
+	remember, err := said(form)
+	if err != nil {
+		return a.showProblem(w, r, formFailed(err))
+	}
+	return a.finishMagicLink(w, r, form.Get("token"), remember)
 }
 
 // handleMagicLinkPost is POST /magic-link/verify with JSON.
@@ -287,7 +293,7 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 	if err != nil {
 		return "", err
 	}
-	code, err := a.exchangeCode(ctx, m.user, linkData{By: provenBy{Email: m.Email}}, methodMagicLink, CodeInvalidToken)
+	code, err := a.exchangeCode(ctx, m.user, linkData{By: provenBy{Email: m.Email}, Remember: m.Remember}, methodMagicLink, CodeInvalidToken)
 	if err != nil {
 		return "", err
 	}
@@ -297,7 +303,7 @@ func (a *Auth) redirectWithCode(ctx context.Context, secret string, within Calle
 // finishMagicLink completes a magic link in a browser. With somewhere to go, it
 // goes there with a code; in cookie mode the browser is signed in here; else
 // nothing is spent, and the page shows the code to type where it was asked for.
-func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret string) error {
+func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret string, remember *bool) error {
 	within, err := a.within(r)
 	if err != nil {
 		return a.showProblem(w, r, err)
@@ -325,7 +331,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	a.setCookies(w, r, tokens, nil)
+	a.setCookies(w, r, tokens, remember)
 	return a.showDone(w, r, page{Done: "signed_in", TakenOver: takenOver}, d.RedirectTo)
 }
 

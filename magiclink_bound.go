@@ -44,5 +44,5 @@ func (a *Auth) exchangeOpened(ctx context.Context, o opening, verifier string) (
 	case err != nil:
 		return nil, err
 	}
-	return a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: m.user, by: provenBy{Email: m.Email}, amr: a.proof(methodMagicLink), gone: CodeInvalidCode, remember: m.Remember})
 }

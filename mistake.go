@@ -37,6 +37,29 @@ func otherSecret(token string) error {
 	return nil
 }
 
+// noteSetup says in the log what is no fault, but would puzzle whoever forgot it.
+func (a *Auth) noteSetup(ctx context.Context) {
+	c := &a.cfg
+	if c.devMode && a.inbox != nil {
+		c.log.InfoContext(ctx, "auth: dev mode: messages go to Auth.Inbox, which shows them where it is mounted: mux.Handle(\"/dev/\", a.Inbox())")
+	}
+	if !c.prefixed && c.baseURL.Path == "" {
+		c.log.WarnContext(ctx, "auth: the base URL has no path, so links lead to the root of its host, where endpoints are found only if the handler is mounted there: "+
+			"name the path of the mount in WithBaseURL, or WithPrefix(\"\") if it is the root", "base_url", c.baseURL.String(), "link", c.baseURL.JoinPath("verify-email").String())
+	}
+}
+
+// insecure notes, once, a browser that is about to be signed in over http where the
+// cookies are for https: it refuses them, and asks to sign in for ever.
+func (a *Auth) insecure(r *http.Request) {
+	if origin := r.Header.Get("Origin"); a.cfg.baseURL.Scheme == "https" && strings.HasPrefix(origin, "http://") {
+		a.insecureOnce.Do(func() {
+			a.cfg.log.WarnContext(r.Context(), "auth: a browser signs in over http, where it refuses the cookies of https: serve the pages over https, or set WithBaseURL to the URL that browsers see",
+				"origin", origin, "base_url", a.cfg.baseURL.String())
+		})
+	}
+}
+
 // logLevel is how loud a refused request is in the log.
 func logLevel(e *Error, err error) slog.Level {
 	switch {

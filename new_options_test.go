@@ -41,8 +41,8 @@ func optionRows() []optionRow {
 	rows := []optionRow{
 		row(""),
 		row("option 4 of 4 is nil", nil),
-		row("WithSecret: a secret needs at least 32 bytes, this one has 31", auth.WithSecret(secret(31))),
-		row("WithSecret: a secret needs at least 32 bytes, this one has 31", auth.WithSecret(secret(32), secret(31))),
+		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(31))),
+		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(32), secret(31))),
 		row("", auth.WithSecret(secret(32), secret(33))),
 		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test")),
 		row("WithBaseURL: http on a host that is not loopback: use https", auth.WithBaseURL("http://auth.test"), auth.WithDevMode()),
@@ -102,7 +102,7 @@ func optionRows() []optionRow {
 		row("", auth.WithPhone(auth.PhoneOptions{Life: 10 * time.Minute})),
 	}
 	for _, raw := range []string{"auth.test", "ftp://auth.test", "https:///auth", "https://user@auth.test", "https://auth.test?a=b", "https://auth.test#a"} {
-		rows = append(rows, row("WithBaseURL: "+strconv.Quote(raw)+" is not an absolute http(s) URL without query", auth.WithBaseURL(raw)))
+		rows = append(rows, row("WithBaseURL: "+strconv.Quote(raw)+" is not an absolute http(s) URL without query, such as https://app.example.com/auth/v1", auth.WithBaseURL(raw)))
 	}
 	for _, prefix := range []string{"/a//b", "/a/../b", "/{a}", "/a b", "/a\tb", "/a}"} {
 		rows = append(rows, row("WithPrefix: "+strconv.Quote(prefix)+" is not a plain path", auth.WithPrefix(prefix)))
@@ -152,14 +152,14 @@ func TestNewSays(t *testing.T) {
 		try(memstore.New(), r.says, append(slices.Clone(usual), r.opts...)...)
 	}
 	for i, says := range []string{
-		"WithSecret: a secret of 32 random bytes is needed, or WithDevMode for development",
+		"WithSecret: a secret of 32 random bytes (openssl rand -hex 32) is needed, or WithDevMode for development",
 		"WithMailer: a mailer is needed, or WithDevMode for development",
 		"WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development",
 	} {
 		try(memstore.New(), says, slices.Delete(slices.Clone(usual), i, i+1)...)
 	}
 	try(memstore.New(), "WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development", usual[0], auth.WithMailer(auth.NewInbox()))
-	try(agedStore{memstore.New()}, fmt.Sprintf("the store auth_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both", auth.ContractVersion-1, auth.ContractVersion), usual...)
+	try(agedStore{memstore.New()}, fmt.Sprintf("the store auth_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", auth.ContractVersion-1, auth.ContractVersion), usual...)
 	for option, o := range map[string]auth.Option{
 		"WithSettings": auth.WithSettings(auth.Settings{MFARequired: auth.On}),
 		"WithMFA":      auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return false }}),

@@ -36,6 +36,7 @@ type oauthState struct {
 	Verifier   string `json:"verifier"`            // PKCE towards the provider (RFC 7636)
 	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
 	SessionID  string `json:"session_id,omitempty"`
+	Remember   *bool  `json:"remember,omitempty"`
 }
 
 // StartOAuthParams begin a sign-in at a provider.
@@ -46,6 +47,7 @@ type StartOAuthParams struct {
 	Scopes        []string // on top of the provider's
 	LoginHint     string   // passed on
 	Prompt        string   // passed on: "none", "login", "consent", "select_account"
+	Remember      *bool    // whether the browser keeps the cookies that come of it, see [Remember]; nil: as [Auth.SetCookies] has it
 
 	// Browser is a secret that stays with the browser that begins, and that the
 	// callback has to present. Without it, CodeChallenge and RedirectTo are
@@ -84,7 +86,8 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	st := oauthState{
 		Provider: p.Name, RedirectTo: in.RedirectTo, Challenge: in.CodeChallenge,
 		Browser: hashBrowser(in.Browser), Verifier: oauth2.GenerateVerifier(),
-		Unbound: (in.Remote || in.Browser == "") && in.RedirectTo != "", // the challenge is there then
+		Unbound:  (in.Remote || in.Browser == "") && in.RedirectTo != "", // the challenge is there then
+		Remember: in.Remember,
 	}
 	if p.OpenID {
 		st.Nonce = oauth2.GenerateVerifier()
@@ -357,7 +360,7 @@ func (a *Auth) endsAtCallback(st oauthState) bool {
 // code in the redirect. A second factor is asked for at the code's exchange.
 func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by provenBy) (*OAuthResult, error) {
 	if a.endsAtCallback(st) {
-		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.proof(methodOAuth), gone: CodeBadOAuthState})
+		tokens, err := a.completeSignIn(ctx, signIn{user: u, by: by, amr: a.proof(methodOAuth), gone: CodeBadOAuthState, remember: st.Remember})
 		secondFactor := errors.Is(err, CodeMFARequired) || errors.Is(err, CodeMFAEnrollmentRequired)
 		if err == nil {
 			return &OAuthResult{RedirectURL: st.RedirectTo, Tokens: tokens}, nil
@@ -372,7 +375,7 @@ func (a *Auth) completeOAuth(ctx context.Context, u User, st oauthState, by prov
 // redirectWith makes the redirect with a code, whose exchange may link an
 // identity.
 func (a *Auth) redirectWith(ctx context.Context, u User, st oauthState, d linkData) (*OAuthResult, error) {
-	d.Challenge = st.Challenge
+	d.Challenge, d.Remember = st.Challenge, st.Remember
 	code, err := a.exchangeCode(ctx, u, d, methodOAuth, CodeBadOAuthState)
 	if err != nil {
 		return nil, err

@@ -65,6 +65,9 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkChallengeMethod(q.Get("code_challenge_method"), in.CodeChallenge); err != nil {
 		return err
 	}
+	if in.Remember, err = said(q); err != nil {
+		return invalid(fieldRemember, "is neither true nor false")
+	}
 	cookie := a.bindBrowser(r, p)
 	in.Browser = cookie.Value
 	to, err := a.StartOAuth(r.Context(), in)

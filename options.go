@@ -85,7 +85,7 @@ func WithSecret(current []byte, previous ...[]byte) Option {
 		c.secrets = nil
 		for _, s := range append([][]byte{current}, previous...) {
 			if len(s) < 32 {
-				c.fail("WithSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d", len(s)))
+				c.fail("WithSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d: is the variable set? openssl rand -hex 32 makes one", len(s)))
 			}
 			c.secrets = append(c.secrets, append([]byte(nil), s...))
 		}
@@ -106,7 +106,7 @@ func WithBaseURL(raw string) Option {
 		case err != nil:
 			c.fail("WithBaseURL", err)
 		case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-			c.fail("WithBaseURL", fmt.Errorf("%q is not an absolute http(s) URL without query", raw))
+			c.fail("WithBaseURL", fmt.Errorf("%q is not an absolute http(s) URL without query, such as https://app.example.com/auth/v1", raw))
 		default:
 			c.baseURL = u
 		}
@@ -248,16 +248,36 @@ func WithSettings(s Settings) Option {
 func WithPasswords(o PasswordOptions) Option { return func(c *config) { c.passwords = o } }
 
 // MFAOptions say who needs a second factor besides everybody
-// (Settings.MFARequired) and those with "mfa_required": true in AppMetadata.
+// (Settings.MFARequired) and those with "mfa_required": true in AppMetadata, and
+// where it need not be shown each time.
 type MFAOptions struct {
 	// RequiredFor names users who have to set one up before the first session,
 	// such as those with a role. It is called at every sign-in and must be quick
 	// and safe for concurrent use. Default: nobody.
 	RequiredFor func(u User) bool
+
+	// TrustDevices lets users say, with a code of their app, that the device on
+	// which they sign in is not asked for one for so long: up to MaxTrust, 30 days.
+	// Sessions that begin there without a code are at LevelAAL1. It ends early with
+	// whatever changes how the account is signed in to (password, address, number,
+	// identities, second factors, recovery codes), with a change of roles, a ban, a
+	// takeover, and when all other sessions are ended. Whoever has the device's
+	// cookie, or X-Device-Id, and the first factor needs no second one: apps have to
+	// make that identifier at random and keep it secret. Default 0: no device is
+	// trusted, nor any that was while this was set.
+	TrustDevices time.Duration
 }
 
-// WithMFA sets who needs a second factor. A second call replaces the first.
-func WithMFA(o MFAOptions) Option { return func(c *config) { c.mfa = o } }
+// WithMFA sets who needs a second factor, and whether devices may be trusted. A
+// second call replaces the first.
+func WithMFA(o MFAOptions) Option {
+	return func(c *config) {
+		if o.TrustDevices < 0 || o.TrustDevices > MaxTrust {
+			c.fail("WithMFA", errors.New("TrustDevices is negative or above 30 days"))
+		}
+		c.mfa = o
+	}
+}
 
 // WithProvider lets people sign in with outside services; package provider has
 // Google, GitHub, Facebook, Twitter, Microsoft, Apple, Discord, OIDC for any

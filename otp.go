@@ -163,6 +163,8 @@ type VerifyPhoneCodeParams struct {
 	Code     string
 	TOTPCode string // of a user with a second factor; may come later, see VerifyMFA
 
+	TrustDevice bool // with TOTPCode: as VerifyMFAParams.TrustDevice
+
 	RequestID string // of SentCode; without it anybody's wrong guesses at the number count
 }
 
@@ -182,7 +184,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 		return nil, err
 	}
 	a.unlockPassword(ctx, u, false)
-	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: p.TOTPCode, gone: CodeInvalidCode})
+	return a.completeSignIn(ctx, signIn{user: u, by: provenBy{Phone: phone}, amr: a.proof(methodPhoneCode), totp: p.TOTPCode, trust: p.TrustDevice, gone: CodeInvalidCode})
 }
 
 func (a *Auth) checkPhoneCode(ctx context.Context, number, code string) (string, error) {
@@ -326,7 +328,8 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 		OTP   string `json:"otp"`
 		TOTP  string `json:"totp_code"`
 
-		RequestID string `json:"request_id"`
+		RequestID   string `json:"request_id"`
+		TrustDevice bool   `json:"trust_device"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err
@@ -334,7 +337,7 @@ func (a *Auth) handleOTPVerify(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	me, err := a.live(r)
 	if errors.Is(err, CodeMissingToken) || a.staleCookie(r, err) {
-		tokens, err := a.VerifyPhoneCode(ctx, VerifyPhoneCodeParams{Phone: p.Phone, Code: p.OTP, TOTPCode: p.TOTP, RequestID: p.RequestID})
+		tokens, err := a.VerifyPhoneCode(ctx, VerifyPhoneCodeParams{Phone: p.Phone, Code: p.OTP, TOTPCode: p.TOTP, TrustDevice: p.TrustDevice, RequestID: p.RequestID})
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type page struct {
 	OfLink     bool     // problem: it is one of a link
 	Reasons    []string // of weak_password
 	MinLength  int
+	First      bool   // reset_password: there was none before, nor any session
 	TypedCode  string // type_code: to be typed where it was asked for
 	TakesOver  bool   // confirm_sign_in: what others have set up on the account goes
 	Done       string // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured"

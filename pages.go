@@ -37,19 +37,6 @@ func fromProgram(r *http.Request) bool {
 	return (accept == "" || accept == "*/*") && !strings.Contains(r.UserAgent(), "Mozilla/")
 }
 
-// showConfirm shows the page that a live link leads to.
-func (a *Auth) showConfirm(w http.ResponseWriter, r *http.Request, name string, p Purpose) error {
-	secret := r.URL.Query().Get("token")
-	_, d, err := a.peekMailed(r.Context(), p, secret)
-	if err != nil {
-		return a.showProblem(w, r, err)
-	}
-	a.showPage(w, r, http.StatusOK, page{
-		Name: name, Token: secret, Address: maskEmail(d.Email), MinLength: a.passwords.minLength(),
-	}, d.RedirectTo)
-	return nil
-}
-
 // showPage fills in what every page needs. The pages post to the path they were
 // opened at, whatever prefix that had.
 func (a *Auth) showPage(w http.ResponseWriter, r *http.Request, status int, pg page, redirectTo string) {

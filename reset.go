@@ -131,12 +131,28 @@ func (a *Auth) handleResetPassword(w http.ResponseWriter, r *http.Request) error
 // handleResetPage is GET /reset-password; opening it never uses the link up.
 func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
-		return a.showConfirm(w, r, "reset_password", PurposeReset)
+		return a.askForPassword(w, r, http.StatusOK, r.URL.Query().Get("token"), page{})
 	}
 	if _, _, err := a.peekMailed(r.Context(), PurposeReset, r.URL.Query().Get("token")); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// askForPassword shows the page to choose a password at. Somebody who was never here
+// has no devices to be told of.
+func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
+	t, d, err := a.peekMailed(r.Context(), PurposeReset, secret)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	c, err := a.store.Credentials(r.Context(), ByID(t.UserID))
+	if err != nil {
+		return a.showProblem(w, r, linkFailed(err))
+	}
+	pg.Name, pg.Token, pg.Address, pg.MinLength, pg.First = "reset_password", secret, maskEmail(d.Email), a.passwords.minLength(), awaited(c)
+	a.showPage(w, r, status, pg, d.RedirectTo)
+	return nil
 }
 
 // handleResetPost is the page's form. A password that is refused shows the form
@@ -149,11 +165,7 @@ func (a *Auth) handleResetPost(w http.ResponseWriter, r *http.Request) error {
 	d, err := a.resetPassword(r.Context(), ResetPasswordParams{form.Get("token"), form.Get("new_password")})
 	var e *Error
 	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed) {
-		a.showPage(w, r, e.Status, page{
-			Name: "reset_password", Token: form.Get("token"), Address: maskEmail(d.Email),
-			Problem: e.Message, Reasons: e.Reasons, MinLength: a.passwords.minLength(),
-		}, d.RedirectTo)
-		return nil
+		return a.askForPassword(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
 	}
 	if err != nil {
 		return a.showProblem(w, r, err)

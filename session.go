@@ -22,10 +22,14 @@ type signIn struct {
 	amr    []AMR
 	totp   string // a code that came along with the first proof
 	second bool   // the second factor was shown
+	trust  bool   // the device is to be trusted, if an app's code was shown
 	by     provenBy
 	gone   Code // the error if the user changed or went since the proof was judged
 
 	newDevice bool // expected; the store decides
+	onTrusted bool // the device stands in for the second factor; likewise
+
+	remember *bool // what was said of the cookies when it began; nil: nothing
 }
 
 // provenBy is what of an account a proof rests on. A sign-in that is under way
@@ -67,7 +71,8 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if s.user.Banned(now) {
 		return nil, fail(CodeUserBanned, nil)
 	}
-	amr, aal, err := a.secondFactor(ctx, s)
+	amr, aal, onTrusted, err := a.secondFactor(ctx, s)
+	s.onTrusted = onTrusted
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +86,12 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, fail(s.gone, err)
-	case errors.Is(err, ErrMFARequired): // enabled since the proof was judged
+	case errors.Is(err, ErrMFARequired): // enabled, or the device's trust over, since the proof was judged
 		return nil, a.ask(ctx, CodeMFARequired, PurposeMFA, s)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
+	tokens.remember = s.remember
 	return tokens, nil
 }
 
@@ -118,13 +124,14 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 		if err != nil {
 			return nil, err
 		}
-		c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider}),
+		c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider, Reason: s.reason()}),
 			OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: u.ID}})
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		var ended []string
 		if tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, func(c Change, on NewDevice) (User, error) {
 			return a.store.CreateSession(ctx, CreateSession{
 				Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
+				OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess),
 			})
 		}); err != nil {
 			return nil, err

@@ -8,7 +8,12 @@ import (
 
 // ContractVersion is the version of the contract that this file and
 // store_change.go describe. A Store's Contract returns the version it was written
-// for.
+// for. What each asks of stores that the one before did not:
+//
+//   - 4: [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
+//     refresh token that comes again within [Advance].Grace
+//   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
+//     at once ([Token].Code), [NewUser].Factors
 const ContractVersion = 4
 
 // Store keeps users, sessions, single-use tokens and rate limits.
@@ -48,8 +53,9 @@ type Store interface {
 	CreateUser(ctx context.Context, c CreateUser) (User, error)
 	// User finds one user, banned or not. ErrNotFound if there is none.
 	User(ctx context.Context, key UserKey) (User, error)
-	// Credentials is User together with the password hash, in one read, and
-	// whether a session was made for the user on key.Device before.
+	// Credentials is User together with the password hash, in one read, whether a
+	// session was made for the user on key.Device before, and until when that is
+	// trusted.
 	Credentials(ctx context.Context, key UserKey) (Credentials, error)
 	// UpdateUser applies a patch. ErrNotFound if there is no such user, a
 	// *ConflictError if a new address, phone or identity is taken; nothing
@@ -67,7 +73,13 @@ type Store interface {
 	// (CreateUser, EnableFactor, Effect.Create); of each user at most MaxDevices
 	// are, those seen last. ErrNotFound if the user is gone, ErrBanned if banned at
 	// that time, ErrMFARequired if the user has a second factor and the session is
-	// not AAL2, a *ConflictError if the id is taken, ErrNewDevice as OnNewDevice says.
+	// neither AAL2 nor allowed by OnTrustedDevice, a *ConflictError if the id is
+	// taken, ErrNewDevice as OnNewDevice says.
+	//
+	// A user's device is trusted from a session with TrustUntil on, up to that
+	// instant. That ends early with any rise of the user's CredentialRevision, with
+	// PutRecoveryCodes, with RevokeSessions.DropDevices, also of the device that
+	// stays, and with the device. It never comes back by itself.
 	CreateSession(ctx context.Context, c CreateSession) (User, error)
 	// Session reads a session with its user. ErrNotFound if there never was one
 	// or its user is gone, ErrBanned, beside the session and user, if the user is
@@ -170,7 +182,7 @@ var (
 	ErrRepeated = errors.New("auth: done before")
 	// ErrInvalidChange: the caller did not say when, in whose name, or on what a
 	// change rests. It is a mistake in the program.
-	ErrInvalidChange = errors.New("auth: a change without time or authority")
+	ErrInvalidChange = errors.New("auth: a change without time (Change.Now), or without exactly one authority (Change.By)")
 )
 
 // ConflictError says which unique value is taken: "id", "email", "phone",
@@ -225,6 +237,14 @@ type (
 		Ended func(ids []string)
 
 		OnNewDevice NewDevice
+
+		// OnTrustedDevice allows a session that is not AAL2 to a user with a second
+		// factor if the session's Device is trusted by the user at Now.
+		OnTrustedDevice bool
+		// TrustUntil, if set, has the session's Device, if there is one, trusted by
+		// the user until then, whatever was said of it before. It is for sessions at
+		// AAL2, and without effect for others.
+		TrustUntil time.Time
 	}
 	// Advance is the parameter of Store.AdvanceSession: the session and counter
 	// a refresh token names, and what to write if it is current.

@@ -33,7 +33,8 @@ type FactorStore interface {
 	// UseRecoveryCode uses up the code that has one of the hashes and returns how
 	// many are left. ErrNotFound if none is the user's.
 	UseRecoveryCode(ctx context.Context, c UseRecoveryCode) (left int, err error)
-	// PutRecoveryCodes replaces all codes. ErrNotFound without an enabled factor.
+	// PutRecoveryCodes replaces all codes; no device is trusted any more (see
+	// Store.CreateSession). ErrNotFound without an enabled factor.
 	PutRecoveryCodes(ctx context.Context, c PutRecoveryCodes) error
 	// RemoveFactor removes an enabled factor or, without FactorID, every factor.
 	// With the last enabled one MFAEnabled becomes false and the recovery codes

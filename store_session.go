@@ -44,6 +44,9 @@ const (
 	DeviceLife = 400 * 24 * time.Hour
 )
 
+// MaxTrust is for how long a device may be trusted for the second factor at most.
+const MaxTrust = 30 * 24 * time.Hour
+
 // NewDevice is what a store does about a session that it makes on a device that is
 // new: the user has signed in before (LastSignInAt), and Session.Device is none of
 // the devices that are remembered of them. No device, which is an empty one, is new

@@ -65,8 +65,9 @@ type Identity struct {
 // Credentials is what a password login needs to know, from one read.
 type Credentials struct {
 	User         User
-	PasswordHash string // PHC or another supported format; empty: no password
-	KnownDevice  bool   // the user has signed in on UserKey.Device before
+	PasswordHash string    // PHC or another supported format; empty: no password
+	KnownDevice  bool      // the user has signed in on UserKey.Device before
+	TrustedUntil time.Time // the user trusts UserKey.Device until then, which may have passed; zero: not, or not any more
 }
 
 // UserKey names one user by exactly one of its unique values.
@@ -77,7 +78,7 @@ type UserKey struct {
 	Provider string // with Subject
 	Subject  string
 
-	Device string // for Credentials.KnownDevice only; names nobody
+	Device string // for Credentials.KnownDevice and TrustedUntil only; names nobody
 }
 
 // ByID names a user by id.

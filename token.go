@@ -29,7 +29,8 @@ type Tokens struct {
 
 	RecoveryCodesLeft *int // after a sign-in with a recovery code
 
-	device string // for the cookie of a new device
+	device   string // for the cookie of a new device
+	remember *bool  // what was said of the cookies when the sign-in began; nil: nothing
 }
 
 const redacted = "[redacted]" // in the log, for what holds secrets

@@ -45,26 +45,31 @@ func (a *Auth) totpOn(ctx context.Context) bool {
 }
 
 // secondFactor is the part of completeSignIn that decides between a session and
-// a question: it returns all proofs and the level that was reached.
-func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal string, err error) {
+// a question: it returns all proofs, the level that was reached, and whether the
+// device stands in for what that lacks.
+func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal string, onTrusted bool, err error) {
 	switch {
 	case s.second:
-		return s.amr, LevelAAL2, nil
+		return s.amr, LevelAAL2, false, nil
 	case s.user.MFAEnabled && s.totp == "":
-		return nil, "", a.ask(ctx, CodeMFARequired, PurposeMFA, s)
+		onTrusted, err := a.onTrustedDevice(ctx, s.user)
+		if err == nil && !onTrusted {
+			err = a.ask(ctx, CodeMFARequired, PurposeMFA, s)
+		}
+		return s.amr, LevelAAL1, onTrusted, err
 	case s.user.MFAEnabled:
 		second, err := a.judgeFactor(ctx, byProof(), s.user, factorCode{totp: s.totp})
-		return withProof(s.amr, second.proof), LevelAAL2, err
+		return withProof(s.amr, second.proof), LevelAAL2, false, err
 	case a.mfaRequired(ctx, s.user):
-		return nil, "", a.ask(ctx, CodeMFAEnrollmentRequired, PurposeEnroll, s)
+		return nil, "", false, a.ask(ctx, CodeMFAEnrollmentRequired, PurposeEnroll, s)
 	}
-	return s.amr, LevelAAL1, nil
+	return s.amr, LevelAAL1, false, nil
 }
 
 // ask stops a sign-in with a token that carries the proof already given on to
 // /2fa/verify or to the enrolment.
 func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
-	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by})
+	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byProof(), t, credentialsStill(s.user))
 	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {

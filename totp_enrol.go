@@ -29,6 +29,8 @@ type enrollee struct {
 	session Session   // to raise, or to create
 	token   *TokenRef // of the sign-in that waits for the enrolment
 	by      provenBy  // what that sign-in rests on
+
+	remember *bool // what it said of the cookies
 }
 
 // enrollee finds out who enrols: by a token, or else in the name of a caller.
@@ -65,7 +67,7 @@ func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, e
 		return enrollee{}, fail(CodeUserBanned, nil)
 	}
 	return enrollee{
-		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), token: &TokenRef{Purpose: PurposeEnroll, Hash: t.Hash}, by: d.By,
+		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), token: &TokenRef{Purpose: PurposeEnroll, Hash: t.Hash}, by: d.By, remember: d.Remember,
 	}, nil
 }
 
@@ -227,5 +229,6 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	if err != nil {
 		return nil, err
 	}
+	tokens.remember = e.remember
 	return &EnabledTOTP{RecoveryCodes: codes, Tokens: tokens}, nil
 }

@@ -86,6 +86,7 @@ func (a *Auth) handleVerifyMFA(w http.ResponseWriter, r *http.Request) error {
 		MFAToken     string `json:"mfa_token"`
 		TOTPCode     string `json:"totp_code"`
 		RecoveryCode string `json:"recovery_code"`
+		TrustDevice  bool   `json:"trust_device"`
 	}
 	if err := decode(r, &p); err != nil {
 		return err

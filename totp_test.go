@@ -345,6 +345,27 @@ func TestParallelFactorUses(t *testing.T) {
 	}
 }
 
+// Ten of 32 characters are 50 bits.
+func TestRecoveryCodesAreRandom(t *testing.T) {
+	w := newWorld(t)
+	ada := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)
+	seen := map[rune]bool{}
+	for range 30 {
+		codes, err := w.NewRecoveryCodes(t.Context(), auth.NewRecoveryCodesParams{Caller: auth.ByApplication(ada.User.ID)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range codes {
+			for _, r := range strings.ReplaceAll(c, "-", "") {
+				seen[r] = true
+			}
+		}
+	}
+	if len(seen) != 32 {
+		t.Errorf("recovery codes are made of %d characters", len(seen))
+	}
+}
+
 func TestRecoveryCodes(t *testing.T) {
 	w := newWorld(t)
 	ada := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)

@@ -56,6 +56,11 @@ type VerifyMFAParams struct {
 	MFAToken     string
 	TOTPCode     string
 	RecoveryCode string
+
+	// TrustDevice has the device not asked for a second factor for
+	// MFAOptions.TrustDevices, if it is set, TOTPCode is right, and the client says
+	// which device it is (Client.Device). Otherwise it is ignored.
+	TrustDevice bool
 }
 
 // VerifyMFA completes a sign-in that was answered CodeMFARequired. Errors:
@@ -89,7 +94,7 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	if err != nil {
 		return nil, linkFailed(err)
 	}
-	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: withProof(d.AMR, second.proof), second: true, gone: CodeInvalidToken})
+	tokens, err := a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: withProof(d.AMR, second.proof), second: true, trust: p.TrustDevice, gone: CodeInvalidToken, remember: d.Remember})
 	if err == nil {
 		tokens.RecoveryCodesLeft = second.left
 	}

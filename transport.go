@@ -123,7 +123,7 @@ func (a *Auth) carried(w http.ResponseWriter, r *http.Request, t *Tokens) Tokens
 	out := *t
 	if by := transportOf(r.Context()); by != nil && by.cookies && isUnsafe(r) {
 		remember := by.remember
-		if same, _ := a.replaces(r, t); by.form != nil && remember == nil && !same { // the box is not ticked
+		if same, _ := a.replaces(r, t); by.form != nil && remember == nil && t.remember == nil && !same { // the box is not ticked
 			remember = new(bool)
 		}
 		a.setCookies(w, r, t, remember)

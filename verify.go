@@ -303,11 +303,22 @@ func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret st
 		return a.showProblem(w, r, linkFailed(err))
 	}
 	pg := page{Name: "confirm_email", Token: secret, Address: maskEmail(d.Email)}
-	if maybeSomebodyElses(u, d) {
+	if maybeSomebodyElses(u, d) && !a.signedInAs(r, u) {
 		pg.Disownable, pg.MadeAt, pg.MadeFrom = true, u.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"), deviceLabel(d.Device)
 	}
 	a.showPage(w, r, http.StatusOK, pg, d.RedirectTo)
 	return nil
+}
+
+// signedInAs tells whether a request comes within a live session of that user. Where
+// that cannot be found out, it does not.
+func (a *Auth) signedInAs(r *http.Request, u User) bool {
+	within, err := a.within(r)
+	if err != nil || within.UserID != u.ID {
+		return false
+	}
+	_, _, err = a.liveSession(r.Context(), within, CodeSessionEnded)
+	return err == nil
 }
 
 // handleVerifyEmailPost is the page's buttons.

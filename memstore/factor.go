@@ -200,6 +200,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) e
 		}
 		return &effect{about: u.ID, apply: func() error {
 			u.recovery = cloneAll(c.Hashes)
+			u.trustNone()
 			return nil
 		}}, nil
 	})

@@ -52,6 +52,9 @@ type (
 	device struct { // on which the user has signed in
 		First time.Time `json:"first"`
 		Last  time.Time `json:"last"`
+
+		TrustedUntil time.Time `json:"trusted_until,omitzero"`
+		TrustedAt    int64     `json:"trusted_at,omitempty"` // the user's CredentialRevision then: trust ends when it rises
 	}
 	session struct {
 		auth.Session

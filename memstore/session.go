@@ -19,7 +19,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 			return nil, auth.ErrNotFound
 		case u.Banned(c.Session.CreatedAt):
 			return nil, auth.ErrBanned
-		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2:
+		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2 && !(c.OnTrustedDevice && c.Now.Before(u.trustedUntil(c.Session.Device))):
 			return nil, auth.ErrMFARequired
 		case s.sessions[c.Session.ID] != nil:
 			return nil, &auth.ConflictError{Field: "id"}
@@ -30,6 +30,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 		}
 		e.apply = func() error {
 			s.addSession(u, c.Session)
+			u.trust(&c)
 			e.ended = s.keepSessions(u, c.Session.ID, c.KeepSessions, c.Now)
 			owner = copyUser(u.User)
 			return nil
@@ -272,6 +273,7 @@ func (s *Store) dropDevices(u *user, except string) {
 		own = s.sessions[except].Device
 	}
 	maps.DeleteFunc(u.devices, func(hash string, _ device) bool { return hash != own })
+	u.trustNone()
 }
 
 // revoke ends the live sessions that match and returns their ids, sorted.

@@ -143,7 +143,7 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 		return auth.Credentials{}, auth.ErrNotFound
 	}
 	_, known := u.devices[k.Device]
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known}, nil
+	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known, TrustedUntil: u.trustedUntil(k.Device)}, nil
 }
 
 // UpdateUser applies a patch.

@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -180,7 +181,15 @@ func TestProviderInBrowser(t *testing.T) {
 	s := serveSite(t)
 	s.idp.SignsIn(authtest.Person{Subject: "1", Email: address, EmailVerified: true})
 	s.open("/account/sign-in")
-	s.do(chromedp.Click("a[href*='/with/acme']"))
+	shown := func(link string, want bool) { // exactly one of the two is there
+		s.do(browsertest.Until(fmt.Sprintf(`(getComputedStyle(document.querySelector("a.%s[href*='/with/acme']")).display !== 'none') === %v`, link, want)))
+	}
+	shown("kept", true)
+	shown("brief", false)
+	s.do(chromedp.Click("input[name=remember]"))
+	shown("kept", false)
+	shown("brief", true)
+	s.do(chromedp.Click("a.brief[href*='/with/acme']"))
 	s.at("/notes")
 	s.open("/account/")
 	s.do(browsertest.Until(`document.body.textContent.includes('Unlink')`))

@@ -13,7 +13,7 @@ func showSend(channel string) func(*visit) error {
 	return func(v *visit) error {
 		v.Channel = channel
 		if v.r.Method != "POST" {
-			v.Remember = true
+			v.Remember = v.kept()
 		}
 		if on := v.Settings.Methods; (channel == "mail" && !on.MagicLink) || (channel == "phone" && !on.PhoneOTP) {
 			return v.p.kit.Error(auth.CodeMethodDisabled, nil)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/redirect"
@@ -48,19 +49,20 @@ type Options struct {
 // Pages is an http.Handler that serves the pages, see [New]. It is safe for
 // concurrent use.
 type Pages struct {
-	a         *auth.Auth
-	kit       auth.Kit
-	site      auth.KitSite
-	prefix    string
-	home      string
-	look      webpage.Look
-	labels    map[string]string
-	langs     *webpage.Languages
-	texts     map[string]texts
-	templates map[string]map[string]*template.Template // by locale and name
-	css       template.CSS
-	styles    string
-	mux       *http.ServeMux
+	a          *auth.Auth
+	kit        auth.Kit
+	site       auth.KitSite
+	prefix     string
+	missedOnce sync.Once // of what the log says only once
+	home       string
+	look       webpage.Look
+	labels     map[string]string
+	langs      *webpage.Languages
+	texts      map[string]texts
+	templates  map[string]map[string]*template.Template // by locale and name
+	css        template.CSS
+	styles     string
+	mux        *http.ServeMux
 }
 
 // New makes the pages of a service that has [auth.WithCookies]. From then on the
@@ -86,7 +88,10 @@ func New(a *auth.Auth, o Options) (*Pages, error) {
 	for _, rt := range p.routes() {
 		p.mux.Handle(rt.path(p), p.handler(rt))
 	}
-	p.mux.Handle("/", p.kit.Page(func(http.ResponseWriter, *http.Request) error { return k.Error(auth.CodeNotFound, nil) }, p.problem))
+	p.mux.Handle("/", p.kit.Page(func(_ http.ResponseWriter, r *http.Request) error {
+		p.missed(r)
+		return k.Error(auth.CodeNotFound, nil)
+	}, p.problem))
 	k.UsePages(auth.KitPages{Look: p.look, Returns: p.path(backPath), Holds: p.holds})
 	return p, nil
 }

@@ -12,7 +12,7 @@ func showProvider(v *visit) error {
 	if v.r.Method == "HEAD" {
 		return nil
 	}
-	challenge := v.startBound(true)
+	challenge := v.startBound(v.kept())
 	to, err := v.p.a.StartOAuth(v.ctx, auth.StartOAuthParams{
 		Provider: v.r.PathValue("provider"), RedirectTo: v.p.backURL(), CodeChallenge: challenge,
 	})

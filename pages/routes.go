@@ -76,6 +76,18 @@ func (rt route) focus() string {
 	return ""
 }
 
+// missed notes, once, a request outside the prefix: the pages are mounted at another
+// path than they believe, and none of them will ever be found.
+func (p *Pages) missed(r *http.Request) {
+	if r.URL.Path == p.prefix || strings.HasPrefix(r.URL.Path, p.prefix+"/") {
+		return
+	}
+	p.missedOnce.Do(func() {
+		p.kit.Log().WarnContext(r.Context(), "pages: a request missed the pages: if they are mounted there, set Options.Prefix, and CookieOptions.SignInURL, to that path, and put no http.StripPrefix around them",
+			"seen", r.URL.Path, "prefix", p.prefix)
+	})
+}
+
 // methods are what a route takes.
 func (rt route) methods() []string {
 	var list []string

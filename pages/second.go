@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"strings"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -13,6 +14,9 @@ func showSecond(v *visit) error {
 		return goTo(v.p.path("/sign-in"))
 	}
 	v.Recovery = v.r.URL.Query().Get("with") == "recovery" || v.form.Get("with") == "recovery"
+	if life := v.p.kit.TrustDevices(); life > 0 && v.flow.MFAToken != "" && !v.Recovery {
+		v.TrustDays, v.Trust = max(1, int(life/(24*time.Hour))), v.form.Get("trust_device") != ""
+	}
 	return nil
 }
 
@@ -33,7 +37,7 @@ func postSecond(v *visit) (string, error) {
 	case totp == "" && recovery == "":
 		return "", v.p.kit.Invalid("code", "is required")
 	case v.flow.MFAToken != "":
-		tokens, err = v.p.a.VerifyMFA(v.ctx, auth.VerifyMFAParams{MFAToken: v.flow.MFAToken, TOTPCode: totp, RecoveryCode: recovery})
+		tokens, err = v.p.a.VerifyMFA(v.ctx, auth.VerifyMFAParams{MFAToken: v.flow.MFAToken, TOTPCode: totp, RecoveryCode: recovery, TrustDevice: v.form.Get("trust_device") != ""})
 	case v.claims != nil:
 		tokens, err = v.p.a.StepUp(v.ctx, auth.StepUpParams{Caller: v.claims.Caller(), TOTPCode: totp, RecoveryCode: recovery})
 	default:

@@ -24,10 +24,13 @@ func showSignIn(v *visit) error {
 		return goTo(v.returnTo())
 	}
 	if v.r.Method != "POST" {
-		v.Remember = true
+		v.Remember = v.kept()
 	}
 	return nil
 }
+
+// kept tells whether the browser is to remember a sign-in that a link leads to.
+func (v *visit) kept() bool { return v.r.URL.Query().Get("remember") != "false" }
 
 // toSecondFactor leads somebody who is signed in to where a second factor is shown,
 // or set up.

@@ -31,6 +31,7 @@ type View struct {
 	CSS      template.CSS // the one style sheet that the policy lets through
 	Action   string       // where the form of the page posts to
 	Query    string       // "?return_to=…" for links to pages that lead on to the same place, or ""
+	Briefly  string       // Query and "remember=false", for links to ways to sign in that the browser is to forget
 	SignedIn bool         // whether to show the way to sign out
 	Wide     bool         // the account
 	Next     template.URL // leaving: where the browser goes on to by itself
@@ -57,6 +58,8 @@ type View struct {
 	SendAgain string // enter_code: the page to ask for another one
 
 	Recovery      bool     // second_factor: a recovery code is asked for
+	TrustDays     int      // second_factor: for how many days the device can be trusted; 0: there is no such box
+	Trust         bool     // second_factor: the box is ticked
 	Forced        bool     // enrol: there is no way around it
 	Setup         *Setup   // enrol: what to scan; nil before it has begun
 	RecoveryCodes []string // recovery_codes
@@ -191,7 +194,7 @@ func (p *Pages) providers(on []string, linked []auth.Identity) []Provider {
 func sample() *View {
 	const address = "ada@example.com"
 	return &View{
-		Action: "/", Query: "?return_to=%2F", SignedIn: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
+		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
 		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
 		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true,
 		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/", Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},

@@ -78,6 +78,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 		}
 		if returnable(to) { // a longer one leads home
 			v.to, v.Query = to, "?"+url.Values{"return_to": {to}}.Encode()
+			v.Briefly = v.Query + "&remember=false"
 		}
 	}
 	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), v.claims != nil && rt.access != public
@@ -111,7 +112,7 @@ func (p *Pages) flowOf(r *http.Request) flow {
 func (p *Pages) newView(r *http.Request, page string) View {
 	s := p.a.PublicSettings(r.Context())
 	v := View{
-		Page: page, Locale: p.langs.Pick(p.kit.PreferredLocale(r.Context(), auth.User{})), Settings: s, MinLength: s.Password.MinLength,
+		Page: page, Briefly: "?remember=false", Locale: p.langs.Pick(p.kit.PreferredLocale(r.Context(), auth.User{})), Settings: s, MinLength: s.Password.MinLength,
 		Providers: p.providers(s.Providers, nil), LoginLabel: "label.email", LoginType: "email",
 		values: map[string]string{}, errors: map[string]string{}, reasons: map[string][]string{},
 	}

@@ -256,6 +256,55 @@ func TestProvider(t *testing.T) {
 	b.open("/account/sign-in/with/nobody").want(t, 404, "/account/sign-in/with/nobody", "That did not work")
 }
 
+// "Keep me signed in" holds for the other ways, too: a link says what the box would.
+func TestRememberOtherWays(t *testing.T) {
+	lasts := func(b *browser) bool {
+		u, _ := url.Parse(origin)
+		for _, c := range b.jar.Cookies(u) {
+			if strings.HasSuffix(c.Name, "-refresh") {
+				return !strings.HasSuffix(c.Value, ".brief")
+			}
+		}
+		t.Fatal("no session")
+		return false
+	}
+	for link, want := range map[string]bool{"kept": true, "brief": false} {
+		idp := authtest.StartProvider(t)
+		s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))
+		idp.Now = s.Clock.Now
+		way := func(b *browser, to string) string {
+			t.Helper()
+			b.open("/account/sign-in?return_to=/notes")
+			for n := range b.page.doc.Descendants() {
+				if n.Data == "a" && strings.Contains(attr(n, "href"), to) && strings.HasSuffix(attr(n, "class"), link) {
+					return attr(n, "href")
+				}
+			}
+			t.Fatalf("no link %s to %s", link, to)
+			return ""
+		}
+		b := s.browser(t)
+		b.open(way(b, "/with/acme"))
+		b.atProvider(idp, authtest.Person{Subject: "1", Email: address, EmailVerified: true}).want(t, 200, "/notes", "")
+		if lasts(b) != want {
+			t.Errorf("%s: a provider's session lasts %v", link, !want)
+		}
+		b = s.browser(t)
+		b.open(way(b, "/sign-in/mail"))
+		b.submit("email", address) // the box as it is
+		b.open(s.Mail(t, address, auth.KindMagicLink).Link)
+		b.submit().want(t, 200, "/notes", "")
+		if lasts(b) != want {
+			t.Errorf("%s: a link's session lasts %v", link, !want)
+		}
+	}
+	// Nothing to choose where there is no box.
+	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off}))
+	if b := s.browser(t); strings.Contains(b.open("/account/sign-in").body, "remember=false") {
+		t.Error(b.page.body)
+	}
+}
+
 func TestProviderThatFails(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	s := newSite(t, pages.Options{}, auth.WithProvider(idp.OIDC("acme")))

@@ -267,8 +267,10 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) e
 		if enabled(list, "") == nil {
 			return nil, auth.ErrNotFound
 		}
-		_, err = tx.Exec(ctx, s.sql(replaceCodes), of.id, orEmpty(c.Hashes))
-		return &result{about: of.id}, err
+		b := &pgx.Batch{}
+		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Hashes))
+		b.Queue(s.sql(trustNone), of.id)
+		return &result{about: of.id}, send(ctx, tx, b)
 	})
 }
 

@@ -25,7 +25,7 @@ const (
 
 // createSession judges all conditions on the row that it changes, so that they
 // hold of the row as it is once it is locked. $6 tells whether there was a second
-// factor; $14 is how many sessions are kept, $15 now, $16 how many devices. The
+// factor, or that none is needed was judged before; $14 is how many sessions are kept, $15 now, $16 how many devices. The
 // functions, for those that are too many, are called where there may be some: how
 // many sessions there can be is counted in the user's row, which is locked here.
 // $26 refuses a device that is new. Most sign-ins send nothing, and go without the
@@ -127,7 +127,8 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 		other, _ := canonical(c.IfUsers[0].ID)
 		mayBeSimple = other == id && c.IfUsers[0].Banned == nil // which the statement judges at another instant
 	}
-	if plain(&c.Change) && mayBeSimple && id != "" && areAbout(slices.Concat(c.Messages, c.OnNewDevice.Messages), c.Session.UserID) {
+	asksTrust := c.OnTrustedDevice || !c.TrustUntil.IsZero() // rare, and judged by more than the statement has
+	if !asksTrust && plain(&c.Change) && mayBeSimple && id != "" && areAbout(slices.Concat(c.Messages, c.OnNewDevice.Messages), c.Session.UserID) {
 		err := s.do(b, func(ctx context.Context, q querier) (err error) {
 			u, ended, isNew, err = s.insertSession(ctx, q, id, &c, c.IfUsers)
 			return err
@@ -143,13 +144,17 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 			return nil, auth.ErrNotFound
 		case of.banned(c.Session.CreatedAt):
 			return nil, auth.ErrBanned
-		case of.mfaEnabled && c.Session.AAL != auth.LevelAAL2:
-			return nil, auth.ErrMFARequired
+		}
+		if err := s.mayPass(ctx, tx, of, &c); err != nil {
+			return nil, err
 		}
 		r := &result{about: of.id}
 		err := s.onDevice(ctx, tx, of, &c.Session, &c.OnNewDevice, r)
 		if err == nil {
 			u, r.ended, _, err = s.insertSession(ctx, tx, of.id, sessionAlone(&c), nil)
+		}
+		if err == nil {
+			err = s.trust(ctx, tx, of, &c)
 		}
 		ended, isNew = r.ended, r.tells != nil
 		return r, err
@@ -159,13 +164,13 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 
 // sessionAlone is a session that is judged, and without what is recorded with it.
 func sessionAlone(c *auth.CreateSession) *auth.CreateSession {
-	return &auth.CreateSession{Change: auth.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions}
+	return &auth.CreateSession{Change: auth.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}
 }
 
 // insertSession returns errNotAlone if the user is not as it is to be.
 func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, still []auth.UserAt) (u auth.User, ended []string, isNew bool, err error) {
 	sess, on := &c.Session, &c.OnNewDevice
-	args := append([]any{eventsInput(c.Events), asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2}, stillInput(still)...)
+	args := append([]any{eventsInput(c.Events), asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
 	args = append(args, c.KeepSessions, c.Now, auth.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
 		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent), on.Refuse)
 	sql := createSession
@@ -346,6 +351,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 			if c.DropDevices {
 				except, _ := canonical(c.Filter.Except)
 				b.Queue(s.sql(dropOtherDevices), u.id, orNull(except))
+				b.Queue(s.sql(trustNone), u.id)
 			}
 		}
 		err := send(ctx, tx, b)

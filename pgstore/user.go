@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/authmount/auth"
 )
@@ -143,11 +144,11 @@ func rolesOf(roles []string) roleLock {
 }
 
 // Reads of one user, by each of its unique values ($2), and whether a device ($1)
-// is known. That is asked of no device, too, which none is kept as: what depends
+// is known, and trusted. That is asked of no device, too, which none is kept as: what depends
 // on a parameter's value would be planned anew each time.
 const (
-	credentials = `select u.password_hash, exists (select from auth.devices d where d.user_id = u.id and d.device = $1::text),
-	` + userColumns + `, ` + claimsColumn + ` from auth.users u where `
+	credentials = `select u.password_hash, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
+	` + userColumns + `, ` + claimsColumn + ` from auth.users u left join auth.devices d on d.user_id = u.id and d.device = $1::text where `
 	credentialsByID       = credentials + `u.id = $2::uuid`
 	credentialsByEmail    = credentials + `u.email_key = $2::text`
 	credentialsByPhone    = credentials + `u.phone = $2::text`
@@ -183,7 +184,9 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	var c auth.Credentials
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		var r userRow
-		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash, &c.KnownDevice}, r.into()...), &r.claims)...); err == nil {
+		var trusted pgtype.Timestamptz
+		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash, &c.KnownDevice, &trusted}, r.into()...), &r.claims)...); err == nil {
+			c.TrustedUntil = at(trusted)
 			c.User, err = r.user()
 		}
 		return err

@@ -17,7 +17,11 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 	var isNew bool
 	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
 		isNew = t.isNew(c.Session)
-		u, err := t.addSession(c.Session)
+		d := device{c.Session.UserID, c.Session.Device}
+		u, err := t.addSession(c.Session, c.OnTrustedDevice && c.Now.Before(t.trustedUntil(d)))
+		if err == nil && !c.TrustUntil.IsZero() && c.Session.AAL == auth.LevelAAL2 {
+			t.trust(d, c.TrustUntil)
+		}
 		if err == nil && isNew {
 			err = t.onNewDevice(c.OnNewDevice)
 		}
@@ -38,16 +42,41 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 // device is one that a user has signed in on.
 type device struct{ userID, hash string }
 
+// seen is what is remembered of a device.
+type seen struct {
+	last         time.Time
+	trustedUntil time.Time
+	trustedAt    int64 // the user's CredentialRevision then: trust ends when it rises
+}
+
+// trust has a device trusted that a session was just made on.
+func (t *tx) trust(d device, until time.Time) {
+	if s, known := t.devices[d]; known {
+		s.trustedUntil, s.trustedAt = until, t.users[d.userID].User.CredentialRevision
+		t.devices[d] = s
+	}
+}
+
+// trustedUntil is until when its user trusts a device.
+func (db *tables) trustedUntil(d device) time.Time {
+	s := db.devices[d]
+	if s.trustedAt != db.users[d.userID].User.CredentialRevision {
+		return time.Time{}
+	}
+	return s.trustedUntil
+}
+
 // see remembers that a session was made on a device.
 func (t *tx) see(d device, at time.Time) {
-	last, known := t.devices[d]
-	if d.hash == "" || known && last.After(at) {
+	s, known := t.devices[d]
+	if d.hash == "" || known && s.last.After(at) {
 		return
 	}
 	if !known {
 		t.forgetDevices(d.userID, auth.MaxDevices-1)
 	}
-	t.devices[d] = at
+	s.last = at
+	t.devices[d] = s
 }
 
 // isNew tells whether a session is to be made on a device that is new: the user
@@ -84,7 +113,7 @@ func (t *tx) forgetDevices(userID string, n int) {
 			theirs = append(theirs, d)
 		}
 	}
-	slices.SortFunc(theirs, func(a, b device) int { return byAge(t.devices[b], b.hash, t.devices[a], a.hash) })
+	slices.SortFunc(theirs, func(a, b device) int { return byAge(t.devices[b].last, b.hash, t.devices[a].last, a.hash) })
 	for _, d := range theirs[min(n, len(theirs)):] {
 		delete(t.devices, d)
 	}
@@ -94,9 +123,12 @@ func (t *tx) forgetDevices(userID string, n int) {
 // the user's.
 func (t *tx) forgetOthers(userID, except string) {
 	s := t.sessions[except]
-	maps.DeleteFunc(t.devices, func(d device, _ time.Time) bool {
+	maps.DeleteFunc(t.devices, func(d device, _ seen) bool {
 		return d.userID == userID && (s.UserID != userID || s.Device != d.hash)
 	})
+	if own := (device{userID, s.Device}); s.UserID == userID && t.devices[own] != (seen{}) { // known still, and trusted no more
+		t.devices[own] = seen{last: t.devices[own].last}
+	}
 }
 
 // keepSessions ends a user's live sessions but the one just made and those active

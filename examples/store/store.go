@@ -44,7 +44,7 @@ type tables struct {
 	tokens   map[tokenKey]auth.Token
 	buckets  map[string]time.Time // when each is full again
 	done     map[changeKey]auth.Idempotency
-	devices  map[device]time.Time // when each was seen last
+	devices  map[device]seen
 }
 
 type (
@@ -64,7 +64,7 @@ type (
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{db: tables{map[string]auth.Credentials{}, map[string]session{}, map[tokenKey]auth.Token{}, map[string]time.Time{}, map[changeKey]auth.Idempotency{}, map[device]time.Time{}}}
+	return &Store{db: tables{map[string]auth.Credentials{}, map[string]session{}, map[tokenKey]auth.Token{}, map[string]time.Time{}, map[changeKey]auth.Idempotency{}, map[device]seen{}}}
 }
 
 // Contract is a literal and never auth.ContractVersion: a later auth may ask for
@@ -209,6 +209,7 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	return read(ctx, s, func(db *tables) (auth.Credentials, error) {
 		c, err := db.find(key)
 		_, c.KnownDevice = db.devices[device{c.User.ID, key.Device}]
+		c.TrustedUntil = db.trustedUntil(device{c.User.ID, key.Device})
 		return c, err
 	})
 }
@@ -260,7 +261,7 @@ func (t *tx) create(ctx context.Context, n auth.NewUser) (auth.User, error) {
 	}
 	u, err := t.save(auth.Credentials{User: n.User, PasswordHash: n.PasswordHash})
 	if err == nil && n.Session != nil {
-		u, err = t.addSession(*n.Session)
+		u, err = t.addSession(*n.Session, false)
 	}
 	for _, token := range n.Tokens {
 		if err == nil {
@@ -329,7 +330,8 @@ func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
 
 func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
 
-func (t *tx) addSession(sess auth.Session) (auth.User, error) {
+// addSession adds a session; onTrusted is CreateSession.OnTrustedDevice, judged.
+func (t *tx) addSession(sess auth.Session, onTrusted bool) (auth.User, error) {
 	c, ok := t.users[sess.UserID]
 	_, taken := t.sessions[sess.ID]
 	switch {
@@ -337,7 +339,7 @@ func (t *tx) addSession(sess auth.Session) (auth.User, error) {
 		return c.User, auth.ErrNotFound
 	case c.User.Banned(sess.CreatedAt):
 		return c.User, auth.ErrBanned
-	case c.User.MFAEnabled && sess.AAL != auth.LevelAAL2:
+	case c.User.MFAEnabled && sess.AAL != auth.LevelAAL2 && !onTrusted:
 		return c.User, auth.ErrMFARequired
 	case taken:
 		return c.User, &auth.ConflictError{Field: "id"}
@@ -557,7 +559,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		maps.DeleteFunc(db.sessions, func(_ string, sess session) bool { return over(sess.End()) })
 		maps.DeleteFunc(db.tokens, func(_ tokenKey, token auth.Token) bool { return over(token.ExpiresAt) })
 		maps.DeleteFunc(db.buckets, func(_ string, full time.Time) bool { return over(full) })
-		maps.DeleteFunc(db.devices, func(_ device, seen time.Time) bool { return over(seen.Add(auth.DeviceLife)) })
+		maps.DeleteFunc(db.devices, func(_ device, d seen) bool { return over(d.last.Add(auth.DeviceLife)) })
 		maps.DeleteFunc(db.done, func(_ changeKey, i auth.Idempotency) bool { return over(i.ExpiresAt) })
 		return n, nil
 	})

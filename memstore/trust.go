@@ -1,0 +1,35 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// trust has a session's device trusted by its user, who was given the session just
+// before.
+func (u *user) trust(c *auth.CreateSession) {
+	d, known := u.devices[c.Session.Device]
+	if c.TrustUntil.IsZero() || c.Session.AAL != auth.LevelAAL2 || !known {
+		return
+	}
+	d.TrustedUntil, d.TrustedAt = utc(c.TrustUntil), u.CredentialRevision
+	u.devices[c.Session.Device] = d
+}
+
+// trustedUntil is until when the user trusts a device. What has raised the
+// revision of the user's credentials since has ended that.
+func (u *user) trustedUntil(hash string) time.Time {
+	d := u.devices[hash]
+	if d.TrustedAt != u.CredentialRevision {
+		return time.Time{}
+	}
+	return d.TrustedUntil
+}
+
+func (u *user) trustNone() {
+	for hash, d := range u.devices {
+		d.TrustedUntil, d.TrustedAt = time.Time{}, 0
+		u.devices[hash] = d
+	}
+}

@@ -1,0 +1,43 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+// A device is trusted at one revision of the user's credentials: what raises that
+// needs to know nothing of devices, and ends all trust.
+const (
+	trustsDevice = `select exists (select from auth.devices d
+		where d.user_id = $1::uuid and d.device = $2::text and d.trusted_until > $3::timestamptz and d.trusted_revision = $4::bigint)`
+	trustDevice = `update auth.devices d set trusted_until = $3::timestamptz, trusted_revision = $4::bigint where d.user_id = $1::uuid and d.device = $2::text`
+	trustNone   = `update auth.devices d set trusted_until = null, trusted_revision = null where d.user_id = $1::uuid and d.trusted_until is not null`
+)
+
+// mayPass judges whether a user who is locked may have a session at its level.
+func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *auth.CreateSession) error {
+	trusted := !of.mfaEnabled || c.Session.AAL == auth.LevelAAL2
+	if !trusted && c.OnTrustedDevice {
+		err := tx.QueryRow(ctx, s.sql(trustsDevice), of.id, asText(c.Session.Device), c.Now, of.credentialRevision).Scan(&trusted)
+		if err != nil {
+			return err
+		}
+	}
+	if !trusted {
+		return auth.ErrMFARequired
+	}
+	return nil
+}
+
+// trust has the device of a session that was just made trusted by its user, who is
+// locked.
+func (s *Store) trust(ctx context.Context, tx pgx.Tx, of *lockedUser, c *auth.CreateSession) error {
+	if c.TrustUntil.IsZero() || c.Session.AAL != auth.LevelAAL2 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, s.sql(trustDevice), of.id, asText(c.Session.Device), c.TrustUntil, of.credentialRevision)
+	return err
+}
