@@ -16,9 +16,11 @@ func TestCrossSiteRequests(t *testing.T) {
 	access, refresh := w.inCookies("ada@example.com")
 	jar := cookies(accessCookie+"="+access, refreshCookie+"="+refresh)
 	for site, foreign := range map[string][]header{
-		"another site": {{"Origin", "https://evil.test"}, {"Sec-Fetch-Site", "cross-site"}},
-		"same site":    {{"Sec-Fetch-Site", "same-site"}},
-		"old browser":  {{"Origin", "https://evil.test"}},
+		"another site":          {{"Origin", "https://evil.test"}, {"Sec-Fetch-Site", "cross-site"}},
+		"same site":             {{"Sec-Fetch-Site", "same-site"}},
+		"old browser":           {{"Origin", "https://evil.test"}},
+		"by hand":               {{"Origin", "https://evil.test"}, {"Sec-Fetch-Site", "none"}},
+		"by hand, of no origin": {{"Origin", "null"}, {"Sec-Fetch-Site", "none"}},
 	} {
 		send := func(method, path string, body any, more ...header) *answer {
 			return w.do(method, path, body, append(more, foreign...)...)

@@ -206,7 +206,8 @@ type RefreshParams struct{ RefreshToken string }
 // short while (SessionOptions.RefreshGrace). After that it does once a day at most,
 // and not for two tokens in a row: a laptop that fell asleep before the answer came
 // is no theft, while two who share a session are found at the next round. It is
-// EventReplayed. Anything else, and anything older, ends the session.
+// EventReplayed; what comes again within RefreshGrace of it, as of a browser that
+// sends two requests when it wakes up, has the same answer. Anything else, and anything older, ends the session.
 //
 // Errors: CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded
 // (all with status 400), CodeUserBanned, CodeRateLimited.

@@ -145,3 +145,23 @@ func TestNoGraceNothingLate(t *testing.T) {
 	w.Clock.Advance(time.Hour)
 	w.refresh(s.RefreshToken).want(400, auth.CodeRefreshTokenReused)
 }
+
+// What a browser sends at once when it wakes up has one answer, and somebody is
+// told once.
+func TestTwoLateRefreshesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	s := w.signUp("ada@example.com")
+	w.refresh(s.RefreshToken).want(200) // the answer is lost
+	w.Clock.Advance(time.Hour)
+	w.fired()
+	first := w.refresh(s.RefreshToken).want(200).session()
+	w.Clock.Advance(29 * time.Second)
+	second := w.refresh(s.RefreshToken).want(200).session()
+	if first.RefreshToken != second.RefreshToken {
+		t.Error("another token than the current one")
+	}
+	w.wantEvents(auth.EventReplayed, auth.EventRefreshed, auth.EventRefreshed)
+	w.refresh(first.RefreshToken).want(200)
+	w.Clock.Advance(30 * time.Second)
+	w.refresh(first.RefreshToken).want(400, auth.CodeRefreshTokenReused)
+}

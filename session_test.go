@@ -38,6 +38,7 @@ func TestRefreshRotates(t *testing.T) {
 	w.Clock.Advance(time.Second)
 	w.refresh(first.RefreshToken).want(200)
 	w.wantEvents(auth.EventReplayed, auth.EventRefreshed)
+	w.Clock.Advance(30 * time.Second)
 	w.refresh(first.RefreshToken).want(400, auth.CodeRefreshTokenReused)
 	w.wantEvents(auth.EventReused)
 	w.refresh(second.RefreshToken).want(400, auth.CodeSessionEnded)

@@ -10,7 +10,8 @@ import (
 // store_change.go describe. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
-//   - 4: [UserAt].Banned, and [NewDevice] of CreateSession and EnableFactor
+//   - 4: [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
+//     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
 const ContractVersion = 4
@@ -91,8 +92,10 @@ type Store interface {
 	// that the caller hands out the same successor. Once Grace is over (of more
 	// than zero) that is granted still, as OutcomeReplayed, unless it was within
 	// ReplayGap before, or when the counter was one less than it is; the store
-	// remembers of each session when and at which counter it last was. If the
-	// counter is older, or was not granted, the session is revoked, and that stays
+	// remembers of each session when and at which counter it last was. For Grace
+	// after that, and while the counter has not moved, it is returned unchanged
+	// once more, as often as it is asked for: a browser that wakes up sends several
+	// requests at once. If the counter is older, or was not granted, the session is revoked, and that stays
 	// so: ErrReused, with the session and user (OutcomeReused). A counter from the
 	// future: ErrSessionEnded, nothing changed. Otherwise errors as for Session.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)

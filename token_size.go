@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rsa"
@@ -17,6 +18,12 @@ import (
 const (
 	maxTokenSize = 3000 // an access token is shorter
 	maxClaimSize = 1024 // of permissions and of app_metadata, as JSON
+
+	// What users choose, as JSON: the longest address (RFC 5321) and number (E.164),
+	// and the proofs of a session with two factors.
+	maxEmailSize = 254 + len(`""`)
+	maxPhoneSize = 16 + len(`""`)
+	maxAMRSize   = 3 * len(`{"method":"recovery_code","timestamp":1234567890},`)
 
 	claimPermissions = "permissions"
 	claimAppMetadata = "app_metadata"
@@ -35,12 +42,16 @@ func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []str
 	}
 	c = c.bounded()
 	own, err := c.with(nil)
-	if err == nil && !a.keys.fits(len(own)) {
+	if err != nil {
+		return nil, err
+	}
+	spare, err := c.spare()
+	if err == nil && !a.keys.fits(len(own)+spare) {
 		c.AppMetadata = nil
 		c = c.bounded()
 		own, err = c.with(nil)
 	}
-	if err == nil && !a.keys.fits(len(own)) {
+	if err == nil && !a.keys.fits(len(own)+spare) {
 		c.Permissions = nil
 		c = c.bounded()
 		own, err = c.with(nil)
@@ -52,25 +63,60 @@ func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []str
 	if err != nil {
 		return nil, err
 	}
-	left := a.tooMuch(len(own), more)
+	left := a.tooMuch(len(own)+spare, more)
 	if len(left) > 0 {
 		for _, name := range left {
 			delete(more, name)
 		}
-		if len(more) == 0 && !a.keys.fits(len(own)+namesSize(left)) {
+		if len(more) == 0 && !a.keys.fits(len(own)+spare+namesSize(left)) {
 			left = []string{omittedCustom}
 		}
 		slices.Sort(left)
 		c.Omitted = append(c.Omitted, left...)
 	}
 	whole, err := c.with(more)
-	if err == nil && (len(left) > 0 || !a.keys.fits(len(whole))) {
+	if err == nil && (len(left) > 0 || !a.keys.fits(len(whole)+spare)) {
 		a.oversizedOnce.Do(func() {
 			a.cfg.log.WarnContext(ctx, "auth: an access token has to stay below 3 kB: claims of the application's own that do not fit are left out, and named in its claim omitted; put less into WithClaims, the store's claims or roles",
 				"left_out", left, "bytes", len(own), "user_id", c.Subject)
 		})
 	}
 	return whole, err
+}
+
+// spare is what the claims could take more if their user had chosen another address,
+// number or proof: what is left out rests on nothing that users choose, or else they
+// could have what is known of them left out.
+func (c accessClaims) spare() (int, error) {
+	amr, err := json.Marshal(c.AMR)
+	if err != nil {
+		return 0, err
+	}
+	size := max(0, maxAMRSize-len(amr))
+	for _, chosen := range []struct {
+		claim *string
+		limit int
+	}{{c.Email, maxEmailSize}, {c.Phone, maxPhoneSize}} {
+		b, err := asJSON(chosen.claim)
+		if err != nil {
+			return 0, err
+		}
+		size += max(0, chosen.limit-len(b))
+	}
+	if c.EmailVerified {
+		size += len("false") - len("true")
+	}
+	return size, nil
+}
+
+// asJSON is json.Marshal that leaves "&", "<" and ">" as they are, which would take
+// six bytes each.
+func asJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // bounded are the claims without what is too large for a token, or was left out.
@@ -87,7 +133,7 @@ func (c accessClaims) bounded() accessClaims {
 
 // with are the claims as JSON, with custom ones.
 func (c accessClaims) with(custom map[string]json.RawMessage) ([]byte, error) {
-	object, err := json.Marshal(c)
+	object, err := asJSON(c)
 	if err != nil || len(custom) == 0 {
 		return object, err
 	}

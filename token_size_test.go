@@ -106,6 +106,36 @@ func TestTokensStayBelow3kB(t *testing.T) {
 	}
 }
 
+// What is left out rests on the server's data alone: an address that its user has
+// chosen moves nothing out of the token.
+func TestUsersDoNotChooseWhatIsOmitted(t *testing.T) {
+	w := newWorld(t)
+	domain := "@" + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60)
+	seen := map[bool]bool{}
+	for n := 100; n <= 600; n += 25 {
+		var first *auth.Claims
+		for _, email := range []string{
+			fmt.Sprintf("a%d@b.de", n), fmt.Sprintf("a%059d", n) + domain + ".org", fmt.Sprintf("a%d", n) + strings.Repeat("&", 59) + domain + ".org",
+		} {
+			ada := w.LoginAs(t, email, authtest.Permissions(permitting(42)...), authtest.AppMetadata(dataOf(n)))
+			c, err := w.Verify(ada.AccessToken)
+			if err != nil || len(ada.AccessToken) >= 3000 {
+				t.Fatalf("%d bytes, %v", len(ada.AccessToken), err)
+			}
+			if first == nil {
+				first = c
+			}
+			if !slices.Equal(c.Omitted, first.Omitted) {
+				t.Errorf("app_metadata of %d bytes: omitted %q, with an address of %d bytes %q", n, first.Omitted, len(email), c.Omitted)
+			}
+		}
+		seen[slices.Contains(first.Omitted, "app_metadata")] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("always the same: %v", seen)
+	}
+}
+
 func many(n int) map[string]any {
 	m := map[string]any{}
 	for i := range n {

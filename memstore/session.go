@@ -178,7 +178,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 			return nil, auth.ErrSessionEnded
 		case c.Counter == sess.Counter:
 			move = func() { sess.advance(c) }
-		case c.Counter+1 == sess.Counter && c.Grace > 0 && c.Now.Before(sess.RotatedAt.Add(c.Grace)):
+		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
 			e.noChange, move = true, func() {} // the same successor once more
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			who := sess.Client()
@@ -200,6 +200,12 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 		c.Replayed(*other)
 	}
 	return advanced, owner, err
+}
+
+// justReplayed tells whether the counter before was let pass within grace, and
+// nobody has moved on since: what one browser sends at once has one answer.
+func (s *session) justReplayed(c *auth.Advance) bool {
+	return s.replayed == s.Counter && c.Now.Before(s.replayedAt.Add(c.Grace))
 }
 
 // mayReplay tells whether the counter before may come late: not often, and not

@@ -38,6 +38,7 @@ func TestFormsOfOtherSites(t *testing.T) {
 			{"Sec-Fetch-Site": {"same-site"}, "Origin": {"https://sibling.auth.test"}},
 			{"Origin": {"https://evil.example"}},
 			{"Origin": {"null"}},
+			{"Sec-Fetch-Site": {"none"}, "Origin": {"https://evil.example"}},
 			{"Sec-Fetch-Site": {"cross-site"}},
 		} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, origin+path, strings.NewReader(fields.Encode()))

@@ -40,7 +40,6 @@ func postSecond(v *visit) (string, error) {
 		tokens, err = v.p.a.VerifyMFA(v.ctx, auth.VerifyMFAParams{MFAToken: v.flow.MFAToken, TOTPCode: totp, RecoveryCode: recovery, TrustDevice: v.form.Get("trust_device") != ""})
 	case v.claims != nil:
 		tokens, err = v.p.a.StepUp(v.ctx, auth.StepUpParams{Caller: v.claims.Caller(), TOTPCode: totp, RecoveryCode: recovery})
-		v.flow.Remember = true
 	default:
 		return v.p.path("/sign-in"), nil
 	}

@@ -64,10 +64,15 @@ func postSignIn(v *visit) (string, error) {
 // signedIn signs the browser in, in place of whoever was, and is where it goes on.
 func (v *visit) signedIn(t *auth.Tokens) (string, error) {
 	to := v.returnTo()
-	if err := v.p.a.SetCookies(v.w, v.r, t, auth.Remember(v.flow.Remember)); err != nil {
+	same := v.claims != nil && v.claims.SessionID == t.SessionID
+	var settings []auth.CookieSetting // none: a session that goes on is kept for as long as it was
+	if !same {
+		settings = append(settings, auth.Remember(v.flow.Remember))
+	}
+	if err := v.p.a.SetCookies(v.w, v.r, t, settings...); err != nil {
 		return "", err
 	}
-	if v.claims != nil && v.claims.SessionID != t.SessionID {
+	if v.claims != nil && !same {
 		if err := v.p.a.Logout(v.ctx, auth.LogoutParams{Caller: v.claims.Caller(), Scope: auth.LogoutLocal}); err != nil {
 			return "", err
 		}

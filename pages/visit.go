@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,6 +27,7 @@ type visit struct {
 	claims *auth.Claims // nil: nobody is signed in
 	user   auth.User    // on pages of the account
 	texts  texts
+	to     string // where a local return_to leads; "": none
 	flow   flow
 	before flow // as the browser sent it
 	View
@@ -51,7 +53,11 @@ type flow struct {
 const (
 	flowCookie = "pages"
 	flowLife   = 20 * time.Minute
+	maxReturn  = 1024 // of an address to return to, in bytes: browsers drop a cookie above 4,096
 )
+
+// returnable tells whether a page may lead on to an address, and remember it.
+func returnable(to string) bool { return len(to) <= maxReturn && redirect.IsLocal(to) }
 
 // goTo is where a page leads instead of being shown.
 type goTo string
@@ -70,8 +76,10 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 		if !redirect.IsLocal(to) {
 			return nil, p.kit.Error(auth.CodeRedirectNotAllowed, errors.New("return_to"))
 		}
-		v.Query = "?" + url.Values{"return_to": {to}}.Encode()
-		v.Briefly = v.Query + "&remember=false"
+		if returnable(to) { // a longer one leads home
+			v.to, v.Query = to, "?"+url.Values{"return_to": {to}}.Encode()
+			v.Briefly = v.Query + "&remember=false"
+		}
 	}
 	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), v.claims != nil && rt.access != public
 	if r.Method != http.MethodPost {
@@ -122,11 +130,13 @@ func (v *visit) keep() {
 	case flow{}:
 		v.p.kit.SetCookie(v.w, flowCookie, "", -1)
 	default:
-		b, err := json.Marshal(v.flow)
-		if err != nil {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false) // which would make six bytes of each "&"
+		if err := e.Encode(v.flow); err != nil {
 			panic(err) // strings only
 		}
-		v.p.kit.SetCookie(v.w, flowCookie, base64.RawURLEncoding.EncodeToString(b), int(flowLife/time.Second))
+		v.p.kit.SetCookie(v.w, flowCookie, base64.RawURLEncoding.EncodeToString(b.Bytes()), int(flowLife/time.Second))
 	}
 }
 
@@ -157,10 +167,10 @@ func (v *visit) render(status int) error {
 
 // returnTo is where the visitor was going.
 func (v *visit) returnTo() string {
-	if to := v.r.URL.Query().Get("return_to"); to != "" { // judged by begin
-		return to
-	}
-	if redirect.IsLocal(v.flow.ReturnTo) {
+	switch {
+	case v.to != "":
+		return v.to
+	case returnable(v.flow.ReturnTo):
 		return v.flow.ReturnTo
 	}
 	return v.p.home

@@ -97,17 +97,20 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		case found.counter < int64(c.Counter):
 			return nil, auth.ErrSessionEnded
 		case r.noChange && (found.counter > int64(c.Counter)+1 || !at(found.rotated).After(a.graced)):
-			passed, err := s.replay(ctx, tx, found, &c)
+			passed, again, err := s.replay(ctx, tx, found, &c)
 			if err != nil {
 				return nil, err
 			}
-			if !passed {
+			if !passed && !again {
 				sess, u, err = s.endReused(ctx, tx, found, c.Now)
 				return &result{about: of.id, outcome: auth.OutcomeReused, refusal: auth.ErrReused}, err
 			}
-			who := found.s.Client()
-			other, a.graced = &who, time.Time{} // however late it is
-			r = &result{about: of.id, outcome: auth.OutcomeReplayed, other: other}
+			a.graced = time.Time{} // however late it is
+			if passed {
+				who := found.s.Client()
+				other = &who
+				r = &result{about: of.id, outcome: auth.OutcomeReplayed, other: other}
+			}
 		}
 		one, err := s.advance(ctx, tx, a) // which the locks do not keep out, as they are this transaction's own
 		if err == nil && one == nil {
@@ -128,17 +131,26 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	return sess, u, err
 }
 
-// replay finds nothing where the counter before may not come late once more.
-const replay = `update auth.sessions s set replayed_at = $2::timestamptz, replayed_counter = s.counter
-	where s.id = $1::uuid and (s.replayed_at is null or s.replayed_at <= $3::timestamptz and s.replayed_counter + 1 <> s.counter)`
+// replay lets the counter before come late, where it may: not twice in a row, but
+// for what one browser sends at once, which has one answer.
+const replay = `with had as (
+		select s.id, s.replayed_counter = s.counter and s.replayed_at > $4::timestamptz as again from auth.sessions s where s.id = $1::uuid
+	), passed as (
+		update auth.sessions s set replayed_at = $2::timestamptz, replayed_counter = s.counter from had
+		where s.id = had.id and had.again is not true
+			and (s.replayed_at is null or s.replayed_at <= $3::timestamptz and s.replayed_counter + 1 <> s.counter)
+		returning s.id
+	)
+	select exists (select from passed), coalesce((select had.again from had), false)`
 
-// replay tells whether a counter that is outdated is let pass, which it remembers.
-func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *auth.Advance) (bool, error) {
+// replay tells whether a counter that is outdated is let pass, which it remembers,
+// or was within grace, and may come again.
+func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *auth.Advance) (passed, again bool, err error) {
 	if c.Grace <= 0 || found.counter != int64(c.Counter)+1 {
-		return false, nil
+		return false, false, nil
 	}
-	tag, err := tx.Exec(ctx, s.sql(replay), found.s.ID, c.Now, c.Now.Add(-auth.ReplayGap))
-	return tag.RowsAffected() > 0, err
+	err = tx.QueryRow(ctx, s.sql(replay), found.s.ID, c.Now, c.Now.Add(-auth.ReplayGap), c.Now.Add(-c.Grace)).Scan(&passed, &again)
+	return passed, again, err
 }
 
 func whenDone(e auth.OutcomeEvent) bool { return e.On == auth.OutcomeDone }

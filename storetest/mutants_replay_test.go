@@ -30,6 +30,19 @@ func replayMutants() map[string]mutant {
 				}
 			}}
 		}),
+		"late refreshes pass once only": caught("refresh/within grace of a late counter it may come again", func(b base) auth.Store {
+			return &afterLate{base: b, edit: func(a *auth.Advance) { a.Grace = 0 }}
+		}),
+		"a late refresh may come again for long": caught("refresh/within grace of a late counter it may come again", func(b base) auth.Store {
+			return &afterLate{base: b, edit: func(a *auth.Advance) { a.Grace *= 2 }}
+		}),
+		"a late refresh is told of each time": caught("refresh/within grace of a late counter it may come again", func(b base) auth.Store {
+			return &afterLate{base: b, edit: func(a *auth.Advance) {
+				if a.Replayed != nil {
+					a.Replayed(auth.Client{})
+				}
+			}}
+		}),
 		"late refreshes are told to nobody": caught("refresh/who comes late is told of the other, and recorded", func(b base) auth.Store {
 			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Replayed = nil }}
 		}),
@@ -60,6 +73,34 @@ type replaying struct {
 func (s replaying) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
 	if sess, _, err := s.Session(ctx, a.SessionID, a.Now); err == nil {
 		s.edit(&a, sess)
+	}
+	return s.Store.AdvanceSession(ctx, a)
+}
+
+// afterLate edits refreshes that come after one that was let pass although it was
+// late.
+type afterLate struct {
+	base
+	mu   sync.Mutex
+	late map[string]bool // by session
+	edit func(*auth.Advance)
+}
+
+func (s *afterLate) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.late[a.SessionID] {
+		s.edit(&a)
+	}
+	told := a.Replayed
+	a.Replayed = func(other auth.Client) {
+		if s.late == nil {
+			s.late = map[string]bool{}
+		}
+		s.late[a.SessionID] = true
+		if told != nil {
+			told(other)
+		}
 	}
 	return s.Store.AdvanceSession(ctx, a)
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/authmount/auth"
@@ -110,15 +111,45 @@ func replays() checks {
 				b.ok(err)
 			}
 		},
-		"late counters at once are let pass once": func(b *bench) {
+		"late counters at once have one answer, which is told of once": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			_, err := b.advance(s.ID, 0, now)
 			b.ok(err)
+			var told atomic.Int32
 			won, _ := b.race(func(int) error {
-				_, err := b.advance(s.ID, 0, now.Add(late))
+				got, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour),
+					Replayed: func(auth.Client) { told.Add(1) }})
+				equal(b, "Session.Counter", got.Counter, 1)
 				return err
-			}, auth.ErrReused, auth.ErrSessionEnded)
-			equal(b, "won of many at once", won, 1)
+			})
+			equal(b, "won of many at once", won, parallel)
+			equal(b, "number of times that Replayed was called", told.Load(), 1)
+		},
+		"within grace of a late counter it may come again": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			moved, err := b.advance(s.ID, 0, now)
+			b.ok(err)
+			equal(b, "Replayed was called", b.late(s.ID, now.Add(late)), true)
+			for _, at := range []time.Duration{late, 2*late - us} {
+				equal(b, "Replayed was called again", b.late(s.ID, now.Add(at)), false)
+			}
+			got, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			b.sameSession(got, moved)
+			_, err = b.advance(s.ID, 0, now.Add(2*late)) // counted from the first
+			b.is(err, auth.ErrReused)
+		},
+		"within grace of a late counter the next one is none": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			for _, c := range []struct {
+				counter uint32
+				at      time.Duration
+			}{{0, 0}, {0, 3 * late}, {1, 3 * late}} {
+				_, err := b.advance(s.ID, c.counter, now.Add(c.at))
+				b.ok(err)
+			}
+			_, err := b.advance(s.ID, 0, now.Add(3*late))
+			b.is(err, auth.ErrReused)
 		},
 		"what is let pass rests on the conditions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)

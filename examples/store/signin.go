@@ -166,6 +166,12 @@ func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []stri
 	return ended
 }
 
+// justReplayed tells whether the counter before was let pass within grace, and
+// nobody has moved on since: what one browser sends at once has one answer.
+func (s *session) justReplayed(c *auth.Advance) bool {
+	return s.Replayed == s.Counter && c.Now.Before(s.ReplayedAt.Add(c.Grace))
+}
+
 // mayReplay tells whether the counter before the current one may come late: not
 // often, and not twice in a row, so that two who share a session are found out.
 func (s *session) mayReplay(now time.Time) bool {

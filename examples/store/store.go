@@ -392,7 +392,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 			sess.Counter++
 			sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = c.Now, c.Now, c.IdleUntil
 			sess.IP, sess.UserAgent = cmp.Or(c.IP, sess.IP), cmp.Or(c.UserAgent, sess.UserAgent)
-		case c.Counter+1 == sess.Counter && c.Grace > 0 && c.Now.Before(sess.RotatedAt.Add(c.Grace)):
+		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
 			// An answer was lost, or two windows asked at once: the same successor.
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, auth.OutcomeReplayed

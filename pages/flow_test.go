@@ -1,0 +1,45 @@
+package pages_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth/pages"
+)
+
+// What the browser keeps between pages is small enough for browsers, wherever the
+// visitor was going; an address that is too long leads home.
+func TestFlowFitsInCookie(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	b := s.browser(t)
+	b.signIn(address)
+	b.open("/account/second-factor")
+	secret, _ := enrol(t, b)
+	for to, kept := range map[string]bool{
+		"/notes?" + strings.Repeat("a&", 900):   false,
+		"/notes?" + strings.Repeat("&", 1017):   true,
+		"/notes?" + strings.Repeat("\"", 1017):  true,
+		"/notes?" + strings.Repeat("<>", 508):   true,
+		"/notes?" + strings.Repeat("&", 1018):   false,
+		"/notes?page=2&sort=" + "title%20first": true,
+	} {
+		s.Clock.Advance(time.Minute)
+		o := s.browser(t)
+		at := "/account/sign-in?" + url.Values{"return_to": {to}}.Encode()
+		o.open(at).want(t, 200, "/account/sign-in", "")
+		res := o.send(http.MethodPost, at, url.Values{"login": {address}, "password": {password}})
+		for _, line := range res.Header["Set-Cookie"] {
+			if len(line) > 4096 {
+				t.Errorf("a cookie of %d bytes: %.60s", len(line), line)
+			}
+		}
+		o.follow(res)
+		res = o.send(http.MethodPost, "/account/sign-in/second", url.Values{"code": {code(t, s, secret)}})
+		if got := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || (got == to) != kept {
+			t.Errorf("%d bytes: %d to %.40s", len(to), res.StatusCode, got)
+		}
+	}
+}
