@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
 	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
 	flag.Parse()
-	if os.Getenv(onPostgres) == "" && flagged[string]("test.run") == "" && flagged[string]("test.list") == "" {
+	if os.Getenv(onPostgres) == "" && flagged[string]("test.run") == "" && flagged[string]("test.skip") == "" && flagged[string]("test.list") == "" {
 		runOnPostgres() // from the beginning, beside the tests that wait for each other
 	}
 	os.Exit(pgtest.Main(m))
