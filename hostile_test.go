@@ -146,6 +146,11 @@ func newcomersRows() map[string][]row {
 			token := link(s)
 			return func() *answer { return s.evil.send("POST", "/magic-link/verify", map[string]any{"token": token}) }
 		})},
+		"POST /exchange": {comes("comes first, by a bound link", func(s *scene) func() *answer {
+			s.opensFound(bound()).want(303)
+			body := map[string]any{"code": s.evil.codes[len(s.evil.codes)-1], "code_verifier": verifier}
+			return func() *answer { return s.evil.send("POST", "/exchange", body) }
+		})},
 		"POST /otp/verify": {comes("comes first", func(s *scene) func() *answer {
 			s.evil.send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
 			body := map[string]any{"phone": s.number, "otp": s.mail(s.number, auth.KindPhoneCode).Code}

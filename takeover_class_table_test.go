@@ -203,6 +203,10 @@ func classExchange() []row {
 			s.opensFound(map[string]any{"redirect_to": appURL}).want(303)
 			return exchange(s, nil)
 		}},
+		row{name: "by a bound link that was found", kind: onStolen, prepare: func(s *scene) func() *answer {
+			s.opensFound(bound()).want(303)
+			return exchange(s, map[string]any{"code_verifier": verifier})
+		}},
 	)
 }
 
