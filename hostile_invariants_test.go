@@ -162,7 +162,7 @@ func (p *played) changedWays() (list []way) {
 	none := is.PasswordHash == "" && was.PasswordHash != ""
 	moved := was.User.Email != is.User.Email
 	rehashed := was.User.CredentialRevision == is.User.CredentialRevision
-	add(none, "no password", auth.EventTakenOver)
+	add(none, "no password", auth.EventTakenOver, auth.EventAccountSecured)
 	add(was.PasswordHash != is.PasswordHash && !none && !rehashed, "another password", auth.EventPasswordChanged, auth.EventPasswordReset)
 	add(moved && is.User.Email != "", "another address", auth.EventEmailChanged)
 	add(moved && is.User.Email == "", "no address", auth.EventTakenOver)
