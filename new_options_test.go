@@ -41,6 +41,8 @@ func optionRows() []optionRow {
 	rows := []optionRow{
 		row(""),
 		row("option 4 of 4 is nil", nil),
+		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: -time.Second})),
+		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: auth.MaxTrust + 1})),
 		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(31))),
 		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(32), secret(31))),
 		row("", auth.WithSecret(secret(32), secret(33))),

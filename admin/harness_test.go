@@ -55,7 +55,7 @@ func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 	}
 	o.mux.Handle("/auth/v1/admin/", o.adm.Handler())
 	w := httptest.NewRecorder()
-	o.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/auth/v1/openapi.json", nil))
+	o.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/openapi.json", nil))
 	if o.api, err = apicheck.Load(w.Body.Bytes()); err != nil {
 		t.Fatalf("%v: %.300s", err, w.Body)
 	}
@@ -66,12 +66,6 @@ func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 func (o *office) operator(email string, permissions ...string) *authtest.SignedIn {
 	o.t.Helper()
 	return o.LoginAs(o.t, email, authtest.Permissions(permissions...), authtest.AAL2())
-}
-
-// person is an account without a role.
-func (o *office) person(email string) string {
-	o.t.Helper()
-	return o.LoginAs(o.t, email).User.ID
 }
 
 func actor(s *authtest.SignedIn) admin.Actor {
@@ -90,9 +84,9 @@ type answer struct {
 func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...string) *answer {
 	o.t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	r := httptest.NewRequest(method, "/auth/v1/admin"+path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(o.t.Context(), method, "/auth/v1/admin"+path, strings.NewReader(body))
 	if body == "" {
-		r = httptest.NewRequest(method, "/auth/v1/admin"+path, nil)
+		r.Body = http.NoBody
 	} else {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -12,7 +12,6 @@ import (
 
 // example is a request of an operation that succeeds if it may.
 type example struct {
-	path   func(target, session string) string // nil: as the pattern is
 	body   string
 	status int
 }

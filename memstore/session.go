@@ -19,7 +19,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 			return nil, auth.ErrNotFound
 		case u.Banned(c.Session.CreatedAt):
 			return nil, auth.ErrBanned
-		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2 && !(c.OnTrustedDevice && c.Now.Before(u.trustedUntil(c.Session.Device))):
+		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2 && (!c.OnTrustedDevice || !c.Now.Before(u.trustedUntil(c.Session.Device))):
 			return nil, auth.ErrMFARequired
 		case s.sessions[c.Session.ID] != nil:
 			return nil, &auth.ConflictError{Field: "id"}

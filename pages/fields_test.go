@@ -16,7 +16,7 @@ func TestFieldsSayWhatTheyAreFor(t *testing.T) {
 	}
 	n := 0
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // of this package
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

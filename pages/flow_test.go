@@ -30,14 +30,14 @@ func TestFlowFitsInCookie(t *testing.T) {
 		o := s.browser(t)
 		at := "/account/sign-in?" + url.Values{"return_to": {to}}.Encode()
 		o.open(at).want(t, 200, "/account/sign-in", "")
-		res := o.send(http.MethodPost, at, url.Values{"login": {address}, "password": {password}})
+		res := o.send(http.MethodPost, at, url.Values{"login": {address}, "password": {password}}) //nolint:bodyclose // a recorder's
 		for _, line := range res.Header["Set-Cookie"] {
 			if len(line) > 4096 {
 				t.Errorf("a cookie of %d bytes: %.60s", len(line), line)
 			}
 		}
 		o.follow(res)
-		res = o.send(http.MethodPost, "/account/sign-in/second", url.Values{"code": {code(t, s, secret)}})
+		res = o.send(http.MethodPost, "/account/sign-in/second", url.Values{"code": {code(t, s, secret)}}) //nolint:bodyclose // likewise
 		if got := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || (got == to) != kept {
 			t.Errorf("%d bytes: %d to %.40s", len(to), res.StatusCode, got)
 		}

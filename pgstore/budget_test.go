@@ -73,6 +73,7 @@ func TestStatementBudget(t *testing.T) {
 	env := authtest.NewOn(t, store)
 	ctx := t.Context()
 	ada := env.LoginAs(t, "ada@example.com")
+	env.LoginAs(t, "ben@example.com") // who has a device from then on, so that none is another one
 	const phone = "+4930123456"
 	code := func() string {
 		env.Clock.Advance(2 * time.Minute)
@@ -103,7 +104,7 @@ func TestStatementBudget(t *testing.T) {
 		// The notice asks for its limit, and draws when it has come about.
 		"login on a new device": {2, 3, func() error {
 			client := auth.Client{IP: netip.MustParseAddr("192.0.2.1"), Device: "new"}
-			_, err := env.Login(auth.ContextWithClient(ctx, client), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+			_, err := env.Login(auth.ContextWithClient(ctx, client), auth.LoginParams{Email: "ben@example.com", Password: authtest.Password})
 			return err
 		}},
 		"a wrong password": {1, 1, func() error {

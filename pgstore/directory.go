@@ -36,13 +36,13 @@ func (b *query) where(condition string, args ...any) {
 }
 
 func (b *query) add(text string, args ...any) {
-	for i, part := range strings.Split(text, "?") {
-		if i > 0 {
-			b.args = append(b.args, args[i-1])
-			fmt.Fprintf(&b.sql, "$%d", len(b.args))
-		}
-		b.sql.WriteString(part)
+	for _, arg := range args {
+		before, after, _ := strings.Cut(text, "?")
+		b.args = append(b.args, arg)
+		fmt.Fprintf(&b.sql, "%s$%d", before, len(b.args))
+		text = after
 	}
+	b.sql.WriteString(text)
 }
 
 // usersQuery is the statement for a list of accounts.

@@ -246,7 +246,7 @@ type forgetsAll struct{ dropsDevices }
 func (s forgetsAll) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
 	ended, err := s.Store.RevokeSessions(ctx, c)
 	if err == nil && c.DropDevices {
-		_, err = s.Store.UpdateUser(ctx, auth.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: auth.UserPatch{DropDevices: true}})
+		_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: auth.UserPatch{DropDevices: true}})
 	}
 	return ended, err
 }
