@@ -22,7 +22,7 @@ func TestStepUpKeepsWhatWasRemembered(t *testing.T) {
 			secret, _ := enrol(t, b)
 			s.Clock.Advance(time.Minute)
 			o := s.browser(t)
-			o.follow(o.send(http.MethodPost, "/account/sign-in", url.Values{"login": {address}, "password": {password}, "remember": {remember}}))
+			o.follow(o.send(http.MethodPost, "/account/sign-in", url.Values{"login": {address}, "password": {password}, "remember": {remember}})) //nolint:bodyclose // a recorder's
 			for _, what := range []string{"sign-in", "step-up"} {
 				o.open("/account/sign-in/second").want(t, 200, "/account/sign-in/second", "")
 				res := o.send(http.MethodPost, "/account/sign-in/second", url.Values{"code": {code(t, s, secret)}}) //nolint:bodyclose // a recorder's
