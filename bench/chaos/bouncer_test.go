@@ -93,7 +93,7 @@ func TestStoreBehindPgBouncer(t *testing.T) {
 				}
 				return s, schema
 			}}
-			storetest.Run(t, r.Store)
+			storetest.Run(t, func(t *testing.T) auth.Store { return r.Store(t) })
 			clients, backends := pool.Stat().TotalConns(), ask[int32](t, pg.URL, "select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()")
 			t.Logf("%d connections to PgBouncer, %d from there to Postgres", clients, backends)
 			if clients <= connections || backends > connections {
