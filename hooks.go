@@ -59,7 +59,8 @@ type Hooks struct {
 	// one, or is the first of an account that is there. Sign-ups and imports have
 	// hooks of their own.
 	BeforePasswordChange func(ctx context.Context, p PasswordChange) error
-	// BeforeDelete decides on the end of an account, whoever asks for it. Once it
+	// BeforeDelete decides on the end of an account, whoever asks for it. It is asked
+	// once more of an account that changed meanwhile. Once it
 	// agrees, the store may still refuse (CodeLastOwner, a session that has ended).
 	BeforeDelete func(ctx context.Context, u User) error
 	// OnUserCreating is called in the step that creates an account, whichever way

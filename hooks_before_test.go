@@ -123,9 +123,9 @@ func TestOneDoorForPasswordsAndDeletions(t *testing.T) {
 	allowed := map[string]string{
 		"a patch's password":   "setPassword",
 		"a chosenPassword":     "choosePassword",
-		"store.DeleteUser":     "deleteUser",
+		"store.DeleteUser":     "endUser",
 		"beforePasswordChange": "choosePassword",
-		"beforeDelete":         "deleteUser",
+		"beforeDelete":         "endUser",
 	}
 	found := map[string]int{}
 	for _, f := range files {

@@ -50,5 +50,10 @@ func (k Kit) EndingAll(c RevokeSessions) RevokeSessions {
 	return c
 }
 
+// DeleteUser deletes an account as it was read, if Hooks.BeforeDelete agrees.
+func (k Kit) DeleteUser(ctx context.Context, u User, c DeleteUser) error {
+	return k.a.endUser(ctx, u, c)
+}
+
 // View is what the wire shows of a user.
 func (k Kit) View(u User) UserView { return u.View() }

@@ -237,30 +237,32 @@ func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 	return nil // meanwhile, by another request of theirs
 }
 
-func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
-	u, err := a.store.User(ctx, ByID(p.UserID))
-	if err != nil {
-		return goneOr(CodeNotFound, err)
-	}
+// endUser deletes an account as it was read, if the application agrees. Nothing else
+// does.
+func (a *Auth) endUser(ctx context.Context, u User, c DeleteUser) error {
 	if err := a.beforeDelete(ctx, u); err != nil {
 		return err
 	}
-	_, err = change(func() (struct{}, error) {
+	return a.store.DeleteUser(ctx, c)
+}
+
+func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
+	_, err := change(func() (struct{}, error) {
 		u, err := a.store.User(ctx, ByID(p.UserID))
 		if err != nil {
 			return struct{}{}, goneOr(CodeNotFound, err)
 		}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventUserDeleted, UserID: p.UserID}))
 		c.IfUsers, c.KeepOwner = []UserAt{credentialsStill(u)}, isOwner(u)
-		err = a.store.DeleteUser(ctx, DeleteUser{Change: c, UserID: p.UserID})
-		if err != nil {
-			if errors.Is(err, ErrStale) {
-				return struct{}{}, err
-			}
-			return struct{}{}, goneOr(CodeNotFound, err)
+		err = a.endUser(ctx, u, DeleteUser{Change: c, UserID: p.UserID})
+		var refused *Error
+		switch {
+		case err == nil:
+			a.committed(ctx, c, OutcomeDone, nil)
+		case !errors.As(err, &refused) && !errors.Is(err, ErrStale): // a hook's refusal stays one, whatever it wraps
+			err = goneOr(CodeNotFound, err)
 		}
-		a.committed(ctx, c, OutcomeDone, nil)
-		return struct{}{}, nil
+		return struct{}{}, err
 	})
 	return err
 }

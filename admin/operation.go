@@ -108,10 +108,10 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		case err == nil:
 			m.kit.Committed(ctx, t.change, nil)
 			return v, nil
+		case errors.As(err, &refused): // whatever it wraps
+			return none, m.denied(ctx, t, err)
 		case errors.Is(err, auth.ErrStale):
 			continue
-		case errors.As(err, &refused):
-			return none, m.denied(ctx, t, err)
 		}
 		return none, m.failed(err)
 	}

@@ -135,7 +135,7 @@ type DeleteUserParams struct {
 }
 
 // DeleteUser removes an account and everything of it. Its rows of the audit log
-// stay. Errors as for BanUser.
+// stay. Errors as for BanUser, and those of Hooks.BeforeDelete.
 func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) error {
 	if err := m.reason(p.Reason); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 		}
 		t.because(p.Reason)
 		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
-		return struct{}{}, m.store.DeleteUser(ctx, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
+		return struct{}{}, m.kit.DeleteUser(ctx, t.target, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
 	})
 	return err
 }
