@@ -28,7 +28,7 @@ func TestApplicationDecidesOnDeletions(t *testing.T) {
 		}
 		for _, why = range []error{auth.ErrStale, auth.ErrNotFound} { // which the store says, too
 			wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test"), p), auth.CodeInternal)
-			wantCode(t, o.Auth.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(ada.User.ID)}), auth.CodeInternal)
+			wantCode(t, o.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(ada.User.ID)}), auth.CodeInternal)
 		}
 		if _, err := o.adm.User(t.Context(), admin.System("test"), ada.User.ID); err != nil {
 			t.Errorf("deleted all the same: %v", err)
@@ -48,7 +48,7 @@ func TestDeletionsHaveOneDoor(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(file) //nolint:gosec // of this package
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
