@@ -41,13 +41,14 @@ type Admin struct {
 	roles       auth.RoleStore
 	directory   auth.DirectoryStore
 	events      auth.EventStore
+	keys        auth.KeyStore
 	permissions catalog
 	requireMFA  bool
 	handler     http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore and auth.EventStore, as those of this module are. Into a table
+// auth.DirectoryStore, auth.EventStore and auth.KeyStore, as those of this module are. Into a table
 // of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
@@ -65,9 +66,16 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "DirectoryStore")
 	m.events, ok = auth.Capability[auth.EventStore](m.store)
 	find(ok, "EventStore")
+	m.keys, ok = auth.Capability[auth.KeyStore](m.store)
+	find(ok, "KeyStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
+	}
+	for _, k := range m.kit.SecretKeys() {
+		if problem, ok := m.checkScopes(k.Scopes); !ok {
+			faults = append(faults, fmt.Errorf("WithSecretKeys: the scope %s", problem))
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
@@ -75,7 +83,9 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
-	m.handler = m.mount()
+	if m.handler, err = m.mount(); err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
 	return m, nil
 }
 

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	_ "embed" // the document
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -22,16 +21,8 @@ type endpoint struct {
 
 // endpoints is the route table: every operation there is, once.
 func endpoints() []endpoint {
-	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints)
+	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, keyEndpoints, sessionEndpoints, auditEndpoints)
 }
-
-// What people wrote of the OpenAPI document.
-var (
-	//go:embed openapi/schemas.json
-	schemas []byte
-	//go:embed openapi/prose.json
-	prose []byte
-)
 
 // failures are how an operation may fail besides what its access and its body say.
 func (o operation) failures() []auth.Code {
@@ -49,16 +40,27 @@ func (o operation) failures() []auth.Code {
 }
 
 // mount serves the table. Who asks is found here, for all endpoints alike.
-func (m *Admin) mount() http.Handler {
+func (m *Admin) mount() (http.Handler, error) {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitOperating, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+			if text, ok := m.kit.GivenKey(r.Context()); ok {
+				return e.handle(m, Key(text), w, r)
+			}
 			s, u := m.kit.Current(r.Context())
 			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
 		}})
 	}
+	schemas, err := document("schemas")
+	if err != nil {
+		return nil, err
+	}
+	prose, err := document("prose")
+	if err != nil {
+		return nil, err
+	}
 	m.kit.Describe("/admin", routes, schemas, prose)
-	return m.kit.Handler("/admin", routes)
+	return m.kit.Handler("/admin", routes), nil
 }
 
 // userView is an account as the admin side shows it.
@@ -220,9 +222,14 @@ func (m *Admin) handleMe(who Actor, w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
+	var user *userView
+	if a.user != nil {
+		user = ptr(m.view(*a.user))
+	}
 	return m.kit.WriteJSON(w, http.StatusOK, struct {
-		User          userView `json:"user"`
-		Permissions   []string `json:"permissions"`
-		Impersonating bool     `json:"impersonating"`
-	}{m.view(*a.user), a.permissions, false})
+		Actor         actorView `json:"actor"`
+		User          *userView `json:"user"`
+		Permissions   []string  `json:"permissions"`
+		Impersonating bool      `json:"impersonating"`
+	}{a.view(), user, a.permissions, false})
 }
