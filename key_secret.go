@@ -23,11 +23,8 @@ type SecretKey struct {
 // LogValue keeps the key out of the log.
 func (k SecretKey) LogValue() slog.Value { return slog.AnyValue(k.Scopes) }
 
-// String keeps the key out of what is printed.
-func (k SecretKey) String() string { return fmt.Sprintf("{%s %v}", redacted, k.Scopes) }
-
-// GoString is String.
-func (k SecretKey) GoString() string { return k.String() }
+// Format keeps the key out of what is printed, whatever the verb.
+func (k SecretKey) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "{%s %v}", redacted, k.Scopes) }
 
 const shortestSecretKey = 16
 
