@@ -66,8 +66,10 @@ func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
 func (s *Store) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
 	b := &query{}
 	b.sql.WriteString(listKeys)
-	if q.Public != nil {
-		b.where(`k.is_public = ?::boolean`, *q.Public)
+	if q.Public != nil && *q.Public {
+		b.where(`k.is_public`)
+	} else if q.Public != nil {
+		b.where(`not k.is_public`)
 	}
 	if !q.LiveAt.IsZero() {
 		b.where(`k.revoked_at is null and (k.expires_at is null or k.expires_at > ?::timestamptz)`, q.LiveAt)

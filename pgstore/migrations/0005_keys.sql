@@ -10,3 +10,4 @@ alter table auth.api_keys
 	add column previous_hash bytea,
 	add column previous_until timestamptz;
 create index api_keys_created_at_idx on auth.api_keys (created_at, id);
+create index api_keys_public_idx on auth.api_keys (created_at, id) where is_public and revoked_at is null; -- which every instance reads anew all the time
