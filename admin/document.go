@@ -16,7 +16,7 @@ var documents embed.FS
 
 // document joins the files of one kind, such as "prose", into one.
 func document(kind string) ([]byte, error) {
-	names, err := fs.Glob(documents, "openapi/*"+kind+".json")
+	names, err := fs.Glob(documents, "openapi/*."+kind+".json")
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,19 @@ func document(kind string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	offerKeys(whole)
 	return json.Marshal(whole)
+}
+
+// offerKeys says of every POST that it takes the key of withKey.
+func offerKeys(prose map[string]any) {
+	operations, _ := prose["operations"].(map[string]any)
+	for pattern, of := range operations {
+		if o, ok := of.(map[string]any); ok && strings.HasPrefix(pattern, "POST ") {
+			headers, _ := o["headers"].([]any)
+			o["headers"] = append(headers, "Idempotency-Key")
+		}
+	}
 }
 
 // join adds what is in part: sections of names, none of which comes twice, and lists.

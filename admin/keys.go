@@ -15,9 +15,9 @@ import (
 
 var (
 	opListKeys  = operation{pattern: "GET /keys", permission: PermKeysRead}
-	opCreateKey = operation{pattern: "POST /keys", permission: PermKeysWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger}}
+	opCreateKey = operation{pattern: "POST /keys", permission: PermKeysWrite, stepUp: true, secret: true, fails: []auth.Code{auth.CodeTargetStronger}}
 	opUpdateKey = operation{pattern: "PATCH /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
-	opRotateKey = operation{pattern: "POST /keys/{id}/rotate", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
+	opRotateKey = operation{pattern: "POST /keys/{id}/rotate", permission: PermKeysWrite, stepUp: true, secret: true, fails: writingKeys}
 	opRevokeKey = operation{pattern: "DELETE /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
 
 	writingKeys = []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}

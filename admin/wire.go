@@ -36,6 +36,9 @@ func (o operation) failures() []auth.Code {
 	if o.against != anybody {
 		list = append(list, auth.CodeTargetStronger, auth.CodeUserNotFound)
 	}
+	if o.secret {
+		list = append(list, auth.CodeIdempotencyReplayed)
+	}
 	return append(list, o.fails...)
 }
 
@@ -44,11 +47,16 @@ func (m *Admin) mount() (http.Handler, error) {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
 		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitOperating, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
-			if text, ok := m.kit.GivenKey(r.Context()); ok {
-				return e.handle(m, Key(text), w, r)
-			}
 			s, u := m.kit.Current(r.Context())
-			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
+			who := User(auth.Caller{UserID: u.ID, SessionID: s.ID})
+			if text, ok := m.kit.GivenKey(r.Context()); ok {
+				who = Key(text)
+			}
+			r, err := m.withKey(e.op, r)
+			if err != nil {
+				return err
+			}
+			return e.handle(m, who, w, r)
 		}})
 	}
 	schemas, err := document("schemas")
