@@ -28,6 +28,37 @@ func (o *office) key(who admin.Actor, scopes ...string) admin.NewKey {
 	return k
 }
 
+// keyOf makes a secret key that somebody answers for, who need not sign in for it.
+func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
+	o.t.Helper()
+	k := o.key(admin.System("test"), scopes...)
+	k.CreatedBy = u.ID
+	keys, _ := auth.Capability[auth.KeyStore](o.Store)
+	var err error
+	if k.APIKey, err = keys.PutKey(o.t.Context(), auth.PutKey{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Key: k.APIKey}); err != nil {
+		o.t.Fatal(err)
+	}
+	return k
+}
+
+// imported is somebody with roles, who never signed in.
+func (o *office) imported(email string, roles ...string) *authtest.SignedIn {
+	o.t.Helper()
+	u, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: email, EmailVerified: true, Roles: roles})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return &authtest.SignedIn{Tokens: auth.Tokens{User: u}}
+}
+
+// permit makes or replaces a role.
+func (o *office) permit(role string, permissions ...string) {
+	o.t.Helper()
+	if _, err := o.adm.PutRole(o.t.Context(), admin.System("test"), admin.PutRoleParams{Name: role, Permissions: permissions}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
 // program sends requests with a key.
 func program(k admin.NewKey) *authtest.SignedIn { return bearing(k.Secret.Reveal()) }
 

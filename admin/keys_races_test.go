@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,17 +70,14 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 					continue
 				}
 				n++
-				maker := o.maker(fmt.Sprintf("maker%d@example.com", n), row.Permission, admin.PermStatsRead)
 				own := fmt.Sprintf("own%d", n)
-				if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: own, Permissions: []string{row.Permission, admin.PermStatsRead, admin.PermKeysWrite}}); err != nil {
-					t.Fatal(err)
+				o.permit(own, row.Permission, admin.PermStatsRead)
+				maker := o.imported(fmt.Sprintf("maker%d@example.com", n), own)
+				k := made{o.keyOf(maker.User, row.Permission, admin.PermStatsRead), maker.User}
+				target := o.imported(fmt.Sprintf("target%d@example.com", n))
+				if strings.Contains(row.Pattern, "/sessions/{id}") {
+					target = o.LoginAs(t, fmt.Sprintf("session%d@example.com", n))
 				}
-				by, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: maker.User.ID, Roles: []string{own}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				k := made{o.key(actor(maker), row.Permission, admin.PermStatsRead), by}
-				target := o.LoginAs(t, fmt.Sprintf("target%d@example.com", n))
 				var once sync.Once
 				reached := false
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {

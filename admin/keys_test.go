@@ -153,8 +153,9 @@ func TestKeyAsActor(t *testing.T) {
 func TestKeysAreRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
-		maker := o.maker("maker@example.com", admin.PermUsersBan)
-		k := o.key(actor(maker), admin.PermUsersBan)
+		o.permit("banner", admin.PermUsersBan)
+		maker := o.imported("maker@example.com", "banner")
+		k := o.keyOf(maker.User, admin.PermUsersBan)
 		ada := o.LoginAs(t, "ada@example.com")
 		o.do(program(k), "POST /users/"+ada.User.ID+"/ban", `{"reason":"spam"}`).want(200)
 		e := o.audit()[0]
