@@ -87,6 +87,7 @@ func TestScopesAreBounded(t *testing.T) {
 		for pattern, body := range map[string]string{"PATCH /keys/" + k.ID: `{"name":"mine"}`, "POST /keys/" + k.ID + "/rotate": ``, "DELETE /keys/" + k.ID: ``} {
 			o.do(ben, pattern, body).want(403, auth.CodeTargetStronger)
 		}
+		o.do(ben, "PATCH /keys/"+k.ID, `{"scopes":["auth.users.read"]}`).want(403, auth.CodeTargetStronger)
 		lesser := o.key(actor(ada), admin.PermUsersRead)
 		o.do(ben, "PATCH /keys/"+lesser.ID, `{"name":"ours"}`).want(200)
 		o.do(ben, "POST /keys/"+lesser.ID+"/rotate", "").want(403, auth.CodeTargetStronger) // ben would have a key that outlives him
