@@ -46,6 +46,8 @@ const (
 	EventRoleDeleted  EventType = "role.deleted"
 	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
 
+	EventAuditExported EventType = "audit.exported"
+
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"
 )

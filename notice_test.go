@@ -38,6 +38,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventRoleChanged:       "is about no account",
 		auth.EventRoleDeleted:       "is about no account",
 		auth.EventAdminDenied:       "nothing happened",
+		auth.EventAuditExported:     "is about no account",
 	}
 }
 
