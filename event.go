@@ -79,6 +79,7 @@ type Record struct {
 	Actor     string                 `json:"actor,omitempty"`  // as people call them; the account may be gone by now
 	Target    string                 `json:"target,omitempty"` // likewise: an account, or the name of a role
 	RequestID string                 `json:"request_id,omitempty"`
+	Operation string                 `json:"operation,omitempty"` // as the wire names it: "POST /users/{id}/ban"
 	Denied    bool                   `json:"denied,omitempty"`  // it was refused, and nothing changed
 	Changes   map[string]FieldChange `json:"changes,omitempty"` // by field
 }

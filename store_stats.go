@@ -84,8 +84,18 @@ type AddCounts struct {
 type CountQuery struct {
 	Metrics  []Metric
 	From, To time.Time // hours that begin within: from, inclusive; to, exclusive
-	Daily    bool      // by day, in UTC; else by hour
+	By       Interval
 }
+
+// Interval is what counts are summed by.
+type Interval string
+
+// The intervals.
+const (
+	Hourly Interval = "hour"
+	Daily  Interval = "day" // in UTC
+	Whole  Interval = "all" // one sum, whose time is CountQuery.From
+)
 
 // Totals is what there is.
 type Totals struct {

@@ -61,8 +61,11 @@ func (s *Store) Counts(ctx context.Context, q auth.CountQuery) ([]auth.Count, er
 		if !slices.Contains(q.Metrics, k.metric) || k.at.Before(q.From) || !k.at.Before(q.To) {
 			continue
 		}
-		if q.Daily {
+		switch q.By {
+		case auth.Daily:
 			k.at = k.at.Truncate(24 * time.Hour)
+		case auth.Whole:
+			k.at = utc(q.From)
 		}
 		sums[k] += n
 	}

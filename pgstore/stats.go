@@ -28,8 +28,12 @@ const addCounts = `with active as (
 	select d.metric, d.label, d.at, sum(d.n) from counted d group by d.metric, d.label, d.at order by d.metric, d.at, d.label
 	on conflict (metric, at, label) do update set n = c.n + excluded.n`
 
-// By the hour, and by the day.
+// By the hour, by the day, and in one.
 const (
+	wholeCounts = `select c.metric, c.label, $2::timestamptz, sum(c.n)::bigint from auth.counts c
+	where c.metric = any ($1::text[]) and c.at >= $2::timestamptz and c.at < $3::timestamptz
+	group by c.metric, c.label order by c.metric collate "C", c.label collate "C"`
+
 	hourlyCounts = `select c.metric, c.label, c.at, c.n from auth.counts c
 	where c.metric = any ($1::text[]) and c.at >= $2::timestamptz and c.at < $3::timestamptz
 	order by c.metric collate "C", c.label collate "C", c.at`
@@ -88,8 +92,11 @@ func (s *Store) AddCounts(ctx context.Context, c auth.AddCounts) error {
 // Counts lists sums by interval.
 func (s *Store) Counts(ctx context.Context, c auth.CountQuery) ([]auth.Count, error) {
 	sql := hourlyCounts
-	if c.Daily {
+	switch c.By {
+	case auth.Daily:
 		sql = dailyCounts
+	case auth.Whole:
+		sql = wholeCounts
 	}
 	metrics := make([]string, len(c.Metrics))
 	for i, m := range c.Metrics {

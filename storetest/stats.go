@@ -32,8 +32,10 @@ func stats() checks {
 				"hours": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24)}, []auth.Count{
 					count(auth.MetricSignIns, "google", 1, 14), count(auth.MetricSignIns, "password", 1, 4), count(auth.MetricSignIns, "password", 23, 2),
 					count(auth.MetricSignUps, "password", -1, 2)}},
-				"days": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24), Daily: true}, []auth.Count{
+				"days": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24), By: auth.Daily}, []auth.Count{
 					count(auth.MetricSignIns, "google", 0, 14), count(auth.MetricSignIns, "password", 0, 6), count(auth.MetricSignUps, "password", -24, 2)}},
+				"in one": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24), By: auth.Whole}, []auth.Count{
+					count(auth.MetricSignIns, "google", -24, 14), count(auth.MetricSignIns, "password", -24, 6), count(auth.MetricSignUps, "password", -24, 2)}},
 				"one metric":        {auth.CountQuery{Metrics: []auth.Metric{auth.MetricSignUps}, From: at(-24), To: at(24)}, []auth.Count{count(auth.MetricSignUps, "password", -1, 2)}},
 				"the end exclusive": {auth.CountQuery{Metrics: auth.Metrics(), From: at(1), To: at(23)}, []auth.Count{count(auth.MetricSignIns, "google", 1, 14), count(auth.MetricSignIns, "password", 1, 4)}},
 				"nothing":           {auth.CountQuery{From: at(-24), To: at(24)}, []auth.Count{}},
