@@ -36,6 +36,18 @@ const kinds = `with recursive kinds as (
 
 const newestFirst = ` order by e.at desc, e.id desc limit ?::integer`
 
+// Of one type, the newest come by the index of types alone if it is a range of it
+// that is read, in its order: an equality would let Postgres go through all events by
+// time, until it has found enough. Where few are left by other filters, the index of
+// types is not worth it, and the type no condition on it.
+const (
+	ofType      = `e.type ~>=~ ?::text and e.type ~<=~ ?::text`
+	ofKind      = `e.type ~>=~ k.type and e.type ~<=~ k.type`
+	newestOf    = ` order by e.type using ~>~, e.at desc, e.id desc limit ?::integer`
+	fewOfType   = `e.type || '' = ?::text`
+	fewOfPrefix = `e.type || '' like ?::text`
+)
+
 // condition is one of a statement, in which each ? is an argument.
 type condition struct {
 	sql  string
@@ -57,22 +69,25 @@ func eventsQuery(q auth.EventQuery) (b *query, ok bool) {
 	all, few := filters(q)
 	narrow = narrow || few
 	b = &query{}
-	prefix, isPrefix := strings.CutSuffix(q.Type, "*")
+	begin, isPrefix := strings.CutSuffix(q.Type, "*")
 	switch {
-	case isPrefix && !narrow: // many of each type, perhaps: the newest of each
-		below := prefix[:len(prefix)-1] + "/" // which is behind the dot
-		b.add(kinds, prefix, below, below)
+	case isPrefix && !narrow: // the newest of each type
+		below := begin[:len(begin)-1] + "/" // which is behind the dot
+		b.add(kinds, begin, below, below)
 		b.add(`select e.* from kinds k cross join lateral (`)
-		b.events(append(all, condition{`e.type = k.type`, nil}), limit)
+		b.events(append(all, condition{ofKind, nil}), newestOf, limit)
 		b.add(`) e where k.type is not null`+newestFirst, limit)
 		return b, true
 	case isPrefix:
-		all = append(all, condition{`e.type ~>=~ ?::text and e.type ~<~ ?::text`, []any{prefix, prefix[:len(prefix)-1] + "/"}})
+		all = append(all, condition{fewOfPrefix, []any{prefix(begin)}})
+	case q.Type != "" && narrow:
+		all = append(all, condition{fewOfType, []any{q.Type}})
 	case q.Type != "":
-		all = append(all, condition{`e.type = ?::text`, []any{q.Type}})
+		b.events(append(all, condition{ofType, []any{q.Type, q.Type}}), newestOf, limit)
+		return b, true
 	}
 	if len(ways) == 1 {
-		b.events(append(all, ways[0]...), limit)
+		b.events(append(all, ways[0]...), newestFirst, limit)
 		return b, true
 	}
 	b.add(`select e.* from ((`)
@@ -80,19 +95,19 @@ func eventsQuery(q auth.EventQuery) (b *query, ok bool) {
 		if i > 0 {
 			b.add(`) union all (`)
 		}
-		b.events(append(all[:len(all):len(all)], way...), limit)
+		b.events(append(all[:len(all):len(all)], way...), newestFirst, limit)
 	}
 	b.add(`)) e`+newestFirst, limit)
 	return b, true
 }
 
 // events adds the select of events that meet all conditions.
-func (b *query) events(all []condition, limit int) {
+func (b *query) events(all []condition, order string, limit int) {
 	b.add(`select ` + eventColumns + ` from auth.events e where true`)
 	for _, c := range all {
 		b.where(c.sql, c.args...)
 	}
-	b.add(newestFirst, limit)
+	b.add(order, limit)
 }
 
 // waysTo are what is asked of who did it and whom it is about: events that meet one

@@ -25,8 +25,8 @@ const addCounts = `with active as (
 		select '` + string(auth.MetricActiveUsers) + `', a.period, a.since::timestamp at time zone 'UTC', 1 from active a
 	)
 	insert into auth.counts as c (metric, label, at, n)
-	select d.metric, d.label, d.at, sum(d.n) from counted d group by d.metric, d.label, d.at order by d.metric, d.at, d.label
-	on conflict (metric, at, label) do update set n = c.n + excluded.n`
+	select d.metric, d.label, d.at, sum(d.n) from counted d group by d.metric, d.label, d.at order by d.at, d.metric, d.label
+	on conflict (at, metric, label) do update set n = c.n + excluded.n`
 
 // By the hour, by the day, and in one.
 const (

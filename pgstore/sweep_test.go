@@ -161,7 +161,7 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 		if _, err := s.SweepEvents(in, now, now, 100); err != nil {
 			return err
 		}
-		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx", "devices_seen_on_idx", "counts_at_idx", "active_pkey"} {
+		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx", "devices_seen_on_idx", "counts_pkey", "active_pkey"} {
 			if count(t, tx, "select coalesce(pg_stat_get_xact_numscans(to_regclass($1)), 0)", schema+"."+index) == 0 {
 				t.Errorf("%s is not used", index)
 			}

@@ -42,9 +42,8 @@ create table auth.counts (
 	label text not null,
 	at timestamptz not null,
 	n bigint not null,
-	primary key (metric, at, label)
+	primary key (at, metric, label)
 );
-create index counts_at_idx on auth.counts (at);
 
 -- Who was active in a day, week or month, once each, so that auth.counts can say how
 -- many.
