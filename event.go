@@ -80,8 +80,8 @@ type Record struct {
 	Target    string                 `json:"target,omitempty"` // likewise: an account, or the name of a role
 	RequestID string                 `json:"request_id,omitempty"`
 	Operation string                 `json:"operation,omitempty"` // as the wire names it: "POST /users/{id}/ban"
-	Denied    bool                   `json:"denied,omitempty"`  // it was refused, and nothing changed
-	Changes   map[string]FieldChange `json:"changes,omitempty"` // by field
+	Denied    bool                   `json:"denied,omitempty"`    // it was refused, and nothing changed
+	Changes   map[string]FieldChange `json:"changes,omitempty"`   // by field
 }
 
 // FieldChange is what a field was and what it became, as in JSON.

@@ -101,7 +101,8 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 	w := httptest.NewRecorder()
 	o.mux.ServeHTTP(w, r)
 	a := &answer{t: o.t, status: w.Code, header: w.Header(), text: w.Body.String()}
-	if err := o.api.Response(method, "/admin"+path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+	described, _, _ := strings.Cut("/admin"+path, "?")
+	if err := o.api.Response(method, described, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		o.t.Errorf("%s: %v", pattern, err)
 	}
 	if w.Body.Len() > 0 && strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {

@@ -147,13 +147,13 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
+		t.record.Target = labelOf(t.target)
 		if a.is(targetID) && !op.self {
 			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(a, t.target, op.against); err != nil {
 			return t, err
 		}
-		t.record.Target = labelOf(t.target)
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
