@@ -59,6 +59,14 @@ func (o *office) permit(role string, permissions ...string) {
 	}
 }
 
+// besides is a permission that makes an admin and is not the operation's.
+func besides(row admin.Row) string {
+	if row.Permission == admin.PermStatsRead {
+		return admin.PermMessagesRead
+	}
+	return admin.PermStatsRead
+}
+
 // program sends requests with a key.
 func program(k admin.NewKey) *authtest.SignedIn { return bearing(k.Secret.Reveal()) }
 

@@ -27,7 +27,8 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
 		type made struct {
 			admin.NewKey
-			by auth.User
+			by   auth.User
+			rest string // what else it may do
 		}
 		cases := map[string]struct {
 			happens func(ctx context.Context, k made) error
@@ -39,7 +40,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				return err
 			}, auth.CodeInvalidAPIKey},
 			"the key loses its scopes": {func(ctx context.Context, k made) error {
-				_, err := o.adm.UpdateKey(ctx, code, admin.UpdateKeyParams{ID: k.ID, Scopes: &[]string{admin.PermStatsRead}})
+				_, err := o.adm.UpdateKey(ctx, code, admin.UpdateKeyParams{ID: k.ID, Scopes: &[]string{k.rest}})
 				return err
 			}, auth.CodeMissingPermission},
 			"the key is renamed": {func(ctx context.Context, k made) error {
@@ -52,7 +53,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				return err
 			}, auth.CodeNotAdmin},
 			"its maker's role shrinks": {func(ctx context.Context, k made) error {
-				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: k.by.Roles[0], Permissions: []string{admin.PermStatsRead}})
+				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: k.by.Roles[0], Permissions: []string{k.rest}})
 				return err
 			}, auth.CodeMissingPermission},
 			"its maker is banned": {func(ctx context.Context, k made) error {
@@ -71,9 +72,9 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				}
 				n++
 				own := fmt.Sprintf("own%d", n)
-				o.permit(own, row.Permission, admin.PermStatsRead)
+				o.permit(own, row.Permission, besides(row))
 				maker := o.imported(fmt.Sprintf("maker%d@example.com", n), own)
-				k := made{o.keyOf(maker.User, row.Permission, admin.PermStatsRead), maker.User}
+				k := made{o.keyOf(maker.User, row.Permission, besides(row)), maker.User, besides(row)}
 				target := o.imported(fmt.Sprintf("target%d@example.com", n))
 				if strings.Contains(row.Pattern, "/sessions/{id}") {
 					target = o.LoginAs(t, fmt.Sprintf("session%d@example.com", n))

@@ -43,9 +43,9 @@ func TestRulesOfKeys(t *testing.T) {
 			} else {
 				refusedTo(o.key(admin.System("test"), allBut(t, o, append(notForKeys, row.Permission)...)...), row)
 
-				o.permit("maker", row.Permission, admin.PermStatsRead)
-				k := o.keyOf(maker.User, row.Permission, admin.PermStatsRead)
-				o.permit("maker", admin.PermStatsRead)
+				o.permit("maker", row.Permission, besides(row))
+				k := o.keyOf(maker.User, row.Permission, besides(row))
+				o.permit("maker", besides(row))
 				refusedTo(k, row)
 			}
 			if row.Targets { // an owner may do what no key may
