@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"math/big"
@@ -92,8 +93,7 @@ func Hash(text string) []byte {
 func Is(text string, hash []byte) bool { return subtle.ConstantTimeCompare(Hash(text), hash) == 1 }
 
 func checksum(text string) string {
-	sum := crc32.ChecksumIEEE([]byte(text))
-	return digits([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}, crcDigits)
+	return digits(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))), crcDigits)
 }
 
 // digits writes a number in base 62, always as long.
