@@ -40,6 +40,8 @@ type office struct {
 	adm *admin.Admin
 	mux *http.ServeMux
 	api *apicheck.Checker // the document, which every response is held to
+
+	deploy string // the id of a key, for what is about one
 }
 
 // notes is a permission of the application's.
