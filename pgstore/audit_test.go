@@ -200,7 +200,7 @@ func TestStatsPlans(t *testing.T) {
 		indexes []string
 		run     func() error
 	}{
-		"totals": {auth.CountedExactly + 1, []string{"users_pkey", "users_mfa_idx", "users_banned_idx", "pg_class_oid_index"}, func() error {
+		"totals": {auth.CountedExactly + 1, []string{"users_pkey", "users_mfa_idx", "users_banned_idx", "pg_class_oid_index", "pg_class_relname_nsp_index"}, func() error {
 			_, err := store.Totals(ctx, now)
 			return err
 		}},
