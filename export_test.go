@@ -188,3 +188,6 @@ func SignInRoutes(a *Auth) []string {
 	}
 	return list
 }
+
+// SweepEvents deletes what the audit log has kept long enough.
+func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sweepEvents(ctx, n) }

@@ -105,6 +105,8 @@ func optionRows() []optionRow {
 		row("WithPhone: a code lives 1 to 10 minutes (NIST SP 800-63B-4)", auth.WithPhone(auth.PhoneOptions{Life: time.Minute - 1})),
 		row("WithPhone: a code lives 1 to 10 minutes (NIST SP 800-63B-4)", auth.WithPhone(auth.PhoneOptions{Life: 10*time.Minute + 1})),
 		row("", auth.WithPhone(auth.PhoneOptions{CodeLength: 6, Life: time.Minute})),
+		row("", auth.WithAuditLog(auth.AuditOptions{Retention: 24 * time.Hour})),
+		row("WithAuditLog: a Retention of less than a day: name at least 24 hours, or less than zero to keep events for ever", auth.WithAuditLog(auth.AuditOptions{Retention: 24*time.Hour - 1})),
 		row("", auth.WithPhone(auth.PhoneOptions{Life: 10 * time.Minute})),
 	}
 	for _, raw := range []string{"auth.test", "ftp://auth.test", "https:///auth", "https://user@auth.test", "https://auth.test?a=b", "https://auth.test#a"} {

@@ -207,7 +207,7 @@ func TestAuditExportBreaksOff(t *testing.T) {
 		}
 		failing := func(method string, nth int) {
 			n := 0
-			tap.Reset(storetap.Hooks{Fault: func(_ context.Context, m string, _ int) storetap.Fault {
+			tap.Reset(storetap.Hooks{Background: true, Fault: func(_ context.Context, m string, _ int) storetap.Fault {
 				if m == method {
 					n++
 				}

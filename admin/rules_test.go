@@ -71,8 +71,7 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 		id = target.SessionID
 	case strings.Contains(row.Pattern, "/keys/{id}"):
 		id = o.deploy
-	}
-	if strings.Contains(row.Pattern, "/audit-logs/{id}") {
+	case strings.Contains(row.Pattern, "/audit-logs/{id}"):
 		id = o.audit()[0].ID
 	}
 	pattern := strings.NewReplacer("{id}", id, "{role}", role).Replace(row.Pattern)

@@ -28,6 +28,9 @@ type snapshot struct {
 	Roles    auth.RoleTable       `json:"roles"`
 	Keys     []auth.APIKey        `json:"keys"`
 	Done     []auth.Idempotency   `json:"done"`
+
+	Counts []auth.Count  `json:"counts,omitempty"`
+	Active []savedActive `json:"active,omitempty"`
 }
 
 type savedUser struct {
@@ -37,6 +40,12 @@ type savedUser struct {
 	Recovery [][]byte      `json:"recovery,omitempty"`
 
 	Devices map[string]device `json:"devices,omitempty"`
+}
+
+type savedActive struct {
+	Period string    `json:"period"`
+	Since  time.Time `json:"since"`
+	UserID string    `json:"user_id"`
 }
 
 type savedSession struct {
@@ -102,6 +111,12 @@ func (s *Store) load(b []byte) error {
 	s.rolesRevision = snap.Roles.Revision
 	for _, k := range snap.Keys {
 		s.addKey(k)
+	}
+	for _, c := range snap.Counts {
+		s.counts[countKey{c.Metric, c.Label, utc(c.At)}] = c.N
+	}
+	for _, a := range snap.Active {
+		s.active[activeKey{a.Period, utc(a.Since), a.UserID}] = true
 	}
 	for _, i := range snap.Done {
 		s.done[changeKey{i.Actor, i.Route, i.Key}] = &i
@@ -171,6 +186,12 @@ func (s *Store) snapshot() snapshot {
 	}
 	for _, i := range s.done {
 		snap.Done = append(snap.Done, *i)
+	}
+	for k, n := range s.counts {
+		snap.Counts = append(snap.Counts, auth.Count{Metric: k.metric, Label: k.label, At: k.at, N: n})
+	}
+	for k := range s.active {
+		snap.Active = append(snap.Active, savedActive{k.period, k.since, k.userID})
 	}
 	return snap
 }

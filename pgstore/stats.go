@@ -52,9 +52,9 @@ const totals = `select
 		(select count(*) from (select u.id from auth.users u order by u.id limit $2::integer) counted),
 		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.oid = to_regclass('auth.users')),
 		(select count(*) from (select u.id from auth.users u where u.mfa_enabled order by u.id limit $2::integer) counted),
-		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.oid = to_regclass('auth.users_mfa_idx')),
+		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.relname = 'users_mfa_idx' and r.relnamespace = (select t.relnamespace from pg_class t where t.oid = to_regclass('auth.users'))),
 		(select count(*) from (select u.banned_until from auth.users u where u.banned_until > $1::timestamptz order by u.banned_until limit $2::integer) counted),
-		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.oid = to_regclass('auth.users_banned_idx'))`
+		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.relname = 'users_banned_idx' and r.relnamespace = (select t.relnamespace from pg_class t where t.oid = to_regclass('auth.users')))`
 
 type countInput struct {
 	Metric auth.Metric `json:"metric"`

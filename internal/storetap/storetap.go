@@ -11,6 +11,7 @@ package storetap
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,8 +46,9 @@ type Hooks struct {
 	// Took comes after draws that the store judged, whatever a fault makes of it.
 	Took func(draws []auth.Draw, d auth.Decision)
 
-	// Background makes the hooks see what no request does, too: ClaimMessages and
-	// FinishMessage, which otherwise pass unseen and uncounted.
+	// Background makes the hooks see what no request does, too: ClaimMessages,
+	// FinishMessage, AddEvents, SweepEvents and AddCounts, which otherwise pass unseen
+	// and uncounted.
 	Background bool
 }
 
@@ -146,7 +148,7 @@ func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(er
 	t.mu.Lock()
 	h := t.hooks
 	t.mu.Unlock()
-	if !h.Background && (method == "ClaimMessages" || method == "FinishMessage") {
+	if !h.Background && slices.Contains([]string{"ClaimMessages", "FinishMessage", "AddEvents", "SweepEvents", "AddCounts"}, method) {
 		return pass
 	}
 	if h.Skip != nil && h.Skip(inside, method) {

@@ -1,0 +1,35 @@
+package memstore_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+)
+
+// Figures are in the snapshot, and who was counted is not counted again after it.
+func TestSnapshotOfFigures(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.db")
+	c := auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: "password", At: now, N: 3}}, Active: []auth.Activity{{UserID: userID, At: now}}}
+	for range 2 {
+		s, err := memstore.Open(path)
+		ok(t, err)
+		ok(t, s.AddCounts(ctx, c))
+		ok(t, s.Save(ctx))
+	}
+	s, err := memstore.Open(path)
+	ok(t, err)
+	got, err := s.Counts(ctx, auth.CountQuery{Metrics: auth.Metrics(), From: now.AddDate(0, -1, 0), To: now.Add(time.Hour), By: auth.Whole})
+	ok(t, err)
+	want := map[string]int64{"password": 6, auth.PeriodDay: 1, auth.PeriodWeek: 1, auth.PeriodMonth: 1}
+	for _, n := range got {
+		if n.N != want[n.Label] {
+			t.Errorf("%+v, want %d", n, want[n.Label])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%+v", got)
+	}
+}
