@@ -37,6 +37,7 @@ type Store struct {
 	roles    map[string]auth.RolePermissions
 
 	rolesRevision int64
+	settings      auth.StoredSettings
 }
 
 type (
@@ -86,6 +87,7 @@ var (
 	_ auth.RotationStore = (*Store)(nil)
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
+	_ auth.SettingsStore = (*Store)(nil)
 )
 
 // New makes an empty store.

@@ -37,6 +37,8 @@ type bench struct {
 	imports auth.ImportStore
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
+
+	settings auth.SettingsStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -53,6 +55,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
+	b.settings, _ = auth.Capability[auth.SettingsStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

@@ -45,8 +45,8 @@ type Hooks struct {
 	// Took comes after draws that the store judged, whatever a fault makes of it.
 	Took func(draws []auth.Draw, d auth.Decision)
 
-	// Background makes the hooks see what no request does, too: ClaimMessages and
-	// FinishMessage, which otherwise pass unseen and uncounted.
+	// Background makes the hooks see what no request does, too: ClaimMessages,
+	// FinishMessage and Settings, which otherwise pass unseen and uncounted.
 	Background bool
 }
 
@@ -97,6 +97,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
 		end.next = &rotation{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.SettingsStore](inner); ok {
+		end.next = &settings{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }
@@ -143,7 +146,7 @@ func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(er
 	t.mu.Lock()
 	h := t.hooks
 	t.mu.Unlock()
-	if !h.Background && (method == "ClaimMessages" || method == "FinishMessage") {
+	if !h.Background && (method == "ClaimMessages" || method == "FinishMessage" || method == "Settings") {
 		return pass
 	}
 	if h.Skip != nil && h.Skip(inside, method) {
