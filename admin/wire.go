@@ -52,7 +52,7 @@ func (o operation) failures() []auth.Code {
 func (m *Admin) mount() http.Handler {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, WhenOff: true, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			s, u := m.kit.Current(r.Context())
 			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
 		}})
