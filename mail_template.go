@@ -46,7 +46,7 @@ func preferredLocale(ctx context.Context, u User) string {
 
 var mailKinds = []Kind{
 	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted,
-	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode,
+	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 }
 
 // mailTemplates are the parsed templates by kind and locale.
@@ -85,7 +85,7 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
-			if k == KindPhoneCode {
+			if k == KindPhoneCode || k == KindTestSMS {
 				continue // text only
 			}
 			html, err := l.Read("mail/" + name + ".html")

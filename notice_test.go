@@ -37,6 +37,8 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventRolesChanged:      "is no way in; the audit log tells who gave what",
 		auth.EventRoleChanged:       "is about no account",
 		auth.EventRoleDeleted:       "is about no account",
+		auth.EventSettingsChanged:   "is about no account",
+		auth.EventSettingsTested:    "is about no account",
 		auth.EventAdminDenied:       "nothing happened",
 	}
 }

@@ -22,7 +22,7 @@ type endpoint struct {
 
 // endpoints is the route table: every operation there is, once.
 func endpoints() []endpoint {
-	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints)
+	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints, settingsEndpoints)
 }
 
 // What people wrote of the OpenAPI document.
@@ -57,7 +57,7 @@ func (m *Admin) mount() http.Handler {
 			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
 		}})
 	}
-	m.kit.Describe("/admin", routes, schemas, prose)
+	m.kit.Describe("/admin", routes, joined(schemas, settingsSchemas), joined(prose, settingsProse))
 	return m.kit.Handler("/admin", routes)
 }
 

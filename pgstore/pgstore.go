@@ -27,6 +27,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,6 +51,9 @@ type Store struct {
 	texts    sync.Map        // statement as written → for this schema
 	open     context.Context // ends with Close, and the feeds with it
 	close    context.CancelFunc
+
+	feeds atomic.Int64 // how many follow revocations
+	fedAt atomic.Int64 // when one of them looked last, in Unix nanoseconds
 
 	timeouts timeouts
 	reads    *gather.Group[string, *sessionUser]
