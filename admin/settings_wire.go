@@ -1,10 +1,7 @@
 package admin
 
 import (
-	_ "embed" // the document
 	"encoding/json"
-	"errors"
-	"maps"
 	"net/http"
 	"strconv"
 )
@@ -16,36 +13,6 @@ var settingsEndpoints = []endpoint{
 	{opTestSMS, (*Admin).handleTestSMS},
 	{opTestProvider, (*Admin).handleTestProvider},
 	{opDiagnostics, (*Admin).handleDiagnostics},
-}
-
-// What people wrote of the OpenAPI document.
-var (
-	//go:embed openapi/settings.schemas.json
-	settingsSchemas []byte
-	//go:embed openapi/settings.prose.json
-	settingsProse []byte
-)
-
-// joined is one file with the members of both in each of its objects.
-func joined(file, more []byte) []byte {
-	var all map[string]any
-	var add map[string]map[string]any
-	if err := errors.Join(json.Unmarshal(file, &all), json.Unmarshal(more, &add)); err != nil {
-		panic(err) // constants
-	}
-	for section, members := range add {
-		into, ok := all[section].(map[string]any)
-		if !ok {
-			into = map[string]any{}
-			all[section] = into
-		}
-		maps.Copy(into, members)
-	}
-	b, err := json.Marshal(all)
-	if err != nil {
-		panic(err)
-	}
-	return b
 }
 
 type settingView struct {
