@@ -151,7 +151,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-		o.hasPhone(owner)
+		o.hasPhone(owner, "+4930123456")
 		for _, row := range admin.Table() {
 			t.Run(row.Pattern, func(t *testing.T) {
 				if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: role}); err != nil {

@@ -167,27 +167,31 @@ func (m *Admin) TestSMS(ctx context.Context, who Actor) (TestResult, error) {
 }
 
 func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by auth.Channel) (TestResult, error) {
-	var test *auth.KitTest // drawn once, however often the store has it tried
-	_, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (auth.StoredSettings, error) {
+	var test *auth.KitTest // drawn once, however often the change is tried
+	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TestResult, error) {
 		t.record.Target = string(by)
 		if t.user == nil {
-			return auth.StoredSettings{}, m.kit.Invalid("actor", "is no account with an address")
+			return TestResult{}, m.kit.Invalid("actor", "is no account with an address")
 		}
 		if test == nil {
 			drawn, err := m.kit.DrawTest(ctx, *t.user, by)
 			if err != nil {
-				return auth.StoredSettings{}, err
+				return TestResult{}, err
 			}
 			test = drawn
 		}
 		test.Enclose(ctx, &t.change)
-		return m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change})
+		if err := t.keep(TestResult{Queued: true, Detail: "it was asked for before"}); err != nil {
+			return TestResult{}, err
+		}
+		_, err := m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change})
+		return TestResult{}, err
 	})
 	if test != nil {
 		defer test.Forget()
 	}
-	if err != nil {
-		return TestResult{}, err
+	if err != nil || before.Queued {
+		return before, err
 	}
 	switch done, err := test.Wait(ctx); {
 	case err != nil:

@@ -27,9 +27,9 @@ var settingsTargets = map[string]string{
 }
 
 // hasPhone gives somebody a proved number.
-func (o *office) hasPhone(s *authtest.SignedIn) {
+func (o *office) hasPhone(s *authtest.SignedIn, number string) {
 	o.t.Helper()
-	number, now := "+4930123456", o.Clock.Now()
+	now := o.Clock.Now()
 	_, err := o.Store.UpdateUser(o.t.Context(), auth.UpdateUser{
 		Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: s.User.ID, Patch: auth.UserPatch{Phone: &number, PhoneVerifiedAt: &now},
 	})
@@ -174,7 +174,7 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 		}
 		o.do(owner, "PATCH /settings", `{"password_enabled":false}`).want(200) // a magic link is left
 		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(409, auth.CodeLastOwner)
-		o.hasPhone(owner)
+		o.hasPhone(owner, "+4930123456")
 		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(200) // a number is left
 		// Somebody without a factor is no way in where one is asked for and none can be set up.
 		o.do(owner, "PATCH /settings", `{"mfa_required":true,"totp_enabled":false}`).want(200)
@@ -200,7 +200,7 @@ func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
 		other := o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner))
 		o.onlyOwners(owner.User.ID, other.User.ID)
 		o.unprove(owner, other) // neither has an address to be sent a link
-		o.hasPhone(other)
+		o.hasPhone(other, "+4930123457")
 		var once sync.Once
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 			if method == "PutSettings" {
@@ -385,6 +385,112 @@ func TestSwitchedOff(t *testing.T) {
 		o.do(owner, "PATCH /settings", `{"enabled":true}`).want(200)
 		if got := send(nil, "POST", "/refresh", `{"refresh_token":"`+ada.RefreshToken+`"}`); got != 200 {
 			t.Errorf("the session of before: %d", got)
+		}
+	})
+}
+
+// senderFunc is a Mailer or SMSSender.
+type senderFunc func(context.Context, auth.Message) error
+
+func (f senderFunc) Send(ctx context.Context, m auth.Message) error { return f(ctx, m) }
+
+// A test message goes to whoever asks for it and nobody else, tells what the sender
+// said, and draws the limits of every message.
+func TestSettingsTryMessages(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		var mu sync.Mutex
+		var broken error
+		var got []auth.Message
+		send := senderFunc(func(_ context.Context, m auth.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if broken == nil {
+				got = append(got, m)
+			}
+			return broken
+		})
+		o := newOffice(t, store, auth.WithMailer(send), auth.WithSMSSender(send))
+		owner := o.owner()
+		o.do(owner, "POST /settings/test-sms", "").want(422, auth.CodeValidationFailed) // no number
+		if a := o.do(owner, "POST /settings/test-mail", "").want(200); a.body["ok"] != true || a.body["queued"] != false {
+			t.Errorf("%v", a.body)
+		}
+		o.do(owner, "POST /settings/test-mail", "").want(429, auth.CodeRateLimited)
+		o.hasPhone(owner, "+4930123456")
+		o.do(owner, "POST /settings/test-sms", "").want(200)
+		o.do(owner, "POST /settings/test-sms", "").want(429, auth.CodeRateLimited)
+		_, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: "+4930123456"})
+		wantCode(t, err, auth.CodeRateLimited) // a test uses up what a code would
+		mu.Lock()
+		list := slices.Clone(got)
+		mu.Unlock()
+		var to []string
+		for _, m := range list {
+			if m.Kind == auth.KindTestMail || m.Kind == auth.KindTestSMS {
+				to = append(to, m.To)
+			}
+		}
+		if !slices.Equal(to, []string{"owner@example.com", "+4930123456"}) {
+			t.Errorf("sent to %v", to)
+		}
+		o.Clock.Advance(2 * time.Minute)
+		mu.Lock()
+		broken = auth.Permanent(errors.New("535 authentication failed for owner@example.com"))
+		mu.Unlock()
+		a := o.do(o.renewed(owner), "POST /settings/test-mail", "").want(200)
+		if detail, _ := a.body["detail"].(string); a.body["ok"] != false || !strings.Contains(detail, "535 authentication failed") {
+			t.Errorf("%v", a.body)
+		}
+		o.unprove(owner)
+		o.do(o.renewed(owner), "POST /settings/test-mail", "").want(422, auth.CodeValidationFailed) // it may be a stranger's
+		_, err = o.adm.TestMail(t.Context(), admin.System("test"))
+		wantCode(t, err, auth.CodeValidationFailed)
+	})
+}
+
+// A provider is asked anew, and what it says is told without a secret.
+func TestSettingsTryProvider(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	broken := idp.OIDC("broken")
+	broken.Issuer += "/nowhere"
+	broken.ClientSecret = "a-very-secret-thing" //nolint:gosec // to be looked for
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithProvider(broken, idp.GitHub()))
+		owner := o.owner()
+		for name, ok := range map[string]bool{theProvider: true, "github": true, "broken": false} {
+			a := o.do(owner, "POST /settings/test-provider/"+name, "").want(200)
+			if a.body["ok"] != ok || a.body["detail"] == "" || strings.Contains(fmt.Sprint(a.body), "a-very-secret-thing") {
+				t.Errorf("%s: %v", name, a.body)
+			}
+		}
+		o.do(owner, "POST /settings/test-provider/none", "").want(404, auth.CodeUnknownProvider)
+	})
+}
+
+// Diagnostics tell what one instance sees, and no secret.
+func TestDiagnostics(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithTrustedProxies("10.0.0.0/8"))
+		owner := o.owner()
+		o.do(owner, "PATCH /settings", `{"signup_enabled":false}`).want(200)
+		a := o.do(owner, "GET /diagnostics", "", "X-Forwarded-For: 203.0.113.9").want(200)
+		client, _ := a.body["client"].(map[string]any)
+		if client["ip"] != "192.0.2.1" || client["unheeded"] != true || fmt.Sprint(client["forwarded"]) != "[X-Forwarded-For]" || client["trusted_proxies"] != 1.0 {
+			t.Errorf("client %v", client)
+		}
+		settings, _ := a.body["settings"].(map[string]any)
+		if settings["revision"] != 1.0 || settings["read_at"] == nil || settings["failing"] != false {
+			t.Errorf("settings %v", settings)
+		}
+		keys, _ := a.body["keys"].([]any)
+		if len(keys) != 1 || keys[0].(map[string]any)["signs"] != true {
+			t.Errorf("keys %v", keys)
+		}
+		mail, _ := a.body["mail"].(map[string]any)
+		at, _ := a.body["store"].(map[string]any)
+		_, onPostgres := store.(interface{ Migrate(context.Context) error })
+		if mail["waiting"] == nil || (at["schema_version"] != nil) != onPostgres || (at["ahead_by"] != nil) != onPostgres {
+			t.Errorf("mail %v, store %v", mail, at)
 		}
 	})
 }
