@@ -146,46 +146,46 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit auth.KitSetting
 	return nil
 }
 
-// TestResult is what came of trying something out.
-type TestResult struct {
+// TryResult is what came of trying something out.
+type TryResult struct {
 	OK     bool
 	Queued bool   // not known yet: it is tried again for a while, as every message is
 	Detail string // what was reached, or why it was not; no secrets
 }
 
-// TestMail sends a mail to the actor's own, proved address, and waits for the mail
+// TryMail sends a mail to the actor's own, proved address, and waits for the mail
 // server's word, for up to ten seconds. It draws the limits of every message. Errors:
 // CodeValidationFailed for an actor without such an address, CodeRateLimited.
-func (m *Admin) TestMail(ctx context.Context, who Actor) (TestResult, error) {
+func (m *Admin) TryMail(ctx context.Context, who Actor) (TryResult, error) {
 	return m.testMessage(ctx, who, opTestMail, auth.ChannelEmail)
 }
 
-// TestSMS is TestMail of a text message to the actor's own number. Also
+// TrySMS is TryMail of a text message to the actor's own number. Also
 // CodeMethodDisabled without an SMSSender.
-func (m *Admin) TestSMS(ctx context.Context, who Actor) (TestResult, error) {
+func (m *Admin) TrySMS(ctx context.Context, who Actor) (TryResult, error) {
 	return m.testMessage(ctx, who, opTestSMS, auth.ChannelSMS)
 }
 
-func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by auth.Channel) (TestResult, error) {
+func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by auth.Channel) (TryResult, error) {
 	var test *auth.KitTest // drawn once, however often the change is tried
-	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TestResult, error) {
+	before, err := carryOut(ctx, m, who, op, "", auth.EventSettingsTested, func(t *turn) (TryResult, error) {
 		t.record.Target = string(by)
 		if t.user == nil {
-			return TestResult{}, m.kit.Invalid("actor", "is no account with an address")
+			return TryResult{}, m.kit.Invalid("actor", "is no account with an address")
 		}
 		if test == nil {
 			drawn, err := m.kit.DrawTest(ctx, *t.user, by)
 			if err != nil {
-				return TestResult{}, err
+				return TryResult{}, err
 			}
 			test = drawn
 		}
 		test.Enclose(ctx, &t.change)
-		if err := t.keep(TestResult{Queued: true, Detail: "it was asked for before"}); err != nil {
-			return TestResult{}, err
+		if err := t.keep(TryResult{Queued: true, Detail: "it was asked for before"}); err != nil {
+			return TryResult{}, err
 		}
 		_, err := m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change})
-		return TestResult{}, err
+		return TryResult{}, err
 	})
 	if test != nil {
 		defer test.Forget()
@@ -195,17 +195,17 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 	}
 	switch done, err := test.Wait(ctx); {
 	case err != nil:
-		return TestResult{Detail: m.kit.Short(err.Error())}, nil
+		return TryResult{Detail: m.kit.Short(err.Error())}, nil
 	case !done:
-		return TestResult{Queued: true, Detail: "the first attempt takes long; it goes on"}, nil
+		return TryResult{Queued: true, Detail: "the first attempt takes long; it goes on"}, nil
 	}
-	return TestResult{OK: true, Detail: "it was handed over"}, nil
+	return TryResult{OK: true, Detail: "it was handed over"}, nil
 }
 
-// TestProvider asks a provider for what can be asked without anybody signing in: its
+// TryProvider asks a provider for what can be asked without anybody signing in: its
 // discovery document and its keys, past what is remembered of them. Errors:
 // CodeUnknownProvider.
-func (m *Admin) TestProvider(ctx context.Context, who Actor, name string) (TestResult, error) {
+func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryResult, error) {
 	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *turn) (auth.StoredSettings, error) {
 		if !m.kit.HasProvider(name) {
 			return auth.StoredSettings{}, m.kit.Error(auth.CodeUnknownProvider, nil)
@@ -214,13 +214,13 @@ func (m *Admin) TestProvider(ctx context.Context, who Actor, name string) (TestR
 		return m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change})
 	})
 	if err != nil {
-		return TestResult{}, err
+		return TryResult{}, err
 	}
 	detail, err := m.kit.ReachProvider(ctx, name)
 	if err != nil {
-		return TestResult{Detail: m.kit.Short(err.Error())}, nil //nolint:nilerr // that it cannot be reached is what was asked
+		return TryResult{Detail: m.kit.Short(err.Error())}, nil //nolint:nilerr // that it cannot be reached is what was asked
 	}
-	return TestResult{OK: true, Detail: detail}, nil
+	return TryResult{OK: true, Detail: detail}, nil
 }
 
 // Diagnostics tells how the service is doing, as this instance sees it.

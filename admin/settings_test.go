@@ -443,7 +443,7 @@ func TestSettingsTryMessages(t *testing.T) {
 		}
 		o.unprove(owner)
 		o.do(o.renewed(owner), "POST /settings/test-mail", "").want(422, auth.CodeValidationFailed) // it may be a stranger's
-		_, err = o.adm.TestMail(t.Context(), admin.System("test"))
+		_, err = o.adm.TryMail(t.Context(), admin.System("test"))
 		wantCode(t, err, auth.CodeValidationFailed)
 	})
 }

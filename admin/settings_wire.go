@@ -62,7 +62,7 @@ func (m *Admin) handleSetSettings(who Actor, w http.ResponseWriter, r *http.Requ
 	return m.writeSettings(w, t, err)
 }
 
-func (m *Admin) writeTest(w http.ResponseWriter, t TestResult, err error) error {
+func (m *Admin) writeTest(w http.ResponseWriter, t TryResult, err error) error {
 	if err != nil {
 		return err
 	}
@@ -74,17 +74,17 @@ func (m *Admin) writeTest(w http.ResponseWriter, t TestResult, err error) error 
 }
 
 func (m *Admin) handleTestMail(who Actor, w http.ResponseWriter, r *http.Request) error {
-	t, err := m.TestMail(r.Context(), who)
+	t, err := m.TryMail(r.Context(), who)
 	return m.writeTest(w, t, err)
 }
 
 func (m *Admin) handleTestSMS(who Actor, w http.ResponseWriter, r *http.Request) error {
-	t, err := m.TestSMS(r.Context(), who)
+	t, err := m.TrySMS(r.Context(), who)
 	return m.writeTest(w, t, err)
 }
 
 func (m *Admin) handleTestProvider(who Actor, w http.ResponseWriter, r *http.Request) error {
-	t, err := m.TestProvider(r.Context(), who, r.PathValue("name"))
+	t, err := m.TryProvider(r.Context(), who, r.PathValue("name"))
 	return m.writeTest(w, t, err)
 }
 
