@@ -30,3 +30,18 @@ type PutSettings struct {
 	Revision int64 // the document is at this one, else ErrStale
 	Document []byte
 }
+
+// DiagnosticStore tells how a store is doing, for operators.
+type DiagnosticStore interface {
+	Diagnose(ctx context.Context) (StoreDiagnosis, error)
+}
+
+// StoreDiagnosis is how a store is doing. What does not apply is zero.
+type StoreDiagnosis struct {
+	Now     time.Time // by the store's own clock
+	Schema  int       // the version of its schema
+	Waiting int       // messages that wait to be sent, counted up to 10,000
+	Oldest  time.Time // when the oldest of them was recorded
+	Feeds   int       // feeds of revocations that this process follows
+	FeedAt  time.Time // when one of them looked last
+}

@@ -62,17 +62,18 @@ type Store struct {
 }
 
 var (
-	_ auth.Store         = (*Store)(nil)
-	_ auth.FactorStore   = (*Store)(nil)
-	_ auth.EventStore    = (*Store)(nil)
-	_ auth.OutboxStore   = (*Store)(nil)
-	_ auth.RoleStore     = (*Store)(nil)
-	_ auth.KeyStore      = (*Store)(nil)
-	_ auth.ImportStore   = (*Store)(nil)
-	_ auth.RotationStore = (*Store)(nil)
-	_ auth.ProofStore    = (*Store)(nil)
-	_ auth.ExportStore   = (*Store)(nil)
-	_ auth.SettingsStore = (*Store)(nil)
+	_ auth.Store           = (*Store)(nil)
+	_ auth.FactorStore     = (*Store)(nil)
+	_ auth.EventStore      = (*Store)(nil)
+	_ auth.OutboxStore     = (*Store)(nil)
+	_ auth.RoleStore       = (*Store)(nil)
+	_ auth.KeyStore        = (*Store)(nil)
+	_ auth.ImportStore     = (*Store)(nil)
+	_ auth.RotationStore   = (*Store)(nil)
+	_ auth.ProofStore      = (*Store)(nil)
+	_ auth.ExportStore     = (*Store)(nil)
+	_ auth.SettingsStore   = (*Store)(nil)
+	_ auth.DiagnosticStore = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

@@ -39,6 +39,7 @@ type bench struct {
 	people  auth.DirectoryStore
 
 	settings auth.SettingsStore
+	health   auth.DiagnosticStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -56,6 +57,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
 	b.settings, _ = auth.Capability[auth.SettingsStore](s)
+	b.health, _ = auth.Capability[auth.DiagnosticStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

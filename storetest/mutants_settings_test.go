@@ -22,6 +22,7 @@ func settingsMutants() map[string]mutant {
 		"settings are put at any revision": {broken(settingsMutant{blind: true}), []string{"settings/settings at another revision stay", "settings/of parallel changes of the settings one wins"}},
 		"settings are tidied":              {broken(settingsMutant{tidy: true}), []string{"settings/settings come back byte by byte"}},
 		"a record empties the settings":    {broken(settingsMutant{empties: true}), []string{"settings/no document records only"}},
+		"messages are not counted":         {func(s auth.Store) auth.Store { return uncounted{base{s}} }, []string{"diagnosis/messages that wait are counted"}},
 		"settings are recorded by nobody":  {broken(settingsMutant{silent: true}), []string{"permissions/PutSettings/session"}},
 	}
 }
@@ -51,4 +52,11 @@ func (s settingsMutant) PutSettings(ctx context.Context, c auth.PutSettings) (au
 		c.Events, c.Messages = nil, nil
 	}
 	return s.SettingsStore.PutSettings(ctx, c)
+}
+
+// uncounted knows of no message.
+type uncounted struct{ base }
+
+func (uncounted) Diagnose(context.Context) (auth.StoreDiagnosis, error) {
+	return auth.StoreDiagnosis{}, nil
 }

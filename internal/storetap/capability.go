@@ -60,6 +60,11 @@ type (
 		tap   *Tap
 		inner auth.SettingsStore
 	}
+	diagnosis struct {
+		link
+		tap   *Tap
+		inner auth.DiagnosticStore
+	}
 	rotation struct {
 		link
 		tap   *Tap
@@ -180,4 +185,9 @@ func (s *settings) Settings(ctx context.Context) (d auth.StoredSettings, err err
 func (s *settings) PutSettings(ctx context.Context, c auth.PutSettings) (d auth.StoredSettings, err error) {
 	defer s.tap.enter(&ctx, "PutSettings", &c.Change)(&err, &d)
 	return s.inner.PutSettings(ctx, c)
+}
+
+func (s *diagnosis) Diagnose(ctx context.Context) (d auth.StoreDiagnosis, err error) {
+	defer s.tap.enter(&ctx, "Diagnose", nil)(&err, &d)
+	return s.inner.Diagnose(ctx)
 }

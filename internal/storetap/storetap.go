@@ -100,6 +100,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.SettingsStore](inner); ok {
 		end.next = &settings{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.DiagnosticStore](inner); ok {
+		end.next = &diagnosis{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }
