@@ -44,9 +44,15 @@ const (
 	EventRolesChanged    EventType = "user.roles_changed"
 	EventRoleChanged     EventType = "role.changed"
 	EventRoleDeleted     EventType = "role.deleted"
+	EventKeyCreated      EventType = "key.created" // an API key; so are those below
+	EventKeyChanged      EventType = "key.changed"
+	EventKeyRotated      EventType = "key.rotated"
+	EventKeyRevoked      EventType = "key.revoked"
 	EventSettingsChanged EventType = "settings.changed"
 	EventSettingsTested  EventType = "settings.tested" // an operator tried out a sender or a provider
 	EventAdminDenied     EventType = "admin.denied"    // somebody tried an operation of the admin side that they may not do
+
+	EventAuditExported EventType = "audit.exported"
 
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"
@@ -79,8 +85,9 @@ type Record struct {
 	Actor     string                 `json:"actor,omitempty"`  // as people call them; the account may be gone by now
 	Target    string                 `json:"target,omitempty"` // likewise: an account, or the name of a role
 	RequestID string                 `json:"request_id,omitempty"`
-	Denied    bool                   `json:"denied,omitempty"`  // it was refused, and nothing changed
-	Changes   map[string]FieldChange `json:"changes,omitempty"` // by field
+	Operation string                 `json:"operation,omitempty"` // as the wire names it: "POST /users/{id}/ban"
+	Denied    bool                   `json:"denied,omitempty"`    // it was refused, and nothing changed
+	Changes   map[string]FieldChange `json:"changes,omitempty"`   // by field
 }
 
 // FieldChange is what a field was and what it became, as in JSON.

@@ -39,7 +39,12 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventRoleDeleted:       "is about no account",
 		auth.EventSettingsChanged:   "is about no account",
 		auth.EventSettingsTested:    "is about no account",
+		auth.EventKeyCreated:        "is no way in to an account; the audit log tells who made it",
+		auth.EventKeyChanged:        "likewise",
+		auth.EventKeyRotated:        "likewise",
+		auth.EventKeyRevoked:        "likewise",
 		auth.EventAdminDenied:       "nothing happened",
+		auth.EventAuditExported:     "is about no account",
 	}
 }
 

@@ -42,14 +42,17 @@ type Admin struct {
 	directory   auth.DirectoryStore
 	events      auth.EventStore
 	settings    auth.SettingsStore
+	keys        auth.KeyStore
+	stats       auth.StatsStore
 	permissions catalog
 	requireMFA  bool
 	handler     http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore and auth.SettingsStore, as those of this module are. Into a table
-// of roles that was never touched it puts admin, support and auditor.
+// auth.DirectoryStore, auth.EventStore, auth.KeyStore, auth.StatsStore and
+// auth.SettingsStore, as those of this module are. Into a table of roles that was never
+// touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
 	m.store = m.kit.Store()
@@ -68,9 +71,18 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "EventStore")
 	m.settings, ok = auth.Capability[auth.SettingsStore](m.store)
 	find(ok, "SettingsStore")
+	m.keys, ok = auth.Capability[auth.KeyStore](m.store)
+	find(ok, "KeyStore")
+	m.stats, ok = auth.Capability[auth.StatsStore](m.store)
+	find(ok, "StatsStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
+	}
+	for _, k := range m.kit.SecretKeys() {
+		if problem, ok := m.checkScopes(k.Scopes); !ok {
+			faults = append(faults, fmt.Errorf("WithSecretKeys: the scope %s", problem))
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)

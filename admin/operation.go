@@ -26,13 +26,14 @@ type operation struct {
 	against    strength // of whom it is about
 	stepUp     bool     // it needs a proof of the last 15 minutes
 	self       bool     // one may do it to oneself
+	recorded   bool     // although it only shows, it is recorded as what changes something
 	secret     bool     // it returns a secret, which no repetition is shown
 
 	fails []auth.Code // how else it may fail
 }
 
 // reads tells whether the operation changes nothing.
-func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") }
+func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") && !o.recorded }
 
 // allow judges what an operation asks of an actor. Errors: CodeNotAdmin,
 // CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded.
@@ -44,6 +45,8 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.kit.Error(auth.CodeNotAdmin, nil)
 	case op.permission != "" && !a.may(op.permission):
 		return m.missing(op.permission)
+	case a.key != nil: // a program proves nothing anew, and what asks for that of people names its permission
+		return nil
 	case m.requireMFA && a.session.AAL != auth.LevelAAL2:
 		return m.kit.Error(auth.CodeInsufficientAAL, nil)
 	case op.stepUp && !m.kit.Fresh(*a.user, a.session):
@@ -86,6 +89,7 @@ type turn struct {
 	target auth.User   // zero: it is about no account
 	change auth.Change // to be given to the store
 	record *auth.Record
+	ended  []string // the sessions that it ended, for the hooks; the store knows
 }
 
 // attempts bounds how often an operation is decided anew.
@@ -108,18 +112,23 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		var again *auth.RepeatedError
 		switch {
 		case err == nil:
-			m.kit.Committed(ctx, t.change, nil)
+			m.kit.Committed(ctx, t.change, func(e *auth.Event) { e.SessionIDs = t.ended })
 			return v, nil
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)
 		case errors.As(err, &refused): // whatever it wraps
 			return none, m.denied(ctx, t, err)
-		case errors.Is(err, auth.ErrStale):
+		case errors.Is(err, auth.ErrStale), errors.Is(err, auth.ErrKeyEnded): // a key that has changed may be good yet
 			continue
 		}
 		return none, m.failed(err)
 	}
 	return none, m.kit.Busy(auth.ErrStale)
+}
+
+// recordOf begins the row of the audit log.
+func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *auth.Record {
+	return &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
 }
 
 // begin reads and judges what an operation rests on.
@@ -128,7 +137,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{acting: a, record: &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx)}}
+	t := &turn{acting: a, record: m.recordOf(ctx, a, op)}
 	if err := m.allow(a, op); err != nil {
 		return t, err
 	}
@@ -140,13 +149,13 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
-		if a.is(targetID) && !op.self {
+		t.record.Target = labelOf(t.target)
+		if a.own(targetID) && !op.self {
 			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(a, t.target, op.against); err != nil {
 			return t, err
 		}
-		t.record.Target = labelOf(t.target)
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
@@ -154,7 +163,10 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	if a.user != nil {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})
 	}
-	if targetID != "" && !a.is(targetID) {
+	if a.creator != nil {
+		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.creator.ID, CredentialRevision: &a.creator.CredentialRevision, Banned: ptr(false)})
+	}
+	if targetID != "" && !a.own(targetID) {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: t.target.ID, CredentialRevision: &t.target.CredentialRevision})
 	}
 	return t, nil

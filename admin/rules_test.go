@@ -36,6 +36,11 @@ var examples = map[string]example{
 	"GET /users/{id}/sessions":        {status: 200},
 	"DELETE /users/{id}/sessions":     {status: 204},
 	"DELETE /sessions/{id}":           {status: 204},
+	"GET /keys":                       {status: 200},
+	"POST /keys":                      {body: `{"name":"deploy","scopes":["auth.users.read"]}`, status: 200},
+	"PATCH /keys/{id}":                {body: `{"scopes":["auth.users.read","auth.users.ban"]}`, status: 200},
+	"POST /keys/{id}/rotate":          {body: `{"overlap":60}`, status: 200},
+	"DELETE /keys/{id}":               {status: 204},
 	"GET /audit-logs":                 {status: 200},
 	"GET /users/{id}/events":          {status: 200},
 
@@ -45,6 +50,10 @@ var examples = map[string]example{
 	"POST /settings/test-sms":             {status: 200},
 	"POST /settings/test-provider/{name}": {status: 200},
 	"GET /diagnostics":                    {status: 200},
+	"GET /audit-logs/{id}":                {status: 200},
+	"GET /audit-logs/export":              {status: 200},
+	"GET /stats":                          {status: 200},
+	"GET /overview":                       {status: 200},
 }
 
 func TestEveryOperationHasAnExample(t *testing.T) {
@@ -64,8 +73,14 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	o.t.Helper()
 	e := examples[row.Pattern]
 	id := target.User.ID
-	if strings.Contains(row.Pattern, "/sessions/{id}") {
+	switch {
+	case strings.Contains(row.Pattern, "/sessions/{id}"):
 		id = target.SessionID
+	case strings.Contains(row.Pattern, "/keys/{id}"):
+		id = o.deploy
+	}
+	if strings.Contains(row.Pattern, "/audit-logs/{id}") {
+		id = o.audit()[0].ID
 	}
 	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{name}", theProvider).Replace(row.Pattern)
 	return o.do(who, pattern, strings.ReplaceAll(e.body, "$id", target.User.ID), headers...)
@@ -77,6 +92,7 @@ func newScene(t *testing.T, store auth.Store, permissions ...string) (*office, *
 	if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: role}); err != nil {
 		t.Fatal(err)
 	}
+	o.newDeploy()
 	return o, o.LoginAs(t, "target@example.com", authtest.Permissions(permissions...), authtest.AAL2())
 }
 
@@ -159,6 +175,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				}
 				email := strings.NewReplacer(" ", "-", "/", "", "{", "", "}", "").Replace(strings.ToLower(row.Pattern)) + "@example.com"
 				target := o.LoginAs(t, email)
+				o.newDeploy()
 				before := len(o.audit())
 				o.try(owner, row, target).want(examples[row.Pattern].status)
 				rows := o.audit()
@@ -174,8 +191,13 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				}
 				r := rows[0].Record
 				about := email
-				if strings.Contains(row.Pattern, " /roles/") {
+				switch {
+				case strings.Contains(row.Pattern, " /roles/"):
 					about = role
+				case strings.Contains(row.Pattern, " /keys"):
+					about = "deploy"
+				case row.Pattern == "GET /audit-logs/export":
+					about = ""
 				}
 				if what := settingsTargets[row.Pattern]; what != "" {
 					about = what
@@ -194,7 +216,7 @@ func TestStaleRevision(t *testing.T) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {
-			if row.Reads || strings.Contains(row.Pattern, "sessions") || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") || strings.HasPrefix(row.Pattern, "POST /settings/") {
+			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /keys" || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
 				continue
 			}
 			before := len(o.audit())

@@ -56,6 +56,7 @@ type Store struct {
 	fedAt atomic.Int64 // when one of them looked last, in Unix nanoseconds
 
 	timeouts timeouts
+	troubled troubled
 	reads    *gather.Group[string, *sessionUser]
 	advances *gather.Group[advance, *sessionUser]
 	draws    *gather.Group[draw, int64]
@@ -74,6 +75,7 @@ var (
 	_ auth.ExportStore     = (*Store)(nil)
 	_ auth.SettingsStore   = (*Store)(nil)
 	_ auth.DiagnosticStore = (*Store)(nil)
+	_ auth.StatsStore      = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

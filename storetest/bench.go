@@ -37,6 +37,7 @@ type bench struct {
 	imports auth.ImportStore
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
+	stats   auth.StatsStore
 
 	settings auth.SettingsStore
 	health   auth.DiagnosticStore
@@ -58,6 +59,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
 	b.settings, _ = auth.Capability[auth.SettingsStore](s)
 	b.health, _ = auth.Capability[auth.DiagnosticStore](s)
+	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

@@ -15,6 +15,17 @@ func recordMutants() map[string]mutant {
 		"events are everybody's":   caught("events/events are listed, newest first, by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.UserID = "" })),
 		"events come oldest first": caught("events/events are listed, newest first, by page", eventful(func(_ *auth.EventQuery, list []auth.Event) { slices.Reverse(list) })),
 		"a page is a hundred":      caught("events/fifty events are a page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Limit = max(q.Limit, 100) })),
+		"a filter is forgotten":    caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Outcome = "" })),
+		"those involved are owners": caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *auth.EventQuery, _ []auth.Event) {
+			if q.Involving != "" {
+				q.UserID, q.Involving = q.Involving, ""
+			}
+		})),
+		"added events are lost": caught("events/events that came without a change are kept once", func(b base) auth.Store { return addsMutant{eventMutant{b, func(*auth.EventQuery, []auth.Event) {}}, 0} }),
+		"a sweep knows no limit": caught("events/a sweep of events takes those before an instant, up to a limit", func(b base) auth.Store {
+			return addsMutant{eventMutant{b, func(*auth.EventQuery, []auth.Event) {}}, 1000}
+		}),
+		"everybody counts each time": caught("stats/an account is active once a day, week and month", func(b base) auth.Store { return countsMutant{b, capability[auth.StatsStore](b)} }),
 		"events forget the client": caught("events/an event comes back as it went in", eventful(func(_ *auth.EventQuery, list []auth.Event) {
 			each(list, func(e *auth.Event) { e.Client = auth.Client{} })
 		})),
@@ -27,6 +38,9 @@ func recordMutants() map[string]mutant {
 		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) auth.Store { return sizes{b, capability[auth.RoleStore](b)} }),
 		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) auth.Store { return takesRoles{b, capability[auth.RoleStore](b)} }),
 		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return sameRevision{b, capability[auth.KeyStore](b)} }),
+		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) auth.Store { return unseeing{b, capability[auth.KeyStore](b)} }),
+		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) auth.Store { return overToo{b, capability[auth.KeyStore](b)} }),
+		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) auth.Store { return noting{b, capability[auth.KeyStore](b)} }),
 		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return onlyLive{b, capability[auth.KeyStore](b)} }),
 	}
 }
@@ -58,6 +72,47 @@ func (s eventMutant) Events(ctx context.Context, q auth.EventQuery) ([]auth.Even
 	list, err := capability[auth.EventStore](s.base).Events(ctx, q)
 	s.edit(&q, list)
 	return list, err
+}
+
+func (s eventMutant) AddEvents(ctx context.Context, list []auth.Event) error {
+	return capability[auth.EventStore](s.base).AddEvents(ctx, list)
+}
+
+func (s eventMutant) SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error) {
+	return capability[auth.EventStore](s.base).SweepEvents(ctx, before, now, limit)
+}
+
+// addsMutant adds no events, or sweeps too many.
+type addsMutant struct {
+	eventMutant
+	limit int
+}
+
+func (s addsMutant) AddEvents(ctx context.Context, list []auth.Event) error {
+	if s.limit == 0 {
+		return nil
+	}
+	return s.eventMutant.AddEvents(ctx, list)
+}
+
+func (s addsMutant) SweepEvents(ctx context.Context, before, now time.Time, _ int) (int, error) {
+	return s.eventMutant.SweepEvents(ctx, before, now, s.limit)
+}
+
+// countsMutant counts whoever is active as often as they come.
+type countsMutant struct {
+	base
+	auth.StatsStore
+}
+
+func (s countsMutant) AddCounts(ctx context.Context, c auth.AddCounts) error {
+	for _, a := range c.Active {
+		for period, since := range auth.Periods(a.At) {
+			c.Counts = append(c.Counts, auth.Count{Metric: auth.MetricActiveUsers, Label: period, At: since, N: 1})
+		}
+	}
+	c.Active = nil
+	return s.StatsStore.AddCounts(ctx, c)
 }
 
 // outboxMutant claims messages for another time, and finishes none.
@@ -129,4 +184,36 @@ func (s onlyLive) Key(ctx context.Context, id string) (auth.APIKey, error) {
 		return auth.APIKey{}, auth.ErrNotFound
 	}
 	return k, err
+}
+
+// unseeing replaces keys whatever they are.
+type unseeing struct {
+	base
+	auth.KeyStore
+}
+
+func (s unseeing) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+	c.IfRevision = nil
+	return s.KeyStore.PutKey(ctx, c)
+}
+
+// overToo lists keys that are over among those that are live.
+type overToo struct {
+	base
+	auth.KeyStore
+}
+
+func (s overToo) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+	q.LiveAt = time.Time{}
+	return s.KeyStore.Keys(ctx, q)
+}
+
+// noting notes uses of keys at another time.
+type noting struct {
+	base
+	auth.KeyStore
+}
+
+func (s noting) UseKey(ctx context.Context, id string, at time.Time) error {
+	return s.KeyStore.UseKey(ctx, id, at.Add(time.Hour))
 }

@@ -65,6 +65,11 @@ type (
 		tap   *Tap
 		inner auth.DiagnosticStore
 	}
+	stats struct {
+		link
+		tap   *Tap
+		inner auth.StatsStore
+	}
 	rotation struct {
 		link
 		tap   *Tap
@@ -127,6 +132,31 @@ func (s *events) Events(ctx context.Context, q auth.EventQuery) (list []auth.Eve
 	return s.inner.Events(ctx, q)
 }
 
+func (s *events) AddEvents(ctx context.Context, list []auth.Event) (err error) {
+	defer s.tap.enter(&ctx, "AddEvents", nil)(&err)
+	return s.inner.AddEvents(ctx, list)
+}
+
+func (s *events) SweepEvents(ctx context.Context, before, now time.Time, limit int) (n int, err error) {
+	defer s.tap.enter(&ctx, "SweepEvents", nil)(&err, &n)
+	return s.inner.SweepEvents(ctx, before, now, limit)
+}
+
+func (s *stats) AddCounts(ctx context.Context, c auth.AddCounts) (err error) {
+	defer s.tap.enter(&ctx, "AddCounts", nil)(&err)
+	return s.inner.AddCounts(ctx, c)
+}
+
+func (s *stats) Counts(ctx context.Context, q auth.CountQuery) (list []auth.Count, err error) {
+	defer s.tap.enter(&ctx, "Counts", nil)(&err, &list)
+	return s.inner.Counts(ctx, q)
+}
+
+func (s *stats) Totals(ctx context.Context, now time.Time) (t auth.Totals, err error) {
+	defer s.tap.enter(&ctx, "Totals", nil)(&err, &t)
+	return s.inner.Totals(ctx, now)
+}
+
 func (s *outbox) ClaimMessages(ctx context.Context, c auth.ClaimMessages) (list []auth.SealedMessage, err error) {
 	defer s.tap.enter(&ctx, "ClaimMessages", nil)(&err, &list)
 	return s.inner.ClaimMessages(ctx, c)
@@ -155,6 +185,16 @@ func (s *roles) DeleteRole(ctx context.Context, c auth.DeleteRole) (t auth.RoleT
 func (s *keys) Key(ctx context.Context, id string) (k auth.APIKey, err error) {
 	defer s.tap.enter(&ctx, "Key", nil)(&err, &k)
 	return s.inner.Key(ctx, id)
+}
+
+func (s *keys) Keys(ctx context.Context, q auth.KeyQuery) (list []auth.APIKey, err error) {
+	defer s.tap.enter(&ctx, "Keys", nil)(&err, &list)
+	return s.inner.Keys(ctx, q)
+}
+
+func (s *keys) UseKey(ctx context.Context, id string, at time.Time) (err error) {
+	defer s.tap.enter(&ctx, "UseKey", nil)(&err)
+	return s.inner.UseKey(ctx, id, at)
 }
 
 func (s *keys) PutKey(ctx context.Context, c auth.PutKey) (k auth.APIKey, err error) {
