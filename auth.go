@@ -103,6 +103,7 @@ type Auth struct {
 	room      atomic.Pointer[KitPages] // the application's pages, if there are any
 	remember  *claimsCache
 	revoked   *denylist
+	settings  liveSettings
 	handler   http.Handler
 	inbox     *Inbox
 	client    *http.Client // towards providers
@@ -110,7 +111,6 @@ type Auth struct {
 
 	providerNames []string // as configured
 
-	crossOrigin  *http.CrossOriginProtection
 	missedOnce   sync.Once // of what the log says only once
 	insecureOnce sync.Once
 	unheededOnce sync.Once
@@ -131,8 +131,6 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	c := config{
 		log:      slog.Default(),
 		now:      time.Now,
-		sessions: SessionOptions{}.withDefaults(),
-		settings: Settings{}.withDefaults(),
 		bodyWait: bodyWait,
 	}
 	for i, o := range opts {
@@ -147,10 +145,11 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
 	} else {
 		c.checkContract(store)
-		a.factors, _ = Capability[FactorStore](store)
+		a.factors, c.keepsFactors = Capability[FactorStore](store)
 		a.proofs, _ = Capability[ProofStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
 		a.imports, _ = Capability[ImportStore](store)
+		a.settings.store, _ = Capability[SettingsStore](store)
 		a.keyStore, _ = Capability[KeyStore](store)
 	}
 	c.settlePrefix()
@@ -158,7 +157,8 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		a.inbox = c.developing()
 	}
 	c.check()
-	for option, on := range map[string]bool{"WithSettings": c.settings.MFARequired.On(), "WithMFA": c.mfa.RequiredFor != nil} {
+	a.settings.options = c.newOptionSettings()
+	for option, on := range map[string]bool{"WithSettings": a.settings.options.base.MFARequired.On() || len(a.settings.options.base.MFARequiredFor) > 0, "WithMFA": c.mfa.RequiredFor != nil} {
 		if on && a.factors == nil && store != nil {
 			c.fail(option, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", store))
 		}
@@ -170,14 +170,38 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	if err := checkStore(ctx, store); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
+	if err := a.begin(ctx); err != nil {
+		return nil, fmt.Errorf("auth.New: %w", err)
+	}
 	if err := a.build(); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
 	background, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	a.stop, a.stopped = stop, make(chan struct{})
-	go a.sweep(background)
+	go func() {
+		defer close(a.stopped)
+		var both sync.WaitGroup
+		both.Go(func() { a.sweep(background) })
+		both.Go(func() { a.followSettings(background) })
+		both.Wait()
+	}()
 	return a, nil
+}
+
+// begin puts the first settings in force: those of the store, if it keeps any. A
+// service that was switched off must not come up switched on, so without them there
+// is none.
+func (a *Auth) begin(ctx context.Context) error {
+	if a.settings.store == nil {
+		return a.put(ctx, StoredSettings{})
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	if err := a.readSettings(ctx); err != nil {
+		return fmt.Errorf("the settings cannot be read: %w", err)
+	}
+	return nil
 }
 
 // checkContract refuses a store that does not know every condition it may be
@@ -276,9 +300,7 @@ func (c *config) check() {
 func (a *Auth) build() error {
 	c := &a.cfg
 	c.limits = c.limits.withDefaults()
-	if c.mail.AppName == "" {
-		c.mail.AppName = c.baseURL.Hostname()
-	}
+	c.sessions = c.sessions.withDefaults()
 	c.mail.host = c.baseURL.Hostname()
 	if c.tokens.Issuer == "" {
 		c.tokens.Issuer = c.baseURL.String()
@@ -290,15 +312,6 @@ func (a *Auth) build() error {
 	a.refunds, a.recorder, a.counter = a.newRefunds(), a.newRecorder(), a.newCounter()
 	a.pending.of = map[string]*pendingGuess{}
 	a.parser = newParser(c)
-	a.crossOrigin = http.NewCrossOriginProtection()
-	for _, o := range append(c.corsOrigins, originOf(c.baseURL.String())) {
-		if o == "*" {
-			continue // excludes cookies, which are all that is protected
-		}
-		if err := a.crossOrigin.AddTrustedOrigin(o); err != nil {
-			return fmt.Errorf("WithCORS: %w", err)
-		}
-	}
 	a.remember = newClaimsCache(c.tokens.Remember)
 	a.revoked = &denylist{now: a.now, life: c.tokens.life() + leeway, until: map[string]entry{}}
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
@@ -307,6 +320,7 @@ func (a *Auth) build() error {
 	if a.pages, err = newPages(c.mail); err != nil {
 		return err
 	}
+	a.pages.app = a.appName
 	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.mount(a.routes())
 	store, keeps := Capability[OutboxStore](a.store)
@@ -319,7 +333,7 @@ func (a *Auth) build() error {
 	if err != nil {
 		return err
 	}
-	a.outbox.open = a.openMessage
+	a.outbox.open, a.outbox.mails.app = a.openMessage, a.appName
 	a.outbox.sent = func(k Kind) { a.counter.count(MetricMessages, string(k)) }
 	if keeps {
 		var inTx func(context.Context) bool
@@ -363,7 +377,6 @@ const (
 
 // sweep deletes what has expired, until ctx ends.
 func (a *Auth) sweep(ctx context.Context) {
-	defer close(a.stopped)
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {

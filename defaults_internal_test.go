@@ -21,6 +21,8 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	if err := phone.check(); err != nil {
 		t.Fatal(err)
 	}
+	sessions := SessionOptions{}.withDefaults()
+	sessions.IdleTimeout = defaultSettings().IdleTimeout
 	checked := 0
 	for _, o := range []struct {
 		file string
@@ -28,7 +30,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	}{
 		{"limit.go", RateLimits{}.withDefaults()},
 		{"password.go", testPasswords(t, PasswordOptions{}).o},
-		{"options.go", SessionOptions{}.withDefaults()},
+		{"options.go", sessions},
 		{"options.go", TokenOptions{Life: TokenOptions{}.life(), Remember: defaultRemember}},
 		{"mail.go", mail},
 		{"otp.go", phone},

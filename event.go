@@ -39,16 +39,18 @@ const (
 
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 
-	EventUserBanned   EventType = "user.banned"
-	EventUserUnbanned EventType = "user.unbanned"
-	EventRolesChanged EventType = "user.roles_changed"
-	EventRoleChanged  EventType = "role.changed"
-	EventRoleDeleted  EventType = "role.deleted"
-	EventKeyCreated   EventType = "key.created" // an API key; so are those below
-	EventKeyChanged   EventType = "key.changed"
-	EventKeyRotated   EventType = "key.rotated"
-	EventKeyRevoked   EventType = "key.revoked"
-	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
+	EventUserBanned      EventType = "user.banned"
+	EventUserUnbanned    EventType = "user.unbanned"
+	EventRolesChanged    EventType = "user.roles_changed"
+	EventRoleChanged     EventType = "role.changed"
+	EventRoleDeleted     EventType = "role.deleted"
+	EventKeyCreated      EventType = "key.created" // an API key; so are those below
+	EventKeyChanged      EventType = "key.changed"
+	EventKeyRotated      EventType = "key.rotated"
+	EventKeyRevoked      EventType = "key.revoked"
+	EventSettingsChanged EventType = "settings.changed"
+	EventSettingsTested  EventType = "settings.tested" // an operator tried out a sender or a provider
+	EventAdminDenied     EventType = "admin.denied"    // somebody tried an operation of the admin side that they may not do
 
 	EventAuditExported EventType = "audit.exported"
 

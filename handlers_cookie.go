@@ -105,7 +105,7 @@ const brief = ".brief"
 func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, remember *bool) {
 	a.insecure(r)
 	access, refresh := a.cookieNames()
-	value, life, idle := t.RefreshToken, t.ExpiresIn, int(a.cfg.sessions.IdleTimeout/time.Second)
+	value, life, idle := t.RefreshToken, t.ExpiresIn, int(a.Settings(r.Context()).IdleTimeout/time.Second)
 	if remember == nil {
 		remember = t.remember
 	}
@@ -234,7 +234,7 @@ func (a *Auth) sameOrigin(r *http.Request) error {
 		r.Header = r.Header.Clone()
 		r.Header.Del("Sec-Fetch-Site")
 	}
-	if err := a.crossOrigin.Check(r); err != nil {
+	if err := a.settings.now.Load().crossOrigin.Check(r); err != nil {
 		return fail(CodeCrossSiteRequest, err)
 	}
 	return nil

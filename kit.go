@@ -36,6 +36,7 @@ const (
 type KitRoute struct {
 	Pattern string // method and path below the room's prefix
 	Access  KitAccess
+	WhenOff bool   // it is there while Settings.Enabled is off, too, and judges itself for whom
 	Errors  []Code // beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
 }
@@ -57,7 +58,7 @@ func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: access(r.Access), errors: r.Errors, handle: r.Handle}
+		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, errors: r.Errors, handle: r.Handle}
 		if row.access == operating {
 			row.limits = []string{"SecretKeysPerIP"}
 		}

@@ -37,7 +37,7 @@ type KitSite struct {
 
 // Site tells what pages need to know of the service that they are of.
 func (k Kit) Site() KitSite {
-	s := KitSite{App: k.a.pages.app, Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
+	s := KitSite{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
 	if k.a.cfg.cookies != nil {
 		s.SignInURL = k.a.cfg.cookies.SignInURL
 	}
@@ -61,12 +61,13 @@ func (a *Auth) look() webpage.Look {
 
 // redirects is the allow-list, with the page of a room that people come back to.
 func (a *Auth) redirects() []redirect.Pattern {
+	listed := a.settings.now.Load().redirects
 	room := a.room.Load()
 	if room == nil {
-		return a.cfg.redirects
+		return listed
 	}
 	own := redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.Returns}
-	return append([]redirect.Pattern{own}, a.cfg.redirects...)
+	return append([]redirect.Pattern{own}, listed...)
 }
 
 // Page serves one of a room's pages as the endpoints are served: request ids,

@@ -13,7 +13,7 @@ func (a *Auth) allowRedirect(target string) error {
 		return nil
 	}
 	if err := redirect.Check(target, a.redirects()); err != nil {
-		return fail(CodeRedirectNotAllowed, notListed(target, a.cfg.redirects, err))
+		return fail(CodeRedirectNotAllowed, notListed(target, a.settings.now.Load().redirects, err))
 	}
 	return nil
 }

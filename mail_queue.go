@@ -45,9 +45,10 @@ type outbox struct {
 	done    context.Context // ends the workers, not a request
 
 	mu     sync.Mutex
-	left   int           // messages waiting, being sent or pausing
-	closed bool          // no more are taken
-	idle   chan struct{} // closed when closed and none are left
+	left   int                   // messages waiting, being sent or pausing
+	closed bool                  // no more are taken
+	first  map[string]chan error // by message: who waits for the first attempt
+	idle   chan struct{}         // closed when closed and none are left
 }
 
 // queuedMessage is a message on its way through this process.
@@ -71,7 +72,7 @@ func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, no
 	}
 	b := &outbox{
 		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, sent: func(Kind) {}, backoff: pause, keeper: newKeeper(),
-		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
+		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}), first: map[string]chan error{},
 	}
 	b.done, b.quit = context.WithCancel(context.Background())
 	for range o.Workers {
@@ -226,6 +227,7 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 		return false
 	}
 	err := b.deliver(ctx, q)
+	b.tellFirst(q.id, address.Hide(err, q.To))
 	switch {
 	case err == nil:
 		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)

@@ -21,8 +21,11 @@ func permitFor(k Kind, to string) sendPermit { return sendPermit{countedAs(k), E
 // countedAs is the kind by which a message draws. Whether somebody gets a welcome
 // or a reset shows only once the account was looked up, after the draw.
 func countedAs(k Kind) Kind {
-	if k == KindWelcome {
+	switch k {
+	case KindWelcome:
 		return KindResetPassword
+	case KindTestSMS:
+		return KindPhoneCode // of which it uses one up
 	}
 	return k
 }
@@ -31,7 +34,7 @@ func countedAs(k Kind) Kind {
 // others.
 func solicited(k Kind) bool {
 	switch k {
-	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPhoneCode:
+	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPhoneCode, KindTestMail, KindTestSMS:
 		return true
 	}
 	return false

@@ -46,12 +46,12 @@ func preferredLocale(ctx context.Context, u User) string {
 
 var mailKinds = []Kind{
 	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted,
-	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode,
+	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 }
 
 // mailTemplates are the parsed templates by kind and locale.
 type mailTemplates struct {
-	app   string
+	app   func() string
 	host  string
 	langs *webpage.Languages
 	text  map[string]*texttemplate.Template // "kind.locale"
@@ -67,7 +67,7 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 	if err != nil {
 		return nil, fmt.Errorf("WithMail: %w", err)
 	}
-	m := &mailTemplates{app: printable(o.AppName), host: o.host, langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
+	m := &mailTemplates{app: func() string { return printable(o.AppName) }, host: o.host, langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
 	for _, loc := range langs.Names {
 		layout, err := l.Read("mail/layout." + loc + ".html")
 		if err != nil {
@@ -85,7 +85,7 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
-			if k == KindPhoneCode {
+			if k == KindPhoneCode || k == KindTestSMS {
 				continue // text only
 			}
 			html, err := l.Read("mail/" + name + ".html")
@@ -143,7 +143,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	}
 	minutes := int(o.ExpiresIn / time.Minute)
 	d := mailData{
-		App: m.app, Name: safeName(o.Name), Link: o.Link, Code: o.Code, Host: m.host, Minutes: minutes, To: o.To,
+		App: m.app(), Name: safeName(o.Name), Link: o.Link, Code: o.Code, Host: m.host, Minutes: minutes, To: o.To,
 		NewAddress: printable(o.NewAddress), Provider: o.Provider, IP: o.IP, Device: o.Device, Time: o.At.UTC().Format("2006-01-02 15:04 UTC"), CodeMinutes: int(mailCodeLife / time.Minute),
 	}
 	if minutes >= 120 {

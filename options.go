@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type config struct {
 	sms       SMSSender
 	phone     PhoneOptions
 	mail      MailOptions
-	settings  Settings
+	settings  Settings // of WithSettings: locked
 	passwords PasswordOptions
 	tokens    TokenOptions
 	shared    [][]byte // of WithSharedSecret
@@ -61,6 +62,12 @@ type config struct {
 	cookies        *CookieOptions
 	onRefused      func(http.ResponseWriter, *http.Request, error)
 	bodyWait       time.Duration
+
+	openSettings Settings        // of WithSettings within Default
+	open         map[string]bool // by option: what it said last, it said within Default
+	wrapped      bool            // within Default
+	settable     bool            // the option within said something of settings
+	keepsFactors bool            // the store is a FactorStore
 }
 
 // fail adds an error to those of New. Of joined ones each names the option: a log
@@ -215,9 +222,6 @@ func (o SessionOptions) withDefaults() SessionOptions {
 	case o.RefreshGrace < 0:
 		o.RefreshGrace = 0
 	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = 30 * 24 * time.Hour
-	}
 	if o.MaxPerUser == 0 {
 		o.MaxPerUser = 100
 	}
@@ -233,21 +237,40 @@ func WithSessions(o SessionOptions) Option {
 		case o.IdleTimeout < 0 || o.Lifetime < 0:
 			c.fail("WithSessions", errors.New("IdleTimeout and Lifetime must not be negative"))
 		}
-		c.sessions = o.withDefaults()
+		c.says("WithSessions")
+		c.sessions = o
 	}
 }
 
 // What people can do
 
-// WithSettings says what is on; fields at zero keep their default. A second call
-// replaces the first.
+// WithSettings says what is on, and locks it; fields at zero keep their default and
+// can be changed while the service runs. Within [Default] it locks nothing. A second
+// call replaces the first of its kind.
 func WithSettings(s Settings) Option {
-	return func(c *config) { c.settings = s.withDefaults() }
+	return func(c *config) {
+		for _, f := range settingFields() {
+			if f.option != "WithSettings" && !f.unset(&s) {
+				c.fail("WithSettings", fmt.Errorf("%s is set with %s", f.name, f.option))
+			}
+		}
+		s.MFARequiredFor = slices.Clone(s.MFARequiredFor)
+		if c.says("WithSettings") {
+			c.openSettings = s
+		} else {
+			c.settings = s
+		}
+	}
 }
 
 // WithPasswords sets the password policy and hashing. A second call replaces the
 // first.
-func WithPasswords(o PasswordOptions) Option { return func(c *config) { c.passwords = o } }
+func WithPasswords(o PasswordOptions) Option {
+	return func(c *config) {
+		c.says("WithPasswords")
+		c.passwords = o
+	}
+}
 
 // MFAOptions say who needs a second factor besides everybody
 // (Settings.MFARequired) and those with "mfa_required": true in AppMetadata, and
@@ -310,7 +333,12 @@ func WithPhone(o PhoneOptions) Option { return func(c *config) { c.phone = o } }
 
 // WithMail sets names, templates and the send queue. A second call replaces the
 // first.
-func WithMail(o MailOptions) Option { return func(c *config) { c.mail = o } }
+func WithMail(o MailOptions) Option {
+	return func(c *config) {
+		c.says("WithMail")
+		c.mail = o
+	}
+}
 
 // LinkMode says when a mailed link is completed by being opened.
 type LinkMode int
@@ -361,6 +389,7 @@ func WithLinks(o LinkOptions) Option {
 // Without it no redirect is allowed; dev mode allows loopback hosts. Further calls add more.
 func WithRedirectURLs(patterns ...string) Option {
 	return func(c *config) {
+		c.opens("WithRedirectURLs")
 		for _, p := range patterns {
 			rp, err := redirect.ParsePattern(p)
 			if err != nil {
@@ -425,13 +454,21 @@ func WithTrustedProxies(cidrs ...string) Option {
 // no other origin may. Further calls add more.
 func WithCORS(origins ...string) Option {
 	return func(c *config) {
+		c.opens("WithCORS")
 		for _, o := range origins {
-			if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || strings.Contains(o, "*")) {
-				c.fail("WithCORS", fmt.Errorf("%q is not an origin like https://app.example.com", o))
+			if err := checkOrigin(o); err != nil {
+				c.fail("WithCORS", err)
 			}
 		}
 		c.corsOrigins = append(c.corsOrigins, origins...)
 	}
+}
+
+func checkOrigin(o string) error {
+	if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || strings.Contains(o, "*")) {
+		return fmt.Errorf("%q is not an origin like https://app.example.com", o)
+	}
+	return nil
 }
 
 // CookieOptions are the settings of sessions in cookies.

@@ -43,7 +43,7 @@ var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset
 
 // pages are the parsed pages by name and locale.
 type pages struct {
-	app       string
+	app       func() string
 	langs     *webpage.Languages
 	templates map[string]*template.Template
 	css       []byte
@@ -65,7 +65,7 @@ func newPages(o MailOptions) (*pages, error) {
 		return nil, err
 	}
 	p := &pages{
-		app: printable(o.AppName), langs: langs, templates: map[string]*template.Template{},
+		app: func() string { return printable(o.AppName) }, langs: langs, templates: map[string]*template.Template{},
 		css: css,
 	}
 	for _, loc := range langs.Names {
@@ -89,7 +89,7 @@ func newPages(o MailOptions) (*pages, error) {
 
 // write responds with a page, in the application's look.
 func (p *pages) write(w http.ResponseWriter, r *http.Request, status int, pg page, look webpage.Look) {
-	pg.App, pg.Locale = cmp.Or(look.Brand, p.app), p.langs.Pick(pg.Locale)
+	pg.App, pg.Locale = cmp.Or(look.Brand, p.app()), p.langs.Pick(pg.Locale)
 	pg.Logo, pg.Home, pg.SignIn = template.URL(look.Logo), look.Home, look.SignIn //nolint:gosec // the application's own, judged by Look.Check
 	css := string(p.css) + look.CSS()
 	var b bytes.Buffer

@@ -75,18 +75,17 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 	}
 	a := o.Argon2id
 	switch {
-	case o.MinLength < 8:
-		return nil, errors.New("WithPasswords: MinLength below 8 is unsafe (NIST SP 800-63B-4)")
 	case o.MaxLength < 64 || o.MaxLength > 1024:
 		return nil, errors.New("WithPasswords: MaxLength has to lie between 64 and 1024")
-	case o.MinLength > o.MaxLength:
-		return nil, errors.New("WithPasswords: MinLength is above MaxLength, so no password would do")
 	case o.Workers < 1 || o.Queue < 1:
 		return nil, errors.New("WithPasswords: Workers and Queue have to be positive")
 	case o.BcryptCost == 0 && (uint64(a.Memory)*uint64(a.Time) < 7168*5 || a.Memory < 7168 || a.Time < 1 || a.Threads < 1):
 		return nil, errors.New("WithPasswords: argon2id parameters are weaker than OWASP's minimum (such as m=19456,t=2,p=1 or m=7168,t=5,p=1)")
 	case o.BcryptCost != 0 && (o.BcryptCost < bcrypt.DefaultCost || o.BcryptCost > 16):
 		return nil, errors.New("WithPasswords: BcryptCost has to lie between 10 and 16")
+	}
+	if err := checkMinLength(o.MinLength, o.MaxLength); err != nil {
+		return nil, fmt.Errorf("WithPasswords: %w", err)
 	}
 	if o.BcryptCost == 0 { // before the first hash is made with them
 		if err := passhash.Argon2id(a).Check(); err != nil {
@@ -102,7 +101,22 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 	return p, err
 }
 
-func (p *passwords) minLength() int { return p.o.MinLength }
+// checkMinLength judges how long passwords have to be, whoever says so.
+func checkMinLength(n, most int) error {
+	switch {
+	case n < 8:
+		return errors.New("MinLength below 8 is unsafe (NIST SP 800-63B-4)")
+	case n > most:
+		return errors.New("MinLength is above MaxLength, so no password would do")
+	}
+	return nil
+}
+
+// passwordRules are what of the policy may change while the service runs.
+type passwordRules struct {
+	minLength int
+	breach    bool // ask the checker, if there is one
+}
 
 // works counts the hashes computed so far.
 func (p *passwords) works() uint64 { return p.done.Load() }
@@ -194,7 +208,7 @@ func (p *passwords) run(ctx context.Context, account string, admit func(context.
 
 // check applies the policy and returns the reasons against a password, if any.
 // about is what is known of the user: address, name.
-func (p *passwords) check(ctx context.Context, password string, about ...string) ([]string, error) {
+func (p *passwords) check(ctx context.Context, rules passwordRules, password string, about ...string) ([]string, error) {
 	normal := nfkc(password)
 	var reasons []string
 	add := func(bad bool, reason string) {
@@ -203,13 +217,13 @@ func (p *passwords) check(ctx context.Context, password string, about ...string)
 		}
 	}
 	length := utf8.RuneCountInString(normal)
-	add(length < p.o.MinLength, "length")
+	add(length < rules.minLength, "length")
 	add(length > p.o.MaxLength || (p.o.BcryptCost > 0 && !passhash.FitsBcrypt(normal)), "too_long")
 	if len(normal) <= maxPasswordBytes {
 		add(commonpw.Contains(normal), "common")
 		add(similar(normal, about), "similar")
 	}
-	if len(reasons) > 0 || p.o.Breach == nil {
+	if len(reasons) > 0 || p.o.Breach == nil || !rules.breach {
 		return reasons, nil
 	}
 	breached, err := p.o.Breach.Breached(ctx, password)
@@ -261,7 +275,8 @@ func lettersAndDigits(s string) string {
 
 // checkPassword applies the password policy.
 func (a *Auth) checkPassword(ctx context.Context, password string, about ...string) error {
-	reasons, err := a.passwords.check(ctx, password, about...)
+	s := a.Settings(ctx)
+	reasons, err := a.passwords.check(ctx, passwordRules{minLength: s.PasswordMinLength, breach: s.BreachCheck.On()}, password, about...)
 	switch {
 	case err != nil:
 		return hashFailed(err)

@@ -79,7 +79,7 @@ func TestPasswordPolicy(t *testing.T) {
 		{"xylise42z", []string{"Lise"}, nil},
 		{"{]%^~*#&@+=", []string{"Lise"}, nil},
 	} {
-		got, err := p.check(t.Context(), c.password, c.about...)
+		got, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, c.password, c.about...)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q: %v, want %v (%v)", c.password, got, c.want, err)
 		}
@@ -116,7 +116,7 @@ func TestBcryptLimit(t *testing.T) {
 		strings.Repeat("слово-", 7):          {"too_long"}, // 42 characters, 77 bytes
 		"secret\x00words":                    {"too_long"},
 	} {
-		if got, err := p.check(t.Context(), password); err != nil || !slices.Equal(got, want) {
+		if got, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, password); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", password, got, err)
 		}
 	}
@@ -141,8 +141,8 @@ func FuzzPasswordCheck(f *testing.F) {
 	}
 	order := []string{"length", "too_long", "common", "similar"}
 	f.Fuzz(func(t *testing.T, password, about string) {
-		got, err := p.check(t.Context(), password, about)
-		again, errAgain := p.check(t.Context(), nfkc(password), about)
+		got, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, password, about)
+		again, errAgain := p.check(t.Context(), passwordRules{p.o.MinLength, true}, nfkc(password), about)
 		if err != nil || errAgain != nil || !slices.Equal(got, again) {
 			t.Errorf("%q: %v, %v; in normal form %v, %v", password, got, err, again, errAgain)
 		}
@@ -179,14 +179,14 @@ func TestBreachCheck(t *testing.T) {
 		"fails closed": {err: down, closed: true, fails: true},
 	} {
 		p := testPasswords(t, PasswordOptions{BreachFailClosed: c.closed, Breach: checker(func(context.Context, string) (bool, error) { return c.breached, c.err })})
-		got, err := p.check(t.Context(), "correct horse battery")
+		got, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, "correct horse battery")
 		if !slices.Equal(got, c.want) || (err != nil) != c.fails {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	asked := false
 	p := testPasswords(t, PasswordOptions{Breach: checker(func(context.Context, string) (bool, error) { asked = true; return false, nil })})
-	if _, err := p.check(t.Context(), "password"); err != nil || asked {
+	if _, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, "password"); err != nil || asked {
 		t.Errorf("a password that is refused anyway was sent out: %v", err)
 	}
 }

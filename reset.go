@@ -150,7 +150,7 @@ func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int
 	if err != nil {
 		return a.showProblem(w, r, linkFailed(err))
 	}
-	pg.Name, pg.Token, pg.Address, pg.MinLength, pg.First = "reset_password", secret, maskEmail(d.Email), a.passwords.minLength(), awaited(c)
+	pg.Name, pg.Token, pg.Address, pg.MinLength, pg.First = "reset_password", secret, maskEmail(d.Email), a.Settings(r.Context()).PasswordMinLength, awaited(c)
 	a.showPage(w, r, status, pg, d.RedirectTo)
 	return nil
 }

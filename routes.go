@@ -26,6 +26,8 @@ type route struct {
 	handle   func(http.ResponseWriter, *http.Request) error
 	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
 	captcha  bool                                           // it needs one, where captchas are on
+	whenOff  bool                                           // it is there while Settings.Enabled is off, too, for those who may change that
+	judges   bool                                           // who that is, it judges itself
 	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
@@ -60,39 +62,39 @@ func (a *Auth) routes() []route {
 			errors: []Code{
 				CodeUserAlreadyExists, CodeWeakPassword, CodeValidationFailed, CodeRedirectNotAllowed, CodeSignupDisabled,
 				CodeMethodDisabled, CodeUserBanned, CodeMFAEnrollmentRequired, CodeOverloaded}},
-		{pattern: "POST /login", access: keyed, handle: a.handleLogin, done: doneSignedIn,
+		{pattern: "POST /login", access: keyed, whenOff: true, handle: a.handleLogin, done: doneSignedIn,
 			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: plus(signIn, CodeInvalidCredentials, CodeMethodDisabled, CodeInvalidTOTPCode, CodeValidationFailed, CodeOverloaded)},
-		{pattern: "POST /refresh", access: keyed, handle: a.handleRefresh,
+		{pattern: "POST /refresh", access: keyed, whenOff: true, handle: a.handleRefresh,
 			limits:   []string{"RefreshPerSession"},
 			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
-		{pattern: "POST /logout", access: keyed, handle: a.handleLogout, done: doneSignedOut,
+		{pattern: "POST /logout", access: keyed, whenOff: true, handle: a.handleLogout, done: doneSignedOut,
 			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
-		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange, done: doneSignedIn,
+		{pattern: "POST /exchange", access: keyed, whenOff: true, handle: a.handleExchange, done: doneSignedIn,
 			limits: first,
 			errors: plus(firstSignIn, CodeInvalidCode, CodeInvalidToken, CodeBadCodeVerifier, CodeIdentityAlreadyExists, CodeEmailNotVerified, CodeValidationFailed)},
 
-		{pattern: "GET /oauth/{provider}", access: open, handle: a.handleOAuthStart,
+		{pattern: "GET /oauth/{provider}", access: open, whenOff: true, handle: a.handleOAuthStart,
 			limits: []string{"OAuthPerIP"},
 			errors: plus(atProvider, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
-		{pattern: "GET /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
-		{pattern: "POST /oauth/{provider}/callback", access: open, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
-		{pattern: "POST /oauth/{provider}/id-token", access: keyed, handle: a.handleIDToken,
+		{pattern: "GET /oauth/{provider}/callback", access: open, whenOff: true, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
+		{pattern: "POST /oauth/{provider}/callback", access: open, whenOff: true, handle: a.handleOAuthCallback, limits: atFirst, errors: callback},
+		{pattern: "POST /oauth/{provider}/id-token", access: keyed, whenOff: true, handle: a.handleIDToken,
 			limits: slices.Concat(atFirst, []string{"OAuthPerIP"}),
 			errors: slices.Concat(firstSignIn, atProvider, []Code{CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeValidationFailed})},
 
-		{pattern: "POST /magic-link/send", access: keyed, captcha: true, handle: a.handleMagicLinkSend, done: doneSent,
+		{pattern: "POST /magic-link/send", access: keyed, whenOff: true, captcha: true, handle: a.handleMagicLinkSend, done: doneSent,
 			limits: mails, errors: []Code{CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed}},
-		{pattern: "GET /magic-link/verify", access: open, handle: a.handleMagicLink,
+		{pattern: "GET /magic-link/verify", access: open, whenOff: true, handle: a.handleMagicLink,
 			limits: first,
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeBadCodeVerifier})},
-		{pattern: "POST /magic-link/verify", access: keyed, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
+		{pattern: "POST /magic-link/verify", access: keyed, whenOff: true, handle: a.handleMagicLinkPost, form: a.handleMagicLinkForm,
 			limits: slices.Concat(first, wrongMailCodes),
 			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeInvalidCode, CodeBadCodeVerifier, CodeValidationFailed})},
-		{pattern: "POST /otp/send", access: keyed, captcha: true, handle: a.handleOTPSend, done: doneSent,
+		{pattern: "POST /otp/send", access: keyed, whenOff: true, captcha: true, handle: a.handleOTPSend, done: doneSent,
 			limits: texts, errors: []Code{CodeMethodDisabled, CodeValidationFailed}},
-		{pattern: "POST /otp/verify", access: keyed, handle: a.handleOTPVerify, done: doneSignedIn,
+		{pattern: "POST /otp/verify", access: keyed, whenOff: true, handle: a.handleOTPVerify, done: doneSignedIn,
 			limits: slices.Concat(wrongCodes, first, wrongFactors),
 			errors: plus(firstSignIn, CodeInvalidCode, CodeBadToken, CodeSessionEnded, CodeUserAlreadyExists, CodeEmailNotVerified, CodeInvalidTOTPCode, CodeValidationFailed)},
 		{pattern: "POST /forgot-password", access: keyed, captcha: true, handle: a.handleForgotPassword, done: doneSent,
@@ -110,7 +112,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeValidationFailed}},
 
-		{pattern: "GET /me", access: signedIn, handle: a.handleMe},
+		{pattern: "GET /me", access: signedIn, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
 			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
@@ -119,7 +121,7 @@ func (a *Auth) routes() []route {
 			errors: []Code{
 				CodeInvalidCredentials, CodeReauthNeeded, CodeMethodDisabled, CodeWeakPassword, CodeSamePassword,
 				CodeValidationFailed, CodeOverloaded}},
-		{pattern: "POST /me/confirm", access: signedIn, handle: a.handleConfirm,
+		{pattern: "POST /me/confirm", access: signedIn, whenOff: true, handle: a.handleConfirm,
 			limits: slices.Concat(wrongPasswords, []string{"FactorPerUser", "CodesPerIP"}),
 			errors: []Code{
 				CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled, CodeMethodDisabled, CodeValidationFailed, CodeOverloaded}},
@@ -133,13 +135,13 @@ func (a *Auth) routes() []route {
 		{pattern: "DELETE /sessions", access: signedIn, handle: a.handleEndOtherSessions},
 		{pattern: "DELETE /sessions/{id}", access: signedIn, handle: a.handleEndSession, errors: []Code{CodeSessionNotFound}},
 
-		{pattern: "POST /2fa/setup-totp", access: enrolling, handle: a.handleSetupTOTP,
+		{pattern: "POST /2fa/setup-totp", access: enrolling, whenOff: true, handle: a.handleSetupTOTP,
 			errors: []Code{CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled}},
-		{pattern: "POST /2fa/verify-and-enable", access: enrolling, handle: a.handleEnableTOTP,
+		{pattern: "POST /2fa/verify-and-enable", access: enrolling, whenOff: true, handle: a.handleEnableTOTP,
 			limits: []string{"FactorPerUser", "CodesPerIP"},
 			errors: []Code{
 				CodeMethodDisabled, CodeReauthNeeded, CodeMFAAlreadyEnabled, CodeMFANotPending, CodeInvalidTOTPCode, CodeValidationFailed}},
-		{pattern: "POST /2fa/verify", access: keyed, handle: a.handleVerifyMFA, done: doneSignedIn,
+		{pattern: "POST /2fa/verify", access: keyed, whenOff: true, handle: a.handleVerifyMFA, done: doneSignedIn,
 			limits: wrongFactors,
 			errors: []Code{
 				CodeInvalidToken, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned, CodeMFANotEnabled,
@@ -154,7 +156,7 @@ func (a *Auth) routes() []route {
 		{pattern: "GET /.well-known/jwks.json", access: open, handle: a.handleJWKS},
 		{pattern: "GET /.well-known/openid-configuration", access: open, handle: a.handleDiscovery},
 		{pattern: "GET /openapi.json", access: open, handle: a.handleOpenAPI()},
-		{pattern: "GET /healthz", access: open, handle: a.handleHealth},
+		{pattern: "GET /healthz", access: open, whenOff: true, handle: a.handleHealth},
 	}
 }
 

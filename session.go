@@ -71,6 +71,9 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	if s.user.Banned(now) {
 		return nil, fail(CodeUserBanned, nil)
 	}
+	if err := a.letIn(ctx, s.user); err != nil {
+		return nil, err
+	}
 	amr, aal, onTrusted, err := a.secondFactor(ctx, s)
 	s.onTrusted = onTrusted
 	if err != nil {
@@ -144,14 +147,14 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 }
 
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {
-	cl := clientFrom(ctx)
+	cl, settings := clientFrom(ctx), a.Settings(ctx)
 	s := Session{
 		ID: a.newID(), UserID: userID, AAL: LevelAAL1, AMR: amr,
-		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(a.cfg.sessions.IdleTimeout),
+		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(settings.IdleTimeout),
 		IP: cl.ipString(), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
-	if a.cfg.sessions.Lifetime > 0 {
-		s.ExpiresAt = now.Add(a.cfg.sessions.Lifetime)
+	if settings.Lifetime > 0 {
+		s.ExpiresAt = now.Add(settings.Lifetime)
 	}
 	return s
 }
@@ -219,6 +222,9 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	if err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
 		return nil, err
 	}
+	if err := a.refreshesWhenOff(ctx, id); err != nil {
+		return nil, err
+	}
 	claims, err := a.beforeAdvance(ctx, id)
 	if err != nil {
 		return nil, err
@@ -229,7 +235,7 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	var other *Client // who has the current token, if this one came late
 	s, u, err := a.store.AdvanceSession(ctx, Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
-		IdleUntil: c.Now.Add(a.cfg.sessions.IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent,
+		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent,
 		Replayed: func(o Client) { other = &o },
 	})
 	switch {
@@ -250,6 +256,19 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	}
 	a.emit(ctx, Event{Type: EventRefreshed, Actor: Actor{Kind: ActorUser, ID: u.ID, SessionID: s.ID}, UserID: u.ID, SessionID: s.ID})
 	return tokens, nil
+}
+
+// refreshesWhenOff is letIn of a session that is to go on: before its token is used
+// up, so that it goes on where it was once the service is switched on again.
+func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
+	if a.settings.now.Load().settings.Enabled.On() {
+		return nil
+	}
+	_, u, err := a.store.Session(ctx, sessionID, a.now())
+	if err != nil {
+		return fail(CodeNotFound, err)
+	}
+	return a.letIn(ctx, u)
 }
 
 // beforeAdvance works out the application's own claims, which could fail for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Switch is whether something is on. The zero value leaves it as it is by
@@ -19,43 +20,44 @@ const (
 // On tells whether the switch is on; one that was left alone is not.
 func (s Switch) On() bool { return s == On }
 
-// or is the switch, or def if it was left alone.
-func (s Switch) or(def Switch) Switch {
-	if s == 0 {
-		return def
-	}
-	return s
-}
-
-// Settings say what is on. A field that WithSettings leaves at zero has the
-// default that is named here; what [Auth.Settings] returns has none at zero.
+// Settings say what is on, and how long and large things are. A field that no option
+// sets has the default that is named here; what [Auth.Settings] returns has all of
+// them. WithSettings sets those that no other option is named for.
+//
+// What an option sets is locked. Everything else, and what an option sets within
+// [Default], can be changed while the service runs, by those who hold the permission
+// auth.settings.write (package admin), and is in force in every instance within a
+// second.
 type Settings struct {
-	Enabled             Switch // On. Off: every endpoint is 404
-	SignUp              Switch // On. Off: nobody new, whether by form, link, code or provider
-	RequireConfirmation Switch // Off. On: an address must be confirmed before the first sign-in
-	Password            Switch // On: sign-up, login, change and reset of passwords
-	MagicLink           Switch // On
-	Phone               Switch // On: phone codes, given an SMSSender
-	OAuth               Switch // On: sign-in at providers. Off: identities can still be unlinked
-	TOTP                Switch // On. Off: no new second factors; those there are stay in force
-	MFARequired         Switch // Off. On: everybody has to have a second factor
-	AccountDeletion     Switch // Off. On: people may delete their account with DELETE /me
-	AutoLinking         Switch // On: a provider's identity joins an account by an address that both sides proved
+	Enabled             Switch   // On. Off: every endpoint is 404, but for /healthz, the admin side, and the sign-in of those who may change settings
+	SignUp              Switch   // On. Off: nobody new, whether by form, link, code or provider
+	RequireConfirmation Switch   // Off. On: an address must be confirmed before the first sign-in
+	Password            Switch   // On: sign-up, login, change and reset of passwords
+	MagicLink           Switch   // On
+	Phone               Switch   // On: phone codes, given an SMSSender
+	OAuth               Switch   // On: sign-in at providers. Off: identities can still be unlinked
+	TOTP                Switch   // On. Off: no new second factors; those there are stay in force
+	MFARequired         Switch   // Off. On: everybody has to have a second factor
+	MFARequiredFor      []string // nobody. Whoever has one of these roles has to have a second factor
+	AccountDeletion     Switch   // Off. On: people may delete their account with DELETE /me
+	AutoLinking         Switch   // On: a provider's identity joins an account by an address that both sides proved
+
+	PasswordMinLength int           // 8; PasswordOptions.MinLength
+	BreachCheck       Switch        // On, given a checker: PasswordOptions.Breach
+	IdleTimeout       time.Duration // 30 days; SessionOptions.IdleTimeout, at the next refresh
+	Lifetime          time.Duration // 0: none; SessionOptions.Lifetime, of sessions that begin
+	RedirectURLs      []string      // none, besides those of WithRedirectURLs
+	CORSOrigins       []string      // none, besides those of WithCORS
+	SenderName        string        // MailOptions.AppName
 }
 
-func (s Settings) withDefaults() Settings {
-	for _, on := range []*Switch{&s.Enabled, &s.SignUp, &s.Password, &s.MagicLink, &s.Phone, &s.OAuth, &s.TOTP, &s.AutoLinking} {
-		*on = on.or(On)
-	}
-	for _, off := range []*Switch{&s.RequireConfirmation, &s.MFARequired, &s.AccountDeletion} {
-		*off = off.or(Off)
-	}
+// Settings returns what is in force at present. It is the one place that flows ask,
+// reads no store, and is safe for concurrent use.
+func (a *Auth) Settings(context.Context) Settings {
+	s := a.settings.now.Load().settings
+	s.MFARequiredFor, s.RedirectURLs, s.CORSOrigins = slices.Clone(s.MFARequiredFor), slices.Clone(s.RedirectURLs), slices.Clone(s.CORSOrigins)
 	return s
 }
-
-// Settings returns what is on at present. It is the one place that flows ask, and
-// safe for concurrent use.
-func (a *Auth) Settings(context.Context) Settings { return a.cfg.settings }
 
 // PublicSettings is what GET /settings returns: what a sign-in page needs.
 type PublicSettings struct {
@@ -98,7 +100,7 @@ func (a *Auth) PublicSettings(ctx context.Context) PublicSettings {
 		},
 		Providers:   a.providersOn(ctx),
 		MFARequired: s.MFARequired.On(),
-		Password:    PasswordSetting{MinLength: a.passwords.minLength()},
+		Password:    PasswordSetting{MinLength: s.PasswordMinLength},
 	}
 }
 

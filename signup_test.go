@@ -228,7 +228,8 @@ func TestSwitchedOff(t *testing.T) {
 		status   int
 		code     auth.Code
 	}{
-		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 404, auth.CodeNotFound},
+		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 401, auth.CodeInvalidCredentials}, // as of nobody; see TestSwitchedOffLetsIn
+		"all, sign-up":   {auth.Settings{Enabled: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 404, auth.CodeNotFound},
 		"sign-up":        {auth.Settings{SignUp: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 403, auth.CodeSignupDisabled},
 		"password login": {auth.Settings{Password: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 403, auth.CodeMethodDisabled},
 		"reset":          {auth.Settings{Password: auth.Off}, "/forgot-password", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
@@ -240,9 +241,10 @@ func TestSwitchedOff(t *testing.T) {
 		})
 	}
 	w := newWorld(t, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
-	for _, path := range []string{"/settings", "/healthz", "/openapi.json", "/.well-known/jwks.json", "/.well-known/openid-configuration"} {
+	for _, path := range []string{"/settings", "/openapi.json", "/.well-known/jwks.json", "/.well-known/openid-configuration"} {
 		w.do("GET", path, nil).want(404, auth.CodeNotFound)
 	}
+	w.do("GET", "/healthz", nil).want(200)
 }
 
 // Limits: failures count, successes do not, and the right password in a burst

@@ -35,8 +35,13 @@ var factorNames = []string{methodTOTP, methodRecovery}
 
 // mfaRequired tells whether a user has to have a second factor.
 func (a *Auth) mfaRequired(ctx context.Context, u User) bool {
+	return a.mfaRequiredBy(a.Settings(ctx), u)
+}
+
+func (a *Auth) mfaRequiredBy(s Settings, u User) bool {
 	own, _ := u.AppMetadata["mfa_required"].(bool)
-	return own || a.Settings(ctx).MFARequired.On() || (a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
+	return own || s.MFARequired.On() || slices.ContainsFunc(u.Roles, func(role string) bool { return slices.Contains(s.MFARequiredFor, role) }) ||
+		(a.cfg.mfa.RequiredFor != nil && a.cfg.mfa.RequiredFor(u))
 }
 
 // totpOn tells that second factors can be set up.

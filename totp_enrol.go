@@ -119,7 +119,7 @@ func (a *Auth) describeTOTP(u User, secret []byte) (*TOTPSetup, error) {
 	if account == "" {
 		account = u.Phone
 	}
-	app := printable(a.cfg.mail.AppName)
+	app := a.appName()
 	s.URI = "otpauth://totp/" + url.PathEscape(app+":"+account) + "?" + strings.ReplaceAll(url.Values{
 		"secret": {s.Secret}, "issuer": {app}, "algorithm": {"SHA1"}, "digits": {"6"}, "period": {fmt.Sprint(totpPeriod)},
 	}.Encode(), "+", "%20") // apps read the plus sign as itself

@@ -41,6 +41,7 @@ type Admin struct {
 	roles       auth.RoleStore
 	directory   auth.DirectoryStore
 	events      auth.EventStore
+	settings    auth.SettingsStore
 	keys        auth.KeyStore
 	stats       auth.StatsStore
 	permissions catalog
@@ -49,9 +50,9 @@ type Admin struct {
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore, auth.KeyStore and auth.StatsStore, as those of
-// this module are. Into a table of roles that was never touched it puts admin, support
-// and auditor.
+// auth.DirectoryStore, auth.EventStore, auth.KeyStore, auth.StatsStore and
+// auth.SettingsStore, as those of this module are. Into a table of roles that was never
+// touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
 	m.store = m.kit.Store()
@@ -68,6 +69,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "DirectoryStore")
 	m.events, ok = auth.Capability[auth.EventStore](m.store)
 	find(ok, "EventStore")
+	m.settings, ok = auth.Capability[auth.SettingsStore](m.store)
+	find(ok, "SettingsStore")
 	m.keys, ok = auth.Capability[auth.KeyStore](m.store)
 	find(ok, "KeyStore")
 	m.stats, ok = auth.Capability[auth.StatsStore](m.store)

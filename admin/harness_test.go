@@ -49,7 +49,7 @@ const notes = "notes.write"
 
 func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 	t.Helper()
-	o := &office{Env: authtest.NewOn(t, store, opts...), t: t, mux: http.NewServeMux()}
+	o := &office{Env: authtest.NewOn(t, store, append([]auth.Option{auth.WithProvider(authtest.StartProvider(t).OIDC(theProvider))}, opts...)...), t: t, mux: http.NewServeMux()}
 	var err error
 	o.adm, err = admin.New(t.Context(), o.Auth, admin.Options{Permissions: []admin.Permission{{Name: notes}, {Name: "money.send", Privileged: true}}})
 	if err != nil {

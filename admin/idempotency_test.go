@@ -29,6 +29,8 @@ func TestIdempotencyKey(t *testing.T) {
 		o, _ := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		other := o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.hasPhone(owner, "+4930123456")
+		o.hasPhone(other, "+4930123457")
 		for i, row := range posts() {
 			t.Run(row.Pattern, func(t *testing.T) {
 				name := string(rune('a' + i))

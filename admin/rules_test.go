@@ -43,10 +43,17 @@ var examples = map[string]example{
 	"DELETE /keys/{id}":               {status: 204},
 	"GET /audit-logs":                 {status: 200},
 	"GET /users/{id}/events":          {status: 200},
-	"GET /audit-logs/{id}":            {status: 200},
-	"GET /audit-logs/export":          {status: 200},
-	"GET /stats":                      {status: 200},
-	"GET /overview":                   {status: 200},
+
+	"GET /settings":                       {status: 200},
+	"PATCH /settings":                     {body: `{"magic_link_enabled":true}`, status: 200},
+	"POST /settings/test-mail":            {status: 200},
+	"POST /settings/test-sms":             {status: 200},
+	"POST /settings/test-provider/{name}": {status: 200},
+	"GET /diagnostics":                    {status: 200},
+	"GET /audit-logs/{id}":                {status: 200},
+	"GET /audit-logs/export":              {status: 200},
+	"GET /stats":                          {status: 200},
+	"GET /overview":                       {status: 200},
 }
 
 func TestEveryOperationHasAnExample(t *testing.T) {
@@ -74,7 +81,7 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	case strings.Contains(row.Pattern, "/audit-logs/{id}"):
 		id = o.audit()[0].ID
 	}
-	pattern := strings.NewReplacer("{id}", id, "{role}", role).Replace(row.Pattern)
+	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{name}", theProvider).Replace(row.Pattern)
 	return o.do(who, pattern, strings.ReplaceAll(e.body, "$id", target.User.ID), headers...)
 }
 
@@ -113,7 +120,7 @@ func TestRules(t *testing.T) {
 		noFactor := o.LoginAs(t, "nofactor@example.com", authtest.Roles(auth.RoleOwner))
 		for _, row := range admin.Table() {
 			t.Run(row.Pattern, func(t *testing.T) {
-				o.do(nil, strings.NewReplacer("{id}", target.User.ID, "{role}", role).Replace(row.Pattern), "").want(401)
+				o.do(nil, strings.NewReplacer("{id}", target.User.ID, "{role}", role, "{name}", theProvider).Replace(row.Pattern), "").want(401)
 				o.try(person, row, target).want(403, auth.CodeNotAdmin)
 				o.try(noFactor, row, target).want(403, auth.CodeInsufficientAAL)
 				if row.Permission != "" {
@@ -159,6 +166,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.hasPhone(owner, "+4930123456")
 		for _, row := range admin.Table() {
 			t.Run(row.Pattern, func(t *testing.T) {
 				if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: role}); err != nil {
@@ -190,6 +198,9 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				case row.Pattern == "GET /audit-logs/export":
 					about = ""
 				}
+				if what := settingsTargets[row.Pattern]; what != "" {
+					about = what
+				}
 				if r.Actor != "owner@example.com" || r.Target != about || r.RequestID == "" || r.Denied || rows[0].Actor.ID != owner.User.ID {
 					t.Errorf("recorded %+v by %+v", r, rows[0].Actor)
 				}
@@ -204,7 +215,7 @@ func TestStaleRevision(t *testing.T) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {
-			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.HasSuffix(row.Pattern, "/export") || row.Pattern == "POST /keys" || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
+			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /keys" || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
 				continue
 			}
 			before := len(o.audit())

@@ -37,6 +37,7 @@ type Store struct {
 	roles    map[string]auth.RolePermissions
 
 	rolesRevision int64
+	settings      auth.StoredSettings
 
 	counts map[countKey]int64
 	active map[activeKey]bool
@@ -79,17 +80,19 @@ type (
 )
 
 var (
-	_ auth.Store         = (*Store)(nil)
-	_ auth.FactorStore   = (*Store)(nil)
-	_ auth.EventStore    = (*Store)(nil)
-	_ auth.OutboxStore   = (*Store)(nil)
-	_ auth.RoleStore     = (*Store)(nil)
-	_ auth.KeyStore      = (*Store)(nil)
-	_ auth.ImportStore   = (*Store)(nil)
-	_ auth.RotationStore = (*Store)(nil)
-	_ auth.ProofStore    = (*Store)(nil)
-	_ auth.ExportStore   = (*Store)(nil)
-	_ auth.StatsStore    = (*Store)(nil)
+	_ auth.Store           = (*Store)(nil)
+	_ auth.FactorStore     = (*Store)(nil)
+	_ auth.EventStore      = (*Store)(nil)
+	_ auth.OutboxStore     = (*Store)(nil)
+	_ auth.RoleStore       = (*Store)(nil)
+	_ auth.KeyStore        = (*Store)(nil)
+	_ auth.ImportStore     = (*Store)(nil)
+	_ auth.RotationStore   = (*Store)(nil)
+	_ auth.ProofStore      = (*Store)(nil)
+	_ auth.ExportStore     = (*Store)(nil)
+	_ auth.SettingsStore   = (*Store)(nil)
+	_ auth.DiagnosticStore = (*Store)(nil)
+	_ auth.StatsStore      = (*Store)(nil)
 )
 
 // New makes an empty store.

@@ -29,8 +29,9 @@ type snapshot struct {
 	Keys     []auth.APIKey        `json:"keys"`
 	Done     []auth.Idempotency   `json:"done"`
 
-	Counts []auth.Count  `json:"counts,omitempty"`
-	Active []savedActive `json:"active,omitempty"`
+	Counts   []auth.Count        `json:"counts,omitempty"`
+	Active   []savedActive       `json:"active,omitempty"`
+	Settings auth.StoredSettings `json:"settings,omitzero"`
 }
 
 type savedUser struct {
@@ -109,6 +110,7 @@ func (s *Store) load(b []byte) error {
 		s.roles[r.Name] = r
 	}
 	s.rolesRevision = snap.Roles.Revision
+	s.settings = snap.Settings
 	for _, k := range snap.Keys {
 		s.addKey(k)
 	}
@@ -164,7 +166,7 @@ func (s *Store) Save(ctx context.Context) error {
 }
 
 func (s *Store) snapshot() snapshot {
-	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable()}
+	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings}
 	for _, u := range s.users {
 		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, Devices: u.devices}
 		for _, f := range u.factors {

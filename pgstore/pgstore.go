@@ -27,6 +27,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,6 +52,9 @@ type Store struct {
 	open     context.Context // ends with Close, and the feeds with it
 	close    context.CancelFunc
 
+	feeds atomic.Int64 // how many follow revocations
+	fedAt atomic.Int64 // when one of them looked last, in Unix nanoseconds
+
 	timeouts timeouts
 	troubled troubled
 	reads    *gather.Group[string, *sessionUser]
@@ -59,17 +63,19 @@ type Store struct {
 }
 
 var (
-	_ auth.Store         = (*Store)(nil)
-	_ auth.FactorStore   = (*Store)(nil)
-	_ auth.EventStore    = (*Store)(nil)
-	_ auth.OutboxStore   = (*Store)(nil)
-	_ auth.RoleStore     = (*Store)(nil)
-	_ auth.KeyStore      = (*Store)(nil)
-	_ auth.ImportStore   = (*Store)(nil)
-	_ auth.RotationStore = (*Store)(nil)
-	_ auth.ProofStore    = (*Store)(nil)
-	_ auth.ExportStore   = (*Store)(nil)
-	_ auth.StatsStore    = (*Store)(nil)
+	_ auth.Store           = (*Store)(nil)
+	_ auth.FactorStore     = (*Store)(nil)
+	_ auth.EventStore      = (*Store)(nil)
+	_ auth.OutboxStore     = (*Store)(nil)
+	_ auth.RoleStore       = (*Store)(nil)
+	_ auth.KeyStore        = (*Store)(nil)
+	_ auth.ImportStore     = (*Store)(nil)
+	_ auth.RotationStore   = (*Store)(nil)
+	_ auth.ProofStore      = (*Store)(nil)
+	_ auth.ExportStore     = (*Store)(nil)
+	_ auth.SettingsStore   = (*Store)(nil)
+	_ auth.DiagnosticStore = (*Store)(nil)
+	_ auth.StatsStore      = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

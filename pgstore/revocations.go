@@ -111,6 +111,8 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	s.feeds.Add(1)
+	defer s.feeds.Add(-1)
 	now, cancel := context.WithCancel(ctx)
 	cancel()           // does not wait
 	far := time.Time{} // when a look went far back
@@ -122,6 +124,7 @@ func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Ti
 		if err := s.catchUp(ctx, conn, since, back, tell); err != nil {
 			return err
 		}
+		s.fedAt.Store(time.Now().UnixNano())
 		quiet, cancel := context.WithTimeout(ctx, lookAnyway)
 		_, err := conn.WaitForNotification(quiet)
 		cancel()

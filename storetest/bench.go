@@ -38,6 +38,9 @@ type bench struct {
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
 	stats   auth.StatsStore
+
+	settings auth.SettingsStore
+	health   auth.DiagnosticStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -54,6 +57,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
+	b.settings, _ = auth.Capability[auth.SettingsStore](s)
+	b.health, _ = auth.Capability[auth.DiagnosticStore](s)
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b

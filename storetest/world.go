@@ -106,6 +106,10 @@ func (w *world) state() []string {
 			add("key", id, k, err)
 		}
 	}
+	if w.settings != nil {
+		d, err := w.settings.Settings(w.ctx())
+		add("settings", string(d.Document), d.Revision, err)
+	}
 	return append(lines, w.recorded()...)
 }
 

@@ -102,6 +102,13 @@ func (s *KeySet) mayLookUp() bool {
 	return true
 }
 
+// Count reads the keys at an address, past what is remembered of them, and tells how
+// many can be used.
+func (s *KeySet) Count(ctx context.Context, url string) (int, error) {
+	keys, err := (&lookup{set: s, url: url}).fetch(ctx)
+	return len(keys), err
+}
+
 func (l *lookup) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

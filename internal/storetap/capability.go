@@ -55,6 +55,16 @@ type (
 		tap   *Tap
 		inner auth.DirectoryStore
 	}
+	settings struct {
+		link
+		tap   *Tap
+		inner auth.SettingsStore
+	}
+	diagnosis struct {
+		link
+		tap   *Tap
+		inner auth.DiagnosticStore
+	}
 	stats struct {
 		link
 		tap   *Tap
@@ -205,4 +215,19 @@ func (s *rotation) KeyUses(ctx context.Context, now time.Time) (u auth.KeyUses, 
 func (s *directory) ListUsers(ctx context.Context, q auth.UserQuery) (list []auth.User, err error) {
 	defer s.tap.enter(&ctx, "ListUsers", nil)(&err, &list)
 	return s.inner.ListUsers(ctx, q)
+}
+
+func (s *settings) Settings(ctx context.Context) (d auth.StoredSettings, err error) {
+	defer s.tap.enter(&ctx, "Settings", nil)(&err, &d)
+	return s.inner.Settings(ctx)
+}
+
+func (s *settings) PutSettings(ctx context.Context, c auth.PutSettings) (d auth.StoredSettings, err error) {
+	defer s.tap.enter(&ctx, "PutSettings", &c.Change)(&err, &d)
+	return s.inner.PutSettings(ctx, c)
+}
+
+func (s *diagnosis) Diagnose(ctx context.Context) (d auth.StoreDiagnosis, err error) {
+	defer s.tap.enter(&ctx, "Diagnose", nil)(&err, &d)
+	return s.inner.Diagnose(ctx)
 }

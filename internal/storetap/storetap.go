@@ -47,8 +47,8 @@ type Hooks struct {
 	Took func(draws []auth.Draw, d auth.Decision)
 
 	// Background makes the hooks see what no request does, too: ClaimMessages,
-	// FinishMessage, AddEvents, SweepEvents and AddCounts, which otherwise pass unseen
-	// and uncounted.
+	// FinishMessage, AddEvents, SweepEvents, AddCounts and Settings, which otherwise pass
+	// unseen and uncounted.
 	Background bool
 }
 
@@ -102,6 +102,12 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
 		end.next = &rotation{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.SettingsStore](inner); ok {
+		end.next = &settings{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.DiagnosticStore](inner); ok {
+		end.next = &diagnosis{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }
@@ -148,7 +154,7 @@ func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(er
 	t.mu.Lock()
 	h := t.hooks
 	t.mu.Unlock()
-	if !h.Background && slices.Contains([]string{"ClaimMessages", "FinishMessage", "AddEvents", "SweepEvents", "AddCounts"}, method) {
+	if !h.Background && slices.Contains([]string{"ClaimMessages", "FinishMessage", "AddEvents", "SweepEvents", "AddCounts", "Settings"}, method) {
 		return pass
 	}
 	if h.Skip != nil && h.Skip(inside, method) {

@@ -13,7 +13,8 @@ import (
 // stricter than encoding/json, because two parsers that read one body
 // differently are a hole: the names of the struct match exactly, and a name that
 // comes twice, text after the object, invalid UTF-8, deep nesting and numbers
-// beyond a float64 are errors. Names that the struct lacks are ignored; absent
+// beyond a float64 are errors. A *map[string]json.RawMessage gets all members, for
+// callers who judge names themselves. Names that the struct lacks are ignored; absent
 // members and nulls leave a field as it is.
 //
 // Errors: ErrNotUTF8, ErrMalformed, ErrDuplicateName, ErrNesting,
@@ -28,6 +29,13 @@ func Unmarshal(body []byte, v any) error {
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return ErrNotObject
+	}
+	if all, ok := v.(*map[string]json.RawMessage); ok {
+		*all = make(map[string]json.RawMessage, len(members))
+		for _, m := range members {
+			(*all)[string(m.name)] = m.value
+		}
+		return nil
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {

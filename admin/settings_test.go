@@ -1,0 +1,496 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// theProvider is the provider that every office has.
+const theProvider = "idp"
+
+// settingsTargets are what the operations on settings say they were about.
+var settingsTargets = map[string]string{
+	"PATCH /settings": "settings", "POST /settings/test-mail": "email", "POST /settings/test-sms": "sms", "POST /settings/test-provider/{name}": theProvider,
+}
+
+// hasPhone gives somebody a proved number.
+func (o *office) hasPhone(s *authtest.SignedIn, number string) {
+	o.t.Helper()
+	now := o.Clock.Now()
+	_, err := o.Store.UpdateUser(o.t.Context(), auth.UpdateUser{
+		Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: s.User.ID, Patch: auth.UserPatch{Phone: &number, PhoneVerifiedAt: &now},
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) owner() *authtest.SignedIn {
+	o.t.Helper()
+	return o.LoginAs(o.t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+}
+
+// setting is one setting of an answer.
+func (a *answer) setting(name string) map[string]any {
+	a.t.Helper()
+	all, _ := a.body["settings"].(map[string]any)
+	s, ok := all[name].(map[string]any)
+	if !ok {
+		a.t.Fatalf("no setting %q in %v", name, a.body)
+	}
+	return s
+}
+
+func (a *answer) wantSetting(name string, value any, source string, locked bool) {
+	a.t.Helper()
+	s := a.setting(name)
+	if fmt.Sprint(s["value"]) != fmt.Sprint(value) || s["source"] != source || s["locked"] != locked || (s["locked_because"] != nil) != locked {
+		a.t.Errorf("%s is %v, want %v of %s, locked %v", name, s, value, source, locked)
+	}
+}
+
+// Each setting says where it is from, and what an option says is locked unless it is
+// wrapped in Default.
+func TestSettingsTable(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store,
+			auth.WithSettings(auth.Settings{AccountDeletion: auth.On}),
+			auth.Default(auth.WithSettings(auth.Settings{MagicLink: auth.Off, AccountDeletion: auth.Off})),
+			auth.WithPasswords(auth.PasswordOptions{MinLength: 10}),
+			auth.Default(auth.WithSessions(auth.SessionOptions{IdleTimeout: 48 * time.Hour})),
+			auth.Default(auth.WithCORS("https://app.test")))
+		owner := o.owner()
+		a := o.do(owner, "GET /settings", "").want(200)
+		a.wantSetting("account_deletion", true, "option", true)
+		a.wantSetting("magic_link_enabled", false, "option", false)
+		a.wantSetting("signup_enabled", true, "default", false)
+		a.wantSetting("password_min_length", 10, "option", true)
+		a.wantSetting("password_breach_check", false, "default", true)
+		a.wantSetting("session_idle_timeout", 48*3600, "option", false)
+		a.wantSetting("session_lifetime", 0, "default", false)
+		a.wantSetting("redirect_urls", []any{}, "default", true)
+		a.wantSetting("cors_origins", []any{}, "default", false)
+		if a.header.Get("ETag") != `"0"` {
+			t.Errorf("ETag %s", a.header.Get("ETag"))
+		}
+		a = o.do(owner, "PATCH /settings", `{"magic_link_enabled":true,"session_idle_timeout":3600,"session_lifetime":7200,"cors_origins":["https://two.test"],"sender_name":"Notes"}`, `If-Match: "0"`).want(200)
+		a.wantSetting("magic_link_enabled", true, "store", false)
+		a.wantSetting("session_idle_timeout", 3600, "store", false)
+		a.wantSetting("cors_origins", []any{"https://two.test"}, "store", false)
+		now := o.Settings(t.Context()) // at once, where it was changed
+		if !now.MagicLink.On() || now.IdleTimeout != time.Hour || now.Lifetime != 2*time.Hour || !slices.Equal(now.CORSOrigins, []string{"https://two.test"}) || now.SenderName != "Notes" {
+			t.Errorf("in force: %+v", now)
+		}
+		o.do(owner, "PATCH /settings", `{"sender_name":"Late"}`, `If-Match: "0"`).want(412, auth.CodePreconditionFailed)
+		a = o.do(owner, "PATCH /settings", `{"magic_link_enabled":null}`).want(200)
+		a.wantSetting("magic_link_enabled", false, "option", false)
+		a.wantSetting("sender_name", "Notes", "store", false)
+		row := o.audit()[0]
+		if row.Type != auth.EventSettingsChanged || len(row.Record.Changes) != 1 || row.Record.Changes["magic_link_enabled"] != (auth.FieldChange{Before: true, After: false}) {
+			t.Errorf("recorded %+v", row.Record)
+		}
+	})
+}
+
+// What may not be said is refused by name, and nothing of the request counts: an
+// operator cannot go past what the application's code says.
+func TestSettingsRefused(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithSettings(auth.Settings{SignUp: auth.Off}), auth.Default(auth.WithSessions(auth.SessionOptions{IdleTimeout: time.Hour})), auth.Default(auth.WithCORS()), auth.WithCookies(auth.CookieOptions{}))
+		owner := o.owner()
+		for body, field := range map[string]string{
+			`{"signup_enabled":true}`:                      "signup_enabled", // locked
+			`{"signup_enabled":null,"no_such":null}`:       "no_such",
+			`{"totally_unknown":1}`:                        "totally_unknown",
+			`{"Enabled":false}`:                            "Enabled",
+			`{"session_idle_timeout":3601}`:                "session_idle_timeout", // longer
+			`{"session_idle_timeout":299}`:                 "session_idle_timeout",
+			`{"session_lifetime":0}`:                       "session_lifetime",
+			`{"session_lifetime":-1}`:                      "session_lifetime",
+			`{"session_lifetime":1e3000}`:                  "",
+			`{"redirect_urls":["https://evil.example/*"]}`: "redirect_urls", // not open
+			`{"cors_origins":["*"]}`:                       "cors_origins",
+			`{"cors_origins":["http://app.test"]}`:         "cors_origins",
+			`{"cors_origins":["https://app.test/path"]}`:   "cors_origins",
+			`{"cors_origins":["https://*.test"]}`:          "cors_origins",
+			`{"cors_origins":"https://app.test"}`:          "cors_origins",
+			`{"cors_origins":[` + strings.Repeat(`"https://a.test",`, 50) + `"https://a.test"]}`: "cors_origins",
+			`{"password_min_length":7}`:                            "password_min_length",
+			`{"password_min_length":257}`:                          "password_min_length",
+			`{"password_min_length":"12"}`:                         "password_min_length",
+			`{"password_breach_check":true}`:                       "password_breach_check", // no checker
+			`{"mfa_required_for":[""]}`:                            "mfa_required_for",
+			`{"mfa_required":"false"}`:                             "mfa_required",
+			`{"sender_name":""}`:                                   "sender_name",
+			`{"sender_name":"a\r\nBcc: b@example.com"}`:            "sender_name",
+			`{"sender_name":"Win at evil.example"}`:                "sender_name",
+			`{"magic_link_enabled":false,"password_min_length":1}`: "password_min_length",
+			`{}`:                               "body",
+			`[]`:                               "",
+			`null`:                             "",
+			`{"enabled":true,"enabled":false}`: "",
+		} {
+			a := o.do(owner, "PATCH /settings", body)
+			if field == "" {
+				a.want(400, auth.CodeBadJSON)
+				continue
+			}
+			a.want(422, auth.CodeValidationFailed)
+			details, _ := a.body["details"].(map[string]any)
+			if fields, _ := details["fields"].(map[string]any); fields[field] == nil {
+				t.Errorf("%s: %v, want one about %s", body, a.body, field)
+			}
+		}
+		kept, _ := auth.Capability[auth.SettingsStore](store)
+		stored, err := kept.Settings(t.Context())
+		if err != nil || stored.Revision != 0 || !o.Settings(t.Context()).MagicLink.On() {
+			t.Errorf("something was changed: %+v, %v", stored, err)
+		}
+	})
+}
+
+// A setting that would leave no owner a way to sign in is refused, whichever switch it
+// is, and one that leaves a way is not.
+func TestSettingsLeaveAnOwner(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.do(owner, "PATCH /settings", `{"password_enabled":false,"magic_link_enabled":false}`).want(409, auth.CodeLastOwner)
+		if !o.Settings(t.Context()).Password.On() {
+			t.Fatal("passwords are off")
+		}
+		o.do(owner, "PATCH /settings", `{"password_enabled":false}`).want(200) // a magic link is left
+		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(409, auth.CodeLastOwner)
+		o.hasPhone(owner, "+4930123456")
+		o.do(owner, "PATCH /settings", `{"magic_link_enabled":false}`).want(200) // a number is left
+		// Somebody without a factor is no way in where one is asked for and none can be set up.
+		o.do(owner, "PATCH /settings", `{"mfa_required":true,"totp_enabled":false}`).want(200)
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.onlyOwners(u.ID)
+		_, err = o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"password_enabled": true}})
+		if err != nil { // nobody could before, and one switched on harms nobody
+			t.Error(err)
+		}
+	})
+}
+
+// The owner who was to be left a way in may lose it between the judgement and the
+// change: then the change is judged anew.
+func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		owner := o.owner()
+		other := o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner))
+		o.onlyOwners(owner.User.ID, other.User.ID)
+		o.unprove(owner, other) // neither has an address to be sent a link
+		o.hasPhone(other, "+4930123457")
+		var once sync.Once
+		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+			if method == "PutSettings" {
+				once.Do(func() {
+					if _, err := o.adm.Withdraw(ctx, admin.System("test"), other.User.ID, auth.RoleOwner); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}})
+		o.do(owner, "PATCH /settings", `{"password_enabled":false}`).want(409, auth.CodeLastOwner)
+		if !o.Settings(t.Context()).Password.On() {
+			t.Error("passwords are off")
+		}
+	})
+}
+
+// unprove takes the proof of their addresses from people.
+func (o *office) unprove(people ...*authtest.SignedIn) {
+	o.t.Helper()
+	for _, s := range people {
+		c := auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}
+		if _, err := o.Store.UpdateUser(o.t.Context(), auth.UpdateUser{Change: c, UserID: s.User.ID, Patch: auth.UserPatch{EmailVerifiedAt: &time.Time{}}}); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+// Nobody is asked for a store at a request: settings cost one read a second, whatever
+// there is to do.
+func TestSettingsCostNoStatement(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		var mu sync.Mutex
+		reads := 0
+		tap := storetap.New(store)
+		tap.Reset(storetap.Hooks{Background: true, Before: func(_ context.Context, method string, _ int) {
+			if mu.Lock(); method == "Settings" {
+				reads++
+			}
+			mu.Unlock()
+		}})
+		begun := time.Now()
+		o := newOffice(t, tap)
+		ada := o.LoginAs(t, "ada@example.com")
+		for range 30 {
+			ada = o.renewed(ada)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/me", nil)
+			ada.Sign(r)
+			w := httptest.NewRecorder()
+			o.Handler().ServeHTTP(w, r)
+			if w.Code != 200 {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			o.Settings(t.Context())
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if most := 2 + int(time.Since(begun)/(900*time.Millisecond)); reads == 0 || reads > most {
+			t.Errorf("%d reads, want from 1 to %d", reads, most)
+		}
+	})
+}
+
+// A change is in force in every instance within a second or so, without a request to
+// it, and stays in force while the store cannot be read.
+func TestSettingsEverywhere(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		one, two, three := newOffice(t, store), newOffice(t, store), newOffice(t, tap)
+		owner := one.owner()
+		one.do(owner, "PATCH /settings", `{"signup_enabled":false}`).want(200)
+		changed := time.Now()
+		for _, o := range []*office{two, three} {
+			o.await(func() bool { return !o.Settings(t.Context()).SignUp.On() })
+		}
+		if took := time.Since(changed); took > 5*time.Second { // a second, on a machine that has nothing else to do
+			t.Errorf("it took %s", took)
+		}
+		failed := make(chan struct{})
+		var once sync.Once
+		tap.Reset(storetap.Hooks{Background: true, Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+			if method == "Settings" {
+				once.Do(func() { close(failed) })
+				return storetap.FailsBefore
+			}
+			return storetap.NoFault
+		}})
+		<-failed
+		one.do(owner, "PATCH /settings", `{"signup_enabled":true}`).want(200)
+		two.await(func() bool { return two.Settings(t.Context()).SignUp.On() })
+		if three.Settings(t.Context()).SignUp.On() {
+			t.Error("what could not be read is in force")
+		}
+		tap.Reset(storetap.Hooks{})
+		three.await(func() bool { return three.Settings(t.Context()).SignUp.On() })
+	})
+}
+
+// await polls until something holds.
+func (o *office) await(holds func() bool) {
+	o.t.Helper()
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			o.t.Fatal("it never came into force")
+		}
+	}
+}
+
+// A service that was switched off comes up switched off: without its settings it does
+// not come up at all.
+func TestSettingsAtStart(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		tap.Reset(storetap.Hooks{Background: true, Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+			if method == "Settings" {
+				return storetap.FailsBefore
+			}
+			return storetap.NoFault
+		}})
+		_, err := auth.New(t.Context(), tap, auth.WithDevMode())
+		if !errors.Is(err, storetap.ErrFault) || !strings.Contains(err.Error(), "settings cannot be read") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Switched off, everything is gone but for those who can switch it on again: by role,
+// as judged at their sign-in, and through whichever door.
+func TestSwitchedOff(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner, ada := o.owner(), o.LoginAs(t, "ada@example.com")
+		writer := o.LoginAs(t, "writer@example.com", authtest.Permissions("auth.settings.*"))
+		reader := o.LoginAs(t, "reader@example.com", authtest.Permissions("auth.settings.read", "auth.users.*"))
+		o.do(owner, "PATCH /settings", `{"enabled":false}`).want(200)
+		send := func(who *authtest.SignedIn, method, path, body string) int {
+			r := httptest.NewRequestWithContext(t.Context(), method, "/auth/v1"+path, strings.NewReader(body))
+			if body == "" {
+				r.Body = http.NoBody
+			} else {
+				r.Header.Set("Content-Type", "application/json")
+			}
+			if who != nil {
+				who.Sign(r)
+			}
+			w := httptest.NewRecorder()
+			o.Handler().ServeHTTP(w, r)
+			return w.Code
+		}
+		login := func(email string) string { return `{"email":"` + email + `","password":"` + authtest.Password + `"}` }
+		for _, c := range []struct {
+			who          *authtest.SignedIn
+			method, path string
+			body         string
+			status       int
+		}{
+			{nil, "GET", "/healthz", "", 200},
+			{nil, "GET", "/settings", "", 404},
+			{nil, "POST", "/signup", login("new@example.com"), 404},
+			{nil, "POST", "/forgot-password", `{"email":"ada@example.com"}`, 404},
+			{nil, "POST", "/login", login("ada@example.com"), 404},
+			{nil, "POST", "/login", login("reader@example.com"), 404},
+			{nil, "POST", "/login", login("writer@example.com"), 200},
+			{nil, "POST", "/login", login("owner@example.com"), 403}, // asked for the second factor
+			{ada, "GET", "/me", "", 404},
+			{reader, "GET", "/me", "", 404},
+			{owner, "GET", "/me", "", 200},
+			{owner, "GET", "/sessions", "", 404},
+			{ada, "PATCH", "/me", `{"full_name":"x"}`, 404},
+			{nil, "POST", "/refresh", `{"refresh_token":"` + ada.RefreshToken + `"}`, 404},
+			{nil, "POST", "/refresh", `{"refresh_token":"` + writer.RefreshToken + `"}`, 200},
+		} {
+			if got := send(c.who, c.method, c.path, c.body); got != c.status {
+				t.Errorf("%s %s %.60s: %d, want %d", c.method, c.path, c.body, got, c.status)
+			}
+		}
+		o.do(owner, "GET /users", "").want(200)
+		o.do(owner, "PATCH /settings", `{"enabled":true}`).want(200)
+		if got := send(nil, "POST", "/refresh", `{"refresh_token":"`+ada.RefreshToken+`"}`); got != 200 {
+			t.Errorf("the session of before: %d", got)
+		}
+	})
+}
+
+// senderFunc is a Mailer or SMSSender.
+type senderFunc func(context.Context, auth.Message) error
+
+func (f senderFunc) Send(ctx context.Context, m auth.Message) error { return f(ctx, m) }
+
+// A test message goes to whoever asks for it and nobody else, tells what the sender
+// said, and draws the limits of every message.
+func TestSettingsTryMessages(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		var mu sync.Mutex
+		var broken error
+		var got []auth.Message
+		send := senderFunc(func(_ context.Context, m auth.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if broken == nil {
+				got = append(got, m)
+			}
+			return broken
+		})
+		o := newOffice(t, store, auth.WithMailer(send), auth.WithSMSSender(send))
+		owner := o.owner()
+		o.do(owner, "POST /settings/test-sms", "").want(422, auth.CodeValidationFailed) // no number
+		if a := o.do(owner, "POST /settings/test-mail", "").want(200); a.body["ok"] != true || a.body["queued"] != false {
+			t.Errorf("%v", a.body)
+		}
+		o.do(owner, "POST /settings/test-mail", "").want(429, auth.CodeRateLimited)
+		o.hasPhone(owner, "+4930123456")
+		o.do(owner, "POST /settings/test-sms", "").want(200)
+		o.do(owner, "POST /settings/test-sms", "").want(429, auth.CodeRateLimited)
+		_, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: "+4930123456"})
+		wantCode(t, err, auth.CodeRateLimited) // a test uses up what a code would
+		mu.Lock()
+		list := slices.Clone(got)
+		mu.Unlock()
+		var to []string
+		for _, m := range list {
+			if m.Kind == auth.KindTestMail || m.Kind == auth.KindTestSMS {
+				to = append(to, m.To)
+			}
+		}
+		if !slices.Equal(to, []string{"owner@example.com", "+4930123456"}) {
+			t.Errorf("sent to %v", to)
+		}
+		o.Clock.Advance(2 * time.Minute)
+		mu.Lock()
+		broken = auth.Permanent(errors.New("535 authentication failed for owner@example.com"))
+		mu.Unlock()
+		a := o.do(o.renewed(owner), "POST /settings/test-mail", "").want(200)
+		if detail, _ := a.body["detail"].(string); a.body["ok"] != false || !strings.Contains(detail, "535 authentication failed") {
+			t.Errorf("%v", a.body)
+		}
+		o.unprove(owner)
+		o.do(o.renewed(owner), "POST /settings/test-mail", "").want(422, auth.CodeValidationFailed) // it may be a stranger's
+		_, err = o.adm.TryMail(t.Context(), admin.System("test"))
+		wantCode(t, err, auth.CodeValidationFailed)
+	})
+}
+
+// A provider is asked anew, and what it says is told without a secret.
+func TestSettingsTryProvider(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	broken := idp.OIDC("broken")
+	broken.Issuer += "/nowhere"
+	broken.ClientSecret = "a-very-secret-thing" //nolint:gosec // to be looked for
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithProvider(broken, idp.GitHub()))
+		owner := o.owner()
+		for name, ok := range map[string]bool{theProvider: true, "github": true, "broken": false} {
+			a := o.do(owner, "POST /settings/test-provider/"+name, "").want(200)
+			if a.body["ok"] != ok || a.body["detail"] == "" || strings.Contains(fmt.Sprint(a.body), "a-very-secret-thing") {
+				t.Errorf("%s: %v", name, a.body)
+			}
+		}
+		o.do(owner, "POST /settings/test-provider/none", "").want(404, auth.CodeUnknownProvider)
+	})
+}
+
+// Diagnostics tell what one instance sees, and no secret.
+func TestDiagnostics(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithTrustedProxies("10.0.0.0/8"))
+		owner := o.owner()
+		o.do(owner, "PATCH /settings", `{"signup_enabled":false}`).want(200)
+		a := o.do(owner, "GET /diagnostics", "", "X-Forwarded-For: 203.0.113.9").want(200)
+		client, _ := a.body["client"].(map[string]any)
+		if client["ip"] != "192.0.2.1" || client["unheeded"] != true || fmt.Sprint(client["forwarded"]) != "[X-Forwarded-For]" || client["trusted_proxies"] != 1.0 {
+			t.Errorf("client %v", client)
+		}
+		settings, _ := a.body["settings"].(map[string]any)
+		if settings["revision"] != 1.0 || settings["read_at"] == nil || settings["failing"] != false {
+			t.Errorf("settings %v", settings)
+		}
+		keys, _ := a.body["keys"].([]any)
+		if len(keys) != 1 || keys[0].(map[string]any)["signs"] != true {
+			t.Errorf("keys %v", keys)
+		}
+		mail, _ := a.body["mail"].(map[string]any)
+		at, _ := a.body["store"].(map[string]any)
+		_, onPostgres := store.(interface{ Migrate(context.Context) error })
+		if mail["waiting"] == nil || (at["schema_version"] != nil) != onPostgres || (at["ahead_by"] != nil) != onPostgres {
+			t.Errorf("mail %v, store %v", mail, at)
+		}
+	})
+}

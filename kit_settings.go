@@ -1,0 +1,90 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"time"
+)
+
+// KitSetting is one setting as a document in the store and the options make it.
+type KitSetting struct {
+	Name   string
+	Value  any    // as the wire has it
+	Source string // "option", "store" or "default"
+	Locked bool   // the store may not change it
+	Why    string // it is locked
+}
+
+// Settings are those that a document in the store makes, in the order of their table.
+func (k Kit) Settings(stored StoredSettings) ([]KitSetting, error) {
+	d, err := parseDocument(stored.Document)
+	if err != nil {
+		return nil, fail(CodeInternal, err)
+	}
+	o := &k.a.settings.options
+	s, faults := o.settle(&k.a.cfg, d)
+	var list []KitSetting
+	for _, f := range settingFields() {
+		why := o.lockedBy(&k.a.cfg, f)
+		list = append(list, KitSetting{Name: f.name, Value: f.value(&s), Source: o.source(f, d, faults), Locked: why != "", Why: why})
+	}
+	return list, nil
+}
+
+// KitSettingsEdit is a document that was changed.
+type KitSettingsEdit struct {
+	Document []byte
+	Changes  map[string]FieldChange // of what is in force, by name
+	before   Settings
+	after    Settings
+}
+
+// EditSettings changes a document: values as the wire has them, by name; null takes
+// back what the store says. Errors: CodeValidationFailed.
+func (k Kit) EditSettings(stored StoredSettings, changes map[string]json.RawMessage) (KitSettingsEdit, error) {
+	var e KitSettingsEdit
+	d, err := parseDocument(stored.Document)
+	if err != nil {
+		return e, fail(CodeInternal, err)
+	}
+	o := &k.a.settings.options
+	next, err := o.edit(&k.a.cfg, d, changes)
+	if err != nil {
+		return e, err
+	}
+	if e.Document, err = json.Marshal(next); err != nil {
+		return e, fail(CodeBadJSON, err)
+	}
+	e.before, _ = o.settle(&k.a.cfg, d)
+	e.after, _ = o.settle(&k.a.cfg, next)
+	e.Changes = map[string]FieldChange{}
+	for _, f := range settingFields() {
+		if was, is := f.value(&e.before), f.value(&e.after); !reflect.DeepEqual(was, is) {
+			e.Changes[f.name] = FieldChange{Before: was, After: is}
+		}
+	}
+	return e, nil
+}
+
+// LetsIn tells whether somebody could sign in before an edit and after it.
+func (k Kit) LetsIn(e KitSettingsEdit, c Credentials) (before, after bool) {
+	return k.a.wayIn(e.before, c), k.a.wayIn(e.after, c)
+}
+
+// ReadSettings puts what was just written in force in this process. What cannot be
+// read now comes into force as in the others, within a second.
+func (k Kit) ReadSettings(ctx context.Context) {
+	if err := k.a.readSettings(context.WithoutCancel(ctx)); err != nil {
+		k.a.cfg.log.WarnContext(ctx, "auth: the settings cannot be read", "error", err)
+	}
+}
+
+// SettingsRead tells which revision of the settings is in force here, and when the
+// store was read last; zero: never.
+func (k Kit) SettingsRead() (revision int64, at time.Time) {
+	if n := k.a.settings.readAt.Load(); n > 0 {
+		at = time.Unix(0, n).UTC()
+	}
+	return k.a.settings.now.Load().revision, at
+}

@@ -1,0 +1,23 @@
+package memstore
+
+import (
+	"context"
+
+	"github.com/authmount/auth"
+)
+
+// Diagnose tells how many messages wait.
+func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return auth.StoreDiagnosis{}, err
+	}
+	defer unlock()
+	d := auth.StoreDiagnosis{Waiting: len(s.messages)}
+	for _, m := range s.messages {
+		if d.Oldest.IsZero() || m.CreatedAt.Before(d.Oldest) {
+			d.Oldest = m.CreatedAt
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,34 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/authmount/auth"
+)
+
+// diagnose counts no further than it has to, and finds the oldest message among those
+// that it counts.
+const diagnose = `select clock_timestamp(), (select max(v.version) from auth.schema_version v), count(m.*), min(m.created_at)
+	from (select m.created_at from auth.messages m order by m.next_at limit 10000) m`
+
+// Diagnose tells how the store is doing.
+func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {
+	var d auth.StoreDiagnosis
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		var now, oldest pgtype.Timestamptz
+		err := q.QueryRow(ctx, s.sql(diagnose)).Scan(&now, &d.Schema, &d.Waiting, &oldest)
+		d.Now, d.Oldest = at(now), at(oldest)
+		return err
+	})
+	if err != nil {
+		return auth.StoreDiagnosis{}, err
+	}
+	d.Feeds = int(s.feeds.Load())
+	if n := s.fedAt.Load(); n > 0 {
+		d.FeedAt = time.Unix(0, n).UTC()
+	}
+	return d, nil
+}

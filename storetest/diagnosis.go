@@ -1,0 +1,41 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// diagnosis is that a store tells how it is doing.
+func diagnosis() checks {
+	return checks{
+		"messages that wait are counted": func(b *bench) {
+			count := func(want auth.StoreDiagnosis) {
+				b.Helper()
+				got, err := b.health.Diagnose(b.ctx())
+				b.ok(err)
+				need(b, "StoreDiagnosis.Waiting", got.Waiting, want.Waiting)
+				need(b, "StoreDiagnosis.Oldest", got.Oldest, want.Oldest)
+			}
+			count(auth.StoreDiagnosis{})
+			if b.outbox == nil {
+				return
+			}
+			ids := []string{b.id(), b.id()}
+			for i, id := range ids {
+				at := now.Add(minute * time.Duration(i-1))
+				c := auth.UpdateUser{Change: by(now), UserID: b.user("").ID, Patch: auth.UserPatch{FullName: ptr("Ada")}}
+				c.Messages = []auth.SealedMessage{{ID: id, Body: []byte("x"), CreatedAt: at, NextAt: at, ExpiresAt: now.Add(minute)}}
+				_, err := b.UpdateUser(b.ctx(), c)
+				b.ok(err)
+			}
+			count(auth.StoreDiagnosis{Waiting: 2, Oldest: now.Add(-minute)})
+			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: ids[0]}))
+			count(auth.StoreDiagnosis{Waiting: 1, Oldest: now})
+		},
+		"a caller who has gone learns nothing": func(b *bench) {
+			_, err := b.health.Diagnose(cancelled())
+			b.gone(err)
+		},
+	}
+}
