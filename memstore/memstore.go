@@ -43,6 +43,7 @@ type (
 	user struct {
 		auth.User
 		hash     string
+		notes    string
 		factors  map[string]*auth.Factor
 		recovery [][]byte
 		sessions map[string]bool
@@ -86,6 +87,7 @@ var (
 	_ auth.RotationStore = (*Store)(nil)
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
+	_ auth.LimitStore    = (*Store)(nil)
 )
 
 // New makes an empty store.

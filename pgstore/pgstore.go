@@ -67,6 +67,7 @@ var (
 	_ auth.RotationStore = (*Store)(nil)
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
+	_ auth.LimitStore    = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

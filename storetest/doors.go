@@ -46,6 +46,7 @@ func doors() map[string]func(*world) attempt {
 		"AddProof":   addProof,
 
 		"CreateUsers": createUsers,
+		"ClearLimits": clearLimits,
 	}
 }
 
@@ -56,6 +57,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](),
+		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 	}
 }
 

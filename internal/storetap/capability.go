@@ -55,6 +55,11 @@ type (
 		tap   *Tap
 		inner auth.DirectoryStore
 	}
+	limits struct {
+		link
+		tap   *Tap
+		inner auth.LimitStore
+	}
 	rotation struct {
 		link
 		tap   *Tap
@@ -162,7 +167,17 @@ func (s *rotation) KeyUses(ctx context.Context, now time.Time) (u auth.KeyUses, 
 	return s.inner.KeyUses(ctx, now)
 }
 
+func (s *limits) ClearLimits(ctx context.Context, c auth.ClearLimits) (err error) {
+	defer s.tap.enter(&ctx, "ClearLimits", &c.Change)(&err)
+	return s.inner.ClearLimits(ctx, c)
+}
+
 func (s *directory) ListUsers(ctx context.Context, q auth.UserQuery) (list []auth.User, err error) {
 	defer s.tap.enter(&ctx, "ListUsers", nil)(&err, &list)
 	return s.inner.ListUsers(ctx, q)
+}
+
+func (s *directory) CountUsers(ctx context.Context, q auth.UserQuery) (n auth.UserCount, err error) {
+	defer s.tap.enter(&ctx, "CountUsers", nil)(&err, &n)
+	return s.inner.CountUsers(ctx, q)
 }

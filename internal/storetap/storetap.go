@@ -91,6 +91,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.DirectoryStore](inner); ok {
 		end.next = &directory{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.LimitStore](inner); ok {
+		end.next = &limits{end, t, c}
+	}
 	if c, ok := auth.Capability[auth.ImportStore](inner); ok {
 		end.next = &imports{end, t, c}
 	}
