@@ -75,7 +75,9 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
-	m.handler = m.mount()
+	if m.handler, err = m.mount(); err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
 	return m, nil
 }
 
