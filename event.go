@@ -39,8 +39,11 @@ const (
 
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 
+	EventUserCreated  EventType = "user.created" // by an operator
 	EventUserBanned   EventType = "user.banned"
 	EventUserUnbanned EventType = "user.unbanned"
+	EventUserUnlocked EventType = "user.unlocked" // an operator cleared the limits on failures
+	EventPhoneChanged EventType = "phone.changed" // by an operator
 	EventRolesChanged EventType = "user.roles_changed"
 	EventRoleChanged  EventType = "role.changed"
 	EventRoleDeleted  EventType = "role.deleted"

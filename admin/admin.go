@@ -41,13 +41,14 @@ type Admin struct {
 	roles       auth.RoleStore
 	directory   auth.DirectoryStore
 	events      auth.EventStore
+	limits      auth.LimitStore
 	permissions catalog
 	requireMFA  bool
 	handler     http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore and auth.EventStore, as those of this module are. Into a table
+// auth.DirectoryStore, auth.EventStore and auth.LimitStore, as those of this module are. Into a table
 // of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
@@ -65,6 +66,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "DirectoryStore")
 	m.events, ok = auth.Capability[auth.EventStore](m.store)
 	find(ok, "EventStore")
+	m.limits, ok = auth.Capability[auth.LimitStore](m.store)
+	find(ok, "LimitStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
