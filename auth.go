@@ -87,7 +87,11 @@ type Auth struct {
 	roleStore RoleStore   // likewise
 	imports   ImportStore // likewise
 	roleTable *roleTable
+	keyStore  KeyStore // nil: the store cannot
 	rooms     rooms
+
+	publicKeys *publicKeys
+
 	passwords *passwords
 	overloads overloads
 	refunds   *refunds
@@ -136,7 +140,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		}
 		o(&c)
 	}
-	a := &Auth{store: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}}
+	a := &Auth{store: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}}
 	if store == nil {
 		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
 	} else {
@@ -145,6 +149,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		a.proofs, _ = Capability[ProofStore](store)
 		a.roleStore, _ = Capability[RoleStore](store)
 		a.imports, _ = Capability[ImportStore](store)
+		a.keyStore, _ = Capability[KeyStore](store)
 	}
 	c.settlePrefix()
 	if c.devMode {

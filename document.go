@@ -66,8 +66,11 @@ func (rt route) described() openapi.Route {
 	case keyed:
 		r.Security = [][]string{{"apikey"}, {"x-api-key"}, {}} // a server without keys asks for none
 		r.Errors = documented(nil, CodeInvalidAPIKey)
-	case signedIn, enrolling:
+	case signedIn, enrolling, operating:
 		r.Security = [][]string{{"bearer", "apikey"}, {"bearer", "x-api-key"}, {"bearer"}}
+		if rt.access == operating {
+			r.Security = append(r.Security, []string{"secret-key"})
+		}
 		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
 	}
 	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies

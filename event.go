@@ -47,6 +47,10 @@ const (
 	EventRolesChanged EventType = "user.roles_changed"
 	EventRoleChanged  EventType = "role.changed"
 	EventRoleDeleted  EventType = "role.deleted"
+	EventKeyCreated   EventType = "key.created" // an API key; so are those below
+	EventKeyChanged   EventType = "key.changed"
+	EventKeyRotated   EventType = "key.rotated"
+	EventKeyRevoked   EventType = "key.revoked"
 	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
 
 	EventIdentityLinked   EventType = "identity.linked"

@@ -149,6 +149,13 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
+	if secret, ok := givenSecretKey(r); ok && rt.access == operating {
+		r, err := a.admitSecretKey(r, secret)
+		if err != nil {
+			return err
+		}
+		return rt.handle(w, r)
+	}
 	if err := a.checkKey(r); err != nil {
 		return err
 	}
@@ -158,7 +165,7 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if rt.access == signedIn || rt.access == enrolling {
+	if rt.access != keyed {
 		find := a.live
 		if rt.access == enrolling {
 			find = a.enrolment
@@ -213,7 +220,8 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, notUnreserved)
 }
 
-// checkKey compares the API key with each one configured, in constant time.
+// checkKey compares the API key with each one configured, in constant time, and with
+// the public ones of the store.
 func (a *Auth) checkKey(r *http.Request) error {
 	if len(a.cfg.apiKeys) == 0 {
 		return nil
@@ -230,6 +238,12 @@ func (a *Auth) checkKey(r *http.Request) error {
 		return nil
 	case key == "":
 		return fail(CodeInvalidAPIKey, errNoAPIKey)
+	}
+	switch stored, err := a.isStoredKey(r.Context(), key); {
+	case err != nil:
+		return err
+	case stored:
+		return nil
 	}
 	return fail(CodeInvalidAPIKey, errUnknownAPIKey)
 }

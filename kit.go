@@ -57,7 +57,11 @@ func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		rows = append(rows, route{pattern: method + " " + below + path, access: access(r.Access), errors: r.Errors, handle: r.Handle})
+		row := route{pattern: method + " " + below + path, access: access(r.Access), errors: r.Errors, handle: r.Handle}
+		if row.access == operating {
+			row.limits = []string{"SecretKeysPerIP"}
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -30,6 +30,7 @@ type RateLimits struct {
 	CodesPerIP           Rate // wrong phone, TOTP and recovery codes: 100 in 5 min
 	FactorPerUser        Rate // wrong TOTP and recovery codes: 5 in 5 min
 	ConsecutiveFailures  Rate // wrong guesses in a row at a password, second factor or number, from devices that the user never signed in on, or on one: 100, of which one comes back after 36 days; for a name that is nobody's all within 24 h
+	SecretKeysPerIP      Rate // wrong secret API keys: 100 in 5 min
 	OAuthPerIP           Rate // sign-ins begun at providers, and ID tokens: 300 in 5 min
 	SMSBudget            Rate // text messages that go out, in all: 1000 in 1 h
 
@@ -63,6 +64,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	set(&l.CodesPerIP, 100, 5*time.Minute)
 	set(&l.ConsecutiveFailures, 100, 10*365*24*time.Hour)
 	set(&l.FactorPerUser, 5, 5*time.Minute)
+	set(&l.SecretKeysPerIP, 100, 5*time.Minute)
 	set(&l.OAuthPerIP, 300, 5*time.Minute)
 	set(&l.SMSBudget, 1000, time.Hour)
 	return l

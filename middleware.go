@@ -173,7 +173,7 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 // key there until there is a session: that is none.
 func (a *Auth) givenBearer(r *http.Request) (token string, given bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || a.isAPIKey(token) {
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || a.isAPIKey(token) || isPublicKey(token) {
 		return "", false
 	}
 	return token, true

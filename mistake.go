@@ -23,7 +23,7 @@ func (m mistake) Unwrap() error { return m.error }
 // The mistakes that come without a cause of their own.
 var (
 	errNoAPIKey      = mistake{errors.New("no API key in the apikey or X-API-Key header")}
-	errUnknownAPIKey = mistake{errors.New("an API key that WithAPIKeys does not list")}
+	errUnknownAPIKey = mistake{errors.New("an API key that neither WithAPIKeys lists nor the store has as a live public one")}
 	errOtherSecret   = mistake{errors.New("a refresh token of another secret, or forged: do all instances have the same WithSecret, and the previous secrets behind it?")}
 	errOtherKey      = mistake{errors.New("an access token in this issuer's name that was signed by another key, or forged: do all instances have the same WithSecret or WithSigningKeys, and the previous ones behind it?")}
 )

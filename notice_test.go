@@ -39,6 +39,10 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventRolesChanged:      "is no way in; the audit log tells who gave what",
 		auth.EventRoleChanged:       "is about no account",
 		auth.EventRoleDeleted:       "is about no account",
+		auth.EventKeyCreated:        "is no way in to an account; the audit log tells who made it",
+		auth.EventKeyChanged:        "likewise",
+		auth.EventKeyRotated:        "likewise",
+		auth.EventKeyRevoked:        "likewise",
 		auth.EventAdminDenied:       "nothing happened",
 	}
 }

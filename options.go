@@ -53,6 +53,7 @@ type config struct {
 	redirects      []redirect.Pattern
 	links          LinkOptions
 	apiKeys        []string
+	secretKeys     []APIKey
 	limits         RateLimits
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
@@ -374,8 +375,9 @@ func WithRedirectURLs(patterns ...string) Option {
 
 // WithAPIKeys requires one of these public keys in the apikey or X-API-Key
 // header of every endpoint that is not a browser navigation. They say which
-// application is calling and are no secret. By default no key is needed.
-// Further calls add more.
+// application is calling and are no secret. By default no key is needed. Where one
+// is, public keys of the store (see package admin) will do, too. Further calls add
+// more.
 func WithAPIKeys(keys ...string) Option {
 	return func(c *config) {
 		for _, k := range keys {

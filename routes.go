@@ -13,6 +13,7 @@ const (
 	keyed                   // the public API key, where keys are configured
 	signedIn                // the API key and a bearer token of a live session
 	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
+	operating               // signedIn, or a secret key alone
 )
 
 // route is one row of the table below.

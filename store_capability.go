@@ -157,32 +157,22 @@ type DeleteRole struct {
 type KeyStore interface {
 	// Key reads a key, revoked and expired ones too. ErrNotFound if there is none.
 	Key(ctx context.Context, id string) (APIKey, error)
+	// Keys lists keys, newest first. None is an empty list.
+	Keys(ctx context.Context, q KeyQuery) ([]APIKey, error)
 	// PutKey adds a key, or replaces the one with its id and raises its revision;
-	// CreatedAt and Revision of the parameter are the store's to set. Another
-	// key with the same hash: a *ConflictError of "key".
+	// CreatedAt, Revision and LastUsedAt of the parameter are the store's to set.
+	// Another key with the same hash: a *ConflictError of "key". A revision that is
+	// not IfRevision, or no key that has one: ErrStale.
 	PutKey(ctx context.Context, c PutKey) (APIKey, error)
-}
-
-// APIKey is an API key, of which only a hash is kept.
-type APIKey struct {
-	ID        string // a UUID
-	Name      string
-	Hash      []byte // unique
-	Scopes    []string
-	CreatedBy string // a user's id, or empty
-	Revision  int64  // the first is 0
-	CreatedAt time.Time
-	ExpiresAt time.Time // zero: never
-	RevokedAt time.Time // zero: not revoked
-}
-
-// Live tells whether the key may be used at now.
-func (k *APIKey) Live(now time.Time) bool {
-	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+	// UseKey notes that a key is used at an instant, unless a use within the minute
+	// before, or later, is noted. It changes nothing else of the key, its revision
+	// among it. No such key is no error.
+	UseKey(ctx context.Context, id string, at time.Time) error
 }
 
 // PutKey is the parameter of KeyStore.PutKey.
 type PutKey struct {
 	Change
-	Key APIKey
+	Key        APIKey
+	IfRevision *int64 // of the key that is replaced; nil: whatever there is
 }

@@ -181,7 +181,7 @@ func (m *Admin) mayWriteField(t *turn, op operation) error {
 	if t.target.ID == "" {
 		return nil
 	}
-	if t.is(t.target.ID) {
+	if t.own(t.target.ID) {
 		return m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
 	}
 	return m.outranks(t.acting, t.target, op.against)
@@ -243,7 +243,7 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 				return auth.User{}, err
 			}
 		}
-		if p.AppMetadata != nil && t.is(t.target.ID) {
+		if p.AppMetadata != nil && t.own(t.target.ID) {
 			return auth.User{}, m.kit.Refusal(auth.CodeTargetStronger, "You cannot change your own app_metadata.")
 		}
 		if err := m.at(t, p.Revision); err != nil {

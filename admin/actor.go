@@ -8,11 +8,13 @@ import (
 	"github.com/authmount/auth"
 )
 
-// Actor is in whose name an operation happens: somebody who is signed in ([User]),
-// or code of the application ([System]). The zero Actor may do nothing.
+// Actor is in whose name an operation happens: somebody who is signed in ([User]), a
+// program with a secret key ([Key]), or code of the application ([System]). The zero
+// Actor may do nothing.
 type Actor struct {
 	caller auth.Caller
 	system string
+	key    Secret
 }
 
 // User is a person who is signed in to a session, see Claims.Caller. Their roles are
@@ -33,22 +35,31 @@ func (a Actor) authority() auth.Authority {
 // acting is an actor as read for one operation.
 type acting struct {
 	by          auth.Authority
-	label       string // for the audit log
-	user        *auth.User
+	label       string     // for the audit log
+	user        *auth.User // nil: no person
 	session     auth.Session
+	key         *auth.APIKey // nil: no key
+	creator     *auth.User   // who answers for the key; nil: nobody
 	permissions []string
 	roles       auth.RoleTable
 }
 
-func (a *acting) system() bool { return a.user == nil }
+func (a *acting) system() bool { return a.user == nil && a.key == nil }
 
 // is tells whether the actor is a user.
 func (a *acting) is(userID string) bool { return a.user != nil && a.user.ID == userID }
 
+// own tells whether an account is the actor's own: the user's, or that of whoever
+// answers for the key.
+func (a *acting) own(userID string) bool {
+	return a.is(userID) || a.creator != nil && a.creator.ID == userID
+}
+
 // may tells whether the actor has a permission.
 func (a *acting) may(permission string) bool { return grants(a.permissions, permission) }
 
-// resolve reads who acts and what they may. Errors: CodeSessionEnded, CodeUserBanned.
+// resolve reads who acts and what they may. Errors: CodeSessionEnded, CodeUserBanned,
+// CodeInvalidAPIKey.
 func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
 	table, err := m.roles.Roles(ctx)
 	if err != nil {
@@ -58,6 +69,9 @@ func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
 	if who.system != "" {
 		a.label, a.permissions = who.system, []string{permAll}
 		return a, nil
+	}
+	if who.key.text != nil {
+		return a, m.resolveKey(ctx, who.key, a)
 	}
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
 	switch {

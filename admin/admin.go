@@ -42,13 +42,14 @@ type Admin struct {
 	directory   auth.DirectoryStore
 	events      auth.EventStore
 	limits      auth.LimitStore
+	keys        auth.KeyStore
 	permissions catalog
 	requireMFA  bool
 	handler     http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore and auth.LimitStore, as those of this module are. Into a table
+// auth.DirectoryStore, auth.EventStore, auth.LimitStore and auth.KeyStore, as those of this module are. Into a table
 // of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
@@ -68,9 +69,16 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "EventStore")
 	m.limits, ok = auth.Capability[auth.LimitStore](m.store)
 	find(ok, "LimitStore")
+	m.keys, ok = auth.Capability[auth.KeyStore](m.store)
+	find(ok, "KeyStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
+	}
+	for _, k := range m.kit.SecretKeys() {
+		if problem, ok := m.checkScopes(k.Scopes); !ok {
+			faults = append(faults, fmt.Errorf("WithSecretKeys: the scope %s", problem))
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)

@@ -40,6 +40,8 @@ type office struct {
 	adm *admin.Admin
 	mux *http.ServeMux
 	api *apicheck.Checker // the document, which every response is held to
+
+	deploy string // the id of a key, for what is about one
 }
 
 // notes is a permission of the application's.
@@ -100,7 +102,8 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 	w := httptest.NewRecorder()
 	o.mux.ServeHTTP(w, r)
 	a := &answer{t: o.t, status: w.Code, header: w.Header()}
-	if err := o.api.Response(method, "/admin"+strings.SplitN(path, "?", 2)[0], w.Code, w.Header(), w.Body.Bytes()); err != nil {
+	path, _, _ = strings.Cut(path, "?")
+	if err := o.api.Response(method, "/admin"+path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		o.t.Errorf("%s: %v", pattern, err)
 	}
 	if w.Body.Len() > 0 {

@@ -44,6 +44,8 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.kit.Error(auth.CodeNotAdmin, nil)
 	case op.permission != "" && !a.may(op.permission):
 		return m.missing(op.permission)
+	case a.key != nil: // a program proves nothing anew, and what asks for that of people names its permission
+		return nil
 	case m.requireMFA && a.session.AAL != auth.LevelAAL2:
 		return m.kit.Error(auth.CodeInsufficientAAL, nil)
 	case op.stepUp && !m.kit.Fresh(*a.user, a.session):
@@ -114,7 +116,7 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 			return repeated[T](ctx, m, op, targetID, again)
 		case errors.As(err, &refused): // whatever it wraps
 			return none, m.denied(ctx, t, err)
-		case errors.Is(err, auth.ErrStale):
+		case errors.Is(err, auth.ErrStale), errors.Is(err, auth.ErrKeyEnded): // a key that has changed may be good yet
 			continue
 		}
 		return none, m.failed(err)
@@ -140,7 +142,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
-		if a.is(targetID) && !op.self {
+		if a.own(targetID) && !op.self {
 			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(a, t.target, op.against); err != nil {
@@ -154,7 +156,10 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	if a.user != nil {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})
 	}
-	if targetID != "" && !a.is(targetID) {
+	if a.creator != nil {
+		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.creator.ID, CredentialRevision: &a.creator.CredentialRevision, Banned: ptr(false)})
+	}
+	if targetID != "" && !a.own(targetID) {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: t.target.ID, CredentialRevision: &t.target.CredentialRevision})
 	}
 	return t, nil

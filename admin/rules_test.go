@@ -48,6 +48,11 @@ var examples = map[string]example{
 	"GET /users/{id}/sessions":        {status: 200},
 	"DELETE /users/{id}/sessions":     {status: 204},
 	"DELETE /sessions/{id}":           {status: 204},
+	"GET /keys":                       {status: 200},
+	"POST /keys":                      {body: `{"name":"deploy","scopes":["auth.users.read"]}`, status: 200},
+	"PATCH /keys/{id}":                {body: `{"scopes":["auth.users.read","auth.users.ban"]}`, status: 200},
+	"POST /keys/{id}/rotate":          {body: `{"overlap":60}`, status: 200},
+	"DELETE /keys/{id}":               {status: 204},
 	"GET /audit-logs":                 {status: 200},
 	"GET /users/{id}/events":          {status: 200},
 }
@@ -69,8 +74,11 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	o.t.Helper()
 	e := examples[row.Pattern]
 	id := target.User.ID
-	if strings.Contains(row.Pattern, "/sessions/{id}") {
+	switch {
+	case strings.Contains(row.Pattern, "/sessions/{id}"):
 		id = target.SessionID
+	case strings.Contains(row.Pattern, "/keys/{id}"):
+		id = o.deploy
 	}
 	if e.prepare != nil {
 		e.prepare(o, target)
@@ -85,6 +93,7 @@ func newScene(t *testing.T, store auth.Store, permissions ...string) (*office, *
 	if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: role}); err != nil {
 		t.Fatal(err)
 	}
+	o.newDeploy()
 	return o, o.LoginAs(t, "target@example.com", authtest.Permissions(permissions...), authtest.AAL2())
 }
 
@@ -166,6 +175,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				}
 				email := strings.NewReplacer(" ", "-", "/", "", "{", "", "}", "").Replace(strings.ToLower(row.Pattern)) + "@example.com"
 				target := o.LoginAs(t, email)
+				o.newDeploy()
 				before := len(o.audit())
 				o.try(owner, row, target).want(examples[row.Pattern].status)
 				rows := o.audit()
@@ -181,10 +191,12 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				}
 				r := rows[0].Record
 				about := email
-				if strings.Contains(row.Pattern, " /roles/") {
+				switch {
+				case strings.Contains(row.Pattern, " /roles/"):
 					about = role
-				}
-				if row.Pattern == "POST /users" {
+				case strings.Contains(row.Pattern, " /keys"):
+					about = "deploy"
+				case row.Pattern == "POST /users":
 					about = target.User.ID + "@new.example.com"
 				}
 				if r.Actor != "owner@example.com" || r.Target != about || r.RequestID == "" || r.Denied || rows[0].Actor.ID != owner.User.ID {
@@ -201,7 +213,7 @@ func TestStaleRevision(t *testing.T) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {
-			if row.Reads || strings.Contains(row.Pattern, "sessions") || row.Pattern == "POST /check" || row.Pattern == "POST /users" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
+			if row.Reads || strings.Contains(row.Pattern, "sessions") || row.Pattern == "POST /check" || row.Pattern == "POST /keys" || row.Pattern == "POST /users" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
 				continue
 			}
 			before := len(o.audit())

@@ -21,7 +21,7 @@ type endpoint struct {
 
 // endpoints is the route table: every operation there is, once.
 func endpoints() []endpoint {
-	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints)
+	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, keyEndpoints, sessionEndpoints, auditEndpoints)
 }
 
 // failures are how an operation may fail besides what its access and its body say.
@@ -46,13 +46,17 @@ func (o operation) failures() []auth.Code {
 func (m *Admin) mount() (http.Handler, error) {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitOperating, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			s, u := m.kit.Current(r.Context())
+			who := User(auth.Caller{UserID: u.ID, SessionID: s.ID})
+			if text, ok := m.kit.GivenKey(r.Context()); ok {
+				who = Key(text)
+			}
 			r, err := m.withKey(e.op, r)
 			if err != nil {
 				return err
 			}
-			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
+			return e.handle(m, who, w, r)
 		}})
 	}
 	schemas, err := document("schemas")
@@ -231,9 +235,14 @@ func (m *Admin) handleMe(who Actor, w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
+	var user *userView
+	if a.user != nil {
+		user = ptr(m.view(*a.user))
+	}
 	return m.kit.WriteJSON(w, http.StatusOK, struct {
-		User          userView `json:"user"`
-		Permissions   []string `json:"permissions"`
-		Impersonating bool     `json:"impersonating"`
-	}{m.view(*a.user), a.permissions, false})
+		Actor         actorView `json:"actor"`
+		User          *userView `json:"user"`
+		Permissions   []string  `json:"permissions"`
+		Impersonating bool      `json:"impersonating"`
+	}{a.view(), user, a.permissions, false})
 }

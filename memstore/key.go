@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -21,17 +22,54 @@ func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
 	return copyKey(*k), nil
 }
 
+// Keys lists API keys.
+func (s *Store) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	list := []auth.APIKey{}
+	for _, k := range s.keys {
+		if is(q.Public, k.Public) && (q.LiveAt.IsZero() || k.Live(q.LiveAt)) && (q.After == nil || q.After.Compare(k.Cursor()) < 0) {
+			list = append(list, *k)
+		}
+	}
+	slices.SortFunc(list, func(a, b auth.APIKey) int { return a.Cursor().Compare(b.Cursor()) })
+	list = slices.Clip(list[:min(len(list), q.Limit)])
+	for i := range list {
+		list[i] = copyKey(list[i])
+	}
+	return list, nil
+}
+
+// UseKey notes that an API key is used.
+func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if k := s.keys[id]; k != nil && !at.Before(k.LastUsedAt.Add(time.Minute)) {
+		k.LastUsedAt = utc(at)
+	}
+	return nil
+}
+
 // PutKey adds or replaces an API key.
 func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (kept auth.APIKey, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		if id, ok := s.byHash[string(c.Key.Hash)]; ok && id != c.Key.ID {
 			return nil, &auth.ConflictError{Field: "key"}
 		}
+		if older := s.keys[c.Key.ID]; c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
+			return nil, auth.ErrStale
+		}
 		return &effect{apply: func() error {
 			k := copyKey(c.Key)
-			k.CreatedAt, k.Revision = c.Now, 0
+			k.CreatedAt, k.Revision, k.LastUsedAt = c.Now, 0, time.Time{}
 			if older := s.keys[k.ID]; older != nil {
-				k.CreatedAt, k.Revision = older.CreatedAt, older.Revision+1
+				k.CreatedAt, k.Revision, k.LastUsedAt = older.CreatedAt, older.Revision+1, older.LastUsedAt
 				delete(s.byHash, string(older.Hash))
 			}
 			s.addKey(k)
@@ -47,7 +85,8 @@ func (s *Store) addKey(k auth.APIKey) {
 }
 
 func copyKey(k auth.APIKey) auth.APIKey {
-	k.Hash, k.Scopes = slices.Clone(k.Hash), slices.Clone(k.Scopes)
-	allUTC(&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
+	k.Hash, k.PreviousHash = slices.Clone(k.Hash), slices.Clone(k.PreviousHash)
+	k.Scopes, k.Networks = slices.Clone(k.Scopes), slices.Clone(k.Networks)
+	allUTC(&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.PreviousUntil)
 	return k
 }

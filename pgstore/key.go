@@ -3,6 +3,7 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -10,23 +11,36 @@ import (
 	"github.com/authmount/auth"
 )
 
-const keyColumns = `k.id, k.name, k.hash, k.scopes, coalesce(k.created_by::text, ''), k.revision, k.created_at, k.expires_at, k.revoked_at`
+const keyColumns = `k.id, k.name, k.is_public, k.environment, k.hash, k.scopes, k.networks, coalesce(k.created_by::text, ''), k.adopted,
+	k.revision, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.previous_hash, k.previous_until`
 
 func keyOf(row pgx.CollectableRow) (auth.APIKey, error) {
 	var k auth.APIKey
-	var created, expires, revoked pgtype.Timestamptz
-	err := row.Scan(&k.ID, &k.Name, &k.Hash, &k.Scopes, &k.CreatedBy, &k.Revision, &created, &expires, &revoked)
-	k.CreatedAt, k.ExpiresAt, k.RevokedAt = at(created), at(expires), at(revoked)
+	var created, expires, revoked, used, previous pgtype.Timestamptz
+	err := row.Scan(&k.ID, &k.Name, &k.Public, &k.Environment, &k.Hash, &k.Scopes, &k.Networks, &k.CreatedBy, &k.Adopted,
+		&k.Revision, &created, &expires, &revoked, &used, &k.PreviousHash, &previous)
+	k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt, k.PreviousUntil = at(created), at(expires), at(revoked), at(used), at(previous)
 	return k, err
 }
 
 const selectKey = `select ` + keyColumns + ` from auth.api_keys k where k.id = $1::uuid`
 
-const putKey = `insert into auth.api_keys as k (id, name, hash, scopes, created_by, created_at, expires_at, revoked_at)
-	values ($1::uuid, $2::text, $3::bytea, $4::text[], $5::uuid, $6::timestamptz, $7::timestamptz, $8::timestamptz)
-	on conflict (id) do update set name = excluded.name, hash = excluded.hash, scopes = excluded.scopes, created_by = excluded.created_by,
-		revision = k.revision + 1, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at
+// listKeys is what lists of keys begin with; which conditions follow depends on what is
+// asked.
+const listKeys = `select ` + keyColumns + ` from auth.api_keys k where true`
+
+const putKey = `insert into auth.api_keys as k (id, name, is_public, environment, hash, scopes, networks, created_by, adopted, created_at, expires_at, revoked_at, previous_hash, previous_until)
+	values ($1::uuid, $2::text, $3::boolean, $4::text, $5::bytea, $6::text[], $7::text[], $8::uuid, $9::boolean, $10::timestamptz, $11::timestamptz, $12::timestamptz, $13::bytea, $14::timestamptz)
+	on conflict (id) do update set name = excluded.name, is_public = excluded.is_public, environment = excluded.environment, hash = excluded.hash,
+		scopes = excluded.scopes, networks = excluded.networks, created_by = excluded.created_by, adopted = excluded.adopted, revision = k.revision + 1,
+		expires_at = excluded.expires_at, revoked_at = excluded.revoked_at, previous_hash = excluded.previous_hash, previous_until = excluded.previous_until
 	returning ` + keyColumns
+
+// useKey waits for nobody: a key that a change holds is noted at its next use.
+const useKey = `update auth.api_keys k set last_used_at = $2::timestamptz
+	where k.id = (select u.id from auth.api_keys u
+		where u.id = $1::uuid and (u.last_used_at is null or u.last_used_at <= $2::timestamptz - interval '1 minute')
+		for no key update skip locked)`
 
 // Key reads an API key.
 func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
@@ -48,12 +62,59 @@ func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
 	return k, nil
 }
 
+// Keys lists API keys.
+func (s *Store) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+	b := &query{}
+	b.sql.WriteString(listKeys)
+	if q.Public != nil && *q.Public {
+		b.where(`k.is_public`)
+	} else if q.Public != nil {
+		b.where(`not k.is_public`)
+	}
+	if !q.LiveAt.IsZero() {
+		b.where(`k.revoked_at is null and (k.expires_at is null or k.expires_at > ?::timestamptz)`, q.LiveAt)
+	}
+	if q.After != nil {
+		b.where(`(k.created_at, k.id) < (?::timestamptz, ?::uuid)`, q.After.CreatedAt, q.After.ID)
+	}
+	b.add(` order by k.created_at desc, k.id desc limit ?::integer`, q.Limit)
+	list := []auth.APIKey{}
+	err := s.do(ctx, func(ctx context.Context, on querier) error {
+		list = list[:0]
+		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
+		if err == nil {
+			list, err = pgx.AppendRows(list, rows, keyOf)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// UseKey notes that an API key is used.
+func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
+	id, ok := canonical(id)
+	if !ok {
+		return ctx.Err()
+	}
+	return s.do(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, s.sql(useKey), id, micro(at))
+		return err
+	})
+}
+
 // PutKey adds or replaces an API key.
 func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
 	k := c.Key
 	var kept auth.APIKey
-	err := s.change(ctx, &c.Change, target{keys: []string{k.ID}}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
-		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, orEmpty(k.Hash), orEmpty(k.Scopes), orNull(k.CreatedBy), c.Now, moment(k.ExpiresAt), moment(k.RevokedAt))
+	err := s.change(ctx, &c.Change, target{keys: []string{k.ID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		if older := h.key(k.ID); c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
+			return nil, auth.ErrStale
+		}
+		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, orEmpty(k.Hash), orEmpty(k.Scopes), orEmpty(k.Networks), orNull(k.CreatedBy), k.Adopted,
+			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil))
 		if err == nil {
 			kept, err = pgx.CollectExactlyOneRow(rows, keyOf)
 		}

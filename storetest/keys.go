@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -13,7 +14,10 @@ func (b *bench) putKey(k auth.APIKey) (auth.APIKey, error) {
 // newKey describes an API key of whom everything is known.
 func (b *bench) newKey(secret string) auth.APIKey {
 	b.Helper()
-	return auth.APIKey{ID: b.id(), Name: "deploy", Hash: hashOf(secret), Scopes: []string{"b", "a"}, CreatedBy: b.id(), ExpiresAt: now.Add(minute)}
+	return auth.APIKey{
+		ID: b.id(), Name: "deploy", Public: true, Environment: "live", Hash: hashOf(secret), Scopes: []string{"b", "a"}, Networks: []string{"192.0.2.0/24", "::1/128"},
+		CreatedBy: b.id(), Adopted: true, ExpiresAt: now.Add(minute), PreviousHash: hashOf("before " + secret), PreviousUntil: now.Add(us),
+	}
 }
 
 // keeps wants an API key as the store keeps it.
@@ -28,8 +32,13 @@ func (b *bench) keeps(want auth.APIKey) {
 func (b *bench) sameKey(got, want auth.APIKey) {
 	b.Helper()
 	for _, k := range []*auth.APIKey{&got, &want} {
-		if len(k.Scopes) == 0 {
-			k.Scopes = nil
+		for _, list := range []*[]string{&k.Scopes, &k.Networks} {
+			if len(*list) == 0 {
+				*list = nil
+			}
+		}
+		if len(k.PreviousHash) == 0 {
+			k.PreviousHash = nil
 		}
 	}
 	equal(b, "APIKey", got, want)
@@ -37,13 +46,13 @@ func (b *bench) sameKey(got, want auth.APIKey) {
 
 // keys are that API keys are kept.
 func keys() checks {
-	return checks{
+	return merge(keyLists(), checks{
 		"a key comes back as it went in": func(b *bench) {
 			k := b.newKey("k")
-			k.CreatedAt, k.Revision = now.Add(minute), 7 // the store's to set
+			k.CreatedAt, k.Revision, k.LastUsedAt = now.Add(minute), 7, now // the store's to set
 			got, err := b.putKey(k)
 			b.ok(err)
-			k.CreatedAt, k.Revision = now, 0
+			k.CreatedAt, k.Revision, k.LastUsedAt = now, 0, time.Time{}
 			b.sameKey(got, k)
 			b.keeps(k)
 			bare := auth.APIKey{ID: b.id(), Name: "bare", Hash: hashOf("bare")}
@@ -63,6 +72,7 @@ func keys() checks {
 			_, err := b.putKey(k)
 			b.ok(err)
 			k.Name, k.Scopes, k.RevokedAt, k.ExpiresAt, k.Hash = "other", nil, now.Add(us), now, hashOf("other")
+			k.Public, k.Environment, k.Networks, k.Adopted, k.CreatedBy, k.PreviousHash, k.PreviousUntil = false, "test", nil, false, "", nil, time.Time{}
 			got, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now.Add(us)), Key: k})
 			b.ok(err)
 			k.CreatedAt, k.Revision = now, max(got.Revision, 1)
@@ -85,13 +95,20 @@ func keys() checks {
 			k := b.newKey("k")
 			got, err := b.putKey(k)
 			b.ok(err)
-			k.Hash[0], k.Scopes[0], got.Hash[0], got.Scopes[0] = k.Hash[0]^1, "spoilt", got.Hash[0]^1, "spoilt"
+			for _, of := range []auth.APIKey{k, got} {
+				of.Hash[0], of.PreviousHash[0], of.Scopes[0], of.Networks[0] = of.Hash[0]^1, of.PreviousHash[0]^1, "spoilt", "spoilt"
+			}
 			for range 2 {
 				got, err := b.keys.Key(b.ctx(), k.ID)
 				b.ok(err)
 				need(b, "APIKey.Scopes[0], after callers wrote into theirs,", got.Scopes[0], "b")
 				need(b, "APIKey.Hash[0], after callers wrote into theirs,", got.Hash[0], hashOf("k")[0])
-				got.Hash[0], got.Scopes[0] = got.Hash[0]^1, "spoilt"
+				list, err := b.keys.Keys(b.ctx(), auth.KeyQuery{Limit: 1})
+				b.ok(err)
+				need(b, "the list, after callers wrote into theirs,", list, []auth.APIKey{got})
+				for _, of := range []auth.APIKey{list[0], got} {
+					of.Hash[0], of.PreviousHash[0], of.Scopes[0], of.Networks[0] = of.Hash[0]^1, of.PreviousHash[0]^1, "spoilt", "spoilt"
+				}
 			}
 		},
 		"no change lands after its key was revoked": func(b *bench) {
@@ -122,6 +139,9 @@ func keys() checks {
 			b.ok(err)
 			_, err = b.keys.Key(cancelled(), k.ID)
 			b.gone(err)
+			_, err = b.keys.Keys(cancelled(), auth.KeyQuery{Limit: 1})
+			b.gone(err)
+			b.gone(b.keys.UseKey(cancelled(), k.ID, now))
 		},
-	}
+	})
 }

@@ -27,6 +27,9 @@ func recordMutants() map[string]mutant {
 		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) auth.Store { return sizes{b, capability[auth.RoleStore](b)} }),
 		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) auth.Store { return takesRoles{b, capability[auth.RoleStore](b)} }),
 		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return sameRevision{b, capability[auth.KeyStore](b)} }),
+		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) auth.Store { return unseeing{b, capability[auth.KeyStore](b)} }),
+		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) auth.Store { return overToo{b, capability[auth.KeyStore](b)} }),
+		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) auth.Store { return noting{b, capability[auth.KeyStore](b)} }),
 		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return onlyLive{b, capability[auth.KeyStore](b)} }),
 	}
 }
@@ -129,4 +132,36 @@ func (s onlyLive) Key(ctx context.Context, id string) (auth.APIKey, error) {
 		return auth.APIKey{}, auth.ErrNotFound
 	}
 	return k, err
+}
+
+// unseeing replaces keys whatever they are.
+type unseeing struct {
+	base
+	auth.KeyStore
+}
+
+func (s unseeing) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+	c.IfRevision = nil
+	return s.KeyStore.PutKey(ctx, c)
+}
+
+// overToo lists keys that are over among those that are live.
+type overToo struct {
+	base
+	auth.KeyStore
+}
+
+func (s overToo) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+	q.LiveAt = time.Time{}
+	return s.KeyStore.Keys(ctx, q)
+}
+
+// noting notes uses of keys at another time.
+type noting struct {
+	base
+	auth.KeyStore
+}
+
+func (s noting) UseKey(ctx context.Context, id string, at time.Time) error {
+	return s.KeyStore.UseKey(ctx, id, at.Add(time.Hour))
 }

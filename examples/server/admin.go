@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"strings"
 	"sync/atomic"
 
 	"github.com/authmount/auth"
@@ -17,6 +18,19 @@ func newAdmin(ctx context.Context, a *auth.Auth, s settings) (*admin.Admin, erro
 		o.RequireMFA = auth.Off
 	}
 	return admin.New(ctx, a, o)
+}
+
+// readSecretKeys reads keys, each "sk_…=auth.users.read,auth.users.ban".
+func readSecretKeys(texts []string) ([]auth.SecretKey, error) {
+	var keys []auth.SecretKey
+	for _, one := range strings.Fields(strings.Join(texts, " ")) {
+		key, scopes, ok := strings.Cut(one, "=")
+		if !ok {
+			return nil, errors.New("-secret-key: a key has to be followed by = and its scopes")
+		}
+		keys = append(keys, auth.SecretKey{Key: key, Scopes: list(scopes)})
+	}
+	return keys, nil
 }
 
 // adminPath is where the admin side is: below the path of the base URL.

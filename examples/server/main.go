@@ -35,6 +35,7 @@ type settings struct {
 	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                               string
 	owner                                                                                      string
 	adminMFA                                                                                   bool
+	secretKeys                                                                                 []auth.SecretKey
 	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose                    bool
 }
 
@@ -73,6 +74,11 @@ func parse(args []string) (settings, error) {
 	str(&s.cors, "cors", "", "origins that may call from a browser, separated by commas")
 	str(&s.owner, "owner", "", "address of who is to be owner, as soon as it is proved")
 	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
+	secretKeys := []string{os.Getenv(envName("secret-key"))}
+	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for all that keys may do; repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
+		secretKeys = append(secretKeys, key) // to be read below: an error of this function would show it
+		return nil
+	})
 	str(&s.hash, "hash", "argon2id", "password hash: argon2id or bcrypt (cost 10, for comparisons)")
 	str(&s.twilioSID, "twilio-account-sid", "", "Twilio account, for phone codes")
 	str(&s.twilioToken, "twilio-auth-token", "", "Twilio token; better set in the environment")
@@ -103,6 +109,9 @@ func parse(args []string) (settings, error) {
 	if err == nil && fs.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
+	if err == nil {
+		s.secretKeys, err = readSecretKeys(secretKeys)
+	}
 	return s, err
 }
 
@@ -131,6 +140,7 @@ func options(s settings, log *slog.Logger) ([]auth.Option, *auth.Inbox, error) {
 		auth.WithSettings(auth.Settings{RequireConfirmation: on(s.confirm), MFARequired: on(s.requireMFA), AccountDeletion: on(s.deletion)}),
 		auth.WithRedirectURLs(list(s.redirects)...),
 		auth.WithAPIKeys(list(s.apiKeys)...),
+		auth.WithSecretKeys(s.secretKeys...),
 		auth.WithTrustedProxies(list(s.proxies)...),
 		auth.WithCORS(list(s.cors)...),
 	}

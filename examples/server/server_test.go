@@ -149,6 +149,37 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// Programs come in by secret keys, each as far as its scopes go.
+func TestSecretKey(t *testing.T) {
+	const all, reads = "sk_test_0123456789", "sk_test_reads_0123"
+	url, stop := start(t, []string{"AUTH_SECRET_KEY=sk_test_of_environment=*"}, "-dev-inbox", "-secret-key", all+"=*", "-secret-key", reads+"=auth.users.read,auth.audit.read")
+	call(t, "POST", url+"/auth/v1/signup", `{"email":"ada@example.com","password":"correct horse battery"}`)
+	users := func(key string) (int, string) {
+		return call(t, "GET", url+"/auth/v1/admin/users", "", "Authorization", "Bearer "+key)
+	}
+	for _, key := range []string{all, reads, "sk_test_of_environment"} {
+		if status, body := users(key); status != 200 || !strings.Contains(body, "ada@example.com") {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	if status, body := users(all + "0"); status != 401 {
+		t.Errorf("%d %s", status, body)
+	}
+	_, body := users(all)
+	var page struct{ Users []struct{ ID string } }
+	if err := json.Unmarshal([]byte(body), &page); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int{reads: 403, all: 200} {
+		if status, body := call(t, "POST", url+"/auth/v1/admin/users/"+page.Users[0].ID+"/ban", `{"reason":"spam"}`, "Authorization", "Bearer "+key); status != want {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
 func TestProviders(t *testing.T) {
 	url, _ := start(t, []string{"AUTH_GITHUB_CLIENT_SECRET=from environment"}, "-dev-inbox", "-github-client-id", "gh", "-google-client-id", "g", "-google-client-secret", "s",
 		"-microsoft-client-id", "ms", "-microsoft-client-secret", "s", "-microsoft-tenant", "organizations", "-facebook-client-id", "f", "-facebook-client-secret", "s",
@@ -174,6 +205,7 @@ func TestRefusesNonsense(t *testing.T) {
 		{"-dev-inbox", "-hash", "md5"}, {"-dev-inbox", "extra"}, {"-nonsense"}, {"-base-url", "https://app.test/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-dev-inbox", "-smtp-url", "smtp://localhost?from=a@example.com"},
 		{"-dev-inbox", "-secret", "short"}, {"-dev-inbox", "-base-url", "https://app.test/auth/v1"}, {"-dev-inbox", "-base-url", "https://localhost/auth/v1", "-secret", strings.Repeat("s", 32)}, {"-smtp-url", "nonsense"}, {"-dev-inbox", "-oidc-issuer", "https://op.example.com"}, {"-dev-inbox", "-oidc-client-id", "x"},
 		{"-dev-inbox", "-apple-client-id", "x", "-apple-private-key", "/nonexistent"}, {"-dev-inbox", "-microsoft-client-id", "x", "-microsoft-tenant", "contoso"}, {"-dev-inbox", "-base-url", "http://app.test/auth/v1"},
+		{"-dev-inbox", "-secret-key", "sk_test_0123456789"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789="}, {"-dev-inbox", "-secret-key", "pk_test_0123456789=*"}, {"-dev-inbox", "-secret-key", "sk_test_0123456789=nonsense"},
 	} {
 		if err := run(append([]string{"-addr", "127.0.0.1:0"}, args...)); err == nil {
 			t.Errorf("%v: started", args)

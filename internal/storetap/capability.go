@@ -152,6 +152,16 @@ func (s *keys) Key(ctx context.Context, id string) (k auth.APIKey, err error) {
 	return s.inner.Key(ctx, id)
 }
 
+func (s *keys) Keys(ctx context.Context, q auth.KeyQuery) (list []auth.APIKey, err error) {
+	defer s.tap.enter(&ctx, "Keys", nil)(&err, &list)
+	return s.inner.Keys(ctx, q)
+}
+
+func (s *keys) UseKey(ctx context.Context, id string, at time.Time) (err error) {
+	defer s.tap.enter(&ctx, "UseKey", nil)(&err)
+	return s.inner.UseKey(ctx, id, at)
+}
+
 func (s *keys) PutKey(ctx context.Context, c auth.PutKey) (k auth.APIKey, err error) {
 	defer s.tap.enter(&ctx, "PutKey", &c.Change)(&err, &k)
 	return s.inner.PutKey(ctx, c)

@@ -159,6 +159,14 @@ func (r *recorder) Key(_ context.Context, id string) (auth.APIKey, error) {
 	return auth.APIKey{}, r.saw("Key", id)
 }
 
+func (r *recorder) Keys(_ context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+	return nil, r.saw("Keys", q)
+}
+
+func (r *recorder) UseKey(_ context.Context, id string, at time.Time) error {
+	return r.saw("UseKey", id, at)
+}
+
 func (r *recorder) PutKey(_ context.Context, c auth.PutKey) (auth.APIKey, error) {
 	return auth.APIKey{}, r.saw("PutKey", c)
 }

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// Key is a program, by its secret key. For every operation the key is read anew, and so
+// is what whoever made it may do: it has the permissions of its scopes that its maker
+// has too. No key may manage keys, roles or settings, or impersonate. A key that is
+// bound to networks needs the client's address in the context, see
+// auth.ContextWithClient.
+func Key(text string) Actor { return Actor{key: Secret{&text}} }
+
+// notForKeys is what no key may do, whatever its scopes say: a key that is found in a
+// repository or a log is not to make others, or to make somebody an admin.
+func notForKeys() []string {
+	return []string{PermKeysRead, PermKeysWrite, PermRolesWrite, PermRolesAssign, PermSettingsWrite, PermImpersonate}
+}
+
+// resolveKey fills in who acts by a key. Errors: CodeInvalidAPIKey, CodeRateLimited.
+func (m *Admin) resolveKey(ctx context.Context, secret Secret, a *acting) error {
+	k, err := m.kit.SecretKey(ctx, secret.Reveal())
+	if err != nil {
+		return err
+	}
+	a.key, a.label, a.by = &k, k.Name, auth.Authority{Key: &auth.KeyRef{ID: k.ID, Revision: k.Revision}}
+	if k.ID == "" { // of an option
+		a.by = auth.Authority{System: k.Name}
+	}
+	scopes := k.Scopes
+	if !k.OfService() {
+		u, err := m.store.User(ctx, auth.ByID(k.CreatedBy))
+		switch {
+		case errors.Is(err, auth.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
+			return m.kit.Error(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
+		case err != nil:
+			return m.kit.StoreError(err)
+		}
+		a.creator, scopes = &u, both(scopes, permissionsIn(a.roles, u.Roles))
+	}
+	a.permissions = m.permissions.forKeys(scopes)
+	return nil
+}
+
+// both are the permissions that two lists grant, sorted.
+func both(a, b []string) []string {
+	list := []string{}
+	for _, p := range a {
+		for _, q := range b {
+			switch {
+			case grants([]string{q}, p):
+				list = append(list, p)
+			case grants([]string{p}, q):
+				list = append(list, q)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// forKeys are the permissions that a key with such scopes has. A pattern that covers
+// something that no key may do becomes the permissions that are left of it, so that a
+// key is never as strong as whoever may do all.
+func (c catalog) forKeys(scopes []string) []string {
+	list := []string{}
+	for _, p := range scopes {
+		if !slices.ContainsFunc(notForKeys(), func(not string) bool { return grants([]string{p}, not) }) {
+			list = append(list, p)
+			continue
+		}
+		for _, d := range c {
+			if grants([]string{p}, d.Name) && !slices.Contains(notForKeys(), d.Name) {
+				list = append(list, d.Name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// checkScopes judges what the scopes of a key are to be, and tells what is wrong.
+func (m *Admin) checkScopes(scopes []string) (string, bool) {
+	for _, s := range scopes {
+		switch {
+		case !m.permissions.known(s):
+			return strings.ToValidUTF8(s[:min(len(s), maxPermissionName)], "?") + " is none that is declared", false
+		case len(m.permissions.forKeys([]string{s})) == 0:
+			return s + " is nothing that keys may do", false
+		}
+	}
+	return "", true
+}
+
+// view is who acts, for the wire.
+func (a *acting) view() actorView {
+	switch {
+	case a.user != nil:
+		return actorView{ptr(string(auth.ActorUser)), ptr(a.user.ID), ptr(a.session.ID), ptr(a.label)}
+	case a.by.Key != nil:
+		return actorView{ptr(string(auth.ActorKey)), ptr(a.by.Key.ID), nil, ptr(a.label)}
+	}
+	return actorView{ptr(string(auth.ActorSystem)), ptr(a.by.System), nil, ptr(a.label)}
+}

@@ -1,0 +1,339 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/apikey"
+)
+
+var (
+	opListKeys  = operation{pattern: "GET /keys", permission: PermKeysRead}
+	opCreateKey = operation{pattern: "POST /keys", permission: PermKeysWrite, stepUp: true, secret: true, fails: []auth.Code{auth.CodeTargetStronger}}
+	opUpdateKey = operation{pattern: "PATCH /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
+	opRotateKey = operation{pattern: "POST /keys/{id}/rotate", permission: PermKeysWrite, stepUp: true, secret: true, fails: writingKeys}
+	opRevokeKey = operation{pattern: "DELETE /keys/{id}", permission: PermKeysWrite, stepUp: true, fails: writingKeys}
+
+	writingKeys = []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}
+)
+
+// Bounds of keys.
+const (
+	maxKeyName  = 100 // bytes
+	maxNetworks = 100
+	maxOverlap  = 30 * 24 * time.Hour
+
+	defaultEnvironment = "live"
+)
+
+// ListKeys lists API keys, newest first, those that are over among them. Errors: those
+// of every operation.
+func (m *Admin) ListKeys(ctx context.Context, who Actor, q auth.KeyQuery) (KeyPage, error) {
+	if _, err := m.reader(ctx, who, opListKeys); err != nil {
+		return KeyPage{}, err
+	}
+	q.Limit = pageSize(q.Limit)
+	list, err := m.keys.Keys(ctx, q)
+	if err != nil {
+		return KeyPage{}, m.kit.StoreError(err)
+	}
+	p := KeyPage{Keys: list}
+	if len(list) == q.Limit {
+		p.Next = list[len(list)-1].Cursor()
+	}
+	return p, nil
+}
+
+// KeyPage is a page of API keys.
+type KeyPage struct {
+	Keys []auth.APIKey
+	Next *auth.KeyCursor // KeyQuery.After of the next page; nil: this was the last
+}
+
+// NewKey is an API key with its text, which is nowhere else and never shown again.
+type NewKey struct {
+	auth.APIKey
+	Secret Secret
+}
+
+// CreateKeyParams make an API key.
+type CreateKeyParams struct {
+	Name        string   // for people; required
+	Public      bool     // it names an application, and has no scopes
+	Environment string   // up to 16 lower-case letters and digits; "live" if empty
+	Scopes      []string // permissions or patterns of them; required of secret keys
+	Networks    []string // CIDR; none: from anywhere
+	ExpiresAt   time.Time
+}
+
+// CreateKey makes an API key. Its scopes are permissions that the actor has, and go on
+// to count only while the actor has them: a key of somebody who is banned or deleted
+// is over, unless an owner adopts it. A key that code of the application makes
+// ([System]) is the service's own. Errors: CodeValidationFailed, CodeTargetStronger.
+func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (NewKey, error) {
+	k := auth.APIKey{Public: p.Public, Environment: p.Environment, ExpiresAt: p.ExpiresAt}
+	if k.Environment == "" {
+		k.Environment = defaultEnvironment
+	}
+	u := UpdateKeyParams{Name: &p.Name, Scopes: &p.Scopes, Networks: &p.Networks}
+	if !p.ExpiresAt.IsZero() {
+		u.ExpiresAt = &p.ExpiresAt
+	}
+	if err := m.clean(&k, u); err != nil {
+		return NewKey{}, err
+	}
+	return carryOut(ctx, m, who, opCreateKey, "", auth.EventKeyCreated, func(t *turn) (NewKey, error) {
+		if err := m.mayGive(t, k.Scopes); err != nil {
+			return NewKey{}, err
+		}
+		made := NewKey{APIKey: k}
+		made.ID = m.kit.NewID()
+		if t.user != nil {
+			made.CreatedBy = t.user.ID
+		}
+		t.record.Target = k.Name
+		t.changed("scopes", nil, k.Scopes)
+		return made, m.putKey(ctx, t, &made, nil)
+	})
+}
+
+// UpdateKeyParams change an API key. Nil fields stay as they are.
+type UpdateKeyParams struct {
+	ID        string
+	Name      *string
+	Scopes    *[]string
+	Networks  *[]string
+	ExpiresAt *time.Time // zero: never
+	Adopted   *bool      // the service's own, whatever becomes of who made it; for owners
+	Revision  *int64     // of the key as it was seen; nil: whatever it is
+}
+
+// UpdateKey changes an API key. The actor has to have what the key's scopes were and
+// what they become, and be an owner if the key is the service's own, or becomes it.
+// Errors: CodeValidationFailed, CodeNotFound if there is no such key or it was revoked,
+// CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (auth.APIKey, error) {
+	if err := m.clean(&auth.APIKey{}, p); err != nil { // who may not, is not told more than how it is written
+		return auth.APIKey{}, err
+	}
+	return carryOut(ctx, m, who, opUpdateKey, "", auth.EventKeyChanged, func(t *turn) (auth.APIKey, error) {
+		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
+		if err != nil {
+			return auth.APIKey{}, err
+		}
+		k := before
+		if err := m.clean(&k, p); err != nil {
+			return auth.APIKey{}, err
+		}
+		if p.Adopted != nil {
+			k.Adopted = *p.Adopted
+		}
+		if err := m.mayEdit(t, before, before.OfService() || k.OfService()); err != nil {
+			return auth.APIKey{}, err
+		}
+		if err := m.mayGive(t, k.Scopes); err != nil {
+			return auth.APIKey{}, err
+		}
+		for _, f := range []struct {
+			name          string
+			before, after any
+			same          bool
+		}{
+			{"name", before.Name, k.Name, before.Name == k.Name},
+			{"scopes", orNone(before.Scopes), orNone(k.Scopes), slices.Equal(before.Scopes, k.Scopes)},
+			{"cidrs", orNone(before.Networks), orNone(k.Networks), slices.Equal(before.Networks, k.Networks)},
+			{"expires_at", timeOrNone(before.ExpiresAt), timeOrNone(k.ExpiresAt), before.ExpiresAt.Equal(k.ExpiresAt)},
+			{"adopted", before.Adopted, k.Adopted, before.Adopted == k.Adopted},
+		} {
+			if !f.same {
+				t.changed(f.name, f.before, f.after)
+			}
+		}
+		return k, m.replaceKey(ctx, t, &k, before)
+	})
+}
+
+// RotateKeyParams rotate an API key.
+type RotateKeyParams struct {
+	ID       string
+	Overlap  time.Duration // for how long the text before stays good: up to 30 days; 0: not at all
+	Revision *int64        // of the key as it was seen; nil: as it is when this begins
+}
+
+// RotateKey gives an API key another text. The one before stays good for the overlap,
+// and any before that one ends. Whoever gets the text has to answer for the key: it is
+// rotated by who made it, or by an owner. Of two rotations at once one happens. Errors:
+// CodeValidationFailed, CodeNotFound, CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (NewKey, error) {
+	if p.Overlap < 0 || p.Overlap > maxOverlap {
+		return NewKey{}, m.kit.Invalid("overlap", fmt.Sprintf("has to be from 0 to %d seconds", int(maxOverlap/time.Second)))
+	}
+	return carryOut(ctx, m, who, opRotateKey, "", auth.EventKeyRotated, func(t *turn) (NewKey, error) {
+		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
+		if err != nil {
+			return NewKey{}, err
+		}
+		if err := m.mayEdit(t, before, !t.is(before.CreatedBy) || before.OfService()); err != nil {
+			return NewKey{}, err
+		}
+		p.Revision = &before.Revision // another rotation meanwhile is not rotated away
+		made := NewKey{APIKey: before}
+		made.PreviousHash, made.PreviousUntil = nil, time.Time{}
+		if p.Overlap > 0 {
+			made.PreviousHash, made.PreviousUntil = before.Hash, t.change.Now.Add(p.Overlap)
+			t.changed("previous_until", nil, made.PreviousUntil)
+		}
+		return made, m.putKey(ctx, t, &made, &before.Revision)
+	})
+}
+
+// RevokeKeyParams revoke an API key.
+type RevokeKeyParams struct {
+	ID       string
+	Reason   string
+	Revision *int64
+}
+
+// RevokeKey ends an API key, for good; it stays in the list. A secret key stops at
+// once, a public one within a second. Errors: CodeNotFound, CodeTargetStronger if it may
+// do what the actor may not, CodePreconditionFailed.
+func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) error {
+	_, err := carryOut(ctx, m, who, opRevokeKey, "", auth.EventKeyRevoked, func(t *turn) (struct{}, error) {
+		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if !covers(t.permissions, m.permissions.managing(before.Scopes)) {
+			return struct{}{}, m.stronger()
+		}
+		t.because(p.Reason)
+		k := before
+		k.RevokedAt = t.change.Now
+		t.changed("revoked_at", nil, k.RevokedAt)
+		return struct{}{}, m.replaceKey(ctx, t, &k, before)
+	})
+	return err
+}
+
+// keyOf reads the key that an operation is about. Errors: CodeNotFound,
+// CodePreconditionFailed.
+func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) (auth.APIKey, error) {
+	k, err := m.keys.Key(ctx, id)
+	switch {
+	case errors.Is(err, auth.ErrNotFound):
+		return k, m.kit.Refusal(auth.CodeNotFound, "There is no such key.")
+	case err != nil:
+		return k, m.kit.StoreError(err)
+	}
+	t.record.Target = k.Name
+	switch {
+	case !k.RevokedAt.IsZero():
+		return k, m.kit.Refusal(auth.CodeNotFound, "This key was revoked. Make a new one.")
+	case revision != nil && *revision != k.Revision:
+		return k, m.kit.Error(auth.CodePreconditionFailed, nil)
+	}
+	return k, nil
+}
+
+// mayEdit judges whether the actor may change a key.
+func (m *Admin) mayEdit(t *turn, k auth.APIKey, ownersOnly bool) error {
+	if ownersOnly && !t.may(permAll) || !covers(t.permissions, k.Scopes) {
+		return m.stronger()
+	}
+	return nil
+}
+
+func (m *Admin) stronger() error {
+	return m.kit.Refusal(auth.CodeTargetStronger, "This key is for an owner, or somebody who may do what it may, to change.")
+}
+
+// putKey gives a key a new text and stores it, in place of the one at a revision.
+func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64) error {
+	text, err := apikey.New(apikey.Parts{Public: k.Public, Environment: k.Environment, ID: k.ID})
+	if err != nil {
+		return m.kit.Error(auth.CodeInternal, err)
+	}
+	k.Hash = apikey.Hash(text)
+	kept, err := m.keys.PutKey(ctx, auth.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
+	if err != nil {
+		return err
+	}
+	m.kit.ForgetKeys()
+	k.APIKey, k.Secret = kept, Secret{&text}
+	return nil
+}
+
+// replaceKey stores a key in place of the one that was read.
+func (m *Admin) replaceKey(ctx context.Context, t *turn, k *auth.APIKey, before auth.APIKey) error {
+	kept, err := m.keys.PutKey(ctx, auth.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
+	if err != nil {
+		return err
+	}
+	m.kit.ForgetKeys()
+	*k = kept
+	return nil
+}
+
+// clean writes what was asked for into a key, as it is kept. Errors:
+// CodeValidationFailed.
+func (m *Admin) clean(k *auth.APIKey, p UpdateKeyParams) error {
+	if p.Name != nil {
+		k.Name = strings.TrimSpace(*p.Name)
+		if k.Name == "" || len(k.Name) > maxKeyName || strings.ContainsFunc(k.Name, notShown) {
+			return m.kit.Invalid("name", fmt.Sprintf("has to be a line of up to %d bytes", maxKeyName))
+		}
+	}
+	if k.Environment != "" && !apikey.IsEnvironment(k.Environment) {
+		return m.kit.Invalid("environment", "has to be up to 16 lower-case letters and digits, such as live or test")
+	}
+	if p.Scopes != nil {
+		scopes := slices.Clone(*p.Scopes)
+		slices.Sort(scopes)
+		k.Scopes = orNone(slices.Compact(scopes))
+		if len(k.Scopes) > maxRolePermissions {
+			return m.kit.Invalid("scopes", fmt.Sprintf("are more than %d", maxRolePermissions))
+		}
+		if problem, ok := m.checkScopes(k.Scopes); !ok {
+			return m.kit.Invalid("scopes", problem)
+		}
+	}
+	if k.Environment != "" && k.Public != (len(k.Scopes) == 0) {
+		return m.kit.Invalid("scopes", "are what secret keys have, and public ones have none")
+	}
+	if p.Networks != nil {
+		if len(*p.Networks) > maxNetworks {
+			return m.kit.Invalid("cidrs", fmt.Sprintf("are more than %d", maxNetworks))
+		}
+		k.Networks = []string{}
+		for _, n := range *p.Networks {
+			prefix, err := netip.ParsePrefix(n)
+			if err != nil || prefix.Addr().Is4In6() {
+				return m.kit.Invalid("cidrs", "have to be networks such as 192.0.2.0/24 or 2001:db8::/32")
+			}
+			k.Networks = append(k.Networks, prefix.Masked().String())
+		}
+	}
+	if p.ExpiresAt != nil {
+		k.ExpiresAt = p.ExpiresAt.UTC()
+		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(m.kit.Now()) {
+			return m.kit.Invalid("expires_at", "has to be in the future")
+		}
+	}
+	return nil
+}
+
+// notShown tells characters that are no part of a line.
+func notShown(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' }
+
+func timeOrNone(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}

@@ -1,0 +1,203 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// Whatever a key rests on may change between what an operation reads and what it does:
+// then it does not happen, but for changes that leave the key what it was. Every
+// operation that keys may do is tried.
+func TestKeyChangedMeanwhile(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		code := admin.System("test")
+		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
+		type made struct {
+			admin.NewKey
+			by auth.User
+		}
+		cases := map[string]struct {
+			happens func(ctx context.Context, k made) error
+			want    auth.Code // "": it happens all the same
+		}{
+			"the key is revoked": {func(ctx context.Context, k made) error { return o.revoke(ctx, k.ID) }, auth.CodeInvalidAPIKey},
+			"the key is rotated": {func(ctx context.Context, k made) error {
+				_, err := o.adm.RotateKey(ctx, code, admin.RotateKeyParams{ID: k.ID})
+				return err
+			}, auth.CodeInvalidAPIKey},
+			"the key loses its scopes": {func(ctx context.Context, k made) error {
+				_, err := o.adm.UpdateKey(ctx, code, admin.UpdateKeyParams{ID: k.ID, Scopes: &[]string{admin.PermStatsRead}})
+				return err
+			}, auth.CodeMissingPermission},
+			"the key is renamed": {func(ctx context.Context, k made) error {
+				name := "other"
+				_, err := o.adm.UpdateKey(ctx, code, admin.UpdateKeyParams{ID: k.ID, Name: &name})
+				return err
+			}, ""},
+			"its maker is demoted": {func(ctx context.Context, k made) error {
+				_, err := o.adm.SetRoles(ctx, code, admin.SetRolesParams{UserID: k.by.ID})
+				return err
+			}, auth.CodeNotAdmin},
+			"its maker's role shrinks": {func(ctx context.Context, k made) error {
+				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: k.by.Roles[0], Permissions: []string{admin.PermStatsRead}})
+				return err
+			}, auth.CodeMissingPermission},
+			"its maker is banned": {func(ctx context.Context, k made) error {
+				_, err := o.adm.BanUser(ctx, code, admin.BanUserParams{UserID: k.by.ID, Reason: "x"})
+				return err
+			}, auth.CodeInvalidAPIKey},
+			"its maker is deleted": {func(ctx context.Context, k made) error {
+				return o.adm.DeleteUser(ctx, code, admin.DeleteUserParams{UserID: k.by.ID, Reason: "x"})
+			}, auth.CodeInvalidAPIKey},
+		}
+		n := 0
+		for name, c := range cases {
+			for _, row := range admin.Table() {
+				if !row.Targets || slices.Contains(notForKeys, row.Permission) {
+					continue
+				}
+				n++
+				maker := o.maker(fmt.Sprintf("maker%d@example.com", n), row.Permission, admin.PermStatsRead)
+				own := fmt.Sprintf("own%d", n)
+				if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: own, Permissions: []string{row.Permission, admin.PermStatsRead, admin.PermKeysWrite}}); err != nil {
+					t.Fatal(err)
+				}
+				by, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: maker.User.ID, Roles: []string{own}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				k := made{o.key(actor(maker), row.Permission, admin.PermStatsRead), by}
+				target := o.LoginAs(t, fmt.Sprintf("target%d@example.com", n))
+				var once sync.Once
+				reached := false
+				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions"}, method) {
+						return
+					}
+					once.Do(func() {
+						reached = true
+						if err := c.happens(ctx, k); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					})
+				}})
+				got := o.try(program(k.NewKey), row, target)
+				tap.Reset(storetap.Hooks{})
+				if code, _ := got.body["code"].(string); !reached || code != string(c.want) || c.want == "" && got.status != examples[row.Pattern].status {
+					t.Errorf("%s, %s: %d %v, want %q", row.Pattern, name, got.status, got.body, c.want)
+				}
+			}
+		}
+		if n == 0 {
+			t.Error("no key did anything")
+		}
+	})
+}
+
+// Once a key's revocation is answered, nothing happens in its name any more.
+func TestRevokedKeyAtOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		for round := range 5 {
+			k := o.key(admin.System("test"), admin.PermUsersBan)
+			var targets []*authtest.SignedIn
+			for i := range 4 {
+				targets = append(targets, o.LoginAs(t, fmt.Sprintf("ada%d-%d@example.com", round, i)))
+			}
+			var wg sync.WaitGroup
+			revoked := make(chan struct{})
+			wg.Go(func() {
+				if err := o.revoke(t.Context(), k.ID); err != nil {
+					t.Error(err)
+				}
+				close(revoked)
+			})
+			for _, target := range targets {
+				wg.Go(func() {
+					late := false
+					select {
+					case <-revoked:
+						late = true
+					default:
+					}
+					_, err := o.adm.BanUser(t.Context(), admin.Key(k.Secret.Reveal()), admin.BanUserParams{UserID: target.User.ID, Reason: "race"})
+					if err != nil && !errors.Is(err, auth.CodeInvalidAPIKey) || late && err == nil {
+						t.Errorf("late %v: %v", late, err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+	})
+}
+
+// Of two who rotate a key at once one gets its next text, and the other is told; the
+// text before is not rotated away in between.
+func TestRotationsAtOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		k := o.key(admin.System("test"), admin.PermUsersRead)
+		p := admin.RotateKeyParams{ID: k.ID, Overlap: time.Hour}
+		var once sync.Once
+		var first admin.NewKey
+		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+			if method != "PutKey" {
+				return
+			}
+			once.Do(func() {
+				var err error
+				if first, err = o.adm.RotateKey(ctx, admin.System("first"), p); err != nil {
+					t.Error(err)
+				}
+			})
+		}})
+		_, err := o.adm.RotateKey(t.Context(), admin.System("second"), p)
+		wantCode(t, err, auth.CodePreconditionFailed)
+		tap.Reset(storetap.Hooks{})
+		for name, text := range map[string]admin.Secret{"the first text": k.Secret, "the next": first.Secret} {
+			if _, err := o.adm.ListUsers(t.Context(), admin.Key(text.Reveal()), admin.ListUsersParams{}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var texts []admin.NewKey
+		for range 8 {
+			wg.Go(func() {
+				next, err := o.adm.RotateKey(t.Context(), admin.System("many"), admin.RotateKeyParams{ID: k.ID})
+				if err != nil && !errors.Is(err, auth.CodePreconditionFailed) {
+					t.Error(err)
+				}
+				if err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					texts = append(texts, next)
+				}
+			})
+		}
+		wg.Wait()
+		good := 0
+		for _, next := range texts {
+			if _, err := o.adm.ListUsers(t.Context(), admin.Key(next.Secret.Reveal()), admin.ListUsersParams{}); err == nil {
+				good++
+			}
+		}
+		if good != 1 {
+			t.Errorf("%d of %d texts are good", good, len(texts))
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package admin_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+)
+
+// notForKeys is what no key may do.
+var notForKeys = []string{"auth.keys.read", "auth.keys.write", "auth.roles.write", "auth.roles.assign", "auth.settings.write", "auth.impersonate"}
+
+// Each rule about keys, over every operation there is: a key does what its scopes name,
+// what whoever made it may do too, and nothing that keys may not do at all.
+func TestRulesOfKeys(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, target := newScene(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		service, owners := o.key(admin.System("test"), "*"), o.key(actor(owner), "*")
+		refusedTo := func(k admin.NewKey, row admin.Row) {
+			t.Helper()
+			a := o.try(program(k), row, target).want(403, auth.CodeMissingPermission)
+			if d, _ := a.body["details"].(map[string]any); d["permission"] != row.Permission {
+				t.Errorf("%s: the refusal names %v", row.Pattern, a.body)
+			}
+		}
+		refused, done := 0, 0
+		for i, row := range admin.Table() {
+			if slices.Contains(notForKeys, row.Permission) {
+				refused++
+				refusedTo(service, row)
+				refusedTo(owners, row)
+				continue
+			}
+			if row.Permission == "" {
+				o.try(program(o.key(admin.System("test"), notes)), row, target).want(403, auth.CodeNotAdmin)
+			} else {
+				refusedTo(o.key(admin.System("test"), allBut(t, o, append(notForKeys, row.Permission)...)...), row)
+
+				maker := o.maker("maker"+strings.Repeat("x", i)+"@example.com", row.Permission, admin.PermStatsRead)
+				k := o.key(actor(maker), row.Permission, admin.PermStatsRead)
+				lesser := o.operator("lesser"+strings.Repeat("x", i)+"@example.com", admin.PermKeysWrite, admin.PermStatsRead)
+				if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: maker.User.ID, Roles: lesser.User.Roles}); err != nil {
+					t.Fatal(err)
+				}
+				refusedTo(k, row)
+			}
+			if row.Targets { // an owner may do what no key may
+				o.try(program(owners), row, owner).want(403, auth.CodeTargetStronger)
+				o.try(program(service), row, owner).want(403, auth.CodeTargetStronger)
+			}
+			somebody := o.LoginAs(t, "somebody"+strings.Repeat("x", i)+"@example.com")
+			o.try(program(service), row, somebody).want(examples[row.Pattern].status)
+			done++
+		}
+		if refused < 8 || done < 10 {
+			t.Errorf("%d operations refuse keys, %d do not", refused, done)
+		}
+	})
+}
+
+// Whoever makes a key gives it no more than they have, also later; and nobody gets
+// hold of a key that may do what they may not.
+func TestScopesAreBounded(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		ada := o.maker("ada@example.com", admin.PermUsersRead, admin.PermUsersBan)
+		ben := o.maker("ben@example.com", admin.PermUsersRead)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		for scopes, code := range map[string]auth.Code{
+			`"auth.users.delete"`: auth.CodeTargetStronger, `"*"`: auth.CodeTargetStronger, `"auth.users.*"`: auth.CodeTargetStronger,
+			`"auth.users.read","notes.write"`: auth.CodeTargetStronger,
+		} {
+			o.do(ada, "POST /keys", `{"name":"x","scopes":[`+scopes+`]}`).want(403, code)
+		}
+		for _, scopes := range []string{`"auth.keys.write"`, `"auth.roles.assign"`, `"auth.keys.*"`, `"auth.impersonate"`, `"nonsense"`, `""`} {
+			o.do(owner, "POST /keys", `{"name":"x","scopes":[`+scopes+`]}`).want(422, auth.CodeValidationFailed)
+		}
+		k := o.key(actor(ada), admin.PermUsersRead, admin.PermUsersBan)
+		o.do(ada, "PATCH /keys/"+k.ID, `{"scopes":["auth.users.delete"]}`).want(403, auth.CodeTargetStronger)
+		for pattern, body := range map[string]string{"PATCH /keys/" + k.ID: `{"name":"mine"}`, "POST /keys/" + k.ID + "/rotate": ``, "DELETE /keys/" + k.ID: ``} {
+			o.do(ben, pattern, body).want(403, auth.CodeTargetStronger)
+		}
+		lesser := o.key(actor(ada), admin.PermUsersRead)
+		o.do(ben, "PATCH /keys/"+lesser.ID, `{"name":"ours"}`).want(200)
+		o.do(ben, "POST /keys/"+lesser.ID+"/rotate", "").want(403, auth.CodeTargetStronger) // ben would have a key that outlives him
+		o.do(ada, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
+		o.do(owner, "POST /keys/"+lesser.ID+"/rotate", "").want(200)
+
+		// The service's own are for owners, whatever they may do.
+		service := o.key(admin.System("test"), admin.PermUsersRead)
+		o.do(ada, "PATCH /keys/"+service.ID, `{"name":"mine"}`).want(403, auth.CodeTargetStronger)
+		o.do(ada, "POST /keys/"+service.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
+		o.do(ada, "PATCH /keys/"+k.ID, `{"adopted":true}`).want(403, auth.CodeTargetStronger)
+		o.do(owner, "PATCH /keys/"+k.ID, `{"adopted":true}`).want(200)
+		o.do(ada, "PATCH /keys/"+k.ID, `{"scopes":["auth.users.read"]}`).want(403, auth.CodeTargetStronger)
+		o.do(ada, "POST /keys/"+k.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
+		o.do(ada, "DELETE /keys/"+k.ID, "").want(204) // which harms nobody but programs
+	})
+}
+
+// Whoever is banned, deleted or demoted takes their keys along, unless an owner
+// adopted them.
+func TestKeysGoWithTheirMaker(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
+		code, yes := admin.System("test"), true
+		for name, c := range map[string]struct {
+			end  func(id string) error
+			want int
+			code auth.Code
+		}{
+			"banned": {func(id string) error {
+				_, err := o.adm.BanUser(t.Context(), code, admin.BanUserParams{UserID: id, Reason: "x"})
+				return err
+			}, 401, auth.CodeInvalidAPIKey},
+			"deleted": {func(id string) error {
+				return o.adm.DeleteUser(t.Context(), code, admin.DeleteUserParams{UserID: id, Reason: "x"})
+			}, 401, auth.CodeInvalidAPIKey},
+			"demoted": {func(id string) error {
+				_, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: id})
+				return err
+			}, 403, auth.CodeNotAdmin},
+		} {
+			maker := o.maker(name+"@example.com", admin.PermUsersRead)
+			left, adopted := o.key(actor(maker), admin.PermUsersRead), o.key(actor(maker), admin.PermUsersRead)
+			if _, err := o.adm.UpdateKey(t.Context(), code, admin.UpdateKeyParams{ID: adopted.ID, Adopted: &yes}); err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range []admin.NewKey{left, adopted} {
+				o.do(program(k), "GET /users", "").want(200)
+			}
+			if err := c.end(maker.User.ID); err != nil {
+				t.Fatal(err)
+			}
+			o.do(program(left), "GET /users", "").want(c.want, c.code)
+			o.do(program(adopted), "GET /users", "").want(200)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+// Package apikey is the form of API keys: sk_<environment>_<id>_<random><crc>, and
+// public ones with pk. Secret scanners find keys by the prefix, and tell them from what
+// only looks like one by the checksum.
+package apikey
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"hash/crc32"
+	"math/big"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// The prefixes.
+const (
+	SecretPrefix = "sk_"
+	PublicPrefix = "pk_"
+)
+
+const (
+	idBytes, randomBytes              = 16, 32
+	idDigits, randomDigits, crcDigits = 22, 43, 6 // in base 62
+)
+
+var environment = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
+
+// IsEnvironment tells whether a name can stand in a key.
+func IsEnvironment(name string) bool { return environment.MatchString(name) }
+
+// Parts are what a key says of itself.
+type Parts struct {
+	Public      bool
+	Environment string
+	ID          string // a UUID
+}
+
+// New makes a key: prefix, environment, id, and 256 random bits with a CRC-32 of all
+// that is before it.
+func New(p Parts) (string, error) {
+	id, err := uuid.Parse(p.ID)
+	if err != nil || !IsEnvironment(p.Environment) {
+		return "", fmt.Errorf("no key can have the id %q and the environment %q", p.ID, p.Environment)
+	}
+	random := make([]byte, randomBytes)
+	_, _ = rand.Read(random) // never fails (crypto/rand)
+	prefix := SecretPrefix
+	if p.Public {
+		prefix = PublicPrefix
+	}
+	text := prefix + p.Environment + "_" + digits(id[:], idDigits) + "_" + digits(random, randomDigits)
+	return text + checksum(text), nil
+}
+
+// Parse reads a key. Only what New could have made is one.
+func Parse(text string) (Parts, bool) {
+	var p Parts
+	rest, ok := strings.CutPrefix(text, SecretPrefix)
+	if !ok {
+		rest, p.Public = strings.CutPrefix(text, PublicPrefix)
+		if !p.Public {
+			return Parts{}, false
+		}
+	}
+	env, rest, _ := strings.Cut(rest, "_")
+	id, rest, _ := strings.Cut(rest, "_")
+	if !IsEnvironment(env) || len(rest) != randomDigits+crcDigits || checksum(text[:len(text)-crcDigits]) != rest[randomDigits:] {
+		return Parts{}, false
+	}
+	b, ok := number(id, idDigits, idBytes)
+	if !ok {
+		return Parts{}, false
+	}
+	if _, ok := number(rest[:randomDigits], randomDigits, randomBytes); !ok {
+		return Parts{}, false
+	}
+	p.Environment, p.ID = env, uuid.UUID(b).String()
+	return p, true
+}
+
+// Hash is what is kept of a key.
+func Hash(text string) []byte {
+	h := sha256.Sum256([]byte(text))
+	return h[:]
+}
+
+// Is tells whether a key is the one that a hash is of, in constant time.
+func Is(text string, hash []byte) bool { return subtle.ConstantTimeCompare(Hash(text), hash) == 1 }
+
+func checksum(text string) string {
+	sum := crc32.ChecksumIEEE([]byte(text))
+	return digits([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}, crcDigits)
+}
+
+// digits writes a number in base 62, always as long.
+func digits(b []byte, n int) string {
+	s := new(big.Int).SetBytes(b).Text(62)
+	return strings.Repeat("0", n-len(s)) + s
+}
+
+// number reads what digits wrote of so many bytes.
+func number(s string, n, size int) ([]byte, bool) {
+	isDigit := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+	if len(s) != n || strings.ContainsFunc(s, func(r rune) bool { return !isDigit(r) }) {
+		return nil, false
+	}
+	v, ok := new(big.Int).SetString(s, 62)
+	if !ok || v.BitLen() > 8*size {
+		return nil, false
+	}
+	return v.FillBytes(make([]byte, size)), true
+}

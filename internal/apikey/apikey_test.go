@@ -1,0 +1,72 @@
+package apikey
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func made(t testing.TB, p Parts) string {
+	t.Helper()
+	text, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, id := range []string{uuid.Nil.String(), uuid.Max.String(), uuid.NewString()} {
+		for _, p := range []Parts{{false, "live", id}, {true, "test", id}, {false, "0123456789abcdef", id}} {
+			text := made(t, p)
+			if got, ok := Parse(text); !ok || got != p {
+				t.Errorf("%q: %+v, %v", text, got, ok)
+			}
+			if !Is(text, Hash(text)) || Is(text+"x", Hash(text)) || Is(text, nil) {
+				t.Errorf("%q is not what its hash is of", text)
+			}
+			if seen[text] || seen[made(t, p)] {
+				t.Errorf("%q twice", text)
+			}
+			seen[text] = true
+		}
+	}
+	for _, p := range []Parts{{ID: "x", Environment: "live"}, {ID: uuid.NewString()}, {ID: uuid.NewString(), Environment: "Live"}} {
+		if text, err := New(p); err == nil {
+			t.Errorf("%+v: %q", p, text)
+		}
+	}
+}
+
+// Only what was made here is a key: with any one character changed, it is none.
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	text := made(t, Parts{Environment: "live", ID: uuid.NewString()})
+	for i := range text {
+		for _, c := range []byte{'0', 'Z', '_', '+', ' ', 0x80} {
+			if other := text[:i] + string([]byte{c}) + text[i+1:]; other != text {
+				if p, ok := Parse(other); ok {
+					t.Errorf("%q, changed at %d, is %+v", other, i, p)
+				}
+			}
+		}
+	}
+	for _, other := range []string{"", "sk_", "pk_live", "sk_live_", text + "0", text[1:], strings.ToUpper(text), "sk__" + text[8:], "sk_" + strings.Repeat("a", 17) + text[7:]} {
+		if p, ok := Parse(other); ok {
+			t.Errorf("%q is %+v", other, p)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(made(f, Parts{Environment: "live", ID: uuid.NewString()}))
+	f.Add("pk_a_b_c")
+	f.Fuzz(func(t *testing.T, text string) {
+		if p, ok := Parse(text); ok && (uuid.Validate(p.ID) != nil || !IsEnvironment(p.Environment)) {
+			t.Errorf("%q: %+v", text, p)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/internal/apikey"
+)
+
+// SecretKey is a secret API key that is not kept in the store.
+type SecretKey struct {
+	Key    string   // "sk_" and at least 13 more characters
+	Scopes []string // the permissions that it has; "*" for all that keys may have
+}
+
+// LogValue keeps the key out of the log.
+func (k SecretKey) LogValue() slog.Value { return slog.AnyValue(k.Scopes) }
+
+// Format keeps the key out of what is printed, whatever the verb.
+func (k SecretKey) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "{%s %v}", redacted, k.Scopes) }
+
+const shortestSecretKey = 16
+
+// WithSecretKeys names secret keys for programs that use the admin side, besides those
+// in the store (see package admin): they say which operations they may call, and are
+// sent as bearer token. They are good for as long as the option has them. By default
+// there are none. Further calls add more.
+func WithSecretKeys(keys ...SecretKey) Option {
+	return func(c *config) {
+		for _, k := range keys {
+			switch {
+			case !strings.HasPrefix(k.Key, apikey.SecretPrefix):
+				c.fail("WithSecretKeys", errors.New("a key has to begin with "+apikey.SecretPrefix))
+			case len(k.Key) < shortestSecretKey || strings.ContainsFunc(k.Key, notUnreserved):
+				c.fail("WithSecretKeys", fmt.Errorf("a key needs at least %d characters, and only letters, digits and -._~: make 32 random bytes", shortestSecretKey))
+			case len(k.Scopes) == 0:
+				c.fail("WithSecretKeys", errors.New("a key needs scopes, such as auth.users.read, or * for all that keys may do"))
+			}
+			hash := apikey.Hash(k.Key)
+			c.secretKeys = append(c.secretKeys, APIKey{Name: fmt.Sprintf("secret key %x", hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes)})
+		}
+	}
+}
+
+// What is wrong with a secret key. The caller is told nothing of it.
+var (
+	errUnknownSecretKey = mistake{errors.New("a secret key that neither the store nor WithSecretKeys has")}
+	errSecretInBrowser  = mistake{errors.New("a secret key that a browser sent: whoever looks at the page can read it, so make another one")}
+)
+
+// givenSecretKey is the secret key of a request: the bearer token, or, without an
+// Authorization header, the API key.
+func givenSecretKey(r *http.Request) (string, bool) {
+	given := []string{r.Header.Get("Apikey"), r.Header.Get("X-Api-Key")}
+	if h := r.Header.Get("Authorization"); h != "" {
+		scheme, token, _ := strings.Cut(h, " ")
+		if given = nil; strings.EqualFold(scheme, "Bearer") {
+			given = []string{strings.TrimSpace(token)}
+		}
+	}
+	for _, key := range given {
+		if strings.HasPrefix(key, apikey.SecretPrefix) {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// fromBrowser tells whether a page made a request: programs send neither header.
+func fromBrowser(r *http.Request) bool {
+	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+}
+
+// admitSecretKey lets a request through that brings a secret key. Errors:
+// CodeInvalidAPIKey, CodeRateLimited.
+func (a *Auth) admitSecretKey(r *http.Request, secret string) (*http.Request, error) {
+	if fromBrowser(r) {
+		err := fail(CodeInvalidAPIKey, errSecretInBrowser)
+		err.Message = "A secret key does not belong into a browser. Make another one, and keep it on a server."
+		return r, err
+	}
+	if _, err := a.secretKey(r.Context(), secret); err != nil {
+		return r, err
+	}
+	return r.WithContext(context.WithValue(r.Context(), secretKeyKey{}, secret)), nil
+}
+
+type secretKeyKey struct{}
+
+// secretKey is the key that a text is, if it may be used now and from where the context
+// says. Whatever is wrong with it, the answer is the same. Wrong ones count by the
+// client's address; the right one is never kept from working by them. Errors:
+// CodeInvalidAPIKey, CodeRateLimited.
+func (a *Auth) secretKey(ctx context.Context, text string) (APIKey, error) {
+	k, wrong, err := a.findSecretKey(ctx, text)
+	switch {
+	case err != nil:
+		return APIKey{}, storeFailed(err)
+	case wrong != nil:
+		if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SecretKeysPerIP, "secret-key-ip")); err != nil {
+			return APIKey{}, err
+		}
+		return APIKey{}, fail(CodeInvalidAPIKey, wrong)
+	}
+	a.noteUse(ctx, &k)
+	return k, nil
+}
+
+// findSecretKey judges a text. wrong is why it is no key that may be used; it says
+// nothing of the key unless the text is that key.
+func (a *Auth) findSecretKey(ctx context.Context, text string) (found APIKey, wrong, err error) {
+	for _, k := range a.cfg.secretKeys {
+		if apikey.Is(text, k.Hash) {
+			found = k
+		}
+	}
+	if found.Hash != nil {
+		return found, nil, nil
+	}
+	parts, ok := apikey.Parse(text)
+	if !ok || parts.Public || a.keyStore == nil {
+		return APIKey{}, errUnknownSecretKey, nil
+	}
+	k, err := a.keyStore.Key(ctx, parts.ID)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return APIKey{}, nil, err
+	}
+	now := a.now()
+	right := apikey.Is(text, k.Hash) // of none, if there is no such key
+	before := apikey.Is(text, k.PreviousHash) && now.Before(k.PreviousUntil)
+	switch {
+	case !right && !before || k.Public:
+		return APIKey{}, errUnknownSecretKey, nil
+	case !k.Live(now):
+		return APIKey{}, mistake{fmt.Errorf("the secret key %s was revoked or has expired", k.ID)}, nil
+	case !k.usableFrom(clientFrom(ctx).IP):
+		return APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from the address that this comes from", k.ID)}, nil
+	}
+	return k, nil, nil
+}
+
+// usableFrom tells whether the key may be used from an address.
+func (k *APIKey) usableFrom(ip netip.Addr) bool {
+	return len(k.Networks) == 0 || slices.ContainsFunc(k.Networks, func(n string) bool {
+		p, err := netip.ParsePrefix(n)
+		return err == nil && p.Contains(ip.Unmap())
+	})
+}
+
+// usesNoted is how far apart uses of a key are that are noted.
+const usesNoted = time.Minute
+
+// noteUse has the store note that a key is used. No request fails for it.
+func (a *Auth) noteUse(ctx context.Context, k *APIKey) {
+	now := a.now()
+	if k.ID == "" || now.Sub(k.LastUsedAt) < usesNoted {
+		return
+	}
+	if err := a.keyStore.UseKey(ctx, k.ID, now); err != nil {
+		a.cfg.log.WarnContext(ctx, "auth: the use of an API key was not noted", "key", k.ID, "error", err)
+	}
+}

@@ -1,0 +1,270 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/internal/seal"
+)
+
+// keyReads counts how often a store's keys are read, and may fail.
+type keyReads struct {
+	auth.Store
+	keys  auth.KeyStore
+	lists atomic.Int64
+	uses  atomic.Int64
+	fails atomic.Bool
+}
+
+func newKeyReads(t *testing.T) *keyReads {
+	t.Helper()
+	s := newStore(t)
+	keys, ok := auth.Capability[auth.KeyStore](s)
+	if !ok {
+		t.Fatal("the store keeps no keys")
+	}
+	return &keyReads{Store: s, keys: keys}
+}
+
+func (s *keyReads) Unwrap() auth.Store { return s.Store }
+
+func (s *keyReads) Key(ctx context.Context, id string) (auth.APIKey, error) {
+	return s.keys.Key(ctx, id)
+}
+
+func (s *keyReads) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+	s.lists.Add(1)
+	if s.fails.Load() {
+		return nil, errors.New("no keys today")
+	}
+	return s.keys.Keys(ctx, q)
+}
+
+func (s *keyReads) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+	return s.keys.PutKey(ctx, c)
+}
+
+func (s *keyReads) UseKey(ctx context.Context, id string, at time.Time) error {
+	s.uses.Add(1)
+	return s.keys.UseKey(ctx, id, at)
+}
+
+// put stores a key, and returns it with its text.
+func (s *keyReads) put(t *testing.T, now time.Time, k auth.APIKey) (auth.APIKey, string) {
+	t.Helper()
+	k.ID = uuid.NewString()
+	text, err := apikey.New(apikey.Parts{Public: k.Public, Environment: "live", ID: k.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Hash = apikey.Hash(text)
+	return s.replace(t, now, k), text
+}
+
+func (s *keyReads) replace(t *testing.T, now time.Time, k auth.APIKey) auth.APIKey {
+	t.Helper()
+	k, err := s.PutKey(t.Context(), auth.PutKey{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Key: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Where a public key is needed, the live ones of the store will do beside those of the
+// option; a secret one, or one that is over, will not.
+func TestPublicKeysOfTheStore(t *testing.T) {
+	t.Parallel()
+	store := newKeyReads(t)
+	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
+	now := w.Clock.Now()
+	live, text := store.put(t, now, auth.APIKey{Public: true})
+	rotated, newest := store.put(t, now, auth.APIKey{Public: true})
+	_, expired := store.put(t, now, auth.APIKey{Public: true, ExpiresAt: now})
+	_, secret := store.put(t, now, auth.APIKey{Scopes: []string{"a"}})
+	_, elsewhere := store.put(t, now, auth.APIKey{Public: true, Networks: []string{"2001:db8::/32"}})
+	_, here := store.put(t, now, auth.APIKey{Public: true, Networks: []string{"192.0.2.0/24"}})
+	ask := func(text string) *answer { return w.do("GET", "/settings", nil, header{"Apikey", text}) }
+	for _, good := range []string{"pk_test_12345678", text, newest, here} {
+		ask(good).want(200)
+		w.do("GET", "/settings", nil, header{"X-API-Key", good}).want(200)
+	}
+	for _, bad := range []string{"", "pk_test_1234567", expired, secret, elsewhere, oldKey(t, live.ID), text[:len(text)-1]} {
+		ask(bad).want(401, auth.CodeInvalidAPIKey)
+	}
+	w.do("GET", "/me", nil, header{"Apikey", text}, bearer(text)).want(401, auth.CodeMissingToken) // as client libraries do
+
+	// The text before a rotation, and what has expired meanwhile.
+	before := oldKey(t, rotated.ID)
+	rotated.PreviousHash, rotated.PreviousUntil = apikey.Hash(before), now.Add(time.Hour)
+	store.replace(t, now, rotated)
+	w.Kit(seal.New()).ForgetKeys()
+	ask(before).want(200)
+	w.Clock.Advance(time.Hour)
+	ask(before).want(401, auth.CodeInvalidAPIKey)
+	ask(newest).want(200)
+
+	live.RevokedAt = now
+	store.replace(t, now, live)
+	stopped := time.Now()
+	for ask(text).status == 200 {
+		if time.Since(stopped) > time.Second {
+			t.Fatal("a key that was revoked is good for more than a second")
+		}
+	}
+}
+
+// newWorldOn is newWorld on a store.
+func newWorldOn(t *testing.T, store auth.Store, opts ...auth.Option) *world {
+	t.Helper()
+	w := &world{t: t, log: &syncBuffer{}}
+	base := []auth.Option{auth.WithLogger(slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))}
+	w.Env = authtest.NewOn(t, store, append(base, opts...)...)
+	return w
+}
+
+// oldKey makes up a key of an id.
+func oldKey(t *testing.T, id string) string {
+	t.Helper()
+	text, err := apikey.New(apikey.Parts{Public: true, Environment: "live", ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Whoever makes up keys has nothing read for each of them, uses are noted once a
+// minute, and where the store cannot tell, no key is good that only it knows.
+func TestPublicKeysAreRemembered(t *testing.T) {
+	t.Parallel()
+	store := newKeyReads(t)
+	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
+	k, text := store.put(t, w.Clock.Now(), auth.APIKey{Public: true})
+	begun := time.Now()
+	for range 40 {
+		w.do("GET", "/settings", nil, header{"Apikey", oldKey(t, uuid.NewString())}).want(401, auth.CodeInvalidAPIKey)
+		w.do("GET", "/settings", nil, header{"Apikey", text}).want(200)
+		w.do("GET", "/settings", nil, header{"Apikey", "pk_live_nonsense"}).want(401, auth.CodeInvalidAPIKey)
+	}
+	if reads, most := store.lists.Load(), int64(time.Since(begun)/(time.Second/2))+1; reads > most {
+		t.Errorf("%d reads, want at most %d", reads, most)
+	}
+	if got, err := store.Key(t.Context(), k.ID); err != nil || !got.LastUsedAt.Equal(w.Clock.Now()) {
+		t.Errorf("last used %v, %v", got.LastUsedAt, err)
+	}
+	store.fails.Store(true)
+	w.Kit(seal.New()).ForgetKeys()
+	w.do("GET", "/settings", nil, header{"Apikey", text}).want(503, auth.CodeUnavailable)
+	w.do("GET", "/settings", nil, header{"Apikey", "pk_test_12345678"}).want(200)
+	w.do("GET", "/settings", nil, header{"Apikey", "pk_live_nonsense"}).want(401, auth.CodeInvalidAPIKey)
+}
+
+// operating serves an endpoint that takes a secret key.
+func operating(w *world) http.Handler {
+	kit := w.Kit(seal.New())
+	return kit.Handler("/room", []auth.KitRoute{{Pattern: "GET /who", Access: auth.KitOperating, Handle: func(rw http.ResponseWriter, r *http.Request) error {
+		text, ok := kit.GivenKey(r.Context())
+		_, u := kit.Current(r.Context())
+		if ok {
+			k, err := kit.SecretKey(r.Context(), text)
+			if err != nil {
+				return err
+			}
+			return kit.WriteJSON(rw, http.StatusOK, map[string]string{"key": k.Name})
+		}
+		return kit.WriteJSON(rw, http.StatusOK, map[string]string{"user": u.ID})
+	}}})
+}
+
+// A secret key opens what it is for, by itself; whatever is wrong with one, the answer
+// is the same. It is for nothing else.
+func TestSecretKeys(t *testing.T) {
+	t.Parallel()
+	store := newKeyReads(t)
+	const option, public = "sk_test_0123456789", "pk_test_12345678"
+	w := newWorldOn(t, store, auth.WithAPIKeys(public), auth.WithSecretKeys(auth.SecretKey{Key: option, Scopes: []string{"*"}}))
+	room := operating(w)
+	now := w.Clock.Now()
+	k, text := store.put(t, now, auth.APIKey{Name: "job", Scopes: []string{"a"}})
+	_, expired := store.put(t, now, auth.APIKey{Scopes: []string{"a"}, ExpiresAt: now})
+	_, revoked := store.put(t, now, auth.APIKey{Scopes: []string{"a"}, RevokedAt: now})
+	_, elsewhere := store.put(t, now, auth.APIKey{Scopes: []string{"a"}, Networks: []string{"2001:db8::/32"}})
+	_, asPublic := store.put(t, now, auth.APIKey{Public: true})
+	other, err := apikey.New(apikey.Parts{Environment: "live", ID: k.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(headers ...header) *answer { return w.doOn(room, "GET", "/room/who", nil, headers...) }
+	for _, good := range []header{bearer(text), {"Apikey", text}, {"X-Api-Key", text}, {"Authorization", "bearer " + text}} {
+		if got := decodeAs[map[string]string](ask(good).want(200)); got["key"] != "job" {
+			t.Errorf("%v: %v", good.name, got)
+		}
+	}
+	if got, err := store.Key(t.Context(), k.ID); err != nil || !got.LastUsedAt.Equal(now) || got.Revision != k.Revision {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if n := store.uses.Load(); n != 1 {
+		t.Errorf("the use is noted %d times in a minute", n)
+	}
+	ask(bearer(option)).want(200)
+	said := ""
+	for _, bad := range []string{expired, revoked, elsewhere, other, option + "0", "sk_", "sk_live_x", strings.Replace(asPublic, "pk_", "sk_", 1)} {
+		a := ask(bearer(bad)).want(401, auth.CodeInvalidAPIKey)
+		body := decodeAs[map[string]any](a)
+		delete(body, "request_id")
+		if said == "" {
+			said = fmt.Sprint(body)
+		}
+		if fmt.Sprint(body) != said {
+			t.Errorf("%v, and otherwise %s", body, said)
+		}
+	}
+	ada := w.LoginAs(t, "ada@example.com")
+	ask(bearer(ada.AccessToken)).want(401, auth.CodeInvalidAPIKey) // people need the public key as elsewhere
+	ask(bearer(ada.AccessToken), header{"Apikey", text}).want(401, auth.CodeInvalidAPIKey)
+	if got := decodeAs[map[string]string](ask(bearer(ada.AccessToken), header{"Apikey", public}).want(200)); got["user"] != ada.User.ID {
+		t.Errorf("%v", got)
+	}
+	ask(header{"Apikey", public}).want(401, auth.CodeMissingToken)
+	for _, key := range []string{text, option} {
+		w.do("GET", "/me", nil, bearer(key), header{"Apikey", public}).want(401, auth.CodeBadToken)
+		w.do("GET", "/settings", nil, header{"Apikey", key}).want(401, auth.CodeInvalidAPIKey)
+		for _, browser := range []header{{"Origin", "https://app.test"}, {"Origin", "null"}, {"Sec-Fetch-Site", "same-origin"}} {
+			ask(bearer(key), browser).want(401, auth.CodeInvalidAPIKey)
+		}
+	}
+	if found := w.lines("level=INFO.*secret key that a browser sent"); len(found) == 0 {
+		t.Error("the log does not tell of a key in a browser")
+	}
+	if strings.Contains(w.log.String(), text) || strings.Contains(w.log.String(), option) {
+		t.Error("the log has a key")
+	}
+}
+
+// Wrong secret keys count by the client's address. The right one works all the same, or
+// strangers behind the same address could keep a program out.
+func TestSecretKeysAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, newKeyReads(t), auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_0123456789", Scopes: []string{"*"}}),
+		auth.WithRateLimits(auth.RateLimits{SecretKeysPerIP: auth.Rate{Burst: 3, Per: time.Hour}}))
+	room := operating(w)
+	ask := func(key string) *answer { return w.doOn(room, "GET", "/room/who", nil, bearer(key)) }
+	for i := range 3 {
+		ask(fmt.Sprint("sk_test_000000000", i)).want(401, auth.CodeInvalidAPIKey)
+	}
+	ask("sk_test_0000000009").want(429, auth.CodeRateLimited)
+	ask("sk_test_0123456789").want(200)
+	w.Clock.Advance(time.Hour)
+	ask("sk_test_0000000009").want(401, auth.CodeInvalidAPIKey)
+}
