@@ -275,3 +275,18 @@ func TestAccount(t *testing.T) {
 		o.do(reader, "GET /users/nobody", "").want(404, auth.CodeUserNotFound)
 	})
 }
+
+// A key writes as little of whoever answers for it.
+func TestKeyWritesNothingOfItsMakers(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, _ := newScene(t, store)
+		boss := o.maker("boss@example.com", "auth.*")
+		k := program(o.key(actor(boss), admin.PermUsersWrite, admin.PermCredentials))
+		path := "PATCH /users/" + boss.User.ID
+		for _, body := range []string{`{"app_metadata":{"plan":"pro"}}`, `{"email":"x@example.com"}`, `{"phone_verified":false}`} {
+			o.do(k, path, body).want(403, auth.CodeTargetStronger)
+		}
+		o.do(k, "POST /users", `{"email":"new@example.com","roles":["`+role+`"]}`).want(403, auth.CodeMissingPermission)
+		o.do(k, "POST /users", `{"email":"new@example.com","email_verified":true}`).want(201)
+	})
+}
