@@ -95,6 +95,8 @@ type Auth struct {
 	passwords *passwords
 	overloads overloads
 	refunds   *refunds
+	recorder  *recorder
+	counter   *counter
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
@@ -248,6 +250,9 @@ func (c *config) check() {
 			}
 		}
 	}
+	if err := c.audit.check(); err != nil {
+		c.fail("WithAuditLog", err)
+	}
 	if err := c.phone.check(); err != nil {
 		c.errs = append(c.errs, err)
 	}
@@ -282,7 +287,7 @@ func (a *Auth) build() error {
 	if a.keys, err = newKeyring(c); err != nil {
 		return err
 	}
-	a.refunds = a.newRefunds()
+	a.refunds, a.recorder, a.counter = a.newRefunds(), a.newRecorder(), a.newCounter()
 	a.pending.of = map[string]*pendingGuess{}
 	a.parser = newParser(c)
 	a.crossOrigin = http.NewCrossOriginProtection()
@@ -315,6 +320,7 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.outbox.open = a.openMessage
+	a.outbox.sent = func(k Kind) { a.counter.count(MetricMessages, string(k)) }
 	if keeps {
 		var inTx func(context.Context) bool
 		if j, ok := Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
@@ -333,8 +339,8 @@ func (a *Auth) Handler() http.Handler { return a.handler }
 // outside dev mode, and as a handler says then that there is nothing (404).
 func (a *Auth) Inbox() *Inbox { return a.inbox }
 
-// Close stops the sweeper and delivers the messages that this process holds, until
-// ctx ends. What is left then stays in a store that keeps messages (OutboxStore),
+// Close stops the sweeper, delivers the messages that this process holds, and writes
+// what it has still to record and to count, until ctx ends. What is left then stays in a store that keeps messages (OutboxStore),
 // and another instance, or this one when it is started again with the same secret,
 // sends it; with other stores it is lost. The error says how many. Call it after
 // the HTTP server has shut down. It may be called again.
@@ -346,7 +352,7 @@ func (a *Auth) Close(ctx context.Context) error {
 	a.stopOnce.Do(a.stop)
 	<-a.stopped
 	a.client.CloseIdleConnections()
-	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx))
+	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx), a.recorder.close(ctx), a.counter.close(ctx))
 }
 
 // sweepEvery and sweepBatch keep deletion gentle: small bites, often.
@@ -368,6 +374,11 @@ func (a *Auth) sweep(ctx context.Context) {
 		}
 		for {
 			n, err := a.store.Sweep(ctx, a.now(), sweepBatch)
+			if err == nil {
+				var events int
+				events, err = a.sweepEvents(ctx, sweepBatch)
+				n = max(n, events)
+			}
 			if err != nil && ctx.Err() == nil {
 				a.cfg.log.WarnContext(ctx, "auth: sweep failed", "error", err)
 			}

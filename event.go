@@ -53,6 +53,8 @@ const (
 	EventKeyRevoked   EventType = "key.revoked"
 	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
 
+	EventAuditExported EventType = "audit.exported"
+
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"
 )
@@ -84,8 +86,9 @@ type Record struct {
 	Actor     string                 `json:"actor,omitempty"`  // as people call them; the account may be gone by now
 	Target    string                 `json:"target,omitempty"` // likewise: an account, or the name of a role
 	RequestID string                 `json:"request_id,omitempty"`
-	Denied    bool                   `json:"denied,omitempty"`  // it was refused, and nothing changed
-	Changes   map[string]FieldChange `json:"changes,omitempty"` // by field
+	Operation string                 `json:"operation,omitempty"` // as the wire names it: "POST /users/{id}/ban"
+	Denied    bool                   `json:"denied,omitempty"`    // it was refused, and nothing changed
+	Changes   map[string]FieldChange `json:"changes,omitempty"`   // by field
 }
 
 // FieldChange is what a field was and what it became, as in JSON.

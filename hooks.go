@@ -90,9 +90,14 @@ type ProviderToken struct {
 	ExpiresAt    time.Time // zero: not told
 }
 
-// emit tells the application that something has happened.
+// emit tells the application that something has happened, counts it, and has it
+// recorded if that did not come with a change.
 func (a *Auth) emit(ctx context.Context, e Event) {
 	e = a.dated(ctx, e)
+	if recordedAlone(e.Type) {
+		a.recorder.add([]Event{e})
+	}
+	a.counter.event(e)
 	for _, h := range a.cfg.hooks {
 		if h.OnEvent != nil {
 			a.observe(ctx, func() { h.OnEvent(ctx, e) })

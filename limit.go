@@ -128,6 +128,7 @@ func (a *Auth) decided(d Decision, err error) error {
 		return storeFailed(err)
 	}
 	if !d.Allowed {
+		a.counter.count(MetricLimits, "requests")
 		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
 	return nil

@@ -32,6 +32,7 @@ type outbox struct {
 	log     *slog.Logger
 	now     func() time.Time
 	failed  func(ctx context.Context, m Message, err error)
+	sent    func(Kind)
 	backoff func(attempt int) time.Duration
 	open    func(SealedMessage) (outgoing, error)
 
@@ -69,7 +70,7 @@ func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, no
 		return nil, err
 	}
 	b := &outbox{
-		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, backoff: pause, keeper: newKeeper(),
+		o: o, mailer: mailer, sms: sms, mails: mails, log: log, now: now, failed: failed, sent: func(Kind) {}, backoff: pause, keeper: newKeeper(),
 		ready: make(chan *queuedMessage, o.Queue), stuck: make(chan struct{}, 2*o.Workers), idle: make(chan struct{}),
 	}
 	b.done, b.quit = context.WithCancel(context.Background())
@@ -228,6 +229,7 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	switch {
 	case err == nil:
 		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
+		b.sent(q.Kind)
 		b.finish(q, time.Time{})
 		return false
 	case q.attempt >= b.o.Attempts || IsPermanent(err):

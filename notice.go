@@ -1,6 +1,9 @@
 package auth
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // noticeOf is which message tells the owner of an account of an event. Every
 // change of a way in has one, and so has the end of all of them.
@@ -43,9 +46,13 @@ type account struct {
 
 // newChangeOf begins a change of an account, with the events that it records and
 // the notices that they call for: to the address that the account had before, or,
-// if it had none, to nobody.
+// if it had none, to nobody. Operations of the admin side (Event.Record) fail if they cannot be recorded;
+// what people do themselves does not.
 func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...OutcomeEvent) Change {
 	c := Change{Now: a.now(), By: by}
+	if !slices.ContainsFunc(events, func(e OutcomeEvent) bool { return e.Event.Record != nil }) {
+		c.Unrecorded = a.recorder.add // nobody is shut out because the audit log cannot be written
+	}
 	for _, e := range events {
 		e.Event = a.dated(ctx, e.Event)
 		if e.Event.Actor == (Actor{}) {

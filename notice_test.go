@@ -44,6 +44,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventKeyRotated:        "likewise",
 		auth.EventKeyRevoked:        "likewise",
 		auth.EventAdminDenied:       "nothing happened",
+		auth.EventAuditExported:     "is about no account",
 	}
 }
 

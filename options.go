@@ -49,6 +49,7 @@ type config struct {
 	providers []provider.Provider
 	sessions  SessionOptions
 	mfa       MFAOptions
+	audit     AuditOptions
 
 	redirects      []redirect.Pattern
 	links          LinkOptions

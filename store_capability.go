@@ -71,21 +71,6 @@ type HeldToken struct {
 // HeldMessage is a message.
 type HeldMessage struct{ CreatedAt, ExpiresAt time.Time }
 
-// EventStore keeps the events that come with changes. Sweep may delete those
-// older than 90 days.
-type EventStore interface {
-	// Events lists events, newest first, in the order of (At, ID). None is an
-	// empty list.
-	Events(ctx context.Context, q EventQuery) ([]Event, error)
-}
-
-// EventQuery picks events.
-type EventQuery struct {
-	UserID string // about this user; empty: all
-	Before *Event // after this one in the list (by At and ID), for the next page
-	Limit  int    // at most so many; 0: 50
-}
-
 // OutboxStore keeps the messages that come with changes until they are sent.
 // Sweep deletes those that have expired or whose token is not live any more. A
 // store whose changes may wait for the end of a caller's transaction says so by a

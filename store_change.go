@@ -32,6 +32,12 @@ type Change struct {
 	Events   []OutcomeEvent
 	Messages []SealedMessage // if the outcome is OutcomeDone
 
+	// Unrecorded receives the events of a change that came about although they could
+	// not be recorded; the caller sees to them (EventStore.AddEvents). Without it, such
+	// a change fails. It is called at most once, after the change, and must not call
+	// the store.
+	Unrecorded func([]Event)
+
 	Idempotency *Idempotency // the change is made once under this key, else *RepeatedError
 }
 
@@ -98,7 +104,8 @@ const (
 
 // OutcomeEvent is an event that is recorded if a change ends so. The store fills
 // in what only it knows: Event.UserID if it is empty and the change is about one
-// user; Event.SessionIDs, sorted, for OutcomeSessionsEnded; Event.Other, the
+// user; Event.SessionIDs, sorted, for OutcomeSessionsEnded, and for an event with a
+// Record, if the change ended some; Event.Other, the
 // session's Client, for OutcomeReplayed; Event.Left of UseRecoveryCode,
 // and of RemoveFactor with Recovery.
 type OutcomeEvent struct {

@@ -43,14 +43,16 @@ type Admin struct {
 	events      auth.EventStore
 	limits      auth.LimitStore
 	keys        auth.KeyStore
+	stats       auth.StatsStore
 	permissions catalog
 	requireMFA  bool
 	handler     http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore, auth.LimitStore and auth.KeyStore, as those of this module are. Into a table
-// of roles that was never touched it puts admin, support and auditor.
+// auth.DirectoryStore, auth.EventStore, auth.LimitStore, auth.KeyStore and
+// auth.StatsStore, as those of this module are. Into a table of roles that was never
+// touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
 	m.store = m.kit.Store()
@@ -71,6 +73,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "LimitStore")
 	m.keys, ok = auth.Capability[auth.KeyStore](m.store)
 	find(ok, "KeyStore")
+	m.stats, ok = auth.Capability[auth.StatsStore](m.store)
+	find(ok, "StatsStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)

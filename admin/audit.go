@@ -2,18 +2,27 @@ package admin
 
 import (
 	"context"
-	"net/http"
+	"encoding/json"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
 )
 
 var (
-	opAudit    = operation{pattern: "GET /audit-logs", permission: PermAuditRead}
-	opTimeline = operation{pattern: "GET /users/{id}/events", permission: PermAuditRead}
-
-	auditEndpoints = []endpoint{{opAudit, (*Admin).handleAudit}, {opTimeline, (*Admin).handleTimeline}}
+	opAudit       = operation{pattern: "GET /audit-logs", permission: PermAuditRead}
+	opAuditEvent  = operation{pattern: "GET /audit-logs/{id}", permission: PermAuditRead}
+	opAuditExport = operation{pattern: "GET /audit-logs/export", permission: PermAuditExport, stepUp: true, recorded: true}
+	opTimeline    = operation{pattern: "GET /users/{id}/events", permission: PermAuditRead, fails: []auth.Code{auth.CodeUserNotFound}}
 )
+
+// AuditLogParams pick events. Before of the query is the last event of the page
+// before, if there was one.
+type AuditLogParams struct {
+	auth.EventQuery
+}
 
 // EventPage is a page of the audit log, newest first.
 type EventPage struct {
@@ -22,22 +31,37 @@ type EventPage struct {
 }
 
 // AuditLog lists what has happened, newest first: operations of the admin side, and
-// sign-ins and changes that people made themselves. after, which may be nil, is the
-// last event of the page before.
-func (m *Admin) AuditLog(ctx context.Context, who Actor, after *auth.Event, limit int) (EventPage, error) {
-	return m.eventPage(ctx, who, opAudit, auth.EventQuery{Before: after, Limit: limit})
+// sign-ins and changes that people made themselves. What was refused and what failed
+// is in it about a second later. Errors: CodeValidationFailed, and those of every
+// operation.
+func (m *Admin) AuditLog(ctx context.Context, who Actor, p AuditLogParams) (EventPage, error) {
+	return m.eventPage(ctx, who, opAudit, p.EventQuery)
 }
 
-// Timeline is AuditLog of what happened to one account.
-func (m *Admin) Timeline(ctx context.Context, who Actor, userID string, after *auth.Event, limit int) (EventPage, error) {
-	return m.eventPage(ctx, who, opTimeline, auth.EventQuery{UserID: userID, Before: after, Limit: limit})
+// TimelineParams pick events of one account.
+type TimelineParams struct {
+	UserID string
+	Before *auth.Event // the last event of the page before; nil: from the newest on
+	Limit  int
+}
+
+// Timeline is AuditLog of what happened to one account or was done by it, of one that
+// is gone, too. Errors: CodeUserNotFound for what is no id.
+func (m *Admin) Timeline(ctx context.Context, who Actor, p TimelineParams) (EventPage, error) {
+	return m.eventPage(ctx, who, opTimeline, auth.EventQuery{Involving: p.UserID, Before: p.Before, Limit: p.Limit})
 }
 
 func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q auth.EventQuery) (EventPage, error) {
 	if _, err := m.reader(ctx, who, op); err != nil {
 		return EventPage{}, err
 	}
+	if op.pattern == opTimeline.pattern && uuid.Validate(q.Involving) != nil {
+		return EventPage{}, m.kit.Error(auth.CodeUserNotFound, nil)
+	}
 	q.Limit = pageSize(q.Limit)
+	if err := q.Check(); err != nil {
+		return EventPage{}, err
+	}
 	list, err := m.events.Events(ctx, q)
 	if err != nil {
 		return EventPage{}, m.kit.StoreError(err)
@@ -49,12 +73,30 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q auth.E
 	return p, nil
 }
 
+// AuditEvent is one event of the audit log. Errors: CodeNotFound.
+func (m *Admin) AuditEvent(ctx context.Context, who Actor, id string) (auth.Event, error) {
+	if _, err := m.reader(ctx, who, opAuditEvent); err != nil {
+		return auth.Event{}, err
+	}
+	if uuid.Validate(id) != nil {
+		return auth.Event{}, m.kit.Error(auth.CodeNotFound, nil)
+	}
+	list, err := m.events.Events(ctx, auth.EventQuery{ID: id, Limit: 1})
+	switch {
+	case err != nil:
+		return auth.Event{}, m.kit.StoreError(err)
+	case len(list) == 0:
+		return auth.Event{}, m.kit.Error(auth.CodeNotFound, nil)
+	}
+	return list[0], nil
+}
+
 // eventView is an event on the wire.
 type eventView struct {
 	ID         string                      `json:"id"`
 	Type       auth.EventType              `json:"type"`
 	At         time.Time                   `json:"at"`
-	Outcome    string                      `json:"outcome"` // "done", "denied", "failed"
+	Outcome    auth.EventOutcome           `json:"outcome"`
 	Actor      actorView                   `json:"actor"`
 	UserID     *string                     `json:"user_id"`
 	Target     *string                     `json:"target"`
@@ -66,6 +108,7 @@ type eventView struct {
 	IP         *string                     `json:"ip"`
 	UserAgent  *string                     `json:"user_agent"`
 	RequestID  *string                     `json:"request_id"`
+	Operation  *string                     `json:"operation"`
 	Changes    map[string]auth.FieldChange `json:"changes"`
 }
 
@@ -82,23 +125,17 @@ func viewEvent(e auth.Event) eventView {
 		r = &auth.Record{}
 	}
 	v := eventView{
-		ID: e.ID, Type: e.Type, At: e.At, Outcome: "done",
+		ID: e.ID, Type: e.Type, At: e.At, Outcome: e.Outcome(),
 		Actor:  actorView{optional(string(e.Actor.Kind)), optional(e.Actor.ID), optional(e.Actor.SessionID), optional(r.Actor)},
 		UserID: optional(e.UserID), Target: optional(r.Target), SessionID: optional(e.SessionID), SessionIDs: orNone(e.SessionIDs),
 		Method: optional(e.Method), Provider: optional(e.Provider), Reason: optional(e.Reason),
-		UserAgent: optional(e.Client.UserAgent), RequestID: optional(r.RequestID), Changes: r.Changes,
+		UserAgent: optional(e.Client.UserAgent), RequestID: optional(r.RequestID), Operation: optional(r.Operation), Changes: r.Changes,
 	}
 	if e.Client.IP.IsValid() {
 		v.IP = ptr(e.Client.IP.String())
 	}
 	if v.Changes == nil {
 		v.Changes = map[string]auth.FieldChange{}
-	}
-	switch {
-	case r.Denied:
-		v.Outcome = "denied"
-	case e.Type == auth.EventSignInFailed || e.Type == auth.EventMessageFailed:
-		v.Outcome = "failed"
 	}
 	return v
 }
@@ -110,51 +147,34 @@ func optional(s string) *string {
 	return &s
 }
 
-// eventCursor is a place in the audit log.
-type eventCursor struct {
-	At time.Time `json:"at"`
-	ID string    `json:"id"`
+// eventColumns are the columns of an export as a table.
+func eventColumns() []string {
+	return []string{"id", "at", "type", "outcome", "actor_kind", "actor_id", "actor", "actor_session_id", "user_id", "target",
+		"session_id", "session_ids", "method", "provider", "reason", "ip", "user_agent", "request_id", "operation", "changes"}
 }
 
-func (m *Admin) handleAudit(who Actor, w http.ResponseWriter, r *http.Request) error {
-	return m.writeEvents(w, r, func(after *auth.Event, limit int) (EventPage, error) {
-		return m.AuditLog(r.Context(), who, after, limit)
-	})
-}
-
-func (m *Admin) handleTimeline(who Actor, w http.ResponseWriter, r *http.Request) error {
-	return m.writeEvents(w, r, func(after *auth.Event, limit int) (EventPage, error) {
-		return m.Timeline(r.Context(), who, r.PathValue("id"), after, limit)
-	})
-}
-
-func (m *Admin) writeEvents(w http.ResponseWriter, r *http.Request, read func(*auth.Event, int) (EventPage, error)) error {
-	v := m.values(r)
-	limit, cursor := v.number("limit"), v.text("cursor")
-	if err := v.done(); err != nil {
-		return err
-	}
-	var after *auth.Event
-	if cursor != "" {
-		var c eventCursor
-		if err := m.readCursor(cursor, &c); err != nil {
-			return err
-		}
-		after = &auth.Event{At: c.At, ID: c.ID}
-	}
-	page, err := read(after, limit)
+// cells are an event as a row of those columns.
+func (v eventView) cells() ([]string, error) {
+	changes, err := json.Marshal(v.Changes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out := struct {
-		Events     []eventView `json:"events"`
-		NextCursor *string     `json:"next_cursor"`
-	}{Events: []eventView{}}
-	for _, e := range page.Events {
-		out.Events = append(out.Events, viewEvent(e))
+	row := []string{v.ID, v.At.Format(time.RFC3339Nano), string(v.Type), string(v.Outcome)}
+	for _, p := range []*string{v.Actor.Kind, v.Actor.ID, v.Actor.Label, v.Actor.SessionID, v.UserID, v.Target, v.SessionID, ptr(strings.Join(v.SessionIDs, " ")),
+		v.Method, v.Provider, v.Reason, v.IP, v.UserAgent, v.RequestID, v.Operation, ptr(string(changes))} {
+		if p == nil {
+			p = new(string)
+		}
+		row = append(row, harmless(*p))
 	}
-	if page.Next != nil {
-		out.NextCursor = ptr(cursorOf(eventCursor{page.Next.At, page.Next.ID}))
+	return row, nil
+}
+
+// harmless is a text as the cell of a table: what a spreadsheet would take for a
+// formula is text.
+func harmless(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
 	}
-	return m.kit.WriteJSON(w, http.StatusOK, out)
+	return s
 }

@@ -80,6 +80,7 @@ type answer struct {
 	status int
 	body   map[string]any
 	header http.Header
+	text   string
 }
 
 // do sends a request in somebody's name. Headers come as "Name: value".
@@ -101,12 +102,12 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 	}
 	w := httptest.NewRecorder()
 	o.mux.ServeHTTP(w, r)
-	a := &answer{t: o.t, status: w.Code, header: w.Header()}
-	path, _, _ = strings.Cut(path, "?")
-	if err := o.api.Response(method, "/admin"+path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+	a := &answer{t: o.t, status: w.Code, header: w.Header(), text: w.Body.String()}
+	described, _, _ := strings.Cut("/admin"+path, "?")
+	if err := o.api.Response(method, described, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		o.t.Errorf("%s: %v", pattern, err)
 	}
-	if w.Body.Len() > 0 {
+	if w.Body.Len() > 0 && strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
 		if err := json.Unmarshal(w.Body.Bytes(), &a.body); err != nil {
 			o.t.Fatalf("%s: %v: %.200s", pattern, err, w.Body)
 		}
@@ -123,16 +124,16 @@ func (a *answer) want(status int, code ...auth.Code) *answer {
 	return a
 }
 
-// audit lists the events with a record, newest first.
+// audit lists the events of what was done with a record, newest first.
 func (o *office) audit() []auth.Event {
 	o.t.Helper()
-	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), nil, 200)
+	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Limit: 200}})
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	var list []auth.Event
 	for _, e := range p.Events {
-		if e.Record != nil {
+		if e.Record != nil && !e.Record.Denied {
 			list = append(list, e)
 		}
 	}

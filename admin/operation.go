@@ -26,13 +26,14 @@ type operation struct {
 	against    strength // of whom it is about
 	stepUp     bool     // it needs a proof of the last 15 minutes
 	self       bool     // one may do it to oneself
+	recorded   bool     // although it only shows, it is recorded as what changes something
 	secret     bool     // it returns a secret, which no repetition is shown
 
 	fails []auth.Code // how else it may fail
 }
 
 // reads tells whether the operation changes nothing.
-func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") }
+func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") && !o.recorded }
 
 // allow judges what an operation asks of an actor. Errors: CodeNotAdmin,
 // CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded.
@@ -88,6 +89,7 @@ type turn struct {
 	target auth.User   // zero: it is about no account
 	change auth.Change // to be given to the store
 	record *auth.Record
+	ended  []string // the sessions that it ended, for the hooks; the store knows
 }
 
 // attempts bounds how often an operation is decided anew.
@@ -110,7 +112,7 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		var again *auth.RepeatedError
 		switch {
 		case err == nil:
-			m.kit.Committed(ctx, t.change, nil)
+			m.kit.Committed(ctx, t.change, func(e *auth.Event) { e.SessionIDs = t.ended })
 			return v, nil
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)
@@ -124,13 +126,18 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 	return none, m.kit.Busy(auth.ErrStale)
 }
 
+// recordOf begins the row of the audit log.
+func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *auth.Record {
+	return &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
+}
+
 // begin reads and judges what an operation rests on.
 func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID string, what auth.EventType) (*turn, error) {
 	a, err := m.resolve(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{acting: a, record: &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx)}}
+	t := &turn{acting: a, record: m.recordOf(ctx, a, op)}
 	if err := m.allow(a, op); err != nil {
 		return t, err
 	}
@@ -142,13 +149,13 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
+		t.record.Target = labelOf(t.target)
 		if a.own(targetID) && !op.self {
 			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
 		}
 		if err := m.outranks(a, t.target, op.against); err != nil {
 			return t, err
 		}
-		t.record.Target = labelOf(t.target)
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision

@@ -55,6 +55,10 @@ var examples = map[string]example{
 	"DELETE /keys/{id}":               {status: 204},
 	"GET /audit-logs":                 {status: 200},
 	"GET /users/{id}/events":          {status: 200},
+	"GET /audit-logs/{id}":            {status: 200},
+	"GET /audit-logs/export":          {status: 200},
+	"GET /stats":                      {status: 200},
+	"GET /overview":                   {status: 200},
 }
 
 func TestEveryOperationHasAnExample(t *testing.T) {
@@ -82,6 +86,9 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	}
 	if e.prepare != nil {
 		e.prepare(o, target)
+	}
+	if strings.Contains(row.Pattern, "/audit-logs/{id}") {
+		id = o.audit()[0].ID
 	}
 	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{factor}", target.User.ID, "{identity}", target.User.ID, "$id", target.User.ID).Replace(row.Pattern + e.query)
 	return o.do(who, pattern, strings.ReplaceAll(e.body, "$id", target.User.ID), headers...)
@@ -198,6 +205,8 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 					about = "deploy"
 				case row.Pattern == "POST /users":
 					about = target.User.ID + "@new.example.com"
+				case row.Pattern == "GET /audit-logs/export":
+					about = ""
 				}
 				if r.Actor != "owner@example.com" || r.Target != about || r.RequestID == "" || r.Denied || rows[0].Actor.ID != owner.User.ID {
 					t.Errorf("recorded %+v by %+v", r, rows[0].Actor)
@@ -213,7 +222,7 @@ func TestStaleRevision(t *testing.T) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {
-			if row.Reads || strings.Contains(row.Pattern, "sessions") || row.Pattern == "POST /check" || row.Pattern == "POST /keys" || row.Pattern == "POST /users" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
+			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.HasSuffix(row.Pattern, "/export") || row.Pattern == "POST /keys" || row.Pattern == "POST /users" || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
 				continue
 			}
 			before := len(o.audit())

@@ -29,9 +29,10 @@ func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]a
 // that ended, sorted. What sessions in the making rest on goes with them. Errors:
 // CodeUserNotFound, CodeTargetStronger.
 func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason string) ([]string, error) {
-	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
+	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
 		t.because(reason)
-		return m.store.RevokeSessions(ctx, m.kit.EndingAll(auth.RevokeSessions{Change: t.change, UserID: t.target.ID}))
+		t.ended, err = m.store.RevokeSessions(ctx, m.kit.EndingAll(auth.RevokeSessions{Change: t.change, UserID: t.target.ID}))
+		return t.ended, err
 	})
 }
 
@@ -50,9 +51,10 @@ func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) er
 	case err != nil && !errors.Is(err, auth.ErrBanned):
 		return m.kit.StoreError(err)
 	}
-	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
+	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
 		t.because(reason)
-		return m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: auth.SessionFilter{ID: id}})
+		t.ended, err = m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: auth.SessionFilter{ID: id}})
+		return t.ended, err
 	})
 	return err
 }

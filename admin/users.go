@@ -18,8 +18,11 @@ var (
 // reads an actor for an operation that changes nothing.
 func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, error) {
 	a, err := m.resolve(ctx, who)
-	if err == nil {
-		err = m.allow(a, op)
+	if err != nil {
+		return a, err
+	}
+	if err = m.allow(a, op); err != nil && op.pattern != opMe.pattern { // which anybody may ask who they are
+		err = m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, err)
 	}
 	return a, err
 }

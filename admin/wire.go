@@ -21,7 +21,15 @@ type endpoint struct {
 
 // endpoints is the route table: every operation there is, once.
 func endpoints() []endpoint {
-	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, keyEndpoints, sessionEndpoints, auditEndpoints)
+	return slices.Concat(
+		meEndpoints,
+		userEndpoints,
+		roleEndpoints,
+		keyEndpoints,
+		sessionEndpoints,
+		auditEndpoints,
+		statsEndpoints,
+	)
 }
 
 // failures are how an operation may fail besides what its access and its body say.

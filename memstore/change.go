@@ -166,6 +166,8 @@ func (s *Store) ownerAfter(e *effect, now time.Time) bool {
 func (s *Store) record(c *auth.Change, e *effect) {
 	for _, o := range c.Events {
 		switch {
+		case o.On == e.outcome && o.Event.Record != nil && len(e.ended) > 0:
+			s.addEvent(o.Event, e, e.ended)
 		case o.On == e.outcome:
 			s.addEvent(o.Event, e, nil)
 		case o.On == auth.OutcomeSessionsEnded && e.outcome == auth.OutcomeDone && len(e.ended) > 0:

@@ -3,16 +3,15 @@ package memstore
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
 )
 
-const (
-	maxEvents = 10_000 // so many are kept, the newest
-	eventsFor = 90 * 24 * time.Hour
-	eventPage = 50 // when EventQuery has no limit
-)
+const maxEvents = 10_000 // so many are kept, the newest
 
 // addEvent records an event with what only the store knows. ended is given for
 // OutcomeSessionsEnded.
@@ -29,8 +28,16 @@ func (s *Store) addEvent(ev auth.Event, e *effect, ended []string) {
 	if e.other != nil {
 		ev.Other = e.other
 	}
+	s.keepEvent(ev)
+}
+
+// keepEvent keeps an event, unless it is there.
+func (s *Store) keepEvent(ev auth.Event) {
 	ev = copyEvent(ev)
-	i, _ := slices.BinarySearchFunc(s.events, ev, compareEvents)
+	i, there := slices.BinarySearchFunc(s.events, ev, compareEvents)
+	if there {
+		return
+	}
 	s.events = slices.Insert(s.events, i, ev)
 	if n := len(s.events) - maxEvents; n > 0 {
 		clear(s.events[:n])
@@ -38,7 +45,7 @@ func (s *Store) addEvent(ev auth.Event, e *effect, ended []string) {
 	}
 }
 
-// Events lists events, newest first.
+// Events lists events, newest first. It goes over all of them.
 func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -47,29 +54,74 @@ func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, er
 	defer unlock()
 	limit, end := q.Limit, len(s.events)
 	if limit <= 0 {
-		limit = eventPage
+		limit = auth.DefaultEventLimit
 	}
 	if q.Before != nil {
 		end, _ = slices.BinarySearchFunc(s.events, copyEvent(*q.Before), compareEvents)
 	}
 	list := []auth.Event{}
 	for i := end - 1; i >= 0 && len(list) < limit; i-- {
-		if q.UserID == "" || s.events[i].UserID == q.UserID {
+		if eventPicked(&s.events[i], &q) {
 			list = append(list, copyEvent(s.events[i]))
 		}
 	}
 	return list, nil
 }
 
-// sweepEvents deletes up to limit events that are too old, and counts them.
-func (s *Store) sweepEvents(now time.Time, limit int) int {
-	oldest := now.Add(-eventsFor)
+// eventPicked tells whether an event matches all of a query but its place in the list.
+func eventPicked(e *auth.Event, q *auth.EventQuery) bool {
+	r := e.Record
+	if r == nil {
+		r = &auth.Record{}
+	}
+	named := func(want string, got ...string) bool {
+		return want == "" || slices.ContainsFunc(got, func(g string) bool { return g != "" && (g == want || sameID(g, want)) })
+	}
+	target := r.Target
+	if uuid.Validate(q.Target) == nil {
+		target = e.UserID
+	}
+	begin, isBegin := strings.CutSuffix(q.Type, "*")
+	return named(q.ID, e.ID) && named(q.UserID, e.UserID) && named(q.Involving, e.UserID, e.Actor.ID) && named(q.ActorID, e.Actor.ID) &&
+		named(q.Target, target) && named(q.RequestID, r.RequestID) &&
+		(q.Type == "" || string(e.Type) == q.Type || isBegin && strings.HasPrefix(string(e.Type), begin)) &&
+		(!q.IP.IsValid() || e.Client.IP == q.IP) && (q.Outcome == "" || e.Outcome() == q.Outcome) &&
+		(q.From.IsZero() || !e.At.Before(q.From)) && (q.To.IsZero() || e.At.Before(q.To))
+}
+
+// sameID tells whether two texts are one UUID.
+func sameID(a, b string) bool {
+	x, err := uuid.Parse(a)
+	y, err2 := uuid.Parse(b)
+	return err == nil && err2 == nil && x == y
+}
+
+// AddEvents records events that came without a change.
+func (s *Store) AddEvents(ctx context.Context, list []auth.Event) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, e := range list {
+		s.keepEvent(e)
+	}
+	return nil
+}
+
+// SweepEvents deletes up to limit events that are too old, and counts them.
+func (s *Store) SweepEvents(ctx context.Context, before, _ time.Time, limit int) (int, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
 	n := 0
-	for n < len(s.events) && n < limit && s.events[n].At.Before(oldest) {
+	for n < len(s.events) && n < limit && s.events[n].At.Before(before) {
 		n++
 	}
 	s.events = slices.Delete(s.events, 0, n)
-	return n
+	return n, nil
 }
 
 func compareEvents(a, b auth.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }

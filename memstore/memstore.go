@@ -37,6 +37,9 @@ type Store struct {
 	roles    map[string]auth.RolePermissions
 
 	rolesRevision int64
+
+	counts map[countKey]int64
+	active map[activeKey]bool
 }
 
 type (
@@ -88,6 +91,7 @@ var (
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
 	_ auth.LimitStore    = (*Store)(nil)
+	_ auth.StatsStore    = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -97,6 +101,7 @@ func New() *Store {
 		sessions: map[string]*session{}, tokens: map[tokenID]*auth.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
 		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*auth.SealedMessage{},
 		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
+		counts: map[countKey]int64{}, active: map[activeKey]bool{},
 	}
 }
 
@@ -132,7 +137,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n += sweep(s.sessions, limit-n, func(sess *session) bool { return !now.Before(sess.End()) }, s.dropSession)
 	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
 	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
-	n += s.sweepEvents(now, limit-n)
+	n += s.sweepStats(now, limit-n)
 	for _, u := range s.users {
 		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
 	}

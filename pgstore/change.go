@@ -3,6 +3,8 @@ package pgstore
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +15,8 @@ import (
 // plain tells whether a change rests on nothing but its method's own target and
 // IfUsers, so that one statement may be the whole of it.
 func plain(c *auth.Change) bool {
-	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && !c.KeepOwner && c.Idempotency == nil
+	names := func(o auth.OutcomeEvent) bool { return o.Event.Record != nil } // what a statement alone does not
+	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && !c.KeepOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
 }
 
 // result is what the effect of a change was.
@@ -30,6 +33,8 @@ type result struct {
 	tells *auth.NewDevice // of OutcomeNewDevice
 
 	last func() error // to be done once all conditions were judged; may be nil
+
+	untold, tried bool // the events were not recorded, and whether it was tried
 }
 
 // change is every mutating method, but for what a single statement does: in a
@@ -42,7 +47,9 @@ func (s *Store) change(ctx context.Context, c *auth.Change, on target, f func(co
 	if err := c.Check(); err != nil {
 		return err
 	}
-	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	var r *result
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		r = nil
 		h, err := s.lock(ctx, tx, c, on)
 		if err != nil {
 			return err
@@ -53,7 +60,7 @@ func (s *Store) change(ctx context.Context, c *auth.Change, on target, f func(co
 		if h.repeated != nil && !h.guessIsWrong(on, c.Now) { // a wrong guess counts whatever the conditions say
 			return h.repeated
 		}
-		r, err := f(ctx, tx, h)
+		r, err = f(ctx, tx, h)
 		if err != nil {
 			return err
 		}
@@ -75,6 +82,10 @@ func (s *Store) change(ctx context.Context, c *auth.Change, on target, f func(co
 		}
 		return nil
 	})
+	if r != nil && r.untold && (err == nil || errors.Is(err, r.refusal)) {
+		s.unrecorded(c, r, r.tried)
+	}
+	return err
 }
 
 // authority tells whether the one in whose name a change happens may still act.
@@ -187,7 +198,17 @@ func (s *Store) record(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, 
 		b.Queue(s.sql(releaseKey), i.Actor, i.Route, i.Key)
 	}
 	if events := chosen(c, r); len(events) > 0 && !r.noChange {
-		b.Queue(s.sql(insertEvents), eventsInput(events))
+		was := *c
+		was.Events = events
+		var input string
+		input, r.tried = s.noting(&was)
+		r.untold = !r.tried
+		b.Queue(s.sql(noteEvents), input).QueryRow(func(row pgx.Row) error {
+			var ok bool
+			err := row.Scan(&ok)
+			r.untold = r.untold || !ok
+			return err
+		})
 	}
 	if done && len(c.Messages) > 0 {
 		b.Queue(s.sql(insertMessages), messagesInput(c.Messages))

@@ -68,12 +68,10 @@ const tryCode = `with t as materialized (
 		delete from auth.tokens c using judged j
 		where j.verdict = 'right' and c.purpose = $3::text and c.subject = $4::text and c.subject <> ''
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, j.user_id), e.session_id, e.data
-		from judged j, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where j.verdict = case e."on" when 0 then 'right' when 1 then 'wrong' end
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, j.user_id, array[case j.verdict when 'right' then 0 else 1 end], '{}') as noted
+		from judged j where j.verdict in ('right', 'wrong')
 	)
-	select j.verdict, ` + tokenColumns + `, ` + maybeUserColumns + `, case when j.verdict = 'right' then ` + claimsColumn + ` end
+	select j.verdict, ` + noted + `, ` + tokenColumns + `, ` + maybeUserColumns + `, case when j.verdict = 'right' then ` + claimsColumn + ` end
 	from judged j join t on true left join u on true`
 
 // TryCode judges a guess and counts it. Without an effect, and with conditions on
@@ -129,15 +127,17 @@ func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *auth.Token, c *aut
 }
 
 func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth.User, error) {
-	args := append([]any{eventsInput(c.Events), c.Now, string(c.Purpose), c.Subject, c.Hash, len(c.IfUsers) > 0}, stillInput(c.IfUsers)...)
+	events, tried := s.noting(&c.Change)
+	args := append([]any{events, c.Now, string(c.Purpose), c.Subject, c.Hash, len(c.IfUsers) > 0}, stillInput(c.IfUsers)...)
 	args = append(args, banAsked(c.IfUsers))
 	var verdict string
+	var ok bool
 	var t auth.Token
 	var u auth.User
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		var tr tokenRow
 		var ur userRow
-		into := append(append([]any{&verdict}, tr.into()...), ur.into()...)
+		into := append(append([]any{&verdict, &ok}, tr.into()...), ur.into()...)
 		err := q.QueryRow(ctx, s.sql(tryCode), args...).Scan(append(into, &ur.claims)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errNotAlone
@@ -151,11 +151,17 @@ func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth
 	switch {
 	case err != nil:
 		return auth.Token{}, auth.User{}, err
-	case verdict == "wrong":
+	case (!ok || !tried) && verdict == "wrong":
+		s.unrecorded(&c.Change, &result{about: t.UserID, outcome: auth.OutcomeWrongCode}, tried)
+	case (!ok || !tried) && verdict == "right":
+		s.unrecorded(&c.Change, &result{about: t.UserID}, tried)
+	}
+	switch verdict {
+	case "wrong":
 		return auth.Token{}, auth.User{}, auth.ErrWrongCode
-	case verdict == "exhausted":
+	case "exhausted":
 		return auth.Token{}, auth.User{}, auth.ErrTooManyTries
-	case verdict == "refused":
+	case "refused":
 		return auth.Token{}, auth.User{}, errNotAlone
 	}
 	return t, u, nil

@@ -1,14 +1,13 @@
 package pgstore
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
+	"sync/atomic"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -31,92 +30,47 @@ type eventData struct {
 // dataOf leaves out the one character that Postgres keeps no text with: what
 // strangers send must not make an event fail.
 func dataOf(e auth.Event) eventData {
-	clean := func(s string) string { return strings.ReplaceAll(s, "\x00", "") }
-	d := eventData{e.Actor, e.SessionIDs, e.Method, e.Provider, e.Message, e.Left, clean(e.Reason), e.Client, e.Other, e.Record}
+	d := eventData{e.Actor, e.SessionIDs, e.Method, e.Provider, e.Message, e.Left, clean(e.Reason), e.Client, e.Other, cleanRecord(e.Record)}
 	d.Client.UserAgent = clean(d.Client.UserAgent)
 	return d
 }
 
+// cleanRecord cleans what is in a record, which may be of a request that was refused.
+func cleanRecord(r *auth.Record) *auth.Record {
+	if r == nil {
+		return nil
+	}
+	c := *r.Clone()
+	c.Actor, c.Target, c.RequestID = clean(c.Actor), clean(c.Target), clean(c.RequestID)
+	for field, v := range c.Changes {
+		if b, err := json.Marshal(v); err == nil && bytes.Contains(b, []byte(`\u0000`)) {
+			c.Changes[field] = auth.FieldChange{After: clean(fmt.Sprint(v.After)), Before: clean(fmt.Sprint(v.Before))}
+		}
+	}
+	return &c
+}
+
+// clean is a text without the character that Postgres keeps no text with.
+func clean(s string) string { return strings.ReplaceAll(s, "\x00", "") }
+
 const eventColumns = `e.id, e.type, e.at, coalesce(e.user_id::text, ''), coalesce(e.session_id::text, ''), e.data`
 
-// insertEvents is for events that were chosen before, and filled in.
-const insertEvents = `insert into auth.events (id, type, at, user_id, session_id, data)
-	select e.id, e.type, e.at, e.user_id, e.session_id, e.data from jsonb_to_recordset($1::jsonb) as ` + eventRecord + `
-	on conflict (id) do nothing`
+// noteEvents is for events that were chosen before, and filled in.
+const noteEvents = `select auth.note_events($1::jsonb, null, null, '{}')`
 
 // recorded are the parts of a statement that record the events ($1) and messages
 // ($2) of its change in the same step. They follow a part about (user_id,
 // outcome), which has a row if there was a change.
 const recorded = `events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id, e.data
-		from about, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = about.outcome
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
 	), messages as (
 		insert into auth.messages (` + messageNames + `)
 		select ` + messageInputs + ` from about, jsonb_to_recordset($2::jsonb) as ` + messageRecord + ` where about.outcome = 0
 		on conflict (id) do nothing
 	)`
 
-const selectEvents = `select ` + eventColumns + ` from auth.events e
-	where ($1::timestamptz is null or (e.at, e.id) < ($1::timestamptz, $2::uuid))
-	order by e.at desc, e.id desc limit $3::integer`
-
-const selectEventsOfUser = `select ` + eventColumns + ` from auth.events e
-	where e.user_id = $4::uuid and ($1::timestamptz is null or (e.at, e.id) < ($1::timestamptz, $2::uuid))
-	order by e.at desc, e.id desc limit $3::integer`
-
-const eventPage = 50 // when EventQuery has no limit
-
-// Events lists events, newest first.
-func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, error) {
-	limit := q.Limit
-	if limit <= 0 {
-		limit = eventPage
-	}
-	var before pgtype.Timestamptz
-	var beforeID *string
-	if q.Before != nil {
-		id, ok := canonical(q.Before.ID)
-		if !ok {
-			id = "00000000-0000-0000-0000-000000000000"
-		}
-		before, beforeID = pgtype.Timestamptz{Time: q.Before.At, Valid: true}, &id
-	}
-	sql, args := selectEvents, []any{before, beforeID, limit}
-	if q.UserID != "" {
-		id, ok := canonical(q.UserID)
-		if !ok {
-			return []auth.Event{}, ctx.Err()
-		}
-		sql, args = selectEventsOfUser, append(args, id)
-	}
-	var list []auth.Event
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		list = []auth.Event{}
-		rows, err := q.Query(ctx, s.sql(sql), args...)
-		if err != nil {
-			return err
-		}
-		var e auth.Event
-		var happened pgtype.Timestamptz
-		var data []byte
-		_, err = pgx.ForEachRow(rows, []any{&e.ID, (*string)(&e.Type), &happened, &e.UserID, &e.SessionID, &data}, func() error {
-			var d eventData
-			if err := json.Unmarshal(data, &d); err != nil {
-				return fmt.Errorf("pgstore: event %s: %w", e.ID, err)
-			}
-			list = append(list, auth.Event{ID: e.ID, Type: e.Type, At: at(happened), UserID: e.UserID, SessionID: e.SessionID, Actor: d.Actor,
-				SessionIDs: d.SessionIDs, Method: d.Method, Provider: d.Provider, Message: d.Message, Left: d.Left, Reason: d.Reason, Client: d.Client, Other: d.Other, Record: d.Record})
-			return nil
-		})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
-}
+// noted tells whether the events were recorded; see noting.
+const noted = `coalesce((select events.noted from events), true)`
 
 // chosen are the events of a change that ended so, with what only the store
 // knows.
@@ -131,7 +85,7 @@ func chosen(c *auth.Change, r *result) []auth.OutcomeEvent {
 		if o.Event.UserID == "" {
 			o.Event.UserID = r.about
 		}
-		if ended {
+		if ended || o.Event.Record != nil && len(r.ended) > 0 {
 			o.Event.SessionIDs = slices.Sorted(slices.Values(r.ended))
 		}
 		if r.left != nil {
@@ -144,3 +98,37 @@ func chosen(c *auth.Change, r *result) []auth.OutcomeEvent {
 	}
 	return list
 }
+
+// noting is a change's events as the parameter of its statement. Those that the
+// caller keeps (auth.Change.Unrecorded) are left out for a while once some could not
+// be recorded, so that not everybody waits for the same lock.
+func (s *Store) noting(c *auth.Change) (input string, tried bool) {
+	if c.Unrecorded != nil && s.troubled.now() {
+		return none, false
+	}
+	return eventsInput(c.Unrecorded == nil, c.Events), true
+}
+
+// unrecorded gives the caller the events of a change that came about without them.
+func (s *Store) unrecorded(c *auth.Change, r *result, tried bool) {
+	if tried {
+		s.troubled.begin()
+	}
+	var list []auth.Event
+	for _, o := range chosen(c, r) {
+		list = append(list, o.Event)
+	}
+	if len(list) > 0 {
+		c.Unrecorded(list)
+	}
+}
+
+// troubled remembers that events could not be recorded.
+type troubled struct{ until atomic.Int64 }
+
+// troubleFor is for how long.
+const troubleFor = 5 * time.Second
+
+func (t *troubled) now() bool { return time.Now().UnixNano() < t.until.Load() }
+func (t *troubled) begin()    { t.until.Store(time.Now().Add(troubleFor).UnixNano()) }
+func (t *troubled) end()      { t.until.Store(0) }

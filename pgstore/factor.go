@@ -163,7 +163,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 			return nil, err
 		}
 		if kept == nil {
-			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&auth.CreateSession{Change: c.Change, Session: c.Session}), nil); err != nil {
+			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&auth.CreateSession{Change: c.Change, Session: c.Session}), nil, none, new(bool)); err != nil {
 				return nil, err
 			}
 		}

@@ -138,7 +138,7 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, e
 			if len(im.events) == 0 {
 				return nil
 			}
-			_, err := tx.Exec(ctx, s.sql(insertEvents), eventsInput(im.events))
+			_, err := tx.Exec(ctx, s.sql(noteEvents), eventsInput(true, im.events))
 			return err
 		}}, nil
 	})

@@ -17,11 +17,11 @@ import (
 // on how many there are. Each list is read by one record type, whose columns are
 // named like those of its table.
 
-// An event, to be recorded if the change ends as "on" says.
-const eventRecord = `e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb)`
-
+// An event, to be recorded if the change ends as "on" says. The database's function
+// note_events reads it.
 type eventInput struct {
 	On        auth.Outcome   `json:"on"`
+	Must      bool           `json:"must"` // the change fails without it
 	ID        string         `json:"id"`
 	Type      auth.EventType `json:"type"`
 	At        time.Time      `json:"at"`
@@ -98,10 +98,10 @@ const none = "[]"
 
 // eventsInput is the parameter for events. The store's own facts are filled in by
 // the statement, or by record before.
-func eventsInput(list []auth.OutcomeEvent) string {
+func eventsInput(must bool, list []auth.OutcomeEvent) string {
 	return listOf(list, func(o auth.OutcomeEvent) eventInput {
 		e := o.Event
-		return eventInput{On: o.On, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
+		return eventInput{On: o.On, Must: must, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
 	})
 }
 

@@ -52,6 +52,7 @@ type Store struct {
 	close    context.CancelFunc
 
 	timeouts timeouts
+	troubled troubled
 	reads    *gather.Group[string, *sessionUser]
 	advances *gather.Group[advance, *sessionUser]
 	draws    *gather.Group[draw, int64]
@@ -69,6 +70,7 @@ var (
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
 	_ auth.LimitStore    = (*Store)(nil)
+	_ auth.StatsStore    = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

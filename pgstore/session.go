@@ -36,22 +36,19 @@ const (
 	createSession        = lockSignIn + signInIf + seenThere + signInStill + makeSessionQuietly
 	createSessionNowhere = lockSignIn + signInIf + seenNowhere + signInStill + makeSessionQuietly
 
-	makeSessionQuietly = makeSession + endSessions + recordSignIn + `
-		on conflict (id) do nothing
-	)` + signedIn + `, false from u, about`
+	makeSessionQuietly = makeSession + endSessions + recordSignIn + `, about.ended) as noted from about
+	)` + signedIn + `, false, ` + noted + ` from u, about`
 
 	createSessionTelling = lockSignIn + `
 		from (select b.last_sign_in_at as at from auth.users b where b.id = $4::uuid) before` + signInIf + seenOn + signInStill + `, before.at is not null as was_here` + makeSession + endSessions + `,
-			coalesce(u.was_here and case when $2::text = '' then ` + hasDevices + ` else (select d.inserted from devices d) end, false) as new_device` + recordSignIn + `
-			or e."on" = ` + newDevice + ` and about.new_device
-		on conflict (id) do nothing
+			coalesce(u.was_here and case when $2::text = '' then ` + hasDevices + ` else (select d.inserted from devices d) end, false) as new_device` + recordSignIn + ` || case when about.new_device then array[` + newDevice + `] else '{}' end, about.ended) as noted from about
 	), messages as (
 		insert into auth.messages (` + messageNames + `)
 		select ` + messageInputs + ` from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as ` + messageRecord + `
 		on conflict (id) do nothing
 	), tokens as (
 		` + insertTokens + ` from about, jsonb_to_recordset($29::jsonb) as ` + tokenRecord + ` where about.new_device` + supersede + `
-	)` + signedIn + `, about.new_device from u, about`
+	)` + signedIn + `, about.new_device, ` + noted + ` from u, about`
 
 	lockSignIn = `with u as (
 		update auth.users u set last_sign_in_at = $5::timestamptz, sessions_at_most = u.sessions_at_most + 1`
@@ -79,10 +76,7 @@ const (
 	recordSignIn = `
 		from u
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id,
-			case when e."on" = ` + sessionsEnded + ` then e.data || jsonb_build_object('session_ids', about.ended) else e.data end
-		from about, jsonb_to_recordset($1::jsonb) as ` + eventRecord + ` where e."on" = 0 or e."on" = ` + sessionsEnded + ` and about.ended <> '{}'`
+		select auth.note_events($1::jsonb, about.user_id, array[0] || case when about.ended <> '{}' then array[` + sessionsEnded + `] else '{}' end`
 	signedIn = `
 	select ` + userColumns + `, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new)`
 
@@ -129,10 +123,19 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 	}
 	asksTrust := c.OnTrustedDevice || !c.TrustUntil.IsZero() // rare, and judged by more than the statement has
 	if !asksTrust && plain(&c.Change) && mayBeSimple && id != "" && areAbout(slices.Concat(c.Messages, c.OnNewDevice.Messages), c.Session.UserID) {
+		events, tried := s.noting(&c.Change)
+		var ok bool
 		err := s.do(b, func(ctx context.Context, q querier) (err error) {
-			u, ended, isNew, err = s.insertSession(ctx, q, id, &c, c.IfUsers)
+			u, ended, isNew, err = s.insertSession(ctx, q, id, &c, c.IfUsers, events, &ok)
 			return err
 		})
+		if err == nil && (!ok || !tried) {
+			r := &result{about: id, ended: ended}
+			if isNew {
+				r.tells = &c.OnNewDevice
+			}
+			s.unrecorded(&c.Change, r, tried)
+		}
 		if !errors.Is(err, errNotAlone) {
 			return u, ended, isNew, err
 		}
@@ -151,7 +154,7 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 		r := &result{about: of.id}
 		err := s.onDevice(ctx, tx, of, &c.Session, &c.OnNewDevice, r)
 		if err == nil {
-			u, r.ended, _, err = s.insertSession(ctx, tx, of.id, sessionAlone(&c), nil)
+			u, r.ended, _, err = s.insertSession(ctx, tx, of.id, sessionAlone(&c), nil, none, new(bool))
 		}
 		if err == nil {
 			err = s.trust(ctx, tx, of, &c)
@@ -167,10 +170,11 @@ func sessionAlone(c *auth.CreateSession) *auth.CreateSession {
 	return &auth.CreateSession{Change: auth.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}
 }
 
-// insertSession returns errNotAlone if the user is not as it is to be.
-func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, still []auth.UserAt) (u auth.User, ended []string, isNew bool, err error) {
+// insertSession returns errNotAlone if the user is not as it is to be. ok tells
+// whether the events were recorded.
+func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, still []auth.UserAt, events string, ok *bool) (u auth.User, ended []string, isNew bool, err error) {
 	sess, on := &c.Session, &c.OnNewDevice
-	args := append([]any{eventsInput(c.Events), asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
+	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
 	args = append(args, c.KeepSessions, c.Now, auth.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
 		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent), on.Refuse)
 	sql := createSession
@@ -181,7 +185,7 @@ func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *
 		sql, args = createSessionTelling, append(args, messagesInput(c.Messages), messagesInput(on.Messages), tokensInput(on.Tokens...))
 	}
 	var r userRow
-	if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(r.into(), &ended, nil, &isNew)...); errors.Is(err, pgx.ErrNoRows) {
+	if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(r.into(), &ended, nil, &isNew, ok)...); errors.Is(err, pgx.ErrNoRows) {
 		return u, nil, false, errNotAlone
 	}
 	if err == nil {

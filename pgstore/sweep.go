@@ -38,8 +38,13 @@ const (
 		limit $2::integer for update skip locked)
 	delete from auth.devices d using over where d.user_id = over.user_id and d.device = over.device`
 
-	sweepEvents = `with over as (select id from auth.events where at < $1::timestamptz - interval '2160 hours' limit $2::integer for update skip locked)
-	delete from auth.events e using over where e.id = over.id`
+	sweepCounts = `with over as (select metric, at, label from auth.counts where at < $1::timestamptz - interval '9600 hours' limit $2::integer for update skip locked)
+	delete from auth.counts c using over where c.metric = over.metric and c.at = over.at and c.label = over.label`
+
+	// Longer than a month, which they are about.
+	sweepActive = `with over as (select since, period, user_id from auth.active where since < (($1::timestamptz - interval '960 hours') at time zone 'UTC')::date
+		limit $2::integer for update skip locked)
+	delete from auth.active a using over where a.since = over.since and a.period = over.period and a.user_id = over.user_id`
 
 	sweepMessages = `with over as (
 		select id from auth.messages m
@@ -55,11 +60,11 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	total := 0
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		total = 0
-		tag, err := q.Exec(ctx, s.sql(takeLease), s.holder, now, lease)
-		if err != nil || tag.RowsAffected() == 0 {
+		mine, err := s.sweeps(ctx, q, now)
+		if err != nil || !mine {
 			return err
 		}
-		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepEvents, sweepRevocations} {
+		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive} {
 			if limit <= total {
 				return nil
 			}
@@ -72,4 +77,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		return nil
 	})
 	return total, err
+}
+
+// sweeps tells whether this instance is the one that sweeps.
+func (s *Store) sweeps(ctx context.Context, q querier, now time.Time) (bool, error) {
+	tag, err := q.Exec(ctx, s.sql(takeLease), s.holder, now, lease)
+	return err == nil && tag.RowsAffected() > 0, err
 }

@@ -35,7 +35,7 @@ const putToken = `with who as materialized (
 	), about as (
 		select user_id, 0 as outcome from token
 	), ` + recorded + `
-	select from token`
+	select ` + noted + ` from token`
 
 // PutToken keeps a token in place of an older one about the same.
 func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
@@ -46,21 +46,30 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 		return cmp.Or(ctx.Err(), auth.ErrNotFound)
 	}
 	if plain(&c.Change) && len(c.IfUsers) == 0 && areAbout(c.Messages, c.Token.UserID) {
-		return s.do(ctx, func(ctx context.Context, q querier) error {
-			return s.putToken(ctx, q, c.Token, eventsInput(c.Events), messagesInput(c.Messages))
+		events, tried := s.noting(&c.Change)
+		var ok bool
+		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
+			ok, err = s.putToken(ctx, q, c.Token, events, messagesInput(c.Messages))
+			return err
 		})
+		if err == nil && (!ok || !tried) {
+			s.unrecorded(&c.Change, &result{about: c.Token.UserID}, tried)
+		}
+		return err
 	}
 	return s.change(ctx, &c.Change, target{users: []string{c.Token.UserID}}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
-		return &result{about: c.Token.UserID}, s.putToken(ctx, tx, c.Token, none, none)
+		_, err := s.putToken(ctx, tx, c.Token, none, none)
+		return &result{about: c.Token.UserID}, err
 	})
 }
 
-func (s *Store) putToken(ctx context.Context, q querier, t auth.Token, events, messages string) error {
-	tag, err := q.Exec(ctx, s.sql(putToken), events, messages, orNull(t.UserID), tokensInput(t))
-	if err == nil && tag.RowsAffected() == 0 {
+// putToken tells whether the events were recorded.
+func (s *Store) putToken(ctx context.Context, q querier, t auth.Token, events, messages string) (ok bool, err error) {
+	err = q.QueryRow(ctx, s.sql(putToken), events, messages, orNull(t.UserID), tokensInput(t)).Scan(&ok)
+	if errors.Is(err, pgx.ErrNoRows) {
 		err = auth.ErrNotFound
 	}
-	return err
+	return ok, err
 }
 
 const peekToken = `select ` + tokenColumns + ` from auth.tokens t where t.purpose = $1::text and t.hash = $2::bytea and t.expires_at > $3::timestamptz`
@@ -94,7 +103,7 @@ const redeem = `with t as materialized (
 	), about as (
 		select coalesce($6::uuid, t.user_id) as user_id, 0 as outcome from t join used on true
 	), ` + recorded + `
-	select ` + tokenColumns + `, ` + maybeUserColumns + `, ` + claimsColumn + ` from t join used on true left join u on true`
+	select ` + tokenColumns + `, ` + maybeUserColumns + `, ` + claimsColumn + `, ` + noted + ` from t join used on true left join u on true`
 
 // RedeemToken uses a token up together with its effect. Without an effect and
 // conditions it is one statement.
@@ -148,11 +157,13 @@ func (s *Store) redeemAlone(ctx context.Context, c *auth.Redemption) (auth.Token
 	}
 	var t auth.Token
 	var u auth.User
+	var recorded bool
+	events, tried := s.noting(&c.Change)
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		var tr tokenRow
 		var ur userRow
-		err := q.QueryRow(ctx, s.sql(redeem), eventsInput(c.Events), none, string(c.Purpose), c.Hash, c.Now, orNull(user)).
-			Scan(append(append(tr.into(), ur.into()...), &ur.claims)...)
+		err := q.QueryRow(ctx, s.sql(redeem), events, none, string(c.Purpose), c.Hash, c.Now, orNull(user)).
+			Scan(append(append(tr.into(), ur.into()...), &ur.claims, &recorded)...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errNotAlone
 		}
@@ -162,6 +173,9 @@ func (s *Store) redeemAlone(ctx context.Context, c *auth.Redemption) (auth.Token
 		}
 		return err
 	})
+	if err == nil && (!recorded || !tried) {
+		s.unrecorded(&c.Change, &result{about: cmp.Or(user, t.UserID)}, tried)
+	}
 	return t, u, err
 }
 

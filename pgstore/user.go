@@ -36,7 +36,7 @@ const insertUser = `with u as (
 	), about as (
 		select u.id as user_id, 0 as outcome from u
 	), ` + recorded + `
-	select from u`
+	select ` + noted + ` from u`
 
 // CreateUser adds a user with everything that comes with it. It is one statement
 // unless there are factors, a NewUser.Creating or a claims function, which need a
@@ -48,9 +48,15 @@ func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, e
 	u := created(c.NewUser)
 	var err error
 	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Creating == nil && s.claims == "" && len(u.Roles) == 0 && len(c.Factors) == 0 && areAbout(c.Messages, u.ID) {
-		err = s.do(ctx, func(ctx context.Context, q querier) error {
-			return s.insertUser(ctx, q, c.NewUser, eventsInput(c.Events), messagesInput(c.Messages))
+		events, tried := s.noting(&c.Change)
+		var ok bool
+		err = s.do(ctx, func(ctx context.Context, q querier) (err error) {
+			ok, err = s.insertUser(ctx, q, c.NewUser, events, messagesInput(c.Messages))
+			return err
 		})
+		if err == nil && (!ok || !tried) {
+			s.unrecorded(&c.Change, &result{about: u.ID}, tried)
+		}
 	} else {
 		err = s.change(ctx, &c.Change, target{roles: rolesOf(u.Roles)}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 			return s.create(ctx, tx, c.NewUser, &u)
@@ -69,7 +75,7 @@ func (s *Store) create(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.
 		return nil, auth.ErrMFARequired
 	}
 	r := &result{about: u.ID, last: func() error { return s.finishCreating(ctx, tx, nu, u) }}
-	if err := s.insertUser(ctx, tx, nu, none, none); err != nil || !u.MFAEnabled {
+	if _, err := s.insertUser(ctx, tx, nu, none, none); err != nil || !u.MFAEnabled {
 		return r, err
 	}
 	_, err := tx.Exec(ctx, s.sql(armUser), u.ID, factorsInput(u.ID, nu.Factors...))
@@ -89,24 +95,25 @@ func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu auth.NewUser, 
 	return tx.QueryRow(ctx, "select "+s.claims+"($1::uuid)", u.ID).Scan(&u.Claims)
 }
 
-func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, events, messages string) error {
+// insertUser tells whether the events were recorded.
+func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, events, messages string) (ok bool, err error) {
 	u := created(nu)
 	userMetadata, err := object(u.UserMetadata)
 	if err != nil {
-		return err
+		return false, err
 	}
 	appMetadata, err := object(u.AppMetadata)
 	if err != nil {
-		return err
+		return false, err
 	}
 	sessions := none
 	if nu.Session != nil {
 		sessions = sessionsInput(*nu.Session)
 	}
-	_, err = q.Exec(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
+	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
 		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(auth.NameKey(u.FullName)), nu.Notes)
-	return err
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(auth.NameKey(u.FullName)), nu.Notes).Scan(&ok)
+	return ok, err
 }
 
 // created is the user that CreateUser makes.

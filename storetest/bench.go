@@ -38,6 +38,7 @@ type bench struct {
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
 	clears  auth.LimitStore
+	stats   auth.StatsStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -55,6 +56,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
 	b.clears, _ = auth.Capability[auth.LimitStore](s)
+	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

@@ -56,7 +56,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
-		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](),
+		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](),
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 	}
 }

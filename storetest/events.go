@@ -241,14 +241,6 @@ func events() checks {
 			b.ok(b.DeleteUser(b.ctx(), c))
 			b.lists(auth.EventQuery{UserID: u.ID}, two.ID, one.ID)
 		},
-		"a sweep keeps events for 90 days": func(b *bench) {
-			u := b.user("ada@example.com")
-			e := b.event(now)
-			b.say(u.ID, e)
-			_, err := b.Sweep(b.ctx(), now.Add(90*24*time.Hour-us), 1000)
-			b.ok(err)
-			b.lists(auth.EventQuery{}, e.ID)
-		},
 		"a caller who has gone gets no list": func(b *bench) {
 			_, err := b.events.Events(cancelled(), auth.EventQuery{})
 			b.gone(err)

@@ -15,6 +15,17 @@ func recordMutants() map[string]mutant {
 		"events are everybody's":   caught("events/events are listed, newest first, by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.UserID = "" })),
 		"events come oldest first": caught("events/events are listed, newest first, by page", eventful(func(_ *auth.EventQuery, list []auth.Event) { slices.Reverse(list) })),
 		"a page is a hundred":      caught("events/fifty events are a page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Limit = max(q.Limit, 100) })),
+		"a filter is forgotten":    caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Outcome = "" })),
+		"those involved are owners": caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *auth.EventQuery, _ []auth.Event) {
+			if q.Involving != "" {
+				q.UserID, q.Involving = q.Involving, ""
+			}
+		})),
+		"added events are lost": caught("events/events that came without a change are kept once", func(b base) auth.Store { return addsMutant{eventMutant{b, func(*auth.EventQuery, []auth.Event) {}}, 0} }),
+		"a sweep knows no limit": caught("events/a sweep of events takes those before an instant, up to a limit", func(b base) auth.Store {
+			return addsMutant{eventMutant{b, func(*auth.EventQuery, []auth.Event) {}}, 1000}
+		}),
+		"everybody counts each time": caught("stats/an account is active once a day, week and month", func(b base) auth.Store { return countsMutant{b, capability[auth.StatsStore](b)} }),
 		"events forget the client": caught("events/an event comes back as it went in", eventful(func(_ *auth.EventQuery, list []auth.Event) {
 			each(list, func(e *auth.Event) { e.Client = auth.Client{} })
 		})),
@@ -61,6 +72,47 @@ func (s eventMutant) Events(ctx context.Context, q auth.EventQuery) ([]auth.Even
 	list, err := capability[auth.EventStore](s.base).Events(ctx, q)
 	s.edit(&q, list)
 	return list, err
+}
+
+func (s eventMutant) AddEvents(ctx context.Context, list []auth.Event) error {
+	return capability[auth.EventStore](s.base).AddEvents(ctx, list)
+}
+
+func (s eventMutant) SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error) {
+	return capability[auth.EventStore](s.base).SweepEvents(ctx, before, now, limit)
+}
+
+// addsMutant adds no events, or sweeps too many.
+type addsMutant struct {
+	eventMutant
+	limit int
+}
+
+func (s addsMutant) AddEvents(ctx context.Context, list []auth.Event) error {
+	if s.limit == 0 {
+		return nil
+	}
+	return s.eventMutant.AddEvents(ctx, list)
+}
+
+func (s addsMutant) SweepEvents(ctx context.Context, before, now time.Time, _ int) (int, error) {
+	return s.eventMutant.SweepEvents(ctx, before, now, s.limit)
+}
+
+// countsMutant counts whoever is active as often as they come.
+type countsMutant struct {
+	base
+	auth.StatsStore
+}
+
+func (s countsMutant) AddCounts(ctx context.Context, c auth.AddCounts) error {
+	for _, a := range c.Active {
+		for period, since := range auth.Periods(a.At) {
+			c.Counts = append(c.Counts, auth.Count{Metric: auth.MetricActiveUsers, Label: period, At: since, N: 1})
+		}
+	}
+	c.Active = nil
+	return s.StatsStore.AddCounts(ctx, c)
 }
 
 // outboxMutant claims messages for another time, and finishes none.

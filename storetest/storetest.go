@@ -30,7 +30,7 @@ type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore and LimitStore. It logs which those are
+// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore and StatsStore. It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
@@ -59,7 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		checks checks
 	}{
 		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born())},
-		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, events()},
+		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, merge(events(), eventLists())},
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
 		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
+		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {

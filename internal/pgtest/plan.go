@@ -42,6 +42,7 @@ type node struct {
 	Estimated float64 `json:"Plan Rows"`
 	Actual    float64 `json:"Actual Rows"`
 	Loops     float64 `json:"Actual Loops"`
+	Removed   float64 `json:"Rows Removed by Filter"`
 	Plans     []node  `json:"Plans"`
 }
 
@@ -199,6 +200,36 @@ func (p Plan) CheckList(rows int, indexes ...string) error {
 	if !used {
 		errs = append(errs, fmt.Errorf("none of %v is used", indexes))
 	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w\nin: %v\nof: %s", errors.Join(errs...), p, p.SQL)
+	}
+	return nil
+}
+
+// Reads tells what is wrong with the plan of a statement that reads at most so many
+// rows of each table, those it leaves out again included: it reads a table whole or
+// more than that, or, if any are named, by another index.
+func (p Plan) Reads(rows int, indexes ...string) error {
+	var errs []error
+	if len(p.whole) > 0 {
+		errs = append(errs, fmt.Errorf("%s: read from start to end", strings.Join(p.whole, ", ")))
+	}
+	var check func(n node)
+	check = func(n node) {
+		switch {
+		case n.Type == "Seq Scan":
+			errs = append(errs, fmt.Errorf("sequential scan of %s", n.Relation))
+		case n.Index == "":
+		case len(indexes) > 0 && !slices.Contains(indexes, n.Index):
+			errs = append(errs, fmt.Errorf("%s by %s", n.Type, n.Index))
+		case (n.Actual+n.Removed)*n.Loops > float64(rows):
+			errs = append(errs, fmt.Errorf("%s by %s: %.0f rows read", n.Type, n.Index, (n.Actual+n.Removed)*n.Loops))
+		}
+		for _, sub := range n.Plans {
+			check(sub)
+		}
+	}
+	check(p.root)
 	if len(errs) > 0 {
 		return fmt.Errorf("%w\nin: %v\nof: %s", errors.Join(errs...), p, p.SQL)
 	}

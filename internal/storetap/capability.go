@@ -60,6 +60,11 @@ type (
 		tap   *Tap
 		inner auth.LimitStore
 	}
+	stats struct {
+		link
+		tap   *Tap
+		inner auth.StatsStore
+	}
 	rotation struct {
 		link
 		tap   *Tap
@@ -120,6 +125,31 @@ func (s *exports) Held(ctx context.Context, userID string, now time.Time) (h aut
 func (s *events) Events(ctx context.Context, q auth.EventQuery) (list []auth.Event, err error) {
 	defer s.tap.enter(&ctx, "Events", nil)(&err, &list)
 	return s.inner.Events(ctx, q)
+}
+
+func (s *events) AddEvents(ctx context.Context, list []auth.Event) (err error) {
+	defer s.tap.enter(&ctx, "AddEvents", nil)(&err)
+	return s.inner.AddEvents(ctx, list)
+}
+
+func (s *events) SweepEvents(ctx context.Context, before, now time.Time, limit int) (n int, err error) {
+	defer s.tap.enter(&ctx, "SweepEvents", nil)(&err, &n)
+	return s.inner.SweepEvents(ctx, before, now, limit)
+}
+
+func (s *stats) AddCounts(ctx context.Context, c auth.AddCounts) (err error) {
+	defer s.tap.enter(&ctx, "AddCounts", nil)(&err)
+	return s.inner.AddCounts(ctx, c)
+}
+
+func (s *stats) Counts(ctx context.Context, q auth.CountQuery) (list []auth.Count, err error) {
+	defer s.tap.enter(&ctx, "Counts", nil)(&err, &list)
+	return s.inner.Counts(ctx, q)
+}
+
+func (s *stats) Totals(ctx context.Context, now time.Time) (t auth.Totals, err error) {
+	defer s.tap.enter(&ctx, "Totals", nil)(&err, &t)
+	return s.inner.Totals(ctx, now)
 }
 
 func (s *outbox) ClaimMessages(ctx context.Context, c auth.ClaimMessages) (list []auth.SealedMessage, err error) {

@@ -135,6 +135,26 @@ func (r *recorder) Events(_ context.Context, q auth.EventQuery) ([]auth.Event, e
 	return nil, r.saw("Events", q)
 }
 
+func (r *recorder) AddEvents(_ context.Context, list []auth.Event) error {
+	return r.saw("AddEvents", list)
+}
+
+func (r *recorder) SweepEvents(_ context.Context, before, now time.Time, limit int) (int, error) {
+	return 0, r.saw("SweepEvents", before, now, limit)
+}
+
+func (r *recorder) AddCounts(_ context.Context, c auth.AddCounts) error {
+	return r.saw("AddCounts", c)
+}
+
+func (r *recorder) Counts(_ context.Context, q auth.CountQuery) ([]auth.Count, error) {
+	return nil, r.saw("Counts", q)
+}
+
+func (r *recorder) Totals(_ context.Context, now time.Time) (auth.Totals, error) {
+	return auth.Totals{}, r.saw("Totals", now)
+}
+
 func (r *recorder) ClaimMessages(_ context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
 	return nil, r.saw("ClaimMessages", c)
 }

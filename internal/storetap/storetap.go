@@ -94,6 +94,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.LimitStore](inner); ok {
 		end.next = &limits{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.StatsStore](inner); ok {
+		end.next = &stats{end, t, c}
+	}
 	if c, ok := auth.Capability[auth.ImportStore](inner); ok {
 		end.next = &imports{end, t, c}
 	}

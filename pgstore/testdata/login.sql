@@ -32,12 +32,8 @@ with u as (
 			then auth.end_least_active_sessions(u.id, $3::uuid, $14::integer, $15::timestamptz) else '{}' end as ended
 		from u
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id,
-			case when e."on" = 3 then e.data || jsonb_build_object('session_ids', about.ended) else e.data end
-		from about, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where e."on" = 0 or e."on" = 3 and about.ended <> '{}'
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, about.user_id, array[0] || case when about.ended <> '{}' then array[3] else '{}' end, about.ended) as noted from about
 	)
 	select u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), false from u, about;
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), false, coalesce((select events.noted from events), true) from u, about;

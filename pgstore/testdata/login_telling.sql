@@ -27,12 +27,7 @@ with u as (
 			coalesce(u.was_here and case when $2::text = '' then exists (select from auth.devices d where d.user_id = u.id) else (select d.inserted from devices d) end, false) as new_device
 		from u
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id,
-			case when e."on" = 3 then e.data || jsonb_build_object('session_ids', about.ended) else e.data end
-		from about, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where e."on" = 0 or e."on" = 3 and about.ended <> '{}'
-			or e."on" = 5 and about.new_device
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, about.user_id, array[0] || case when about.ended <> '{}' then array[3] else '{}' end || case when about.new_device then array[5] else '{}' end, about.ended) as noted from about
 	), messages as (
 		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
 		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
@@ -48,4 +43,4 @@ with u as (
 	)
 	select u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), about.new_device from u, about
+	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, about.ended, (select auth.forget_least_seen_devices(d.user_id, d.device, $16::integer) from devices d where d.is_new), about.new_device, coalesce((select events.noted from events), true) from u, about

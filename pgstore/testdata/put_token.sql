@@ -12,14 +12,11 @@ with who as materialized (
 	), about as (
 		select user_id, 0 as outcome from token
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id, e.data
-		from about, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where e."on" = about.outcome
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
 	), messages as (
 		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
 		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
 			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
 		on conflict (id) do nothing
 	)
-	select from token
+	select coalesce((select events.noted from events), true) from token

@@ -8,10 +8,7 @@ with t as materialized (
 	), about as (
 		select coalesce($6::uuid, t.user_id) as user_id, 0 as outcome from t join used on true
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, about.user_id), e.session_id, e.data
-		from about, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where e."on" = about.outcome
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
 	), messages as (
 		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
 		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
@@ -20,4 +17,4 @@ with t as materialized (
 	)
 	select t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
-	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, null::jsonb /* claims */ from t join used on true left join u on true
+	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, null::jsonb /* claims */, coalesce((select events.noted from events), true) from t join used on true left join u on true

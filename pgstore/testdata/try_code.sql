@@ -23,12 +23,10 @@ with t as materialized (
 		delete from auth.tokens c using judged j
 		where j.verdict = 'right' and c.purpose = $3::text and c.subject = $4::text and c.subject <> ''
 	), events as (
-		insert into auth.events (id, type, at, user_id, session_id, data)
-		select e.id, e.type, e.at, coalesce(e.user_id, j.user_id), e.session_id, e.data
-		from judged j, jsonb_to_recordset($1::jsonb) as e ("on" integer, id uuid, type text, at timestamptz, user_id uuid, session_id uuid, data jsonb) where j.verdict = case e."on" when 0 then 'right' when 1 then 'wrong' end
-		on conflict (id) do nothing
+		select auth.note_events($1::jsonb, j.user_id, array[case j.verdict when 'right' then 0 else 1 end], '{}') as noted
+		from judged j where j.verdict in ('right', 'wrong')
 	)
-	select j.verdict, t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
+	select j.verdict, coalesce((select events.noted from events), true), t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	coalesce(u.full_name, ''), u.user_metadata, u.app_metadata, u.roles, coalesce(u.mfa_enabled, false), u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	coalesce(u.revision, 0), coalesce(u.credential_revision, 0), case when u.linked then auth.identities_of(u.id) end, case when j.verdict = 'right' then null::jsonb /* claims */ end
 	from judged j join t on true left join u on true

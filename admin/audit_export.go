@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// The formats of exports.
+const (
+	FormatNDJSON = "ndjson" // one JSON object a line
+	FormatCSV    = "csv"    // with a line of names; a cell that a spreadsheet would calculate begins with an apostrophe
+)
+
+// exportPage is how many events an export reads at once.
+const exportPage = 500
+
+// ExportAuditLogParams pick what to export.
+type ExportAuditLogParams struct {
+	auth.EventQuery // its Limit does not count
+
+	Format string // FormatNDJSON if empty
+}
+
+// ExportAuditLog writes all events that a query picks, newest first, page by page, and
+// so in a few hundred kilobytes of memory. It is in the audit log itself before the
+// first byte is written: if that cannot be, nothing is. It ends when ctx or w does.
+// Errors: CodeValidationFailed, those of every operation, and what w returned.
+func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogParams, w io.Writer) error {
+	if p.Format == "" {
+		p.Format = FormatNDJSON
+	}
+	if !slices.Contains([]string{FormatNDJSON, FormatCSV}, p.Format) {
+		return m.kit.Invalid("format", "has to be ndjson or csv")
+	}
+	p.Limit = exportPage
+	if err := p.Check(); err != nil {
+		return err
+	}
+	_, err := carryOut(ctx, m, who, opAuditExport, "", auth.EventAuditExported, func(t *turn) (struct{}, error) {
+		t.changed("format", nil, p.Format)
+		for name, value := range filtersOf(p.EventQuery) {
+			t.changed(name, nil, value)
+		}
+		return struct{}{}, m.events.AddEvents(ctx, []auth.Event{t.change.Events[0].Event})
+	})
+	if err != nil {
+		return err
+	}
+	return m.writeEventsTo(ctx, p, w)
+}
+
+// writeEventsTo writes page by page.
+func (m *Admin) writeEventsTo(ctx context.Context, p ExportAuditLogParams, w io.Writer) error {
+	out := bufio.NewWriter(w)
+	table, lines := csv.NewWriter(out), json.NewEncoder(out)
+	if p.Format == FormatCSV {
+		if err := table.Write(eventColumns()); err != nil {
+			return err
+		}
+	}
+	for {
+		list, err := m.events.Events(ctx, p.EventQuery)
+		if err != nil {
+			return m.kit.StoreError(err)
+		}
+		for _, e := range list {
+			if p.Format == FormatNDJSON {
+				err = lines.Encode(viewEvent(e))
+			} else {
+				var row []string
+				if row, err = viewEvent(e).cells(); err == nil {
+					err = table.Write(row)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if table.Flush(); table.Error() != nil {
+			return table.Error()
+		}
+		if err := out.Flush(); err != nil || len(list) < p.Limit {
+			return err
+		}
+		p.Before = &list[len(list)-1]
+	}
+}
+
+// filtersOf are the filters of a query, as the audit log has them.
+func filtersOf(q auth.EventQuery) map[string]string {
+	all := map[string]string{"user": q.Involving, "actor": q.ActorID, "target": q.Target, "action": q.Type, "request_id": q.RequestID, "outcome": string(q.Outcome)}
+	if q.IP.IsValid() {
+		all["ip"] = q.IP.String()
+	}
+	if !q.From.IsZero() {
+		all["from"] = q.From.String()
+	}
+	if !q.To.IsZero() {
+		all["to"] = q.To.String()
+	}
+	for name, value := range all {
+		if value == "" {
+			delete(all, name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opStats    = operation{pattern: "GET /stats", permission: PermStatsRead}
+	opOverview = operation{pattern: "GET /overview", permission: PermStatsRead}
+)
+
+// The longest spans of figures, by the hour and by the day.
+const (
+	maxHours = 31 * 24 * time.Hour
+	maxDays  = 400 * 24 * time.Hour
+)
+
+// StatsParams pick figures.
+type StatsParams struct {
+	Metrics  []auth.Metric // none: all
+	From, To time.Time     // cut to the interval; by default a day up to now by the hour, and 30 days by the day
+	Interval auth.Interval // auth.Hourly or auth.Daily; by default the former for up to two days
+}
+
+// Stats are figures over time.
+type Stats struct {
+	From, To time.Time
+	Interval auth.Interval
+	Counts   []auth.Count // in the order of metric, label and time; what is zero is left out
+}
+
+// Stats counts what happened, by the hour or day in UTC. Each instance adds what it
+// counted every ten seconds, so the newest figures are as old as that, and a crash
+// loses so much of them. Errors: CodeValidationFailed, and those of every operation.
+func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, error) {
+	if _, err := m.reader(ctx, who, opStats); err != nil {
+		return Stats{}, err
+	}
+	if err := m.settle(&p); err != nil {
+		return Stats{}, err
+	}
+	list, err := m.stats.Counts(ctx, auth.CountQuery{Metrics: p.Metrics, From: p.From, To: p.To, By: p.Interval})
+	if err != nil {
+		return Stats{}, m.kit.StoreError(err)
+	}
+	return Stats{From: p.From, To: p.To, Interval: p.Interval, Counts: list}, nil
+}
+
+// settle judges what figures are asked for, and fills in what is left out.
+func (m *Admin) settle(p *StatsParams) error {
+	for _, metric := range p.Metrics {
+		if !slices.Contains(auth.Metrics(), metric) {
+			return m.kit.Invalid("metrics", fmt.Sprintf("%.40q is none: there are %v", metric, auth.Metrics()))
+		}
+	}
+	if len(p.Metrics) == 0 {
+		p.Metrics = auth.Metrics()
+	}
+	if p.To.IsZero() {
+		p.To = m.kit.Now()
+	}
+	if p.Interval == "" {
+		p.Interval = auth.Daily
+		if p.From.IsZero() || p.To.Sub(p.From) <= 48*time.Hour {
+			p.Interval = auth.Hourly
+		}
+	}
+	step, most, usual := time.Hour, maxHours, 24*time.Hour
+	switch p.Interval {
+	case auth.Hourly:
+	case auth.Daily:
+		step, most, usual = 24*time.Hour, maxDays, 30*24*time.Hour
+	default:
+		return m.kit.Invalid("interval", "has to be hour or day")
+	}
+	if end := p.To.UTC().Truncate(step); !end.Equal(p.To) {
+		p.To = end.Add(step) // the one that To is in belongs to it
+	}
+	if p.From.IsZero() {
+		p.From = p.To.Add(-usual)
+	}
+	p.From = p.From.UTC().Truncate(step)
+	switch {
+	case !p.From.Before(p.To):
+		return m.kit.Invalid("from", "has to be before to")
+	case p.To.Sub(p.From) > most:
+		return m.kit.Invalid("from", fmt.Sprintf("is too long before to: at most %d days by the hour, %d by the day", maxHours/(24*time.Hour), maxDays/(24*time.Hour)))
+	}
+	return nil
+}
+
+// OverviewParams say what span an overview is of.
+type OverviewParams struct {
+	Period time.Duration // 24 hours, 7, 30 or 90 days; zero: 24 hours
+}
+
+// Overview is how the service is.
+type Overview struct {
+	From, To time.Time // the span, which ends with the hour that is now
+	Totals   auth.Totals
+	Active   map[string]int64 // accounts that were active today, this week and this month (UTC), by auth.PeriodDay and so on
+	Figures  []Figure         // of the span
+	Warnings []Warning
+}
+
+// Figure is a sum over a span, and over the one before it, which is as long.
+type Figure struct {
+	Metric        auth.Metric
+	Label         string
+	Count, Before int64
+}
+
+// Warning is something that an operator should look at.
+type Warning struct {
+	Code  string // see Warnings
+	Count int64  // how often, in the span
+}
+
+// The warnings of an Overview.
+const (
+	WarnMessagesFailing = "messages_failing"
+	WarnLimitsHit       = "limits_hit"
+	WarnTokensReused    = "tokens_reused"
+	WarnEventsLost      = "events_lost" // from the audit log, by the instance that answers, since it began
+)
+
+// Periods are the spans that Overview takes, by their names on the wire.
+func Periods() map[string]time.Duration {
+	const day = 24 * time.Hour
+	return map[string]time.Duration{"24h": day, "7d": 7 * day, "30d": 30 * day, "90d": 90 * day}
+}
+
+// Overview reads totals, what happened in a span with the span before it, and what
+// needs attention. Errors: CodeValidationFailed, and those of every operation.
+func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Overview, error) {
+	if _, err := m.reader(ctx, who, opOverview); err != nil {
+		return Overview{}, err
+	}
+	if p.Period == 0 {
+		p.Period = 24 * time.Hour
+	}
+	known := false
+	for _, d := range Periods() {
+		known = known || d == p.Period
+	}
+	if !known {
+		return Overview{}, m.kit.Invalid("period", "has to be 24h, 7d, 30d or 90d")
+	}
+	now := m.kit.Now()
+	o := Overview{To: now.Truncate(time.Hour).Add(time.Hour), Active: map[string]int64{}, Warnings: []Warning{}}
+	o.From = o.To.Add(-p.Period)
+	if err := m.fill(ctx, &o, now, p.Period); err != nil {
+		return Overview{}, m.kit.StoreError(err)
+	}
+	failing := map[auth.Metric]string{auth.MetricMessageFailed: WarnMessagesFailing, auth.MetricLimits: WarnLimitsHit, auth.MetricTokensReused: WarnTokensReused}
+	sums := map[string]int64{WarnEventsLost: int64(m.kit.EventsLost())}
+	for _, f := range o.Figures {
+		sums[failing[f.Metric]] += f.Count
+	}
+	for _, code := range []string{WarnMessagesFailing, WarnLimitsHit, WarnTokensReused, WarnEventsLost} {
+		if sums[code] > 0 {
+			o.Warnings = append(o.Warnings, Warning{code, sums[code]})
+		}
+	}
+	return o, nil
+}
+
+// fill reads what an overview shows.
+func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period time.Duration) (err error) {
+	if o.Totals, err = m.stats.Totals(ctx, now); err != nil {
+		return err
+	}
+	metrics := slices.DeleteFunc(auth.Metrics(), func(c auth.Metric) bool { return c == auth.MetricActiveUsers })
+	type of struct {
+		metric auth.Metric
+		label  string
+	}
+	figures := map[of]int{}
+	for i, from := range []time.Time{o.From, o.From.Add(-period)} {
+		list, err := m.stats.Counts(ctx, auth.CountQuery{Metrics: metrics, From: from, To: from.Add(period), By: auth.Whole})
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			at, ok := figures[of{c.Metric, c.Label}]
+			if !ok {
+				at = len(o.Figures)
+				figures[of{c.Metric, c.Label}] = at
+				o.Figures = append(o.Figures, Figure{Metric: c.Metric, Label: c.Label})
+			}
+			if i == 0 {
+				o.Figures[at].Count = c.N
+			} else {
+				o.Figures[at].Before = c.N
+			}
+		}
+	}
+	begins := auth.Periods(now)
+	oldest := begins[auth.PeriodMonth]
+	if week := begins[auth.PeriodWeek]; week.Before(oldest) {
+		oldest = week
+	}
+	active, err := m.stats.Counts(ctx, auth.CountQuery{Metrics: []auth.Metric{auth.MetricActiveUsers}, From: oldest, To: now.Add(time.Hour), By: auth.Hourly})
+	for label, since := range begins {
+		o.Active[label] = 0
+		for _, c := range active {
+			if c.Label == label && c.At.Equal(since) {
+				o.Active[label] = c.N
+			}
+		}
+	}
+	return err
+}

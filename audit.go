@@ -1,0 +1,217 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	recordAfter   = time.Second      // so long events wait for others to be written with
+	recordPause   = 30 * time.Second // the longest between attempts, while they fail
+	recordBatch   = 256              // events of one statement
+	recordTimeout = 15 * time.Second // of that statement
+	recordAtMost  = 10_000           // events that wait
+	recordFailed  = 8_000            // failed sign-ins leave the rest of the room to others
+	deniedAMinute = 60               // of one actor
+	deniedActors  = 10_000           // whose attempts are told apart
+)
+
+// recorder writes events that came without a change to the audit log, behind the
+// requests' backs, in batches. What waits is bounded, and lost in a crash.
+type recorder struct {
+	write func(ctx context.Context, list []Event) error // nil: the store keeps no events
+	after func(d time.Duration, f func())               // time.AfterFunc
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	waiting []Event
+	armed   bool          // after was called, and not overdue yet
+	pause   time.Duration // after a failure, until the next attempt
+	told    bool          // of those that are being lost
+	lost    int           // since the process began
+	closed  bool
+
+	minute time.Time      // of denied
+	denied map[string]int // attempts of that minute, by actor
+
+	flushing sync.Mutex
+}
+
+func (a *Auth) newRecorder() *recorder {
+	r := &recorder{after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, log: a.cfg.log, denied: map[string]int{}}
+	if s, ok := Capability[EventStore](a.store); ok {
+		r.write = s.AddEvents
+	}
+	return r
+}
+
+// recordedAlone tells whether events of a type come without a change, and belong to
+// the audit log. Refreshes do not: there are too many of them.
+func recordedAlone(t EventType) bool {
+	switch t {
+	case EventSignInFailed, EventAdminDenied, EventMessageFailed, EventSMSBudgetExceeded:
+		return true
+	}
+	return false
+}
+
+// add queues events. It never waits, and never fails its caller.
+func (r *recorder) add(list []Event) {
+	if r.write == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range list {
+		room := recordAtMost
+		if e.Type == EventSignInFailed {
+			room = recordFailed
+		}
+		switch {
+		case r.floods(e):
+		case r.closed || len(r.waiting) >= room:
+			r.lose()
+		default:
+			r.waiting = append(r.waiting, e)
+		}
+	}
+	r.arm(recordAfter)
+}
+
+// floods tells whether an actor has been denied too often in a minute to record that
+// once more.
+func (r *recorder) floods(e Event) bool {
+	if e.Type != EventAdminDenied {
+		return false
+	}
+	if minute := e.At.Truncate(time.Minute); minute != r.minute {
+		r.minute, r.denied = minute, map[string]int{}
+	}
+	who := e.Actor.ID
+	if _, known := r.denied[who]; !known && len(r.denied) >= deniedActors {
+		who = "" // they share what one has
+	}
+	r.denied[who]++
+	return r.denied[who] > deniedAMinute
+}
+
+// lose counts an event that finds no place, and says so once until there is room.
+func (r *recorder) lose() {
+	r.lost++
+	if !r.told {
+		r.told = true
+		r.log.Error("auth: events are lost: the audit log cannot be written as fast as they come")
+	}
+}
+
+// losses is how many events this process has lost.
+func (r *recorder) losses() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+func (r *recorder) arm(after time.Duration) {
+	if len(r.waiting) > 0 && !r.armed && !r.closed {
+		r.armed = true
+		r.after(max(after, r.pause), r.overdue)
+	}
+}
+
+func (r *recorder) overdue() {
+	r.mu.Lock()
+	r.armed = false
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
+	defer cancel()
+	err := r.flush(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.pause = 0
+		if r.told {
+			r.log.Error("auth: events were lost", "since_start", r.lost)
+			r.told = false
+		}
+	default:
+		if r.pause == 0 {
+			r.log.Warn("auth: audit log not written, trying again", "error", err)
+		}
+		r.pause = min(max(2*r.pause, recordAfter), recordPause)
+	}
+	r.arm(recordAfter)
+}
+
+// flush writes all that waits.
+func (r *recorder) flush(ctx context.Context) error {
+	r.flushing.Lock()
+	defer r.flushing.Unlock()
+	for {
+		r.mu.Lock()
+		batch := r.waiting[:min(len(r.waiting), recordBatch):min(len(r.waiting), recordBatch)]
+		r.mu.Unlock()
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := r.write(ctx, batch); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		if r.waiting = r.waiting[len(batch):]; len(r.waiting) == 0 {
+			r.waiting = nil
+		}
+		r.mu.Unlock()
+	}
+}
+
+// close writes what waits, until ctx ends, and takes no more.
+func (r *recorder) close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	if err := r.flush(ctx); err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return fmt.Errorf("auth: %d events were not recorded: %w", len(r.waiting), err)
+	}
+	return nil
+}
+
+// AuditOptions are about the audit log, which stores keep that can (EventStore).
+type AuditOptions struct {
+	// Retention is how long events are kept; default 90 days, at least a day. Events
+	// hold addresses of clients and of people, and outlive the accounts that they are
+	// about: keep them as long as you may and need to. Below zero: for ever.
+	Retention time.Duration
+}
+
+// WithAuditLog says how long the audit log goes back. A second call replaces the
+// first.
+func WithAuditLog(o AuditOptions) Option { return func(c *config) { c.audit = o } }
+
+const defaultRetention = 90 * 24 * time.Hour
+
+func (o *AuditOptions) check() error {
+	if o.Retention == 0 {
+		o.Retention = defaultRetention
+	}
+	if o.Retention > 0 && o.Retention < 24*time.Hour {
+		return errors.New("a Retention of less than a day: name at least 24 hours, or less than zero to keep events for ever")
+	}
+	return nil
+}
+
+// sweepEvents deletes what the audit log has kept long enough, up to n events.
+func (a *Auth) sweepEvents(ctx context.Context, n int) (int, error) {
+	s, ok := Capability[EventStore](a.store)
+	if !ok || a.cfg.audit.Retention < 0 {
+		return 0, nil
+	}
+	now := a.now()
+	return s.SweepEvents(ctx, now.Add(-a.cfg.audit.Retention), now, n)
+}

@@ -1,0 +1,254 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// logbook is an audit log that a test can close.
+type logbook struct {
+	mu      sync.Mutex
+	list    []Event
+	batches []int
+	fault   error
+}
+
+func (b *logbook) write(_ context.Context, list []Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fault == nil {
+		b.list, b.batches = append(b.list, list...), append(b.batches, len(list))
+	}
+	return b.fault
+}
+
+// alarms are calls for later, which a test makes when it wants.
+type alarms struct {
+	mu    sync.Mutex
+	after []time.Duration
+	calls []func()
+}
+
+func (a *alarms) set(d time.Duration, f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.after, a.calls = append(a.after, d), append(a.calls, f)
+}
+
+// ring makes the call that was set last.
+func (a *alarms) ring() {
+	a.mu.Lock()
+	f := a.calls[len(a.calls)-1]
+	a.mu.Unlock()
+	f()
+}
+
+func newTestRecorder() (*recorder, *logbook, *alarms, *bytes.Buffer) {
+	book, alarm, out := &logbook{}, &alarms{}, &bytes.Buffer{}
+	return &recorder{write: book.write, after: alarm.set, log: slog.New(slog.NewTextHandler(out, nil)), denied: map[string]int{}}, book, alarm, out
+}
+
+func failed(n int) (list []Event) {
+	for i := range n {
+		list = append(list, Event{ID: fmt.Sprint(i), Type: EventSignInFailed})
+	}
+	return list
+}
+
+// What comes without a change is written in batches, a second later; one call at a
+// time is under way.
+func TestEventsComeInBatches(t *testing.T) {
+	r, book, alarm, _ := newTestRecorder()
+	for _, e := range failed(600) {
+		r.add([]Event{e})
+	}
+	if len(alarm.calls) != 1 || alarm.after[0] != time.Second || len(book.list) != 0 {
+		t.Fatalf("%d calls, after %v; %d written", len(alarm.calls), alarm.after, len(book.list))
+	}
+	alarm.ring()
+	if got := fmt.Sprint(book.batches); got != "[256 256 88]" {
+		t.Errorf("batches of %s", got)
+	}
+	r.add(failed(1))
+	if len(alarm.calls) != 2 {
+		t.Errorf("%d calls", len(alarm.calls))
+	}
+}
+
+// What cannot be written is tried again, with growing pauses, and no more waits than
+// there is room for; what is lost is counted, and said once. Failed sign-ins leave
+// room for what operators were denied.
+func TestEventsThatWaitAreBounded(t *testing.T) {
+	r, book, alarm, out := newTestRecorder()
+	book.fault = errors.New("no audit log")
+	r.add(failed(recordFailed + 5))
+	r.add([]Event{{ID: "denied", Type: EventAdminDenied}})
+	if n := len(r.waiting); n != recordFailed+1 || r.losses() != 5 {
+		t.Errorf("%d wait, %d are lost", n, r.losses())
+	}
+	for range 8 {
+		alarm.ring()
+	}
+	if got := fmt.Sprint(alarm.after); got != "[1s 1s 2s 4s 8s 16s 30s 30s 30s]" {
+		t.Errorf("after %s", got)
+	}
+	if n := strings.Count(out.String(), "are lost"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, out)
+	}
+	book.fault = nil
+	alarm.ring()
+	if n := len(book.list); n != recordFailed+1 || book.list[n-1].ID != "denied" || r.waiting != nil {
+		t.Errorf("%d written, %d wait", n, len(r.waiting))
+	}
+	if !strings.Contains(out.String(), "since_start=5") {
+		t.Errorf("the number is not said:\n%s", out)
+	}
+}
+
+// Nobody fills the audit log by being denied.
+func TestDeniedAttemptsAreBounded(t *testing.T) {
+	r, _, _, _ := newTestRecorder()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range 3 * deniedAMinute {
+		r.add([]Event{{Type: EventAdminDenied, At: now, Actor: Actor{ID: "eve"}}})
+		if i < 3 {
+			r.add([]Event{{Type: EventAdminDenied, At: now, Actor: Actor{ID: "bob"}}})
+		}
+	}
+	if n := len(r.waiting); n != deniedAMinute+3 {
+		t.Errorf("%d wait", n)
+	}
+	r.add([]Event{{Type: EventAdminDenied, At: now.Add(time.Minute), Actor: Actor{ID: "eve"}}})
+	if n := len(r.waiting); n != deniedAMinute+4 {
+		t.Errorf("%d wait a minute later", n)
+	}
+}
+
+// Close writes what waits, and says what it could not.
+func TestCloseRecordsWhatWaits(t *testing.T) {
+	r, book, _, _ := newTestRecorder()
+	r.add(failed(3))
+	book.fault = errors.New("no audit log")
+	if err := r.close(t.Context()); !errors.Is(err, book.fault) || !strings.Contains(err.Error(), "3 events") {
+		t.Errorf("%v", err)
+	}
+	book.fault = nil
+	if err := r.close(t.Context()); err != nil || len(book.list) != 3 {
+		t.Errorf("%v, %d written", err, len(book.list))
+	}
+	if r.add(failed(1)); r.losses() != 1 {
+		t.Errorf("%d are lost", r.losses())
+	}
+}
+
+// Race: many add while others write. Everything is written once.
+func TestRaceOfRecorders(t *testing.T) {
+	r, book, _, _ := newTestRecorder()
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			for n := range 50 {
+				r.add([]Event{{ID: fmt.Sprint(i, n), Type: EventSignInFailed}})
+			}
+		})
+		wg.Go(func() { _ = r.flush(t.Context()) })
+	}
+	wg.Wait()
+	if err := r.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, e := range book.list {
+		seen[e.ID] = true
+	}
+	if len(book.list) != 1000 || len(seen) != 1000 {
+		t.Errorf("%d written, %d of them different", len(book.list), len(seen))
+	}
+}
+
+// till keeps figures.
+type till struct {
+	mu    sync.Mutex
+	sums  map[Metric]int64
+	who   []string
+	fault error
+}
+
+func (b *till) write(_ context.Context, c AddCounts) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fault != nil {
+		return b.fault
+	}
+	for _, n := range c.Counts {
+		b.sums[n.Metric] += n.N
+	}
+	for _, a := range c.Active {
+		b.who = append(b.who, a.UserID)
+	}
+	return nil
+}
+
+// Figures are added every ten seconds, all of them once, whoever counts meanwhile; who
+// was counted today is not sent again.
+func TestRaceOfCounters(t *testing.T) {
+	book, alarm := &till{sums: map[Metric]int64{}}, &alarms{}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &counter{write: book.write, after: alarm.set, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler),
+		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
+	book.fault = errors.New("no store")
+	c.event(Event{Type: EventSignedIn, UserID: "u0", At: now})
+	alarm.ring()
+	if len(alarm.calls) != 2 || alarm.after[1] != 10*time.Second {
+		t.Errorf("after a failure: %v", alarm.after)
+	}
+	book.fault = nil
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			for range 50 {
+				c.event(Event{Type: EventSignedIn, UserID: fmt.Sprint("u", i), At: now})
+				c.event(Event{Type: EventRefreshed, UserID: fmt.Sprint("u", i), At: now})
+			}
+		})
+		wg.Go(func() { _ = c.flush(t.Context()) })
+	}
+	wg.Wait()
+	if err := c.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if book.sums[MetricSignIns] != 1001 || len(book.who) != 20 {
+		t.Errorf("%v, %d accounts", book.sums, len(book.who))
+	}
+}
+
+// Every event that has a figure adds to it.
+func TestWhatEventsCount(t *testing.T) {
+	for _, c := range []struct {
+		e    Event
+		want counted
+	}{
+		{Event{Type: EventSignedUp, Method: "oauth", Provider: "google"}, counted{metric: MetricSignUps, label: "google"}},
+		{Event{Type: EventSignedIn, Method: "password"}, counted{metric: MetricSignIns, label: "password"}},
+		{Event{Type: EventSignInFailed, Err: fail(CodeInvalidCredentials, nil)}, counted{metric: MetricSignInFailures, label: "invalid_credentials"}},
+		{Event{Type: EventMFAEnabled}, counted{metric: MetricFactors, label: "enabled"}},
+		{Event{Type: EventMFADisabled}, counted{metric: MetricFactors, label: "disabled"}},
+		{Event{Type: EventMessageFailed, Message: KindMagicLink}, counted{metric: MetricMessageFailed, label: string(KindMagicLink)}},
+		{Event{Type: EventReused}, counted{metric: MetricTokensReused}},
+		{Event{Type: EventAdminDenied}, counted{metric: MetricDenied}},
+	} {
+		n := &counter{write: func(context.Context, AddCounts) error { return nil }, after: func(time.Duration, func()) {}, now: func() time.Time { return time.Time{} },
+			counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
+		n.event(c.e)
+		if len(n.counts) != 1 || n.counts[c.want] != 1 {
+			t.Errorf("%s: %v", c.e.Type, n.counts)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/pgstore"
+)
+
+// Whatever keeps the audit log from being written keeps nobody out: what people do
+// comes about, and its events come to the log once that can be written again. What
+// operators do fails instead, and changes nothing.
+func TestPeopleOutliveTheAuditLog(t *testing.T) {
+	for name, obstruct := range map[string]func(t *testing.T, s *pgstore.Store, schema string) (mend func()){
+		"the table is not there": func(t *testing.T, s *pgstore.Store, schema string) func() {
+			exec(t, s.Pool(), "alter table "+schema+".events rename to elsewhere")
+			return func() { exec(t, s.Pool(), "alter table "+schema+".elsewhere rename to events") }
+		},
+		"somebody holds it": func(t *testing.T, s *pgstore.Store, schema string) func() {
+			tx, err := s.Pool().Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), "lock table "+schema+".events in access exclusive mode"); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := tx.Rollback(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"it takes no rows": func(t *testing.T, s *pgstore.Store, schema string) func() {
+			exec(t, s.Pool(), "alter table "+schema+".events add constraint full_disk check (false) not valid")
+			return func() { exec(t, s.Pool(), "alter table "+schema+".events drop constraint full_disk") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, schema := openSchema(t)
+			var told []auth.Event
+			env := authtest.NewOn(t, s, auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e auth.Event) { told = append(told, e) }}))
+			adm, err := admin.New(t.Context(), env.Auth, admin.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ada := env.LoginAs(t, "ada@example.com")
+			kit := env.Kit(seal.New())
+			told = nil
+			mend := obstruct(t, s, schema)
+			ctx := t.Context()
+			if _, err := env.SignUp(ctx, auth.SignUpParams{Email: "bob@example.com", Password: authtest.Password}); err != nil {
+				t.Errorf("sign-up: %v", err)
+			}
+			if _, err := env.Login(ctx, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}); err != nil {
+				t.Errorf("login: %v", err)
+			}
+			asked, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := env.Mail(t, "ada@example.com", auth.KindMagicLink)
+			if _, err := env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Email: "ada@example.com", Code: m.Code, RequestID: asked.RequestID}); err != nil {
+				t.Errorf("magic link: %v", err)
+			}
+			_, err = adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"})
+			u, readErr := s.User(ctx, auth.ByID(ada.User.ID))
+			if err == nil || readErr != nil || u.Banned(env.Clock.Now()) {
+				t.Errorf("an operator's change came about unrecorded: %v, %v, banned until %v", err, readErr, u.BannedUntil)
+			}
+			if err := kit.Written(ctx); err == nil {
+				t.Error("written all the same")
+			}
+			mend()
+			if err := kit.Written(ctx); err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.Events(ctx, auth.EventQuery{Limit: 200})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range told {
+				if e.Type == auth.EventRefreshed {
+					continue
+				}
+				at := slices.IndexFunc(list, func(k auth.Event) bool { return k.ID == e.ID })
+				if at < 0 || list[at].UserID != e.UserID || e.UserID == "" {
+					t.Errorf("%s of %q is recorded as %d of %+v", e.Type, e.UserID, at, list)
+				}
+			}
+			if n := len(told); n < 3 {
+				t.Errorf("%d events", n)
+			}
+			if _, err := adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// auditLog fills the audit log: a few events of each, among a great many.
+const auditLog = `
+	insert into auth.events (id, type, at, user_id, data)
+		select gen_random_uuid(), case g % 50 when 0 then 'user.banned' when 1 then 'user.unbanned' when 2 then 'sign_in.failed' else 'user.signed_in' end,
+			now() - g * interval '1 second', md5((g % 5000)::text)::uuid,
+			jsonb_build_object('actor', jsonb_build_object('kind', 'user', 'id', md5((g % 5000 + (g % 50 = 0)::int)::text)::uuid::text),
+				'client', jsonb_build_object('ip', '10.0.' || g % 200 || '.' || g % 250))
+			|| case when g % 50 < 2 then jsonb_build_object('record', jsonb_build_object('target', 'role' || g % 100, 'request_id', 'r' || g, 'denied', g % 100 = 0)) else '{}' end
+		from generate_series(1, 40000) g;
+	analyze auth.events`
+
+// Whatever the audit log is asked for, it reads what a filter picks, by an index, and
+// no more: not the table, and no index whole.
+func TestAuditLogPlans(t *testing.T) {
+	planner := &pgtest.Planner{}
+	store := openTraced(t, planner)
+	if _, err := store.Pool().Exec(t.Context(), auditLog); err != nil {
+		t.Fatal(err)
+	}
+	one := scalar[string](t, store, "select md5('7')::uuid::text")
+	id := scalar[string](t, store, "select id::text from auth.events limit 1")
+	for name, c := range map[string]struct {
+		q       auth.EventQuery
+		indexes []string
+	}{
+		"by time":                {auth.EventQuery{}, []string{"events_at_idx"}},
+		"one":                    {auth.EventQuery{ID: id}, []string{"events_pkey"}},
+		"about":                  {auth.EventQuery{UserID: one}, []string{"events_user_id_idx"}},
+		"about or by":            {auth.EventQuery{Involving: one}, []string{"events_user_id_idx", "events_actor_idx"}},
+		"by":                     {auth.EventQuery{ActorID: one}, []string{"events_user_id_idx", "events_actor_idx"}},
+		"by code":                {auth.EventQuery{ActorID: "billing"}, []string{"events_actor_idx"}},
+		"of a target":            {auth.EventQuery{Target: one}, []string{"events_user_id_idx"}},
+		"of a named target":      {auth.EventQuery{Target: "role0"}, []string{"events_target_idx"}},
+		"of a type":              {auth.EventQuery{Type: "user.banned"}, []string{"events_type_idx"}},
+		"of a type that is not":  {auth.EventQuery{Type: "user.gone"}, []string{"events_type_idx"}},
+		"of types":               {auth.EventQuery{Type: "user.*"}, []string{"events_type_idx"}},
+		"of types that are not":  {auth.EventQuery{Type: "gone.*"}, []string{"events_type_idx"}},
+		"from an address":        {auth.EventQuery{IP: netip.MustParseAddr("10.0.7.7")}, []string{"events_ip_idx"}},
+		"of a request":           {auth.EventQuery{RequestID: "r50"}, []string{"events_request_idx"}},
+		"denied":                 {auth.EventQuery{Outcome: auth.EventDenied}, []string{"events_denied_idx"}},
+		"by somebody, of a type": {auth.EventQuery{ActorID: one, Type: "user.*", Outcome: auth.EventDone}, []string{"events_user_id_idx", "events_actor_idx"}},
+		"about and address":      {auth.EventQuery{UserID: one, IP: netip.MustParseAddr("10.0.7.7")}, []string{"events_user_id_idx", "events_ip_idx"}},
+	} {
+		for _, page := range []string{"first", "next"} {
+			c.q.Limit = 50
+			if page == "next" {
+				list, err := store.Events(t.Context(), c.q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(list) == 0 {
+					continue
+				}
+				c.q.Before = &list[len(list)/2]
+			}
+			plans, err := planner.Explain(func() error {
+				_, err := store.Events(t.Context(), c.q)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range plans {
+				t.Logf("%s, %s page: %v", name, page, p)
+				if err := p.Reads(5*c.q.Limit, c.indexes...); err != nil {
+					t.Errorf("%s, %s page: %v", name, page, err)
+				}
+			}
+		}
+	}
+}
+
+// Figures are read by their keys, and totals no further than they are exact.
+func TestStatsPlans(t *testing.T) {
+	planner := &pgtest.Planner{}
+	store := openTraced(t, planner)
+	ctx := t.Context()
+	for _, sql := range []string{
+		population,
+		`insert into auth.counts (metric, label, at, n) select 'm' || g % 40, 'l', now() - g / 40 * interval '1 hour', 1 from generate_series(1, 40000) g`,
+		`insert into auth.counts (metric, label, at, n) select 'sign_ins', 'l', date_trunc('hour', now()) - g * interval '1 hour', 1 from generate_series(1, 30) g`,
+		`insert into auth.active (since, period, user_id) select now()::date, 'day', id from auth.users`,
+		`analyze`,
+	} {
+		if _, err := store.Pool().Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := scalar[time.Time](t, store, "select now()").UTC()
+	who := scalar[string](t, store, "select id::text from auth.users limit 1")
+	for name, c := range map[string]struct {
+		rows    int
+		indexes []string
+		run     func() error
+	}{
+		"totals": {auth.CountedExactly + 1, []string{"users_pkey", "users_mfa_idx", "users_banned_idx", "pg_class_oid_index"}, func() error {
+			_, err := store.Totals(ctx, now)
+			return err
+		}},
+		"counts": {30, []string{"counts_pkey"}, func() error {
+			_, err := store.Counts(ctx, auth.CountQuery{Metrics: []auth.Metric{auth.MetricSignIns}, From: now.AddDate(0, 0, -2), To: now})
+			return err
+		}},
+		"add": {3, nil, func() error {
+			return store.AddCounts(ctx, auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: "l", At: now, N: 1}}, Active: []auth.Activity{{UserID: who, At: now}}})
+		}},
+	} {
+		plans, err := planner.Explain(c.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range plans {
+			t.Logf("%s: %v", name, p)
+			if err := p.Reads(c.rows, c.indexes...); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	got, err := store.Totals(ctx, now)
+	if err != nil || got.Users.Exact || got.Users.N != 20000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Sign-ins without and with the audit log, on one database. It is made of the
+// statements alone: with a password's hash, the difference would not be seen.
+func BenchmarkSignInStatement(b *testing.B) {
+	s, _ := openSchema(b)
+	u, err := s.CreateUser(b.Context(), newUser("ada@example.com"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, audited := range []bool{false, true} {
+		b.Run(fmt.Sprintf("audited=%v", audited), func(b *testing.B) {
+			for b.Loop() {
+				c := auth.CreateSession{Change: byTest(), Session: newSession(u.ID), KeepSessions: 100}
+				if audited {
+					c.Unrecorded = func([]auth.Event) {}
+					c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: c.Now, UserID: u.ID, Actor: auth.Actor{Kind: auth.ActorUser, ID: u.ID}}}}
+				}
+				if _, err := s.CreateSession(b.Context(), c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// scalar is what a statement answers.
+func scalar[T any](t *testing.T, s *pgstore.Store, sql string) (v T) {
+	t.Helper()
+	if err := s.Pool().QueryRow(t.Context(), sql).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
