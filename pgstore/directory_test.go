@@ -62,7 +62,7 @@ func TestDirectoryPlans(t *testing.T) {
 		"not banned":       {auth.UserQuery{Banned: &no}, nil, false},
 		"unproved":         {auth.UserQuery{Confirmed: &no}, []string{"users_unproved_idx"}, true},
 		"proved":           {auth.UserQuery{Confirmed: &yes}, nil, false},
-		"factor":           {auth.UserQuery{MFA: &yes}, []string{"users_mfa_idx"}, true},
+		"factor":           {auth.UserQuery{MFA: &yes}, []string{"users_with_factor_idx", "users_mfa_idx"}, true},
 		"no factor":        {auth.UserQuery{MFA: &no}, nil, false},
 		"made of late":     {auth.UserQuery{CreatedFrom: now.Add(-time.Hour)}, []string{"users_created_at_idx"}, true},
 		"made long ago":    {auth.UserQuery{CreatedTo: now.Add(-29990 * time.Minute)}, []string{"users_created_at_idx"}, true},
