@@ -14,7 +14,7 @@ import (
 // are drawn: whatever door somebody adds, it leads there.
 func TestOneDoorForAccountsAndMessages(t *testing.T) {
 	may := map[string][]string{ // what is mentioned to where it may be
-		"NewUser":         {"account.go", "import.go", "import_batch.go", "store.go", "store_user.go"}, // the application imports without limits
+		"NewUser":         {"account.go", "import.go", "import_batch.go", "store.go", "store_user.go", "kit_users.go"}, // the application imports, and operators make accounts, without limits
 		"ImportedRow":     {"import_batch.go", "store_import.go"},
 		"accountPermit{}": {"account.go"},
 		"sendPermit{}":    {"mail_send.go"},

@@ -63,6 +63,7 @@ const (
 	CodeRoleInUse             Code = "role_in_use"
 	CodePreconditionFailed    Code = "precondition_failed"
 	CodeIdempotencyReplayed   Code = "idempotency_replayed"
+	CodeQueryTooBroad         Code = "query_too_broad"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeValidationFailed      Code = "validation_failed"
@@ -129,6 +130,7 @@ var errorTable = map[Code]struct {
 	CodeLastOwner:            {http.StatusConflict, "Somebody has to stay owner. Give another person the role first."},
 	CodeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The request body is too large."},
 	CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Send the body as application/json."},
+	CodeQueryTooBroad:        {http.StatusUnprocessableEntity, "This would read too much. Narrow it down."},
 	CodeValidationFailed:     {http.StatusUnprocessableEntity, "Some of the values are not right."},
 	CodeWeakPassword:         {http.StatusUnprocessableEntity, "Choose a stronger password."},
 	CodeSamePassword:         {http.StatusUnprocessableEntity, "The new password is the same as the old one."},
@@ -235,6 +237,8 @@ func storeFailed(err error) error {
 		return fail(CodeSessionEnded, err)
 	case errors.Is(err, ErrLastOwner):
 		return fail(CodeLastOwner, err)
+	case errors.Is(err, ErrTooBroad):
+		return fail(CodeQueryTooBroad, err)
 	case errors.Is(err, ErrInvalidChange):
 		return fail(CodeInternal, err)
 	}

@@ -51,6 +51,9 @@ const (
 	EventSettingsChanged EventType = "settings.changed"
 	EventSettingsTested  EventType = "settings.tested" // an operator tried out a sender or a provider
 	EventAdminDenied     EventType = "admin.denied"    // somebody tried an operation of the admin side that they may not do
+	EventUserCreated     EventType = "user.created"    // by an operator
+	EventUserUnlocked    EventType = "user.unlocked"   // an operator cleared the limits on failures
+	EventPhoneChanged    EventType = "phone.changed"   // by an operator
 
 	EventAuditExported EventType = "audit.exported"
 

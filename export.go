@@ -69,10 +69,8 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 			e.Factors[i].Secret, e.Factors[i].LastStep = nil, 0
 		}
 	}
-	if s, ok := Capability[ExportStore](a.store); ok {
-		if e.Held, err = s.Held(ctx, e.User.ID, e.At); err != nil {
-			return err
-		}
+	if e.Held, err = a.held(ctx, e.User.ID); err != nil {
+		return err
 	}
 	if s, ok := Capability[EventStore](a.store); ok {
 		e.events = func(ctx context.Context, before *Event) ([]Event, error) {
@@ -81,6 +79,15 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 		e.first, err = e.events(ctx, nil)
 	}
 	return err
+}
+
+// held is what the store keeps about a user besides, as far as it can tell.
+func (a *Auth) held(ctx context.Context, userID string) (Held, error) {
+	s, ok := Capability[ExportStore](a.store)
+	if !ok {
+		return Held{}, nil
+	}
+	return s.Held(ctx, userID, a.now())
 }
 
 // Write writes the export as one JSON object. An error is the writer's or the
@@ -116,8 +123,12 @@ func (e *Export) Write(ctx context.Context, w io.Writer) error {
 }
 
 // shown is an event without what it tells of others than the user: who acted, and
-// from where.
+// from where, what they are called, and what operators note for themselves.
 func (e *Export) shown(event Event) Event {
+	if event.Record = event.Record.Clone(); event.Record != nil {
+		event.Record.Actor = ""
+		delete(event.Record.Changes, "notes")
+	}
 	if event.Actor.ID != e.User.ID && event.Actor.Kind != ActorSystem && event.Actor.Kind != "" {
 		event.Actor, event.Client = Actor{Kind: event.Actor.Kind}, Client{}
 	}

@@ -24,6 +24,7 @@ func TestWhateverAddsARootAsks(t *testing.T) {
 		"joinByEmail":   "", // by prove: the address is proved
 		"undo":          "takes one away",
 		"checkSignUp":   "of an account to make",
+		"editRoots":     "an operator answers for it, and what nobody proved goes with a takeover",
 	}
 	seen := map[string]bool{}
 	set, files := sources(t)

@@ -31,7 +31,7 @@ type SignInAttempt struct {
 // Nothing is changed yet, and something else may still refuse it.
 type PasswordChange struct {
 	User   User
-	Method string // "change", from within a session, or "reset", by a link
+	Method string // "change", from within a session, "reset", by a link, or "operator"
 }
 
 // The methods of a PasswordChange.

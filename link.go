@@ -138,15 +138,20 @@ func (a *Auth) peek(ctx context.Context, p Purpose, secret string) (Token, linkD
 
 // peekHash is peek by what a token is kept as.
 func (a *Auth) peekHash(ctx context.Context, p Purpose, hash []byte) (Token, linkData, error) {
-	var d linkData
 	t, err := a.store.PeekToken(ctx, p, hash, a.now())
 	if err != nil {
-		return t, d, linkFailed(err)
+		return t, linkData{}, linkFailed(err)
 	}
-	if err := json.Unmarshal(t.Data, &d); err != nil {
-		return t, d, fail(CodeInternal, err)
+	d, err := readLink(t.Data)
+	return t, d, err
+}
+
+// readLink reads what newLink kept.
+func readLink(data []byte) (d linkData, err error) {
+	if err := json.Unmarshal(data, &d); err != nil {
+		return d, fail(CodeInternal, err)
 	}
-	return t, d, nil
+	return d, nil
 }
 
 // peekMailed is peek for links that were mailed: one without an address is a

@@ -13,7 +13,7 @@ func noticeOf(e EventType) (k Kind, ok bool) {
 		return KindPasswordChanged, true
 	case EventEmailChanged:
 		return KindEmailChanged, true
-	case EventPhoneVerified:
+	case EventPhoneVerified, EventPhoneChanged:
 		return KindPhoneChanged, true
 	case EventTakenOver:
 		return KindTakenOver, true

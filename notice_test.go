@@ -32,6 +32,8 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventAccountSecured:    "its reader did it; a change of address besides has a notice of its own",
 		auth.EventMessageFailed:     "is about a message",
 		auth.EventSMSBudgetExceeded: "is about no account",
+		auth.EventUserCreated:       "there was no owner before",
+		auth.EventUserUnlocked:      "opens no way in that was not there",
 		auth.EventUserBanned:        "whoever is shut out learns of it at the next sign-in; the reason is the operator's",
 		auth.EventUserUnbanned:      "opens no way in that was not there",
 		auth.EventRolesChanged:      "is no way in; the audit log tells who gave what",

@@ -10,7 +10,7 @@ import (
 // store_change.go describe. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
-//   - 4: [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
+//   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors

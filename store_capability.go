@@ -54,11 +54,16 @@ type Held struct {
 }
 
 // HeldDevice is a device that the user signed in on.
-type HeldDevice struct{ FirstSeenAt, LastSeenAt time.Time }
+type HeldDevice struct {
+	Device                  string // as Session.Device has it
+	FirstSeenAt, LastSeenAt time.Time
+}
 
 // HeldToken is a token or code.
 type HeldToken struct {
 	Purpose   Purpose
+	Subject   string
+	Data      []byte
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }

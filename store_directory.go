@@ -1,10 +1,14 @@
 package auth
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -13,17 +17,43 @@ import (
 type DirectoryStore interface {
 	// ListUsers returns the accounts that match all of a query, in its order, at most
 	// Limit of them, after the one that After names. None is an empty list. The query
-	// has passed its Check. No plan of it reads the table whole.
+	// has passed its Check. No plan of it reads the table whole. A combination of
+	// filters that would read too much is ErrTooBroad.
 	ListUsers(ctx context.Context, q UserQuery) ([]User, error)
+	// CountUsers counts the accounts that match all of a query, wherever its cursor
+	// is and whatever its Limit: exactly up to UserCountExact, and beyond that, or if
+	// it would read too much, by an estimate.
+	CountUsers(ctx context.Context, q UserQuery) (UserCount, error)
 }
+
+// UserCountExact is up to how many accounts are counted one by one.
+const UserCountExact = 10_000
+
+// UserCount is how many accounts there are.
+type UserCount struct {
+	N     int64
+	Exact bool // false: about so many, and never fewer than UserCountExact if those were counted
+}
+
+// ErrTooBroad: a query would read too much.
+var ErrTooBroad = errors.New("auth: query reads too much")
 
 // UserQuery picks accounts. Fields at zero pick all; those set have to hold together.
 type UserQuery struct {
-	Prefix string // of the address (by EmailKey) or of the name (by NameKey)
-	Role   string
+	ID       string
+	Email    string // the whole address, by EmailKey
+	Phone    string // E.164
+	Provider string // there is an identity of it
+	Subject  string // and it is this one
+	Prefix   string // of the address (by EmailKey) or of the name (by NameKey)
+	Role     string
+
+	// Metadata are members of AppMetadata, by name: each has this text as its value,
+	// or the number, true, false or null that the text spells (see MetadataValues).
+	Metadata map[string]string
 
 	Banned    *bool // at Now
-	Confirmed *bool // an address or number was proved
+	Confirmed *bool // an address, number or identity was proved: not User.Unproved
 	MFA       *bool // there is an enabled factor
 
 	CreatedFrom, CreatedTo   time.Time // from, inclusive; to, exclusive
@@ -70,19 +100,79 @@ func (q *UserQuery) Cursor(u User) *UserCursor {
 	return &UserCursor{Time: u.CreatedAt, ID: u.ID}
 }
 
+// maxMetadataFilters bounds how many members of the metadata a query names.
+const maxMetadataFilters = 10
+
 // Check tells what is wrong with a query. Errors: CodeValidationFailed.
 func (q *UserQuery) Check() error {
+	for _, f := range []struct{ name, text string }{
+		{"email", q.Email}, {"phone", q.Phone}, {"provider", q.Provider}, {"subject", q.Subject}, {"q", q.Prefix}, {"role", q.Role},
+	} {
+		if len(f.text) > maxFilter || !isText(f.text) {
+			return invalid(f.name, "is too long, or no text")
+		}
+	}
+	if len(q.Metadata) > maxMetadataFilters {
+		return invalid("metadata", "has more than 10 members")
+	}
+	for name, value := range q.Metadata {
+		if name == "" || len(name)+len(value) > maxFilter || !isText(name+value) {
+			return invalid("metadata", "has a member without a name, or one that is too long or no text")
+		}
+	}
 	switch {
+	case q.ID != "" && !isID(strings.ToLower(q.ID)):
+		return invalid("id", "is no UUID")
+	case q.Subject != "" && q.Provider == "":
+		return invalid("provider", "is required with a subject")
 	case !slices.Contains([]UserSort{"", SortCreated, SortSignedIn, SortEmail}, q.Sort):
 		return invalid("sort", "has to be created_at, last_sign_in_at or email")
 	case q.Limit < 1:
 		return invalid("limit", "has to be at least 1")
-	case len(q.Prefix) > 256 || strings.ContainsRune(q.Prefix, 0):
-		return invalid("q", "is too long, or no text")
 	case q.After != nil && uuid.Validate(q.After.ID) != nil:
 		return invalid("cursor", "is none of this list")
 	}
 	return nil
+}
+
+// maxFilter is how long what is searched for may be, in bytes.
+const maxFilter = 512
+
+// isText tells whether any store can look for a text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// MetadataValues are the values of a member of the metadata that a text of
+// UserQuery.Metadata stands for: itself, and the number, true, false or null that it
+// spells.
+func MetadataValues(text string) []any {
+	list := []any{text}
+	var spelled any
+	if json.Unmarshal([]byte(text), &spelled) == nil {
+		switch spelled.(type) {
+		case float64, bool, nil:
+			list = append(list, spelled)
+		}
+	}
+	return list
+}
+
+// HasMetadata tells whether metadata have all members that the query names, for
+// stores that search in Go.
+func (q *UserQuery) HasMetadata(metadata map[string]any) bool {
+	for name, text := range q.Metadata {
+		have, ok := metadata[name]
+		if !ok || !slices.ContainsFunc(MetadataValues(text), func(v any) bool { return sameJSON(have, v) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameJSON tells whether two values are written alike.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // Compare is the query's order, for stores that sort in Go.

@@ -68,6 +68,7 @@ type Credentials struct {
 	PasswordHash string    // PHC or another supported format; empty: no password
 	KnownDevice  bool      // the user has signed in on UserKey.Device before
 	TrustedUntil time.Time // the user trusts UserKey.Device until then, which may have passed; zero: not, or not any more
+	Notes        string    // what operators noted; never shown to the user
 }
 
 // UserKey names one user by exactly one of its unique values.
@@ -101,6 +102,7 @@ func ByIdentity(provider, subject string) UserKey {
 type NewUser struct {
 	User         User
 	PasswordHash string
+	Notes        string   // of operators
 	Session      *Session // first session; sets LastSignInAt
 	Tokens       []Token  // as for PutToken
 	// Factors are second factors, enabled, at most one of a kind, and the user's
@@ -132,6 +134,7 @@ type UserPatch struct {
 	Rehash          *string        // the same password under other parameters: no change of a way in
 	Roles           *[]string      // replaces the whole
 	BannedUntil     *time.Time     // the zero time lifts a ban
+	Notes           *string        // Credentials.Notes
 
 	Link   *Identity // add an identity, or replace the user's own of the same provider and subject whole: a field left zero becomes zero
 	Unlink *UserKey  // remove the identity with this Provider and Subject; none: no change
@@ -155,7 +158,7 @@ func (p *UserPatch) removePassword() { p.PasswordHash = new(string) }
 // Empty tells whether the patch would change nothing.
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
-		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil &&
+		p.UserMetadata == nil && p.AppMetadata == nil && p.PasswordHash == nil && p.Rehash == nil && p.Roles == nil && p.BannedUntil == nil && p.Notes == nil &&
 		p.Link == nil && p.Unlink == nil && p.Revoke == nil && p.DropTokens == nil && !p.DropFactors && !p.DropDevices && !p.DropCredentials
 }
 
@@ -191,6 +194,7 @@ func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 	replace(&u.PhoneVerifiedAt, p.PhoneVerifiedAt)
 	replace(&u.FullName, p.FullName)
 	replace(&u.BannedUntil, p.BannedUntil)
+	replace(&c.Notes, p.Notes)
 	if p.Roles != nil {
 		u.Roles = slices.Clone(*p.Roles)
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/authmount/auth"
@@ -42,6 +43,7 @@ type Admin struct {
 	directory   auth.DirectoryStore
 	events      auth.EventStore
 	settings    auth.SettingsStore
+	limits      auth.LimitStore
 	keys        auth.KeyStore
 	stats       auth.StatsStore
 	permissions catalog
@@ -49,32 +51,21 @@ type Admin struct {
 	handler     http.Handler
 }
 
-// New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore, auth.KeyStore, auth.StatsStore and
-// auth.SettingsStore, as those of this module are. Into a table of roles that was never
-// touched it puts admin, support and auditor.
+// New builds the operations on a. The store needs the capabilities that they rest on,
+// as those of this module have them; the error names each that is missing. Into a
+// table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
 	m.store = m.kit.Store()
-	var faults []error
-	find := func(ok bool, name string) {
-		if !ok {
-			faults = append(faults, fmt.Errorf("the store is no auth.%s", name))
-		}
+	faults := []error{
+		capability(m.store, &m.roles),
+		capability(m.store, &m.directory),
+		capability(m.store, &m.events),
+		capability(m.store, &m.settings),
+		capability(m.store, &m.limits),
+		capability(m.store, &m.keys),
+		capability(m.store, &m.stats),
 	}
-	var ok bool
-	m.roles, ok = auth.Capability[auth.RoleStore](m.store)
-	find(ok, "RoleStore")
-	m.directory, ok = auth.Capability[auth.DirectoryStore](m.store)
-	find(ok, "DirectoryStore")
-	m.events, ok = auth.Capability[auth.EventStore](m.store)
-	find(ok, "EventStore")
-	m.settings, ok = auth.Capability[auth.SettingsStore](m.store)
-	find(ok, "SettingsStore")
-	m.keys, ok = auth.Capability[auth.KeyStore](m.store)
-	find(ok, "KeyStore")
-	m.stats, ok = auth.Capability[auth.StatsStore](m.store)
-	find(ok, "StatsStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
@@ -94,6 +85,16 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
 	return m, nil
+}
+
+// capability finds a capability of the store.
+func capability[T any](s auth.Store, into *T) error {
+	found, ok := auth.Capability[T](s)
+	if !ok {
+		return fmt.Errorf("the store is no %s", reflect.TypeFor[T]())
+	}
+	*into = found
+	return nil
 }
 
 // addReadyRoles fills a table of roles that nobody has changed yet. Several

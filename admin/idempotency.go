@@ -45,7 +45,7 @@ func (m *Admin) withKey(op operation, r *http.Request) (*http.Request, error) {
 		sum := sha256.Sum256([]byte(part))
 		hash.Write(sum[:])
 	}
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &once{op.pattern, key, hash.Sum(nil)}))
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &once{op.pattern, key, m.kit.Fingerprint(hash.Sum(nil))}))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return r, nil
 }

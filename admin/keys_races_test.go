@@ -82,7 +82,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				var once sync.Once
 				reached := false
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
-					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions"}, method) {
+					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits"}, method) {
 						return
 					}
 					once.Do(func() {

@@ -216,18 +216,24 @@ func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (a
 func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string) (auth.User, error) {
 	roles = slices.Sorted(slices.Values(roles))
 	roles = orNone(slices.Compact(roles))
-	for _, r := range roles {
-		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
-			return auth.User{}, m.kit.Error(auth.CodeRoleNotFound, nil)
-		}
-	}
-	if err := m.mayGive(t, permissionsIn(t.roles, roles)); err != nil {
+	if err := m.mayAssign(t, roles); err != nil {
 		return auth.User{}, err
 	}
 	t.because(why)
 	t.changed("roles", orNone(t.target.Roles), roles)
 	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) && !slices.Contains(roles, auth.RoleOwner)
 	return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})
+}
+
+// mayAssign judges whether the target of a turn, or whoever is made, may be given
+// exactly these roles: those that there are, or that they have.
+func (m *Admin) mayAssign(t *turn, roles []string) error {
+	for _, r := range roles {
+		if r != auth.RoleOwner && find(t.roles, r).Name == "" && !slices.Contains(t.target.Roles, r) {
+			return m.kit.Error(auth.CodeRoleNotFound, nil)
+		}
+	}
+	return m.mayGive(t, permissionsIn(t.roles, roles))
 }
 
 // CheckResult tells whether somebody may do something, and why.

@@ -12,16 +12,28 @@ import (
 
 // example is a request of an operation that succeeds if it may.
 type example struct {
-	body   string
-	status int
+	query, body string
+	status      int
+	prepare     func(o *office, target *authtest.SignedIn) // makes what it is about
 }
 
 // examples has one row for each operation; TestEveryOperationHasAnExample fails for
 // one that was forgotten.
 var examples = map[string]example{
-	"GET /me":                         {status: 200},
-	"GET /users":                      {status: 200},
-	"GET /users/{id}":                 {status: 200},
+	"GET /me":                    {status: 200},
+	"GET /users":                 {status: 200},
+	"GET /users/{id}":            {status: 200},
+	"GET /users/lookup":          {query: "?provider=github&subject=$id", prepare: (*office).link, status: 200},
+	"POST /users":                {body: `{"email":"$id@new.example.com"}`, status: 201},
+	"PATCH /users/{id}":          {body: `{"full_name":"Ada"}`, status: 200},
+	"POST /users/{id}/password":  {body: `{"password":"a phrase of four words"}`, status: 200},
+	"POST /users/{id}/unlock":    {status: 200},
+	"GET /users/{id}/factors":    {status: 200},
+	"DELETE /users/{id}/factors": {prepare: (*office).arm, status: 200},
+
+	"DELETE /users/{id}/factors/{factor}":      {prepare: (*office).arm, status: 200},
+	"DELETE /users/{id}/identities/{identity}": {body: `{"force":true}`, prepare: (*office).link, status: 200},
+
 	"POST /users/{id}/ban":            {body: `{"reason":"spam"}`, status: 200},
 	"POST /users/{id}/unban":          {status: 200},
 	"POST /users/{id}/delete":         {body: `{"reason":"asked for it"}`, status: 204},
@@ -78,10 +90,14 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 		id = target.SessionID
 	case strings.Contains(row.Pattern, "/keys/{id}"):
 		id = o.deploy
-	case strings.Contains(row.Pattern, "/audit-logs/{id}"):
+	}
+	if e.prepare != nil {
+		e.prepare(o, target)
+	}
+	if strings.Contains(row.Pattern, "/audit-logs/{id}") {
 		id = o.audit()[0].ID
 	}
-	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{name}", theProvider).Replace(row.Pattern)
+	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{factor}", target.User.ID, "{identity}", target.User.ID, "{name}", theProvider, "$id", target.User.ID).Replace(row.Pattern + e.query)
 	return o.do(who, pattern, strings.ReplaceAll(e.body, "$id", target.User.ID), headers...)
 }
 
@@ -195,6 +211,8 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 					about = role
 				case strings.Contains(row.Pattern, " /keys"):
 					about = "deploy"
+				case row.Pattern == "POST /users":
+					about = target.User.ID + "@new.example.com"
 				case row.Pattern == "GET /audit-logs/export":
 					about = ""
 				}
@@ -215,7 +233,7 @@ func TestStaleRevision(t *testing.T) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {
-			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /keys" || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
+			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /users" || row.Pattern == "POST /keys" || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
 				continue
 			}
 			before := len(o.audit())

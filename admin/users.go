@@ -9,8 +9,7 @@ import (
 )
 
 var (
-	opListUsers  = operation{pattern: "GET /users", permission: PermUsersRead}
-	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opListUsers  = operation{pattern: "GET /users", permission: PermUsersRead, fails: []auth.Code{auth.CodeQueryTooBroad}}
 	opBanUser    = operation{pattern: "POST /users/{id}/ban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
 	opUnbanUser  = operation{pattern: "POST /users/{id}/unban", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
 	opDeleteUser = operation{pattern: "POST /users/{id}/delete", permission: PermUsersDelete, against: managing, fails: []auth.Code{auth.CodeLastOwner, auth.CodePreconditionFailed}}
@@ -26,53 +25,6 @@ func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, e
 		err = m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, err)
 	}
 	return a, err
-}
-
-// ListUsersParams pick accounts.
-type ListUsersParams struct {
-	auth.UserQuery
-}
-
-// UserPage is a page of accounts.
-type UserPage struct {
-	Users []auth.User
-	Next  *auth.UserQuery // what to ask for the page after; nil: this was the last
-}
-
-// ListUsers lists accounts. Errors: CodeValidationFailed, and those of every
-// operation ([Admin]).
-func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (UserPage, error) {
-	if _, err := m.reader(ctx, who, opListUsers); err != nil {
-		return UserPage{}, err
-	}
-	q := p.UserQuery
-	q.Limit = pageSize(q.Limit)
-	if err := q.Check(); err != nil {
-		return UserPage{}, err
-	}
-	list, err := m.directory.ListUsers(ctx, q)
-	if err != nil {
-		return UserPage{}, m.kit.StoreError(err)
-	}
-	page := UserPage{Users: list}
-	if len(list) == q.Limit {
-		next := q
-		next.After = q.Cursor(list[len(list)-1])
-		page.Next = &next
-	}
-	return page, nil
-}
-
-// User reads one account. Errors: CodeUserNotFound.
-func (m *Admin) User(ctx context.Context, who Actor, id string) (auth.User, error) {
-	if _, err := m.reader(ctx, who, opUser); err != nil {
-		return auth.User{}, err
-	}
-	u, err := m.store.User(ctx, auth.ByID(id))
-	if err != nil {
-		return u, m.gone(err)
-	}
-	return u, nil
 }
 
 // forever is a ban without end.

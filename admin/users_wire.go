@@ -3,73 +3,23 @@ package admin
 import (
 	"net/http"
 	"time"
-
-	"github.com/authmount/auth"
 )
 
 var userEndpoints = []endpoint{
 	{opListUsers, (*Admin).handleListUsers},
+	{opLookupUser, (*Admin).handleLookupUser},
 	{opUser, (*Admin).handleUser},
+	{opCreateUser, (*Admin).handleCreateUser},
+	{opUpdateUser, (*Admin).handleUpdateUser},
+	{opSetPassword, (*Admin).handleSetPassword},
+	{opFactors, (*Admin).handleFactors},
+	{opRemoveFactors, (*Admin).handleRemoveFactors},
+	{opRemoveFactor, (*Admin).handleRemoveFactors},
+	{opUnlink, (*Admin).handleUnlink},
+	{opUnlock, (*Admin).handleUnlock},
 	{opBanUser, (*Admin).handleBanUser},
 	{opUnbanUser, (*Admin).handleUnbanUser},
 	{opDeleteUser, (*Admin).handleDeleteUser},
-}
-
-func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Request) error {
-	v := m.values(r)
-	p := ListUsersParams{auth.UserQuery{
-		Prefix: v.text("q"), Role: v.text("role"), MFA: v.flag("mfa"),
-		CreatedFrom: v.time("created_from"), CreatedTo: v.time("created_to"),
-		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
-		Sort: auth.UserSort(v.text("sort")), Limit: v.number("limit"),
-	}}
-	switch v.text("status") {
-	case "":
-	case "active":
-		p.Banned, p.Confirmed = ptr(false), ptr(true)
-	case "banned":
-		p.Banned = ptr(true)
-	case "unconfirmed":
-		p.Confirmed = ptr(false)
-	default:
-		v.fault("status", "has to be active, banned or unconfirmed")
-	}
-	switch v.text("order") {
-	case "", "desc":
-		p.Desc = true
-	case "asc":
-	default:
-		v.fault("order", "has to be asc or desc")
-	}
-	if c := v.text("cursor"); c != "" {
-		p.After = &auth.UserCursor{}
-		if err := m.readCursor(c, p.After); err != nil {
-			return err
-		}
-	}
-	if err := v.done(); err != nil {
-		return err
-	}
-	page, err := m.ListUsers(r.Context(), who, p)
-	if err != nil {
-		return err
-	}
-	out := struct {
-		Users      []userView `json:"users"`
-		NextCursor *string    `json:"next_cursor"`
-	}{Users: []userView{}}
-	for _, u := range page.Users {
-		out.Users = append(out.Users, m.view(u))
-	}
-	if page.Next != nil {
-		out.NextCursor = ptr(cursorOf(page.Next.After))
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, out)
-}
-
-func (m *Admin) handleUser(who Actor, w http.ResponseWriter, r *http.Request) error {
-	u, err := m.User(r.Context(), who, r.PathValue("id"))
-	return m.writeUser(w, u, err)
 }
 
 func (m *Admin) handleBanUser(who Actor, w http.ResponseWriter, r *http.Request) error {

@@ -104,8 +104,13 @@ func (m *Admin) writeUser(w http.ResponseWriter, u auth.User, err error) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(u.Revision, 10)))
+	setRevision(w, u.Revision)
 	return m.kit.WriteJSON(w, http.StatusOK, m.view(u))
+}
+
+// setRevision writes a revision as ETag.
+func setRevision(w http.ResponseWriter, revision int64) {
+	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(revision, 10)))
 }
 
 // ifMatch is the revision that a request rests on, or nil.

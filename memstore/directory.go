@@ -32,6 +32,22 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 	return list, nil
 }
 
+// CountUsers counts all that a query picks, exactly.
+func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return auth.UserCount{}, err
+	}
+	defer unlock()
+	c := auth.UserCount{Exact: true}
+	for _, u := range s.users {
+		if picked(&u.User, &q) {
+			c.N++
+		}
+	}
+	return c, nil
+}
+
 // picked tells whether an account matches all of a query but its place in the list.
 func picked(u *auth.User, q *auth.UserQuery) bool {
 	within := func(t, from, to time.Time) bool {
@@ -39,7 +55,12 @@ func picked(u *auth.User, q *auth.UserQuery) bool {
 	}
 	begins := q.Prefix == "" || u.Email != "" && strings.HasPrefix(auth.EmailKey(u.Email), auth.EmailKey(q.Prefix)) ||
 		strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix))
-	return begins && (q.Role == "" || slices.Contains(u.Roles, q.Role)) &&
-		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, u.EmailVerified() || u.PhoneVerified()) && is(q.MFA, u.MFAEnabled) &&
+	linked := q.Provider == "" || slices.ContainsFunc(u.Identities, func(i auth.Identity) bool {
+		return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
+	})
+	return begins && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
+		(q.Email == "" || u.Email != "" && auth.EmailKey(u.Email) == auth.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
+		(q.Role == "" || slices.Contains(u.Roles, q.Role)) && q.HasMetadata(u.AppMetadata) &&
+		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unproved()) && is(q.MFA, u.MFAEnabled) &&
 		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)
 }

@@ -23,12 +23,12 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.
 	}
 	for hash, d := range u.devices {
 		if hash != forgotten && now.Before(d.Last.Add(auth.DeviceLife)) {
-			h.Devices = append(h.Devices, auth.HeldDevice{FirstSeenAt: d.First, LastSeenAt: d.Last})
+			h.Devices = append(h.Devices, auth.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last})
 		}
 	}
 	for id := range u.tokens {
 		if t := s.tokens[id]; t != nil && now.Before(t.ExpiresAt) {
-			h.Pending = append(h.Pending, auth.HeldToken{Purpose: t.Purpose, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt})
+			h.Pending = append(h.Pending, auth.HeldToken{Purpose: t.Purpose, Subject: t.Subject, Data: slices.Clone(t.Data), CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt})
 		}
 	}
 	for _, m := range s.messages {

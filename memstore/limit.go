@@ -7,6 +7,21 @@ import (
 	"github.com/authmount/auth"
 )
 
+// ClearLimits fills buckets again.
+func (s *Store) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+	return s.change(ctx, &c.Change, func() (*effect, error) {
+		if s.users[c.UserID] == nil {
+			return nil, auth.ErrNotFound
+		}
+		return &effect{about: c.UserID, apply: func() error {
+			for _, key := range c.Keys {
+				delete(s.buckets, key)
+			}
+			return nil
+		}}, nil
+	})
+}
+
 // Take draws from every bucket or from none.
 func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
 	unlock, err := s.lock(ctx)

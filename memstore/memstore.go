@@ -47,6 +47,7 @@ type (
 	user struct {
 		auth.User
 		hash     string
+		notes    string
 		factors  map[string]*auth.Factor
 		recovery [][]byte
 		sessions map[string]bool
@@ -93,6 +94,7 @@ var (
 	_ auth.SettingsStore   = (*Store)(nil)
 	_ auth.DiagnosticStore = (*Store)(nil)
 	_ auth.StatsStore      = (*Store)(nil)
+	_ auth.LimitStore      = (*Store)(nil)
 )
 
 // New makes an empty store.

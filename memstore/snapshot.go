@@ -39,6 +39,7 @@ type savedUser struct {
 	Hash     string        `json:"password_hash"`
 	Factors  []auth.Factor `json:"factors,omitempty"`
 	Recovery [][]byte      `json:"recovery,omitempty"`
+	Notes    string        `json:"notes,omitempty"`
 
 	Devices map[string]device `json:"devices,omitempty"`
 }
@@ -134,7 +135,7 @@ func (s *Store) loadUser(saved savedUser) error {
 	if err := s.conflict(&u.User, ""); err != nil {
 		return err
 	}
-	u.recovery = saved.Recovery
+	u.recovery, u.notes = saved.Recovery, saved.Notes
 	maps.Copy(u.devices, saved.Devices)
 	for _, f := range saved.Factors {
 		u.factors[f.ID] = &f
@@ -168,7 +169,7 @@ func (s *Store) Save(ctx context.Context) error {
 func (s *Store) snapshot() snapshot {
 	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings}
 	for _, u := range s.users {
-		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, Devices: u.devices}
+		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, Notes: u.notes, Devices: u.devices}
 		for _, f := range u.factors {
 			saved.Factors = append(saved.Factors, *f)
 		}

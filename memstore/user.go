@@ -17,6 +17,7 @@ func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User,
 // planCreate plans to add a user, and tells created.
 func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.User) (*effect, error) {
 	u := newUser(nu.User, nu.PasswordHash)
+	u.notes = nu.Notes
 	u.Revision, u.CredentialRevision = 0, 0
 	if err := u.arm(nu.Factors); err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 		return auth.Credentials{}, auth.ErrNotFound
 	}
 	_, known := u.devices[k.Device]
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && k.Device != forgotten, TrustedUntil: u.trustedUntil(k.Device)}, nil
+	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && k.Device != forgotten, TrustedUntil: u.trustedUntil(k.Device), Notes: u.notes}, nil
 }
 
 // UpdateUser applies a patch.
@@ -166,7 +167,7 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		}
 		return e, nil
 	}
-	after := p.Apply(auth.Credentials{User: u.User, PasswordHash: u.hash}, now)
+	after := p.Apply(auth.Credentials{User: u.User, PasswordHash: u.hash, Notes: u.notes}, now)
 	next := copyUser(after.User)
 	if err := s.conflict(&next, id); err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		s.unindex(u)
 		u.User = next
 		s.index(u)
-		u.hash = after.PasswordHash
+		u.hash, u.notes = after.PasswordHash, after.Notes
 		switch {
 		case p.DropCredentials:
 			clear(u.devices) // of whoever had the account before

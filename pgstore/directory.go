@@ -2,19 +2,38 @@ package pgstore
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/authmount/auth"
 )
 
-// listUsers is what lists of accounts begin with. Which conditions follow depends on
+// Lists and counts of accounts begin with these. Which conditions follow depends on
 // what is asked, so that each has a plan of its own: one statement for all of them
 // would read the whole table.
-const listUsers = `select ` + userColumns + ` from auth.users u where true`
+const (
+	listUsers  = `select ` + userColumns + ` from auth.users u where true`
+	someUsers  = `select u.id from auth.users u where true`
+	countUsers = `select count(*) from (%s limit %d) picked`
+	guessUsers = `explain (format json) %s`
+)
+
+// bounds hold for the statement behind it, which shares its transaction: for how long
+// it may read, and that it is planned for the values it is given. What picks few of
+// one table may pick most of another, or of the same with other values.
+const bounds = `select set_config('statement_timeout', $1::text, true), set_config('plan_cache_mode', 'force_custom_plan', true)`
+
+// listPatience is for how long a list may read.
+const listPatience = 2 * time.Second
 
 // orders are what lists are sorted by, and what the cursor is compared with.
 var orders = map[auth.UserSort]struct{ columns, cursor string }{
@@ -49,34 +68,88 @@ func (b *query) add(text string, args ...any) {
 func usersQuery(q auth.UserQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)
+	b.filter(q)
+	b.page(q)
+	return b
+}
+
+// filter adds what a query picks accounts by. Conditions that an index is made for
+// are written as the index has them.
+func (b *query) filter(q auth.UserQuery) {
+	b.filterNames(q)
+	b.filterFacts(q)
+	for _, bound := range []struct {
+		condition string
+		at        time.Time
+	}{
+		{`u.created_at >= ?::timestamptz`, q.CreatedFrom}, {`u.created_at < ?::timestamptz`, q.CreatedTo},
+		{`coalesce(u.last_sign_in_at, '-infinity') >= ?::timestamptz`, q.SignedInFrom}, {`coalesce(u.last_sign_in_at, '-infinity') < ?::timestamptz`, q.SignedInTo},
+	} {
+		if !bound.at.IsZero() {
+			b.where(bound.condition, bound.at)
+		}
+	}
+}
+
+// filterNames adds what accounts are called by.
+func (b *query) filterNames(q auth.UserQuery) {
+	if q.ID != "" {
+		b.where(`u.id = ?::uuid`, q.ID)
+	}
+	if q.Email != "" {
+		b.where(`u.email_key = ?::text`, auth.EmailKey(q.Email))
+	}
+	if q.Phone != "" {
+		b.where(`u.phone = ?::text`, q.Phone)
+	}
+	switch {
+	case q.Subject != "":
+		b.where(`u.id = (select i.user_id from auth.identities i where i.provider = ?::text and i.subject = ?::text)`, q.Provider, q.Subject)
+	case q.Provider != "":
+		b.where(`exists (select from auth.identities i where i.user_id = u.id and i.provider = ?::text)`, q.Provider)
+	}
 	if q.Prefix != "" {
 		b.where(`(coalesce(u.email_key, '') collate "C" like ?::text or u.name_key like ?::text)`, prefix(auth.EmailKey(q.Prefix)), prefix(auth.NameKey(q.Prefix)))
 	}
+}
+
+// filterFacts adds what is so about accounts.
+func (b *query) filterFacts(q auth.UserQuery) {
 	if q.Role != "" {
 		b.where(`u.roles <> '{}' and u.roles @> array[?::text]`, q.Role)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
+		var either []string
+		var args []any
+		for _, v := range auth.MetadataValues(q.Metadata[name]) {
+			either = append(either, `u.app_metadata @> ?::jsonb`)
+			args = append(args, text(map[string]any{name: v}))
+		}
+		b.where(`u.app_metadata <> '{}' and (`+strings.Join(either, " or ")+`)`, args...)
 	}
 	if q.Banned != nil && *q.Banned {
 		b.where(`u.banned_until > ?::timestamptz`, q.Now)
 	} else if q.Banned != nil {
 		b.where(`(u.banned_until is null or u.banned_until <= ?::timestamptz)`, q.Now)
 	}
-	if q.Confirmed != nil {
-		b.where(`(u.email_verified_at is not null or u.phone_verified_at is not null) = ?::boolean`, *q.Confirmed)
+	if q.Confirmed != nil && *q.Confirmed {
+		b.where(`(u.email_verified_at is not null or u.phone_verified_at is not null or (` + hasIdentity + `))`)
+	} else if q.Confirmed != nil {
+		b.where(`u.email_verified_at is null and u.phone_verified_at is null and not (` + hasIdentity + `)`)
 	}
-	if q.MFA != nil {
-		b.where(`u.mfa_enabled = ?::boolean`, *q.MFA)
+	if q.MFA != nil && *q.MFA {
+		b.where(`u.mfa_enabled`)
+	} else if q.MFA != nil {
+		b.where(`not u.mfa_enabled`)
 	}
-	for _, bound := range []struct {
-		condition string
-		at        time.Time
-	}{
-		{`u.created_at >= ?::timestamptz`, q.CreatedFrom}, {`u.created_at < ?::timestamptz`, q.CreatedTo},
-		{`u.last_sign_in_at >= ?::timestamptz`, q.SignedInFrom}, {`coalesce(u.last_sign_in_at, '-infinity') < ?::timestamptz`, q.SignedInTo},
-	} {
-		if !bound.at.IsZero() {
-			b.where(bound.condition, bound.at)
-		}
-	}
+}
+
+// hasIdentity looks for identities of those who ever had one, and are asked for them
+// only then: a sub-select would be made into a table of all identities.
+const hasIdentity = `u.linked and auth.identities_of(u.id) is not null`
+
+// page adds which of those accounts, and in which order.
+func (b *query) page(q auth.UserQuery) {
 	order, ok := orders[q.Sort]
 	if !ok {
 		order = orders[auth.SortCreated]
@@ -97,7 +170,6 @@ func usersQuery(q auth.UserQuery) *query {
 		b.where(`(`+order.columns+`, u.id) `+than+` (?::text::`+order.cursor+`, ?::uuid)`, at, c.ID)
 	}
 	b.add(` order by `+order.columns+direction+`, u.id`+direction+` limit ?::integer`, q.Limit)
-	return b
 }
 
 // prefix is a pattern for what begins so.
@@ -105,17 +177,12 @@ func prefix(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
 }
 
-// ListUsers lists accounts.
+// ListUsers lists accounts. In a transaction of the application's (InTx) it reads
+// for as long as that lets it.
 func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
-	b := usersQuery(q)
 	list := []auth.User{}
-	err := s.do(ctx, func(ctx context.Context, on querier) error {
-		list = list[:0]
-		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.User, error) {
+	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) (err error) {
+		list, err = pgx.AppendRows(list[:0], rows, func(row pgx.CollectableRow) (auth.User, error) {
 			var r userRow
 			if err := row.Scan(r.into()...); err != nil {
 				return auth.User{}, err
@@ -128,4 +195,64 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 		return nil, err
 	}
 	return list, nil
+}
+
+// CountUsers counts accounts one by one, as far as that is exact, and otherwise asks
+// the planner.
+func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
+	some := &query{}
+	some.sql.WriteString(someUsers)
+	some.filter(q)
+	var n int64
+	err := s.bounded(ctx, some.as(countUsers, auth.UserCountExact+1), func(rows pgx.Rows) (err error) {
+		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+		return err
+	})
+	if err != nil && !errors.Is(err, auth.ErrTooBroad) {
+		return auth.UserCount{}, err
+	}
+	if err == nil && n <= auth.UserCountExact {
+		return auth.UserCount{N: n, Exact: true}, nil
+	}
+	least := n // 0: it took too long
+	var plan []struct {
+		Plan struct {
+			Rows float64 `json:"Plan Rows"`
+		}
+	}
+	err = s.bounded(ctx, some.as(guessUsers), func(rows pgx.Rows) error {
+		raw, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte])
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(raw, &plan)
+	})
+	if err != nil {
+		return auth.UserCount{}, err
+	}
+	return auth.UserCount{N: max(least, int64(plan[0].Plan.Rows))}, nil
+}
+
+// as is a statement around this one, with the same arguments.
+func (b *query) as(around string, more ...any) *query {
+	out := &query{args: b.args}
+	fmt.Fprintf(&out.sql, around, append([]any{b.sql.String()}, more...)...)
+	return out
+}
+
+// bounded makes a query that may turn out to read too much: auth.ErrTooBroad.
+func (s *Store) bounded(ctx context.Context, b *query, read func(pgx.Rows) error) error {
+	err := s.do(ctx, func(ctx context.Context, on querier) error {
+		batch := &pgx.Batch{}
+		if Tx(ctx) == nil { // else they would hold for the rest of the application's transaction
+			batch.Queue(bounds, strconv.FormatInt(listPatience.Milliseconds(), 10))
+		}
+		batch.Queue(s.sql(b.sql.String()), b.args...).Query(read)
+		return on.SendBatch(ctx, batch).Close()
+	})
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.Code == "57014" {
+		return fmt.Errorf("%w: %w", auth.ErrTooBroad, err)
+	}
+	return err
 }

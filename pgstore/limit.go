@@ -37,6 +37,21 @@ func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (aut
 	return decide(draws, before, now), nil
 }
 
+// clearLimits locks in the order in which take does.
+const clearLimits = `delete from auth.limits where key in (select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for update)`
+
+// ClearLimits fills buckets again.
+func (s *Store) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		u := h.user(c.UserID)
+		if u == nil {
+			return nil, auth.ErrNotFound
+		}
+		_, err := tx.Exec(ctx, s.sql(clearLimits), orEmpty(c.Keys))
+		return &result{about: u.id}, err
+	})
+}
+
 // bucket is how long one token of a rate takes to come back, and all of them, in
 // nanoseconds.
 func bucket(r auth.Rate) (step, full int64) {

@@ -76,6 +76,7 @@ var (
 	_ auth.SettingsStore   = (*Store)(nil)
 	_ auth.DiagnosticStore = (*Store)(nil)
 	_ auth.StatsStore      = (*Store)(nil)
+	_ auth.LimitStore      = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

@@ -18,9 +18,9 @@ import (
 // tokens, $5 identities.
 const insertUser = `with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
-			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key)
+			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes)
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
-			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text)
+			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text, $23::text)
 		returning id
 	), s as materialized (
 		select u.id as user_id, s.* from u, jsonb_to_recordset($3::jsonb) as ` + sessionRecord + `
@@ -112,7 +112,7 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, even
 	}
 	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
 		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(auth.NameKey(u.FullName))).Scan(&ok)
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(auth.NameKey(u.FullName)), nu.Notes).Scan(&ok)
 	return ok, err
 }
 
@@ -154,7 +154,7 @@ func rolesOf(roles []string) roleLock {
 // is known, and trusted. That is asked of no device, too, which none is kept as: what depends
 // on a parameter's value would be planned anew each time.
 const (
-	credentials = `select u.password_hash, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
+	credentials = `select u.password_hash, u.notes, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
 	` + userColumns + `, ` + claimsColumn + ` from auth.users u left join auth.devices d on d.user_id = u.id and d.device = $1::text where `
 	credentialsByID       = credentials + `u.id = $2::uuid`
 	credentialsByEmail    = credentials + `u.email_key = $2::text`
@@ -192,7 +192,7 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		var r userRow
 		var trusted pgtype.Timestamptz
-		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash, &c.KnownDevice, &trusted}, r.into()...), &r.claims)...); err == nil {
+		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash, &c.Notes, &c.KnownDevice, &trusted}, r.into()...), &r.claims)...); err == nil {
 			c.TrustedUntil = at(trusted)
 			c.User, err = r.user()
 		}

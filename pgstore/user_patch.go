@@ -30,7 +30,8 @@ const patchUser = `update auth.users u set
 		roles = coalesce($19::text[], u.roles),
 		banned_until = case when $20::boolean then $21::timestamptz else u.banned_until end,
 		mfa_enabled = u.mfa_enabled and not $22::boolean,
-		linked = u.linked or $23::boolean
+		linked = u.linked or $23::boolean,
+		notes = coalesce($27::text, u.notes)
 	where u.id = $1::uuid`
 
 const dropIdentities = `delete from auth.identities i where i.user_id = $1::uuid`
@@ -98,7 +99,7 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 		p.Email != nil, orNull(value(p.Email)), orNull(auth.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
 		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
-		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, auth.NameKey(value(p.FullName)))
+		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, auth.NameKey(value(p.FullName)), p.Notes)
 	return nil
 }
 

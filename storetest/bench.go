@@ -37,6 +37,7 @@ type bench struct {
 	imports auth.ImportStore
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
+	clears  auth.LimitStore
 	stats   auth.StatsStore
 
 	settings auth.SettingsStore
@@ -59,6 +60,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
 	b.settings, _ = auth.Capability[auth.SettingsStore](s)
 	b.health, _ = auth.Capability[auth.DiagnosticStore](s)
+	b.clears, _ = auth.Capability[auth.LimitStore](s)
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b

@@ -30,6 +30,7 @@ func (b *bench) naming() map[string]struct {
 		"Rehash":          {auth.UserPatch{Rehash: ptr("x")}, false},
 		"Roles":           {auth.UserPatch{Roles: &[]string{"x"}}, true},
 		"BannedUntil":     {auth.UserPatch{BannedUntil: ptr(now)}, true},
+		"Notes":           {auth.UserPatch{Notes: ptr("x")}, false},
 		"Link":            {auth.UserPatch{Link: &linked}, true},
 		"Unlink":          {auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, true},
 		"Revoke":          {auth.UserPatch{Revoke: &auth.SessionFilter{}}, false},

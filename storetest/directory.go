@@ -40,6 +40,18 @@ func (b *bench) crowd() []auth.User {
 		if i%4 == 1 {
 			u.Roles = []string{"editor", "other"}
 		}
+		if i%6 == 3 {
+			u.Phone = fmt.Sprintf("+49301234%03d", i)
+		}
+		if i%3 == 1 {
+			u.Identities = []auth.Identity{{ID: b.id(), Provider: []string{"google", "github"}[i%2], Subject: fmt.Sprint(i), CreatedAt: u.CreatedAt}}
+		}
+		switch i % 5 {
+		case 0:
+			u.AppMetadata = map[string]any{"plan": "pro", "seats": float64(i), "in": map[string]any{"plan": "deep"}}
+		case 1:
+			u.AppMetadata = map[string]any{"plan": []any{"pro"}, "seats": "5", "on": i%2 == 0, "left": nil}
+		}
 		made, err := b.create(nu)
 		b.ok(err)
 		list = append(list, made)
@@ -57,7 +69,14 @@ func expected(u auth.User, q auth.UserQuery) bool {
 		q.Prefix == "" || key != "" && strings.HasPrefix(key, auth.EmailKey(q.Prefix)) || strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix)),
 		q.Role == "" || slices.Contains(u.Roles, q.Role),
 		q.Banned == nil || *q.Banned == u.Banned(q.Now),
-		q.Confirmed == nil || *q.Confirmed == (u.EmailVerified() || u.PhoneVerified()),
+		q.ID == "" || q.ID == u.ID,
+		q.Email == "" || key == auth.EmailKey(q.Email),
+		q.Phone == "" || u.Phone == q.Phone,
+		q.Provider == "" || slices.ContainsFunc(u.Identities, func(i auth.Identity) bool {
+			return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
+		}),
+		q.HasMetadata(u.AppMetadata),
+		q.Confirmed == nil || *q.Confirmed == !u.Unproved(),
 		q.MFA == nil || *q.MFA == u.MFAEnabled,
 		q.CreatedFrom.IsZero() || !u.CreatedAt.Before(q.CreatedFrom),
 		q.CreatedTo.IsZero() || u.CreatedAt.Before(q.CreatedTo),
@@ -88,6 +107,19 @@ func queries() map[string]auth.UserQuery {
 		"wildcards are none":        {Prefix: "%"},
 		"nor is one letter":         {Prefix: "a_"},
 		"a backslash is a letter":   {Prefix: `\`},
+		"by a whole address":        {Email: "A4_%@example.COM"},
+		"by an address of nobody":   {Email: "a4_@example.com"},
+		"by a number":               {Phone: "+49301234009"},
+		"by a provider":             {Provider: "google"},
+		"by an identity":            {Provider: "google", Subject: "4"},
+		"by nobody's identity":      {Provider: "github", Subject: "4"},
+		"by metadata":               {Metadata: map[string]string{"plan": "pro"}},
+		"by a number or its text":   {Metadata: map[string]string{"seats": "5"}},
+		"by a truth":                {Metadata: map[string]string{"on": "true"}},
+		"by null":                   {Metadata: map[string]string{"left": "null"}},
+		"by several members":        {Metadata: map[string]string{"plan": "pro", "seats": "10"}},
+		"by a member of nobody's":   {Metadata: map[string]string{"in": "deep"}},
+		"all filters":               {Email: "a4_%@example.com", Provider: "google", Subject: "4", Prefix: "a4", MFA: ptr(false), Confirmed: ptr(true), Banned: ptr(false)},
 		"editors, confirmed, named": {Prefix: "b", Role: "editor", Confirmed: ptr(false), Banned: ptr(true)},
 	} {
 		for _, sort := range []auth.UserSort{auth.SortCreated, auth.SortSignedIn, auth.SortEmail} {
@@ -126,6 +158,26 @@ func directory() checks {
 						b.pages(fmt.Sprintf("%s, desc %v, %d a page", name, q.Desc, q.Limit), q, want)
 					}
 				}
+			}
+		},
+		"by an id": func(b *bench) {
+			everybody := b.crowd()
+			b.pages("by an id", auth.UserQuery{ID: everybody[3].ID, Limit: 5, Now: now}, everybody[3:4])
+			b.pages("by nobody's id", auth.UserQuery{ID: b.id(), Limit: 5, Now: now}, nil)
+		},
+		"counts are of all that a query picks": func(b *bench) {
+			everybody := b.crowd()
+			for name, q := range queries() {
+				n := int64(0)
+				for _, u := range everybody {
+					if expected(u, q) {
+						n++
+					}
+				}
+				q.Limit, q.After = 1, q.Cursor(everybody[2])
+				got, err := b.people.CountUsers(b.ctx(), q)
+				b.of("%s", name).ok(err)
+				equal(b.of("%s", name), "the count", got, auth.UserCount{N: n, Exact: true})
 			}
 		},
 		"an empty list is no error": func(b *bench) {

@@ -47,6 +47,7 @@ func doors() map[string]func(*world) attempt {
 
 		"CreateUsers": createUsers,
 		"PutSettings": putSettings,
+		"ClearLimits": clearLimits,
 	}
 }
 
@@ -57,6 +58,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](), reflect.TypeFor[auth.SettingsStore](),
+		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 	}
 }
 

@@ -113,6 +113,15 @@ func putKey(w *world) attempt {
 	}}
 }
 
+func clearLimits(w *world) attempt {
+	u, key := w.person(), w.id()
+	w.take(now, auth.Draw{Key: key, Rate: five, Cost: 1})
+	w.drawn = append(w.drawn, key)
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		return w.clears.ClearLimits(ctx, auth.ClearLimits{Change: c, UserID: u.ID, Keys: []string{key}})
+	}}
+}
+
 func createUsers(w *world) attempt {
 	rows := []auth.ImportedRow{{User: w.newUser("").User}, {User: w.newUser("").User}}
 	for _, row := range rows {

@@ -24,23 +24,28 @@ func exports(has *bench) checks {
 				b.signInOn(id, "one", now)
 				b.signInOn(id, "one", now.Add(2*minute))
 				for _, purpose := range []auth.Purpose{auth.PurposeReset, auth.PurposeMagicLink} {
-					t := newToken(b.id(), "")
+					t := newToken(b.id(), id+" "+string(purpose))
+					t.Data = []byte("data")
 					t.Purpose, t.UserID = purpose, id
 					t.CreatedAt, t.ExpiresAt = now, now.Add(time.Hour)
 					b.ok(b.put(t))
 				}
 			}
-			devices := []auth.HeldDevice{{FirstSeenAt: now, LastSeenAt: now.Add(2 * minute)}, {FirstSeenAt: now.Add(minute), LastSeenAt: now.Add(minute)}}
-			pending := func(p auth.Purpose) auth.HeldToken {
-				return auth.HeldToken{Purpose: p, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+			devices := []auth.HeldDevice{{Device: "one", FirstSeenAt: now, LastSeenAt: now.Add(2 * minute)}, {Device: "two", FirstSeenAt: now.Add(minute), LastSeenAt: now.Add(minute)}}
+			of := func(id string) auth.Held {
+				h := auth.Held{Devices: devices}
+				for _, p := range []auth.Purpose{auth.PurposeMagicLink, auth.PurposeReset} {
+					h.Pending = append(h.Pending, auth.HeldToken{Purpose: p, Subject: id + " " + string(p), Data: []byte("data"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+				}
+				return h
 			}
-			want := auth.Held{Devices: devices, Pending: []auth.HeldToken{pending(auth.PurposeMagicLink), pending(auth.PurposeReset)}}
+			want := of(u.ID)
 			held(b, u.ID, now, want)
 			held(b, u.ID, now.Add(time.Hour), auth.Held{Devices: devices})
 			_, err := b.update(u.ID, auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}, DropDevices: true})
 			b.ok(err)
 			held(b, u.ID, now, auth.Held{Pending: want.Pending[:1]})
-			held(b, eve.ID, now, want)
+			held(b, eve.ID, now, of(eve.ID))
 		},
 	}
 	if has.outbox == nil {

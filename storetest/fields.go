@@ -91,7 +91,7 @@ func (f *filler) text(name string) string {
 // filled describes a user of whom every member is set but those owned.
 func (b *bench) filled(f *filler) auth.NewUser {
 	b.Helper()
-	nu := auth.NewUser{PasswordHash: "hash"}
+	nu := auth.NewUser{PasswordHash: "hash", Notes: "noted"}
 	u := reflect.ValueOf(&nu.User).Elem()
 	for i := range u.NumField() {
 		if name := u.Type().Field(i).Name; !slices.Contains(owned(), name) {
@@ -124,6 +124,7 @@ func (b *bench) reads(where string, want auth.Credentials) {
 	b.ok(err)
 	b.sameFields(where+": Credentials", c.User, want.User)
 	equal(b.of("%s", where), "Credentials.PasswordHash", c.PasswordHash, want.PasswordHash)
+	equal(b.of("%s", where), "Credentials.Notes", c.Notes, want.Notes)
 }
 
 // set fills one member of a patch and writes what it makes of c.
@@ -133,6 +134,8 @@ func (b *bench) set(f *filler, p *auth.UserPatch, name string, c *auth.Credentia
 	switch name {
 	case "PasswordHash", "Rehash":
 		to = reflect.ValueOf(&c.PasswordHash).Elem()
+	case "Notes":
+		to = reflect.ValueOf(&c.Notes).Elem()
 	case "Link": // among the others
 		p.Link = &auth.Identity{}
 		b.ok(f.fill("UserPatch.Link", reflect.ValueOf(p.Link).Elem()))
@@ -161,7 +164,7 @@ func fields() checks {
 			got, err := b.create(nu)
 			b.ok(err)
 			b.sameFields("CreateUser", got, nu.User)
-			b.reads("after CreateUser", auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash})
+			b.reads("after CreateUser", auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes})
 			s := b.newSession(nu.User.ID)
 			s.CreatedAt = now.Add(time.Second) // after the ban
 			_, err = b.signIn(s)
@@ -214,7 +217,7 @@ func fields() checks {
 			nu := b.filled(f)
 			_, err := b.create(nu)
 			b.ok(err)
-			want := auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash}
+			want := auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes}
 			apply := func(what string, p auth.UserPatch) {
 				b.Helper()
 				f.n++

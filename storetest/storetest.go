@@ -30,8 +30,8 @@ type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, StatsStore,
-// SettingsStore and DiagnosticStore. It logs which those are
+// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore,
+// StatsStore, SettingsStore and DiagnosticStore. It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
 		{"settings", reflect.TypeFor[auth.SettingsStore](), has.settings != nil, settings()},
 		{"diagnosis", reflect.TypeFor[auth.DiagnosticStore](), has.health != nil, diagnosis()},
+		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {

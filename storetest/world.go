@@ -15,6 +15,7 @@ type world struct {
 	*bench
 	users, sessions, apiKeys []string
 	tokens                   []auth.TokenRef
+	drawn                    []string // keys of limits
 }
 
 func newWorld(b *bench) *world { return &world{bench: b} }
@@ -95,6 +96,10 @@ func (w *world) state() []string {
 	for _, t := range w.tokens {
 		token, err := w.PeekToken(w.ctx(), t.Purpose, t.Hash, now)
 		add("token", fmt.Sprintf("%s %x", t.Purpose, t.Hash), token, err)
+	}
+	for _, key := range w.drawn {
+		d, err := w.Take(w.ctx(), []auth.Draw{{Key: key, Rate: five}}, now)
+		add("limit", key, d, err)
 	}
 	if w.roles != nil {
 		t, err := w.roles.Roles(w.ctx())

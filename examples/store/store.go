@@ -260,7 +260,7 @@ func (t *tx) create(ctx context.Context, n auth.NewUser) (auth.User, error) {
 	if _, taken := t.users[n.User.ID]; taken {
 		return n.User, &auth.ConflictError{Field: "id"}
 	}
-	u, err := t.save(auth.Credentials{User: n.User, PasswordHash: n.PasswordHash})
+	u, err := t.save(auth.Credentials{User: n.User, PasswordHash: n.PasswordHash, Notes: n.Notes})
 	if err == nil && n.Session != nil {
 		u, err = t.addSession(*n.Session, false)
 	}

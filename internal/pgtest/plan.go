@@ -16,6 +16,10 @@ import (
 // explained on a connection of its own, right before it is sent: it finds what
 // the statement will find, whatever its text is.
 type Planner struct {
+	// Lists explains the statements of batches, too, and plans all for the values
+	// that they are given: as stores do who ask for that, for lists.
+	Lists bool
+
 	mu    sync.Mutex
 	on    bool
 	plans []Plan
@@ -57,27 +61,51 @@ func (p *Planner) Explain(f func() error) ([]Plan, error) {
 
 // TraceQueryStart is pgx.QueryTracer's.
 func (p *Planner) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	p.explain(ctx, conn, d.SQL, d.Args)
+	return ctx
+}
+
+// TraceBatchStart is pgx.BatchTracer's.
+func (p *Planner) TraceBatchStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	if p.Lists {
+		for _, q := range d.Batch.QueuedQueries {
+			p.explain(ctx, conn, q.SQL, q.Arguments)
+		}
+	}
+	return ctx
+}
+
+// TraceBatchQuery is pgx.BatchTracer's.
+func (p *Planner) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd is pgx.BatchTracer's.
+func (p *Planner) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (p *Planner) explain(ctx context.Context, conn *pgx.Conn, sql string, args []any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	verb, _, _ := strings.Cut(strings.TrimSpace(d.SQL), " ")
+	verb, _, _ := strings.Cut(strings.TrimSpace(sql), " ")
 	if !p.on || !slices.Contains([]string{"select", "insert", "update", "delete", "with"}, verb) {
-		return ctx
+		return
 	}
-	plan, err := explain(ctx, conn.Config(), d.SQL, d.Args)
+	mode := "force_generic_plan"
+	if p.Lists {
+		mode = "force_custom_plan"
+	}
+	plan, err := explain(ctx, conn.Config(), mode, sql, args)
 	if err != nil {
-		p.errs = append(p.errs, fmt.Errorf("explain: %w\n%s", err, d.SQL))
+		p.errs = append(p.errs, fmt.Errorf("explain: %w\n%s", err, sql))
 	} else {
 		p.plans = append(p.plans, plan)
 	}
-	return ctx
 }
 
 // TraceQueryEnd is pgx.QueryTracer's.
 func (p *Planner) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// explain carries a statement out under its generic plan, which is what a
-// statement prepared once comes to, and undoes it.
-func explain(ctx context.Context, cfg *pgx.ConnConfig, sql string, args []any) (Plan, error) {
+// explain carries a statement out and undoes it. Its generic plan is what one that
+// is prepared once comes to.
+func explain(ctx context.Context, cfg *pgx.ConnConfig, mode, sql string, args []any) (Plan, error) {
 	cfg.Tracer = nil
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -102,7 +130,7 @@ func explain(ctx context.Context, cfg *pgx.ConnConfig, sql string, args []any) (
 		}
 		call += "(" + strings.Join(values, ", ") + ")"
 	}
-	results, err := conn.PgConn().Exec(ctx, `begin; set local plan_cache_mode = force_generic_plan;
+	results, err := conn.PgConn().Exec(ctx, `begin; set local plan_cache_mode = `+mode+`;
 		explain (analyze, timing off, format json) `+call+`;
 		select schemaname || '.' || relname from pg_stat_xact_user_tables where seq_scan > 0;
 		rollback`).ReadAll()
@@ -149,6 +177,34 @@ func (n node) String() string {
 // unknownArray is how many elements Postgres expects in an array that it does
 // not know.
 const unknownArray = 10
+
+// CheckList tells what is wrong with the plan of a list: it reads a table whole, or
+// none of these indexes, or an index finds more than so many rows.
+func (p Plan) CheckList(rows int, indexes ...string) error {
+	var errs []error
+	if len(p.whole) > 0 {
+		errs = append(errs, fmt.Errorf("%s: read from start to end", strings.Join(p.whole, ", ")))
+	}
+	used := false
+	var check func(n node)
+	check = func(n node) {
+		used = used || slices.Contains(indexes, n.Index)
+		if n.Index != "" && n.Actual*n.Loops > float64(rows) {
+			errs = append(errs, fmt.Errorf("%s by %s: %.0f found", n.Type, n.Index, n.Actual*n.Loops))
+		}
+		for _, sub := range n.Plans {
+			check(sub)
+		}
+	}
+	check(p.root)
+	if !used {
+		errs = append(errs, fmt.Errorf("none of %v is used", indexes))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w\nin: %v\nof: %s", errors.Join(errs...), p, p.SQL)
+	}
+	return nil
+}
 
 // Reads tells what is wrong with the plan of a statement that reads at most so many
 // rows of each table, those it leaves out again included: it reads a table whole or

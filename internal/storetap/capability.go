@@ -65,6 +65,11 @@ type (
 		tap   *Tap
 		inner auth.DiagnosticStore
 	}
+	limits struct {
+		link
+		tap   *Tap
+		inner auth.LimitStore
+	}
 	stats struct {
 		link
 		tap   *Tap
@@ -212,6 +217,11 @@ func (s *rotation) KeyUses(ctx context.Context, now time.Time) (u auth.KeyUses, 
 	return s.inner.KeyUses(ctx, now)
 }
 
+func (s *limits) ClearLimits(ctx context.Context, c auth.ClearLimits) (err error) {
+	defer s.tap.enter(&ctx, "ClearLimits", &c.Change)(&err)
+	return s.inner.ClearLimits(ctx, c)
+}
+
 func (s *directory) ListUsers(ctx context.Context, q auth.UserQuery) (list []auth.User, err error) {
 	defer s.tap.enter(&ctx, "ListUsers", nil)(&err, &list)
 	return s.inner.ListUsers(ctx, q)
@@ -230,4 +240,9 @@ func (s *settings) PutSettings(ctx context.Context, c auth.PutSettings) (d auth.
 func (s *diagnosis) Diagnose(ctx context.Context) (d auth.StoreDiagnosis, err error) {
 	defer s.tap.enter(&ctx, "Diagnose", nil)(&err, &d)
 	return s.inner.Diagnose(ctx)
+}
+
+func (s *directory) CountUsers(ctx context.Context, q auth.UserQuery) (n auth.UserCount, err error) {
+	defer s.tap.enter(&ctx, "CountUsers", nil)(&err, &n)
+	return s.inner.CountUsers(ctx, q)
 }

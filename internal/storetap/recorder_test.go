@@ -198,3 +198,7 @@ func (r *recorder) CreateUsers(_ context.Context, c auth.CreateUsers) ([]error, 
 func (r *recorder) KeyUses(_ context.Context, now time.Time) (auth.KeyUses, error) {
 	return auth.KeyUses{}, r.saw("KeyUses", now)
 }
+
+func (r *recorder) ClearLimits(_ context.Context, c auth.ClearLimits) error {
+	return r.saw("ClearLimits", c)
+}

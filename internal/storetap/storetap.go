@@ -93,6 +93,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.DirectoryStore](inner); ok {
 		end.next = &directory{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.LimitStore](inner); ok {
+		end.next = &limits{end, t, c}
+	}
 	if c, ok := auth.Capability[auth.StatsStore](inner); ok {
 		end.next = &stats{end, t, c}
 	}

@@ -1,8 +1,8 @@
 with u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
-			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key)
+			password_hash, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key, notes)
 		values ($6::uuid, $7::text, $8::text, $9::timestamptz, $10::text, $11::timestamptz, $12::text, $13::jsonb, $14::jsonb, $15::text[],
-			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text)
+			$16::text, $17::timestamptz, $18::timestamptz, $19::timestamptz, $20::timestamptz, $21::boolean, $22::text, $23::text)
 		returning id
 	), s as materialized (
 		select u.id as user_id, s.* from u, jsonb_to_recordset($3::jsonb) as s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,

@@ -1,5 +1,5 @@
 -- Credentials, by the address
-select u.password_hash, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
+select u.password_hash, u.notes, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
 	u.id, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
 	u.revision, u.credential_revision, case when u.linked then auth.identities_of(u.id) end, null::jsonb /* claims */ from auth.users u left join auth.devices d on d.user_id = u.id and d.device = $1::text where u.email_key = $2::text;

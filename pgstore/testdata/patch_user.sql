@@ -16,5 +16,6 @@ update auth.users u set
 		roles = coalesce($19::text[], u.roles),
 		banned_until = case when $20::boolean then $21::timestamptz else u.banned_until end,
 		mfa_enabled = u.mfa_enabled and not $22::boolean,
-		linked = u.linked or $23::boolean
+		linked = u.linked or $23::boolean,
+		notes = coalesce($27::text, u.notes)
 	where u.id = $1::uuid

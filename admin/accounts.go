@@ -1,0 +1,295 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opLookupUser = operation{pattern: "GET /users/lookup", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opCreateUser = operation{pattern: "POST /users", permission: PermUsersWrite, fails: []auth.Code{
+		auth.CodeReauthNeeded, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeUserAlreadyExists, auth.CodeIdentityAlreadyExists, auth.CodeWeakPassword, auth.CodeRateLimited, auth.CodeOverloaded,
+	}}
+	opUpdateUser = operation{pattern: "PATCH /users/{id}", permission: PermUsersWrite, against: managing, self: true, fails: []auth.Code{
+		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed,
+	}}
+
+	// What writing a field asks for that belongs to another operation.
+	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
+	fieldOfRoles       = operation{permission: PermRolesAssign, stepUp: true}
+)
+
+// Account is everything that operators see of an account.
+type Account struct {
+	auth.User
+
+	HasPassword       bool
+	Factors           []auth.Factor // those that are enabled, without secrets
+	RecoveryCodesLeft int
+	Pending           []PendingChange
+	Locks             []Lock // limits on failures that hold its owner off
+	Notes             string // operators' own; never shown to the user
+}
+
+// PendingChange is an address or number that an account is to have once its owner
+// proves it.
+type PendingChange = auth.KitPending
+
+// Lock is a limit that is used up: "password", "code" or "factor".
+type Lock = auth.KitLock
+
+// User reads one account whole. Errors: CodeUserNotFound.
+func (m *Admin) User(ctx context.Context, who Actor, id string) (Account, error) {
+	if _, err := m.reader(ctx, who, opUser); err != nil {
+		return Account{}, err
+	}
+	return m.account(ctx, id)
+}
+
+func (m *Admin) account(ctx context.Context, id string) (Account, error) {
+	k, err := m.kit.Account(ctx, id)
+	if err != nil {
+		return Account{}, m.gone(err)
+	}
+	a := Account{User: k.User, HasPassword: k.PasswordHash != "", Factors: []auth.Factor{}, RecoveryCodesLeft: k.Factors.RecoveryLeft, Pending: k.Pending, Locks: k.Locks, Notes: k.Notes}
+	for _, f := range k.Factors.List {
+		if f.Enabled {
+			a.Factors = append(a.Factors, f)
+		}
+	}
+	return a, nil
+}
+
+// LookupUser reads the one account that has a value: an address (whatever its case),
+// a number, or an identity, exactly one of them. Errors: CodeValidationFailed,
+// CodeUserNotFound.
+func (m *Admin) LookupUser(ctx context.Context, who Actor, key auth.UserKey) (Account, error) {
+	if _, err := m.reader(ctx, who, opLookupUser); err != nil {
+		return Account{}, err
+	}
+	named := 0
+	for _, set := range []bool{key.ID != "", key.Email != "", key.Phone != "", key.Provider != "" || key.Subject != ""} {
+		if set {
+			named++
+		}
+	}
+	if named != 1 || (key.Provider == "") != (key.Subject == "") {
+		return Account{}, m.kit.Invalid("email", "or phone, or provider and subject, are required: one of them")
+	}
+	u, err := m.store.User(ctx, key)
+	if err != nil {
+		return Account{}, m.gone(err)
+	}
+	return m.account(ctx, u.ID)
+}
+
+// CreateUserParams describe an account to make.
+type CreateUserParams struct {
+	ID            string // any UUID; empty: a new one
+	Email         string // or Phone, or both
+	EmailVerified bool   // the operator's word for it; needs auth.credentials
+	Phone         string
+	PhoneVerified bool // likewise
+	FullName      string
+	Password      string   // needs auth.credentials; empty: none
+	PasswordHash  string   // in its place, as of auth.ImportUser; likewise
+	Roles         []string // needs auth.roles.assign, and the permissions of the roles
+	UserMetadata  map[string]any
+	AppMetadata   map[string]any
+	Notes         string // operators' own; never shown to the user
+
+	// SendVerification mails the link that proves the address.
+	SendVerification bool
+}
+
+// CreateUser makes an account. Fields that belong to other operations need their
+// permissions, and a proof of the last 15 minutes, too. Errors: CodeValidationFailed,
+// CodeWeakPassword, CodeUserAlreadyExists (an id, address or number is taken),
+// CodeMissingPermission, CodeReauthNeeded, CodeTargetStronger, CodeRoleNotFound,
+// CodeRateLimited, CodeOverloaded, those of Hooks.OnUserCreating.
+func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (auth.User, error) {
+	if p.SendVerification && (p.Email == "" || p.EmailVerified) {
+		return auth.User{}, m.kit.Invalid("send", "needs an address that is not verified")
+	}
+	n := &auth.KitNewAccount{ImportUserParams: auth.ImportUserParams{
+		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
+		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))),
+	}, Password: p.Password, Notes: p.Notes}
+	var leave *auth.KitPermit
+	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *turn) (string, error) {
+		if err := m.mayCreate(t, p); err != nil {
+			return "", err
+		}
+		nu, err := m.kit.NewAccount(ctx, n)
+		if err == nil {
+			err = t.keep(nu.User.ID)
+		}
+		if err != nil {
+			return "", err
+		}
+		t.change.Events[0].Event.UserID, t.record.Target = nu.User.ID, labelOf(nu.User)
+		t.made(nu)
+		if p.SendVerification {
+			if leave == nil { // once, however often it is tried
+				drawn, err := m.kit.PermitVerification(ctx, nu.User.Email)
+				if err != nil {
+					return "", err
+				}
+				leave = &drawn
+			}
+			m.kit.SendVerification(ctx, &t.change, &nu, *leave)
+		}
+		_, err = m.store.CreateUser(ctx, auth.CreateUser{Change: t.change, NewUser: nu})
+		return nu.User.ID, m.kit.Taken(err)
+	})
+	if err != nil {
+		return auth.User{}, err
+	}
+	u, err := m.store.User(ctx, auth.ByID(id))
+	if err != nil {
+		return auth.User{}, m.gone(err)
+	}
+	return u, nil
+}
+
+// mayCreate judges the fields of a new account that other operations write.
+func (m *Admin) mayCreate(t *turn, p CreateUserParams) error {
+	if p.Password != "" || p.PasswordHash != "" || p.EmailVerified || p.PhoneVerified {
+		if err := m.mayWriteField(t, fieldOfCredentials); err != nil {
+			return err
+		}
+	}
+	if len(p.Roles) == 0 {
+		return nil
+	}
+	if err := m.mayWriteField(t, fieldOfRoles); err != nil {
+		return err
+	}
+	return m.mayAssign(t, p.Roles)
+}
+
+// mayWriteField judges what the operation asks for that a field belongs to, wherever
+// it is written.
+func (m *Admin) mayWriteField(t *turn, op operation) error {
+	if err := m.allow(t.acting, op); err != nil {
+		return err
+	}
+	if t.target.ID == "" {
+		return nil
+	}
+	if t.own(t.target.ID) {
+		return m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+	}
+	return m.outranks(t.acting, t.target, op.against)
+}
+
+// made notes a new account in the audit log.
+func (t *turn) made(nu auth.NewUser) {
+	u := nu.User
+	for field, v := range map[string]string{"email": u.Email, "phone": u.Phone, "full_name": u.FullName} {
+		if v != "" {
+			t.changed(field, nil, v)
+		}
+	}
+	for field, v := range map[string]bool{"email_verified": u.EmailVerified(), "phone_verified": u.PhoneVerified(), "password": nu.PasswordHash != ""} {
+		if v {
+			t.changed(field, nil, v)
+		}
+	}
+	if len(u.Roles) > 0 {
+		t.changed("roles", nil, u.Roles)
+	}
+	if len(u.AppMetadata) > 0 {
+		t.changed("app_metadata", nil, u.AppMetadata)
+	}
+}
+
+// UpdateUserParams change an account; nil stays.
+type UpdateUserParams struct {
+	UserID   string
+	Revision *int64 // of the account as it was seen; nil: whatever it is
+
+	FullName     *string        // "" removes it
+	UserMetadata map[string]any // merged into what is there; null removes a member (RFC 7396)
+	AppMetadata  map[string]any // likewise; nobody writes their own
+	Notes        *string
+
+	// These need auth.credentials, and nobody writes their own. A new address or
+	// number is not verified unless that is said with it; "" removes one.
+	Email         *string
+	EmailVerified *bool
+	Phone         *string
+	PhoneVerified *bool
+}
+
+// credentials tells whether a way in is among what changes.
+func (p *UpdateUserParams) credentials() bool {
+	return p.Email != nil || p.EmailVerified != nil || p.Phone != nil || p.PhoneVerified != nil
+}
+
+// UpdateUser changes an account. Whoever has the former address, and whoever has the
+// new one, is told of that by mail. Links that were mailed to a former address die
+// with it; sessions stay. Errors: CodeValidationFailed, CodeUserNotFound,
+// CodeUserAlreadyExists, CodeTargetStronger, CodeMissingPermission, CodeReauthNeeded,
+// CodePreconditionFailed.
+func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (auth.User, error) {
+	return carryOut(ctx, m, who, opUpdateUser, p.UserID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
+		if p.credentials() {
+			if err := m.mayWriteField(t, fieldOfCredentials); err != nil {
+				return auth.User{}, err
+			}
+		}
+		if p.AppMetadata != nil && t.own(t.target.ID) {
+			return auth.User{}, m.kit.Refusal(auth.CodeTargetStronger, "You cannot change your own app_metadata.")
+		}
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		patch, err := m.kit.Edit(ctx, &t.change, t.target, auth.KitEdit{
+			FullName: p.FullName, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Notes: p.Notes,
+			Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified,
+		})
+		if err != nil {
+			return auth.User{}, err
+		}
+		t.edited(patch)
+		u, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		if errors.Is(err, auth.ErrConflict) {
+			err = m.kit.Error(auth.CodeUserAlreadyExists, err)
+		}
+		return u, err
+	})
+}
+
+// edited notes a patch in the audit log. Of notes it tells only that they changed:
+// they may say what should not outlive the account.
+func (t *turn) edited(p auth.UserPatch) {
+	u := t.target
+	for field, c := range map[string]struct {
+		before string
+		after  *string
+	}{"full_name": {u.FullName, p.FullName}, "email": {u.Email, p.Email}, "phone": {u.Phone, p.Phone}} {
+		if c.after != nil && *c.after != c.before {
+			t.changed(field, optional(c.before), optional(*c.after))
+		}
+	}
+	if at := p.EmailVerifiedAt; at != nil {
+		t.changed("email_verified", u.EmailVerified(), !at.IsZero())
+	}
+	if at := p.PhoneVerifiedAt; at != nil {
+		t.changed("phone_verified", u.PhoneVerified(), !at.IsZero())
+	}
+	if p.UserMetadata != nil {
+		t.changed("user_metadata", u.UserMetadata, p.UserMetadata)
+	}
+	if p.AppMetadata != nil {
+		t.changed("app_metadata", u.AppMetadata, p.AppMetadata)
+	}
+	if p.Notes != nil {
+		t.changed("notes", nil, nil)
+	}
+}

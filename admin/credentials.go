@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opSetPassword = operation{pattern: "POST /users/{id}/password", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
+		auth.CodeWeakPassword, auth.CodeOverloaded, auth.CodePreconditionFailed,
+	}}
+	opFactors       = operation{pattern: "GET /users/{id}/factors", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
+	opRemoveFactors = operation{pattern: "DELETE /users/{id}/factors", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
+	opRemoveFactor  = operation{pattern: "DELETE /users/{id}/factors/{factor}", permission: PermCredentials, against: stronger, stepUp: true, fails: removing}
+	opUnlink        = operation{pattern: "DELETE /users/{id}/identities/{identity}", permission: PermCredentials, against: stronger, stepUp: true, fails: []auth.Code{
+		auth.CodeNotFound, auth.CodeLastSignInMethod, auth.CodePreconditionFailed,
+	}}
+	opUnlock = operation{pattern: "POST /users/{id}/unlock", permission: PermUsersBan, against: managing, fails: []auth.Code{auth.CodePreconditionFailed}}
+
+	removing = []auth.Code{auth.CodeNotFound, auth.CodeMFANotEnabled, auth.CodePreconditionFailed}
+)
+
+// SetPasswordParams set or remove a password.
+type SetPasswordParams struct {
+	UserID   string
+	Password *string // nil removes it
+	Reason   string
+	Revision *int64
+}
+
+// SetPassword sets somebody's password, or removes it. All their sessions end, and
+// they are told by mail. Errors: CodeValidationFailed, CodeWeakPassword,
+// CodeUserNotFound, CodeTargetStronger, CodePreconditionFailed, CodeOverloaded, those
+// of Hooks.BeforePasswordChange.
+func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams) (auth.User, error) {
+	u, err := carryOut(ctx, m, who, opSetPassword, p.UserID, auth.EventPasswordChanged, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		had, err := m.store.Credentials(ctx, auth.ByID(t.target.ID))
+		if err != nil {
+			return auth.User{}, err
+		}
+		patch, err := m.kit.PasswordOf(ctx, t.target, p.Password)
+		if err != nil {
+			return auth.User{}, err
+		}
+		t.because(p.Reason)
+		t.changed("password", had.PasswordHash != "", p.Password != nil)
+		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+	})
+	if err == nil && p.Password != nil {
+		m.kit.ForgiveFailures(ctx, u) // of the password before
+	}
+	return u, err
+}
+
+// Factors lists somebody's second factors that are enabled, without their secrets.
+// Errors: CodeUserNotFound.
+func (m *Admin) Factors(ctx context.Context, who Actor, userID string) ([]auth.Factor, error) {
+	if _, err := m.reader(ctx, who, opFactors); err != nil {
+		return nil, err
+	}
+	a, err := m.account(ctx, userID)
+	return a.Factors, err
+}
+
+// RemoveFactorParams remove second factors.
+type RemoveFactorParams struct {
+	UserID   string
+	FactorID string // empty: all
+	Reason   string
+	Revision *int64
+}
+
+// RemoveFactor removes a second factor of somebody's, or all of them, and with the
+// last the recovery codes. They are told by mail. Errors: CodeUserNotFound,
+// CodeNotFound (no such factor), CodeMFANotEnabled (there is none), CodeTargetStronger,
+// CodePreconditionFailed.
+func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParams) (auth.User, error) {
+	op := opRemoveFactor
+	if p.FactorID == "" {
+		op = opRemoveFactors
+	}
+	return carryOut(ctx, m, who, op, p.UserID, auth.EventMFADisabled, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		a, err := m.account(ctx, t.target.ID)
+		if err != nil {
+			return auth.User{}, err
+		}
+		gone := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool { return p.FactorID != "" && f.ID != p.FactorID })
+		switch store := m.kit.Factors(); {
+		case len(gone) == 0 && p.FactorID != "":
+			return auth.User{}, m.kit.Error(auth.CodeNotFound, nil)
+		case len(gone) == 0:
+			return auth.User{}, m.kit.Error(auth.CodeMFANotEnabled, nil)
+		default:
+			t.because(p.Reason)
+			t.changed("factors", kindsOf(gone), nil)
+			return store.RemoveFactor(ctx, auth.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
+		}
+	})
+}
+
+func kindsOf(list []auth.Factor) (kinds []string) {
+	for _, f := range list {
+		kinds = append(kinds, f.Kind)
+	}
+	return kinds
+}
+
+// UnlinkParams take an identity off an account.
+type UnlinkParams struct {
+	UserID     string
+	IdentityID string
+	Force      bool // also if nobody could sign in to the account any more
+	Reason     string
+	Revision   *int64
+}
+
+// Unlink takes an identity off an account. Its owner is told by mail. Errors:
+// CodeUserNotFound, CodeNotFound (no such identity), CodeLastSignInMethod,
+// CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.User, error) {
+	return carryOut(ctx, m, who, opUnlink, p.UserID, auth.EventIdentityUnlinked, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		i := slices.IndexFunc(t.target.Identities, func(i auth.Identity) bool { return i.ID == p.IdentityID })
+		if i < 0 {
+			return auth.User{}, m.kit.Error(auth.CodeNotFound, nil)
+		}
+		gone := t.target.Identities[i]
+		c, err := m.store.Credentials(ctx, auth.ByID(t.target.ID))
+		if err != nil {
+			return auth.User{}, err
+		}
+		if !p.Force && !m.kit.OtherWayIn(ctx, c, gone.Provider) {
+			return auth.User{}, m.kit.Error(auth.CodeLastSignInMethod, nil)
+		}
+		m.retell(ctx, t, func(e *auth.Event) { e.Provider = gone.Provider })
+		t.because(p.Reason)
+		t.changed("identities", gone.Provider+" "+gone.Subject, nil)
+		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.Unlinking(gone)})
+	})
+}
+
+// retell completes the event of a turn before its notice is written, which says what
+// the event does.
+func (m *Admin) retell(ctx context.Context, t *turn, edit func(*auth.Event)) {
+	o := t.change.Events[0]
+	edit(&o.Event)
+	told := m.kit.ChangeOf(ctx, t.by, t.target, o)
+	t.change.Events, t.change.Messages = told.Events, told.Messages
+}
+
+// UnlockParams clear the limits on failures at an account.
+type UnlockParams struct {
+	UserID   string
+	Reason   string
+	Revision *int64
+}
+
+// Unlock clears the limits that failed passwords, codes and second factors of an
+// account have used up, for all its names and devices, those that count failures in a
+// row among them. Nobody unlocks themselves: the limits are also what keeps whoever
+// has stolen a session from guessing on. Errors: CodeUserNotFound, CodeTargetStronger,
+// CodePreconditionFailed.
+func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.User, error) {
+	return carryOut(ctx, m, who, opUnlock, p.UserID, auth.EventUserUnlocked, func(t *turn) (auth.User, error) {
+		if err := m.at(t, p.Revision); err != nil {
+			return auth.User{}, err
+		}
+		keys, err := m.kit.LockKeys(ctx, t.target)
+		if err != nil {
+			return auth.User{}, err
+		}
+		t.because(p.Reason)
+		return t.target, m.limits.ClearLimits(ctx, auth.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
+	})
+}

@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+)
+
+// ListUsersParams pick accounts.
+type ListUsersParams struct {
+	auth.UserQuery
+
+	// Search is what somebody types to find an account: an id, or a whole address or
+	// number that somebody has, or else what an address or name begins with.
+	Search string
+	Count  bool // count all that match, too
+}
+
+// Matched is what a search was taken for.
+type Matched string
+
+// What a search may be.
+const (
+	MatchedID     Matched = "id"
+	MatchedEmail  Matched = "email"
+	MatchedPhone  Matched = "phone"
+	MatchedPrefix Matched = "prefix"
+)
+
+// UserPage is a page of accounts.
+type UserPage struct {
+	Users   []auth.User
+	Matched Matched         // what ListUsersParams.Search was taken for; empty without
+	Count   *auth.UserCount // if it was asked for
+	Next    *auth.UserQuery // what to ask for the page after; nil: this was the last
+}
+
+// ListUsers lists accounts. Errors: CodeValidationFailed, CodeQueryTooBroad (the
+// filters together would read too much), and those of every operation ([Admin]).
+func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (UserPage, error) {
+	if _, err := m.reader(ctx, who, opListUsers); err != nil {
+		return UserPage{}, err
+	}
+	q := p.UserQuery
+	q.Limit = pageSize(q.Limit)
+	var page UserPage
+	var err error
+	if p.Search != "" {
+		if page.Matched, err = m.search(ctx, p.Search, &q); err != nil {
+			return UserPage{}, err
+		}
+	}
+	if err := q.Check(); err != nil {
+		return UserPage{}, err
+	}
+	if page.Users, err = m.directory.ListUsers(ctx, q); err != nil {
+		return UserPage{}, m.kit.StoreError(err)
+	}
+	if p.Count {
+		n, err := m.directory.CountUsers(ctx, q)
+		if err != nil {
+			return UserPage{}, m.kit.StoreError(err)
+		}
+		page.Count = &n
+	}
+	if len(page.Users) == q.Limit {
+		next := q
+		next.After = q.Cursor(page.Users[len(page.Users)-1])
+		page.Next = &next
+	}
+	return page, nil
+}
+
+// search adds to a query what somebody typed. A whole address or number that nobody
+// has may be the begin of a longer one.
+func (m *Admin) search(ctx context.Context, text string, q *auth.UserQuery) (Matched, error) {
+	if id, err := uuid.Parse(text); err == nil && len(text) == len(id.String()) {
+		q.ID = id.String()
+		return MatchedID, nil
+	}
+	if email, err := auth.NormalizeEmail(text); err == nil {
+		if found, err := m.has(ctx, auth.ByEmail(email)); found || err != nil {
+			q.Email = email
+			return MatchedEmail, err
+		}
+	}
+	if phone, err := auth.NormalizePhone(text); err == nil {
+		if found, err := m.has(ctx, auth.ByPhone(phone)); found || err != nil {
+			q.Phone = phone
+			return MatchedPhone, err
+		}
+	}
+	q.Prefix = strings.TrimSpace(text)
+	return MatchedPrefix, nil
+}
+
+// has tells whether anybody has a value.
+func (m *Admin) has(ctx context.Context, key auth.UserKey) (bool, error) {
+	_, err := m.store.User(ctx, key)
+	if errors.Is(err, auth.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, m.kit.StoreError(err)
+}

@@ -1,0 +1,79 @@
+package admin_test
+
+import (
+	"net/url"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// behind is the store behind any tap: what a test prepares passes unseen.
+func (o *office) behind() auth.Store {
+	if tap, ok := o.Store.(*storetap.Tap); ok {
+		return tap.Inner()
+	}
+	return o.Store
+}
+
+func (o *office) change() auth.Change {
+	return auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}
+}
+
+// read reads an account from the store.
+func (o *office) read(id string) auth.User {
+	o.t.Helper()
+	u, err := o.behind().User(o.t.Context(), auth.ByID(id))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return u
+}
+
+// patch changes an account behind everybody's back.
+func (o *office) patch(id string, p auth.UserPatch) {
+	o.t.Helper()
+	if _, err := o.behind().UpdateUser(o.t.Context(), auth.UpdateUser{Change: o.change(), UserID: id, Patch: p}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// link gives somebody an identity that has their own id.
+func (o *office) link(target *authtest.SignedIn) {
+	id := target.User.ID
+	o.patch(id, auth.UserPatch{Link: &auth.Identity{ID: id, Provider: "github", Subject: id, CreatedAt: o.Clock.Now()}})
+}
+
+// arm gives somebody who has none a second factor that has their own id.
+func (o *office) arm(target *authtest.SignedIn) {
+	o.t.Helper()
+	if o.read(target.User.ID).MFAEnabled {
+		return
+	}
+	factors, ok := auth.Capability[auth.FactorStore](o.behind())
+	if !ok {
+		o.t.Fatal("no factors")
+	}
+	ctx, id := o.t.Context(), target.User.ID
+	s, _, err := o.behind().Session(ctx, target.SessionID, o.Clock.Now())
+	if err == nil {
+		s.AAL = auth.LevelAAL2
+		err = factors.PutFactor(ctx, auth.PutFactor{Change: o.change(), Factor: auth.Factor{ID: id, UserID: id, Kind: auth.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: o.Clock.Now()}})
+	}
+	if err == nil {
+		_, err = factors.EnableFactor(ctx, auth.EnableFactor{Change: o.change(), UserID: id, FactorID: id, Step: 1, Recovery: [][]byte{[]byte(id)}, Session: s})
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// token is that of the link in a message.
+func (o *office) token(to string, k auth.Kind) string {
+	o.t.Helper()
+	link, err := url.Parse(o.Mail(o.t, to, k).Link)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return link.Query().Get("token")
+}

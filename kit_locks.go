@@ -1,0 +1,100 @@
+package auth
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// ForgiveFailures empties the counts of failed passwords, once there is a new one.
+func (k Kit) ForgiveFailures(ctx context.Context, u User) { k.a.unlockPassword(ctx, u, true) }
+
+// KitLock is a limit that holds an account's owner off.
+type KitLock struct {
+	Limit string    // "password", "code", "factor"
+	Until time.Time // the next try
+}
+
+// lockDraw is a limit on what is guessed at an account.
+type lockDraw struct {
+	limit string
+	Draw
+}
+
+// lockDraws are the limits on failures at an account, by each name that it has and
+// each device that it was signed in on. Tries at one code are not among them: a code
+// that was guessed at too often stays dead.
+func (a *Auth) lockDraws(u User, devices []HeldDevice) (list []lockDraw) {
+	add := func(limit string, draws ...guessDraw) {
+		for _, d := range draws {
+			if d.Rate.Burst > 0 {
+				list = append(list, lockDraw{limit, d.Draw})
+			}
+		}
+	}
+	limits, names := a.cfg.limits, namesOf(u)
+	for _, name := range append(slices.Clone(names), ofUser(u.ID)) {
+		add("code", a.guessDraw(limits.CodesPerAddress, "code", name), a.guessDraw(limits.CodesPerAddressDaily, "code-day", name))
+		add("code", a.inARowBy("code", name, true, "")...)
+	}
+	add("factor", a.guessDraw(limits.FactorPerUser, "factor", u.ID))
+	if len(names) == 0 {
+		names = []string{u.ID}
+	}
+	for _, d := range append([]HeldDevice{{}}, devices...) {
+		account := u.ID
+		if d.Device != "" {
+			account += " " + d.Device
+		}
+		add("password", a.guessDraw(limits.SignInsPerAccount, "sign-ins", account))
+		for _, name := range names {
+			add("password", a.passwordDraw(name, true, d.Device)...)
+		}
+		add("factor", a.inARow("factor", u.ID, d.Device), a.inARow("recovery", u.ID, d.Device))
+	}
+	return list
+}
+
+// locks are the limits in which nothing is left.
+func (a *Auth) locks(ctx context.Context, u User, h Held) ([]KitLock, error) {
+	draws := a.lockDraws(u, h.Devices)
+	all := make([]Draw, len(draws))
+	for i, d := range draws {
+		all[i] = d.Draw
+		all[i].Cost = 0
+	}
+	list := []KitLock{}
+	if len(all) == 0 {
+		return list, nil
+	}
+	now := a.now()
+	d, err := a.store.Take(ctx, all, now)
+	if err != nil || d.Allowed {
+		return list, err
+	}
+	for i, left := range d.Remaining {
+		if left > 0 {
+			continue
+		}
+		one, err := a.store.Take(ctx, all[i:i+1], now)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, KitLock{draws[i].limit, now.Add(one.RetryAfter)})
+	}
+	return list, nil
+}
+
+// LockKeys names the buckets of all limits on failures at an account (LimitStore).
+func (k Kit) LockKeys(ctx context.Context, u User) ([]string, error) {
+	held, err := k.a.held(ctx, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, d := range k.a.lockDraws(u, held.Devices) {
+		keys = append(keys, d.Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys), nil
+}

@@ -1,0 +1,302 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// What operators do with accounts, by the rules that hold for everybody.
+
+// passwordByOperator is the method of a PasswordChange by the admin side.
+const passwordByOperator = "operator"
+
+// maxNotes bounds what operators note about an account, in bytes.
+const maxNotes = 16 << 10
+
+// KitAccount is everything that operators see of an account.
+type KitAccount struct {
+	Credentials
+	Factors Factors // without their secrets
+	Pending []KitPending
+	Locks   []KitLock
+}
+
+// KitPending is an address or number that an account is to have once it is proved.
+type KitPending struct {
+	Field     string // "email", "phone"
+	Value     string
+	ExpiresAt time.Time
+}
+
+// Account reads an account whole. Errors are the store's.
+func (k Kit) Account(ctx context.Context, id string) (KitAccount, error) {
+	c, err := k.a.store.Credentials(ctx, ByID(id))
+	if err != nil {
+		return KitAccount{}, err
+	}
+	out := KitAccount{Credentials: c}
+	if k.a.factors != nil {
+		if out.Factors, err = k.a.factors.Factors(ctx, id); err != nil {
+			return out, err
+		}
+		for i := range out.Factors.List {
+			out.Factors.List[i].Secret = nil
+		}
+	}
+	held, err := k.a.held(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	out.Pending = pendingChanges(c.User, held)
+	out.Locks, err = k.a.locks(ctx, c.User, held)
+	return out, err
+}
+
+// pendingChanges are the addresses and numbers that wait for their proof.
+func pendingChanges(u User, h Held) []KitPending {
+	list := []KitPending{}
+	for _, t := range h.Pending {
+		switch t.Purpose {
+		case PurposeVerifyEmail:
+			if d, err := readLink(t.Data); err == nil && d.Email != "" && EmailKey(d.Email) != EmailKey(u.Email) {
+				list = append(list, KitPending{"email", d.Email, t.ExpiresAt})
+			}
+		case PurposePhoneChange: // as phoneProof names it
+			list = append(list, KitPending{"phone", t.Subject[strings.LastIndexByte(t.Subject, ' ')+1:], t.ExpiresAt})
+		}
+	}
+	return list
+}
+
+// KitNewAccount is an account that an operator makes. The zero ID is a new one.
+type KitNewAccount struct {
+	ImportUserParams
+	Password string // or PasswordHash
+	Notes    string
+
+	hash string // of Password, once it is computed
+}
+
+// NewAccount judges an account that is to be made. A password is judged by the rules
+// for all, and hashed; once more with the same p it is not hashed again. Errors as of
+// ImportUser, and CodeWeakPassword, CodeOverloaded.
+func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (NewUser, error) {
+	switch {
+	case p.Password != "" && p.PasswordHash != "":
+		return NewUser{}, invalid("password_hash", "is not to be given beside a password")
+	case p.Email == "" && p.Phone == "" && len(p.Identities) == 0:
+		return NewUser{}, invalid("email", "or phone is required")
+	}
+	if err := checkNotes(p.Notes); err != nil {
+		return NewUser{}, err
+	}
+	nu, err := k.a.newImport(p.ImportUserParams)
+	if err != nil {
+		return NewUser{}, err
+	}
+	if p.ID = nu.User.ID; p.Password != "" && p.hash == "" {
+		if err := k.a.checkPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
+			return NewUser{}, err
+		}
+		if p.hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
+			return NewUser{}, hashFailed(err)
+		}
+	}
+	if p.hash != "" {
+		nu.PasswordHash = p.hash
+	}
+	nu.Notes, nu.Creating = p.Notes, k.a.creating()
+	return nu, nil
+}
+
+// Taken is the error of a value that another account has; other errors of stores are
+// returned as they are.
+func (k Kit) Taken(err error) error {
+	if errors.Is(err, ErrConflict) {
+		return importRefused(err)
+	}
+	return err
+}
+
+// KitPermit is the leave to send one message.
+type KitPermit struct{ permit sendPermit }
+
+// PermitVerification draws for the message that proves an address. Errors:
+// CodeRateLimited.
+func (k Kit) PermitVerification(ctx context.Context, address string) (KitPermit, error) {
+	p, err := k.a.takeSend(ctx, atOwners, KindVerifyEmail, address)
+	return KitPermit{p}, err
+}
+
+// SendVerification adds the message that proves a new account's address.
+func (k Kit) SendVerification(ctx context.Context, c *Change, nu *NewUser, p KitPermit) {
+	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
+	message.permit = p.permit
+	nu.Tokens = append(nu.Tokens, link)
+	k.a.enclose(ctx, c, message, nu.User, &link)
+}
+
+// KitEdit is what an operator changes of an account; nil stays.
+type KitEdit struct {
+	FullName      *string        // "" removes it
+	UserMetadata  map[string]any // merge patches (RFC 7396)
+	AppMetadata   map[string]any
+	Email         *string // "" removes it; not verified unless EmailVerified says so
+	EmailVerified *bool
+	Phone         *string
+	PhoneVerified *bool
+	Notes         *string
+}
+
+// Edit judges a change of an account as it was read, and adds to c the notices that
+// it calls for, and what it rests on: it is the operator's word, proves what it says
+// is verified, and drops nothing but what rests on a former address or number.
+// Errors: CodeValidationFailed.
+func (k Kit) Edit(ctx context.Context, c *Change, u User, e KitEdit) (UserPatch, error) {
+	c.IfUsers = append(c.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
+	p := UserPatch{Notes: e.Notes}
+	if e.Notes != nil {
+		if err := checkNotes(*e.Notes); err != nil {
+			return p, err
+		}
+	}
+	if e.FullName != nil {
+		name, err := cleanName(*e.FullName)
+		if err != nil {
+			return p, invalid("full_name", err.Error())
+		}
+		p.FullName = &name
+	}
+	for _, m := range []struct {
+		field     string
+		have, add map[string]any
+		into      *map[string]any
+	}{{"user_metadata", u.UserMetadata, e.UserMetadata, &p.UserMetadata}, {"app_metadata", u.AppMetadata, e.AppMetadata, &p.AppMetadata}} {
+		if m.add == nil {
+			continue
+		}
+		*m.into = mergePatch(m.have, m.add)
+		if err := checkMetadata(*m.into); err != nil {
+			return p, invalid(m.field, err.Error())
+		}
+	}
+	return p, k.a.editRoots(ctx, c, u, e, &p)
+}
+
+// editRoots is Edit of addresses and numbers.
+func (a *Auth) editRoots(ctx context.Context, c *Change, u User, e KitEdit, p *UserPatch) error {
+	email, err := editRoot("email", u.Email, u.EmailVerifiedAt, e.Email, e.EmailVerified, NormalizeEmail, EmailKey, c.Now)
+	if err != nil {
+		return err
+	}
+	phone, err := editRoot("phone", u.Phone, u.PhoneVerifiedAt, e.Phone, e.PhoneVerified, NormalizePhone, strings.ToLower, c.Now)
+	switch {
+	case err != nil:
+		return err
+	case (email.value != nil || phone.value != nil) && email.is == "" && phone.is == "" && len(u.Identities) == 0:
+		return invalid("email", "is required where there is neither a phone nor an identity")
+	}
+	p.Email, p.EmailVerifiedAt, p.Phone, p.PhoneVerifiedAt = email.value, email.verifiedAt, phone.value, phone.verifiedAt
+	of := account{User: u, to: email.is}
+	if email.moves {
+		p.DropTokens = dyingWithAddress()
+		a.tell(ctx, c, of, EventEmailChanged)
+		if email.is != "" { // who has it now is told, too
+			a.enclose(ctx, c, outgoing{Kind: KindEmailChanged, To: email.is, NewAddress: email.is}, u, nil)
+		}
+	}
+	if since := email.verifiedAt; since != nil && !since.IsZero() {
+		a.tell(ctx, c, of, EventEmailVerified)
+	}
+	if of.to = ""; phone.is != "" {
+		of.to = maskAddress(phone.is)
+	}
+	switch since := phone.verifiedAt; {
+	case phone.moves:
+		p.DropTokens = append(p.DropTokens, dyingWithPassword()...)
+		a.tell(ctx, c, of, EventPhoneChanged)
+	case since != nil && !since.IsZero():
+		a.tell(ctx, c, of, EventPhoneVerified)
+	}
+	return nil
+}
+
+// tell adds an event to a change of an account, with its notice.
+func (a *Auth) tell(ctx context.Context, c *Change, of account, e EventType) {
+	more := a.newChangeOf(ctx, c.By, of, done(Event{Type: e, UserID: of.ID}))
+	c.Events, c.Messages = append(c.Events, more.Events...), append(c.Messages, more.Messages...)
+}
+
+// rootEdit is what becomes of an address or number.
+type rootEdit struct {
+	is         string     // afterwards
+	value      *string    // for the patch
+	verifiedAt *time.Time // likewise
+	moves      bool       // it is another one
+}
+
+func editRoot(field, is string, since time.Time, to *string, verified *bool, clean func(string) (string, error), key func(string) string, now time.Time) (rootEdit, error) {
+	r := rootEdit{is: is}
+	if to != nil {
+		if r.is = *to; r.is != "" {
+			var err error
+			if r.is, err = clean(*to); err != nil {
+				return r, invalid(field, err.Error())
+			}
+		}
+		r.moves = key(r.is) != key(is)
+		if r.is != is {
+			r.value = &r.is
+		}
+	}
+	switch {
+	case verified != nil && *verified && r.is == "":
+		return r, invalid(field+"_verified", "cannot be true without one")
+	case verified != nil && *verified && (since.IsZero() || r.moves):
+		r.verifiedAt = &now
+	case !since.IsZero() && (r.moves || verified != nil && !*verified):
+		r.verifiedAt = &time.Time{}
+	}
+	return r, nil
+}
+
+func checkNotes(s string) error {
+	if len(s) > maxNotes || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return invalid("notes", "are larger than 16 KiB, or no text")
+	}
+	return nil
+}
+
+// PasswordOf is what another password does to an account, or none (nil): all sessions
+// end, with whatever was begun by the password. Errors as of choosing one:
+// CodeWeakPassword, CodeValidationFailed, CodeOverloaded, those of hooks.
+func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (UserPatch, error) {
+	p := UserPatch{Revoke: &SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
+	if password == nil {
+		p.removePassword()
+		return p, nil
+	}
+	if *password == "" {
+		return p, invalid("password", "is empty; null removes it")
+	}
+	chosen, err := k.a.choosePassword(ctx, PasswordChange{u, passwordByOperator}, *password, nil)
+	p.setPassword(chosen)
+	return p, err
+}
+
+// OtherWayIn tells whether somebody could still sign in without a provider.
+func (k Kit) OtherWayIn(ctx context.Context, c Credentials, provider string) bool {
+	return k.a.otherWayIn(ctx, c, provider)
+}
+
+// Unlinking takes an identity off an account, with whatever was begun by it.
+func (k Kit) Unlinking(i Identity) UserPatch {
+	key := ByIdentity(i.Provider, i.Subject)
+	return UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
+}
+
+// Factors is where second factors are kept; nil: nowhere.
+func (k Kit) Factors() FactorStore { return k.a.factors }

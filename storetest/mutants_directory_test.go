@@ -1,0 +1,61 @@
+package storetest_test
+
+import (
+	"context"
+
+	"github.com/authmount/auth"
+)
+
+func directoryMutants() map[string]mutant {
+	lists := func(check string, edit func(*auth.UserQuery)) mutant {
+		return caught("directory/"+check, func(b base) auth.Store {
+			return editsQuery{b, capability[auth.DirectoryStore](b), edit}
+		})
+	}
+	clears := func(check string, edit func(*auth.ClearLimits)) mutant {
+		return caught("clearing/"+check, func(b base) auth.Store {
+			return editsClearing{b, capability[auth.LimitStore](b), edit}
+		})
+	}
+	const whole, counts = "lists hold whom a query picks, in its order, page by page", "counts are of all that a query picks"
+	return map[string]mutant{
+		"lists know no metadata":       lists(whole, func(q *auth.UserQuery) { q.Metadata = nil }),
+		"lists know no subjects":       lists(whole, func(q *auth.UserQuery) { q.Subject = "" }),
+		"lists know no whole address":  lists(whole, func(q *auth.UserQuery) { q.Email = "" }),
+		"lists know no numbers":        lists(whole, func(q *auth.UserQuery) { q.Phone = "" }),
+		"lists know no ids":            lists("by an id", func(q *auth.UserQuery) { q.ID = "" }),
+		"counts know no filters":       lists(counts, func(q *auth.UserQuery) { *q = auth.UserQuery{Limit: q.Limit, Now: q.Now} }),
+		"clearing clears nothing":      clears("the buckets named are full again, and no others", func(c *auth.ClearLimits) { c.Keys = nil }),
+		"clearing clears more":         clears("the buckets named are full again, and no others", func(c *auth.ClearLimits) { c.Keys = append(c.Keys, "b") }),
+		"clearing knows no conditions": clears("nobody's buckets stay, and so do those of a change that is refused", func(c *auth.ClearLimits) { c.IfUsers = nil }),
+	}
+}
+
+// editsQuery is asked for other lists than it is told.
+type editsQuery struct {
+	base
+	auth.DirectoryStore
+	edit func(*auth.UserQuery)
+}
+
+func (s editsQuery) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
+	s.edit(&q)
+	return s.DirectoryStore.ListUsers(ctx, q)
+}
+
+func (s editsQuery) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
+	s.edit(&q)
+	return s.DirectoryStore.CountUsers(ctx, q)
+}
+
+// editsClearing clears other limits than it is told.
+type editsClearing struct {
+	base
+	auth.LimitStore
+	edit func(*auth.ClearLimits)
+}
+
+func (s editsClearing) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+	s.edit(&c)
+	return s.LimitStore.ClearLimits(ctx, c)
+}
