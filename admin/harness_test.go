@@ -127,17 +127,21 @@ func (a *answer) want(status int, code ...auth.Code) *answer {
 // audit lists the events of what was done with a record, newest first.
 func (o *office) audit() []auth.Event {
 	o.t.Helper()
-	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Limit: 200}})
-	if err != nil {
-		o.t.Fatal(err)
-	}
 	var list []auth.Event
-	for _, e := range p.Events {
-		if e.Record != nil && !e.Record.Denied {
-			list = append(list, e)
+	for q := (auth.EventQuery{Limit: 200}); ; {
+		p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: q})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		for _, e := range p.Events {
+			if e.Record != nil && !e.Record.Denied {
+				list = append(list, e)
+			}
+		}
+		if q.Before = p.Next; q.Before == nil {
+			return list
 		}
 	}
-	return list
 }
 
 // later moves the clock beyond what counts as fresh, and renews the access token.

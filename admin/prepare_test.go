@@ -2,6 +2,9 @@ package admin_test
 
 import (
 	"net/url"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -55,7 +58,12 @@ func (o *office) arm(target *authtest.SignedIn) {
 		o.t.Fatal("no factors")
 	}
 	ctx, id := o.t.Context(), target.User.ID
-	s, _, err := o.behind().Session(ctx, target.SessionID, o.Clock.Now())
+	now := o.Clock.Now()
+	s := auth.Session{ID: uuid.NewString(), UserID: id, CreatedAt: now, RotatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour)}
+	var err error
+	if target.SessionID != "" {
+		s, _, err = o.behind().Session(ctx, target.SessionID, now)
+	}
 	if err == nil {
 		s.AAL = auth.LevelAAL2
 		err = factors.PutFactor(ctx, auth.PutFactor{Change: o.change(), Factor: auth.Factor{ID: id, UserID: id, Kind: auth.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: o.Clock.Now()}})
