@@ -23,6 +23,8 @@ type Claims struct {
 	ExpiresAt     time.Time
 	TokenID       string         // "jti"
 	Custom        map[string]any // claims of the application's own
+
+	revisions tokenRevisions
 }
 
 // HasRole tells whether the user has a role.

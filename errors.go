@@ -30,6 +30,7 @@ const (
 	CodeInvalidCredentials  Code = "invalid_credentials" //nolint:gosec // a name, not credentials
 	CodeMissingToken        Code = "missing_token"
 	CodeBadToken            Code = "bad_token"
+	CodeTokenStale          Code = "token_stale"
 	CodeInvalidAPIKey       Code = "invalid_api_key"
 	CodeReauthNeeded        Code = "reauthentication_needed"
 	CodeEmailNotVerified    Code = "email_not_verified"
@@ -92,6 +93,7 @@ var errorTable = map[Code]struct {
 	CodeInvalidCredentials:  {http.StatusUnauthorized, "The credentials are not right."},
 	CodeMissingToken:        {http.StatusUnauthorized, "This needs an access token."},
 	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
+	CodeTokenStale:          {http.StatusUnauthorized, "What this account may do has changed. Refresh the session and try again."},
 	CodeInvalidAPIKey:       {http.StatusUnauthorized, "This needs a valid API key."},
 	CodeReauthNeeded:        {http.StatusForbidden, "Sign in again to do this."},
 	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address or phone number first, with what was sent to it."},

@@ -162,7 +162,7 @@ func (a *Auth) clearCookies(w http.ResponseWriter) {
 // staleCookie tells whether an error is that of an access token in a cookie that is
 // no good any more.
 func (a *Auth) staleCookie(r *http.Request, err error) bool {
-	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeSessionEnded))
+	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeTokenStale) || errors.Is(err, CodeSessionEnded))
 }
 
 // over tells whether cookies can never work again after an error, so that the

@@ -82,7 +82,8 @@ func ClaimsFrom(ctx context.Context) *Claims {
 
 // Require lets only requests with a valid access token through to next, which
 // finds its claims by [ClaimsFrom]. Others are answered as the wire's errors say:
-// 401 without a valid token, 403 if a requirement does not hold.
+// 401 without a valid token, or with one that is stale (token_stale: roles have
+// changed, refresh), 403 if a requirement does not hold.
 func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 	return a.RequireAll(reqs...)(next)
 }
@@ -155,7 +156,7 @@ func (a *Auth) authenticate(r *http.Request) (*Claims, error) {
 }
 
 // admitted is authenticate for the application's handlers, which do not ask the
-// store: what Revoke told of is refused, with CodeSessionEnded.
+// store: what Revoke told of is refused, with CodeSessionEnded or CodeTokenStale.
 func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	token, err := a.bearer(r)
 	if err != nil {
