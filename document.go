@@ -68,13 +68,16 @@ func (rt route) described() openapi.Route {
 		r.Errors = documented(nil, CodeInvalidAPIKey)
 	case signedIn, enrolling:
 		r.Security = [][]string{{"bearer", "apikey"}, {"bearer", "x-api-key"}, {"bearer"}}
-		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
+		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeUserBanned)
 	}
 	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies
 		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
 	}
 	if rt.done != "" {
 		r.Errors = append(r.Errors, documented(nil, CodeRedirectNotAllowed)...)
+	}
+	if !rt.act || rt.access == keyed {
+		r.Errors = append(r.Errors, documented(nil, CodeImpersonationForbidden)...)
 	}
 	r.Errors = append(r.Errors, documented(rt.statuses, rt.errors...)...)
 	return r

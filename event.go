@@ -39,12 +39,15 @@ const (
 
 	EventSMSBudgetExceeded EventType = "sms.budget_exceeded"
 
-	EventUserBanned   EventType = "user.banned"
-	EventUserUnbanned EventType = "user.unbanned"
-	EventRolesChanged EventType = "user.roles_changed"
-	EventRoleChanged  EventType = "role.changed"
-	EventRoleDeleted  EventType = "role.deleted"
-	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
+	EventUserBanned         EventType = "user.banned"
+	EventUserUnbanned       EventType = "user.unbanned"
+	EventRolesChanged       EventType = "user.roles_changed"
+	EventRoleChanged        EventType = "role.changed"
+	EventRoleDeleted        EventType = "role.deleted"
+	EventImpersonationBegun EventType = "impersonation.begun" // somebody acts as the user
+	EventImpersonationEnded EventType = "impersonation.ended"
+
+	EventAdminDenied EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
 
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"

@@ -131,6 +131,11 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !rt.act {
+		if err := a.notImpersonated(r); err != nil {
+			return err
+		}
+	}
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
 	}
@@ -199,7 +204,7 @@ func (c current) caller() Caller { return Caller{UserID: c.user.ID, SessionID: c
 // asks; what the endpoints do goes by the store in any case.
 func (a *Auth) live(r *http.Request) (current, error) {
 	claims, err := a.authenticate(r)
-	if err == nil && a.revoked.isStale(claims) {
+	if err == nil && claims.Impersonator == nil && a.revoked.isStale(claims) {
 		err = fail(CodeTokenStale, nil)
 	}
 	if err != nil {

@@ -118,6 +118,9 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 		value, life, idle = value+brief, 0, 0
 	}
 	a.setCookie(w, access, t.AccessToken, life)
+	if t.RefreshToken == "" { // of an impersonation: nothing renews it, nor makes it another session
+		value, idle = "", -1
+	}
 	a.setCookie(w, refresh, value, idle)
 	if t.device != "" {
 		a.setCookie(w, a.cookieNamed("device"), t.device, deviceCookieLife)

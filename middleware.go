@@ -55,15 +55,26 @@ func AAL2() Requirement {
 }
 
 // FreshAuth asks for a proof given on the session no longer than d ago; a
-// refresh is none.
+// refresh is none, nor is the beginning of an impersonation.
 func FreshAuth(d time.Duration) Requirement {
 	return func(a *Auth, _ *http.Request, c *Claims) error {
 		for _, m := range c.AMR {
-			if a.now().Sub(time.Unix(m.Timestamp, 0)) < d {
+			if c.Impersonator == nil && a.now().Sub(time.Unix(m.Timestamp, 0)) < d {
 				return nil
 			}
 		}
 		return fail(CodeReauthNeeded, nil)
+	}
+}
+
+// NotImpersonated asks that it is the user who asks, and nobody who acts as them:
+// CodeImpersonationForbidden.
+func NotImpersonated() Requirement {
+	return func(_ *Auth, _ *http.Request, c *Claims) error {
+		if c.Impersonator == nil {
+			return nil
+		}
+		return fail(CodeImpersonationForbidden, nil)
 	}
 }
 

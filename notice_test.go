@@ -38,6 +38,9 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventRoleChanged:       "is about no account",
 		auth.EventRoleDeleted:       "is about no account",
 		auth.EventAdminDenied:       "nothing happened",
+
+		auth.EventImpersonationBegun: "opens no way in; admin.Options.TellImpersonated has it told",
+		auth.EventImpersonationEnded: "opens no way in",
 	}
 }
 

@@ -25,6 +25,7 @@ type route struct {
 	handle   func(http.ResponseWriter, *http.Request) error
 	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
 	captcha  bool                                           // it needs one, where captchas are on
+	act      bool                                           // who acts as somebody else may call it, see impersonate.go; all others are closed to them
 	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
@@ -66,7 +67,7 @@ func (a *Auth) routes() []route {
 			limits:   []string{"RefreshPerSession"},
 			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
-		{pattern: "POST /logout", access: keyed, handle: a.handleLogout, done: doneSignedOut,
+		{pattern: "POST /logout", access: keyed, act: true, handle: a.handleLogout, done: doneSignedOut,
 			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
 		{pattern: "POST /exchange", access: keyed, handle: a.handleExchange, done: doneSignedIn,
 			limits: first,
@@ -109,7 +110,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeValidationFailed}},
 
-		{pattern: "GET /me", access: signedIn, handle: a.handleMe},
+		{pattern: "GET /me", access: signedIn, act: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
 			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
@@ -128,7 +129,7 @@ func (a *Auth) routes() []route {
 			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
 		{pattern: "DELETE /me/identities/{provider}", access: signedIn, handle: a.handleUnlinkIdentity,
 			errors: []Code{CodeReauthNeeded, CodeUnknownProvider, CodeLastSignInMethod}},
-		{pattern: "GET /sessions", access: signedIn, handle: a.handleSessions},
+		{pattern: "GET /sessions", access: signedIn, act: true, handle: a.handleSessions},
 		{pattern: "DELETE /sessions", access: signedIn, handle: a.handleEndOtherSessions},
 		{pattern: "DELETE /sessions/{id}", access: signedIn, handle: a.handleEndSession, errors: []Code{CodeSessionNotFound}},
 

@@ -306,6 +306,9 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 // store, so that a revoked session, a deleted or a banned user fails at once.
 // Errors: CodeSessionEnded (401), CodeUserBanned.
 func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
+	if c.Impersonator != nil {
+		return a.currentImpersonation(ctx, c)
+	}
 	return a.liveSession(ctx, c.Caller(), CodeSessionEnded)
 }
 
@@ -344,6 +347,8 @@ type SessionInfo struct {
 	AAL          string // LevelAAL1 or LevelAAL2
 	AMR          []AMR  // the proofs given for it
 	Current      bool   // it is SessionsParams.Current
+
+	ImpersonatedBy string // the id of who acts as the user; empty: it is the user's own
 }
 
 // Sessions lists a user's live sessions, newest first.
@@ -352,7 +357,10 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	if err != nil {
 		return nil, storeFailed(err)
 	}
-	infos := make([]SessionInfo, 0, len(list))
+	infos, err := a.impersonationInfos(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range list {
 		ip, _ := netip.ParseAddr(s.IP) // what is none is not known
 		infos = append(infos, SessionInfo{
@@ -360,6 +368,7 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 			IP: ip, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == p.Current,
 		})
 	}
+	slices.SortStableFunc(infos, func(x, y SessionInfo) int { return y.CreatedAt.Compare(x.CreatedAt) })
 	return infos, nil
 }
 

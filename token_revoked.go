@@ -119,6 +119,8 @@ func (d *denylist) judge(c *Claims) error {
 	switch {
 	case d.ended(c):
 		return fail(CodeSessionEnded, errors.New("revoked"))
+	case d.isStale(c) && c.Impersonator != nil: // which no refresh mends
+		return fail(CodeSessionEnded, errors.New("what the impersonation rests on has changed"))
 	case d.isStale(c):
 		return fail(CodeTokenStale, nil)
 	}
@@ -133,7 +135,8 @@ func (d *denylist) ended(c *Claims) bool {
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return d.over(c.SessionID, c.UserID, c.IssuedAt)
+	by := c.Impersonator
+	return d.over(c.SessionID, c.UserID, c.IssuedAt) || by != nil && d.over(by.ID, by.UserID, c.IssuedAt)
 }
 
 // over is ended of one session of a user. The caller holds the lock.
@@ -147,7 +150,7 @@ func (d *denylist) over(sessionID, userID string, issued time.Time) bool {
 }
 
 // isStale tells whether a token rests on roles, or on what they permit, as they were
-// before a change.
+// before a change. That of an impersonation rests on those of both, and on all roles.
 func (d *denylist) isStale(c *Claims) bool {
 	if !d.some.Load() {
 		return false
@@ -156,6 +159,10 @@ func (d *denylist) isStale(c *Claims) bool {
 	defer d.mu.RUnlock()
 	if e, ok := d.stale[staleKey{userID: c.UserID}]; ok && c.revisions.user < e.revision {
 		return true
+	}
+	if by := c.Impersonator; by != nil {
+		e, ok := d.stale[staleKey{userID: by.UserID}]
+		return ok && c.revisions.actor < e.revision || c.revisions.roles < d.roles.Load()
 	}
 	for _, role := range c.Roles {
 		if e, ok := d.stale[staleKey{role: role}]; ok && c.revisions.roles < e.revision {

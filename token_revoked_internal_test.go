@@ -62,7 +62,7 @@ func TestDenylistStale(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	const life = 10 * time.Minute
 	token := func(user string, u, roles int64, names ...string) *Claims {
-		return &Claims{UserID: user, SessionID: user + "-1", IssuedAt: now, Roles: names, revisions: tokenRevisions{u, roles}}
+		return &Claims{UserID: user, SessionID: user + "-1", IssuedAt: now, Roles: names, revisions: tokenRevisions{user: u, roles: roles}}
 	}
 	user, role := Revocation{UserID: "ada", Stale: 3, At: now}, Revocation{Role: "editor", Stale: 7, At: now}
 	for name, test := range map[string]struct {

@@ -31,6 +31,10 @@ type Options struct {
 	// RequireMFA asks every admin for a session that has shown a second factor. On by
 	// default; Off asks for one of those only who have a factor.
 	RequireMFA auth.Switch
+
+	// TellImpersonated has a mail sent to the proved address of a user as whom somebody
+	// begins to act. Default: off.
+	TellImpersonated bool
 }
 
 // Admin carries the operations out. It is safe for concurrent use.
@@ -43,14 +47,18 @@ type Admin struct {
 	events      auth.EventStore
 	permissions catalog
 	requireMFA  bool
-	handler     http.Handler
+
+	impersonations   auth.ImpersonationStore
+	tellImpersonated bool
+
+	handler http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore and auth.EventStore, as those of this module are. Into a table
+// auth.DirectoryStore, auth.EventStore and auth.ImpersonationStore, as those of this module are. Into a table
 // of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
+	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, tellImpersonated: o.TellImpersonated}
 	m.store = m.kit.Store()
 	var faults []error
 	find := func(ok bool, name string) {
@@ -65,6 +73,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "DirectoryStore")
 	m.events, ok = auth.Capability[auth.EventStore](m.store)
 	find(ok, "EventStore")
+	m.impersonations, ok = auth.Capability[auth.ImpersonationStore](m.store)
+	find(ok, "ImpersonationStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)

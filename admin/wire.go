@@ -22,7 +22,7 @@ type endpoint struct {
 
 // endpoints is the route table: every operation there is, once.
 func endpoints() []endpoint {
-	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, auditEndpoints)
+	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, impersonationEndpoints, auditEndpoints)
 }
 
 // What people wrote of the OpenAPI document.

@@ -37,6 +37,8 @@ type Store struct {
 	roles    map[string]auth.RolePermissions
 
 	rolesRevision int64
+
+	impersonations map[string]*impersonation
 }
 
 type (
@@ -86,6 +88,8 @@ var (
 	_ auth.RotationStore = (*Store)(nil)
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
+
+	_ auth.ImpersonationStore = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -95,6 +99,7 @@ func New() *Store {
 		sessions: map[string]*session{}, tokens: map[tokenID]*auth.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
 		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*auth.SealedMessage{},
 		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
+		impersonations: map[string]*impersonation{},
 	}
 }
 
@@ -131,6 +136,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
 	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepEvents(now, limit-n)
+	n += sweep(s.impersonations, limit-n, func(i *impersonation) bool { return !now.Before(i.ExpiresAt) }, func(id string) { delete(s.impersonations, id) })
 	for _, u := range s.users {
 		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
 	}

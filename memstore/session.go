@@ -304,6 +304,7 @@ func (s *Store) revoke(u *user, f auth.SessionFilter, now time.Time) (ended []st
 			ended = append(ended, id)
 		}
 	}
+	ended = append(ended, s.revokeImpersonations(u, f, now)...)
 	slices.Sort(ended)
 	return ended
 }

@@ -28,6 +28,8 @@ type snapshot struct {
 	Roles    auth.RoleTable       `json:"roles"`
 	Keys     []auth.APIKey        `json:"keys"`
 	Done     []auth.Idempotency   `json:"done"`
+
+	Impersonations []auth.Impersonation `json:"impersonations,omitempty"`
 }
 
 type savedUser struct {
@@ -106,6 +108,9 @@ func (s *Store) load(b []byte) error {
 	for _, i := range snap.Done {
 		s.done[changeKey{i.Actor, i.Route, i.Key}] = &i
 	}
+	for _, i := range snap.Impersonations {
+		s.impersonations[i.ID] = &impersonation{Impersonation: i}
+	}
 	return nil
 }
 
@@ -171,6 +176,11 @@ func (s *Store) snapshot() snapshot {
 	}
 	for _, i := range s.done {
 		snap.Done = append(snap.Done, *i)
+	}
+	for _, i := range s.impersonations {
+		if !i.ended {
+			snap.Impersonations = append(snap.Impersonations, i.Impersonation)
+		}
 	}
 	return snap
 }

@@ -90,6 +90,9 @@ func saidBy(c *auth.Claims) map[string]any {
 	if c.AppMetadata == nil {
 		said["app_metadata"] = struct{}{}
 	}
+	if by := c.Impersonator; by != nil {
+		said["act"] = map[string]string{"sub": by.UserID, "session_id": by.ID}
+	}
 	for _, name := range c.Omitted { // not there, rather than empty
 		delete(said, name)
 	}

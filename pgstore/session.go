@@ -372,6 +372,7 @@ func (s *Store) queueRevoke(b *pgx.Batch, userID string, f auth.SessionFilter, n
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})
+	s.queueRevokeImpersonations(b, userID, only, except, f.Since, now, ended)
 }
 
 // Callers are the contexts of all calls that share the statement that a context

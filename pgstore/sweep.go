@@ -41,6 +41,9 @@ const (
 	sweepEvents = `with over as (select id from auth.events where at < $1::timestamptz - interval '2160 hours' limit $2::integer for update skip locked)
 	delete from auth.events e using over where e.id = over.id`
 
+	sweepImpersonations = `with over as (select id from auth.impersonations where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
+	delete from auth.impersonations i using over where i.id = over.id`
+
 	sweepMessages = `with over as (
 		select id from auth.messages m
 		where m.expires_at <= $1::timestamptz
@@ -59,7 +62,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepEvents, sweepRevocations} {
+		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepEvents, sweepRevocations, sweepImpersonations} {
 			if limit <= total {
 				return nil
 			}

@@ -148,7 +148,8 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 			insert into %[1]s.events (id, type, at) select gen_random_uuid(), 'x', 'infinity' from generate_series(1, 1000) g;
 			insert into %[1]s.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'infinity' from generate_series(1, 1000) g;
 			insert into %[1]s.limits select g::text, 9e18 from generate_series(1, 1000) g;
-			analyze %[1]s.tokens, %[1]s.events, %[1]s.idempotency, %[1]s.limits`, schema)); err != nil {
+			insert into %[1]s.revocations (at, session_id) select 'infinity', gen_random_uuid() from generate_series(1, 1000) g;
+			analyze %[1]s.tokens, %[1]s.events, %[1]s.idempotency, %[1]s.limits, %[1]s.revocations`, schema)); err != nil {
 			return err
 		}
 		in := pgstore.InTx(ctx, tx)

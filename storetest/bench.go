@@ -37,6 +37,7 @@ type bench struct {
 	imports auth.ImportStore
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
+	acting  auth.ImpersonationStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -53,6 +54,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
+	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

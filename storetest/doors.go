@@ -46,6 +46,9 @@ func doors() map[string]func(*world) attempt {
 		"AddProof":   addProof,
 
 		"CreateUsers": createUsers,
+
+		"BeginImpersonation": beginImpersonation,
+		"EndImpersonation":   endImpersonation,
 	}
 }
 
@@ -55,7 +58,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
-		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](),
+		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.ImpersonationStore](),
 	}
 }
 

@@ -96,6 +96,10 @@ func (w *world) state() []string {
 		token, err := w.PeekToken(w.ctx(), t.Purpose, t.Hash, now)
 		add("token", fmt.Sprintf("%s %x", t.Purpose, t.Hash), token, err)
 	}
+	if w.acting != nil {
+		list, err := w.acting.Impersonations(w.ctx(), "", now)
+		add("impersonations", "of all", list, err)
+	}
 	if w.roles != nil {
 		t, err := w.roles.Roles(w.ctx())
 		add("table", "of roles", t, err)

@@ -170,3 +170,19 @@ func (r *recorder) CreateUsers(_ context.Context, c auth.CreateUsers) ([]error, 
 func (r *recorder) KeyUses(_ context.Context, now time.Time) (auth.KeyUses, error) {
 	return auth.KeyUses{}, r.saw("KeyUses", now)
 }
+
+func (r *recorder) BeginImpersonation(_ context.Context, c auth.BeginImpersonation) error {
+	return r.saw("BeginImpersonation", c)
+}
+
+func (r *recorder) Impersonation(_ context.Context, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+	return auth.Impersonation{}, auth.User{}, r.saw("Impersonation", id, now)
+}
+
+func (r *recorder) Impersonations(_ context.Context, userID string, now time.Time) ([]auth.Impersonation, error) {
+	return nil, r.saw("Impersonations", userID, now)
+}
+
+func (r *recorder) EndImpersonation(_ context.Context, c auth.EndImpersonation) error {
+	return r.saw("EndImpersonation", c)
+}

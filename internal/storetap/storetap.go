@@ -97,6 +97,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
 		end.next = &rotation{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.ImpersonationStore](inner); ok {
+		end.next = &impersonations{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }
