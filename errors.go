@@ -66,6 +66,7 @@ const (
 	CodeRoleNotFound          Code = "role_not_found"
 	CodeRoleInUse             Code = "role_in_use"
 	CodePreconditionFailed    Code = "precondition_failed"
+	CodeIdempotencyReplayed   Code = "idempotency_replayed"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeUnsupportedMediaType  Code = "unsupported_media_type"
 	CodeValidationFailed      Code = "validation_failed"
@@ -123,6 +124,7 @@ var errorTable = map[Code]struct {
 	CodeRoleNotFound:         {http.StatusNotFound, "There is no such role."},
 	CodeRoleInUse:            {http.StatusConflict, "Somebody has this role. Take it from them first."},
 	CodePreconditionFailed:   {http.StatusPreconditionFailed, "This was changed meanwhile. Read it again."},
+	CodeIdempotencyReplayed:  {http.StatusConflict, "This was done before, and what it returned is a secret that is not kept."},
 	CodeMethodDisabled:       {http.StatusForbidden, "This way of signing in is switched off."},
 	CodeNotFound:             {http.StatusNotFound, "There is nothing here."},
 	CodeSessionNotFound:      {http.StatusNotFound, "There is no such session."},

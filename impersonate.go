@@ -105,11 +105,9 @@ func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]Sess
 		return nil, storeFailed(err)
 	}
 	for _, i := range list {
-		s := i.session()
-		infos = append(infos, SessionInfo{
-			ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
-			IP: s.Client().IP, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == p.Current, ImpersonatedBy: i.ActorID,
-		})
+		one := sessionInfo(i.session(), p.Current)
+		one.ImpersonatedBy = i.ActorID
+		infos = append(infos, one)
 	}
 	return infos, nil
 }
@@ -178,6 +176,13 @@ func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claim
 func (k Kit) ImpersonationTokens(ctx context.Context, id string) (*Tokens, error) {
 	return k.a.impersonationTokens(ctx, id)
 }
+
+// NewSessionID makes an id that tells when its session began, as those of sign-ins.
+func (k Kit) NewSessionID() string { return idAt(k.a.now()) }
+
+// SessionInfo is a session as it is told of; current, which may be empty, is the id of
+// the caller's own.
+func (k Kit) SessionInfo(s Session, current string) SessionInfo { return sessionInfo(s, current) }
 
 // CheckRedirect judges a redirect_to. Errors: CodeRedirectNotAllowed.
 func (k Kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }

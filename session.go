@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // freshFor is how recent a sign-in has to be for changes that could lock the
@@ -146,7 +149,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {
 	cl := clientFrom(ctx)
 	s := Session{
-		ID: a.newID(), UserID: userID, AAL: LevelAAL1, AMR: amr,
+		ID: idAt(now), UserID: userID, AAL: LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(a.cfg.sessions.IdleTimeout),
 		IP: cl.ipString(), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
@@ -154,6 +157,15 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 		s.ExpiresAt = now.Add(a.cfg.sessions.Lifetime)
 	}
 	return s
+}
+
+// idAt is an id of a session, which tells when that began (beganAt), by the clock that
+// its other times are of.
+func idAt(now time.Time) string {
+	id := uuid.Must(uuid.NewV7()) // crypto/rand never fails
+	ms := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())<<16)
+	copy(id[:6], ms)
+	return id.String()
 }
 
 // proof is one entry of a session's amr.
@@ -362,14 +374,18 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 		return nil, err
 	}
 	for _, s := range list {
-		ip, _ := netip.ParseAddr(s.IP) // what is none is not known
-		infos = append(infos, SessionInfo{
-			ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
-			IP: ip, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == p.Current,
-		})
+		infos = append(infos, sessionInfo(s, p.Current))
 	}
 	slices.SortStableFunc(infos, func(x, y SessionInfo) int { return y.CreatedAt.Compare(x.CreatedAt) })
 	return infos, nil
+}
+
+// sessionInfo is a session as it is told of.
+func sessionInfo(s Session, current string) SessionInfo {
+	return SessionInfo{
+		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
+		IP: s.Client().IP, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == current,
+	}
 }
 
 func (a *Auth) handleSessions(w http.ResponseWriter, r *http.Request) error {

@@ -2,10 +2,13 @@ package auth
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Revocation says that one session has ended, that all sessions of a user have, or
@@ -15,6 +18,7 @@ type Revocation struct {
 	SessionID string // only this session; empty: all of the user's that began until At
 	UserID    string // whose; may be empty beside a SessionID
 	All       bool   // everybody's sessions that began until At
+	Spared    string // with All: the id of a session that goes on; may be empty
 	At        time.Time
 
 	// Stale, if it is not zero, is the revision that tokens have to rest on from now
@@ -48,7 +52,8 @@ type denylist struct {
 
 type entry struct {
 	at, until time.Time
-	revision  int64 // of what is stale
+	revision  int64  // of what is stale
+	spared    string // of what has ended
 }
 
 // staleKey is whose tokens are stale: those of a user, or of whoever has a role.
@@ -69,7 +74,7 @@ func (d *denylist) add(r Revocation) {
 		raise(&d.roles, r.Stale)
 	}
 	now := d.now()
-	e := entry{r.At, r.At.Add(d.life), r.Stale}
+	e := entry{r.At, r.At.Add(d.life), r.Stale, r.Spared}
 	if !now.Before(e.until) {
 		return // its tokens are over
 	}
@@ -145,8 +150,21 @@ func (d *denylist) over(sessionID, userID string, issued time.Time) bool {
 		return true
 	}
 	e, ok := d.until[userID]
-	all, any := d.until[everybody]
-	return ok && !issued.After(e.at) || any && !issued.After(all.at)
+	if ok && !issued.After(e.at) {
+		return true
+	}
+	all, ok := d.until[everybody]
+	return ok && sessionID != all.spared && !beganAt(sessionID, issued).After(all.at)
+}
+
+// beganAt is when a session began, by its id; of an id that does not tell, its token
+// was made then or later.
+func beganAt(sessionID string, issued time.Time) time.Time {
+	id, err := uuid.Parse(sessionID)
+	if err != nil || id.Version() != 7 {
+		return issued
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)) //nolint:gosec // 48 bits
 }
 
 // isStale tells whether a token rests on roles, or on what they permit, as they were

@@ -49,13 +49,14 @@ type Admin struct {
 	requireMFA  bool
 
 	impersonations   auth.ImpersonationStore
+	sessions         auth.SessionListStore
 	tellImpersonated bool
 
 	handler http.Handler
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore and auth.ImpersonationStore, as those of this module are. Into a table
+// auth.DirectoryStore, auth.EventStore, auth.ImpersonationStore and auth.SessionListStore, as those of this module are. Into a table
 // of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, tellImpersonated: o.TellImpersonated}
@@ -75,6 +76,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "EventStore")
 	m.impersonations, ok = auth.Capability[auth.ImpersonationStore](m.store)
 	find(ok, "ImpersonationStore")
+	m.sessions, ok = auth.Capability[auth.SessionListStore](m.store)
+	find(ok, "SessionListStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
@@ -85,7 +88,9 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
-	m.handler = m.mount()
+	if m.handler, err = m.mount(); err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
 	return m, nil
 }
 

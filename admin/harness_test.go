@@ -100,7 +100,7 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 	w := httptest.NewRecorder()
 	o.mux.ServeHTTP(w, r)
 	a := &answer{t: o.t, status: w.Code, header: w.Header()}
-	if err := o.api.Response(method, "/admin"+path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+	if err := o.api.Response(method, "/admin"+strings.SplitN(path, "?", 2)[0], w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		o.t.Errorf("%s: %v", pattern, err)
 	}
 	if w.Body.Len() > 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	opImpersonate      = operation{pattern: "POST /users/{id}/impersonate", permission: PermImpersonate, against: stronger, stepUp: true, fails: []auth.Code{auth.CodeImpersonationForbidden, auth.CodeUserBanned, auth.CodeRedirectNotAllowed, auth.CodePreconditionFailed}}
+	opImpersonate      = operation{pattern: "POST /users/{id}/impersonate", permission: PermImpersonate, against: stronger, stepUp: true, secret: true, fails: []auth.Code{auth.CodeImpersonationForbidden, auth.CodeUserBanned, auth.CodeRedirectNotAllowed, auth.CodePreconditionFailed}}
 	opImpersonations   = operation{pattern: "GET /impersonations", permission: PermImpersonate}
 	opEndImpersonation = operation{pattern: "DELETE /impersonations/{id}", permission: PermImpersonate, self: true, fails: []auth.Code{auth.CodeSessionNotFound, auth.CodeUserNotFound}}
 )
@@ -56,7 +56,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		t.because(p.Reason)
 		e := &t.change.Events[0].Event
 		i := auth.Impersonation{
-			ID: m.kit.NewID(), UserID: t.target.ID, ActorID: t.user.ID, ActorSessionID: t.session.ID, Reason: p.Reason,
+			ID: m.kit.NewSessionID(), UserID: t.target.ID, ActorID: t.user.ID, ActorSessionID: t.session.ID, Reason: p.Reason,
 			CreatedAt: t.change.Now, ExpiresAt: t.change.Now.Add(auth.ImpersonationLife), UserAgent: e.Client.UserAgent,
 		}
 		if e.Client.IP.IsValid() {

@@ -26,6 +26,8 @@ type operation struct {
 	against    strength // of whom it is about
 	stepUp     bool     // it needs a proof of the last 15 minutes
 	self       bool     // one may do it to oneself
+	skips      bool     // it is about several, of whom it skips those that are too strong
+	secret     bool     // it returns a secret, which no repetition is shown
 
 	fails []auth.Code // how else it may fail
 }
@@ -98,16 +100,19 @@ const attempts = 20
 func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, targetID string, what auth.EventType, do func(t *turn) (T, error)) (T, error) {
 	var none T
 	for range attempts {
+		var v T
 		t, err := m.begin(ctx, who, op, targetID, what)
-		if err != nil {
-			return none, m.denied(ctx, t, err)
+		if err == nil {
+			v, err = do(t)
 		}
-		v, err := do(t)
 		var refused *auth.Error
+		var again *auth.RepeatedError
 		switch {
 		case err == nil:
 			m.kit.Committed(ctx, t.change, nil)
 			return v, nil
+		case errors.As(err, &again):
+			return repeated[T](ctx, m, op, targetID, again)
 		case errors.As(err, &refused): // whatever it wraps
 			return none, m.denied(ctx, t, err)
 		case errors.Is(err, auth.ErrStale):
@@ -128,6 +133,9 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	if err := m.allow(a, op); err != nil {
 		return t, err
 	}
+	if err := m.wasDone(ctx, a); err != nil {
+		return t, err
+	}
 	if targetID != "" {
 		t.target, err = m.store.User(ctx, auth.ByID(targetID))
 		if err != nil {
@@ -143,6 +151,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
+	t.change.Idempotency = m.idempotency(ctx, a)
 	if a.user != nil {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})
 	}

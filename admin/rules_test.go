@@ -37,6 +37,8 @@ var examples = map[string]example{
 	"DELETE /users/{id}/sessions":     {status: 204},
 	"DELETE /sessions/{id}":           {status: 204},
 	"POST /users/{id}/impersonate":    {body: `{"reason":"ticket 7"}`, status: 200},
+	"GET /sessions":                   {status: 200},
+	"POST /sessions/revoke":           {body: `{"user_ids":["$id"]}`, status: 200},
 	"GET /impersonations":             {status: 200},
 	"DELETE /impersonations/{id}":     {status: 204},
 	"GET /audit-logs":                 {status: 200},

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	_ "embed" // the document
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -25,14 +24,6 @@ func endpoints() []endpoint {
 	return slices.Concat(meEndpoints, userEndpoints, roleEndpoints, sessionEndpoints, impersonationEndpoints, auditEndpoints)
 }
 
-// What people wrote of the OpenAPI document.
-var (
-	//go:embed openapi/schemas.json
-	schemas []byte
-	//go:embed openapi/prose.json
-	prose []byte
-)
-
 // failures are how an operation may fail besides what its access and its body say.
 func (o operation) failures() []auth.Code {
 	list := []auth.Code{auth.CodeNotAdmin, auth.CodeInsufficientAAL, auth.CodeValidationFailed}
@@ -45,20 +36,35 @@ func (o operation) failures() []auth.Code {
 	if o.against != anybody {
 		list = append(list, auth.CodeTargetStronger, auth.CodeUserNotFound)
 	}
+	if o.secret {
+		list = append(list, auth.CodeIdempotencyReplayed)
+	}
 	return append(list, o.fails...)
 }
 
 // mount serves the table. Who asks is found here, for all endpoints alike.
-func (m *Admin) mount() http.Handler {
+func (m *Admin) mount() (http.Handler, error) {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
 		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitSignedIn, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			s, u := m.kit.Current(r.Context())
+			r, err := m.withKey(e.op, r)
+			if err != nil {
+				return err
+			}
 			return e.handle(m, User(auth.Caller{UserID: u.ID, SessionID: s.ID}), w, r)
 		}})
 	}
+	schemas, err := document("schemas")
+	if err != nil {
+		return nil, err
+	}
+	prose, err := document("prose")
+	if err != nil {
+		return nil, err
+	}
 	m.kit.Describe("/admin", routes, schemas, prose)
-	return m.kit.Handler("/admin", routes)
+	return m.kit.Handler("/admin", routes), nil
 }
 
 // userView is an account as the admin side shows it.

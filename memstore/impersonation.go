@@ -104,7 +104,8 @@ func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) e
 // revokeImpersonations ends those of a user that match, and returns their ids.
 func (s *Store) revokeImpersonations(u *user, f auth.SessionFilter, now time.Time) (ended []string) {
 	for id, i := range s.impersonations {
-		if i.UserID == u.ID && s.liveImpersonation(i, now) && (f.ID == "" || f.ID == id) && f.Except != id && !i.CreatedAt.Before(f.Since) {
+		if i.UserID == u.ID && s.liveImpersonation(i, now) && (f.ID == "" || f.ID == id) && f.Except != id && !i.CreatedAt.Before(f.Since) &&
+			(f.Before.IsZero() || i.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == i.IP) {
 			i.ended = true
 			ended = append(ended, id)
 		}

@@ -90,6 +90,7 @@ var (
 	_ auth.ExportStore   = (*Store)(nil)
 
 	_ auth.ImpersonationStore = (*Store)(nil)
+	_ auth.SessionListStore   = (*Store)(nil)
 )
 
 // New makes an empty store.

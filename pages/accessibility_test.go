@@ -1,10 +1,12 @@
 package pages_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -120,6 +122,8 @@ func looksAtAccount(l *looker) {
 		l.open("/account" + path)
 		l.look("account" + strings.ReplaceAll(path, "/", "-"))
 	}
+	l.looksAtLeaving()
+	l.open("/account/second-factor")
 	l.press()
 	l.look("enrol")
 	secret := l.value("input[name=secret]")
@@ -139,6 +143,21 @@ func looksAtAccount(l *looker) {
 	l.look("second-factor-refused")
 	l.open("/account/sign-in/second?with=recovery")
 	l.look("second-factor-recovery")
+}
+
+// looksAtLeaving looks at the page that leads on to a provider, which has nothing to
+// show as yet, so that the browser stays.
+func (l *looker) looksAtLeaving() {
+	l.open("/account/")
+	chromedp.ListenTarget(l.ctx, func(event any) {
+		if paused, ok := event.(*fetch.EventRequestPaused); ok {
+			go func() { _ = chromedp.Run(l.ctx, fetch.FulfillRequest(paused.RequestID, http.StatusNoContent)) }()
+		}
+	})
+	l.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: l.idp.Issuer + "*"}}),
+		chromedp.Click("button[value=link]"), browsertest.Until(`document.title.startsWith('On to ') || document.title.startsWith('Weiter zu ')`))
+	l.look("leaving")
+	l.do(fetch.Disable())
 }
 
 func looksAtMailCodes(l *looker) {

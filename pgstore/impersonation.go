@@ -49,6 +49,7 @@ const (
 	from auth.impersonations i` + impersonationRests + `
 	where e.id = i.id and i.user_id = $1::uuid and ` + impersonationIsLive + `
 		and ($3::uuid is null or i.id = $3::uuid) and ($4::uuid is null or i.id <> $4::uuid) and ($5::timestamptz is null or i.created_at >= $5::timestamptz)
+		and ($6::timestamptz is null or i.created_at < $6::timestamptz) and ($7::text is null or i.ip = $7::text)
 	returning e.id`
 )
 
@@ -181,8 +182,8 @@ func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) e
 
 // queueRevokeImpersonations adds to a batch what ends impersonations of a user who is
 // locked. ended receives their ids.
-func (s *Store) queueRevokeImpersonations(b *pgx.Batch, userID string, only, except string, since, now time.Time, ended *[]string) {
-	b.Queue(s.sql(revokeImpersonations), userID, now, orNull(only), orNull(except), moment(since)).Query(func(rows pgx.Rows) (err error) {
+func (s *Store) queueRevokeImpersonations(b *pgx.Batch, userID, only, except string, f auth.SessionFilter, now time.Time, ended *[]string) {
+	b.Queue(s.sql(revokeImpersonations), userID, now, orNull(only), orNull(except), moment(f.Since), moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})

@@ -3,11 +3,13 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/gather"
 )
 
 // Take draws from every bucket or from none. The database decides, in a
@@ -42,28 +44,107 @@ func bucket(r auth.Rate) (step, full int64) {
 	return step, step * int64(r.Burst)
 }
 
-// takeOne is Take for one bucket, such as a refresh draws from, without the
-// function's loops. What the bucket was follows from what it has become.
+// draw is a draw from one bucket, such as a refresh makes, without the loops of the
+// database's function.
+type draw struct {
+	key              string
+	now, drawn, full int64 // nanoseconds
+}
+
+// takeOne is Take for one bucket. It goes out with others, unless the context carries
+// a transaction.
 func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
 	step, full := bucket(draws[0].Rate)
-	drawn, before := step*int64(draws[0].Cost), int64(0)
-	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		if drawn <= full {
-			err := q.QueryRow(ctx, s.sql(`insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)
-				on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
-				returning tat - $3::bigint`), draws[0].Key, now.UnixNano(), drawn, full).Scan(&before)
-			if !errors.Is(err, pgx.ErrNoRows) {
-				return err
-			}
-		}
-		// Refused. A bucket that has become fuller since is refused all the same.
-		return q.QueryRow(ctx, s.sql("select greatest(max(tat), $2::bigint + $3::bigint) from auth.limits where key = $1::text"),
-			draws[0].Key, now.UnixNano(), full-drawn+1).Scan(&before)
-	})
+	d := draw{draws[0].Key, now.UnixNano(), step * int64(draws[0].Cost), full}
+	b, done, err := s.bound(ctx)
+	if err != nil {
+		return auth.Decision{}, err
+	}
+	defer done()
+	take := s.draws.Do
+	if Tx(ctx) != nil {
+		take = s.drawOne
+	}
+	before, err := take(b, d)
 	if err != nil {
 		return auth.Decision{}, err
 	}
 	return decide(draws, []int64{before}, now), nil
+}
+
+// drawOne draws from a bucket, and works out what that was from what it has become.
+const drawOne = `insert into auth.limits as l (key, tat) values ($1::text, $2::bigint + $3::bigint)
+	on conflict (key) do update set tat = greatest(l.tat, $2::bigint) + $3::bigint where greatest(l.tat, $2::bigint) + $3::bigint - $2::bigint <= $4::bigint
+	returning tat - $3::bigint`
+
+// drawnOut is what a bucket that refuses was. One that has become fuller since
+// refuses all the same.
+const drawnOut = `select greatest(max(tat), $2::bigint + $3::bigint) from auth.limits where key = $1::text`
+
+// drawOne returns what the bucket was.
+func (s *Store) drawOne(ctx context.Context, d draw) (before int64, err error) {
+	err = s.do(ctx, func(ctx context.Context, q querier) error {
+		if d.drawn <= d.full {
+			err := q.QueryRow(ctx, s.sql(drawOne), d.key, d.now, d.drawn, d.full).Scan(&before)
+			if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+		}
+		return q.QueryRow(ctx, s.sql(drawnOut), d.key, d.now, d.full-d.drawn+1).Scan(&before)
+	})
+	return before, err
+}
+
+// drawMany draws from several buckets. It leaves out those that refuse and those
+// that somebody has locked, so that nobody waits for others.
+const drawMany = `with d as (
+		select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as d (key, now, drawn, whole, n)
+	), held as materialized (
+		select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for no key update of l skip locked
+	), again as (
+		update auth.limits l set tat = greatest(l.tat, d.now) + d.drawn from d join held on held.key = d.key
+		where l.key = d.key and greatest(l.tat, d.now) + d.drawn - d.now <= d.whole
+		returning d.n, l.tat - d.drawn as before
+	), first as (
+		insert into auth.limits (key, tat) select d.key, d.now + d.drawn from d
+		where d.drawn <= d.whole and not exists (select from auth.limits l where l.key = d.key) order by d.key
+		on conflict (key) do nothing returning key
+	)
+	select n, before from again union all select d.n, d.now from first join d on d.key = first.key`
+
+// drawMany leaves out all but one of several draws from one bucket, too. What is left
+// out is drawn alone.
+func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64]) error {
+	var keys []string
+	var nows, drawn, fulls []int64
+	var sent []*gather.Call[draw, int64]
+	for _, c := range calls {
+		if d := &c.Arg; !slices.Contains(keys, d.key) {
+			keys, nows, drawn, fulls, sent = append(keys, d.key), append(nows, d.now), append(drawn, d.drawn), append(fulls, d.full), append(sent, c)
+		}
+	}
+	before := map[int]int64{} // by the number of the call, from one
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		clear(before)
+		rows, err := q.Query(ctx, s.sql(drawMany), keys, nows, drawn, fulls)
+		if err != nil {
+			return err
+		}
+		var n int
+		var was int64
+		_, err = pgx.ForEachRow(rows, []any{&n, &was}, func() error {
+			before[n] = was
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for n, was := range before {
+		sent[n-1].Return(was)
+	}
+	return nil
 }
 
 // decide answers what the database decided, from what the buckets were before.

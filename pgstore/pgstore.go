@@ -54,6 +54,7 @@ type Store struct {
 	timeouts timeouts
 	reads    *gather.Group[string, *sessionUser]
 	advances *gather.Group[advance, *sessionUser]
+	draws    *gather.Group[draw, int64]
 }
 
 var (
@@ -208,6 +209,7 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
 	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is left to everything else
 	s.reads = gather.New(gather.Config[string, *sessionUser]{One: s.readOne, Many: s.readMany, Refused: refused, Limit: atOnce})
 	s.advances = gather.New(gather.Config[advance, *sessionUser]{One: s.advanceOne, Many: s.advanceMany, Refused: refused, Limit: atOnce})
+	s.draws = gather.New(gather.Config[draw, int64]{One: s.drawOne, Many: s.drawMany, Refused: refused, Limit: atOnce})
 	s.open, s.close = context.WithCancel(context.Background())
 	for _, o := range opts {
 		if err := o(s); err != nil {

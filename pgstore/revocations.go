@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
@@ -164,7 +165,7 @@ func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, 
 }
 
 const selectRevocations = `select coalesce(session_id::text, ''), coalesce(user_id::text, stale_user::text, ''), coalesce(stale_role, ''), coalesce(revision, 0),
-		session_id is null and user_id is null and revision is null, at from auth.revocations where at > $1::timestamptz order by at`
+		everybody_until is not null, coalesce(spared::text, ''), everybody_until, at from auth.revocations where at > $1::timestamptz order by at`
 
 // catchUp tells what has ended since it was called last, and some of what it told
 // before.
@@ -176,11 +177,15 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, b
 		return err
 	}
 	var r auth.Revocation
-	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.Role, &r.Stale, &r.All, &r.At}, func() error {
+	var everybody pgtype.Timestamptz // by the clock of sessions, as their ids are
+	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.Role, &r.Stale, &r.All, &r.Spared, &everybody, &r.At}, func() error {
 		if r.At.After(*since) {
 			*since = r.At
 		}
 		r.At = r.At.Add(clocksDiffer)
+		if r.All {
+			r.At = at(everybody)
+		}
 		tell(r)
 		return nil
 	})

@@ -181,3 +181,57 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 		t.Errorf("nothing changed: %v", err)
 	}
 }
+
+// An impersonation is over in every instance with the session of who acts, and once it
+// was ended; and everybody's sessions may end at once, but for one and for later ones.
+func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
+	store := open(t)
+	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
+	one := authtest.NewOn(t, store, secret, auth.WithClock(time.Now))
+	two := authtest.NewOn(t, store, secret, auth.WithClock(time.Now), one.SameKeys())
+	f := follow(t, store, two.Revoke)
+	adm, err := admin.New(t.Context(), one.Auth, admin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, ada := admin.System("test"), one.LoginAs(t, "ada@example.com")
+	first := one.LoginAs(t, "op1@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	second := one.LoginAs(t, "op2@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	acts := func(by *authtest.SignedIn) *authtest.SignedIn {
+		t.Helper()
+		r, err := adm.Impersonate(t.Context(), admin.User(auth.Caller{UserID: by.User.ID, SessionID: by.SessionID}), admin.ImpersonateParams{UserID: ada.User.ID, Reason: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := two.Verify(r.AccessToken); err != nil {
+			t.Fatal(err)
+		}
+		return &authtest.SignedIn{Tokens: auth.Tokens{AccessToken: r.AccessToken, SessionID: r.SessionID}}
+	}
+	byFirst, bySecond := acts(first), acts(second)
+	end(t, store, first.User.ID)
+	f.await(t, first.SessionID)
+	refuses(t, two, byFirst)
+	if err := adm.EndImpersonation(t.Context(), code, bySecond.SessionID, ""); err != nil {
+		t.Fatal(err)
+	}
+	f.await(t, bySecond.SessionID)
+	refuses(t, two, bySecond)
+	if _, err := two.Verify(ada.AccessToken); err != nil {
+		t.Errorf("the user's own session: %v", err)
+	}
+	if _, err := adm.RevokeSessions(t.Context(), admin.User(auth.Caller{UserID: second.User.ID, SessionID: second.SessionID}), admin.RevokeSessionsParams{All: true}); err != nil {
+		t.Fatal(err)
+	}
+	for r := range f.told {
+		if r.All {
+			break
+		}
+	}
+	refuses(t, two, ada)
+	for name, s := range map[string]*authtest.SignedIn{"the actor's": second, "a later one": one.LoginAs(t, "bob@example.com")} {
+		if _, err := two.Verify(s.AccessToken); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

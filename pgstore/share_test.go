@@ -39,6 +39,7 @@ func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 const (
 	aRead    = "join auth.users u on u.id = s.user_id"
 	aRefresh = "for no key update of s skip locked"
+	aDraw    = "auth.limits"
 )
 
 // crowd is a store whose statements are watched, with users who have a session
@@ -305,4 +306,78 @@ func TestSharingLeavesConnections(t *testing.T) {
 	unlock()
 	wg.Wait()
 	c.shared(t, callers)
+}
+
+// Draws from limits share statements, and nothing else: each is decided by its own
+// bucket, and the one whose bucket is locked waits alone.
+func TestDrawsShareStatements(t *testing.T) {
+	ctx := t.Context()
+	const callers, locked, empty = 40, 1, 2
+	c := newCrowd(t, 1, aDraw)
+	rate := auth.Rate{Burst: 5, Per: time.Hour}
+	take := func(i, cost int) (auth.Decision, error) {
+		return c.Take(ctx, []auth.Draw{{Key: fmt.Sprint("key ", i), Rate: rate, Cost: cost}}, c.now)
+	}
+	for i := range callers / 2 { // the other half is drawn from for the first time
+		cost := 1
+		if i == empty {
+			cost = 5
+		}
+		if _, err := take(i, cost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlockRow := c.lock(t, "select from auth.limits where key = $1 for update", fmt.Sprint("key ", locked))
+	unlock := c.lock(t, "lock table auth.limits in share mode")
+	c.forget()
+	var wg, come sync.WaitGroup
+	call := func(f func()) {
+		come.Add(1)
+		wg.Go(func() { come.Done(); f() })
+	}
+	var blocked sync.WaitGroup
+	for i := range callers {
+		left := 4
+		switch {
+		case i == empty:
+			left = 0
+		case i < callers/2:
+			left = 3
+		}
+		check := func() {
+			d, err := take(i, 1)
+			if err != nil || d.Allowed != (i != empty) || d.Remaining[0] != left {
+				t.Errorf("draw %d: %+v, %v, want %d left", i, d, err, left)
+			}
+		}
+		if i == locked {
+			blocked.Go(check)
+			continue
+		}
+		call(check)
+	}
+	var allowed atomic.Int64
+	for range 8 { // from one bucket that nobody has drawn from
+		call(func() {
+			d, err := take(callers, 1)
+			if err != nil {
+				t.Error(err)
+			}
+			if d.Allowed {
+				allowed.Add(1)
+			}
+		})
+	}
+	come.Wait()
+	<-c.c
+	unlock()
+	wg.Wait() // while a bucket is locked
+	if allowed.Load() != int64(rate.Burst) {
+		t.Errorf("%d of 8 draws were allowed", allowed.Load())
+	}
+	if c.callers.Load() < callers/2 {
+		t.Errorf("%d draws shared a statement", c.callers.Load())
+	}
+	unlockRow()
+	blocked.Wait()
 }

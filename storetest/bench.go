@@ -38,6 +38,7 @@ type bench struct {
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
 	acting  auth.ImpersonationStore
+	logins  auth.SessionListStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -54,6 +55,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
+	b.logins, _ = auth.Capability[auth.SessionListStore](s)
 	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b

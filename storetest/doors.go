@@ -47,6 +47,7 @@ func doors() map[string]func(*world) attempt {
 
 		"CreateUsers": createUsers,
 
+		"EndEverySession":    endEverySession,
 		"BeginImpersonation": beginImpersonation,
 		"EndImpersonation":   endImpersonation,
 	}
@@ -58,7 +59,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
-		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.ImpersonationStore](),
+		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
 	}
 }
 

@@ -30,7 +30,8 @@ type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore, RotationStore, ProofStore, ExportStore and ImpersonationStore. It logs which those are
+// ImportStore, RotationStore, ProofStore, ExportStore,
+// ImpersonationStore and SessionListStore. It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
@@ -67,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
+		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
 		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {

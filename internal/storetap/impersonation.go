@@ -7,6 +7,22 @@ import (
 	"github.com/authmount/auth"
 )
 
+type sessionLists struct {
+	link
+	tap   *Tap
+	inner auth.SessionListStore
+}
+
+func (s *sessionLists) ListSessions(ctx context.Context, q auth.SessionQuery) (list []auth.Session, err error) {
+	defer s.tap.enter(&ctx, "ListSessions", nil)(&err, &list)
+	return s.inner.ListSessions(ctx, q)
+}
+
+func (s *sessionLists) EndEverySession(ctx context.Context, c auth.EndEverySession) (n int, err error) {
+	defer s.tap.enter(&ctx, "EndEverySession", &c.Change)(&err, &n)
+	return s.inner.EndEverySession(ctx, c)
+}
+
 type impersonations struct {
 	link
 	tap   *Tap

@@ -186,3 +186,11 @@ func (r *recorder) Impersonations(_ context.Context, userID string, now time.Tim
 func (r *recorder) EndImpersonation(_ context.Context, c auth.EndImpersonation) error {
 	return r.saw("EndImpersonation", c)
 }
+
+func (r *recorder) ListSessions(_ context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+	return nil, r.saw("ListSessions", q)
+}
+
+func (r *recorder) EndEverySession(_ context.Context, c auth.EndEverySession) (int, error) {
+	return 0, r.saw("EndEverySession", c)
+}

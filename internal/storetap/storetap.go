@@ -100,6 +100,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.ImpersonationStore](inner); ok {
 		end.next = &impersonations{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.SessionListStore](inner); ok {
+		end.next = &sessionLists{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }

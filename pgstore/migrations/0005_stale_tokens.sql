@@ -1,8 +1,7 @@
 -- compatible from 1
 -- What made access tokens stale, for instances that watch: a change of a user's roles,
 -- or of what a role permits, with the revision that tokens rest on from then on. These
--- columns are apart from those of what has ended, which older processes read. A row
--- with nothing but its time ends everybody's sessions.
+-- columns are apart from those of what has ended, which older processes read.
 alter table auth.revocations add column stale_user uuid, add column stale_role text, add column revision bigint;
 
 create function auth.note_stale() returns trigger language plpgsql security definer set search_path = '' as $$

@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// What people wrote of the OpenAPI document: for each noun a file of schemas and one
+// of prose.
+//
+//go:embed openapi/*.json
+var documents embed.FS
+
+// document joins the files of one kind, such as "prose", into one.
+func document(kind string) ([]byte, error) {
+	names, err := fs.Glob(documents, "openapi/*."+kind+".json")
+	if err != nil {
+		return nil, err
+	}
+	whole := map[string]any{}
+	for _, name := range names {
+		text, err := documents.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		var part map[string]any
+		if err := json.Unmarshal(text, &part); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := join(whole, part); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	offerKeys(whole)
+	return json.Marshal(whole)
+}
+
+// offerKeys says of every POST that it takes the key of withKey.
+func offerKeys(prose map[string]any) {
+	operations, _ := prose["operations"].(map[string]any)
+	for pattern, of := range operations {
+		if o, ok := of.(map[string]any); ok && strings.HasPrefix(pattern, "POST ") {
+			headers, _ := o["headers"].([]any)
+			o["headers"] = append(headers, "Idempotency-Key")
+		}
+	}
+}
+
+// join adds what is in part: sections of names, none of which comes twice, and lists.
+func join(whole, part map[string]any) error {
+	for section, of := range part {
+		list, isList := of.([]any)
+		if isList {
+			before, _ := whole[section].([]any)
+			whole[section] = append(before, list...)
+			continue
+		}
+		names, _ := of.(map[string]any)
+		all, ok := whole[section].(map[string]any)
+		if !ok {
+			all = map[string]any{}
+			whole[section] = all
+		}
+		for name, v := range names {
+			if _, twice := all[name]; twice {
+				return fmt.Errorf("%s of %s comes twice", name, strings.TrimSuffix(section, "s"))
+			}
+			all[name] = v
+		}
+	}
+	return nil
+}

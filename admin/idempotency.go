@@ -1,0 +1,140 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// keptRepetitions is for how long an Idempotency-Key is remembered.
+const keptRepetitions = 24 * time.Hour
+
+const maxIdempotencyKey = 255 // bytes
+
+type requestKey struct{}
+
+// once is what makes a request happen once.
+type once struct {
+	route, key string
+	hash       []byte // of all that the request says
+}
+
+// withKey reads Idempotency-Key of a POST. carryOut holds the request to it.
+func (m *Admin) withKey(op operation, r *http.Request) (*http.Request, error) {
+	keys := r.Header.Values("Idempotency-Key")
+	if len(keys) == 0 || r.Method != http.MethodPost {
+		return r, nil
+	}
+	key := keys[0]
+	if len(keys) > 1 || key == "" || len(key) > maxIdempotencyKey || !visible(key) {
+		return r, m.kit.Invalid("Idempotency-Key", "has to be one value of up to 255 visible ASCII characters")
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return r, m.kit.Error(auth.CodeBadJSON, err)
+	}
+	hash := sha256.New()
+	for _, part := range []string{r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match"), string(body)} {
+		sum := sha256.Sum256([]byte(part))
+		hash.Write(sum[:])
+	}
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &once{op.pattern, key, hash.Sum(nil)}))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return r, nil
+}
+
+func visible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// onceFor is a context for the part of a request that is about one account of several:
+// each of them happens once.
+func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
+	o, _ := ctx.Value(requestKey{}).(*once)
+	if o == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, requestKey{}, &once{o.route, o.key + " " + userID, o.hash})
+}
+
+// idempotency is what makes the change of an actor's request happen once, or nil.
+func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
+	o, _ := ctx.Value(requestKey{}).(*once)
+	if o == nil {
+		return nil
+	}
+	i := &auth.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(keptRepetitions)}
+	switch {
+	case a.by.Session != nil:
+		i.Actor = string(auth.ActorUser) + ":" + a.by.Session.UserID
+	case a.by.Key != nil:
+		i.Actor = string(auth.ActorKey) + ":" + a.by.Key.ID
+	default:
+		i.Actor = string(auth.ActorSystem) + ":" + a.by.System
+	}
+	return i
+}
+
+// wasDone asks whether a request was carried out before, with a change that cannot
+// come about: stores judge the key before any other condition. The error is
+// a *auth.RepeatedError if it was.
+func (m *Admin) wasDone(ctx context.Context, a *acting) error {
+	key := m.idempotency(ctx, a)
+	if key == nil {
+		return nil
+	}
+	c := m.kit.Change(ctx, a.by)
+	c.Idempotency, c.IfUsers = key, []auth.UserAt{{ID: m.kit.NewID()}}
+	_, err := m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: c, UserID: c.IfUsers[0].ID})
+	if errors.Is(err, auth.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+// keep has v returned to whoever repeats the request. It is for what no store can
+// tell afterwards, and never holds a secret; accounts need not be kept.
+func (t *turn) keep(v any) error {
+	if t.change.Idempotency == nil {
+		return nil
+	}
+	text, err := json.Marshal(v)
+	t.change.Idempotency.Result = text
+	return err
+}
+
+// repeated answers a request that was carried out before as it was answered then:
+// with the account as it is now, or what keep was given. Errors:
+// CodeValidationFailed if the request is another one; CodeIdempotencyReplayed if it
+// returned a secret, which is not kept to be shown again.
+func repeated[T any](ctx context.Context, m *Admin, op operation, targetID string, again *auth.RepeatedError) (T, error) {
+	var v T
+	if !again.Same {
+		return v, m.kit.Invalid("Idempotency-Key", "was used for another request")
+	}
+	if op.secret {
+		return v, m.kit.Error(auth.CodeIdempotencyReplayed, again)
+	}
+	if len(again.Result) > 0 {
+		return v, json.Unmarshal(again.Result, &v)
+	}
+	if u, ok := any(&v).(*auth.User); ok {
+		var err error
+		if *u, err = m.store.User(ctx, auth.ByID(targetID)); err != nil {
+			return v, m.gone(err)
+		}
+	}
+	return v, nil
+}
