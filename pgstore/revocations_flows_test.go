@@ -190,13 +190,13 @@ func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
 	one := authtest.NewOn(t, store, secret, auth.WithClock(time.Now))
 	two := authtest.NewOn(t, store, secret, auth.WithClock(time.Now), one.SameKeys())
 	f := follow(t, store, two.Revoke)
-	adm, err := admin.New(t.Context(), one.Auth, admin.Options{})
+	adm, err := admin.New(t.Context(), one.Auth, admin.Options{RequireMFA: auth.Off})
 	if err != nil {
 		t.Fatal(err)
 	}
 	code, ada := admin.System("test"), one.LoginAs(t, "ada@example.com")
-	first := one.LoginAs(t, "op1@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-	second := one.LoginAs(t, "op2@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	first := one.LoginAs(t, "op1@example.com", authtest.Roles(auth.RoleOwner))
+	second := one.LoginAs(t, "op2@example.com", authtest.Roles(auth.RoleOwner))
 	acts := func(by *authtest.SignedIn) *authtest.SignedIn {
 		t.Helper()
 		r, err := adm.Impersonate(t.Context(), admin.User(auth.Caller{UserID: by.User.ID, SessionID: by.SessionID}), admin.ImpersonateParams{UserID: ada.User.ID, Reason: "test"})
