@@ -22,7 +22,10 @@ type Claims struct {
 	IssuedAt      time.Time
 	ExpiresAt     time.Time
 	TokenID       string         // "jti"
+	Impersonator  *SessionRef    // "act": who acts as the user, by which session of theirs; nil: it is the user
 	Custom        map[string]any // claims of the application's own
+
+	revisions tokenRevisions
 }
 
 // HasRole tells whether the user has a role.
@@ -50,6 +53,10 @@ func (c *Claims) clone() *Claims {
 	out.Roles, out.Permissions, out.AMR = slices.Clone(c.Roles), slices.Clone(c.Permissions), slices.Clone(c.AMR)
 	out.Omitted = slices.Clone(c.Omitted)
 	out.AppMetadata, out.Custom = cloneObject(c.AppMetadata), cloneObject(c.Custom)
+	if c.Impersonator != nil {
+		by := *c.Impersonator
+		out.Impersonator = &by
+	}
 	return &out
 }
 

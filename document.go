@@ -71,13 +71,16 @@ func (rt route) described() openapi.Route {
 		if rt.access == operating {
 			r.Security = append(r.Security, []string{"secret-key"})
 		}
-		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
+		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeUserBanned)
 	}
 	if rt.form != nil || (rt.access != open && !strings.HasPrefix(rt.pattern, http.MethodGet)) { // any of them may ask for cookies
 		r.Errors = append(r.Errors, documented(nil, CodeCrossSiteRequest)...)
 	}
 	if rt.done != "" {
 		r.Errors = append(r.Errors, documented(nil, CodeRedirectNotAllowed)...)
+	}
+	if !rt.act || rt.access == keyed {
+		r.Errors = append(r.Errors, documented(nil, CodeImpersonationForbidden)...)
 	}
 	r.Errors = append(r.Errors, documented(rt.statuses, rt.errors...)...)
 	return r

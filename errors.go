@@ -30,6 +30,7 @@ const (
 	CodeInvalidCredentials  Code = "invalid_credentials" //nolint:gosec // a name, not credentials
 	CodeMissingToken        Code = "missing_token"
 	CodeBadToken            Code = "bad_token"
+	CodeTokenStale          Code = "token_stale"
 	CodeInvalidAPIKey       Code = "invalid_api_key"
 	CodeReauthNeeded        Code = "reauthentication_needed"
 	CodeEmailNotVerified    Code = "email_not_verified"
@@ -38,13 +39,16 @@ const (
 	CodeMissingPermission   Code = "missing_permission"
 	CodeNotAdmin            Code = "not_admin"
 	CodeTargetStronger      Code = "target_stronger"
-	CodeMFARequired         Code = "mfa_required"
-	CodeMFAEnforced         Code = "mfa_enforced"
-	CodeInsufficientAAL     Code = "insufficient_aal"
-	CodeMFAAlreadyEnabled   Code = "mfa_already_enabled"
-	CodeMFANotEnabled       Code = "mfa_not_enabled"
-	CodeMFANotPending       Code = "mfa_not_pending"
-	CodeInvalidTOTPCode     Code = "invalid_totp_code"
+
+	CodeImpersonationForbidden Code = "impersonation_forbidden"
+
+	CodeMFARequired       Code = "mfa_required"
+	CodeMFAEnforced       Code = "mfa_enforced"
+	CodeInsufficientAAL   Code = "insufficient_aal"
+	CodeMFAAlreadyEnabled Code = "mfa_already_enabled"
+	CodeMFANotEnabled     Code = "mfa_not_enabled"
+	CodeMFANotPending     Code = "mfa_not_pending"
+	CodeInvalidTOTPCode   Code = "invalid_totp_code"
 
 	CodeMFAEnrollmentRequired Code = "mfa_enrollment_required"
 	CodeCrossSiteRequest      Code = "cross_site_request"
@@ -94,6 +98,7 @@ var errorTable = map[Code]struct {
 	CodeInvalidCredentials:  {http.StatusUnauthorized, "The credentials are not right."},
 	CodeMissingToken:        {http.StatusUnauthorized, "This needs an access token."},
 	CodeBadToken:            {http.StatusUnauthorized, "The access token is not valid."},
+	CodeTokenStale:          {http.StatusUnauthorized, "What this account may do has changed. Refresh the session and try again."},
 	CodeInvalidAPIKey:       {http.StatusUnauthorized, "This needs a valid API key."},
 	CodeReauthNeeded:        {http.StatusForbidden, "Sign in again to do this."},
 	CodeEmailNotVerified:    {http.StatusForbidden, "Confirm your e-mail address or phone number first, with what was sent to it."},
@@ -111,9 +116,11 @@ var errorTable = map[Code]struct {
 	CodeMFAEnrollmentRequired: {http.StatusForbidden, "Set up a second factor to go on."},
 	CodeIdentityAlreadyExists: {http.StatusConflict, "This provider is linked already, or the identity belongs to another account."},
 
-	CodeMissingPermission:    {http.StatusForbidden, "You do not have the permission for this."},
-	CodeNotAdmin:             {http.StatusForbidden, "This is for administrators."},
-	CodeTargetStronger:       {http.StatusForbidden, "This account may do something that you may not."},
+	CodeMissingPermission:      {http.StatusForbidden, "You do not have the permission for this."},
+	CodeNotAdmin:               {http.StatusForbidden, "This is for administrators."},
+	CodeTargetStronger:         {http.StatusForbidden, "This account may do something that you may not."},
+	CodeImpersonationForbidden: {http.StatusForbidden, "This cannot be done while acting as somebody else."},
+
 	CodeUserNotFound:         {http.StatusNotFound, "There is no such account."},
 	CodeRoleNotFound:         {http.StatusNotFound, "There is no such role."},
 	CodeRoleInUse:            {http.StatusConflict, "Somebody has this role. Take it from them first."},

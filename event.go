@@ -55,7 +55,9 @@ const (
 	EventUserUnlocked    EventType = "user.unlocked"   // an operator cleared the limits on failures
 	EventPhoneChanged    EventType = "phone.changed"   // by an operator
 
-	EventAuditExported EventType = "audit.exported"
+	EventAuditExported      EventType = "audit.exported"
+	EventImpersonationBegun EventType = "impersonation.begun" // somebody acts as the user
+	EventImpersonationEnded EventType = "impersonation.ended"
 
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"

@@ -53,7 +53,7 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 		return nil, storeFailed(err)
 	}
 	var d linkData
-	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 && d.Opened == nil {
+	if err := json.Unmarshal(t.Data, &d); err != nil || len(d.AMR) == 0 && d.Opened == nil && d.Acts == "" {
 		return nil, fail(CodeInternal, errors.New("exchange code without proof"))
 	}
 	if d.Opened != nil {
@@ -61,6 +61,9 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 	}
 	if err := checkVerifier(d.Challenge, p.CodeVerifier); err != nil {
 		return nil, err
+	}
+	if d.Acts != "" {
+		return a.exchangeImpersonation(ctx, d.Acts)
 	}
 	if d.Identity != nil {
 		if u, err = a.linkIdentity(ctx, Caller{UserID: u.ID, SessionID: d.SessionID}, CodeInvalidCode, *d.Identity); err != nil {

@@ -118,6 +118,11 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !rt.act {
+		if err := a.notImpersonated(r); err != nil {
+			return err
+		}
+	}
 	if rt.form != nil && isForm(r) {
 		return rt.form(w, r)
 	}
@@ -191,9 +196,14 @@ type current struct {
 // caller is in whose name a signed-in request acts.
 func (c current) caller() Caller { return Caller{UserID: c.user.ID, SessionID: c.session.ID} }
 
-// live reads the session that a request's access token belongs to.
+// live reads the session that a request's access token belongs to. One that is known
+// to be stale is refused here as by Require, so that a client hears of it wherever it
+// asks; what the endpoints do goes by the store in any case.
 func (a *Auth) live(r *http.Request) (current, error) {
 	claims, err := a.authenticate(r)
+	if err == nil && claims.Impersonator == nil && a.revoked.isStale(claims) {
+		err = fail(CodeTokenStale, nil)
+	}
 	if err != nil {
 		return current{}, err
 	}
@@ -281,7 +291,7 @@ func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 	switch e.Status {
 	case http.StatusUnauthorized:
 		challenge := "Bearer"
-		if e.Code == CodeBadToken || e.Code == CodeSessionEnded {
+		if e.Code == CodeBadToken || e.Code == CodeTokenStale || e.Code == CodeSessionEnded {
 			challenge = `Bearer error="invalid_token"` // RFC 6750, section 3.1
 		}
 		h.Set("WWW-Authenticate", challenge)

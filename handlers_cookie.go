@@ -118,6 +118,9 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 		value, life, idle = value+brief, 0, 0
 	}
 	a.setCookie(w, access, t.AccessToken, life)
+	if t.RefreshToken == "" { // of an impersonation: nothing renews it, nor makes it another session
+		value, idle = "", -1
+	}
 	a.setCookie(w, refresh, value, idle)
 	if t.device != "" {
 		a.setCookie(w, a.cookieNamed("device"), t.device, deviceCookieLife)
@@ -162,7 +165,7 @@ func (a *Auth) clearCookies(w http.ResponseWriter) {
 // staleCookie tells whether an error is that of an access token in a cookie that is
 // no good any more.
 func (a *Auth) staleCookie(r *http.Request, err error) bool {
-	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeSessionEnded))
+	return a.hasSessionCookie(r) && (errors.Is(err, CodeBadToken) || errors.Is(err, CodeTokenStale) || errors.Is(err, CodeSessionEnded))
 }
 
 // over tells whether cookies can never work again after an error, so that the

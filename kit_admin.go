@@ -10,8 +10,11 @@ import (
 
 // Live is the session and user of a request's access token, read from the store.
 // Errors: CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned,
-// CodeCrossSiteRequest.
+// CodeCrossSiteRequest, CodeImpersonationForbidden.
 func (k Kit) Live(r *http.Request) (Session, User, error) {
+	if err := k.a.notImpersonated(r); err != nil {
+		return Session{}, User{}, err
+	}
 	me, err := k.a.live(r)
 	return me.session, me.user, err
 }

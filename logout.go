@@ -93,6 +93,9 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
+	if c := a.impersonator(r); c != nil {
+		return a.logoutImpersonation(w, r, c, scope)
+	}
 	by, err := a.loggingOut(ctx, r, p.RefreshToken)
 	if err != nil {
 		return err

@@ -53,8 +53,9 @@ const (
 
 	KindNewDevice Kind = "new_device" // notice: a sign-in on a device that the account was not seen on
 
-	KindTestMail Kind = "test_mail" // an operator tries out the Mailer
-	KindTestSMS  Kind = "test_sms"  // text message: an operator tries out the SMSSender
+	KindTestMail     Kind = "test_mail"    // an operator tries out the Mailer
+	KindTestSMS      Kind = "test_sms"     // text message: an operator tries out the SMSSender
+	KindImpersonated Kind = "impersonated" // notice: somebody of the service acts as the user
 
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )

@@ -218,7 +218,7 @@ func TestEveryMessageRenders(t *testing.T) {
 				t.Errorf("%s.%s: subject %q twice", k, loc, m.Subject)
 			}
 			subjects[loc+m.Subject] = true
-			notice := slices.Contains([]Kind{KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindAccountDeleted}, k)
+			notice := slices.Contains([]Kind{KindPasswordChanged, KindEmailChanged, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindAccountDeleted, KindImpersonated}, k)
 			if !notice && (!strings.Contains(m.Text, "https://auth.test/x?token=t&a=b") || !strings.Contains(m.HTML, `href="https://auth.test/x?token=t&amp;a=b"`)) {
 				t.Errorf("%s.%s has no link", k, loc)
 			}

@@ -55,15 +55,26 @@ func AAL2() Requirement {
 }
 
 // FreshAuth asks for a proof given on the session no longer than d ago; a
-// refresh is none.
+// refresh is none, nor is the beginning of an impersonation.
 func FreshAuth(d time.Duration) Requirement {
 	return func(a *Auth, _ *http.Request, c *Claims) error {
 		for _, m := range c.AMR {
-			if a.now().Sub(time.Unix(m.Timestamp, 0)) < d {
+			if c.Impersonator == nil && a.now().Sub(time.Unix(m.Timestamp, 0)) < d {
 				return nil
 			}
 		}
 		return fail(CodeReauthNeeded, nil)
+	}
+}
+
+// NotImpersonated asks that it is the user who asks, and nobody who acts as them:
+// CodeImpersonationForbidden.
+func NotImpersonated() Requirement {
+	return func(_ *Auth, _ *http.Request, c *Claims) error {
+		if c.Impersonator == nil {
+			return nil
+		}
+		return fail(CodeImpersonationForbidden, nil)
 	}
 }
 
@@ -82,7 +93,8 @@ func ClaimsFrom(ctx context.Context) *Claims {
 
 // Require lets only requests with a valid access token through to next, which
 // finds its claims by [ClaimsFrom]. Others are answered as the wire's errors say:
-// 401 without a valid token, 403 if a requirement does not hold.
+// 401 without a valid token, or with one that is stale (token_stale: roles have
+// changed, refresh), 403 if a requirement does not hold.
 func (a *Auth) Require(next http.Handler, reqs ...Requirement) http.Handler {
 	return a.RequireAll(reqs...)(next)
 }
@@ -155,7 +167,7 @@ func (a *Auth) authenticate(r *http.Request) (*Claims, error) {
 }
 
 // admitted is authenticate for the application's handlers, which do not ask the
-// store: what Revoke told of is refused, with CodeSessionEnded.
+// store: what Revoke told of is refused, with CodeSessionEnded or CodeTokenStale.
 func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 	token, err := a.bearer(r)
 	if err != nil {

@@ -47,6 +47,9 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventKeyRevoked:        "likewise",
 		auth.EventAdminDenied:       "nothing happened",
 		auth.EventAuditExported:     "is about no account",
+
+		auth.EventImpersonationBegun: "opens no way in; admin.Options.TellImpersonated has it told",
+		auth.EventImpersonationEnded: "opens no way in",
 	}
 }
 

@@ -130,7 +130,7 @@ func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
 // signInHelps are the codes that signing in, or showing a second factor, mends.
 func signInHelps() []Code {
 	return []Code{
-		CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeInsufficientAAL, CodeReauthNeeded,
+		CodeMissingToken, CodeBadToken, CodeTokenStale, CodeSessionEnded, CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeInsufficientAAL, CodeReauthNeeded,
 	}
 }
 

@@ -43,50 +43,55 @@ type roleTable struct {
 }
 
 type knownRoles struct {
-	at    time.Time
-	perms map[string][]string // by role
+	at       time.Time
+	revision int64
+	perms    map[string][]string // by role
 }
 
 // younger tells whether it was read less than d ago.
 func (k *knownRoles) younger(d time.Duration) bool { return k != nil && time.Since(k.at) < d }
 
-// permissionsOf are the permissions of roles, sorted, each once. Without a
-// RoleStore only the owner's role permits anything.
-func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, error) {
+// permissionsOf are the permissions of roles, sorted, each once, and the revision of
+// the table that says so. Without a RoleStore only the owner's role permits anything.
+func (a *Auth) permissionsOf(ctx context.Context, roles []string) ([]string, int64, error) {
 	if len(roles) == 0 {
-		return []string{}, nil
+		return []string{}, 0, nil
 	}
-	perms, err := a.rolePermissions(ctx)
+	known, err := a.rolePermissions(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	list := []string{}
 	for _, role := range roles {
 		if role == RoleOwner {
 			list = append(list, permissionAll)
 		}
-		list = append(list, perms[role]...)
+		list = append(list, known.perms[role]...)
 	}
 	slices.Sort(list)
-	return slices.Compact(list), nil
+	return slices.Compact(list), known.revision, nil
 }
 
-// rolePermissions is what each role permits, not older than rolesFor if it can be
-// read. One caller reads; the others take what is known, and wait only if nothing
-// is.
-func (a *Auth) rolePermissions(ctx context.Context) (map[string][]string, error) {
+// rolePermissions is what each role permits, not older than rolesFor, nor than a
+// change that Revoke told of, if it can be read: the token that follows a change is
+// not stale. One caller reads; the others take what is known, and wait only if
+// nothing is.
+func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	if a.roleStore == nil {
-		return nil, nil
+		return &knownRoles{}, nil
 	}
 	t := a.roleTable
-	if k := t.known.Load(); k.younger(rolesFor) {
-		return k.perms, nil
+	current := func(k *knownRoles, age time.Duration) bool {
+		return k.younger(age) && k.revision >= a.revoked.roles.Load()
+	}
+	if k := t.known.Load(); current(k, rolesFor) {
+		return k, nil
 	}
 	select {
 	case t.reading <- struct{}{}:
 	default:
-		if k := t.known.Load(); k.younger(rolesAtAll) {
-			return k.perms, nil
+		if k := t.known.Load(); current(k, rolesAtAll) {
+			return k, nil
 		}
 		select {
 		case t.reading <- struct{}{}:
@@ -96,20 +101,20 @@ func (a *Auth) rolePermissions(ctx context.Context) (map[string][]string, error)
 	}
 	defer func() { <-t.reading }()
 	k := t.known.Load()
-	if k.younger(rolesFor) { // read while this waited
-		return k.perms, nil
+	if current(k, rolesFor) { // read while this waited
+		return k, nil
 	}
 	table, err := a.roleStore.Roles(ctx)
 	switch {
 	case err != nil && k.younger(rolesAtAll):
-		return k.perms, nil //nolint:nilerr // see rolesAtAll
+		return k, nil //nolint:nilerr // see rolesAtAll
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	k = &knownRoles{at: time.Now(), perms: make(map[string][]string, len(table.Roles))} // of the process: how old something read is, no fake clock tells
+	k = &knownRoles{at: time.Now(), revision: table.Revision, perms: make(map[string][]string, len(table.Roles))} // of the process: how old something read is, no fake clock tells
 	for _, r := range table.Roles {
 		k.perms[r.Name] = r.Permissions
 	}
 	t.known.Store(k)
-	return k.perms, nil
+	return k, nil
 }

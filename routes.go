@@ -28,6 +28,7 @@ type route struct {
 	captcha  bool                                           // it needs one, where captchas are on
 	whenOff  bool                                           // it is there while Settings.Enabled is off, too, for those who may change that
 	judges   bool                                           // who that is, it judges itself
+	act      bool                                           // who acts as somebody else may call it, see impersonate.go; all others are closed to them
 	done     string                                         // it takes forms of the application's pages: what a page says once one is done
 }
 
@@ -69,7 +70,7 @@ func (a *Auth) routes() []route {
 			limits:   []string{"RefreshPerSession"},
 			errors:   []Code{CodeInvalidRefreshToken, CodeRefreshTokenReused, CodeSessionEnded, CodeUserBanned, CodeValidationFailed},
 			statuses: map[Code]int{CodeSessionEnded: http.StatusBadRequest}}, // a 401 would make clients refresh
-		{pattern: "POST /logout", access: keyed, whenOff: true, handle: a.handleLogout, done: doneSignedOut,
+		{pattern: "POST /logout", access: keyed, act: true, whenOff: true, handle: a.handleLogout, done: doneSignedOut,
 			errors: []Code{CodeMissingToken, CodeBadToken, CodeInvalidRefreshToken, CodeValidationFailed}},
 		{pattern: "POST /exchange", access: keyed, whenOff: true, handle: a.handleExchange, done: doneSignedIn,
 			limits: first,
@@ -112,7 +113,7 @@ func (a *Auth) routes() []route {
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeValidationFailed}},
 
-		{pattern: "GET /me", access: signedIn, whenOff: true, handle: a.handleMe},
+		{pattern: "GET /me", access: signedIn, act: true, whenOff: true, handle: a.handleMe},
 		{pattern: "PATCH /me", access: signedIn, handle: a.handleUpdateMe,
 			limits: texts, errors: []Code{CodeReauthNeeded, CodeEmailNotVerified, CodeMethodDisabled, CodeValidationFailed}},
 		{pattern: "DELETE /me", access: signedIn, handle: a.handleDeleteMe, errors: []Code{CodeReauthNeeded, CodeLastOwner}},
@@ -131,7 +132,7 @@ func (a *Auth) routes() []route {
 			errors: plus(atProvider, CodeReauthNeeded, CodeEmailNotVerified, CodeRedirectNotAllowed, CodeMethodDisabled, CodeValidationFailed)},
 		{pattern: "DELETE /me/identities/{provider}", access: signedIn, handle: a.handleUnlinkIdentity,
 			errors: []Code{CodeReauthNeeded, CodeUnknownProvider, CodeLastSignInMethod}},
-		{pattern: "GET /sessions", access: signedIn, handle: a.handleSessions},
+		{pattern: "GET /sessions", access: signedIn, act: true, handle: a.handleSessions},
 		{pattern: "DELETE /sessions", access: signedIn, handle: a.handleEndOtherSessions},
 		{pattern: "DELETE /sessions/{id}", access: signedIn, handle: a.handleEndSession, errors: []Code{CodeSessionNotFound}},
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // freshFor is how recent a sign-in has to be for changes that could lock the
@@ -149,7 +152,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {
 	cl, settings := clientFrom(ctx), a.Settings(ctx)
 	s := Session{
-		ID: a.newID(), UserID: userID, AAL: LevelAAL1, AMR: amr,
+		ID: idAt(now), UserID: userID, AAL: LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(settings.IdleTimeout),
 		IP: cl.ipString(), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
@@ -157,6 +160,15 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 		s.ExpiresAt = now.Add(settings.Lifetime)
 	}
 	return s
+}
+
+// idAt is an id of a session, which tells when that began (beganAt), by the clock that
+// its other times are of.
+func idAt(now time.Time) string {
+	id := uuid.Must(uuid.NewV7()) // crypto/rand never fails
+	ms := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())<<16)
+	copy(id[:6], ms)
+	return id.String()
 }
 
 // proof is one entry of a session's amr.
@@ -325,6 +337,9 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 // store, so that a revoked session, a deleted or a banned user fails at once.
 // Errors: CodeSessionEnded (401), CodeUserBanned.
 func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
+	if c.Impersonator != nil {
+		return a.currentImpersonation(ctx, c)
+	}
 	return a.liveSession(ctx, c.Caller(), CodeSessionEnded)
 }
 
@@ -363,6 +378,8 @@ type SessionInfo struct {
 	AAL          string // LevelAAL1 or LevelAAL2
 	AMR          []AMR  // the proofs given for it
 	Current      bool   // it is SessionsParams.Current
+
+	ImpersonatedBy string // the id of who acts as the user; empty: it is the user's own
 }
 
 // Sessions lists a user's live sessions, newest first.
@@ -371,15 +388,23 @@ func (a *Auth) Sessions(ctx context.Context, p SessionsParams) ([]SessionInfo, e
 	if err != nil {
 		return nil, storeFailed(err)
 	}
-	infos := make([]SessionInfo, 0, len(list))
-	for _, s := range list {
-		ip, _ := netip.ParseAddr(s.IP) // what is none is not known
-		infos = append(infos, SessionInfo{
-			ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
-			IP: ip, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == p.Current,
-		})
+	infos, err := a.impersonationInfos(ctx, p)
+	if err != nil {
+		return nil, err
 	}
+	for _, s := range list {
+		infos = append(infos, sessionInfo(s, p.Current))
+	}
+	slices.SortStableFunc(infos, func(x, y SessionInfo) int { return y.CreatedAt.Compare(x.CreatedAt) })
 	return infos, nil
+}
+
+// sessionInfo is a session as it is told of.
+func sessionInfo(s Session, current string) SessionInfo {
+	return SessionInfo{
+		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.End()),
+		IP: s.Client().IP, UserAgent: s.UserAgent, Device: deviceLabel(s.UserAgent), AAL: s.AAL, AMR: s.AMR, Current: s.ID == current,
+	}
 }
 
 func (a *Auth) handleSessions(w http.ResponseWriter, r *http.Request) error {

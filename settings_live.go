@@ -161,7 +161,7 @@ func (a *Auth) letIn(ctx context.Context, u User) error {
 	if a.settings.now.Load().settings.Enabled.On() {
 		return nil
 	}
-	held, err := a.permissionsOf(ctx, u.Roles)
+	held, _, err := a.permissionsOf(ctx, u.Roles)
 	if err != nil {
 		return err
 	}

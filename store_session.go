@@ -81,4 +81,6 @@ type SessionFilter struct {
 	ID     string    // only this one
 	Except string    // all but this one
 	Since  time.Time // only those made then or later
+	Before time.Time // only those made before
+	IP     string    // only those at this address
 }

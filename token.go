@@ -66,7 +66,7 @@ func newClaimsCache(n int) *claimsCache {
 func reserved(name string) bool {
 	switch name {
 	case "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "session_id", "role", "roles", "permissions", "email", "email_verified", "phone",
-		"aal", "amr", "app_metadata", "user_metadata", "auth_time", "omitted", "act", "scope", "client_id", "org", "org_role", "is_anonymous":
+		"aal", "amr", "app_metadata", "user_metadata", "auth_time", "omitted", "act", "rev", "scope", "client_id", "org", "org_role", "is_anonymous":
 		return true
 	}
 	return false
@@ -74,18 +74,27 @@ func reserved(name string) bool {
 
 // accessToken signs the claims of a session.
 func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[string]any, now time.Time) (string, time.Time, error) {
-	life := a.cfg.tokens.life()
-	expires := now.Truncate(time.Second).Add(life)
-	permissions, err := a.permissionsOf(ctx, u.Roles)
+	return a.signAccess(ctx, u, s, nil, custom, now, now.Truncate(time.Second).Add(a.cfg.tokens.life()))
+}
+
+// signAccess is accessToken until a time, for the user, or for who acts as them.
+func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *Impersonation, custom map[string]any, now, expires time.Time) (string, time.Time, error) {
+	permissions, revision, err := a.permissionsOf(ctx, u.Roles)
 	if err != nil {
 		return "", time.Time{}, err
 	}
 	amr, authTime := a.cfg.tokens.amrClaim(s)
+	revisions := []int64{u.CredentialRevision, revision}
+	var act *actClaim
+	if by != nil {
+		act = &actClaim{Subject: by.ActorID, SessionID: by.ActorSessionID}
+		revisions = []int64{by.UserRevision, by.RolesRevision, by.ActorRevision}
+	}
 	claims, err := a.claimsJSON(ctx, accessClaims{
 		Issuer: a.cfg.tokens.Issuer, Audience: a.cfg.tokens.audience(), Subject: u.ID, IssuedAt: now.Unix(), Expires: expires.Unix(), ID: a.newID(),
 		SessionID: s.ID, Role: tokenRole, Roles: orEmpty(u.Roles),
 		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
-		AAL: s.AAL, AMR: amr, AuthTime: authTime,
+		AAL: s.AAL, AMR: amr, AuthTime: authTime, Revisions: revisions, Act: act,
 	}, permissions, u.AppMetadata, custom)
 	if err != nil {
 		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
@@ -116,7 +125,14 @@ type accessClaims struct {
 	AMR           any             `json:"amr"`
 	AuthTime      *int64          `json:"auth_time,omitempty"`
 	AppMetadata   json.RawMessage `json:"app_metadata,omitempty"`
+	Revisions     []int64         `json:"rev"`               // what it rests on, see tokenRevisions
+	Act           *actClaim       `json:"act,omitempty"`     // who acts as the subject (RFC 8693, section 4.1)
 	Omitted       []string        `json:"omitted,omitempty"` // what was left out; see token_size.go
+}
+
+type actClaim struct {
+	Subject   string `json:"sub"`
+	SessionID string `json:"session_id"`
 }
 
 // customClaims are those of the application's own: of the store, then of
@@ -156,7 +172,7 @@ func (o TokenOptions) audience() string {
 // Verify checks an access token as RFC 8725 asks: the algorithm pinned to the
 // key its kid names, issuer, audience, type and times with 30 s leeway. It reads
 // no store, so a session that ended lately still passes, unless Revoke told of
-// it; see CheckSession. Errors: CodeBadToken, CodeSessionEnded.
+// it; see CheckSession. Errors: CodeBadToken, CodeSessionEnded, CodeTokenStale.
 //
 // A token that passed is remembered until it expires. The claims are the caller's
 // own copy.
@@ -172,10 +188,13 @@ func (a *Auth) Verify(token string) (*Claims, error) {
 // not be changed or handed out.
 func (a *Auth) verifyShared(token string) (*Claims, error) {
 	c, err := a.verify(token)
-	if err == nil && a.revoked.ended(c) {
-		return nil, fail(CodeSessionEnded, errors.New("revoked"))
+	if err == nil {
+		err = a.revoked.judge(c)
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // verify is verifyShared for the endpoints, which ask the store about the session.
@@ -261,6 +280,13 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 	if left := stringsOf(w.MapClaims["omitted"]); len(left) > 0 {
 		c.Omitted = left
 	}
+	if act, ok := w.MapClaims["act"]; ok {
+		by, _ := act.(map[string]any)
+		c.Impersonator = &SessionRef{}
+		c.Impersonator.UserID, _ = by["sub"].(string)
+		c.Impersonator.ID, _ = by["session_id"].(string)
+	}
+	c.revisions = revisionsOf(w.MapClaims["rev"])
 	authTime, _ := w.MapClaims["auth_time"].(float64)
 	c.AMR = amrOf(w.MapClaims["amr"], authTime)
 	if t, err := w.GetIssuedAt(); err == nil && t != nil {
@@ -278,6 +304,22 @@ func (w *wireClaims) UnmarshalJSON(b []byte) error {
 		}
 	}
 	return nil
+}
+
+// tokenRevisions are what a token's roles and permissions rest on: the user's
+// CredentialRevision, and the revision of the table of roles, which is 0 for a user
+// without roles. Whoever acts as the user has theirs behind it.
+type tokenRevisions struct{ user, roles, actor int64 }
+
+func revisionsOf(v any) (r tokenRevisions) {
+	list, _ := v.([]any)
+	for i, into := range []*int64{&r.user, &r.roles, &r.actor} {
+		if i < len(list) {
+			n, _ := list[i].(float64)
+			*into = int64(n)
+		}
+	}
+	return r
 }
 
 func stringsOf(v any) []string {

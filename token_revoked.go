@@ -2,50 +2,96 @@ package auth
 
 import (
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 )
 
-// Revocation says that one session has ended, or that all sessions of a user
-// have, at a time.
+// Revocation says that one session has ended, that all sessions of a user have, or
+// everybody's, at a time; or that nothing has ended, and tokens are stale, because
+// what they say of roles is not so any more (Stale).
 type Revocation struct {
 	SessionID string // only this session; empty: all of the user's that began until At
 	UserID    string // whose; may be empty beside a SessionID
+	All       bool   // everybody's sessions that began until At
+	Spared    string // with All: the id of a session that goes on; may be empty
 	At        time.Time
+
+	// Stale, if it is not zero, is the revision that tokens have to rest on from now
+	// on: of the user UserID (User.CredentialRevision), or of the table of roles, for
+	// the tokens of whoever has Role. Older ones are refused with CodeTokenStale,
+	// which a refresh mends. Revisions tell exactly which tokens were made before a
+	// change and which after it, where times of two clocks, in seconds, would not.
+	Stale int64
+	Role  string
 }
 
 // Revoke makes Verify and Require refuse the access tokens of what has ended,
-// for as long as they would live. A feed such as pgstore's WatchRevocations calls
-// it in every instance; a repetition does no harm. It is safe for concurrent use.
+// for as long as they would live, and those that are stale. A feed such as
+// pgstore's WatchRevocations calls it in every instance; a repetition does no harm.
+// It is safe for concurrent use.
 func (a *Auth) Revoke(r Revocation) { a.revoked.add(r) }
 
-// denylist remembers what has ended while access tokens of it may be about.
+// denylist remembers what has ended, and what has become stale, while access tokens
+// of it may be about.
 type denylist struct {
 	now  func() time.Time
 	life time.Duration // of access tokens, leeway included
 
-	some  atomic.Bool // there is something to look for
+	some  atomic.Bool  // there is something to look for
+	roles atomic.Int64 // the newest revision of the table of roles that was told of
 	mu    sync.RWMutex
 	until map[string]entry // by the session's id, or the user's for all sessions
+	stale map[staleKey]entry
 	swept time.Time
 }
 
-type entry struct{ at, until time.Time }
+type entry struct {
+	at, until time.Time
+	revision  int64  // of what is stale
+	spared    string // of what has ended
+}
+
+// staleKey is whose tokens are stale: those of a user, or of whoever has a role.
+type staleKey struct{ userID, role string }
+
+// everybody stands for all users; it is no id.
+const everybody = "*"
 
 func (d *denylist) add(r Revocation) {
-	if r.SessionID == "" && r.UserID == "" {
+	id := cmp.Or(r.SessionID, r.UserID)
+	if r.All {
+		id = everybody
+	}
+	if id == "" && r.Role == "" {
 		return // about nobody
 	}
+	if r.Role != "" {
+		raise(&d.roles, r.Stale)
+	}
 	now := d.now()
-	e := entry{r.At, r.At.Add(d.life)}
+	e := entry{r.At, r.At.Add(d.life), r.Stale, r.Spared}
 	if !now.Before(e.until) {
 		return // its tokens are over
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := cmp.Or(r.SessionID, r.UserID)
-	if old := d.until[id]; old.at.Before(e.at) {
+	if r.Stale != 0 {
+		k := staleKey{userID: r.UserID}
+		if r.Role != "" {
+			k = staleKey{role: r.Role}
+		}
+		if d.stale == nil {
+			d.stale = map[staleKey]entry{}
+		}
+		if old := d.stale[k]; old.revision < e.revision {
+			d.stale[k] = e
+		}
+	} else if old := d.until[id]; old.at.Before(e.at) {
 		d.until[id] = e
 	}
 	d.some.Store(true)
@@ -53,11 +99,37 @@ func (d *denylist) add(r Revocation) {
 		return
 	}
 	d.swept = now
-	for id, e := range d.until {
+	forget(d.until, now)
+	forget(d.stale, now)
+}
+
+// raise makes n at least v.
+func raise(n *atomic.Int64, v int64) {
+	for old := n.Load(); old < v && !n.CompareAndSwap(old, v); old = n.Load() {
+	}
+}
+
+// forget drops what is over.
+func forget[K comparable](m map[K]entry, now time.Time) {
+	for k, e := range m {
 		if !now.Before(e.until) {
-			delete(d.until, id)
+			delete(m, k)
 		}
 	}
+}
+
+// judge tells whether a token may be used still. Errors: CodeSessionEnded,
+// CodeTokenStale.
+func (d *denylist) judge(c *Claims) error {
+	switch {
+	case d.ended(c):
+		return fail(CodeSessionEnded, errors.New("revoked"))
+	case d.isStale(c) && c.Impersonator != nil: // which no refresh mends
+		return fail(CodeSessionEnded, errors.New("what the impersonation rests on has changed"))
+	case d.isStale(c):
+		return fail(CodeTokenStale, nil)
+	}
+	return nil
 }
 
 // ended tells whether a token's session was revoked, or its user's sessions were
@@ -68,9 +140,52 @@ func (d *denylist) ended(c *Claims) bool {
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if _, ok := d.until[c.SessionID]; ok {
+	by := c.Impersonator
+	return d.over(c.SessionID, c.UserID, c.IssuedAt) || by != nil && d.over(by.ID, by.UserID, c.IssuedAt)
+}
+
+// over is ended of one session of a user. The caller holds the lock.
+func (d *denylist) over(sessionID, userID string, issued time.Time) bool {
+	if _, ok := d.until[sessionID]; ok {
 		return true
 	}
-	e, ok := d.until[c.UserID]
-	return ok && !c.IssuedAt.After(e.at)
+	e, ok := d.until[userID]
+	if ok && !issued.After(e.at) {
+		return true
+	}
+	all, ok := d.until[everybody]
+	return ok && sessionID != all.spared && !beganAt(sessionID, issued).After(all.at)
+}
+
+// beganAt is when a session began, by its id; of an id that does not tell, its token
+// was made then or later.
+func beganAt(sessionID string, issued time.Time) time.Time {
+	id, err := uuid.Parse(sessionID)
+	if err != nil || id.Version() != 7 {
+		return issued
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)) //nolint:gosec // 48 bits
+}
+
+// isStale tells whether a token rests on roles, or on what they permit, as they were
+// before a change. That of an impersonation rests on those of both, and on all roles.
+func (d *denylist) isStale(c *Claims) bool {
+	if !d.some.Load() {
+		return false
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if e, ok := d.stale[staleKey{userID: c.UserID}]; ok && c.revisions.user < e.revision {
+		return true
+	}
+	if by := c.Impersonator; by != nil {
+		e, ok := d.stale[staleKey{userID: by.UserID}]
+		return ok && c.revisions.actor < e.revision || c.revisions.roles < d.roles.Load()
+	}
+	for _, role := range c.Roles {
+		if e, ok := d.stale[staleKey{role: role}]; ok && c.revisions.roles < e.revision {
+			return true
+		}
+	}
+	return false
 }

@@ -55,3 +55,46 @@ func TestDenylistForgets(t *testing.T) {
 		t.Errorf("%v", d.until)
 	}
 }
+
+// Tokens are stale by the revisions that they rest on: what was made before a change
+// always, and what was made after it never, within one second as well.
+func TestDenylistStale(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	const life = 10 * time.Minute
+	token := func(user string, u, roles int64, names ...string) *Claims {
+		return &Claims{UserID: user, SessionID: user + "-1", IssuedAt: now, Roles: names, revisions: tokenRevisions{user: u, roles: roles}}
+	}
+	user, role := Revocation{UserID: "ada", Stale: 3, At: now}, Revocation{Role: "editor", Stale: 7, At: now}
+	for name, test := range map[string]struct {
+		told  []Revocation
+		token *Claims
+		stale bool
+	}{
+		"made before":                      {[]Revocation{user}, token("ada", 2, 0), true},
+		"made after, in the same second":   {[]Revocation{user}, token("ada", 3, 0), false},
+		"made after a later change":        {[]Revocation{user}, token("ada", 9, 0), false},
+		"somebody else's":                  {[]Revocation{user}, token("bob", 2, 0), false},
+		"without revisions":                {[]Revocation{user}, &Claims{UserID: "ada"}, true},
+		"told again, the newer first":      {[]Revocation{{UserID: "ada", Stale: 5, At: now}, user}, token("ada", 4, 0), true},
+		"a role, made before":              {[]Revocation{role}, token("ada", 9, 6, "author", "editor"), true},
+		"a role, made after":               {[]Revocation{role}, token("ada", 0, 7, "editor"), false},
+		"a role that it has not":           {[]Revocation{role}, token("ada", 0, 6, "author"), false},
+		"a user of the name of a role":     {[]Revocation{role}, token("editor", 0, 6), false},
+		"too long ago":                     {[]Revocation{{UserID: "ada", Stale: 3, At: now.Add(-life)}}, token("ada", 2, 0), false},
+		"what is stale has not ended":      {[]Revocation{user, role}, token("bob", 0, 0), false},
+		"everybody's sessions end instead": {[]Revocation{{All: true, At: now}}, token("ada", 0, 0), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &denylist{now: func() time.Time { return now }, life: life, until: map[string]entry{}}
+			for _, r := range test.told {
+				d.add(r)
+			}
+			if got := d.isStale(test.token); got != test.stale {
+				t.Errorf("stale %t", got)
+			}
+			if all := test.told[0].All; d.ended(test.token) != all {
+				t.Errorf("ended %t", !all)
+			}
+		})
+	}
+}

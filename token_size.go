@@ -217,7 +217,7 @@ func (a *Auth) whole(ctx context.Context, c *Claims) (*Claims, error) {
 	if c == nil || !slices.Contains(c.Omitted, claimPermissions) {
 		return c, nil
 	}
-	permissions, err := a.permissionsOf(ctx, c.Roles)
+	permissions, _, err := a.permissionsOf(ctx, c.Roles)
 	if err != nil {
 		return nil, err
 	}

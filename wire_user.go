@@ -99,6 +99,8 @@ type sessionInfoView struct {
 	AAL          string    `json:"aal"`
 	AMR          []AMR     `json:"amr"`
 	Current      bool      `json:"current"`
+
+	ImpersonatedBy *string `json:"impersonated_by"`
 }
 
 // MarshalJSON writes the wire's entry of GET /sessions.
@@ -106,7 +108,7 @@ func (s SessionInfo) MarshalJSON() ([]byte, error) {
 	return json.Marshal(sessionInfoView{
 		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.ExpiresAt),
 		IP: optional(Client{IP: s.IP}.ipString()), UserAgent: optional(s.UserAgent), Device: optional(s.Device),
-		AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.Current,
+		AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.Current, ImpersonatedBy: optional(s.ImpersonatedBy),
 	})
 }
 

@@ -32,6 +32,10 @@ type Options struct {
 	// RequireMFA asks every admin for a session that has shown a second factor. On by
 	// default; Off asks for one of those only who have a factor.
 	RequireMFA auth.Switch
+
+	// TellImpersonated has a mail sent to the proved address of a user as whom somebody
+	// begins to act. Default: off.
+	TellImpersonated bool
 }
 
 // Admin carries the operations out. It is safe for concurrent use.
@@ -48,14 +52,19 @@ type Admin struct {
 	stats       auth.StatsStore
 	permissions catalog
 	requireMFA  bool
-	handler     http.Handler
+
+	impersonations   auth.ImpersonationStore
+	sessions         auth.SessionListStore
+	tellImpersonated bool
+
+	handler http.Handler
 }
 
 // New builds the operations on a. The store needs the capabilities that they rest on,
 // as those of this module have them; the error names each that is missing. Into a
 // table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
+	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, tellImpersonated: o.TellImpersonated}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.roles),
@@ -65,6 +74,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		capability(m.store, &m.limits),
 		capability(m.store, &m.keys),
 		capability(m.store, &m.stats),
+		capability(m.store, &m.impersonations),
+		capability(m.store, &m.sessions),
 	}
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {

@@ -18,7 +18,7 @@ func Table() []Row {
 	var rows []Row
 	for _, e := range endpoints() {
 		o := e.op
-		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody, o.stepUp, o.self, o.reads(), o.secret})
+		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret})
 	}
 	return rows
 }

@@ -59,6 +59,16 @@ func visible(s string) bool {
 	return true
 }
 
+// onceFor is a context for the part of a request that is about one account of several:
+// each of them happens once.
+func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
+	o, _ := ctx.Value(requestKey{}).(*once)
+	if o == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, requestKey{}, &once{o.route, o.key + " " + userID, o.hash})
+}
+
 // idempotency is what makes the change of an actor's request happen once, or nil.
 func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
 	o, _ := ctx.Value(requestKey{}).(*once)

@@ -26,6 +26,7 @@ type operation struct {
 	against    strength // of whom it is about
 	stepUp     bool     // it needs a proof of the last 15 minutes
 	self       bool     // one may do it to oneself
+	skips      bool     // it is about several, of whom it skips those that are too strong
 	recorded   bool     // although it only shows, it is recorded as what changes something
 	secret     bool     // it returns a secret, which no repetition is shown
 

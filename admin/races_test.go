@@ -148,7 +148,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				b.User.Roles = []string{own}
 				var once sync.Once
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
-					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits"}, method) {
+					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation"}, method) {
 						return
 					}
 					once.Do(func() {

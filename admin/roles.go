@@ -79,7 +79,7 @@ func (m *Admin) PutRole(ctx context.Context, who Actor, p PutRoleParams) (auth.R
 		if err != nil {
 			return role, err
 		}
-		m.kit.ForgetRoles()
+		m.kit.StaleRole(role.Name, table)
 		return find(table, role.Name), nil
 	})
 }
@@ -100,14 +100,14 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) e
 		}
 		t.record.Target = p.Name
 		t.changed("permissions", orNone(before.Permissions), nil)
-		_, err = m.roles.DeleteRole(ctx, auth.DeleteRole{Change: t.change, Name: p.Name})
+		table, err := m.roles.DeleteRole(ctx, auth.DeleteRole{Change: t.change, Name: p.Name})
 		switch {
 		case errors.Is(err, auth.ErrNotFound):
 			err = m.kit.Error(auth.CodeRoleNotFound, err)
 		case errors.Is(err, auth.ErrConflict):
 			err = m.kit.Error(auth.CodeRoleInUse, err)
 		case err == nil:
-			m.kit.ForgetRoles()
+			m.kit.StaleRole(p.Name, table)
 		}
 		return struct{}{}, err
 	})
@@ -222,7 +222,11 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 	t.because(why)
 	t.changed("roles", orNone(t.target.Roles), roles)
 	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) && !slices.Contains(roles, auth.RoleOwner)
-	return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})
+	u, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})
+	if err == nil {
+		m.kit.Stale(u)
+	}
+	return u, err
 }
 
 // mayAssign judges whether the target of a turn, or whoever is made, may be given

@@ -6,6 +6,8 @@ var sessionEndpoints = []endpoint{
 	{opUserSessions, (*Admin).handleUserSessions},
 	{opEndSessions, (*Admin).handleEndSessions},
 	{opEndSession, (*Admin).handleEndSession},
+	{opListSessions, (*Admin).handleListSessions},
+	{opRevokeSessions, (*Admin).handleRevokeSessions},
 }
 
 func (m *Admin) handleUserSessions(who Actor, w http.ResponseWriter, r *http.Request) error {

@@ -27,6 +27,7 @@ func endpoints() []endpoint {
 		roleEndpoints,
 		keyEndpoints,
 		sessionEndpoints,
+		impersonationEndpoints,
 		auditEndpoints,
 		statsEndpoints,
 		settingsEndpoints,

@@ -41,6 +41,8 @@ type Store struct {
 
 	counts map[countKey]int64
 	active map[activeKey]bool
+
+	impersonations map[string]*impersonation
 }
 
 type (
@@ -95,6 +97,9 @@ var (
 	_ auth.DiagnosticStore = (*Store)(nil)
 	_ auth.StatsStore      = (*Store)(nil)
 	_ auth.LimitStore      = (*Store)(nil)
+
+	_ auth.ImpersonationStore = (*Store)(nil)
+	_ auth.SessionListStore   = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -105,6 +110,7 @@ func New() *Store {
 		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*auth.SealedMessage{},
 		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
 		counts: map[countKey]int64{}, active: map[activeKey]bool{},
+		impersonations: map[string]*impersonation{},
 	}
 }
 
@@ -141,6 +147,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
 	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepStats(now, limit-n)
+	n += sweep(s.impersonations, limit-n, func(i *impersonation) bool { return !now.Before(i.ExpiresAt) }, func(id string) { delete(s.impersonations, id) })
 	for _, u := range s.users {
 		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
 	}

@@ -299,11 +299,13 @@ func (s *Store) dropDevices(u *user, f auth.SessionFilter) {
 func (s *Store) revoke(u *user, f auth.SessionFilter, now time.Time) (ended []string) {
 	for id := range u.sessions {
 		sess := s.sessions[id]
-		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) {
+		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) &&
+			(f.Before.IsZero() || sess.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == sess.IP) {
 			sess.revoked = true
 			ended = append(ended, id)
 		}
 	}
+	ended = append(ended, s.revokeImpersonations(u, f, now)...)
 	slices.Sort(ended)
 	return ended
 }

@@ -29,9 +29,10 @@ type snapshot struct {
 	Keys     []auth.APIKey        `json:"keys"`
 	Done     []auth.Idempotency   `json:"done"`
 
-	Counts   []auth.Count        `json:"counts,omitempty"`
-	Active   []savedActive       `json:"active,omitempty"`
-	Settings auth.StoredSettings `json:"settings,omitzero"`
+	Counts         []auth.Count         `json:"counts,omitempty"`
+	Active         []savedActive        `json:"active,omitempty"`
+	Settings       auth.StoredSettings  `json:"settings,omitzero"`
+	Impersonations []auth.Impersonation `json:"impersonations,omitempty"`
 }
 
 type savedUser struct {
@@ -124,6 +125,9 @@ func (s *Store) load(b []byte) error {
 	for _, i := range snap.Done {
 		s.done[changeKey{i.Actor, i.Route, i.Key}] = &i
 	}
+	for _, i := range snap.Impersonations {
+		s.impersonations[i.ID] = &impersonation{Impersonation: i}
+	}
 	return nil
 }
 
@@ -195,6 +199,11 @@ func (s *Store) snapshot() snapshot {
 	}
 	for k := range s.active {
 		snap.Active = append(snap.Active, savedActive{k.period, k.since, k.userID})
+	}
+	for _, i := range s.impersonations {
+		if !i.ended {
+			snap.Impersonations = append(snap.Impersonations, i.Impersonation)
+		}
 	}
 	return snap
 }

@@ -254,5 +254,6 @@ func (s *Store) removeUser(u *user) {
 			delete(s.messages, id)
 		}
 	}
+	s.dropImpersonations(u.ID)
 	delete(s.users, u.ID)
 }

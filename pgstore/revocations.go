@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
@@ -42,14 +43,16 @@ type WatchParams struct {
 	Logger *slog.Logger
 }
 
-// WatchRevocations tells an Auth of every session that ends and every user who
-// is banned or deleted, in whichever instance, within a second or so, so that
-// Require refuses their access tokens at once:
+// WatchRevocations tells an Auth of every session that ends, every user who is
+// banned or deleted, and every change of roles and of what they permit, in whichever
+// instance, within a second or so, so that Require refuses their access tokens at
+// once, or asks for newer ones:
 //
 //	go store.WatchRevocations(ctx, pgstore.WatchParams{Tell: a.Revoke})
 //
 // A session that has ended is told with both its id and its user's; a user who
-// was banned or deleted with the user's alone.
+// was banned or deleted with the user's alone; a change of roles with the revision
+// that tokens have to rest on.
 //
 // It listens on a connection of its own (LISTEN), which a pooler in transaction
 // mode cannot give: Direct leads past it. It reconnects, and catches up with what
@@ -164,21 +167,28 @@ func (s *Store) listener(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, 
 	return conn, nil
 }
 
+const selectRevocations = `select coalesce(session_id::text, ''), coalesce(user_id::text, stale_user::text, ''), coalesce(stale_role, ''), coalesce(revision, 0),
+		everybody_until is not null, coalesce(spared::text, ''), everybody_until, at from auth.revocations where at > $1::timestamptz order by at`
+
 // catchUp tells what has ended since it was called last, and some of what it told
 // before.
 func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back time.Duration, tell func(auth.Revocation)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := conn.Query(ctx, s.sql("select coalesce(session_id::text, ''), coalesce(user_id::text, ''), at from auth.revocations where at > $1::timestamptz order by at"), since.Add(-back))
+	rows, err := conn.Query(ctx, s.sql(selectRevocations), since.Add(-back))
 	if err != nil {
 		return err
 	}
 	var r auth.Revocation
-	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.At}, func() error {
+	var everybody pgtype.Timestamptz // by the clock of sessions, as their ids are
+	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.Role, &r.Stale, &r.All, &r.Spared, &everybody, &r.At}, func() error {
 		if r.At.After(*since) {
 			*since = r.At
 		}
 		r.At = r.At.Add(clocksDiffer)
+		if r.All {
+			r.At = at(everybody)
+		}
 		tell(r)
 		return nil
 	})

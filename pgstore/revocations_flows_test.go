@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/pgstore"
 )
 
 // refuses checks that an instance refuses an access token of what has ended.
@@ -60,5 +62,176 @@ func TestBanUnderClockSkew(t *testing.T) {
 		ban(t, store, bob.User.ID)
 		f.await(t, bob.User.ID)
 		refuses(t, env, bob)
+	}
+}
+
+// awaitStale waits until the feed told of a user's roles, or of a role, as they are.
+func (f *feed) awaitStale(t *testing.T, s *pgstore.Store, userID, role string) {
+	t.Helper()
+	table, err := s.Roles(t.Context())
+	at := table.Revision
+	if err == nil && userID != "" {
+		var u auth.User
+		u, err = s.User(t.Context(), auth.ByID(userID))
+		at = u.CredentialRevision
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case r := <-f.told:
+			if r.Stale == at && r.UserID == userID && r.Role == role {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("nobody told of %s%s", userID, role)
+		}
+	}
+}
+
+// A change of somebody's roles, or of what a role permits, makes older tokens stale in
+// every instance, within a second: a token that was made before it always, and the one
+// that the refresh after it makes never, however close they are.
+func TestStaleTokensReachEveryInstance(t *testing.T) {
+	store := open(t)
+	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
+	still := time.Now().Truncate(time.Second) // all tokens have one iat
+	clock := auth.WithClock(func() time.Time { return still })
+	one := authtest.NewOn(t, store, secret, clock)
+	two := authtest.NewOn(t, store, secret, clock, one.SameKeys())
+	f := follow(t, store, two.Revoke)
+	adm, err := admin.New(t.Context(), one.Auth, admin.Options{Permissions: []admin.Permission{{Name: "notes.write"}, {Name: "notes.read"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := admin.System("test")
+	ada, bob := one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "bob@example.com")
+	put := func(permissions ...string) {
+		t.Helper()
+		if _, err := adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: permissions}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stale := func(what string) {
+		t.Helper()
+		for i, e := range []*authtest.Env{one, two} {
+			if _, err := e.Verify(ada.AccessToken); !errors.Is(err, auth.CodeTokenStale) {
+				t.Errorf("%s, instance %d: %v", what, i+1, err)
+			}
+			if _, err := e.Verify(bob.AccessToken); err != nil {
+				t.Errorf("%s, somebody else, instance %d: %v", what, i+1, err)
+			}
+		}
+	}
+	renew := func(e *authtest.Env, want ...string) {
+		t.Helper()
+		tokens, err := e.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ada = &authtest.SignedIn{Tokens: *tokens}
+		for _, e := range []*authtest.Env{one, two} {
+			c, err := e.Verify(ada.AccessToken)
+			if err != nil {
+				t.Errorf("the token of the refresh that follows: %v", err)
+				continue
+			}
+			for _, p := range []string{"notes.write", "notes.read"} {
+				if got, should := c.HasPermission(p), len(want) > 0 && (want[0] == p || want[len(want)-1] == p); got != should {
+					t.Errorf("%s: %t", p, got)
+				}
+			}
+		}
+	}
+	put("notes.write")
+	f.awaitStale(t, store, "", "editor")
+	if _, err := adm.Grant(t.Context(), code, ada.User.ID, "editor"); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitStale(t, store, ada.User.ID, "")
+	stale("a role was given")
+	renew(two, "notes.write")
+	put("notes.write", "notes.read")
+	f.awaitStale(t, store, "", "editor")
+	stale("a role permits more")
+	renew(two, "notes.write", "notes.read")
+	put()
+	f.awaitStale(t, store, "", "editor")
+	stale("a role permits less")
+	renew(one)
+	if _, err := adm.Withdraw(t.Context(), code, ada.User.ID, "editor"); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitStale(t, store, ada.User.ID, "")
+	stale("a role was taken")
+	renew(one)
+	// What changes nothing of what they may do makes no token stale.
+	if _, err := adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Description: "Edits."}); err != nil {
+		t.Fatal(err)
+	}
+	hash := "x"
+	if _, err := store.UpdateUser(t.Context(), auth.UpdateUser{Change: byTest(), UserID: ada.User.ID, Patch: auth.UserPatch{PasswordHash: &hash}}); err != nil {
+		t.Fatal(err)
+	}
+	end(t, store, bob.User.ID)
+	f.await(t, bob.SessionID)
+	if _, err := two.Verify(ada.AccessToken); err != nil {
+		t.Errorf("nothing changed: %v", err)
+	}
+}
+
+// An impersonation is over in every instance with the session of who acts, and once it
+// was ended; and everybody's sessions may end at once, but for one and for later ones.
+func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
+	store := open(t)
+	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
+	one := authtest.NewOn(t, store, secret, auth.WithClock(time.Now))
+	two := authtest.NewOn(t, store, secret, auth.WithClock(time.Now), one.SameKeys())
+	f := follow(t, store, two.Revoke)
+	adm, err := admin.New(t.Context(), one.Auth, admin.Options{RequireMFA: auth.Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, ada := admin.System("test"), one.LoginAs(t, "ada@example.com")
+	first := one.LoginAs(t, "op1@example.com", authtest.Roles(auth.RoleOwner))
+	second := one.LoginAs(t, "op2@example.com", authtest.Roles(auth.RoleOwner))
+	acts := func(by *authtest.SignedIn) *authtest.SignedIn {
+		t.Helper()
+		r, err := adm.Impersonate(t.Context(), admin.User(auth.Caller{UserID: by.User.ID, SessionID: by.SessionID}), admin.ImpersonateParams{UserID: ada.User.ID, Reason: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := two.Verify(r.AccessToken); err != nil {
+			t.Fatal(err)
+		}
+		return &authtest.SignedIn{Tokens: auth.Tokens{AccessToken: r.AccessToken, SessionID: r.SessionID}}
+	}
+	byFirst, bySecond := acts(first), acts(second)
+	end(t, store, first.User.ID)
+	f.await(t, first.SessionID)
+	refuses(t, two, byFirst)
+	if err := adm.EndImpersonation(t.Context(), code, bySecond.SessionID, ""); err != nil {
+		t.Fatal(err)
+	}
+	f.await(t, bySecond.SessionID)
+	refuses(t, two, bySecond)
+	if _, err := two.Verify(ada.AccessToken); err != nil {
+		t.Errorf("the user's own session: %v", err)
+	}
+	if _, err := adm.RevokeSessions(t.Context(), admin.User(auth.Caller{UserID: second.User.ID, SessionID: second.SessionID}), admin.RevokeSessionsParams{All: true}); err != nil {
+		t.Fatal(err)
+	}
+	for r := range f.told {
+		if r.All {
+			break
+		}
+	}
+	refuses(t, two, ada)
+	for name, s := range map[string]*authtest.SignedIn{"the actor's": second, "a later one": one.LoginAs(t, "bob@example.com")} {
+		if _, err := two.Verify(s.AccessToken); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

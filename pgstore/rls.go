@@ -26,7 +26,9 @@ const (
 // Pass auth.ClaimsFrom(r.Context()).
 //
 // In it, current_user is authenticated, or anon for nil claims, and auth.jwt(),
-// auth.uid(), auth.role() and auth.email() tell what the access token says.
+// auth.uid(), auth.role() and auth.email() tell what the access token says,
+// and auth.authorize(permission) whether it has a permission, as Claims.HasPermission
+// does; of permissions that a token left out, by the table of roles.
 // Both are settings of the transaction, made by one statement in it, so that
 // nothing of them is left on the connection and a pooler in transaction mode may
 // stand in between. [WithRowLevelSecurity] makes the roles. The pool's own user has
@@ -87,6 +89,9 @@ func saidBy(c *auth.Claims) map[string]any {
 	})
 	if c.AppMetadata == nil {
 		said["app_metadata"] = struct{}{}
+	}
+	if by := c.Impersonator; by != nil {
+		said["act"] = map[string]string{"sub": by.UserID, "session_id": by.ID}
 	}
 	for _, name := range c.Omitted { // not there, rather than empty
 		delete(said, name)

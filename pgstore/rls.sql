@@ -15,4 +15,4 @@ exception
 			using hint = 'Have an administrator run: create role anon nologin noinherit; create role authenticated nologin noinherit;';
 end $$;
 grant usage on schema auth to anon, authenticated;
-grant execute on function auth.jwt(), auth.uid(), auth.role(), auth.email() to anon, authenticated;
+grant execute on function auth.jwt(), auth.uid(), auth.role(), auth.email(), auth.authorize(text) to anon, authenticated;

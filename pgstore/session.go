@@ -335,6 +335,7 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 	where s.user_id = $1::uuid and s.revoked_at is null and least(s.idle_until, s.expires_at) > $2::timestamptz
 		and ($3::uuid is null or s.id = $3::uuid) and ($4::uuid is null or s.id <> $4::uuid) and ($5::timestamptz is null or s.created_at >= $5::timestamptz)
+		and ($6::timestamptz is null or s.created_at < $6::timestamptz) and ($7::text is null or s.ip = $7::text)
 	returning s.id`
 
 // RevokeSessions ends a user's live sessions that match.
@@ -372,10 +373,11 @@ func (s *Store) queueRevoke(b *pgx.Batch, userID string, f auth.SessionFilter, n
 		return // nobody's
 	}
 	except, _ := canonical(f.Except)
-	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except), moment(f.Since)).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(s.sql(revokeSessions), userID, now, orNull(only), orNull(except), moment(f.Since), moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err
 	})
+	s.queueRevokeImpersonations(b, userID, only, except, f, now, ended)
 }
 
 // Callers are the contexts of all calls that share the statement that a context

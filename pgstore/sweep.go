@@ -46,6 +46,9 @@ const (
 		limit $2::integer for update skip locked)
 	delete from auth.active a using over where a.since = over.since and a.period = over.period and a.user_id = over.user_id`
 
+	sweepImpersonations = `with over as (select id from auth.impersonations where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
+	delete from auth.impersonations i using over where i.id = over.id`
+
 	sweepMessages = `with over as (
 		select id from auth.messages m
 		where m.expires_at <= $1::timestamptz
@@ -64,7 +67,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		if err != nil || !mine {
 			return err
 		}
-		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive} {
+		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive, sweepImpersonations} {
 			if limit <= total {
 				return nil
 			}

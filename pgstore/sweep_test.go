@@ -151,7 +151,8 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 			insert into %[1]s.limits select g::text, 9e18 from generate_series(1, 1000) g;
 			insert into %[1]s.counts (metric, label, at, n) select 'x', g::text, 'infinity', 1 from generate_series(1, 1000) g;
 			insert into %[1]s.active (since, period, user_id) select 'infinity', 'day', md5(g::text)::uuid from generate_series(1, 1000) g;
-			analyze %[1]s.counts, %[1]s.active, %[1]s.tokens, %[1]s.events, %[1]s.idempotency, %[1]s.limits`, schema)); err != nil {
+			insert into %[1]s.revocations (at, session_id) select 'infinity', gen_random_uuid() from generate_series(1, 1000) g;
+			analyze %[1]s.counts, %[1]s.active, %[1]s.tokens, %[1]s.events, %[1]s.idempotency, %[1]s.limits, %[1]s.revocations`, schema)); err != nil {
 			return err
 		}
 		in := pgstore.InTx(ctx, tx)

@@ -42,6 +42,8 @@ type bench struct {
 
 	settings auth.SettingsStore
 	health   auth.DiagnosticStore
+	acting   auth.ImpersonationStore
+	logins   auth.SessionListStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -62,6 +64,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.health, _ = auth.Capability[auth.DiagnosticStore](s)
 	b.clears, _ = auth.Capability[auth.LimitStore](s)
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
+	b.logins, _ = auth.Capability[auth.SessionListStore](s)
+	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

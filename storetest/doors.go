@@ -48,6 +48,10 @@ func doors() map[string]func(*world) attempt {
 		"CreateUsers": createUsers,
 		"PutSettings": putSettings,
 		"ClearLimits": clearLimits,
+
+		"EndEverySession":    endEverySession,
+		"BeginImpersonation": beginImpersonation,
+		"EndImpersonation":   endImpersonation,
 	}
 }
 
@@ -59,6 +63,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](), reflect.TypeFor[auth.SettingsStore](),
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
+		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
 	}
 }
 

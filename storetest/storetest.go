@@ -31,7 +31,8 @@ type checks map[string]func(*bench)
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
 // ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore,
-// StatsStore, SettingsStore and DiagnosticStore. It logs which those are
+// StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore and SessionListStore.
+// It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
@@ -72,6 +73,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"diagnosis", reflect.TypeFor[auth.DiagnosticStore](), has.health != nil, diagnosis()},
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
+		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
+		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {

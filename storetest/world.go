@@ -101,6 +101,10 @@ func (w *world) state() []string {
 		d, err := w.Take(w.ctx(), []auth.Draw{{Key: key, Rate: five}}, now)
 		add("limit", key, d, err)
 	}
+	if w.acting != nil {
+		list, err := w.acting.Impersonations(w.ctx(), "", now)
+		add("impersonations", "of all", list, err)
+	}
 	if w.roles != nil {
 		t, err := w.roles.Roles(w.ctx())
 		add("table", "of roles", t, err)

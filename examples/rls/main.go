@@ -1,8 +1,9 @@
 // RLS is a notes API in which no query says whose notes it is about: policies in
-// Postgres keep people apart, by what their access token says.
+// Postgres keep people apart, by what their access token says, and let editors change
+// others' notes, by a permission that their role holds.
 //
 //	go run ./examples/rls -migrate postgres://owner@localhost/notes
-//	go run ./examples/rls -database postgres://notes_app:notes@localhost/notes
+//	go run ./examples/rls -database postgres://notes_app:notes@localhost/notes -editor ada@example.com
 //
 // The owner may create roles here; docs/deployment.md has what an administrator
 // does otherwise. Sessions end with the server, whose secret is made up at each
@@ -29,6 +30,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/pgstore"
 )
 
@@ -39,13 +41,14 @@ func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
 	owner := flag.String("migrate", "", "connection string of the tables' owner: migrate and exit")
 	database := flag.String("database", "", "connection string of the role notes_app")
+	editor := flag.String("editor", "", "proved address of an account that is to be an editor")
 	flag.Parse()
-	if err := run(*addr, *owner, *database); err != nil {
+	if err := run(*addr, *owner, *database, *editor); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(addr, owner, database string) error {
+func run(addr, owner, database, editor string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if owner != "" {
@@ -62,6 +65,13 @@ func run(addr, owner, database string) error {
 	}
 	defer store.Close()
 	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithBaseURL(url+"/auth/v1"))
+	if err != nil {
+		return err
+	}
+	adm, err := roles(ctx, a)
+	if err == nil && editor != "" {
+		_, err = adm.GrantByAddress(ctx, admin.System("setup"), editor, "editor")
+	}
 	if err != nil {
 		return err
 	}
@@ -83,6 +93,17 @@ func serve(ctx context.Context, ln net.Listener, h http.Handler, a *auth.Auth) e
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return errors.Join(srv.Shutdown(end), a.Close(end))
+}
+
+// roles sees to it that there is the role editor, with the permission that a policy
+// asks for.
+func roles(ctx context.Context, a *auth.Auth) (*admin.Admin, error) {
+	adm, err := admin.New(ctx, a, admin.Options{Permissions: []admin.Permission{{Name: "notes.write", Description: "Change others' notes."}}})
+	if err != nil {
+		return nil, err
+	}
+	_, err = adm.PutRole(ctx, admin.System("setup"), admin.PutRoleParams{Name: "editor", Permissions: []string{"notes.write"}})
+	return adm, err
 }
 
 // migrate is run by the owner, once per release; the server itself may not.

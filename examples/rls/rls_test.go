@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 )
@@ -177,6 +178,56 @@ func TestPoliciesKeepPeopleApart(t *testing.T) {
 	if status := a.call(ada, "DELETE", "/notes/x", "", nil); status != http.StatusNotFound {
 		t.Errorf("a note whose id is none: %d", status)
 	}
+}
+
+// An editor sees and changes others' notes and deletes none; whoever is editor no more
+// finds them gone.
+func TestEditorsChangeOthersNotes(t *testing.T) {
+	a := start(t)
+	adm, err := roles(t.Context(), a.auth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.call(a.signIn("ada@example.com"), "POST", "/notes", `{"text":"ada's"}`, nil)
+	bob, code := a.signIn("bob@example.com"), admin.System("test")
+	who, err := a.auth.Verify(bob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(want int) {
+		t.Helper()
+		if status := a.call(bob, "PUT", "/notes/1", `{"text":"edited"}`, nil); status != want {
+			t.Errorf("bob changes ada's note: %d, want %d", status, want)
+		}
+	}
+	signIn := func() {
+		t.Helper()
+		var in struct {
+			AccessToken string `json:"access_token"`
+		}
+		if status := a.call("", "POST", "/auth/v1/login", `{"email":"bob@example.com","password":"correct horse battery"}`, &in); status != http.StatusOK {
+			t.Fatal(status)
+		}
+		bob = in.AccessToken
+	}
+	change(http.StatusNotFound)
+	if _, err := adm.Grant(t.Context(), code, who.UserID, "editor"); err != nil {
+		t.Fatal(err)
+	}
+	change(http.StatusUnauthorized) // the token is from before
+	signIn()
+	a.wantTexts(bob, "ada's")
+	change(http.StatusOK)
+	a.wantTexts(bob, "edited")
+	if status := a.call(bob, "DELETE", "/notes/1", "", nil); status != http.StatusNotFound {
+		t.Errorf("bob deletes ada's note: %d", status)
+	}
+	if _, err := adm.Withdraw(t.Context(), code, who.UserID, "editor"); err != nil {
+		t.Fatal(err)
+	}
+	signIn()
+	a.wantTexts(bob, "")
+	change(http.StatusNotFound)
 }
 
 // Queries that ask for too much, as somebody might write by mistake.

@@ -202,3 +202,27 @@ func (r *recorder) KeyUses(_ context.Context, now time.Time) (auth.KeyUses, erro
 func (r *recorder) ClearLimits(_ context.Context, c auth.ClearLimits) error {
 	return r.saw("ClearLimits", c)
 }
+
+func (r *recorder) BeginImpersonation(_ context.Context, c auth.BeginImpersonation) error {
+	return r.saw("BeginImpersonation", c)
+}
+
+func (r *recorder) Impersonation(_ context.Context, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+	return auth.Impersonation{}, auth.User{}, r.saw("Impersonation", id, now)
+}
+
+func (r *recorder) Impersonations(_ context.Context, userID string, now time.Time) ([]auth.Impersonation, error) {
+	return nil, r.saw("Impersonations", userID, now)
+}
+
+func (r *recorder) EndImpersonation(_ context.Context, c auth.EndImpersonation) error {
+	return r.saw("EndImpersonation", c)
+}
+
+func (r *recorder) ListSessions(_ context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+	return nil, r.saw("ListSessions", q)
+}
+
+func (r *recorder) EndEverySession(_ context.Context, c auth.EndEverySession) (int, error) {
+	return 0, r.saw("EndEverySession", c)
+}

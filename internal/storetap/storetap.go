@@ -111,6 +111,12 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.DiagnosticStore](inner); ok {
 		end.next = &diagnosis{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.ImpersonationStore](inner); ok {
+		end.next = &impersonations{end, t, c}
+	}
+	if c, ok := auth.Capability[auth.SessionListStore](inner); ok {
+		end.next = &sessionLists{end, t, c}
+	}
 	t.chain = end.next
 	return t
 }

@@ -16,7 +16,7 @@ var interfaces = []reflect.Type{
 	reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 	reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 	reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](), reflect.TypeFor[auth.StatsStore](),
-	reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](),
+	reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
 }
 
 // capability finds what implements an interface, as callers do.

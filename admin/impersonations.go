@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opImpersonate      = operation{pattern: "POST /users/{id}/impersonate", permission: PermImpersonate, against: stronger, stepUp: true, secret: true, fails: []auth.Code{auth.CodeImpersonationForbidden, auth.CodeUserBanned, auth.CodeRedirectNotAllowed, auth.CodePreconditionFailed}}
+	opImpersonations   = operation{pattern: "GET /impersonations", permission: PermImpersonate}
+	opEndImpersonation = operation{pattern: "DELETE /impersonations/{id}", permission: PermImpersonate, self: true, fails: []auth.Code{auth.CodeSessionNotFound, auth.CodeUserNotFound}}
+)
+
+// ImpersonateParams say as whom somebody acts, and why.
+type ImpersonateParams struct {
+	UserID     string
+	Reason     string // for the audit log; required
+	RedirectTo string // where a browser goes on, on the list of redirects; empty: the token is returned
+	Revision   *int64 // of the account as it was seen; nil: whatever it is
+}
+
+// ImpersonateResult is the token to act with, or where a browser gets it.
+type ImpersonateResult struct {
+	SessionID   string
+	AccessToken string // with RedirectTo empty, as is URL otherwise
+	ExpiresIn   int    // seconds
+	URL         string // RedirectTo with a code, good for a minute, that POST /exchange trades
+}
+
+// Impersonate lets the actor act as somebody else, for auth.ImpersonationLife at most
+// and only while their own session is live: the user sees it among their sessions, and
+// nothing is kept of it with the account. It opens the application's routes but those
+// with auth.NotImpersonated, and of Authmount's GET /me, GET /sessions and /logout. It
+// ends early with whatever changes what either may do, or how either signs in.
+//
+// The actor has to be signed in (neither a key nor the application's code may do this)
+// and to have all of the account's permissions and one more, but for owners. Errors:
+// CodeValidationFailed, CodeUserNotFound, CodeTargetStronger, CodeUserBanned,
+// CodeImpersonationForbidden, CodeRedirectNotAllowed, CodePreconditionFailed.
+func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams) (ImpersonateResult, error) {
+	if err := m.reason(p.Reason); err != nil {
+		return ImpersonateResult{}, err
+	}
+	if err := m.kit.CheckRedirect(p.RedirectTo); err != nil {
+		return ImpersonateResult{}, err
+	}
+	id, err := carryOut(ctx, m, who, opImpersonate, p.UserID, auth.EventImpersonationBegun, func(t *turn) (string, error) {
+		if t.by.Session == nil {
+			return "", m.kit.Refusal(auth.CodeImpersonationForbidden, "Only somebody who is signed in may act as somebody else.")
+		}
+		if err := m.at(t, p.Revision); err != nil {
+			return "", err
+		}
+		t.because(p.Reason)
+		e := &t.change.Events[0].Event
+		i := auth.Impersonation{
+			ID: m.kit.NewSessionID(), UserID: t.target.ID, ActorID: t.user.ID, ActorSessionID: t.session.ID, Reason: p.Reason,
+			CreatedAt: t.change.Now, ExpiresAt: t.change.Now.Add(auth.ImpersonationLife), UserAgent: e.Client.UserAgent,
+		}
+		if e.Client.IP.IsValid() {
+			i.IP = e.Client.IP.String()
+		}
+		e.SessionID = i.ID
+		if m.tellImpersonated && t.target.EmailVerified() {
+			m.kit.Enclose(ctx, &t.change, auth.KitMail{Kind: auth.KindImpersonated, To: t.target})
+		}
+		return i.ID, m.impersonations.BeginImpersonation(ctx, auth.BeginImpersonation{Change: t.change, Impersonation: i})
+	})
+	if err != nil {
+		return ImpersonateResult{}, err
+	}
+	if p.RedirectTo != "" {
+		url, err := m.kit.ImpersonationURL(ctx, who.authority(), id, p.RedirectTo)
+		return ImpersonateResult{SessionID: id, URL: url}, err
+	}
+	t, err := m.kit.ImpersonationTokens(ctx, id)
+	switch {
+	case errors.Is(err, auth.ErrSessionEnded), errors.Is(err, auth.ErrNotFound): // meanwhile
+		return ImpersonateResult{}, m.kit.Error(auth.CodeSessionEnded, err)
+	case err != nil:
+		return ImpersonateResult{}, m.kit.StoreError(err)
+	}
+	return ImpersonateResult{SessionID: id, AccessToken: t.AccessToken, ExpiresIn: t.ExpiresIn}, nil
+}
+
+// Impersonations lists who acts as whom right now, newest first, at most 1000.
+func (m *Admin) Impersonations(ctx context.Context, who Actor) ([]auth.Impersonation, error) {
+	if _, err := m.reader(ctx, who, opImpersonations); err != nil {
+		return nil, err
+	}
+	list, err := m.impersonations.Impersonations(ctx, "", m.kit.Now())
+	if err != nil {
+		return nil, m.kit.StoreError(err)
+	}
+	return list, nil
+}
+
+// EndImpersonation ends one, whoever's it is. One that ended already is no error.
+// Errors: CodeSessionNotFound.
+func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason string) error {
+	if _, err := m.reader(ctx, who, opEndImpersonation); err != nil {
+		return err
+	}
+	i, _, err := m.impersonations.Impersonation(ctx, id, m.kit.Now())
+	switch {
+	case errors.Is(err, auth.ErrSessionEnded):
+		return nil
+	case errors.Is(err, auth.ErrNotFound):
+		return m.kit.Error(auth.CodeSessionNotFound, err)
+	case err != nil:
+		return m.kit.StoreError(err)
+	}
+	_, err = carryOut(ctx, m, who, opEndImpersonation, i.UserID, auth.EventImpersonationEnded, func(t *turn) (struct{}, error) {
+		t.because(reason)
+		t.change.Events[0].Event.SessionID = i.ID
+		err := m.impersonations.EndImpersonation(ctx, auth.EndImpersonation{Change: t.change, ID: i.ID})
+		if errors.Is(err, auth.ErrNotFound) {
+			err = m.kit.Error(auth.CodeSessionNotFound, err)
+		}
+		return struct{}{}, err
+	})
+	return err
+}

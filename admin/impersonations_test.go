@@ -1,0 +1,401 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+)
+
+// acted is the id of a live impersonation of somebody, of which the audit log does not
+// know.
+func (o *office) acted(target *authtest.SignedIn) string {
+	o.t.Helper()
+	by := o.LoginAs(o.t, "acting@example.com")
+	store, _ := auth.Capability[auth.ImpersonationStore](o.Store)
+	id, now := uuid.NewString(), o.Clock.Now()
+	err := store.BeginImpersonation(o.t.Context(), auth.BeginImpersonation{
+		Change:        auth.Change{Now: now, By: auth.Authority{System: "test"}},
+		Impersonation: auth.Impersonation{ID: id, UserID: target.User.ID, ActorID: by.User.ID, ActorSessionID: by.SessionID, CreatedAt: now, ExpiresAt: now.Add(time.Minute)},
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return id
+}
+
+// stage is an office with the application's own routes, an operator, somebody as whom
+// they act, and the token to do so with.
+type stage struct {
+	*office
+	operator, ada *authtest.SignedIn
+	acts          admin.ImpersonateResult
+}
+
+func newStage(t *testing.T, store auth.Store, opts ...auth.Option) *stage {
+	t.Helper()
+	s := &stage{office: newOffice(t, store, append(opts, auth.WithRedirectURLs("https://app.example.com/*"))...)}
+	s.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
+	if _, err := s.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
+		t.Fatal(err)
+	}
+	s.operator = s.newOperator()
+	s.ada = s.LoginAs(t, "ada@example.com", authtest.Roles("editor"), authtest.AAL2())
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	s.mux.Handle("/auth/v1/", s.Handler())
+	s.mux.Handle("GET /own", s.Require(ok, auth.HasPermission(notes)))
+	s.mux.Handle("GET /own/live", s.Require(ok, auth.CheckSession()))
+	s.mux.Handle("GET /own/closed", s.Require(ok, auth.NotImpersonated()))
+	s.mux.Handle("GET /own/factor", s.Require(ok, auth.AAL2()))
+	s.mux.Handle("GET /own/fresh", s.Require(ok, auth.FreshAuth(time.Hour)))
+	s.begin()
+	return s
+}
+
+func (s *stage) newOperator() *authtest.SignedIn {
+	return s.LoginAs(s.t, "op@example.com", authtest.Permissions(notes, admin.PermImpersonate, admin.PermSessionsRevoke), authtest.AAL2())
+}
+
+func (s *stage) begin() {
+	s.t.Helper()
+	var err error
+	s.acts, err = s.adm.Impersonate(s.t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// send sends a request with a token, and returns its status, and the code of an error.
+func (s *stage) send(token, method, path, body string) (int, auth.Code, map[string]any) {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	s.mux.ServeHTTP(w, r)
+	var got map[string]any
+	_ = json.Unmarshal(w.Body.Bytes(), &got)
+	code, _ := got["code"].(string)
+	return w.Code, auth.Code(code), got
+}
+
+func (s *stage) want(method, path string, status int, code auth.Code) {
+	s.t.Helper()
+	if got, c, _ := s.send(s.acts.AccessToken, method, path, ""); got != status || status >= 400 && c != code {
+		s.t.Errorf("%s %s: %d %s, want %d %s", method, path, got, c, status, code)
+	}
+}
+
+// Every endpoint of the route table, rooms' too, is closed to whoever acts as somebody
+// else, but for three.
+func TestImpersonationOpensNothingElse(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store)
+		_, _, doc := s.send("", "GET", "/auth/v1/openapi.json", "")
+		open := []string{"GET /me", "GET /sessions", "POST /logout"}
+		tried := 0
+		for path, ways := range doc["paths"].(map[string]any) {
+			for method := range ways.(map[string]any) {
+				method = strings.ToUpper(method)
+				if !slices.Contains([]string{"GET", "POST", "PUT", "PATCH", "DELETE"}, method) || slices.Contains(open, method+" "+path) {
+					continue
+				}
+				tried++
+				filled := strings.NewReplacer("{id}", s.ada.User.ID, "{role}", "editor", "{provider}", "google").Replace(path)
+				for _, body := range []string{"", "{}"} {
+					if status, code, _ := s.send(s.acts.AccessToken, method, "/auth/v1"+filled, body); status != 403 || code != auth.CodeImpersonationForbidden {
+						t.Errorf("%s %s: %d %s", method, path, status, code)
+					}
+				}
+			}
+		}
+		if tried < len(admin.Table())+30 {
+			t.Errorf("only %d endpoints", tried)
+		}
+		s.want("GET", "/own", 200, "")
+		s.want("GET", "/own/live", 200, "")
+		s.want("GET", "/own/closed", 403, auth.CodeImpersonationForbidden)
+		s.want("GET", "/own/factor", 403, auth.CodeInsufficientAAL)
+		s.want("GET", "/own/fresh", 403, auth.CodeReauthNeeded)
+		s.want("GET", "/auth/v1/me", 200, "")
+		s.want("GET", "/auth/v1/sessions", 200, "")
+		s.want("POST", "/auth/v1/logout?scope=global", 403, auth.CodeImpersonationForbidden)
+		s.want("POST", "/auth/v1/logout", 204, "")
+		if status, _, _ := s.send(s.ada.AccessToken, "GET", "/own/live", ""); status != 200 {
+			t.Errorf("the user's own session: %d", status)
+		}
+	})
+}
+
+// What Go offers is closed, too: nothing takes an impersonation for a session.
+func TestImpersonationActsInNoMethod(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store)
+		c, err := s.Verify(s.acts.AccessToken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by, ctx := c.Caller(), t.Context()
+		name := "Eve"
+		_, err = s.UpdateMe(ctx, auth.UpdateMeParams{Caller: by, FullName: &name})
+		wantCode(t, err, auth.CodeSessionEnded)
+		wantCode(t, s.EndSession(ctx, auth.EndSessionParams{Caller: by, End: s.ada.SessionID}), auth.CodeSessionEnded)
+		_, err = s.adm.User(ctx, admin.User(by), s.operator.User.ID)
+		wantCode(t, err, auth.CodeSessionEnded)
+		_, err = s.adm.Impersonate(ctx, admin.User(by), admin.ImpersonateParams{UserID: s.operator.User.ID, Reason: "nested"})
+		wantCode(t, err, auth.CodeSessionEnded)
+		if _, _, err := s.Current(ctx, c); err != nil {
+			t.Errorf("Current: %v", err)
+		}
+	})
+}
+
+// The token says who acts, lives for 15 minutes at most, and nothing is kept with the
+// user, who sees it among their sessions.
+func TestImpersonationLeavesNoTrace(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
+		id := s.ada.User.ID
+		look := func() string {
+			u, err := s.Store.Credentials(t.Context(), auth.ByID(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.Store.Sessions(t.Context(), id, s.Clock.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			exports, _ := auth.Capability[auth.ExportStore](s.Store)
+			held, err := exports.Held(t.Context(), id, s.Clock.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%+v %+v %+v", u, list, held)
+		}
+		before, mails := look(), len(s.Inbox.Messages())
+		s.Clock.Advance(time.Minute)
+		s.begin()
+		res, err := s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: id, Reason: "ticket 8", RedirectTo: "https://app.example.com/x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after := look(); after != before {
+			t.Errorf("was\n%s\nis\n%s", before, after)
+		}
+		if n := len(s.Inbox.Messages()); n != mails {
+			t.Errorf("%d mails", n-mails)
+		}
+		u, err := url.Parse(res.URL)
+		if err != nil || u.Host != "app.example.com" || u.Path != "/x" || res.AccessToken != "" {
+			t.Fatalf("%+v", res)
+		}
+		body := `{"code":"` + u.Query().Get("code") + `"}`
+		status, _, traded := s.send("", "POST", "/auth/v1/exchange", body)
+		if status != 200 || traded["refresh_token"] != nil || traded["access_token"] == nil {
+			t.Fatalf("%d %v", status, traded)
+		}
+		if status, code, _ := s.send("", "POST", "/auth/v1/exchange", body); status != 400 || code != auth.CodeInvalidCode {
+			t.Errorf("traded again: %d %s", status, code)
+		}
+		for _, token := range []string{s.acts.AccessToken, traded["access_token"].(string)} {
+			c, err := s.Verify(token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.UserID != id || c.Impersonator == nil || *c.Impersonator != (auth.SessionRef{ID: s.operator.SessionID, UserID: s.operator.User.ID}) ||
+				c.AAL != auth.LevelAAL1 || len(c.AMR) != 1 || c.AMR[0].Method != "impersonation" || !c.HasPermission(notes) || c.HasPermission(admin.PermImpersonate) {
+				t.Errorf("%+v", c)
+			}
+			if left := c.ExpiresAt.Sub(s.Clock.Now()); left > 15*time.Minute || left < 14*time.Minute {
+				t.Errorf("lives for %s", left)
+			}
+		}
+		_, _, got := s.send(s.ada.AccessToken, "GET", "/auth/v1/sessions", "")
+		shown := 0
+		for _, one := range got["sessions"].([]any) {
+			if by := one.(map[string]any)["impersonated_by"]; by == s.operator.User.ID {
+				shown++
+			} else if by != nil {
+				t.Errorf("by %v", by)
+			}
+		}
+		if shown != 3 {
+			t.Errorf("the user sees %d of 3", shown)
+		}
+	})
+}
+
+// Whatever it rests on ends it.
+func TestImpersonationEnds(t *testing.T) {
+	ends := map[string]func(ctx context.Context, s *stage) error{
+		"the actor signs out": func(ctx context.Context, s *stage) error {
+			return s.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: s.operator.User.ID, SessionID: s.operator.SessionID}})
+		},
+		"the actor is banned": func(ctx context.Context, s *stage) error {
+			_, err := s.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: s.operator.User.ID, Reason: "x"})
+			return err
+		},
+		"the actor is demoted": func(ctx context.Context, s *stage) error {
+			_, err := s.adm.SetRoles(ctx, admin.System("test"), admin.SetRolesParams{UserID: s.operator.User.ID})
+			return err
+		},
+		"the user is promoted": func(ctx context.Context, s *stage) error {
+			_, err := s.adm.Grant(ctx, admin.System("test"), s.ada.User.ID, auth.RoleOwner)
+			return err
+		},
+		"a role of the user's grows": func(ctx context.Context, s *stage) error {
+			_, err := s.adm.PutRole(ctx, admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes, "money.send"}})
+			return err
+		},
+		"the user is banned": func(ctx context.Context, s *stage) error {
+			_, err := s.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"})
+			return err
+		},
+		"the user is deleted": func(ctx context.Context, s *stage) error {
+			return s.adm.DeleteUser(ctx, admin.System("test"), admin.DeleteUserParams{UserID: s.ada.User.ID, Reason: "x"})
+		},
+		"the user ends it": func(ctx context.Context, s *stage) error {
+			return s.EndSession(ctx, auth.EndSessionParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, End: s.acts.SessionID})
+		},
+		"the user signs out everywhere": func(ctx context.Context, s *stage) error {
+			return s.Logout(ctx, auth.LogoutParams{Caller: auth.Caller{UserID: s.ada.User.ID, SessionID: s.ada.SessionID}, Scope: auth.LogoutGlobal})
+		},
+		"an operator ends it": func(ctx context.Context, s *stage) error {
+			return s.adm.EndImpersonation(ctx, admin.System("test"), s.acts.SessionID, "enough")
+		},
+		"an operator signs the user out": func(ctx context.Context, s *stage) error {
+			_, err := s.adm.EndSessions(ctx, admin.System("test"), s.ada.User.ID, "enough")
+			return err
+		},
+		"it signs out": func(_ context.Context, s *stage) error {
+			s.want("POST", "/auth/v1/logout", 204, "")
+			s.want("POST", "/auth/v1/logout", 204, "")
+			return nil
+		},
+		"time is up": func(_ context.Context, s *stage) error {
+			s.Clock.Advance(auth.ImpersonationLife)
+			return nil
+		},
+	}
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store)
+		for name, end := range ends {
+			t.Run(name, func(t *testing.T) {
+				s.t = t
+				s.ada = s.LoginAs(t, strings.ReplaceAll(name, " ", "-")+"@example.com", authtest.Roles("editor"))
+				s.operator = s.LoginAs(t, "op-"+strings.ReplaceAll(name, " ", "-")+"@example.com", authtest.Permissions(notes, admin.PermImpersonate), authtest.AAL2())
+				if _, err := s.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
+					t.Fatal(err)
+				}
+				s.begin()
+				s.want("GET", "/auth/v1/me", 200, "")
+				if err := end(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+				s.want("GET", "/auth/v1/me", 401, auth.CodeSessionEnded)
+				s.want("GET", "/own/live", 401, auth.CodeSessionEnded)
+				list, err := s.adm.Impersonations(t.Context(), admin.System("test"))
+				if err != nil || len(list) != 0 {
+					t.Errorf("%+v, %v", list, err)
+				}
+			})
+		}
+	})
+}
+
+// Nobody acts as themselves, as an equal, without a reason, nor without having signed in.
+func TestImpersonateRefuses(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store)
+		equal := s.LoginAs(t, "equal@example.com", authtest.Permissions(notes, admin.PermImpersonate, admin.PermSessionsRevoke))
+		more := s.LoginAs(t, "more@example.com", authtest.Permissions("money.send"))
+		of := func(id string) admin.ImpersonateParams {
+			return admin.ImpersonateParams{UserID: id, Reason: "ticket 7"}
+		}
+		for name, test := range map[string]struct {
+			who  admin.Actor
+			p    admin.ImpersonateParams
+			want auth.Code
+		}{
+			"the application's code":           {admin.System("job"), of(s.ada.User.ID), auth.CodeImpersonationForbidden},
+			"nobody":                           {admin.Actor{}, of(s.ada.User.ID), auth.CodeSessionEnded},
+			"oneself":                          {actor(s.operator), of(s.operator.User.ID), auth.CodeTargetStronger},
+			"an equal":                         {actor(s.operator), of(equal.User.ID), auth.CodeTargetStronger},
+			"somebody with another permission": {actor(s.operator), of(more.User.ID), auth.CodeTargetStronger},
+			"nobody there":                     {actor(s.operator), of(s.acts.SessionID), auth.CodeUserNotFound},
+			"no reason":                        {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID}, auth.CodeValidationFailed},
+			"another's site":                   {actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "x", RedirectTo: "https://evil.example.com/"}, auth.CodeRedirectNotAllowed},
+		} {
+			t.Run(name, func(t *testing.T) {
+				_, err := s.adm.Impersonate(t.Context(), test.who, test.p)
+				wantCode(t, err, test.want)
+			})
+		}
+		if _, err := s.adm.BanUser(t.Context(), admin.System("test"), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.adm.Impersonate(t.Context(), actor(s.operator), of(s.ada.User.ID))
+		wantCode(t, err, auth.CodeUserBanned)
+	})
+}
+
+// The user is told by mail where that is asked for.
+func TestImpersonationIsTold(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store)
+		adm, err := admin.New(t.Context(), s.Auth, admin.Options{TellImpersonated: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "ticket 7"}); err != nil {
+			t.Fatal(err)
+		}
+		if m := s.Mail(t, "ada@example.com", auth.KindImpersonated); strings.Contains(m.Text, "ticket 7") {
+			t.Errorf("tells the reason: %s", m.Text)
+		}
+	})
+}
+
+// Of an actor who is signed out while an impersonation begins, none is left: whoever
+// comes first.
+func TestImpersonationWhileTheActorIsSignedOut(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := newStage(t, store)
+		for round := range 10 {
+			s.operator = s.LoginAs(t, fmt.Sprintf("op%d@example.com", round), authtest.Permissions(notes, admin.PermImpersonate), authtest.AAL2())
+			var wg sync.WaitGroup
+			var got admin.ImpersonateResult
+			var err error
+			wg.Go(func() {
+				got, err = s.adm.Impersonate(t.Context(), actor(s.operator), admin.ImpersonateParams{UserID: s.ada.User.ID, Reason: "race"})
+			})
+			wg.Go(func() {
+				_, _ = s.adm.EndSessions(t.Context(), admin.System("test"), s.operator.User.ID, "race")
+			})
+			wg.Wait()
+			if err != nil {
+				wantCode(t, err, auth.CodeSessionEnded)
+				continue
+			}
+			s.acts = got
+			s.want("GET", "/auth/v1/me", 401, auth.CodeSessionEnded)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opListSessions   = operation{pattern: "GET /sessions", permission: PermSessionsRead}
+	opRevokeSessions = operation{pattern: "POST /sessions/revoke", permission: PermSessionsRevoke, against: managing, self: true, skips: true, fails: []auth.Code{auth.CodeReauthNeeded}}
+	opRevokeAll      = operation{pattern: opRevokeSessions.pattern, permission: permAll, stepUp: true}
+)
+
+// SessionPage is a page of sessions.
+type SessionPage struct {
+	Sessions []auth.Session
+	Next     *auth.SessionQuery // what to ask for the page after; nil: this was the last
+}
+
+// ListSessions lists live sessions of everybody, newest first. Errors:
+// CodeValidationFailed.
+func (m *Admin) ListSessions(ctx context.Context, who Actor, q auth.SessionQuery) (SessionPage, error) {
+	if _, err := m.reader(ctx, who, opListSessions); err != nil {
+		return SessionPage{}, err
+	}
+	return m.sessionPage(ctx, q)
+}
+
+func (m *Admin) sessionPage(ctx context.Context, q auth.SessionQuery) (SessionPage, error) {
+	q.Limit, q.Now = pageSize(q.Limit), m.kit.Now()
+	if err := q.Check(); err != nil {
+		return SessionPage{}, err
+	}
+	list, err := m.sessions.ListSessions(ctx, q)
+	if err != nil {
+		return SessionPage{}, m.kit.StoreError(err)
+	}
+	page := SessionPage{Sessions: list}
+	if len(list) == q.Limit {
+		last, next := list[len(list)-1], q
+		next.After = &auth.SessionCursor{Time: last.CreatedAt, ID: last.ID}
+		page.Next = &next
+	}
+	return page, nil
+}
+
+// maxRevoked is of how many accounts one call ends sessions.
+const maxRevoked = 1000
+
+// RevokeSessionsParams pick sessions to end: of these accounts, at this address, made
+// before a time, of which those that are set have to hold together; or all.
+type RevokeSessionsParams struct {
+	UserIDs []string // up to 1000
+	IP      string
+	Before  time.Time
+	All     bool // alone
+	Reason  string
+}
+
+// RevokeSessionsResult counts what was ended.
+type RevokeSessionsResult struct {
+	Ended   int  `json:"ended"`   // sessions
+	Users   int  `json:"users"`   // whose they were; 0 with All
+	Skipped int  `json:"skipped"` // accounts that the actor may not touch, or that are gone
+	More    bool `json:"more"`    // there may be others: repeat it
+}
+
+// RevokeSessions ends sessions of several accounts, of 1000 at most in one call, each
+// with a row of its own in the audit log. Accounts that the actor may not touch are
+// skipped; the actor's own session goes on. All ends everybody's: it needs the
+// permission "*" and a proof of the last 15 minutes, and access tokens of them die, too,
+// here at once and wherever the feed is followed within a second. Errors:
+// CodeValidationFailed, and for All CodeMissingPermission, CodeReauthNeeded.
+func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsParams) (RevokeSessionsResult, error) {
+	var res RevokeSessionsResult
+	a, err := m.reader(ctx, who, opRevokeSessions)
+	if err != nil {
+		return res, err
+	}
+	filtered := len(p.UserIDs) > 0 || p.IP != "" || !p.Before.IsZero()
+	switch {
+	case p.All && filtered:
+		return res, m.kit.Invalid("all", "goes alone")
+	case !p.All && !filtered:
+		return res, m.kit.Invalid("user_ids", "or ip, before or all is required")
+	case len(p.UserIDs) > maxRevoked:
+		return res, m.kit.Invalid("user_ids", fmt.Sprintf("are more than %d", maxRevoked))
+	case len(p.Reason) > maxReason:
+		return res, m.kit.Invalid("reason", "is too long")
+	case p.All:
+		return m.revokeAll(ctx, who, p.Reason)
+	}
+	ids := slices.Compact(slices.Sorted(slices.Values(p.UserIDs)))
+	if len(ids) == 0 {
+		if ids, res.More, err = m.whoHasSessions(ctx, p); err != nil {
+			return res, err
+		}
+	}
+	for _, id := range ids {
+		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
+			t.because(p.Reason)
+			f := auth.SessionFilter{IP: p.IP, Before: p.Before}
+			if a.user != nil {
+				f.Except = a.session.ID
+			}
+			c := auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: f}
+			if p.IP == "" && p.Before.IsZero() {
+				c = m.kit.EndingAll(c)
+			}
+			if err := m.keepEnded(ctx, t, f); err != nil {
+				return nil, err
+			}
+			c.Change = t.change
+			return m.store.RevokeSessions(ctx, c)
+		})
+		switch {
+		case errors.Is(err, auth.CodeTargetStronger), errors.Is(err, auth.CodeUserNotFound):
+			res.Skipped++
+		case err != nil:
+			return res, err
+		default:
+			res.Users++
+			res.Ended += len(ended)
+		}
+	}
+	return res, nil
+}
+
+// keepEnded keeps for whoever repeats the request which sessions it is about to end.
+func (m *Admin) keepEnded(ctx context.Context, t *turn, f auth.SessionFilter) error {
+	if t.change.Idempotency == nil {
+		return nil
+	}
+	list, err := m.store.Sessions(ctx, t.target.ID, t.change.Now)
+	if err != nil {
+		return err
+	}
+	ids := []string{}
+	for _, s := range list {
+		if s.ID != f.Except && (f.IP == "" || f.IP == s.IP) && (f.Before.IsZero() || s.CreatedAt.Before(f.Before)) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return t.keep(ids)
+}
+
+// whoHasSessions are the accounts with live sessions that match, at most maxRevoked, and
+// whether there may be more.
+func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids []string, more bool, err error) {
+	seen := map[string]bool{}
+	q := auth.SessionQuery{IP: p.IP, Before: p.Before, Limit: maxPage}
+	for {
+		page, err := m.sessionPage(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, s := range page.Sessions {
+			if !seen[s.UserID] && len(ids) == maxRevoked {
+				return ids, true, nil
+			}
+			if !seen[s.UserID] {
+				seen[s.UserID] = true
+				ids = append(ids, s.UserID)
+			}
+		}
+		if page.Next == nil {
+			return ids, false, nil
+		}
+		q = *page.Next
+	}
+}
+
+// revokedAtOnce is how many sessions a change ends where all are to.
+const revokedAtOnce = 5000
+
+// revokeAll ends everybody's sessions: the first change tells the feed and leaves the
+// row of the audit log, and those behind it end what that left, a part at a time.
+func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSessionsResult, error) {
+	return carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res RevokeSessionsResult, err error) {
+		t.because(why)
+		t.record.Target = permAll
+		c := auth.EndEverySession{Change: t.change, Until: t.change.Now, Limit: revokedAtOnce}
+		if t.user != nil {
+			c.Except = t.session.ID
+		}
+		for {
+			n, err := m.sessions.EndEverySession(ctx, c)
+			if err != nil && res.Ended > 0 {
+				return res, m.kit.StoreError(fmt.Errorf("%d sessions were ended before this, repeat it: %w", res.Ended, err))
+			}
+			if err != nil {
+				return res, err
+			}
+			m.auth.Revoke(auth.Revocation{All: true, At: c.Until, Spared: c.Except})
+			res.Ended += n
+			if n < c.Limit {
+				return res, nil
+			}
+			c.Change = auth.Change{Now: t.change.Now, By: t.change.By}
+		}
+	})
+}

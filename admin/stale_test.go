@@ -1,0 +1,51 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// Whoever's roles change is told to refresh by the application's own routes and by the
+// endpoints, is not signed out, and goes on with what they may do by then.
+func TestStaleTokensAreRefreshed(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		code := admin.System("test")
+		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
+			t.Fatal(err)
+		}
+		ada := o.LoginAs(t, "ada@example.com")
+		o.mux.Handle("GET /write", o.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), auth.HasPermission(notes)))
+		o.mux.Handle("/auth/v1/", o.Handler())
+		get := func(path string) int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			ada.Sign(r)
+			w := httptest.NewRecorder()
+			o.mux.ServeHTTP(w, r)
+			return w.Code
+		}
+		want := func(write, me int) {
+			t.Helper()
+			if got := [2]int{get("/write"), get("/auth/v1/me")}; got != [2]int{write, me} {
+				t.Errorf("%v, want %d %d", got, write, me)
+			}
+		}
+		want(403, 200)
+		if _, err := o.adm.Grant(t.Context(), code, ada.User.ID, "editor"); err != nil {
+			t.Fatal(err)
+		}
+		want(401, 401)
+		ada = o.renewed(ada)
+		want(200, 200)
+		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor"}); err != nil {
+			t.Fatal(err)
+		}
+		want(401, 401)
+		ada = o.renewed(ada)
+		want(403, 200)
+	})
+}

@@ -1,0 +1,199 @@
+package auth
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Somebody may act as somebody else, by a session of its own kind (Impersonation) that
+// the admin side begins. Its access token says whose it is and who acts ("act"), lives
+// no longer than it, and there is no refresh token. It opens the application's own
+// routes and those of Authmount's that the route table lets through (route.act); all
+// others are closed to it, those of rooms and those to come among them.
+
+// ImpersonationLife is for how long somebody acts as somebody else at most.
+const ImpersonationLife = 15 * time.Minute
+
+// methodImpersonation is the proof of such a session: none of the user's.
+const methodImpersonation = "impersonation"
+
+// session is an impersonation as a session of its user, at the lower level: no factor
+// of the user was shown.
+func (i *Impersonation) session() Session {
+	return Session{
+		ID: i.ID, UserID: i.UserID, AAL: LevelAAL1, AMR: []AMR{{Method: methodImpersonation, Timestamp: i.CreatedAt.Unix()}},
+		CreatedAt: i.CreatedAt, LastActiveAt: i.CreatedAt, RotatedAt: i.CreatedAt, IdleUntil: i.ExpiresAt, ExpiresAt: i.ExpiresAt, IP: i.IP, UserAgent: i.UserAgent,
+	}
+}
+
+// liveImpersonation reads an impersonation, which has to be live.
+func (a *Auth) liveImpersonation(ctx context.Context, id string) (Impersonation, User, error) {
+	store, ok := Capability[ImpersonationStore](a.store)
+	if !ok {
+		return Impersonation{}, User{}, ErrNotFound
+	}
+	return store.Impersonation(ctx, id, a.now())
+}
+
+// currentImpersonation is Current of an impersonation. Errors: CodeSessionEnded.
+func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, User, error) {
+	i, u, err := a.liveImpersonation(ctx, c.SessionID)
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrSessionEnded):
+		return Session{}, User{}, fail(CodeSessionEnded, err)
+	case err != nil:
+		return Session{}, User{}, storeFailed(err)
+	case i.UserID != c.UserID || i.ActorID != c.Impersonator.UserID || i.ActorSessionID != c.Impersonator.ID:
+		return Session{}, User{}, fail(CodeSessionEnded, errors.New("impersonation of another"))
+	}
+	return i.session(), u, nil
+}
+
+// impersonator is the claims of a request whose access token is one of an
+// impersonation, live or not; nil of any other request. A token that does not say so
+// costs nothing but a look.
+func (a *Auth) impersonator(r *http.Request) *Claims {
+	token, given := a.givenBearer(r)
+	if !given && a.cfg.cookies != nil {
+		if c := soleCookie(r, a.cookieNamed("access")); c != nil {
+			token = c.Value
+		}
+	}
+	_, payload, _ := strings.Cut(token, ".")
+	payload, _, _ = strings.Cut(payload, ".")
+	if said, err := base64.RawURLEncoding.DecodeString(payload); err != nil || len(token) > maxTokenLength || !strings.Contains(string(said), `"act"`) {
+		return nil
+	}
+	c, err := a.verify(token)
+	if err != nil || c.Impersonator == nil {
+		return nil
+	}
+	return c
+}
+
+// notImpersonated refuses whoever acts as somebody else: CodeImpersonationForbidden.
+// One whose impersonation has ended is nobody in particular.
+func (a *Auth) notImpersonated(r *http.Request) error {
+	c := a.impersonator(r)
+	if c == nil {
+		return nil
+	}
+	_, _, err := a.currentImpersonation(r.Context(), c)
+	switch {
+	case err == nil:
+		return fail(CodeImpersonationForbidden, nil)
+	case errors.Is(err, CodeSessionEnded):
+		return nil
+	}
+	return err
+}
+
+// impersonationInfos are the live impersonations of a user, for the list of sessions.
+func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]SessionInfo, error) {
+	infos := []SessionInfo{}
+	store, ok := Capability[ImpersonationStore](a.store)
+	if !ok {
+		return infos, nil
+	}
+	list, err := store.Impersonations(ctx, p.UserID, a.now())
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	for _, i := range list {
+		one := sessionInfo(i.session(), p.Current)
+		one.ImpersonatedBy = i.ActorID
+		infos = append(infos, one)
+	}
+	return infos, nil
+}
+
+// impersonationTokens make the access token of a live impersonation.
+func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, error) {
+	i, u, err := a.liveImpersonation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	raise(&a.revoked.roles, i.RolesRevision) // the roles are as new as what it rests on
+	custom, err := a.customClaims(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	access, expires, err := a.signAccess(ctx, u, i.session(), &i, custom, now, i.ExpiresAt.Truncate(time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return &Tokens{AccessToken: access, ExpiresAt: expires, ExpiresIn: int(expires.Sub(now) / time.Second), SessionID: i.ID, User: u}, nil
+}
+
+// exchangeImpersonation trades the code of a redirect for the token. Errors:
+// CodeInvalidCode if the impersonation has ended.
+func (a *Auth) exchangeImpersonation(ctx context.Context, id string) (*Tokens, error) {
+	t, err := a.impersonationTokens(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrSessionEnded):
+		return nil, fail(CodeInvalidCode, err)
+	case err != nil:
+		return nil, storeFailed(err)
+	}
+	return t, nil
+}
+
+// logoutImpersonation ends an impersonation, and nothing of the user's. One that has
+// ended already is no error.
+func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claims *Claims, scope LogoutScope) error {
+	if scope != "" && scope != LogoutLocal {
+		return fail(CodeImpersonationForbidden, nil)
+	}
+	if _, err := a.accessCookie(r); err != nil { // it has to come from the same origin
+		return err
+	}
+	store, ok := Capability[ImpersonationStore](a.store)
+	if !ok {
+		return fail(CodeSessionEnded, nil)
+	}
+	ctx := r.Context()
+	c := a.newChange(ctx, Authority{Session: claims.Impersonator}, done(Event{Type: EventImpersonationEnded, UserID: claims.UserID, SessionID: claims.SessionID}))
+	err := store.EndImpersonation(ctx, EndImpersonation{Change: c, ID: claims.SessionID})
+	switch {
+	case err == nil:
+		a.committed(ctx, c, OutcomeDone, nil)
+	case !errors.Is(err, ErrSessionEnded) && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrBanned):
+		return storeFailed(err)
+	}
+	a.signOut(w, r)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// ImpersonationTokens make the access token of a live impersonation. Errors:
+// ErrSessionEnded, ErrNotFound, and those of custom claims.
+func (k Kit) ImpersonationTokens(ctx context.Context, id string) (*Tokens, error) {
+	return k.a.impersonationTokens(ctx, id)
+}
+
+// NewSessionID makes an id that tells when its session began, as those of sign-ins.
+func (k Kit) NewSessionID() string { return idAt(k.a.now()) }
+
+// SessionInfo is a session as it is told of; current, which may be empty, is the id of
+// the caller's own.
+func (k Kit) SessionInfo(s Session, current string) SessionInfo { return sessionInfo(s, current) }
+
+// CheckRedirect judges a redirect_to. Errors: CodeRedirectNotAllowed.
+func (k Kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }
+
+// ImpersonationURL is where a browser goes to act in an impersonation: a redirect_to
+// that was judged, with a code that POST /exchange trades. Nothing of it is kept of the
+// user.
+func (k Kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo string) (string, error) {
+	secret, code := k.a.newLink(PurposeExchange, exchangeLife, linkData{Acts: id})
+	if err := k.a.putToken(ctx, by, code); err != nil {
+		return "", err
+	}
+	return withQuery(redirectTo, url.Values{"code": {secret}}), nil
+}

@@ -1,0 +1,54 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// ListSessions goes over all sessions: memory is for tests and small services.
+func (s *Store) ListSessions(ctx context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	list := []auth.Session{}
+	for _, sess := range s.sessions {
+		if sess.liveAt(q.Now) && sess.picked(&q) && (q.After == nil || byAge(sess.CreatedAt, sess.ID, q.After.Time, q.After.ID) < 0) {
+			list = append(list, copySession(sess.Session))
+		}
+	}
+	slices.SortFunc(list, func(a, b auth.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
+	return slices.Clip(list[:min(len(list), q.Limit)]), nil
+}
+
+// picked tells whether a session matches all of a query but its place in the list.
+func (s *session) picked(q *auth.SessionQuery) bool {
+	return (q.UserID == "" || s.UserID == q.UserID) && (q.IP == "" || s.IP == q.IP) && (q.AAL == "" || s.AAL == q.AAL) &&
+		strings.Contains(strings.ToLower(s.UserAgent), strings.ToLower(q.Client)) &&
+		!s.CreatedAt.Before(q.Since) && (q.Before.IsZero() || s.CreatedAt.Before(q.Before))
+}
+
+// EndEverySession ends sessions of everybody.
+func (s *Store) EndEverySession(ctx context.Context, c auth.EndEverySession) (ended int, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		return &effect{apply: func() error {
+			for _, sess := range s.sessions {
+				if ended < c.Limit && sess.liveAt(c.Now) && sess.ID != c.Except && !sess.CreatedAt.After(c.Until) {
+					sess.revoked = true
+					ended++
+				}
+			}
+			for _, i := range s.impersonations {
+				if !i.CreatedAt.After(c.Until) {
+					i.ended = true
+				}
+			}
+			return nil
+		}}, nil
+	})
+	return ended, err
+}

@@ -1,0 +1,98 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+// listLive is what lists of sessions begin with; as with accounts, which conditions
+// follow depends on what is asked.
+const listLive = `select ` + sessionColumns + ` from auth.sessions s where s.revoked_at is null`
+
+func sessionsQuery(q auth.SessionQuery) *query {
+	b := &query{}
+	b.sql.WriteString(listLive)
+	b.where(`least(s.idle_until, s.expires_at) > ?::timestamptz`, q.Now)
+	for _, eq := range []struct{ condition, value string }{
+		{`s.user_id = ?::uuid`, q.UserID}, {`s.ip = ?::text`, q.IP}, {`s.aal = ?::text`, q.AAL}, {`position(lower(?::text) in lower(s.user_agent)) > 0`, q.Client},
+	} {
+		if eq.value != "" {
+			b.where(eq.condition, eq.value)
+		}
+	}
+	if !q.Since.IsZero() {
+		b.where(`s.created_at >= ?::timestamptz`, q.Since)
+	}
+	if !q.Before.IsZero() {
+		b.where(`s.created_at < ?::timestamptz`, q.Before)
+	}
+	if c := q.After; c != nil {
+		b.where(`(s.created_at, s.id) < (?::text::timestamptz, ?::uuid)`, c.Time.UTC().Format(time.RFC3339Nano), c.ID)
+	}
+	b.add(` order by s.created_at desc, s.id desc limit ?::integer`, q.Limit)
+	return b
+}
+
+// ListSessions lists live sessions of everybody.
+func (s *Store) ListSessions(ctx context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+	b := sessionsQuery(q)
+	var list []auth.Session
+	err := s.do(ctx, func(ctx context.Context, on querier) error {
+		list = []auth.Session{}
+		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.Session, error) {
+			var r sessionRow
+			if err := row.Scan(r.into()...); err != nil {
+				return auth.Session{}, err
+			}
+			return r.session()
+		})
+		return err
+	})
+	return list, err
+}
+
+const (
+	// quietly keeps the trigger of sessions from telling of each: endEverySession
+	// tells of all at once.
+	quietly = `select set_config('authmount.quietly', 'on', true)`
+
+	tellEverybody = `with told as (insert into auth.revocations (everybody_until, spared) values ($1::timestamptz, $2::uuid))
+		select pg_notify('auth_revoked', 'all')`
+
+	endEverySession = `with over as (
+			select s.id from auth.sessions s
+			where s.revoked_at is null and s.created_at <= $2::timestamptz and least(s.idle_until, s.expires_at) > $1::timestamptz and s.id is distinct from $3::uuid
+			order by s.created_at, s.id limit $4::integer for update
+		)
+		update auth.sessions s set revoked_at = $1::timestamptz from over where s.id = over.id`
+
+	endEveryImpersonation = `update auth.impersonations i set ended_at = $1::timestamptz where i.ended_at is null and i.created_at <= $2::timestamptz`
+)
+
+// EndEverySession ends sessions of everybody. The trigger is quiet for the rest of the
+// transaction, which is this one's own unless the caller's is joined (InTx).
+func (s *Store) EndEverySession(ctx context.Context, c auth.EndEverySession) (int, error) {
+	var ended int64
+	spared, _ := canonical(c.Except)
+	err := s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
+		b := &pgx.Batch{}
+		b.Queue(s.sql(tellEverybody), micro(c.Until), orNull(spared))
+		b.Queue(quietly)
+		b.Queue(s.sql(endEverySession), c.Now, micro(c.Until), orNull(spared), c.Limit).Exec(func(tag commandTag) error {
+			ended = tag.RowsAffected()
+			return nil
+		})
+		b.Queue(s.sql(endEveryImpersonation), c.Now, micro(c.Until))
+		b.Queue(`select set_config('authmount.quietly', '', true)`)
+		return &result{}, send(ctx, tx, b)
+	})
+	return int(ended), err
+}

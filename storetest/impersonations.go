@@ -1,0 +1,210 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// acts describes that somebody acts as a user, by a live session of theirs.
+func (b *bench) acts(actor auth.Session, userID string) auth.Impersonation {
+	return auth.Impersonation{
+		ID: b.id(), UserID: userID, ActorID: actor.UserID, ActorSessionID: actor.ID, Reason: "ticket 7",
+		CreatedAt: now, ExpiresAt: now.Add(minute / 2), IP: "192.0.2.7", UserAgent: "agent",
+	}
+}
+
+func (b *bench) beginActing(i auth.Impersonation) error {
+	return b.acting.BeginImpersonation(b.ctx(), auth.BeginImpersonation{Change: by(now), Impersonation: i})
+}
+
+func (b *bench) endActing(id string, at time.Time) error {
+	return b.acting.EndImpersonation(b.ctx(), auth.EndImpersonation{Change: by(at), ID: id})
+}
+
+// stage is an operator's session, and an impersonation of somebody by it.
+func (b *bench) stage() (operator auth.Session, i auth.Impersonation) {
+	b.Helper()
+	operator = b.session(b.user("op@example.com").ID)
+	i = b.acts(operator, b.user("ada@example.com").ID)
+	b.ok(b.beginActing(i))
+	return operator, i
+}
+
+// liveActing tells whether an impersonation is, by a read and by both lists, which have to
+// agree.
+func (b *bench) liveActing(i auth.Impersonation, at time.Time, want bool) {
+	b.Helper()
+	_, u, err := b.acting.Impersonation(b.ctx(), i.ID, at)
+	if want {
+		b.ok(err)
+		need(b, "User.ID", u.ID, i.UserID)
+	} else {
+		b.is(err, auth.ErrSessionEnded)
+	}
+	for _, userID := range []string{i.UserID, ""} {
+		list, err := b.acting.Impersonations(b.ctx(), userID, at)
+		b.ok(err)
+		equal(b.of("of %q", userID), "listed", slices.ContainsFunc(list, func(o auth.Impersonation) bool { return o.ID == i.ID }), want)
+	}
+}
+
+func beginImpersonation(w *world) attempt {
+	u := w.person()
+	i := w.acts(w.device(w.person().ID), u.ID)
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		return w.acting.BeginImpersonation(ctx, auth.BeginImpersonation{Change: c, Impersonation: i})
+	}}
+}
+
+func endImpersonation(w *world) attempt {
+	u := w.person()
+	i := w.acts(w.device(w.person().ID), u.ID)
+	w.ok(w.beginActing(i))
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
+		return w.acting.EndImpersonation(ctx, auth.EndImpersonation{Change: c, ID: i.ID})
+	}}
+}
+
+// impersonations check ImpersonationStore.
+func impersonations() checks {
+	all := checks{
+		"an impersonation is kept, and read with its user": func(b *bench) {
+			_, i := b.stage()
+			got, u, err := b.acting.Impersonation(b.ctx(), i.ID, now)
+			b.ok(err)
+			i.UserRevision, i.ActorRevision, i.RolesRevision = got.UserRevision, got.ActorRevision, got.RolesRevision
+			equal(b, "Impersonation", got, i)
+			equal(b, "User.Email", u.Email, "ada@example.com")
+			b.liveActing(i, now, true)
+			b.liveActing(i, i.ExpiresAt.Add(-us), true)
+			b.liveActing(i, i.ExpiresAt, false)
+		},
+		"nothing of the user's is touched": func(b *bench) {
+			operator := b.session(b.user("op@example.com").ID)
+			u := b.user("ada@example.com")
+			before, err := b.Credentials(b.ctx(), auth.ByID(u.ID))
+			b.ok(err)
+			b.ok(b.beginActing(b.acts(operator, u.ID)))
+			after, err := b.Credentials(b.ctx(), auth.ByID(u.ID))
+			b.ok(err)
+			equal(b, "Credentials", after, before)
+			list, err := b.Sessions(b.ctx(), u.ID, now)
+			b.ok(err)
+			equal(b, "the number of sessions", len(list), 0)
+		},
+		"no other method takes one for a session": func(b *bench) {
+			_, i := b.stage()
+			_, _, err := b.Session(b.ctx(), i.ID, now)
+			b.is(err, auth.ErrNotFound)
+			_, _, err = b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: i.ID, IdleUntil: now.Add(minute)})
+			b.is(err, auth.ErrNotFound)
+			c := by(now)
+			c.By = auth.Authority{Session: &auth.SessionRef{ID: i.ID, UserID: i.UserID}}
+			_, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: i.UserID, Patch: auth.UserPatch{FullName: ptr("x")}})
+			b.is(err, auth.ErrSessionEnded)
+			nested := b.acts(auth.Session{ID: i.ID, UserID: i.UserID}, b.user("bob@example.com").ID)
+			b.is(b.beginActing(nested), auth.ErrSessionEnded)
+		},
+		"it counts for no cap": func(b *bench) {
+			_, i := b.stage()
+			_, err := b.CreateSession(b.ctx(), auth.CreateSession{Change: by(now), Session: b.newSession(i.UserID), KeepSessions: 1})
+			b.ok(err)
+			b.liveActing(i, now, true)
+		},
+		"none begins of nobody, of the banned, or by a session that is not live": func(b *bench) {
+			operator := b.session(b.user("op@example.com").ID)
+			u, other := b.user("ada@example.com"), b.user("bob@example.com")
+			b.is(b.beginActing(b.acts(operator, b.id())), auth.ErrNotFound)
+			foreign := b.acts(operator, u.ID)
+			foreign.ActorID = other.ID
+			b.is(b.beginActing(foreign), auth.ErrSessionEnded)
+			_, err := b.update(other.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+			b.ok(err)
+			b.is(b.beginActing(b.acts(operator, other.ID)), auth.ErrBanned)
+			_, err = b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: operator.UserID})
+			b.ok(err)
+			b.is(b.beginActing(b.acts(operator, u.ID)), auth.ErrSessionEnded)
+		},
+		"it is ended once": func(b *bench) {
+			_, i := b.stage()
+			b.is(b.endActing(b.id(), now), auth.ErrNotFound)
+			b.ok(b.endActing(i.ID, now))
+			b.liveActing(i, now, false)
+			b.is(b.endActing(i.ID, now), auth.ErrSessionEnded)
+		},
+		"ending a user's sessions ends it, if it matches": func(b *bench) {
+			operator, i := b.stage()
+			second := b.acts(operator, i.UserID)
+			b.ok(b.beginActing(second))
+			revoke := func(f auth.SessionFilter, want ...string) {
+				b.Helper()
+				ended, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: i.UserID, Filter: f})
+				b.ok(err)
+				listed(b, "ended", ended, want)
+			}
+			revoke(auth.SessionFilter{ID: b.id()})
+			revoke(auth.SessionFilter{ID: i.ID}, i.ID)
+			b.liveActing(i, now, false)
+			b.liveActing(second, now, true)
+			revoke(auth.SessionFilter{Except: second.ID})
+			revoke(auth.SessionFilter{}, second.ID)
+			b.liveActing(second, now, false)
+		},
+		"of a sign-out of the actor and a beginning at once, none is left live": func(b *bench) {
+			u := b.user("ada@example.com")
+			for range 20 {
+				operator := b.session(b.user("").ID)
+				i := b.acts(operator, u.ID)
+				var wg sync.WaitGroup
+				wg.Go(func() { _, _ = b.revoke(operator.UserID, auth.SessionFilter{}) })
+				wg.Go(func() { _ = b.beginActing(i) })
+				wg.Wait()
+				_, _, err := b.acting.Impersonation(b.ctx(), i.ID, now)
+				if err == nil {
+					b.wrong("Impersonation", "live", "none")
+				}
+			}
+		},
+	}
+	for name, end := range map[string]func(b *bench, operator auth.Session, i auth.Impersonation) error{
+		"the actor's session": func(b *bench, operator auth.Session, _ auth.Impersonation) error {
+			_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: operator.UserID, Filter: auth.SessionFilter{ID: operator.ID}})
+			return err
+		},
+		"a ban of the actor": func(b *bench, operator auth.Session, _ auth.Impersonation) error {
+			_, err := b.update(operator.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+			return err
+		},
+		"a ban of the user": func(b *bench, _ auth.Session, i auth.Impersonation) error {
+			_, err := b.update(i.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+			return err
+		},
+		"a change of the actor's roles": func(b *bench, operator auth.Session, _ auth.Impersonation) error {
+			_, err := b.update(operator.UserID, auth.UserPatch{Roles: &[]string{}})
+			return err
+		},
+		"a change of the user's roles": func(b *bench, _ auth.Session, i auth.Impersonation) error {
+			_, err := b.update(i.UserID, auth.UserPatch{Roles: &[]string{"x"}})
+			return err
+		},
+		"a change of any role": func(b *bench, _ auth.Session, _ auth.Impersonation) error {
+			if b.roles == nil {
+				return nil
+			}
+			_, err := b.putRole(auth.RolePermissions{Name: "x"})
+			return err
+		},
+	} {
+		all["it ends with "+name] = func(b *bench) {
+			operator, i := b.stage()
+			b.liveActing(i, now, true)
+			b.ok(end(b, operator, i))
+			b.liveActing(i, now, false)
+		}
+	}
+	return all
+}

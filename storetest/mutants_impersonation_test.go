@@ -1,0 +1,109 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// acting is a store that is broken about impersonations.
+type acting struct {
+	base
+	auth.ImpersonationStore
+	begin func(ctx context.Context, s acting, c auth.BeginImpersonation) error
+	read  func(ctx context.Context, s acting, id string, now time.Time) (auth.Impersonation, auth.User, error)
+	end   func(ctx context.Context, s acting, c auth.EndImpersonation) error
+}
+
+func (s acting) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) error {
+	if s.begin != nil {
+		return s.begin(ctx, s, c)
+	}
+	return s.ImpersonationStore.BeginImpersonation(ctx, c)
+}
+
+func (s acting) Impersonation(ctx context.Context, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+	if s.read != nil {
+		return s.read(ctx, s, id, now)
+	}
+	return s.ImpersonationStore.Impersonation(ctx, id, now)
+}
+
+func (s acting) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
+	if s.end != nil {
+		return s.end(ctx, s, c)
+	}
+	return s.ImpersonationStore.EndImpersonation(ctx, c)
+}
+
+// goesOn takes every impersonation that it has begun for a live one.
+func goesOn(b base) auth.Store {
+	store, _ := auth.Capability[auth.ImpersonationStore](b.Store)
+	var mu sync.Mutex
+	begun := map[string]auth.Impersonation{}
+	return acting{base: b, ImpersonationStore: store,
+		begin: func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
+			err := s.ImpersonationStore.BeginImpersonation(ctx, c)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				begun[c.Impersonation.ID] = c.Impersonation
+			}
+			return err
+		},
+		read: func(ctx context.Context, s acting, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+			i, u, err := s.ImpersonationStore.Impersonation(ctx, id, now)
+			mu.Lock()
+			defer mu.Unlock()
+			if was, ok := begun[id]; ok && errors.Is(err, auth.ErrSessionEnded) {
+				u, err = s.User(ctx, auth.ByID(was.UserID))
+				return was, u, err
+			}
+			return i, u, err
+		},
+	}
+}
+
+func impersonationMutants() map[string]mutant {
+	of := func(check string, edit func(a *acting)) mutant {
+		return caught("impersonations/"+check, func(b base) auth.Store {
+			store, _ := auth.Capability[auth.ImpersonationStore](b.Store)
+			a := acting{base: b, ImpersonationStore: store}
+			edit(&a)
+			return a
+		})
+	}
+	all := map[string]mutant{
+		"an impersonation signs the user in": of("nothing of the user's is touched", func(a *acting) {
+			a.begin = func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
+				i := c.Impersonation
+				_, err := s.Store.CreateSession(ctx, auth.CreateSession{Change: auth.Change{Now: c.Now, By: system}, Session: auth.Session{
+					ID: i.ID, UserID: i.UserID, AAL: auth.LevelAAL1, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: i.ExpiresAt,
+				}})
+				return errors.Join(err, s.ImpersonationStore.BeginImpersonation(ctx, c))
+			}
+		}),
+		"an impersonation begins by any session": of("none begins of nobody, of the banned, or by a session that is not live", func(a *acting) {
+			a.begin = func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
+				if err := s.ImpersonationStore.BeginImpersonation(ctx, c); !errors.Is(err, auth.ErrSessionEnded) {
+					return err
+				}
+				return nil
+			}
+		}),
+		"an impersonation is ended by word only": of("it is ended once", func(a *acting) {
+			a.end = func(context.Context, acting, auth.EndImpersonation) error { return nil }
+		}),
+	}
+	for _, check := range []string{
+		"it ends with the actor's session", "it ends with a ban of the actor", "it ends with a ban of the user", "it ends with a change of the actor's roles",
+		"it ends with a change of the user's roles", "it ends with a change of any role", "ending a user's sessions ends it, if it matches",
+		"of a sign-out of the actor and a beginning at once, none is left live",
+	} {
+		all["an impersonation goes on: "+check] = caught("impersonations/"+check, goesOn)
+	}
+	return all
+}

@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+func endEverySession(w *world) attempt {
+	u := w.person()
+	old := w.newSession(u.ID)
+	old.CreatedAt = now.Add(-minute) // so that the authority's own goes on
+	_, err := w.signIn(old)
+	w.ok(err)
+	w.sessions = append(w.sessions, old.ID)
+	return attempt{user: w.as(u.ID), call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.logins.EndEverySession(ctx, auth.EndEverySession{Change: c, Until: old.CreatedAt, Limit: 1000})
+		return err
+	}}
+}
+
+// guests are sessions of several people that differ in everything that lists are picked
+// by, some of them over.
+func (b *bench) guests() (live []auth.Session) {
+	b.Helper()
+	users := []string{b.user("ada@example.com").ID, b.user("bob@example.com").ID, b.user("eve@example.com").ID}
+	for i := range 18 {
+		s := b.newSession(users[i%3])
+		s.CreatedAt = now.Add(time.Duration(i/2) * time.Second)
+		s.LastActiveAt, s.IdleUntil = s.CreatedAt, now.Add(time.Hour)
+		s.IP, s.UserAgent = fmt.Sprintf("192.0.2.%d", i%2), []string{"Firefox/1 (Linux)", "curl/8", "100%_real"}[i%3]
+		if i%4 == 0 {
+			s.AAL = auth.LevelAAL2
+		}
+		if i%6 == 5 {
+			s.IdleUntil = now.Add(minute)
+		}
+		_, err := b.signIn(s)
+		b.ok(err)
+		switch {
+		case i%6 == 5: // expired, a minute from now
+		case i%9 == 4:
+			_, err := b.revoke(s.UserID, auth.SessionFilter{ID: s.ID})
+			b.ok(err)
+		default:
+			live = append(live, s)
+		}
+	}
+	slices.SortFunc(live, func(x, y auth.Session) int {
+		if c := y.CreatedAt.Compare(x.CreatedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(y.ID, x.ID)
+	})
+	return live
+}
+
+// sessionLists checks SessionListStore.
+func sessionLists() checks {
+	at := now.Add(2 * minute)
+	return checks{
+		"lists hold the live sessions that a query picks, newest first, page by page": func(b *bench) {
+			live := b.guests()
+			for name, q := range map[string]auth.SessionQuery{
+				"all":                  {},
+				"of one":               {UserID: live[0].UserID},
+				"of nobody":            {UserID: b.id()},
+				"at an address":        {IP: "192.0.2.1"},
+				"at a part of one":     {IP: "192.0.2"},
+				"with two factors":     {AAL: auth.LevelAAL2},
+				"with one":             {AAL: auth.LevelAAL1},
+				"by a client":          {Client: "FIREFOX", Since: now},
+				"wildcards are none":   {Client: "%_r", Since: now},
+				"since":                {Since: now.Add(3 * time.Second)},
+				"before":               {Before: now.Add(3 * time.Second)},
+				"all of it together":   {UserID: live[0].UserID, IP: live[0].IP, AAL: live[0].AAL, Since: now, Before: now.Add(time.Hour), Client: "e"},
+				"between, at one, aal": {IP: "192.0.2.0", AAL: auth.LevelAAL2, Since: now.Add(time.Second), Before: now.Add(7 * time.Second)},
+			} {
+				q.Now = at
+				want := []string{}
+				for _, s := range live {
+					if (q.UserID == "" || q.UserID == s.UserID) && (q.IP == "" || q.IP == s.IP) && (q.AAL == "" || q.AAL == s.AAL) &&
+						strings.Contains(strings.ToLower(s.UserAgent), strings.ToLower(q.Client)) && !s.CreatedAt.Before(q.Since) && (q.Before.IsZero() || s.CreatedAt.Before(q.Before)) {
+						want = append(want, s.ID)
+					}
+				}
+				for _, q.Limit = range []int{1, 4, 100} {
+					q.After = nil
+					got := []string{}
+					for range len(want) + 2 {
+						list, err := b.logins.ListSessions(b.ctx(), q)
+						b.ok(err)
+						for _, s := range list {
+							got = append(got, s.ID)
+						}
+						if len(list) < q.Limit {
+							break
+						}
+						last := list[len(list)-1]
+						q.After = &auth.SessionCursor{Time: last.CreatedAt, ID: last.ID}
+					}
+					listed(b.of("%s, %d a page", name, q.Limit), "the list", got, want)
+				}
+			}
+		},
+		"a list holds whole sessions": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			list, err := b.logins.ListSessions(b.ctx(), auth.SessionQuery{Limit: 10, Now: now})
+			b.ok(err)
+			need(b, "the number of sessions", len(list), 1)
+			b.sameSession(list[0], s)
+		},
+		"everybody's sessions end, but for those spared and those made later": func(b *bench) {
+			live := b.guests()
+			until := now.Add(5 * time.Second)
+			spared := live[len(live)-1].ID
+			want := []string{}
+			for _, s := range live {
+				if s.CreatedAt.After(until) || s.ID == spared {
+					want = append(want, s.ID)
+				}
+			}
+			total := 0
+			for {
+				n, err := b.logins.EndEverySession(b.ctx(), auth.EndEverySession{Change: by(at), Until: until, Except: spared, Limit: 2})
+				b.ok(err)
+				if total += n; n < 2 {
+					break
+				}
+			}
+			equal(b, "the number that ended", total, len(live)-len(want))
+			list, err := b.logins.ListSessions(b.ctx(), auth.SessionQuery{Limit: 100, Now: at})
+			b.ok(err)
+			got := []string{}
+			for _, s := range list {
+				got = append(got, s.ID)
+			}
+			listed(b, "those left", got, want)
+		},
+		"a user's sessions end by their address and age": func(b *bench) {
+			u := b.user("ada@example.com")
+			here, there, later := b.newSession(u.ID), b.newSession(u.ID), b.newSession(u.ID)
+			here.IP, there.IP, later.IP = "192.0.2.1", "192.0.2.2", "192.0.2.1"
+			later.CreatedAt = now.Add(us)
+			for _, s := range []auth.Session{here, there, later} {
+				_, err := b.signIn(s)
+				b.ok(err)
+			}
+			ended, err := b.revoke(u.ID, auth.SessionFilter{IP: "192.0.2.1", Before: now.Add(us)})
+			b.ok(err)
+			listed(b, "ended", ended, []string{here.ID})
+			ended, err = b.revoke(u.ID, auth.SessionFilter{Before: now})
+			b.ok(err)
+			listed(b, "ended", ended, []string{})
+			ended, err = b.revoke(u.ID, auth.SessionFilter{IP: "192.0.2.1"})
+			b.ok(err)
+			listed(b, "ended", ended, []string{later.ID})
+		},
+		"everybody's impersonations end, too": func(b *bench) {
+			if b.acting == nil {
+				return
+			}
+			operator, i := b.stage()
+			_, err := b.logins.EndEverySession(b.ctx(), auth.EndEverySession{Change: by(now), Until: now, Except: operator.ID, Limit: 100})
+			b.ok(err)
+			b.liveActing(i, now, false)
+		},
+	}
+}
