@@ -50,7 +50,14 @@ const (
 	EventKeyRevoked   EventType = "key.revoked"
 	EventAdminDenied  EventType = "admin.denied" // somebody tried an operation of the admin side that they may not do
 
-	EventAuditExported EventType = "audit.exported"
+	EventAuditExported       EventType = "audit.exported"
+	EventLinkMade            EventType = "link.made"     // an operator had a link made, to give to somebody
+	EventMessageAsked        EventType = "message.asked" // an operator had one sent, or sent again
+	EventUserAnonymized      EventType = "user.anonymized"
+	EventUserExported        EventType = "user.exported"
+	EventInvited             EventType = "invitation.sent" // also again
+	EventInvitationWithdrawn EventType = "invitation.withdrawn"
+	EventInvitationAccepted  EventType = "invitation.accepted"
 
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"

@@ -53,6 +53,8 @@ const (
 
 	KindNewDevice Kind = "new_device" // notice: a sign-in on a device that the account was not seen on
 
+	KindInvitation Kind = "invitation" // make an account, or take roles; sent for an operator
+
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )
 

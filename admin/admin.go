@@ -49,9 +49,9 @@ type Admin struct {
 }
 
 // New builds the operations on a. The store has to be an auth.RoleStore,
-// auth.DirectoryStore, auth.EventStore, auth.KeyStore and auth.StatsStore, as those of
-// this module are. Into a table of roles that was never touched it puts admin, support
-// and auditor.
+// auth.DirectoryStore, auth.EventStore, auth.KeyStore, auth.StatsStore,
+// auth.InvitationStore and auth.AnonymizeStore, as those of this module are. Into a
+// table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off}
 	m.store = m.kit.Store()
@@ -72,6 +72,10 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	find(ok, "KeyStore")
 	m.stats, ok = auth.Capability[auth.StatsStore](m.store)
 	find(ok, "StatsStore")
+	_, ok = auth.Capability[auth.InvitationStore](m.store)
+	find(ok, "InvitationStore")
+	_, ok = auth.Capability[auth.AnonymizeStore](m.store)
+	find(ok, "AnonymizeStore")
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
 		faults = append(faults, err)
@@ -87,6 +91,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
+	m.kit.JudgeInvitations(m.judgeInvitation)
 	if m.handler, err = m.mount(); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}

@@ -29,6 +29,9 @@ func endpoints() []endpoint {
 		sessionEndpoints,
 		auditEndpoints,
 		statsEndpoints,
+		invitationEndpoints,
+		linkEndpoints,
+		personEndpoints,
 	)
 }
 

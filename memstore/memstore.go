@@ -90,6 +90,9 @@ var (
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
 	_ auth.StatsStore    = (*Store)(nil)
+
+	_ auth.InvitationStore = (*Store)(nil)
+	_ auth.AnonymizeStore  = (*Store)(nil)
 )
 
 // New makes an empty store.

@@ -70,6 +70,9 @@ var (
 	_ auth.ProofStore    = (*Store)(nil)
 	_ auth.ExportStore   = (*Store)(nil)
 	_ auth.StatsStore    = (*Store)(nil)
+
+	_ auth.InvitationStore = (*Store)(nil)
+	_ auth.AnonymizeStore  = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

@@ -38,6 +38,9 @@ type bench struct {
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
 	stats   auth.StatsStore
+
+	invited auth.InvitationStore
+	nobody  auth.AnonymizeStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -55,6 +58,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
+	b.nobody, _ = auth.Capability[auth.AnonymizeStore](s)
+	b.invited, _ = auth.Capability[auth.InvitationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

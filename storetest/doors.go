@@ -46,6 +46,8 @@ func doors() map[string]func(*world) attempt {
 		"AddProof":   addProof,
 
 		"CreateUsers": createUsers,
+
+		"AnonymizeUser": anonymizeUser,
 	}
 }
 
@@ -56,6 +58,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
 		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](),
+		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](),
 	}
 }
 

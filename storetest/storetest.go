@@ -30,7 +30,8 @@ type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore and StatsStore. It logs which those are
+// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, StatsStore,
+// InvitationStore and AnonymizeStore. It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
@@ -67,6 +68,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
+		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
+		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {

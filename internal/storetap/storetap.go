@@ -100,6 +100,7 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
 		end.next = &rotation{end, t, c}
 	}
+	t.forAdmin(&end, inner)
 	t.chain = end.next
 	return t
 }
