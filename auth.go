@@ -100,7 +100,8 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
-	room      atomic.Pointer[KitPages] // the application's pages, if there are any
+	room      atomic.Pointer[KitPages]                                                   // the application's pages, if there are any
+	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)] // judges whether invitations still hold, if there is an admin side
 	remember  *claimsCache
 	revoked   *denylist
 	settings  liveSettings

@@ -55,9 +55,16 @@ const (
 	EventUserUnlocked    EventType = "user.unlocked"   // an operator cleared the limits on failures
 	EventPhoneChanged    EventType = "phone.changed"   // by an operator
 
-	EventAuditExported      EventType = "audit.exported"
-	EventImpersonationBegun EventType = "impersonation.begun" // somebody acts as the user
-	EventImpersonationEnded EventType = "impersonation.ended"
+	EventAuditExported       EventType = "audit.exported"
+	EventImpersonationBegun  EventType = "impersonation.begun" // somebody acts as the user
+	EventImpersonationEnded  EventType = "impersonation.ended"
+	EventLinkMade            EventType = "link.made"     // an operator had a link made, to give to somebody
+	EventMessageAsked        EventType = "message.asked" // an operator had one sent, or sent again
+	EventUserAnonymized      EventType = "user.anonymized"
+	EventUserExported        EventType = "user.exported"
+	EventInvited             EventType = "invitation.sent" // also again
+	EventInvitationWithdrawn EventType = "invitation.withdrawn"
+	EventInvitationAccepted  EventType = "invitation.accepted"
 
 	EventIdentityLinked   EventType = "identity.linked"
 	EventIdentityUnlinked EventType = "identity.unlinked"

@@ -38,21 +38,30 @@ func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
 	if _, err := a.actingLately(ctx, p.Caller); err != nil {
 		return nil, err
 	}
-	now := a.now()
-	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	e, err := a.exportOf(ctx, SessionsParams{UserID: p.UserID, Current: p.SessionID}, CodeSessionEnded)
 	if err != nil {
-		return nil, goneOr(CodeSessionEnded, err)
-	}
-	e := &Export{At: now, User: c.User, HasPassword: c.PasswordHash != ""}
-	if e.Sessions, err = a.Sessions(ctx, SessionsParams{UserID: p.UserID, Current: p.SessionID}); err != nil {
 		return nil, err
-	}
-	if err := a.exportMore(ctx, e); err != nil {
-		return nil, storeFailed(err)
 	}
 	// What comes after is older than this page, so all of it was there before.
 	if _, err := a.actingLately(ctx, p.Caller); err != nil {
 		return nil, err
+	}
+	return e, nil
+}
+
+// exportOf reads everything that is held about somebody. gone is the error without
+// such an account.
+func (a *Auth) exportOf(ctx context.Context, p SessionsParams, gone Code) (*Export, error) {
+	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	if err != nil {
+		return nil, goneOr(gone, err)
+	}
+	e := &Export{At: a.now(), User: c.User, HasPassword: c.PasswordHash != ""}
+	if e.Sessions, err = a.Sessions(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := a.exportMore(ctx, e); err != nil {
+		return nil, storeFailed(err)
 	}
 	return e, nil
 }
@@ -131,6 +140,9 @@ func (e *Export) shown(event Event) Event {
 	}
 	if event.Actor.ID != e.User.ID && event.Actor.Kind != ActorSystem && event.Actor.Kind != "" {
 		event.Actor, event.Client = Actor{Kind: event.Actor.Kind}, Client{}
+		if event.Record = event.Record.Clone(); event.Record != nil {
+			event.Record.Actor = ""
+		}
 	}
 	return event
 }
@@ -189,13 +201,18 @@ func (e *Export) view() exportView {
 	return v
 }
 
-// handleExport is GET /me/export. What fails once the response has begun cuts it
-// short, so that nobody takes a part for the whole.
+// handleExport is GET /me/export.
 func (a *Auth) handleExport(w http.ResponseWriter, r *http.Request) error {
 	e, err := a.Export(r.Context(), ExportParams{currentFrom(r.Context()).caller()})
 	if err != nil {
 		return err
 	}
+	return a.writeExport(w, r, e)
+}
+
+// writeExport responds with an export. What fails once the response has begun cuts it
+// short, so that nobody takes a part for the whole.
+func (a *Auth) writeExport(w http.ResponseWriter, r *http.Request, e *Export) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")

@@ -31,13 +31,15 @@ type SignInAttempt struct {
 // Nothing is changed yet, and something else may still refuse it.
 type PasswordChange struct {
 	User   User
-	Method string // "change", from within a session, "reset", by a link, or "operator"
+	Method string // "change", from within a session, "reset", by a link, "invitation" or "operator"
 }
 
 // The methods of a PasswordChange.
 const (
 	passwordByChange = "change"
 	passwordByReset  = "reset"
+
+	passwordByInvitation = "invitation"
 )
 
 // Hooks are functions of the application's own. Each may be nil, must be safe

@@ -56,6 +56,7 @@ const (
 	KindTestMail     Kind = "test_mail"    // an operator tries out the Mailer
 	KindTestSMS      Kind = "test_sms"     // text message: an operator tries out the SMSSender
 	KindImpersonated Kind = "impersonated" // notice: somebody of the service acts as the user
+	KindInvitation   Kind = "invitation"   // make an account, or take roles; sent for an operator
 
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )

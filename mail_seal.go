@@ -33,6 +33,9 @@ func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *To
 		ID: a.newID(), CreatedAt: c.Now, NextAt: c.Now.Add(a.outbox.lease()), ExpiresAt: c.Now.Add(noticeLife),
 		Attempts: 1, // as if claimed, by this process
 	}
+	if m.Recipient = a.recipient(o.To); o.To == "" {
+		m.Recipient = a.recipient(m.ID) // a decoy tells nothing by it
+	}
 	if a.outbox.joins(ctx) { // others decide whether and when it is recorded
 		m.NextAt, m.Attempts = c.Now, 0
 	}
@@ -48,6 +51,9 @@ func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *To
 	m.Body = a.keys.SealMessage(body, boundTo(m))
 	c.Messages = append(c.Messages, m)
 }
+
+// recipient is by what messages to an address or number are found, without telling it.
+func (a *Auth) recipient(to string) string { return a.keys.RateLimit("message-to", EmailKey(to)) }
 
 // openMessage reads what enclose sealed, also under a former secret.
 func (a *Auth) openMessage(m SealedMessage) (outgoing, error) {

@@ -34,7 +34,7 @@ func countedAs(k Kind) Kind {
 // others.
 func solicited(k Kind) bool {
 	switch k {
-	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindPhoneCode, KindTestMail, KindTestSMS:
+	case KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindAccountExists, KindInvitation, KindPhoneCode, KindTestMail, KindTestSMS:
 		return true
 	}
 	return false
@@ -115,6 +115,7 @@ const (
 	atLogin  sendDoor = "-login"  // a confirmation once more; no answer shows what is left
 
 	atWelcome sendDoor = "-welcome" // what the application sends of itself
+	atOffice  sendDoor = "-office"  // what an operator sends
 )
 
 // sendDraws are the limits on messages of a kind to an address.

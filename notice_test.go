@@ -48,8 +48,15 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventAdminDenied:       "nothing happened",
 		auth.EventAuditExported:     "is about no account",
 
-		auth.EventImpersonationBegun: "opens no way in; admin.Options.TellImpersonated has it told",
-		auth.EventImpersonationEnded: "opens no way in",
+		auth.EventImpersonationBegun:  "opens no way in; admin.Options.TellImpersonated has it told",
+		auth.EventImpersonationEnded:  "opens no way in",
+		auth.EventLinkMade:            "opens nothing until it is used, and that has the notices of the flow",
+		auth.EventMessageAsked:        "the message itself tells",
+		auth.EventUserAnonymized:      "there is nobody any more who could be told",
+		auth.EventUserExported:        "changes nothing; the audit log tells who did it",
+		auth.EventInvited:             "is about no account",
+		auth.EventInvitationWithdrawn: "is about no account",
+		auth.EventInvitationAccepted:  "whoever reads the mailbox did it; an account that is taken over has a notice of its own",
 	}
 }
 

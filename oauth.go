@@ -37,6 +37,7 @@ type oauthState struct {
 	Nonce      string `json:"nonce,omitempty"`     // OpenID Connect Core 1.0, section 3.1.2.1
 	SessionID  string `json:"session_id,omitempty"`
 	Remember   *bool  `json:"remember,omitempty"`
+	Invitation []byte `json:"invitation,omitempty"` // the hash of the one to accept
 }
 
 // StartOAuthParams begin a sign-in at a provider.
@@ -48,6 +49,7 @@ type StartOAuthParams struct {
 	LoginHint     string   // passed on
 	Prompt        string   // passed on: "none", "login", "consent", "select_account"
 	Remember      *bool    // whether the browser keeps the cookies that come of it, see [Remember]; nil: as [Auth.SetCookies] has it
+	Invitation    string   // the token of an invitation to accept by this sign-in; empty: none
 
 	// Browser is a secret that stays with the browser that begins, and that the
 	// callback has to present. Without it, CodeChallenge and RedirectTo are
@@ -88,6 +90,9 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 		Browser: hashBrowser(in.Browser), Verifier: oauth2.GenerateVerifier(),
 		Unbound:  (in.Remote || in.Browser == "") && in.RedirectTo != "", // the challenge is there then
 		Remember: in.Remember,
+	}
+	if in.Invitation != "" {
+		st.Invitation = hashLinkToken(in.Invitation)
 	}
 	if p.OpenID {
 		st.Nonce = oauth2.GenerateVerifier()
@@ -301,7 +306,7 @@ func (a *Auth) finishOAuth(ctx context.Context, c OAuthCallback, st oauthState, 
 	if linkTo != "" {
 		return a.finishLinking(ctx, p, who, token, st, Caller{UserID: linkTo, SessionID: st.SessionID}, bound)
 	}
-	u, err := a.userOf(ctx, p, who)
+	u, err := a.userComing(ctx, p, who, st)
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ func (a *Auth) handleOAuthStart(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	in := StartOAuthParams{
 		Provider: r.PathValue("provider"), RedirectTo: q.Get("redirect_to"), CodeChallenge: q.Get("code_challenge"),
-		Scopes:    strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
-		LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
+		Scopes:     strings.FieldsFunc(q.Get("scopes"), func(r rune) bool { return r == ' ' || r == ',' }),
+		Invitation: q.Get("invitation"), LoginHint: q.Get("login_hint"), Prompt: q.Get("prompt"), Remote: acceptsByName(r, "application/json"),
 	}
 	p, err := a.provider(r.Context(), in.Provider)
 	if err != nil || r.Method == http.MethodHead {

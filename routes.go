@@ -109,6 +109,11 @@ func (a *Auth) routes() []route {
 			limits: slices.Concat(mails, wrongMailCodes),
 			errors: slices.Concat(maybeWithin, []Code{CodeMissingToken, CodeInvalidToken, CodeInvalidCode, CodeUserAlreadyExists, CodeUserBanned, CodeValidationFailed})},
 
+		{pattern: "GET /invitations/accept", access: open, handle: a.handleInvitation, errors: []Code{CodeInvalidToken}},
+		{pattern: "POST /invitations/accept", access: keyed, handle: a.handleAcceptInvitation, form: a.handleInvitationForm,
+			limits: first,
+			errors: slices.Concat(firstSignIn, maybeWithin, []Code{CodeInvalidToken, CodeAccountExists, CodeWeakPassword, CodeValidationFailed, CodeOverloaded})},
+
 		{pattern: "GET /secure-account", access: open, handle: a.handleSecurePage, errors: []Code{CodeInvalidToken}},
 		{pattern: "POST /secure-account", access: keyed, handle: a.handleSecureAccount, form: a.handleSecurePost,
 			errors: []Code{CodeInvalidToken, CodeUserAlreadyExists, CodeValidationFailed}},

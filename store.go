@@ -321,6 +321,7 @@ const (
 	PurposeOAuth       Purpose = "oauth_state"  // come back from a provider
 	PurposeEmailCode   Purpose = "email_code"   // tell whom a code to a new address was sent for
 	PurposeStop        Purpose = "stop_session" // stop a session that a notice tells of
+	PurposeInvitation  Purpose = "invitation"   // accept an invitation
 )
 
 // Token is a single-use secret, kept as a hash only.

@@ -117,6 +117,7 @@ type OutcomeEvent struct {
 type SealedMessage struct {
 	ID        string   // a UUID
 	UserID    string   // deleted with the user; may be empty
+	Recipient string   // opaque: by which messages to the same are found
 	Token     TokenRef // with a Purpose: dropped once that token is not live any more
 	Body      []byte
 	CreatedAt time.Time

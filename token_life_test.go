@@ -80,6 +80,9 @@ func TestTokenLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`Purpose = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		if m[1] == string(auth.PurposeInvitation) {
+			continue // as long as its operator said, see Kit.CleanInvitation
+		}
 		if promised[auth.Purpose(m[1])] == 0 {
 			t.Errorf("what is the life of %s?", m[1])
 		}

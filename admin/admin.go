@@ -76,6 +76,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		capability(m.store, &m.stats),
 		capability(m.store, &m.impersonations),
 		capability(m.store, &m.sessions),
+		capability(m.store, new(auth.InvitationStore)),
+		capability(m.store, new(auth.AnonymizeStore)),
 	}
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
@@ -92,6 +94,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if err := m.addReadyRoles(ctx); err != nil {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
+	m.kit.JudgeInvitations(m.judgeInvitation)
 	if m.handler, err = m.mount(); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}

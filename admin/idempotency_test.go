@@ -35,6 +35,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Run(row.Pattern, func(t *testing.T) {
 				name := string(rune('a' + i))
 				target := o.LoginAs(t, name+"@example.com")
+				o.invited(row, target)
 				key, before := "Idempotency-Key: "+name, len(o.audit())
 				o.try(owner, row, target, key).want(examples[row.Pattern].status)
 				again := o.try(owner, row, target, key)
@@ -50,6 +51,7 @@ func TestIdempotencyKey(t *testing.T) {
 				o.try(owner, row, target, "Idempotency-Key: with space").want(422, auth.CodeValidationFailed)
 
 				target = o.LoginAs(t, name+"2@example.com")
+				o.invited(row, target)
 				before = len(o.audit())
 				var all sync.WaitGroup
 				for range 4 {

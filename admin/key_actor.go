@@ -32,19 +32,24 @@ func (m *Admin) resolveKey(ctx context.Context, secret Secret, a *acting) error 
 	if k.ID == "" { // of an option
 		a.by = auth.Authority{System: k.Name}
 	}
-	scopes := k.Scopes
-	if !k.OfService() {
-		u, err := m.store.User(ctx, auth.ByID(k.CreatedBy))
-		switch {
-		case errors.Is(err, auth.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
-			return m.kit.Error(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
-		case err != nil:
-			return m.kit.StoreError(err)
-		}
-		a.creator, scopes = &u, both(scopes, permissionsIn(a.roles, u.Roles))
+	a.permissions, a.creator, err = m.keyMay(ctx, k, a.roles)
+	return err
+}
+
+// keyMay tells what a key may do by a table of roles, and who answers for it, which is
+// nobody for one of the service. Errors: CodeInvalidAPIKey.
+func (m *Admin) keyMay(ctx context.Context, k auth.APIKey, roles auth.RoleTable) ([]string, *auth.User, error) {
+	if k.OfService() {
+		return m.permissions.forKeys(k.Scopes), nil, nil
 	}
-	a.permissions = m.permissions.forKeys(scopes)
-	return nil
+	u, err := m.store.User(ctx, auth.ByID(k.CreatedBy))
+	switch {
+	case errors.Is(err, auth.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
+		return nil, nil, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
+	case err != nil:
+		return nil, nil, m.kit.StoreError(err)
+	}
+	return m.permissions.forKeys(both(k.Scopes, permissionsIn(roles, u.Roles))), &u, nil
 }
 
 // both are the permissions that two lists grant, sorted.

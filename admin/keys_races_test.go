@@ -82,7 +82,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				var once sync.Once
 				reached := false
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
-					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits"}, method) {
+					if !mutates(method) {
 						return
 					}
 					once.Do(func() {
@@ -94,7 +94,11 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				}})
 				got := o.try(program(k.NewKey), row, target)
 				tap.Reset(storetap.Hooks{})
-				if code, _ := got.body["code"].(string); !reached || code != string(c.want) || c.want == "" && got.status != examples[row.Pattern].status {
+				code, _ := got.body["code"].(string)
+				if got.status < 400 {
+					code = "" // that of a link, say
+				}
+				if !reached || code != string(c.want) || c.want == "" && got.status != examples[row.Pattern].status {
 					t.Errorf("%s, %s: %d %v, want %q", row.Pattern, name, got.status, got.body, c.want)
 				}
 			}

@@ -150,6 +150,9 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
+		if t.target.Anonymized() && op.permission != PermUsersDelete {
+			return t, m.kit.Error(auth.CodeUserNotFound, nil) // nobody is, and nobody becomes it again
+		}
 		t.record.Target = labelOf(t.target)
 		if a.own(targetID) && !op.self {
 			return t, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")

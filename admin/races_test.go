@@ -27,6 +27,10 @@ func TestOwnersAtOnce(t *testing.T) {
 				_, err := o.adm.BanUser(ctx, who, admin.BanUserParams{UserID: id, Reason: "race"})
 				return err
 			},
+			"anonymize": func(ctx context.Context, who admin.Actor, id string) error {
+				_, err := o.adm.AnonymizeUser(ctx, who, admin.AnonymizeUserParams{UserID: id, Reason: "race"})
+				return err
+			},
 			"delete": func(ctx context.Context, who admin.Actor, id string) error {
 				return o.adm.DeleteUser(ctx, who, admin.DeleteUserParams{UserID: id, Reason: "race"})
 			},
@@ -86,6 +90,8 @@ func TestLastOwner(t *testing.T) {
 		_, err = o.adm.BanUser(t.Context(), code, admin.BanUserParams{UserID: id, Reason: "x"})
 		wantCode(t, err, auth.CodeLastOwner)
 		wantCode(t, o.adm.DeleteUser(t.Context(), code, admin.DeleteUserParams{UserID: id, Reason: "x"}), auth.CodeLastOwner)
+		_, err = o.adm.AnonymizeUser(t.Context(), code, admin.AnonymizeUserParams{UserID: id, Reason: "x"})
+		wantCode(t, err, auth.CodeLastOwner)
 	})
 }
 
@@ -148,7 +154,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				b.User.Roles = []string{own}
 				var once sync.Once
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
-					if !slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation"}, method) {
+					if !mutates(method) {
 						return
 					}
 					once.Do(func() {
@@ -169,4 +175,10 @@ func TestChangedMeanwhile(t *testing.T) {
 			}
 		}
 	})
+}
+
+// mutates tells whether a method of the store is the effect of an operation about an
+// account.
+func mutates(method string) bool {
+	return slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation", "PutToken", "AnonymizeUser"}, method)
 }

@@ -31,6 +31,9 @@ func endpoints() []endpoint {
 		auditEndpoints,
 		statsEndpoints,
 		settingsEndpoints,
+		invitationEndpoints,
+		linkEndpoints,
+		personEndpoints,
 	)
 }
 

@@ -100,6 +100,9 @@ var (
 
 	_ auth.ImpersonationStore = (*Store)(nil)
 	_ auth.SessionListStore   = (*Store)(nil)
+
+	_ auth.InvitationStore = (*Store)(nil)
+	_ auth.AnonymizeStore  = (*Store)(nil)
 )
 
 // New makes an empty store.

@@ -31,7 +31,7 @@ type eventInput struct {
 }
 
 const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
-			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer)`
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text)`
 
 type messageInput struct {
 	ID        string       `json:"id"`
@@ -43,6 +43,7 @@ type messageInput struct {
 	NextAt    time.Time    `json:"next_at"`
 	ExpiresAt time.Time    `json:"expires_at"`
 	Attempts  int          `json:"attempts"`
+	Recipient string       `json:"recipient"`
 }
 
 const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
@@ -108,7 +109,7 @@ func eventsInput(must bool, list []auth.OutcomeEvent) string {
 func messagesInput(list []auth.SealedMessage) string {
 	return listOf(list, func(m auth.SealedMessage) messageInput {
 		return messageInput{ID: m.ID, UserID: orNull(m.UserID), Purpose: m.Token.Purpose, Hash: m.Token.Hash, Body: m.Body,
-			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts}
+			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts, Recipient: m.Recipient}
 	})
 }
 

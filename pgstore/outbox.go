@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	messageNames   = `id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts`
-	messageInputs  = `m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts`
-	messageColumns = `m.id, coalesce(m.user_id::text, ''), m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts`
+	messageNames   = `id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts, recipient`
+	messageInputs  = `m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient`
+	messageColumns = `m.id, coalesce(m.user_id::text, ''), m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient`
 )
 
 // insertMessages leaves out those for a user who is gone, as after the change
@@ -50,7 +50,7 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.SealedMessage, error) {
 			var m auth.SealedMessage
 			var created, next, expires pgtype.Timestamptz
-			err := row.Scan(&m.ID, &m.UserID, (*string)(&m.Token.Purpose), &m.Token.Hash, &m.Body, &created, &next, &expires, &m.Attempts)
+			err := row.Scan(&m.ID, &m.UserID, (*string)(&m.Token.Purpose), &m.Token.Hash, &m.Body, &created, &next, &expires, &m.Attempts, &m.Recipient)
 			m.CreatedAt, m.NextAt, m.ExpiresAt = at(created), at(next), at(expires)
 			if m.Token.Purpose == "" {
 				m.Token.Hash = nil

@@ -77,6 +77,9 @@ var (
 	_ auth.DiagnosticStore = (*Store)(nil)
 	_ auth.StatsStore      = (*Store)(nil)
 	_ auth.LimitStore      = (*Store)(nil)
+
+	_ auth.InvitationStore = (*Store)(nil)
+	_ auth.AnonymizeStore  = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.

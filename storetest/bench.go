@@ -44,6 +44,8 @@ type bench struct {
 	health   auth.DiagnosticStore
 	acting   auth.ImpersonationStore
 	logins   auth.SessionListStore
+	invited  auth.InvitationStore
+	nobody   auth.AnonymizeStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -66,6 +68,8 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.logins, _ = auth.Capability[auth.SessionListStore](s)
 	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
+	b.nobody, _ = auth.Capability[auth.AnonymizeStore](s)
+	b.invited, _ = auth.Capability[auth.InvitationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

@@ -52,6 +52,8 @@ func doors() map[string]func(*world) attempt {
 		"EndEverySession":    endEverySession,
 		"BeginImpersonation": beginImpersonation,
 		"EndImpersonation":   endImpersonation,
+
+		"AnonymizeUser": anonymizeUser,
 	}
 }
 
@@ -64,6 +66,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](), reflect.TypeFor[auth.SettingsStore](),
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
+		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](),
 	}
 }
 

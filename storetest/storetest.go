@@ -31,7 +31,8 @@ type checks map[string]func(*bench)
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
 // ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore,
-// StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore and SessionListStore.
+// StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore, SessionListStore,
+// InvitationStore and AnonymizeStore.
 // It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
@@ -72,6 +73,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"settings", reflect.TypeFor[auth.SettingsStore](), has.settings != nil, settings()},
 		{"diagnosis", reflect.TypeFor[auth.DiagnosticStore](), has.health != nil, diagnosis()},
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
+		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
+		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
 		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},

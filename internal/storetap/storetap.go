@@ -117,6 +117,7 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.SessionListStore](inner); ok {
 		end.next = &sessionLists{end, t, c}
 	}
+	t.forAdmin(&end, inner)
 	t.chain = end.next
 	return t
 }

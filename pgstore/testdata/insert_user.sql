@@ -29,9 +29,9 @@ with u as (
 	), events as (
 		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
 	), messages as (
-		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
-		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
-			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
+		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts, recipient)
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text) where about.outcome = 0
 		on conflict (id) do nothing
 	)
 	select coalesce((select events.noted from events), true) from u

@@ -29,9 +29,9 @@ with u as (
 	), events as (
 		select auth.note_events($1::jsonb, about.user_id, array[0] || case when about.ended <> '{}' then array[3] else '{}' end || case when about.new_device then array[5] else '{}' end, about.ended) as noted from about
 	), messages as (
-		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
-		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
-			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer)
+		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts, recipient)
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text)
 		on conflict (id) do nothing
 	), tokens as (
 		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at)

@@ -10,9 +10,9 @@ with t as materialized (
 	), events as (
 		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
 	), messages as (
-		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts)
-		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
-			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer) where about.outcome = 0
+		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts, recipient)
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient from about, jsonb_to_recordset($2::jsonb) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text) where about.outcome = 0
 		on conflict (id) do nothing
 	)
 	select t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''), t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at, coalesce(u.id::text, ''), u.email, u.email_verified_at, u.phone, u.phone_verified_at,

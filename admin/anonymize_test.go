@@ -1,0 +1,152 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/pgstore"
+)
+
+// dumped are stores all of which can be read: each row of Postgres, and the file of the
+// store in memory.
+func dumped(t *testing.T, test func(t *testing.T, store auth.Store, dump func() string)) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "auth.db")
+		s, err := memstore.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, s, func() string {
+			if err := s.Save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path) //nolint:gosec // the test's own
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		s, err := pgstore.Open(t.Context(), pgtest.Database(t), pgstore.AutoMigrate())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		test(t, s, func() string { return rows(t, s) })
+	})
+}
+
+// rows are all rows of a schema's tables, as text.
+func rows(t *testing.T, s *pgstore.Store) string {
+	t.Helper()
+	var all, tables string
+	const list = `select string_agg(format('select %L || to_jsonb(t)::text as line from %s t', relname, oid::regclass), ' union all ')
+		from pg_class where relkind = 'r' and relnamespace = 'auth'::regnamespace`
+	if err := s.Pool().QueryRow(t.Context(), list).Scan(&tables); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Pool().QueryRow(t.Context(), "select string_agg(line, E'\n') from ("+tables+") x").Scan(&all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Once somebody is anonymous, nothing of the whole store tells who it was, and nobody
+// signs in to the account again.
+func TestAnonymise(t *testing.T) {
+	dumped(t, func(t *testing.T, store auth.Store, dump func() string) {
+		idp := authtest.StartProvider(t)
+		o := newOffice(t, store, auth.WithProvider(idp.Google()))
+		idp.Now = o.Clock.Now
+		code := admin.System("test")
+		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "helper", Permissions: []string{admin.PermUsersWrite, admin.PermUsersBan}}); err != nil {
+			t.Fatal(err)
+		}
+		ada := o.LoginAs(t, "augusta@example.com", authtest.Roles("helper"), authtest.AAL2())
+		id := ada.User.ID
+		ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.77"), UserAgent: "Analytical Engine"})
+		phone, now := "+4930777777", o.Clock.Now()
+		name := "Lovelace"
+		if _, err := store.UpdateUser(ctx, auth.UpdateUser{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: id, Patch: auth.UserPatch{
+			Phone: &phone, PhoneVerifiedAt: &now, FullName: &name, UserMetadata: map[string]any{"city": "Ockham"}, AppMetadata: map[string]any{"crm": "Byron"},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		to, err := o.StartOAuth(ctx, auth.StartOAuthParams{Provider: "google", Browser: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		idp.SignsIn(authtest.Person{Subject: "sub-1815", Email: "augusta@example.com", EmailVerified: true})
+		back := idp.Authorize(t, to)
+		_, err = o.FinishOAuth(ctx, auth.OAuthCallback{Provider: "google", State: back.Get("state"), Code: back.Get("code"), Browser: "b"})
+		wantCode(t, err, auth.CodeMFARequired)
+		if _, err := o.Login(ctx, auth.LoginParams{Email: "augusta@example.com", Password: "wrong password"}); err == nil {
+			t.Fatal("signed in")
+		}
+		if _, err := o.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "augusta@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		bob := o.LoginAs(t, "bob@example.com")
+		if _, err := o.adm.BanUser(ctx, actor(ada), admin.BanUserParams{UserID: bob.User.ID, Reason: "spam"}); err != nil {
+			t.Fatal(err)
+		}
+		o.invite(actor(ada), "charles@example.com")
+		boss := o.operator("boss@example.com", admin.PermUsersDelete, admin.PermUsersWrite, admin.PermUsersBan)
+		o.invite(actor(boss), "augusta@example.com")
+		for _, s := range []string{"augusta", "Lovelace", "7777", "Ockham", "Byron", "sub-1815", "192.0.2.77", "Analytical"} {
+			if !strings.Contains(dump(), s) {
+				t.Errorf("%q is not there before", s)
+			}
+		}
+		if _, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: id, Roles: []string{}}); err != nil {
+			t.Fatal(err)
+		}
+
+		o.do(boss, "POST /users/"+id+"/anonymize", `{}`).want(422, auth.CodeValidationFailed)
+		left := o.do(boss, "POST /users/"+id+"/anonymize", `{"reason":"asked for it"}`).want(200).body
+		if left["id"] != id || left["email"] != nil || left["full_name"] != nil || left["status"] != "banned" {
+			t.Errorf("left %v", left)
+		}
+		all := strings.ToLower(dump())
+		for _, s := range []string{"augusta", "lovelace", "7777", "ockham", "byron", "sub-1815", "192.0.2.77", "analytical"} {
+			if at := strings.Index(all, s); at >= 0 {
+				t.Errorf("%q is left: %s", s, all[max(0, at-300):min(len(all), at+100)])
+			}
+		}
+		if !strings.Contains(all, "bob@example.com") {
+			t.Error("others are gone")
+		}
+		if rows := o.audit(); rows[0].Type != auth.EventUserAnonymized || rows[0].Record.Target != id || rows[0].Record.Actor != "boss@example.com" {
+			t.Errorf("recorded %+v", rows[0])
+		}
+
+		_, err = o.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken})
+		if err == nil {
+			t.Error("still signed in")
+		}
+		for _, pattern := range []string{"POST /users/{id}/unban", "POST /users/{id}/ban", "POST /users/{id}/send"} {
+			row := admin.Row{Pattern: pattern}
+			o.try(o.LoginAs(t, fmt.Sprintf("owner%d@example.com", len(o.audit())), authtest.Roles(auth.RoleOwner), authtest.AAL2()), row, ada).want(404, auth.CodeUserNotFound)
+		}
+		made, err := o.SignUp(t.Context(), auth.SignUpParams{Email: "augusta@example.com", Password: password})
+		if err != nil || made.User.ID == id {
+			t.Errorf("the address is not free: %v", err)
+		}
+		o.Clock.Advance(time.Minute)
+		o.do(o.operator("deleter@example.com", admin.PermUsersDelete), "POST /users/"+id+"/delete", `{"reason":"over"}`).want(204)
+	})
+}

@@ -1,0 +1,214 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opInvite         = operation{pattern: "POST /invitations", permission: PermUsersWrite, fails: []auth.Code{auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRedirectNotAllowed, auth.CodeRateLimited}}
+	opInvitations    = operation{pattern: "GET /invitations", permission: PermUsersRead}
+	opInviteAgain    = operation{pattern: "POST /invitations/{id}/resend", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeReauthNeeded, auth.CodeRateLimited}}
+	opWithdrawInvite = operation{pattern: "DELETE /invitations/{id}", permission: PermUsersWrite, fails: []auth.Code{auth.CodeNotFound, auth.CodeTargetStronger, auth.CodeReauthNeeded}}
+)
+
+// InviteParams invite somebody.
+type InviteParams struct {
+	Email      string
+	Roles      []string
+	Metadata   map[string]any // becomes the account's app_metadata
+	RedirectTo string         // where the page leads that accepts; on the allow-list
+	Life       time.Duration  // 5 minutes to 30 days; 0: seven days
+}
+
+// Invite mails an invitation to make an account, with roles that the actor may give:
+// it takes PermRolesAssign and a proof of the last 15 minutes then. It takes the place
+// of an older one to the same address. It is accepted by whoever shows that the
+// address is theirs (auth.AcceptInvitation), once, and only while the actor could
+// still make it: with the actor's permissions, ban or account it goes, too. Errors:
+// CodeValidationFailed, CodeRedirectNotAllowed, CodeRoleNotFound, CodeTargetStronger,
+// CodeReauthNeeded, CodeRateLimited.
+func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (auth.Invitation, error) {
+	inv, err := m.kit.CleanInvitation(auth.Invitation{Email: p.Email, Roles: p.Roles, Metadata: p.Metadata, RedirectTo: p.RedirectTo}, p.Life)
+	if err != nil {
+		return inv, err
+	}
+	var send auth.KitSend
+	return carryOut(ctx, m, who, opInvite, "", auth.EventInvited, func(t *turn) (auth.Invitation, error) {
+		before, _, err := m.invitation(ctx, inv.ID)
+		if err != nil && !errors.Is(err, auth.CodeNotFound) {
+			return inv, err
+		}
+		return m.invite(ctx, t, &send, inv, before.Roles)
+	})
+}
+
+// Invitations lists the invitations that wait, newest first. after, which may be nil,
+// is where the page before ended; the next page is asked for with what is returned,
+// which is nil after the last.
+func (m *Admin) Invitations(ctx context.Context, who Actor, after *auth.InvitationCursor, limit int) ([]auth.Invitation, *auth.InvitationCursor, error) {
+	if _, err := m.reader(ctx, who, opInvitations); err != nil {
+		return nil, nil, err
+	}
+	list, _, next, err := m.kit.Invitations(ctx, "", after, pageSize(limit))
+	return list, next, err
+}
+
+// InviteAgain sends an invitation again, with a new link for as long as the first was
+// to live; the old link dies. From now on it is in the actor's name. Errors as for
+// Invite, and CodeNotFound.
+func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (auth.Invitation, error) {
+	var send auth.KitSend
+	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *turn) (auth.Invitation, error) {
+		before, _, err := m.invitation(ctx, id)
+		if err != nil {
+			return before, err
+		}
+		inv, err := m.kit.CleanInvitation(before, before.ExpiresAt.Sub(before.SentAt))
+		if err != nil {
+			return inv, err
+		}
+		return m.invite(ctx, t, &send, inv, before.Roles)
+	})
+}
+
+// WithdrawInvitation takes an invitation back. The actor has to hold what it gives.
+// Errors: CodeNotFound, also where it was accepted meanwhile; CodeTargetStronger,
+// CodeMissingPermission, CodeReauthNeeded.
+func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) error {
+	_, err := carryOut(ctx, m, who, opWithdrawInvite, "", auth.EventInvitationWithdrawn, func(t *turn) (struct{}, error) {
+		inv, hash, err := m.invitation(ctx, id)
+		if err != nil {
+			return struct{}{}, err
+		}
+		t.record.Target = auth.EmailKey(inv.Email)
+		t.changed("roles", orNone(inv.Roles), nil)
+		if err := m.mayInvite(t, inv.Roles); err != nil {
+			return struct{}{}, err
+		}
+		err = m.kit.WithdrawInvitation(ctx, t.change, hash)
+		if errors.Is(err, auth.ErrNotFound) {
+			err = m.kit.Error(auth.CodeNotFound, err)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// invitation is the one of an id, and by what the store knows it. Errors:
+// CodeNotFound.
+func (m *Admin) invitation(ctx context.Context, id string) (auth.Invitation, []byte, error) {
+	if id == "" {
+		return auth.Invitation{}, nil, m.kit.Error(auth.CodeNotFound, nil)
+	}
+	list, hashes, _, err := m.kit.Invitations(ctx, id, nil, 1)
+	switch {
+	case err != nil:
+		return auth.Invitation{}, nil, err
+	case len(list) == 0:
+		return auth.Invitation{}, nil, m.kit.Error(auth.CodeNotFound, nil)
+	}
+	return list[0], hashes[0], nil
+}
+
+// invite stores and sends an invitation in the actor's name, in place of one that gave
+// the roles before.
+func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv auth.Invitation, before []string) (auth.Invitation, error) {
+	t.record.Target = auth.EmailKey(inv.Email)
+	if self := cmp.Or(t.user, t.creator); self != nil && auth.EmailKey(self.Email) == auth.EmailKey(inv.Email) {
+		return inv, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+	}
+	for _, r := range inv.Roles {
+		if r != auth.RoleOwner && find(t.roles, r).Name == "" {
+			return inv, m.kit.Error(auth.CodeRoleNotFound, nil)
+		}
+	}
+	if err := m.mayInvite(t, slices.Concat(before, inv.Roles)); err != nil {
+		return inv, err
+	}
+	inv.By = t.change.Events[0].Event.Actor
+	t.changed("roles", orNone(before), orNone(inv.Roles))
+	if err := t.keep(inv); err != nil {
+		return inv, err
+	}
+	return inv, m.kit.Invite(ctx, &t.change, send, inv)
+}
+
+// mayInvite judges whether the actor may make, replace or take back an invitation
+// with roles: what giving them asks for.
+func (m *Admin) mayInvite(t *turn, roles []string) error {
+	if len(roles) == 0 {
+		return nil
+	}
+	if err := m.allow(t.acting, operation{permission: PermRolesAssign, stepUp: true}); err != nil {
+		return err
+	}
+	return m.mayGive(t, permissionsIn(t.roles, roles))
+}
+
+// judgeInvitation tells whether whoever an invitation is from could still make it, and
+// on what that rests: what they may do is judged when it is accepted, not when it was
+// made. Errors: CodeInvalidToken.
+func (m *Admin) judgeInvitation(ctx context.Context, inv auth.Invitation) (auth.InvitationTerms, error) {
+	over := func(why string) (auth.InvitationTerms, error) {
+		return auth.InvitationTerms{}, m.kit.Error(auth.CodeInvalidToken, errors.New(why))
+	}
+	table, err := m.roles.Roles(ctx)
+	if err != nil {
+		return auth.InvitationTerms{}, m.kit.StoreError(err)
+	}
+	terms := auth.InvitationTerms{IfRoles: &table.Revision}
+	held := []string{permAll}
+	switch inv.By.Kind {
+	case auth.ActorSystem:
+	case auth.ActorUser:
+		u, err := m.store.User(ctx, auth.ByID(inv.By.ID))
+		switch {
+		case errors.Is(err, auth.ErrNotFound):
+			return over("the inviter is gone")
+		case err != nil:
+			return terms, m.kit.StoreError(err)
+		case u.Banned(m.kit.Now()):
+			return over("the inviter is banned")
+		}
+		held = permissionsIn(table, u.Roles)
+		terms.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision, Banned: new(bool)}}
+	case auth.ActorKey:
+		k, err := m.keys.Key(ctx, inv.By.ID)
+		switch {
+		case errors.Is(err, auth.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
+			return over("the inviter's key is over")
+		case err != nil:
+			return terms, m.kit.StoreError(err)
+		}
+		var creator *auth.User
+		held, creator, err = m.keyMay(ctx, k, table)
+		switch {
+		case errors.Is(err, auth.CodeInvalidAPIKey):
+			return over("whoever answers for the inviter's key is gone")
+		case err != nil:
+			return terms, err
+		case creator != nil:
+			terms.IfUsers = []auth.UserAt{{ID: creator.ID, CredentialRevision: &creator.CredentialRevision, Banned: new(bool)}}
+		}
+	default:
+		return over("an inviter of an unknown kind")
+	}
+	if !grants(held, PermUsersWrite) {
+		return over("the inviter may not invite any more")
+	}
+	for _, r := range inv.Roles {
+		if r != auth.RoleOwner && find(table, r).Name == "" {
+			return over("a role is gone")
+		}
+	}
+	if len(inv.Roles) > 0 && (!grants(held, PermRolesAssign) || !covers(held, permissionsIn(table, inv.Roles))) {
+		return over("the inviter may not give the roles any more")
+	}
+	return terms, nil
+}

@@ -1,0 +1,403 @@
+package admin_test
+
+import (
+	"errors"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+const password = "a rather long password"
+
+// invitedToken is the token of the last invitation that was mailed to an address.
+func (o *office) invitedToken(email string) string {
+	o.t.Helper()
+	u, err := url.Parse(o.Mail(o.t, email, auth.KindInvitation).Link)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return u.Query().Get("token")
+}
+
+// invite has an operator invite somebody, and returns the token.
+func (o *office) invite(who admin.Actor, email string, roles ...string) (auth.Invitation, string) {
+	o.t.Helper()
+	i, err := o.adm.Invite(o.t.Context(), who, admin.InviteParams{Email: email, Roles: roles})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return i, o.invitedToken(email)
+}
+
+func (o *office) accept(token string, edit ...func(*auth.AcceptInvitationParams)) (*auth.Tokens, error) {
+	p := auth.AcceptInvitationParams{Token: token, Password: password, FullName: "Ada"}
+	for _, e := range edit {
+		e(&p)
+	}
+	return o.AcceptInvitation(o.t.Context(), p)
+}
+
+// withRole is an office with the role "editor", which permits notes, and somebody who
+// may give it.
+func withRole(t *testing.T, store auth.Store, opts ...auth.Option) (*office, *authtest.SignedIn) {
+	t.Helper()
+	o := newOffice(t, store, opts...)
+	if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
+		t.Fatal(err)
+	}
+	return o, o.operator("boss@example.com", notes, admin.PermUsersWrite, admin.PermRolesAssign, admin.PermUsersRead)
+}
+
+// An invitation makes an account with its roles where sign-up is switched off, once.
+func TestInvitationMakesAnAccount(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, boss := withRole(t, store, auth.WithSettings(auth.Settings{SignUp: auth.Off}))
+		made := o.do(boss, "POST /invitations", `{"email":"Ada@Example.com","roles":["editor"],"metadata":{"team":"x"},"expires_in":3600}`).want(201)
+		token := o.invitedToken("Ada@example.com")
+		list := o.do(boss, "GET /invitations", "").want(200).body["invitations"].([]any)
+		if len(list) != 1 || list[0].(map[string]any)["id"] != made.body["id"] {
+			t.Fatalf("listed %v", list)
+		}
+		page := o.page("GET", "/invitations/accept?token="+token, "")
+		if !strings.Contains(page, `name="password"`) {
+			t.Errorf("page: %s", page)
+		}
+		tokens, err := o.accept(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := tokens.User
+		if !slices.Equal(u.Roles, []string{"editor"}) || !u.EmailVerified() || u.AppMetadata["team"] != "x" || u.FullName != "Ada" {
+			t.Errorf("made %+v", u)
+		}
+		_, err = o.accept(token)
+		wantCode(t, err, auth.CodeInvalidToken)
+		if list := o.do(boss, "GET /invitations", "").want(200).body["invitations"].([]any); len(list) != 0 {
+			t.Errorf("listed still: %v", list)
+		}
+		if _, err := o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: password}); err != nil {
+			t.Error(err)
+		}
+		if r := o.audit()[0]; r.Type != auth.EventInvitationAccepted || r.Record.Target != "Ada@example.com" || r.UserID != u.ID {
+			t.Errorf("recorded %+v", r)
+		}
+	})
+}
+
+// page asks for a page of links as a browser does.
+func (o *office) page(method, path, form string) string {
+	o.t.Helper()
+	r := httptest.NewRequestWithContext(o.t.Context(), method, "/auth/v1"+path, strings.NewReader(form))
+	r.Header.Set("Accept", "text/html")
+	r.Header.Set("User-Agent", "Mozilla/5.0")
+	if form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	w := httptest.NewRecorder()
+	o.Handler().ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+// The page's form accepts, and one with a bad password shows the form again.
+func TestInvitationPage(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, boss := withRole(t, store)
+		_, token := o.invite(actor(boss), "ada@example.com", "editor")
+		if page := o.page("POST", "/invitations/accept", "token="+token+"&password=short"); !strings.Contains(page, "fewer than") {
+			t.Errorf("page: %s", page)
+		}
+		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password)); !strings.Contains(page, "You have accepted") {
+			t.Errorf("page: %s", page)
+		}
+		if page := o.page("GET", "/invitations/accept?token="+token, ""); strings.Contains(page, "<form") {
+			t.Errorf("page: %s", page)
+		}
+	})
+}
+
+// What ends an invitation: a newer one, being taken back, time, and whatever would
+// keep whoever it is from from making it. Nothing is made or given then.
+func TestInvitationEnds(t *testing.T) {
+	code := admin.System("test")
+	ends := map[string]func(t *testing.T, o *office, boss *authtest.SignedIn, i auth.Invitation) error{
+		"sent again": func(t *testing.T, o *office, boss *authtest.SignedIn, i auth.Invitation) error {
+			o.Clock.Advance(time.Minute)
+			_, err := o.adm.InviteAgain(t.Context(), actor(boss), i.ID)
+			return err
+		},
+		"taken back": func(t *testing.T, o *office, boss *authtest.SignedIn, i auth.Invitation) error {
+			return o.adm.WithdrawInvitation(t.Context(), actor(boss), i.ID)
+		},
+		"expired": func(_ *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
+			o.Clock.Advance(7 * 24 * time.Hour)
+			return nil
+		},
+		"the inviter is demoted": func(t *testing.T, o *office, boss *authtest.SignedIn, _ auth.Invitation) error {
+			_, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: boss.User.ID})
+			return err
+		},
+		"the inviter is banned": func(t *testing.T, o *office, boss *authtest.SignedIn, _ auth.Invitation) error {
+			_, err := o.adm.BanUser(t.Context(), code, admin.BanUserParams{UserID: boss.User.ID, Reason: "x"})
+			return err
+		},
+		"the inviter is deleted": func(t *testing.T, o *office, boss *authtest.SignedIn, _ auth.Invitation) error {
+			return o.adm.DeleteUser(t.Context(), code, admin.DeleteUserParams{UserID: boss.User.ID, Reason: "x"})
+		},
+		"the role grows beyond the inviter": func(t *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
+			_, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes, "money.send"}})
+			return err
+		},
+		"the role is deleted": func(t *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
+			return o.adm.DeleteRole(t.Context(), code, admin.DeleteRoleParams{Name: "editor"})
+		},
+	}
+	onStores(t, func(t *testing.T, store auth.Store) {
+		n := 0
+		o, _ := withRole(t, store)
+		for name, end := range ends {
+			n++
+			if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
+				t.Fatal(err)
+			}
+			email := fmt.Sprintf("ada%d@example.com", n)
+			boss := o.operator(fmt.Sprintf("boss%d@example.com", n), notes, admin.PermUsersWrite, admin.PermRolesAssign)
+			i, token := o.invite(actor(boss), email, "editor")
+			if err := end(t, o, boss, i); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			_, err := o.accept(token)
+			if wantCode(t, err, auth.CodeInvalidToken); t.Failed() {
+				t.Fatal(name)
+			}
+			if _, err := store.User(t.Context(), auth.ByEmail(email)); err == nil {
+				t.Errorf("%s: there is an account", name)
+			}
+		}
+	})
+}
+
+// Roles are given by invitation to nobody whom they could not be given to, and an
+// invitation that gives some is touched by nobody who could not give them.
+func TestInvitationRules(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, boss := withRole(t, store)
+		writer := o.operator("writer@example.com", notes, admin.PermUsersWrite)
+		weak := o.operator("weak@example.com", admin.PermUsersWrite, admin.PermRolesAssign)
+		o.do(writer, "POST /invitations", `{"email":"a@example.com","roles":["editor"]}`).want(403, auth.CodeMissingPermission)
+		o.do(weak, "POST /invitations", `{"email":"a@example.com","roles":["editor"]}`).want(403, auth.CodeTargetStronger)
+		o.do(weak, "POST /invitations", `{"email":"a@example.com","roles":["owner"]}`).want(403, auth.CodeTargetStronger)
+		o.do(weak, "POST /invitations", `{"email":"weak@example.com"}`).want(403, auth.CodeTargetStronger)
+		o.do(boss, "POST /invitations", `{"email":"a@example.com","roles":["nothing"]}`).want(404, auth.CodeRoleNotFound)
+		for _, body := range []string{`{"email":"no address"}`, `{"email":"a@example.com","expires_in":0}`, `{"email":"a@example.com","expires_in":299}`, `{"email":"a@example.com","expires_in":99999999999}`} {
+			o.do(boss, "POST /invitations", body).want(422, auth.CodeValidationFailed)
+		}
+		o.do(boss, "POST /invitations", `{"email":"a@example.com","redirect_to":"https://evil.example/"}`).want(400, auth.CodeRedirectNotAllowed)
+		i, token := o.invite(actor(boss), "a@example.com", "editor")
+		o.do(weak, "POST /invitations/"+i.ID+"/resend", "").want(403, auth.CodeTargetStronger)
+		o.do(weak, "DELETE /invitations/"+i.ID, "").want(403, auth.CodeTargetStronger)
+		o.do(weak, "POST /invitations", `{"email":"a@example.com"}`).want(403, auth.CodeTargetStronger)
+		o.do(boss, "POST /invitations/"+i.ID+"/resend", "").want(429, auth.CodeRateLimited)
+		o.do(boss, "DELETE /invitations/"+strings.Repeat("0", 36), "").want(404, auth.CodeNotFound)
+		stale := o.later(boss)
+		o.do(stale, "POST /invitations", `{"email":"b@example.com","roles":["editor"]}`).want(403, auth.CodeReauthNeeded)
+		o.do(stale, "POST /invitations", `{"email":"b@example.com"}`).want(201)
+		if _, err := o.accept(token); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An account that was proved takes roles only within a session of its own; one that
+// nobody proved is taken over by whoever reads the mailbox.
+func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, boss := withRole(t, store)
+		ada := o.LoginAs(t, "ada@example.com")
+		eve := o.LoginAs(t, "eve@example.com")
+		within := func(s *authtest.SignedIn) func(*auth.AcceptInvitationParams) {
+			return func(p *auth.AcceptInvitationParams) {
+				p.Password, p.FullName, p.Within = "", "", auth.Caller{UserID: s.User.ID, SessionID: s.SessionID}
+			}
+		}
+		_, token := o.invite(actor(boss), "ada@example.com", "editor")
+		_, err := o.accept(token)
+		wantCode(t, err, auth.CodeAccountExists)
+		_, err = o.accept(token, within(eve)) // somebody else's session counts for nothing
+		wantCode(t, err, auth.CodeAccountExists)
+		tokens, err := o.accept(token, within(ada))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tokens.SessionID != ada.SessionID || !slices.Contains(tokens.User.Roles, "editor") {
+			t.Errorf("%s %v", tokens.SessionID, tokens.User.Roles)
+		}
+		if u, _ := store.User(t.Context(), auth.ByID(eve.User.ID)); len(u.Roles) != 0 {
+			t.Errorf("eve has %v", u.Roles)
+		}
+
+		squatter := o.LoginAs(t, "bob@example.com", authtest.Unverified())
+		_, token = o.invite(actor(boss), "bob@example.com", "editor")
+		if tokens, err = o.accept(token); err != nil {
+			t.Fatal(err)
+		}
+		if tokens.User.ID != squatter.User.ID || !slices.Equal(tokens.User.Roles, []string{"editor"}) {
+			t.Errorf("%+v", tokens.User)
+		}
+		if _, err := o.Refresh(t.Context(), auth.RefreshParams{RefreshToken: squatter.RefreshToken}); err == nil {
+			t.Error("the squatter is signed in still")
+		}
+	})
+}
+
+// Whoever comes by a provider that proved the invited address accepts, with sign-up
+// switched off; nobody else does.
+func TestInvitationByProvider(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		idp := authtest.StartProvider(t)
+		o, boss := withRole(t, store, auth.WithProvider(idp.Google()), auth.WithSettings(auth.Settings{SignUp: auth.Off}))
+		come := func(token string, who authtest.Person) (*auth.OAuthResult, error) {
+			idp.SignsIn(who)
+			const browser = "a browser"
+			to, err := o.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "google", Browser: browser, Invitation: token})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := idp.Authorize(t, to)
+			return o.FinishOAuth(t.Context(), auth.OAuthCallback{Provider: "google", State: q.Get("state"), Code: q.Get("code"), Issuer: q.Get("iss"), Browser: browser})
+		}
+		_, token := o.invite(actor(boss), "ada@example.com", "editor")
+		for name, who := range map[string]authtest.Person{
+			"another address": {Subject: "1", Email: "eve@example.com", EmailVerified: true},
+			"one not proved":  {Subject: "2", Email: "ada@example.com"},
+		} {
+			if _, err := come(token, who); err == nil {
+				t.Errorf("%s: accepted", name)
+			}
+		}
+		_, err := come("", authtest.Person{Subject: "3", Email: "ada@example.com", EmailVerified: true})
+		wantCode(t, err, auth.CodeSignupDisabled)
+		ada := authtest.Person{Subject: "4", Email: "ada@example.com", EmailVerified: true}
+		res, err := come(token, ada)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := res.Tokens.User; !slices.Equal(u.Roles, []string{"editor"}) || len(u.Identities) != 1 {
+			t.Errorf("made %+v", u)
+		}
+		_, err = come(token, ada)
+		wantCode(t, err, auth.CodeInvalidToken)
+
+		bob := o.LoginAs(t, "bob@example.com")
+		_, token = o.invite(actor(boss), "bob@example.com", "editor")
+		if res, err = come(token, authtest.Person{Subject: "5", Email: "bob@example.com", EmailVerified: true}); err != nil {
+			t.Fatal(err)
+		}
+		if u := res.Tokens.User; u.ID != bob.User.ID || !slices.Contains(u.Roles, "editor") || len(u.Identities) != 1 {
+			t.Errorf("joined %+v", u)
+		}
+	})
+}
+
+// Accepted twice at once, an invitation makes one account.
+func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, boss := withRole(t, store)
+		for round := range 3 {
+			email := fmt.Sprintf("ada%d@example.com", round)
+			_, token := o.invite(actor(boss), email, "editor")
+			var wg sync.WaitGroup
+			errs := make([]error, 4)
+			for i := range errs {
+				wg.Go(func() { _, errs[i] = o.accept(token) })
+			}
+			wg.Wait()
+			won := 0
+			for _, err := range errs {
+				if err == nil {
+					won++
+					continue
+				}
+				if !errors.Is(err, auth.CodeInvalidToken) && !errors.Is(err, auth.CodeAccountExists) { // that which the winner made
+					t.Errorf("round %d: %v", round, err)
+				}
+			}
+			if won != 1 {
+				t.Errorf("round %d: %d accepted", round, won)
+			}
+		}
+	})
+}
+
+// Whatever ends an invitation between what its acceptance reads and what it does, wins.
+func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
+	code := admin.System("test")
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o, _ := withRole(t, tap)
+		n := 0
+		for name, end := range map[string]func(ctx context.Context, boss *authtest.SignedIn, i auth.Invitation) error{
+			"taken back": func(ctx context.Context, _ *authtest.SignedIn, i auth.Invitation) error {
+				return o.adm.WithdrawInvitation(ctx, code, i.ID)
+			},
+			"the inviter is demoted": func(ctx context.Context, boss *authtest.SignedIn, _ auth.Invitation) error {
+				_, err := o.adm.SetRoles(ctx, code, admin.SetRolesParams{UserID: boss.User.ID})
+				return err
+			},
+			"the inviter is banned": func(ctx context.Context, boss *authtest.SignedIn, _ auth.Invitation) error {
+				_, err := o.adm.BanUser(ctx, code, admin.BanUserParams{UserID: boss.User.ID, Reason: "x"})
+				return err
+			},
+			"a role grows": func(ctx context.Context, _ *authtest.SignedIn, _ auth.Invitation) error {
+				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: "editor", Permissions: []string{"money.send"}})
+				return err
+			},
+		} {
+			for kind, prepare := range map[string]func(email string) func(*auth.AcceptInvitationParams){
+				"of a new account": func(string) func(*auth.AcceptInvitationParams) { return func(*auth.AcceptInvitationParams) {} },
+				"within a session": func(email string) func(*auth.AcceptInvitationParams) {
+					s := o.LoginAs(t, email)
+					return func(p *auth.AcceptInvitationParams) {
+						p.Password, p.Within = "", auth.Caller{UserID: s.User.ID, SessionID: s.SessionID}
+					}
+				},
+			} {
+				n++
+				email := fmt.Sprintf("ada%d@example.com", n)
+				if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
+					t.Fatal(err)
+				}
+				boss := o.operator(fmt.Sprintf("inviter%d@example.com", n), notes, admin.PermUsersWrite, admin.PermRolesAssign)
+				edit := prepare(email)
+				i, token := o.invite(actor(boss), email, "editor")
+				var once sync.Once
+				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+					if method == "RedeemToken" {
+						once.Do(func() {
+							if err := end(ctx, boss, i); err != nil {
+								t.Errorf("%s: %v", name, err)
+							}
+						})
+					}
+				}})
+				_, err := o.accept(token, edit)
+				tap.Reset(storetap.Hooks{})
+				wantCode(t, err, auth.CodeInvalidToken)
+				if u, err := store.User(t.Context(), auth.ByEmail(email)); err == nil && len(u.Roles) > 0 {
+					t.Errorf("%s %s: has %v", name, kind, u.Roles)
+				}
+			}
+		}
+	})
+}

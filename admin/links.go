@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opMakeLink = operation{pattern: "POST /links", secret: true, permission: PermCredentials, against: stronger, stepUp: true, fails: linking}
+	opSend     = operation{pattern: "POST /users/{id}/send", permission: PermMessagesSend, against: managing, self: true, fails: append([]auth.Code{auth.CodeRateLimited}, linking...)}
+
+	linking = []auth.Code{auth.CodeMethodDisabled, auth.CodeUserBanned, auth.CodeRedirectNotAllowed}
+
+	linkEndpoints = []endpoint{{opMakeLink, (*Admin).handleMakeLink}, {opSend, (*Admin).handleSend}}
+)
+
+// MakeLinkParams ask for a link. The account is named by one of UserID and Email.
+type MakeLinkParams struct {
+	Type       auth.LinkType // any but auth.LinkCode
+	UserID     string
+	Email      string
+	RedirectTo string // on the allow-list; may be empty
+}
+
+// MakeLink makes a link that lets whoever opens it do for an account what the flow of
+// the type does, for the actor to give to its owner. It takes the place of one of the
+// type that was mailed before. Its use has the notices of the flow; the audit log has
+// who made it, and not the link. Errors: CodeUserNotFound, CodeTargetStronger,
+// CodeValidationFailed, CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed.
+func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth.MadeLink, error) {
+	if (p.UserID == "") == (p.Email == "") {
+		return auth.MadeLink{}, m.kit.Invalid("user_id", "or email has to be given, and not both")
+	}
+	if p.Email != "" {
+		if _, err := m.reader(ctx, who, opMakeLink); err != nil { // whose the address is, is not for everybody
+			return auth.MadeLink{}, m.deniedTo(ctx, who, err)
+		}
+		u, err := m.store.User(ctx, auth.ByEmail(p.Email))
+		if err != nil {
+			return auth.MadeLink{}, m.gone(err)
+		}
+		p.UserID = u.ID
+	}
+	return carryOut(ctx, m, who, opMakeLink, p.UserID, auth.EventLinkMade, func(t *turn) (auth.MadeLink, error) {
+		t.change.Events[0].Event.Method = string(p.Type)
+		return m.kit.Link(ctx, &t.change, p.Type, t.target.ID, p.RedirectTo)
+	})
+}
+
+// deniedTo is denied before there is a turn.
+func (m *Admin) deniedTo(ctx context.Context, who Actor, err error) error {
+	a, failed := m.resolve(ctx, who)
+	if failed != nil {
+		return err
+	}
+	return m.denied(ctx, &turn{acting: a, record: &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx)}}, err)
+}
+
+// SendParams have a link or code sent.
+type SendParams struct {
+	UserID     string
+	Type       auth.LinkType
+	RedirectTo string
+}
+
+// Send has a link or code sent to an account's own address or number, as if its owner
+// had asked for it, but for limits by the address of the client: it draws those by whom
+// it goes to. It returns the id of the message. Errors: CodeUserNotFound,
+// CodeTargetStronger, CodeValidationFailed, CodeMethodDisabled, CodeUserBanned,
+// CodeRedirectNotAllowed, CodeRateLimited.
+func (m *Admin) Send(ctx context.Context, who Actor, p SendParams) (string, error) {
+	var send auth.KitSend
+	return carryOut(ctx, m, who, opSend, p.UserID, auth.EventMessageAsked, func(t *turn) (string, error) {
+		t.change.Events[0].Event.Method = string(p.Type)
+		return m.kit.SendLink(ctx, &t.change, &send, p.Type, t.target.ID, p.RedirectTo)
+	})
+}
+
+func (m *Admin) handleMakeLink(who Actor, w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Type       auth.LinkType `json:"type"`
+		UserID     string        `json:"user_id"`
+		Email      string        `json:"email"`
+		RedirectTo string        `json:"redirect_to"`
+	}
+	if err := m.kit.Decode(r, &p); err != nil {
+		return err
+	}
+	made, err := m.MakeLink(r.Context(), who, MakeLinkParams(p))
+	if err != nil {
+		return err
+	}
+	return m.kit.WriteJSON(w, http.StatusCreated, struct {
+		URL       string    `json:"url"`
+		Code      *string   `json:"code"`
+		RequestID *string   `json:"request_id"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}{made.URL, optional(made.Code), optional(made.RequestID), made.ExpiresAt})
+}
+
+func (m *Admin) handleSend(who Actor, w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Type       auth.LinkType `json:"type"`
+		RedirectTo string        `json:"redirect_to"`
+	}
+	if err := m.kit.Decode(r, &p); err != nil {
+		return err
+	}
+	id, err := m.Send(r.Context(), who, SendParams{UserID: r.PathValue("id"), Type: p.Type, RedirectTo: p.RedirectTo})
+	if err != nil {
+		return err
+	}
+	return m.kit.WriteJSON(w, http.StatusAccepted, map[string]string{"message_id": id})
+}

@@ -1,0 +1,148 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// providerLink leads from a page to a provider.
+type providerLink struct{ Name, URL string }
+
+// openedInvitation is an invitation as its page shows it.
+type openedInvitation struct {
+	linkData
+	token    string
+	expires  time.Time
+	account  *User // that has the address, proved; nil: none
+	signedIn bool  // the request is of that account
+}
+
+// openInvitation looks at an invitation. Errors: CodeInvalidToken.
+func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation, error) {
+	t, d, err := a.peekMailed(r.Context(), PurposeInvitation, secret)
+	o := openedInvitation{linkData: d, token: secret, expires: t.ExpiresAt}
+	if err == nil {
+		_, err = a.stillInvited(r.Context(), d)
+	}
+	if err != nil {
+		return o, err
+	}
+	u, err := a.store.User(r.Context(), ByEmail(d.Email))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return o, nil
+	case err != nil:
+		return o, storeFailed(err)
+	}
+	o.signedIn = a.signedInAs(r, u)
+	if o.signedIn || u.EmailVerified() {
+		o.account = &u
+	}
+	return o, nil
+}
+
+// handleInvitation is GET /invitations/accept; opening it never accepts.
+func (a *Auth) handleInvitation(w http.ResponseWriter, r *http.Request) error {
+	secret := r.URL.Query().Get("token")
+	if !fromProgram(r) {
+		return a.askInvited(w, r, http.StatusOK, secret, page{})
+	}
+	o, err := a.openInvitation(r, secret)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"email": o.Email, "account_exists": o.account != nil, "expires_at": wireTime(o.expires)})
+}
+
+// askInvited shows the page that an invitation leads to.
+func (a *Auth) askInvited(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
+	o, err := a.openInvitation(r, secret)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	pg.Name, pg.Token, pg.Address, pg.MinLength = "accept_invitation", secret, maskEmail(o.Email), a.Settings(r.Context()).PasswordMinLength
+	pg.SignedIn, pg.SignInTo = o.signedIn, o.account != nil && !o.signedIn
+	pg.NoPassword = !a.Settings(r.Context()).Password.On()
+	if !o.signedIn {
+		pg.Providers = a.invitedProviders(r, o)
+	}
+	a.showPage(w, r, status, pg, o.RedirectTo)
+	return nil
+}
+
+// invitedProviders are the providers that an invitation can be accepted by, where
+// their sign-in leads back to something that people can use.
+func (a *Auth) invitedProviders(r *http.Request, o openedInvitation) []providerLink {
+	if !a.Settings(r.Context()).OAuth.On() || a.cfg.cookies == nil && o.RedirectTo == "" {
+		return nil
+	}
+	var list []providerLink
+	for name, p := range a.providers {
+		q := url.Values{"invitation": {o.token}}
+		if o.RedirectTo != "" {
+			q.Set("redirect_to", o.RedirectTo)
+		}
+		list = append(list, providerLink{p.Name, a.publicURL().String() + "/oauth/" + name + "?" + q.Encode()})
+	}
+	slices.SortFunc(list, func(a, b providerLink) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// handleAcceptInvitation is POST /invitations/accept.
+func (a *Auth) handleAcceptInvitation(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Token    string `json:"token"`
+		Password string `json:"password"`
+		FullName string `json:"full_name"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if p.Token == "" {
+		return invalid("token", "is required")
+	}
+	within, err := a.within(r)
+	if err != nil {
+		return err
+	}
+	tokens, err := a.AcceptInvitation(r.Context(), AcceptInvitationParams{Token: p.Token, Password: p.Password, FullName: p.FullName, Within: within})
+	if err != nil {
+		return err
+	}
+	return a.writeTokens(w, r, tokens)
+}
+
+// handleInvitationForm is the page's form. In cookie mode it signs the browser in. A
+// password that is refused shows the form again, with the reasons.
+func (a *Auth) handleInvitationForm(w http.ResponseWriter, r *http.Request) error {
+	form, err := a.readForm(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	within, err := a.within(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	in, err := a.acceptInvitation(r.Context(), AcceptInvitationParams{Token: form.Get("token"), Password: form.Get("password"), Within: within})
+	var e *Error
+	if errors.As(err, &e) && (e.Code == CodeWeakPassword || e.Code == CodeValidationFailed || e.Code == CodeAccountExists) {
+		return a.askInvited(w, r, e.Status, form.Get("token"), page{Problem: e.Message, Reasons: e.Reasons})
+	}
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	done := page{Done: "accepted", TakenOver: in.takenOver}
+	if a.cfg.cookies != nil {
+		tokens, err := a.signInInvited(r.Context(), in)
+		if err != nil {
+			return a.showProblem(w, r, err)
+		}
+		a.setCookies(w, r, tokens, nil)
+		done.Done = doneSignedIn
+	}
+	return a.showDone(w, r, done, in.RedirectTo)
+}

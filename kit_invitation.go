@@ -1,0 +1,118 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+)
+
+// What the admin side builds invitations on.
+
+// How long invitations live.
+const (
+	invitationLife     = 7 * 24 * time.Hour
+	leastInvitation    = 5 * time.Minute
+	mostInvitationLife = 30 * 24 * time.Hour
+)
+
+// KitSend is the leave to send one message, drawn once however often a change is
+// decided anew. The zero value has drawn nothing.
+type KitSend struct{ permit *sendPermit }
+
+// draw draws for a message that an operator sends: by its kind and whom it goes to,
+// apart from what strangers ask for.
+func (s *KitSend) draw(ctx context.Context, a *Auth, k Kind, to string) (sendPermit, error) {
+	if s.permit == nil {
+		p, err := a.takeUnasked(ctx, atOffice, k, to)
+		if err == nil && k == KindPhoneCode {
+			p, err = a.spendSMS(ctx, to)
+		}
+		if err != nil {
+			return p, err
+		}
+		s.permit = &p
+	}
+	return *s.permit, nil
+}
+
+// JudgeInvitations says who judges whether an invitation may still be accepted. Its
+// error is CodeInvalidToken or an outage.
+func (k Kit) JudgeInvitations(judge func(context.Context, Invitation) (InvitationTerms, error)) {
+	k.a.inviters.Store(&judge)
+}
+
+// CleanInvitation judges what an invitation is to be, and fills in what follows from
+// it. life of 0 stands for seven days. Errors: CodeValidationFailed,
+// CodeRedirectNotAllowed.
+func (k Kit) CleanInvitation(inv Invitation, life time.Duration) (Invitation, error) {
+	email, err := requiredEmail(inv.Email)
+	if err != nil {
+		return inv, invalid("email", err.Error())
+	}
+	if err := checkMetadata(inv.Metadata); err != nil {
+		return inv, invalid("metadata", err.Error())
+	}
+	if life == 0 {
+		life = invitationLife
+	}
+	if life < leastInvitation || life > mostInvitationLife {
+		return inv, invalid("expires_in", "has to be from 300 to 2592000 seconds")
+	}
+	inv.ID, inv.Email, inv.Roles, inv.Metadata = invitationID(email), email, rolesWith(nil, inv.Roles), orEmptyMap(inv.Metadata)
+	inv.SentAt = k.a.now()
+	inv.ExpiresAt = inv.SentAt.Add(life)
+	if inv.CreatedAt.IsZero() {
+		inv.CreatedAt = inv.SentAt
+	}
+	return inv, k.a.allowRedirect(inv.RedirectTo)
+}
+
+// Invite stores an invitation, which has passed CleanInvitation, in place of an older
+// one to the address, and encloses its mail. Errors: CodeRateLimited, and the store's.
+func (k Kit) Invite(ctx context.Context, c *Change, send *KitSend, inv Invitation) error {
+	a := k.a
+	permit, err := send.draw(ctx, a, KindInvitation, inv.Email)
+	if err != nil {
+		return err
+	}
+	life := inv.ExpiresAt.Sub(inv.SentAt)
+	secret, t := a.newLink(PurposeInvitation, life, linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
+	t.Subject, t.CreatedAt, t.ExpiresAt = inv.ID, inv.SentAt, inv.ExpiresAt
+	a.enclose(ctx, c, outgoing{Kind: KindInvitation, To: inv.Email, Link: a.linkURL(KindInvitation, secret), ExpiresIn: life, permit: permit}, User{}, &t)
+	return a.store.PutToken(ctx, PutToken{Change: *c, Token: t})
+}
+
+// WithdrawInvitation uses an invitation up for nothing. ErrNotFound if it is not
+// there any more.
+func (k Kit) WithdrawInvitation(ctx context.Context, c Change, hash []byte) error {
+	_, _, err := k.a.store.RedeemToken(ctx, Redemption{Change: c, Purpose: PurposeInvitation, Hash: hash})
+	return err
+}
+
+// Invitations lists the invitations that wait, newest first, or the one of an id. With
+// the last one comes what to ask for next with. The hashes are those that
+// WithdrawInvitation takes.
+func (k Kit) Invitations(ctx context.Context, id string, after *InvitationCursor, limit int) (list []Invitation, hashes [][]byte, next *InvitationCursor, err error) {
+	s, ok := Capability[InvitationStore](k.a.store)
+	if !ok {
+		return nil, nil, nil, fail(CodeInternal, errors.New("the store is no auth.InvitationStore"))
+	}
+	tokens, err := s.ListInvitations(ctx, InvitationQuery{Subject: id, Now: k.a.now(), After: after, Limit: limit})
+	if err != nil {
+		return nil, nil, nil, storeFailed(err)
+	}
+	for _, t := range tokens {
+		var d linkData
+		if err := json.Unmarshal(t.Data, &d); err != nil || d.Invitation == nil {
+			return nil, nil, nil, fail(CodeInternal, errors.Join(errors.New("an invitation without particulars"), err))
+		}
+		list, hashes = append(list, *d.Invitation), append(hashes, slices.Clone(t.Hash))
+	}
+	if len(tokens) == limit {
+		last := tokens[limit-1].Cursor()
+		next = &last
+	}
+	return list, hashes, next, nil
+}

@@ -1,0 +1,145 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// What operators make or have sent for somebody: the flows' own links and codes.
+
+// LinkType is what a link or code is for.
+type LinkType string
+
+// The types.
+const (
+	LinkVerify    LinkType = "verify"     // confirms the account's address
+	LinkReset     LinkType = "reset"      // chooses a new password
+	LinkMagicLink LinkType = "magic_link" // signs in
+	LinkInvite    LinkType = "invite"     // chooses the first password of an account that has none
+	LinkCode      LinkType = "code"       // a code by text, which signs in; there is no link
+)
+
+// MadeLink is a link that an operator had made.
+type MadeLink struct {
+	URL       string
+	Code      string // what does the same where a code is typed; "": none
+	RequestID string // of a magic link: goes with Code
+	ExpiresAt time.Time
+}
+
+// Link makes a link for a user, in a change that the store is given here. Errors:
+// CodeValidationFailed (the account has no such address, or needs no such link),
+// CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed, and the store's.
+func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo string) (MadeLink, error) {
+	if t == LinkCode {
+		return MadeLink{}, invalid("type", "has no link")
+	}
+	token, o, u, err := k.a.operatorsLink(ctx, t, userID, redirectTo)
+	if err != nil {
+		return MadeLink{}, err
+	}
+	if err := k.a.store.PutToken(ctx, PutToken{Change: *c, Token: token}); err != nil {
+		return MadeLink{}, err
+	}
+	made := MadeLink{URL: o.Link, Code: o.Code, ExpiresAt: token.ExpiresAt}
+	if t == LinkMagicLink {
+		made.RequestID = k.a.keys.Request(mailRequest(u.Email, ""), k.a.now().Add(mailCodeLife))
+	}
+	return made, nil
+}
+
+// SendLink is Link of which nobody but the user learns: it is mailed, or texted, and
+// draws the limits of what is sent. It returns the id of the message.
+func (k Kit) SendLink(ctx context.Context, c *Change, send *KitSend, t LinkType, userID, redirectTo string) (string, error) {
+	a := k.a
+	token, o, u, err := a.operatorsLink(ctx, t, userID, redirectTo)
+	if err != nil {
+		return "", err
+	}
+	if o.permit, err = send.draw(ctx, a, o.Kind, o.To); err != nil {
+		return "", err
+	}
+	before := len(c.Messages)
+	a.enclose(ctx, c, o, u, &token)
+	if len(c.Messages) == before {
+		return "", fail(CodeInternal, errors.New("a message that was not enclosed"))
+	}
+	id := c.Messages[before].ID
+	if c.Idempotency != nil {
+		c.Idempotency.Result = []byte(strconv.Quote(id)) // JSON, as rooms keep it
+	}
+	return id, a.store.PutToken(ctx, PutToken{Change: *c, Token: token})
+}
+
+// operatorsLink makes a link or code for a user, with the message that would carry it.
+func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (Token, outgoing, User, error) {
+	c, err := a.store.Credentials(ctx, ByID(userID))
+	if err != nil {
+		return Token{}, outgoing{}, User{}, goneOr(CodeUserNotFound, err)
+	}
+	u := c.User
+	if err := a.mayHaveLink(ctx, t, c); err != nil {
+		return Token{}, outgoing{}, u, err
+	}
+	if err := a.allowRedirect(redirectTo); err != nil {
+		return Token{}, outgoing{}, u, err
+	}
+	d := linkData{Email: u.Email, RedirectTo: redirectTo}
+	switch t {
+	case LinkCode:
+		code, token := a.newPhoneCode(PurposePhoneCode, u.Phone)
+		token.UserID = u.ID
+		return token, a.phoneMessage(sendPermit{}, u.Phone, code), u, nil
+	case LinkVerify:
+		token, o := a.newVerification(KindVerifyEmail, u, d)
+		return token, o, u, nil
+	}
+	kind, purpose, life := KindResetPassword, PurposeReset, resetLife
+	switch t {
+	case LinkMagicLink:
+		kind, purpose, life = KindMagicLink, PurposeMagicLink, magicLife
+	case LinkInvite:
+		kind, life = KindWelcome, welcomeLife
+	}
+	secret, token := a.newLink(purpose, life, d)
+	token.UserID, token.Subject = u.ID, EmailKey(u.Email)
+	o := outgoing{Kind: kind, To: u.Email, Link: a.linkURL(kind, secret), ExpiresIn: life}
+	if t == LinkMagicLink {
+		o.Code = a.addCode(&token, secret, u.Email, "")
+	}
+	return token, o, u, nil
+}
+
+// mayHaveLink tells whether a link or code of a type makes sense for somebody.
+func (a *Auth) mayHaveLink(ctx context.Context, t LinkType, c Credentials) error {
+	u, settings := c.User, a.Settings(ctx)
+	off := false
+	switch t {
+	case LinkVerify:
+	case LinkReset, LinkInvite:
+		off = !settings.Password.On()
+	case LinkMagicLink:
+		off = !settings.MagicLink.On()
+	case LinkCode:
+		off = !a.phoneOn(ctx)
+	default:
+		return invalid("type", "has to be verify, reset, magic_link, invite or code")
+	}
+	switch {
+	case u.Banned(a.now()):
+		return fail(CodeUserBanned, nil)
+	case off:
+		return fail(CodeMethodDisabled, nil)
+	case t == LinkCode && u.Phone == "":
+		return invalid("type", "needs an account with a phone number")
+	case t != LinkCode && u.Email == "":
+		return invalid("type", "needs an account with an e-mail address")
+	case t == LinkVerify && u.EmailVerified():
+		return invalid("type", "needs an address that is not confirmed yet")
+	case t == LinkInvite && c.PasswordHash != "":
+		return invalid("type", "needs an account without a password")
+	}
+	return nil
+}

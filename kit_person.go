@@ -1,0 +1,35 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// Export reads everything that is held about a user. Errors: CodeUserNotFound.
+func (k Kit) Export(ctx context.Context, userID string) (*Export, error) {
+	return k.a.exportOf(ctx, SessionsParams{UserID: userID}, CodeUserNotFound)
+}
+
+// Anonymize makes an account nobody's. Errors: the store's.
+func (k Kit) Anonymize(ctx context.Context, c Change, u User, label string) (User, error) {
+	s, ok := Capability[AnonymizeStore](k.a.store)
+	if !ok {
+		return User{}, fail(CodeInternal, errors.New("the store is no auth.AnonymizeStore"))
+	}
+	p := AnonymizeUser{Change: c, UserID: u.ID, Label: label, Subjects: []string{u.ID}}
+	if u.Email != "" {
+		p.Names = append(p.Names, EmailKey(u.Email))
+		p.Subjects = append(p.Subjects, EmailKey(u.Email), invitationID(u.Email))
+		p.Recipients = append(p.Recipients, k.a.recipient(u.Email))
+	}
+	if u.Phone != "" {
+		p.Subjects, p.Recipients = append(p.Subjects, u.Phone), append(p.Recipients, k.a.recipient(u.Phone))
+	}
+	return s.AnonymizeUser(ctx, p)
+}
+
+// WriteExport responds with an export.
+func (k Kit) WriteExport(w http.ResponseWriter, r *http.Request, e *Export) error {
+	return k.a.writeExport(w, r, e)
+}

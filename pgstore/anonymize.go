@@ -1,0 +1,113 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth"
+)
+
+const (
+	deleteSessions = `delete from auth.sessions s where s.user_id = $1::uuid`
+
+	//nolint:gosec // names of columns
+	deleteTokensAbout = `delete from auth.tokens t using auth.tokens o where o.purpose = any ($2::text[]) and o.subject = any ($1::text[]) and o.subject <> ''
+		and t.purpose = o.purpose and t.hash = o.hash`
+
+	deleteMessagesTo = `delete from auth.messages m where m.user_id = $1::uuid or m.recipient = any ($2::text[]) and m.recipient <> ''`
+
+	// A page of the events that tell of somebody: about them, or of what they did to
+	// others.
+	selectEventsTelling = `select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e where e.user_id = $1::uuid and e.id > $2::uuid
+		union
+		select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e
+		where (e.data -> 'actor' ->> 'id') = $1::uuid::text and (e.data -> 'actor' ->> 'id') is distinct from e.user_id::text and (e.data -> 'actor' ->> 'id') is not null and e.id > $2::uuid
+		union
+		select e.id, coalesce(e.user_id::text, ''), e.data from auth.events e
+		where e.user_id is null and (e.data -> 'record' ->> 'target') = any ($4::text[]) and e.id > $2::uuid
+		order by 1 limit $3::integer`
+
+	rewriteEvents = `update auth.events e set data = n.data from jsonb_to_recordset($1::jsonb) as n (id uuid, data jsonb) where e.id = n.id`
+)
+
+// rewritten is how many events are rewritten at a time.
+const rewritten = 500
+
+// AnonymizeUser makes an account nobody's.
+func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.User, error) {
+	var u auth.User
+	p := c.Patch()
+	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, roles: rolesOfPatch(p)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		r, err := s.patch(ctx, tx, h.user(c.UserID), p, c.Now, &u)
+		if err != nil {
+			return nil, err
+		}
+		b := &pgx.Batch{}
+		b.Queue(s.sql(deleteSessions), u.ID)
+		b.Queue(s.sql(deleteTokensAbout), orEmpty(c.Subjects), tokenPurposes())
+		b.Queue(s.sql(deleteMessagesTo), u.ID, orEmpty(c.Recipients))
+		if err := send(ctx, tx, b); err != nil {
+			return nil, err
+		}
+		return r, s.rewriteEvents(ctx, tx, &c)
+	})
+	if err != nil {
+		return auth.User{}, err
+	}
+	return u, nil
+}
+
+// tokenPurposes are those of tokens that have a subject, for an index that begins with
+// them.
+func tokenPurposes() []string {
+	return purposes([]auth.Purpose{
+		auth.PurposeMagicLink, auth.PurposeVerifyEmail, auth.PurposeReset, auth.PurposeExchange, auth.PurposePhoneCode, auth.PurposeMFA, auth.PurposeEnroll,
+		auth.PurposePhoneChange, auth.PurposeOAuth, auth.PurposeEmailCode, auth.PurposeStop, auth.PurposeInvitation,
+	})
+}
+
+// rewriteEvents takes a user out of the events, a page at a time.
+func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *auth.AnonymizeUser) error {
+	type row struct {
+		ID   string    `json:"id"`
+		Data eventData `json:"data"`
+	}
+	last := "00000000-0000-0000-0000-000000000000"
+	for {
+		rows, err := tx.Query(ctx, s.sql(selectEventsTelling), c.UserID, last, rewritten, orEmpty(c.Names))
+		if err != nil {
+			return err
+		}
+		var page []row
+		var id, about string
+		var data []byte
+		_, err = pgx.ForEachRow(rows, []any{&id, &about, &data}, func() error {
+			var d eventData
+			if err := json.Unmarshal(data, &d); err != nil {
+				return fmt.Errorf("pgstore: event %s: %w", id, err)
+			}
+			e := d.event()
+			e.ID, e.UserID = id, about
+			page = append(page, row{id, dataOf(c.Rewrite(e))})
+			return nil
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.sql(rewriteEvents), text(page)); err != nil {
+			return err
+		}
+		last = page[len(page)-1].ID
+	}
+}
+
+// event is an event with what it says besides its columns.
+func (d eventData) event() auth.Event {
+	return auth.Event{
+		Actor: d.Actor, SessionIDs: d.SessionIDs, Method: d.Method, Provider: d.Provider, Message: d.Message, Left: d.Left, Reason: d.Reason,
+		Client: d.Client, Other: d.Other, Record: d.Record,
+	}
+}

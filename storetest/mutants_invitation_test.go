@@ -1,0 +1,47 @@
+package storetest_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// invitationMutants are stores with broken lists of tokens.
+func invitationMutants() map[string]mutant {
+	const page, one = "invitations/live tokens of a purpose are listed, newest first, by page", "invitations/the token about a subject is found whole, superseded and used ones are not"
+	listing := func(edit func(q *auth.InvitationQuery, list []auth.Token) []auth.Token) func(base) auth.Store {
+		return func(b base) auth.Store { return inviteder{b, edit} }
+	}
+	return map[string]mutant{
+		"pages of tokens overlap": caught(page, listing(func(q *auth.InvitationQuery, l []auth.Token) []auth.Token { q.After = nil; return l })),
+		"tokens come oldest first": caught(page, listing(func(_ *auth.InvitationQuery, l []auth.Token) []auth.Token {
+			slices.Reverse(l)
+			return l
+		})),
+		"tokens that are over are listed": caught(page, listing(func(q *auth.InvitationQuery, l []auth.Token) []auth.Token {
+			q.Now = q.Now.Add(-24 * time.Hour)
+			return l
+		})),
+		"a token is listed about anything": caught(one, listing(func(q *auth.InvitationQuery, l []auth.Token) []auth.Token { q.Subject = ""; return l })),
+		"listed tokens have no data": caught(one, listing(func(_ *auth.InvitationQuery, l []auth.Token) []auth.Token {
+			for i := range l {
+				l[i].Data = nil
+			}
+			return l
+		})),
+	}
+}
+
+// inviteder asks for other tokens, or returns them changed.
+type inviteder struct {
+	base
+	edit func(*auth.InvitationQuery, []auth.Token) []auth.Token
+}
+
+func (s inviteder) ListInvitations(ctx context.Context, q auth.InvitationQuery) ([]auth.Token, error) {
+	s.edit(&q, nil)
+	list, err := capability[auth.InvitationStore](s.base).ListInvitations(ctx, q)
+	return s.edit(&q, list), err
+}
