@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"slices"
+	"sync/atomic"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// What people may do here besides managing accounts.
+const (
+	publishArticles = "articles.publish"
+	refundOrders    = "orders.refund"
+)
+
+// newAdmin declares the permissions, and has the roles hold them. What a role holds
+// can be changed later, at /auth/v1/admin/roles; it is put only where it is missing.
+func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin, error) {
+	o.Permissions = []admin.Permission{
+		{Name: publishArticles, Description: "Publish articles."},
+		{Name: refundOrders, Description: "Pay orders back.", Privileged: true}, // only who may refund, too, can ban somebody who may
+	}
+	adm, err := admin.New(ctx, a, o)
+	if err != nil {
+		return nil, err
+	}
+	code := admin.System("back-office")
+	table, err := adm.Roles(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	held := func(role string) ([]string, bool) {
+		i := slices.IndexFunc(table.Roles, func(r auth.RolePermissions) bool { return r.Name == role })
+		if i < 0 {
+			return nil, false
+		}
+		return table.Roles[i].Permissions, true
+	}
+	if _, ok := held("editor"); !ok {
+		if _, err := adm.PutRole(ctx, code, admin.PutRoleParams{Name: "editor", Description: "Writes and publishes.", Permissions: []string{"articles.*"}}); err != nil {
+			return nil, err
+		}
+	}
+	// The role support is there from the beginning; here it may refund, too.
+	if permissions, ok := held(admin.RoleSupport); ok && !slices.Contains(permissions, refundOrders) {
+		p := admin.PutRoleParams{Name: admin.RoleSupport, Description: "Helps people with orders and accounts.", Permissions: append(slices.Clone(permissions), refundOrders)}
+		if _, err := adm.PutRole(ctx, code, p); err != nil {
+			return nil, err
+		}
+	}
+	return adm, nil
+}
+
+// firstOwner makes the account of an address owner, as soon as it has proved that.
+type firstOwner struct {
+	address string
+	adm     atomic.Pointer[admin.Admin]
+}
+
+func (f *firstOwner) onEvent(ctx context.Context, e auth.Event) {
+	adm := f.adm.Load()
+	if adm == nil || f.address == "" || e.Type != auth.EventEmailVerified && e.Type != auth.EventSignedIn {
+		return
+	}
+	_, err := adm.GrantByAddress(context.WithoutCancel(ctx), admin.System("-owner"), f.address, auth.RoleOwner)
+	switch {
+	case err == nil:
+		f.adm.Store(nil)
+		log.Print("there is an owner: " + f.address)
+	case !errors.Is(err, auth.CodeUserNotFound) && !errors.Is(err, auth.CodeEmailNotVerified):
+		log.Print("no owner yet: ", err)
+	}
+}
