@@ -1,8 +1,8 @@
 package admin_test
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"net/url"

@@ -97,15 +97,15 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// A refund asks for the role that somebody has now.
-func TestRefundAsksAnew(t *testing.T) {
+// Whoever leaves support cannot refund with the token from before.
+func TestRolesEnd(t *testing.T) {
 	o := open(t)
 	support := o.hire("support@example.com", admin.RoleSupport)
 	if _, err := o.adm.Withdraw(t.Context(), admin.System("test"), support.User.ID, admin.RoleSupport); err != nil {
 		t.Fatal(err)
 	}
-	if status, _ := o.do(support, "POST", "/orders/7/refund", ""); status == http.StatusOK {
-		t.Error("somebody who left support refunds")
+	if status, code := o.do(support, "POST", "/orders/7/refund", ""); status != http.StatusUnauthorized || code != auth.CodeTokenStale {
+		t.Errorf("somebody who left support: %d %s", status, code)
 	}
 }
 

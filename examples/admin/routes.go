@@ -16,8 +16,8 @@ func routes(a *auth.Auth, adm *admin.Admin) *http.ServeMux {
 	mux.Handle("/auth/v1/admin/", adm.Handler())
 	mux.Handle("GET /articles", a.Optional(http.HandlerFunc(readArticles)))
 	mux.Handle("POST /articles", a.Require(http.HandlerFunc(publish), auth.HasPermission(publishArticles)))
-	// Money asks for a role that counts now, not when the token was made.
-	mux.Handle("POST /orders/{id}/refund", a.Require(http.HandlerFunc(refund), auth.HasPermission(refundOrders), auth.CheckSession()))
+	// Money asks for a session that goes on, and for its owner in person.
+	mux.Handle("POST /orders/{id}/refund", a.Require(http.HandlerFunc(refund), auth.HasPermission(refundOrders), auth.CheckSession(), auth.NotImpersonated()))
 	return mux
 }
 
