@@ -34,7 +34,8 @@ func TestProviderTimeout(t *testing.T) {
 
 // What a sign-in may be begun with, and what is only just too much.
 func TestStartOAuthParams(t *testing.T) {
-	a := &Auth{cfg: config{redirects: []redirect.Pattern{{Scheme: "https", Host: "app.test", Path: "/", Below: true}}}}
+	a := &Auth{}
+	a.settings.now.Store(&inForce{redirects: []redirect.Pattern{{Scheme: "https", Host: "app.test", Path: "/", Below: true}}})
 	challenge := base64.RawURLEncoding.EncodeToString(make([]byte, sha256.Size))
 	const to = "https://app.test/in"
 	type row struct {

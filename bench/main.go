@@ -23,6 +23,7 @@ import (
 type config struct {
 	// What to measure.
 	growth  bool
+	admin   bool
 	only    string
 	rounds  int
 	round   time.Duration
@@ -57,8 +58,8 @@ func (c config) check() error {
 		return fmt.Errorf("-workers: between 1 and %d", usedUsers)
 	case c.profile != "" && !sessions:
 		return errors.New("-profile: needs -only me or -only refresh")
-	case c.growth && (c.only != "" || c.against != ""):
-		return errors.New("-growth: measures all there is, and one build")
+	case (c.growth || c.admin) && (c.only != "" || c.against != ""):
+		return errors.New("-growth and -admin: measure all there is, and one build")
 	}
 	return nil
 }
@@ -66,6 +67,7 @@ func (c config) check() error {
 func run() error {
 	var c config
 	flag.BoolVar(&c.growth, "growth", false, "measure how cost grows with the number of users")
+	flag.BoolVar(&c.admin, "admin", false, "measure what the admin side shows of a million users, beside bare queries")
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
 	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
@@ -93,7 +95,7 @@ func run() error {
 	defer stop()
 	// Durability as by default: a commit waits until the disk has it.
 	settings := []string{"max_connections=100"}
-	if c.growth {
+	if c.growth || c.admin {
 		settings = append(settings, "shared_buffers=2GB", "max_wal_size=4GB")
 	}
 	cluster, err := pgtest.Start(settings...)
@@ -106,6 +108,9 @@ func run() error {
 	if c.growth { // one request is over soon, and many short turns average the noise of a machine out
 		b.rounds, b.round = cmp.Or(c.rounds, 25), cmp.Or(c.round, 500*time.Millisecond)
 		err = b.measureGrowth(ctx)
+	} else if c.admin {
+		b.rounds, b.round = cmp.Or(c.rounds, 15), cmp.Or(c.round, 200*time.Millisecond)
+		err = b.measureAdmin(ctx)
 	} else {
 		b.rounds, b.round = cmp.Or(c.rounds, 7), cmp.Or(c.round, 3*time.Second)
 		err = b.compare(ctx)

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // as Postgres makes the operators' ids
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/pgstore"
+)
+
+// How much the admin side is measured on. One row of the audit log in a hundred is of
+// an operator, of whom there are a few.
+const (
+	adminUsers  = 1_000_000
+	adminEvents = 5_000_000
+	operators   = 20
+)
+
+// adminGoal is how much longer a page may take than a bare query for its rows.
+const adminGoal = 1.5
+
+// page is one that operators look at, and a bare query for the same rows.
+type page struct {
+	name string
+	ours func(ctx context.Context, who admin.Actor) (int, error)
+	sql  string
+	args func() []any
+
+	took [2][]float64 // ours and bare: the median of each round, µs
+}
+
+// loadEvents fills the audit log with what users did over 90 days, and operators to
+// them.
+const loadEvents = `insert into auth.events (id, type, at, user_id, session_id, data)
+	select gen_random_uuid(), case when g % 100 = 0 then 'user.banned' when g % 3 = 0 then 'session.ended' else 'user.signed_in' end,
+		now() - g * (interval '90 days' / $1::integer), u.id, null,
+		case when g % 100 = 0
+			then jsonb_build_object('actor', jsonb_build_object('kind', 'user', 'id', md5((g / 100 % $2::integer)::text)::uuid), 'client', jsonb_build_object('ip', '198.51.100.7'),
+				'record', jsonb_build_object('actor', 'operator', 'target', u.email, 'request_id', g::text, 'operation', 'POST /users/{id}/ban'))
+			else jsonb_build_object('actor', jsonb_build_object('kind', 'user', 'id', u.id), 'method', 'password', 'client', jsonb_build_object('ip', '203.0.113.' || g % 200, 'user_agent', $3::text)) end
+	from generate_series(1, $1::integer) g join lateral (select id, email from auth.users where email_key = 'user' || lpad((g::bigint * 7919 % $4::integer)::text, 7, '0') || '@example.com') u on true`
+
+// measureAdmin compares what the admin side shows of many accounts with bare queries
+// for the same rows.
+func (b *bench) measureAdmin(ctx context.Context) error {
+	began := time.Now()
+	database, err := load(ctx, b.cluster, "office", "bcrypt", adminUsers)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, loadEvents, adminEvents, operators, userAgent, adminUsers); err != nil {
+		return err
+	}
+	if _, err := pool.Exec(ctx, "vacuum analyze auth.events"); err != nil {
+		return err
+	}
+	if err := settle(ctx, database); err != nil {
+		return err
+	}
+	b.printf("%d users with %d sessions and %d events loaded in %.0f s\n", adminUsers, adminUsers*sessionsEach, adminEvents, time.Since(began).Seconds())
+	store, err := pgstore.New(pool)
+	if err != nil {
+		return err
+	}
+	a, err := newAuth(ctx, store, config{hash: "bcrypt"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Close(ctx) }()
+	adm, err := admin.New(ctx, a, admin.Options{RequireMFA: auth.Off})
+	if err != nil {
+		return err
+	}
+	owner, err := adm.Grant(ctx, admin.System("bench"), userID(0).String(), auth.RoleOwner)
+	if err != nil {
+		return err
+	}
+	who := admin.User(auth.Caller{UserID: owner.ID, SessionID: sessionID(0, 0).String()})
+	pages := adminPages(adm)
+	for _, p := range pages {
+		if err := p.measure(ctx, b, pool, who); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	b.printf("\nby an operator, one page at a time, %d rounds of %v\n\n| page | µs | bare query, µs | ratio | goal |\n|---|---|---|---|---|\n", b.rounds, b.round)
+	for _, p := range pages {
+		ratios := all(b.rounds, func(i int) float64 { return p.took[0][i] / p.took[1][i] })
+		b.printf("| %s | %.0f | %.0f | %.2f (%.2f–%.2f) | ≤ %.1f |\n", p.name, median(p.took[0]), median(p.took[1]), median(ratios), slices.Min(ratios), slices.Max(ratios), adminGoal)
+	}
+	return nil
+}
+
+// measure lets both take turns.
+func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who admin.Actor) error {
+	both := [2]func() (int, error){
+		func() (int, error) { return p.ours(ctx, who) },
+		func() (int, error) {
+			rows, err := pool.Query(ctx, p.sql, p.args()...)
+			if err != nil {
+				return 0, err
+			}
+			list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+			return len(list), err
+		},
+	}
+	for round := -1; round < b.rounds; round++ { // the first warms up
+		for i, turn := range both {
+			var took []float64
+			for end := time.Now().Add(b.round); len(took) == 0 || time.Now().Before(end); {
+				began := time.Now()
+				n, err := turn()
+				took = append(took, float64(time.Since(began).Nanoseconds())/1000)
+				if err != nil {
+					return err
+				}
+				if n == 0 {
+					return fmt.Errorf("nothing was found by %d", i)
+				}
+			}
+			if round >= 0 {
+				p.took[i] = append(p.took[i], median(took))
+			}
+		}
+	}
+	return nil
+}
+
+// adminPages are the pages that are looked at.
+func adminPages(adm *admin.Admin) []*page {
+	const users = `select * from auth.users where true`
+	const events = `select * from auth.events where true`
+	list := func(q func() auth.UserQuery) func(context.Context, admin.Actor) (int, error) {
+		return func(ctx context.Context, who admin.Actor) (int, error) {
+			p, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: q()})
+			return len(p.Users), err
+		}
+	}
+	log := func(q func() auth.EventQuery) func(context.Context, admin.Actor) (int, error) {
+		return func(ctx context.Context, who admin.Actor) (int, error) {
+			p, err := adm.AuditLog(ctx, who, admin.AuditLogParams{EventQuery: q()})
+			return len(p.Events), err
+		}
+	}
+	none := func() []any { return nil }
+	anybody := func() int { return rand.IntN(adminUsers) } //nolint:gosec // a sample
+	somebody := func() []any { return []any{userID(anybody())} }
+	at := func() (time.Time, uuid.UUID) {
+		return time.Now().Add(-time.Duration(rand.IntN(80*24)) * time.Hour).UTC().Truncate(time.Microsecond), uuid.New() //nolint:gosec // a sample
+	}
+	operator := func() string { return uuid.UUID(md5.Sum([]byte(strconv.Itoa(rand.IntN(operators))))).String() } //nolint:gosec // a sample, and as Postgres makes them
+	return []*page{
+		{name: "accounts, first page", args: none, sql: users + ` order by created_at desc, id desc limit 50`,
+			ours: list(func() auth.UserQuery { return auth.UserQuery{Desc: true} })},
+		{name: "accounts, by address, any page", sql: users + ` and (coalesce(email_key, '') collate "C", id) > ($1::text, $2::uuid) order by coalesce(email_key, '') collate "C", id limit 50`,
+			args: func() []any { u := anybody(); return []any{email(u), userID(u)} },
+			ours: list(func() auth.UserQuery {
+				u := anybody()
+				return auth.UserQuery{Sort: auth.SortEmail, After: &auth.UserCursor{Email: email(u), ID: userID(u).String()}}
+			})},
+		{name: "accounts, what an address begins with", sql: users + ` and coalesce(email_key, '') collate "C" like $1::text order by created_at desc, id desc limit 50`,
+			args: func() []any { return []any{fmt.Sprintf("user%05d%%", anybody()/100)} },
+			ours: list(func() auth.UserQuery {
+				return auth.UserQuery{Prefix: fmt.Sprintf("user%05d", anybody()/100), Desc: true}
+			})},
+		{name: "account by address", sql: users + ` and email_key = $1::text`, args: func() []any { return []any{email(anybody())} },
+			ours: func(ctx context.Context, who admin.Actor) (int, error) {
+				_, err := adm.LookupUser(ctx, who, auth.ByEmail(email(anybody())))
+				return 1, err
+			}},
+		{name: "timeline of an account", sql: events + ` and user_id = $1::uuid order by at desc, id desc limit 50`, args: somebody,
+			ours: func(ctx context.Context, who admin.Actor) (int, error) {
+				p, err := adm.Timeline(ctx, who, admin.TimelineParams{UserID: userID(anybody()).String()})
+				return len(p.Events), err
+			}},
+		{name: "audit log, any page", sql: events + ` and (at, id) < ($1::timestamptz, $2::uuid) order by at desc, id desc limit 50`,
+			args: func() []any { t, id := at(); return []any{t, id} },
+			ours: log(func() auth.EventQuery {
+				t, id := at()
+				return auth.EventQuery{Before: &auth.Event{At: t, ID: id.String()}}
+			})},
+		{name: "audit log, of one operator", sql: events + ` and data -> 'actor' ->> 'id' = $1::text and (data -> 'actor' ->> 'id') is distinct from user_id::text and (data -> 'actor' ->> 'id') is not null order by at desc, id desc limit 50`,
+			args: func() []any { return []any{operator()} },
+			ours: log(func() auth.EventQuery { return auth.EventQuery{ActorID: operator()} })},
+		{name: "audit log, of one type, any page", sql: events + ` and type = 'user.banned' and (at, id) < ($1::timestamptz, $2::uuid) order by at desc, id desc limit 50`,
+			args: func() []any { t, id := at(); return []any{t, id} },
+			ours: log(func() auth.EventQuery {
+				t, id := at()
+				return auth.EventQuery{Type: string(auth.EventUserBanned), Before: &auth.Event{At: t, ID: id.String()}}
+			})},
+	}
+}
