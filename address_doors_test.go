@@ -144,13 +144,18 @@ func TestNamesAtEveryDoor(t *testing.T) {
 			if path == "/signup" {
 				body["email"], body["password"] = "n"+string(rune('a'+i))+string(rune('a'+n))+"@example.com", goodPassword
 			}
-			a := w.do(method, path, body, bearer(s.AccessToken))
+			headers := []header{bearer(s.AccessToken)}
+			if path == "/invitations/accept" {
+				body["token"], body["password"] = w.invited("v"+string(rune('a'+i))+"@example.com"), goodPassword
+				headers = nil
+			}
+			a := w.do(method, path, body, headers...)
 			if c.want == "" {
 				a.wantField("full_name")
 				continue
 			}
 			got := decodeAs[user](a.want(200))
-			if path == "/signup" {
+			if path == "/signup" || path == "/invitations/accept" {
 				got = a.session().User
 			}
 			if got.FullName != c.want {

@@ -169,6 +169,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 			return v.do("POST", "/oauth/google/callback", with, form)
 		}),
 	}
+	invited := w.invited("invited@example.com")
 	store.names(limits)
 
 	covered := map[string][]string{}
@@ -185,6 +186,7 @@ func TestLimitsOfRoutes(t *testing.T) {
 		{"GET /oauth/{provider}", nil, "", 302},
 		{"POST /signup", map[string]any{"phone": "+4930333333", "password": goodPassword}, "", 200},
 		{"POST /oauth/{provider}/id-token", map[string]any{"id_token": idp.IDToken("google", who("n1"), "")}, "", 200},
+		{"POST /invitations/accept", map[string]any{"token": invited, "password": goodPassword}, "", 200},
 		{"GET /magic-link/verify?token=" + magic[0], nil, "", 200},
 		{"POST /magic-link/verify", map[string]any{"token": magic[1]}, "", 200},
 		{"POST /magic-link/verify", map[string]any{"email": "m3@example.com", "code": byCode.code, "request_id": byCode.request}, "", 200},

@@ -19,6 +19,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/apicheck"
+	"github.com/authmount/auth/internal/seal"
 )
 
 // api is the document that every response is held to.
@@ -320,4 +321,23 @@ func (f *failingStore) Ping(ctx context.Context) error {
 		return errDown
 	}
 	return f.Store.Ping(ctx)
+}
+
+// invited invites an address, as the admin side does, and returns the link's token.
+func (w *world) invited(email string) string {
+	w.t.Helper()
+	kit, ctx := w.Kit(seal.New()), w.t.Context()
+	kit.JudgeInvitations(func(context.Context, auth.Invitation) (auth.InvitationTerms, error) {
+		return auth.InvitationTerms{}, nil
+	})
+	inv, err := kit.CleanInvitation(auth.Invitation{Email: email, By: auth.Actor{Kind: auth.ActorSystem, ID: "test"}}, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := kit.Change(ctx, auth.Authority{System: "test"})
+	if err := kit.Invite(ctx, &c, &auth.KitSend{}, inv); err != nil {
+		w.t.Fatal(err)
+	}
+	kit.Committed(ctx, c, nil)
+	return w.linkToken(email, auth.KindInvitation)
 }

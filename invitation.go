@@ -118,9 +118,9 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 					return Redemption{}, err
 				}
 			}
-			nu := a.invitedUser(permit, d, p.FullName)
+			nu := a.newUser(permit, a.invitedUser(d, p.FullName))
 			nu.PasswordHash = hash
-			return a.creatingInvited(ctx, d, terms, nu, ""), nil
+			return Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, ""), Effect: Effect{Create: &nu}}, nil
 		case err != nil:
 			return Redemption{}, storeFailed(err)
 		case p.Within.SessionID != "" && p.Within.UserID == u.ID:
@@ -183,20 +183,19 @@ func (a *Auth) maySetInvitedPassword(ctx context.Context, p AcceptInvitationPara
 }
 
 // invitedUser is the account that an invitation makes.
-func (a *Auth) invitedUser(permit accountPermit, d linkData, name string) NewUser {
+func (a *Auth) invitedUser(d linkData, name string) User {
 	now := a.now()
-	return a.newUser(permit, User{
+	return User{
 		ID: a.newID(), Email: d.Email, EmailVerifiedAt: now, FullName: name, UserMetadata: map[string]any{},
 		AppMetadata: orEmptyMap(d.Invitation.Metadata), Roles: slices.Clone(d.Invitation.Roles), CreatedAt: now, UpdatedAt: now,
-	})
+	}
 }
 
-// creatingInvited is the use of an invitation that makes an account.
-func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, nu NewUser, provider string) Redemption {
-	u := nu.User
+// creatingInvited is the change by which an invitation makes an account.
+func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, provider string) Change {
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
 	c.IfRoles, c.IfUsers = terms.IfRoles, terms.IfUsers
-	return Redemption{Change: c, Effect: Effect{Create: &nu}}
+	return c
 }
 
 // givingRoles is the use of an invitation by the owner of the account that has the
@@ -291,9 +290,9 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provide
 			if err := a.allowAccount(ctx, &permit, attempt); err != nil {
 				return Redemption{}, err
 			}
-			nu := a.invitedUser(permit, d, who.FullName)
+			nu := a.newUser(permit, a.invitedUser(d, who.FullName))
 			nu.User.Identities = []Identity{a.newIdentity(p, who)}
-			return a.creatingInvited(ctx, d, terms, nu, p.Name), nil
+			return Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, p.Name), Effect: Effect{Create: &nu}}, nil
 		}
 		u, err := a.userOf(ctx, p, who)
 		switch {

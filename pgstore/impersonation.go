@@ -151,6 +151,11 @@ func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time
 // may be read before that is locked.
 func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
 	id, _ := canonical(c.ID)
+	ctx, done, err := s.bound(ctx) // for both statements: whoever leaves between them stops nothing
+	if err != nil {
+		return err
+	}
+	defer done()
 	var userID, actorID, sessionID string
 	if id != "" {
 		err := s.do(ctx, func(ctx context.Context, q querier) error {

@@ -244,8 +244,8 @@ func TestGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{
-		"anon EXECUTE email", "anon EXECUTE jwt", "anon EXECUTE role", "anon EXECUTE uid", "anon USAGE auth",
-		"authenticated EXECUTE email", "authenticated EXECUTE jwt", "authenticated EXECUTE role", "authenticated EXECUTE uid", "authenticated USAGE auth",
+		"anon EXECUTE authorize", "anon EXECUTE email", "anon EXECUTE jwt", "anon EXECUTE role", "anon EXECUTE uid", "anon USAGE auth",
+		"authenticated EXECUTE authorize", "authenticated EXECUTE email", "authenticated EXECUTE jwt", "authenticated EXECUTE role", "authenticated EXECUTE uid", "authenticated USAGE auth",
 	}, "\n")
 	if got != want {
 		t.Errorf("granted:\n%s\nwant:\n%s", got, want)

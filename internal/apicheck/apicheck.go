@@ -11,16 +11,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker knows one document. It is not safe for concurrent use.
+// Checker knows one document. It is safe for concurrent use.
 type Checker struct {
 	doc      map[string]any
 	compiler *jsonschema.Compiler
 	compiled map[string]*jsonschema.Schema
+
+	mu sync.Mutex // of compiled, and of what the compiler still completes
 }
 
 const location = "mem:///openapi.json"
@@ -205,6 +208,8 @@ func (c *Checker) validate(v any, at ...string) error {
 		place.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
 	key := place.String()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.compiled[key] == nil {
 		schema, err := c.compiler.Compile(location + "#" + escape(key))
 		if err != nil {
