@@ -49,7 +49,8 @@ func signInDoors() map[string]signInDoor {
 		}
 	}
 	return map[string]signInDoor{
-		"POST /signup": nil, // makes the account's first session
+		"POST /signup":             nil, // makes the account's first session
+		"POST /invitations/accept": nil, // likewise, or goes on in a session that there is
 		"POST /login": posts("/login", func(*world, *authtest.Provider, session) map[string]any {
 			return credentials(adas, goodPassword)
 		}),
