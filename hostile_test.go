@@ -43,6 +43,10 @@ func hostileRows() map[string][]row {
 		"POST /magic-link/send":                 ask("/magic-link/send", byEmail),
 		"POST /forgot-password":                 ask("/forgot-password", byEmail),
 		"POST /otp/send":                        ask("/otp/send", func(s *scene) map[string]any { return map[string]any{"phone": s.number} }),
+		"GET /invitations/accept": {{name: "shows the form", kind: onStolen, prepare: func(s *scene) func() *answer {
+			token := s.invited(s.email)
+			return func() *answer { return s.evil.send("GET", "/invitations/accept?token="+token, nil) }
+		}}},
 		"GET /reset-password": {{name: "shows the form", kind: onStolen, prepare: func(s *scene) func() *answer {
 			token := s.found("/forgot-password", auth.KindResetPassword, nil)
 			return func() *answer { return s.evil.send("GET", "/reset-password?token="+token, nil) }
@@ -150,6 +154,10 @@ func newcomersRows() map[string][]row {
 			s.opensFound(bound()).want(303)
 			body := map[string]any{"code": s.evil.codes[len(s.evil.codes)-1], "code_verifier": verifier}
 			return func() *answer { return s.evil.send("POST", "/exchange", body) }
+		})},
+		"POST /invitations/accept": {comes("comes first", func(s *scene) func() *answer {
+			body := map[string]any{"token": s.invited(s.evilMail), "password": evilPassword}
+			return func() *answer { return s.evil.send("POST", "/invitations/accept", body) }
 		})},
 		"POST /otp/verify": {comes("comes first", func(s *scene) func() *answer {
 			s.evil.send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)

@@ -89,6 +89,14 @@ func classReset() []row {
 	}
 }
 
+// classInvitation is the use of an invitation that somebody found, in the session of
+// the account that it gives roles to.
+func classInvitation() []row {
+	return []row{{name: "takes roles within", kind: onStolen, session: true, prepare: func(s *scene) func() *answer {
+		return sends("POST", "/invitations/accept", map[string]any{"token": s.invited(s.email)})(s)
+	}}}
+}
+
 func classMagicGet() []row {
 	get := func(more map[string]any, h ...header) func(*scene) func() *answer {
 		return func(s *scene) func() *answer {

@@ -43,11 +43,11 @@ func TestWireForms(t *testing.T) {
 		"full user":    {fullUser.View(), fullJSON},
 		"identity":     {auth.Identity{ID: "2", CreatedAt: at}.View(), `{"id":"2","provider":"","subject":"","email":null,"created_at":"2026-02-03T03:05:06.789012Z","last_sign_in_at":null}`},
 		"tokens":       {auth.Tokens{AccessToken: "a", RefreshToken: "r", ExpiresAt: at, ExpiresIn: 900, SessionID: "s", User: fullUser}, `{"access_token":"a","token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":"r","user":` + fullJSON + `}`},
-		"bare session": {auth.SessionInfo{ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":null,"user_agent":null,"device":null,"aal":"","amr":[],"current":false}`},
+		"bare session": {auth.SessionInfo{ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":null,"user_agent":null,"device":null,"aal":"","amr":[],"current":false,"impersonated_by":null}`},
 		"full session": {auth.SessionInfo{
 			ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at, IP: netip.MustParseAddr("192.0.2.1"), UserAgent: "Mozilla", Device: "Firefox on Linux",
 			AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: 1770087906}}, Current: true,
-		}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":"192.0.2.1","user_agent":"Mozilla","device":"Firefox on Linux","aal":"aal1","amr":[{"method":"password","timestamp":1770087906}],"current":true}`},
+		}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":"192.0.2.1","user_agent":"Mozilla","device":"Firefox on Linux","aal":"aal1","amr":[{"method":"password","timestamp":1770087906}],"current":true,"impersonated_by":null}`},
 		"cookie mode":   {auth.Tokens{ExpiresAt: at, ExpiresIn: 900, User: bareUser}, `{"access_token":null,"token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":null,"user":` + bareJSON + `}`},
 		"recovery code": {auth.Tokens{ExpiresAt: at, User: bareUser, RecoveryCodesLeft: &left}, `{"access_token":null,"token_type":"bearer","expires_in":0,"expires_at":1770087906,"refresh_token":null,"user":` + bareJSON + `,"recovery_codes_left":0}`},
 	} {
