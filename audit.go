@@ -131,18 +131,17 @@ func (r *recorder) overdue() {
 	err := r.flush(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case err == nil:
+	if err != nil {
+		if r.pause == 0 {
+			r.log.Warn("auth: audit log not written, trying again", "error", err)
+		}
+		r.pause = min(max(2*r.pause, recordAfter), recordPause)
+	} else {
 		r.pause = 0
 		if r.told {
 			r.log.Error("auth: events were lost", "since_start", r.lost)
 			r.told = false
 		}
-	default:
-		if r.pause == 0 {
-			r.log.Warn("auth: audit log not written, trying again", "error", err)
-		}
-		r.pause = min(max(2*r.pause, recordAfter), recordPause)
 	}
 	r.arm(recordAfter)
 }

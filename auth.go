@@ -178,7 +178,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
-	background, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+	background, stop := context.WithCancel(context.Background())
 	a.stop, a.stopped = stop, make(chan struct{})
 	go func() {
 		defer close(a.stopped)

@@ -266,7 +266,7 @@ func (k Kit) Diagnose(ctx context.Context) (KitDiagnosis, error) {
 	}
 	d.Store.Response = time.Since(begun).Seconds()
 	if d.Store.Now = known(s.Now); d.Store.Now != nil {
-		ahead := s.Now.Sub(time.Now()).Seconds()
+		ahead := time.Until(s.Now).Seconds()
 		d.Store.Ahead = &ahead
 	}
 	if s.Schema > 0 {

@@ -32,7 +32,7 @@ const (
 	MetricMessages       Metric = "messages_sent"     // the kind
 	MetricMessageFailed  Metric = "messages_failed"   // the kind
 	MetricLimits         Metric = "limits_hit"        // "guesses": of passwords and codes; "requests": all others
-	MetricTokensReused   Metric = "tokens_reused"     // none
+	MetricTokensReused   Metric = "tokens_reused"     //nolint:gosec // no credentials; no labels
 	MetricDenied         Metric = "operations_denied" // none: operations of the admin side
 )
 

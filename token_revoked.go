@@ -164,7 +164,7 @@ func beganAt(sessionID string, issued time.Time) time.Time {
 	if err != nil || id.Version() != 7 {
 		return issued
 	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)) //nolint:gosec // 48 bits
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 }
 
 // isStale tells whether a token rests on roles, or on what they permit, as they were

@@ -32,7 +32,7 @@ func dumped(t *testing.T, test func(t *testing.T, store auth.Store, dump func() 
 			if err := s.Save(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			text, err := os.ReadFile(path) //nolint:gosec // the test's own
+			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -138,7 +138,7 @@ func TestAuditExport(t *testing.T) {
 		for i := range 1201 { // more than two pages
 			e := auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().Add(-time.Hour).UTC(), Reason: "plain"}
 			if i < 6 {
-				e.Client.UserAgent = []string{"=HYPERLINK(1)", "+1", "-1", "@x", "\tx", "\rx"}[i]
+				e.Client.UserAgent = []string{"=HYPERLINK(1)", "+1", "-1", "@x", "\tx", "\rx"}[i] //nolint:gosec // there are six
 			}
 			many = append(many, e)
 		}

@@ -41,7 +41,7 @@ func (v *values) eventQuery() auth.EventQuery {
 
 // eventPlace reads limit and cursor of a list of events.
 func (v *values) eventPlace(list string) (before *auth.Event, limit int) {
-	limit = v.number("limit")
+	limit = v.limit()
 	if s := v.text("cursor"); s != "" {
 		var c eventCursor
 		err := v.m.readCursor(s, &c)

@@ -16,11 +16,11 @@ import (
 )
 
 // people are accounts that differ in what lists are picked by.
-func (o *office) people() (ada, bob *authtest.SignedIn) {
+func (o *office) people() *authtest.SignedIn {
 	o.t.Helper()
-	ada = o.LoginAs(o.t, "ada@example.com", authtest.AppMetadata(map[string]any{"plan": "pro", "seats": 3.0}))
+	ada := o.LoginAs(o.t, "ada@example.com", authtest.AppMetadata(map[string]any{"plan": "pro", "seats": 3.0}))
 	o.Clock.Advance(time.Hour)
-	bob = o.LoginAs(o.t, "bob@example.com", authtest.AppMetadata(map[string]any{"plan": "free"}), authtest.Roles("editor"))
+	bob := o.LoginAs(o.t, "bob@example.com", authtest.AppMetadata(map[string]any{"plan": "free"}), authtest.Roles("editor"))
 	name, number, until := "Ada Lovelace", "+4930123456", o.Clock.Now().Add(time.Hour)
 	o.patch(ada.User.ID, auth.UserPatch{FullName: &name, Phone: &number})
 	o.link(ada)
@@ -29,7 +29,7 @@ func (o *office) people() (ada, bob *authtest.SignedIn) {
 	if _, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: "carol@example.com"}); err != nil {
 		o.t.Fatal(err)
 	}
-	return ada, bob
+	return ada
 }
 
 // emails are those of a page.
@@ -48,7 +48,7 @@ func emails(a *answer) string {
 func TestListUsers(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
-		ada, _ := o.people()
+		ada := o.people()
 		begun := o.Clock.Now()
 		reader := o.operator("reader@example.com", admin.PermUsersRead)
 		for query, want := range map[string]string{
@@ -141,7 +141,7 @@ func TestListUsersRefuses(t *testing.T) {
 func TestLookupUser(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
-		ada, _ := o.people()
+		ada := o.people()
 		reader := o.operator("reader@example.com", admin.PermUsersRead)
 		for _, query := range []string{"email=ADA@example.com", "phone=%2B4930123456", "provider=github&subject=" + ada.User.ID} {
 			if a := o.do(reader, "GET /users/lookup?"+query, "").want(200); a.body["id"] != ada.User.ID || a.body["has_password"] != true {

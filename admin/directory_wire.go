@@ -20,7 +20,7 @@ func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Reques
 		Role: v.text("role"), MFA: v.flag("mfa"), Metadata: v.members(metadataFilter),
 		CreatedFrom: v.time("created_from"), CreatedTo: v.time("created_to"),
 		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
-		Sort: auth.UserSort(v.text("sort")), Limit: v.number("limit"), Now: m.kit.Now(),
+		Sort: auth.UserSort(v.text("sort")), Limit: v.limit(), Now: m.kit.Now(),
 	}}
 	switch v.text("status") {
 	case "":

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ func TestIdempotencyKey(t *testing.T) {
 		o.hasPhone(other, "+4930123457")
 		for i, row := range posts() {
 			t.Run(row.Pattern, func(t *testing.T) {
-				name := string(rune('a' + i))
+				name := fmt.Sprintf("n%d", i)
 				target := o.LoginAs(t, name+"@example.com")
 				o.invited(row, target)
 				key, before := "Idempotency-Key: "+name, len(o.audit())

@@ -67,7 +67,7 @@ func (m *Admin) writeInvitation(w http.ResponseWriter, status int) func(auth.Inv
 
 func (m *Admin) handleInvitations(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	limit, cursor := v.number("limit"), v.text("cursor")
+	limit, cursor := v.limit(), v.text("cursor")
 	if err := v.done(); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (m *Admin) writeNewKey(w http.ResponseWriter, k NewKey, err error) error {
 
 func (m *Admin) handleListKeys(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	q := auth.KeyQuery{Limit: v.number("limit")}
+	q := auth.KeyQuery{Limit: v.limit()}
 	switch v.text("kind") {
 	case "":
 	case kindSecret:

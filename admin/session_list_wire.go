@@ -15,7 +15,7 @@ type sessionOf struct {
 
 func (m *Admin) handleListSessions(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	q := auth.SessionQuery{UserID: v.text("user"), IP: v.text("ip"), AAL: v.text("aal"), Client: v.text("client"), Since: v.time("since"), Before: v.time("before"), Limit: v.number("limit")}
+	q := auth.SessionQuery{UserID: v.text("user"), IP: v.text("ip"), AAL: v.text("aal"), Client: v.text("client"), Since: v.time("since"), Before: v.time("before"), Limit: v.limit()}
 	if c := v.text("cursor"); c != "" {
 		q.After = &auth.SessionCursor{}
 		if err := m.readCursor(c, q.After); err != nil {

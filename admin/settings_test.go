@@ -453,7 +453,7 @@ func TestSettingsTryProvider(t *testing.T) {
 	idp := authtest.StartProvider(t)
 	broken := idp.OIDC("broken")
 	broken.Issuer += "/nowhere"
-	broken.ClientSecret = "a-very-secret-thing" //nolint:gosec // to be looked for
+	broken.ClientSecret = "a-very-secret-thing"
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithProvider(broken, idp.GitHub()))
 		owner := o.owner()

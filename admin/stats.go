@@ -125,8 +125,8 @@ type Warning struct {
 const (
 	WarnMessagesFailing = "messages_failing"
 	WarnLimitsHit       = "limits_hit"
-	WarnTokensReused    = "tokens_reused"
-	WarnEventsLost      = "events_lost" // from the audit log, by the instance that answers, since it began
+	WarnTokensReused    = "tokens_reused" //nolint:gosec // no credentials
+	WarnEventsLost      = "events_lost"   // from the audit log, by the instance that answers, since it began
 )
 
 // Periods are the spans that Overview takes, by their names on the wire.

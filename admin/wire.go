@@ -203,7 +203,9 @@ func (v *values) time(name string) (t time.Time) {
 	return t.UTC()
 }
 
-func (v *values) number(name string) (n int) {
+// limit is how many rows are asked for; 0: as many as by default.
+func (v *values) limit() (n int) {
+	const name = "limit"
 	if s := v.text(name); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil || n < 1 {

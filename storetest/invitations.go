@@ -9,12 +9,11 @@ import (
 // invitations checks InvitationStore.
 func invitations() checks {
 	const purpose = auth.PurposeInvitation
-	put := func(b *bench, secret, subject string, at time.Time) auth.Token {
+	put := func(b *bench, secret, subject string, at time.Time) {
 		b.Helper()
 		t := newToken(secret, subject)
 		t.Purpose, t.CreatedAt, t.ExpiresAt = purpose, at, now.Add(time.Hour)
 		b.ok(b.put(t))
-		return t
 	}
 	subjects := func(b *bench, q auth.InvitationQuery) []string {
 		b.Helper()

@@ -80,7 +80,7 @@ func impersonationMutants() map[string]mutant {
 		"an impersonation signs the user in": of("nothing of the user's is touched", func(a *acting) {
 			a.begin = func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
 				i := c.Impersonation
-				_, err := s.Store.CreateSession(ctx, auth.CreateSession{Change: auth.Change{Now: c.Now, By: system}, Session: auth.Session{
+				_, err := s.CreateSession(ctx, auth.CreateSession{Change: auth.Change{Now: c.Now, By: system}, Session: auth.Session{
 					ID: i.ID, UserID: i.UserID, AAL: auth.LevelAAL1, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: i.ExpiresAt,
 				}})
 				return errors.Join(err, s.ImpersonationStore.BeginImpersonation(ctx, c))

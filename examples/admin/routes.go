@@ -35,5 +35,6 @@ func publish(w http.ResponseWriter, r *http.Request) {
 }
 
 func refund(w http.ResponseWriter, r *http.Request) {
-	_, _ = fmt.Fprintf(w, "Order %s is paid back by %s.\n", r.PathValue("id"), auth.ClaimsFrom(r.Context()).Email)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprintf(w, "Order %q is paid back by %s.\n", r.PathValue("id"), auth.ClaimsFrom(r.Context()).Email) //nolint:gosec // plain text
 }
