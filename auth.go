@@ -116,6 +116,7 @@ type Auth struct {
 	insecureOnce sync.Once
 	unheededOnce sync.Once
 
+	sessionCount  atomic.Uint32 // see idAt
 	oversizedOnce sync.Once
 	servedPort    atomic.Int32 // see publicURL
 

@@ -178,7 +178,7 @@ func (k Kit) ImpersonationTokens(ctx context.Context, id string) (*Tokens, error
 }
 
 // NewSessionID makes an id that tells when its session began, as those of sign-ins.
-func (k Kit) NewSessionID() string { return idAt(k.a.now()) }
+func (k Kit) NewSessionID() string { return k.a.idAt(k.a.now()) }
 
 // SessionInfo is a session as it is told of; current, which may be empty, is the id of
 // the caller's own.

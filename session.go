@@ -152,7 +152,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {
 	cl, settings := clientFrom(ctx), a.Settings(ctx)
 	s := Session{
-		ID: idAt(now), UserID: userID, AAL: LevelAAL1, AMR: amr,
+		ID: a.idAt(now), UserID: userID, AAL: LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(settings.IdleTimeout),
 		IP: cl.ipString(), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
@@ -164,10 +164,13 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 
 // idAt is an id of a session, which tells when that began (beganAt), by the clock that
 // its other times are of.
-func idAt(now time.Time) string {
+//
+// A counter orders those of one millisecond (RFC 9562, section 6.2, method 1).
+func (a *Auth) idAt(now time.Time) string {
 	id := uuid.Must(uuid.NewV7()) // crypto/rand never fails
-	ms := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())<<16)
-	copy(id[:6], ms)
+	n := a.sessionCount.Add(1)
+	copy(id[:6], binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())<<16))
+	id[6], id[7] = 0x70|byte(n>>8)&0x0f, byte(n)
 	return id.String()
 }
 
