@@ -179,7 +179,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
-	background, stop := context.WithCancel(context.Background())
+	background, stop := context.WithCancel(context.Background()) //nolint:gosec,nolintlint // Close calls it, which the linter sees only sometimes
 	a.stop, a.stopped = stop, make(chan struct{})
 	go func() {
 		defer close(a.stopped)
