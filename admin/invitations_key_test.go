@@ -1,0 +1,56 @@
+package admin_test
+
+import (
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// An invitation by a key is good only while the key could still make it.
+func TestInvitationByAKey(t *testing.T) {
+	code := admin.System("test")
+	for name, c := range map[string]struct {
+		ends func(o *office, k admin.NewKey, maker auth.User) error
+		want auth.Code // "": it is accepted
+	}{
+		"nothing happened": {func(*office, admin.NewKey, auth.User) error { return nil }, ""},
+		"the key is revoked": {func(o *office, k admin.NewKey, _ auth.User) error {
+			return o.adm.RevokeKey(t.Context(), code, admin.RevokeKeyParams{ID: k.ID})
+		}, auth.CodeInvalidToken},
+		"the key may not invite any more": {func(o *office, k admin.NewKey, _ auth.User) error {
+			_, err := o.adm.UpdateKey(t.Context(), code, admin.UpdateKeyParams{ID: k.ID, Scopes: &[]string{admin.PermUsersRead}})
+			return err
+		}, auth.CodeInvalidToken},
+		"its maker is demoted": {func(o *office, _ admin.NewKey, u auth.User) error {
+			_, err := o.adm.SetRoles(t.Context(), code, admin.SetRolesParams{UserID: u.ID})
+			return err
+		}, auth.CodeInvalidToken},
+		"its maker is banned": {func(o *office, _ admin.NewKey, u auth.User) error {
+			_, err := o.adm.BanUser(t.Context(), code, admin.BanUserParams{UserID: u.ID, Reason: "left"})
+			return err
+		}, auth.CodeInvalidToken},
+		"its maker is deleted": {func(o *office, _ admin.NewKey, u auth.User) error {
+			return o.adm.DeleteUser(t.Context(), code, admin.DeleteUserParams{UserID: u.ID, Reason: "left"})
+		}, auth.CodeInvalidToken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store auth.Store) {
+				o := newOffice(t, store)
+				o.permit("inviter", admin.PermUsersWrite, admin.PermUsersRead)
+				maker := o.imported("maker@example.com", "inviter").User
+				k := o.keyOf(maker, admin.PermUsersWrite, admin.PermUsersRead)
+				_, token := o.invite(admin.Key(k.Secret.Reveal()), "ada@example.com")
+				if err := c.ends(o, k, maker); err != nil {
+					t.Fatal(err)
+				}
+				switch _, err := o.accept(token); {
+				case c.want != "":
+					wantCode(t, err, c.want)
+				case err != nil:
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
