@@ -51,7 +51,7 @@ func TestIdempotencyKey(t *testing.T) {
 				o.try(owner, row, target, key, `If-Match: "4711"`).want(422, auth.CodeValidationFailed)
 				o.try(owner, row, target, "Idempotency-Key: with space").want(422, auth.CodeValidationFailed)
 
-				target = o.LoginAs(t, name+"2@example.com")
+				target = o.LoginAs(t, name+"-again@example.com")
 				o.invited(row, target)
 				before = len(o.audit())
 				var all sync.WaitGroup
