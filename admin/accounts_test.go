@@ -60,9 +60,7 @@ func TestFieldPermissions(t *testing.T) {
 func TestRolesOfNewAccounts(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o, _ := newScene(t, store)
-		if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "rich", Permissions: []string{"money.send"}}); err != nil {
-			t.Fatal(err)
-		}
+		o.permit("rich", "money.send")
 		clerk := o.operator("clerk@example.com", admin.PermUsersWrite, admin.PermRolesAssign)
 		o.do(clerk, "POST /users", `{"email":"new@example.com","roles":["rich"]}`).want(403, auth.CodeTargetStronger)
 		o.do(clerk, "POST /users", `{"email":"new@example.com","roles":["owner"]}`).want(403, auth.CodeTargetStronger)

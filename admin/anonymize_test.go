@@ -73,9 +73,7 @@ func TestAnonymise(t *testing.T) {
 		o := newOffice(t, store, auth.WithProvider(idp.Google()))
 		idp.Now = o.Clock.Now
 		code := admin.System("test")
-		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "helper", Permissions: []string{admin.PermUsersWrite, admin.PermUsersBan}}); err != nil {
-			t.Fatal(err)
-		}
+		o.permit("helper", admin.PermUsersWrite, admin.PermUsersBan)
 		ada := o.LoginAs(t, "augusta@example.com", authtest.Roles("helper"), authtest.AAL2())
 		id := ada.User.ID
 		ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.77"), UserAgent: "Analytical Engine"})

@@ -45,6 +45,11 @@ func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (Us
 	if _, err := m.reader(ctx, who, opListUsers); err != nil {
 		return UserPage{}, err
 	}
+	return m.listUsers(ctx, p)
+}
+
+// listUsers lists accounts for an operation that may.
+func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, error) {
 	q := p.UserQuery
 	q.Limit = pageSize(q.Limit)
 	var page UserPage

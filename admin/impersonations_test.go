@@ -49,9 +49,7 @@ func newStage(t *testing.T, store auth.Store, opts ...auth.Option) *stage {
 	t.Helper()
 	s := &stage{office: newOffice(t, store, append(opts, auth.WithRedirectURLs("https://app.example.com/*"))...)}
 	s.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
-	if _, err := s.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
-		t.Fatal(err)
-	}
+	s.permit("editor", notes)
 	s.operator = s.newOperator()
 	s.ada = s.LoginAs(t, "ada@example.com", authtest.Roles("editor"), authtest.AAL2())
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -261,8 +259,7 @@ func TestImpersonationEnds(t *testing.T) {
 			return err
 		},
 		"a role of the user's grows": func(ctx context.Context, s *stage) error {
-			_, err := s.adm.PutRole(ctx, admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes, "money.send"}})
-			return err
+			return s.permitIn(ctx, "editor", notes, "money.send")
 		},
 		"the user is banned": func(ctx context.Context, s *stage) error {
 			_, err := s.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: s.ada.User.ID, Reason: "x"})
@@ -301,9 +298,7 @@ func TestImpersonationEnds(t *testing.T) {
 				s.t = t
 				s.ada = s.LoginAs(t, strings.ReplaceAll(name, " ", "-")+"@example.com", authtest.Roles("editor"))
 				s.operator = s.LoginAs(t, "op-"+strings.ReplaceAll(name, " ", "-")+"@example.com", authtest.Permissions(notes, admin.PermImpersonate), authtest.AAL2())
-				if _, err := s.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
-					t.Fatal(err)
-				}
+				s.permit("editor", notes)
 				s.begin()
 				s.want("GET", "/auth/v1/me", 200, "")
 				if err := end(t.Context(), s); err != nil {

@@ -53,9 +53,7 @@ func (o *office) accept(token string, edit ...func(*auth.AcceptInvitationParams)
 func withRole(t *testing.T, store auth.Store, opts ...auth.Option) (*office, *authtest.SignedIn) {
 	t.Helper()
 	o := newOffice(t, store, opts...)
-	if _, err := o.adm.PutRole(t.Context(), admin.System("test"), admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
-		t.Fatal(err)
-	}
+	o.permit("editor", notes)
 	return o, o.operator("boss@example.com", notes, admin.PermUsersWrite, admin.PermRolesAssign, admin.PermUsersRead)
 }
 
@@ -156,11 +154,11 @@ func TestInvitationEnds(t *testing.T) {
 			return o.adm.DeleteUser(t.Context(), code, admin.DeleteUserParams{UserID: boss.User.ID, Reason: "x"})
 		},
 		"the role grows beyond the inviter": func(t *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
-			_, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes, "money.send"}})
-			return err
+			return o.permitIn(t.Context(), "editor", notes, "money.send")
 		},
 		"the role is deleted": func(t *testing.T, o *office, _ *authtest.SignedIn, _ auth.Invitation) error {
-			return o.adm.DeleteRole(t.Context(), code, admin.DeleteRoleParams{Name: "editor"})
+			_, err := o.adm.DeleteRole(t.Context(), code, admin.DeleteRoleParams{Name: "editor"})
+			return err
 		},
 	}
 	onStores(t, func(t *testing.T, store auth.Store) {
@@ -168,9 +166,7 @@ func TestInvitationEnds(t *testing.T) {
 		o, _ := withRole(t, store)
 		for name, end := range ends {
 			n++
-			if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
-				t.Fatal(err)
-			}
+			o.permit("editor", notes)
 			email := fmt.Sprintf("ada%d@example.com", n)
 			boss := o.operator(fmt.Sprintf("boss%d@example.com", n), notes, admin.PermUsersWrite, admin.PermRolesAssign)
 			i, token := o.invite(actor(boss), email, "editor")
@@ -360,8 +356,7 @@ func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 				return err
 			},
 			"a role grows": func(ctx context.Context, _ *authtest.SignedIn, _ auth.Invitation) error {
-				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: "editor", Permissions: []string{"money.send"}})
-				return err
+				return o.permitIn(ctx, "editor", "money.send")
 			},
 		} {
 			for kind, prepare := range map[string]func(email string) func(*auth.AcceptInvitationParams){
@@ -375,9 +370,7 @@ func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 			} {
 				n++
 				email := fmt.Sprintf("ada%d@example.com", n)
-				if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
-					t.Fatal(err)
-				}
+				o.permit("editor", notes)
 				boss := o.operator(fmt.Sprintf("inviter%d@example.com", n), notes, admin.PermUsersWrite, admin.PermRolesAssign)
 				edit := prepare(email)
 				i, token := o.invite(actor(boss), email, "editor")

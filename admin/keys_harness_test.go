@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -51,12 +52,22 @@ func (o *office) imported(email string, roles ...string) *authtest.SignedIn {
 	return &authtest.SignedIn{Tokens: auth.Tokens{User: u}}
 }
 
-// permit makes or replaces a role.
+// permit makes or changes a role.
 func (o *office) permit(role string, permissions ...string) {
 	o.t.Helper()
-	if _, err := o.adm.PutRole(o.t.Context(), admin.System("test"), admin.PutRoleParams{Name: role, Permissions: permissions}); err != nil {
+	if err := o.permitIn(o.t.Context(), role, permissions...); err != nil {
 		o.t.Fatal(err)
 	}
+}
+
+// permitIn is permit in the midst of something else.
+func (o *office) permitIn(ctx context.Context, role string, permissions ...string) error {
+	code := admin.System("test")
+	_, err := o.adm.UpdateRole(ctx, code, admin.UpdateRoleParams{Name: role, Permissions: &permissions})
+	if errors.Is(err, auth.CodeRoleNotFound) {
+		_, err = o.adm.CreateRole(ctx, code, admin.CreateRoleParams{Name: role, Permissions: permissions})
+	}
+	return err
 }
 
 // besides is a permission that makes an admin and is not the operation's.

@@ -53,8 +53,7 @@ func TestKeyChangedMeanwhile(t *testing.T) {
 				return err
 			}, auth.CodeNotAdmin},
 			"its maker's role shrinks": {func(ctx context.Context, k made) error {
-				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: k.by.Roles[0], Permissions: []string{k.rest}})
-				return err
+				return o.permitIn(ctx, k.by.Roles[0], k.rest)
 			}, auth.CodeMissingPermission},
 			"its maker is banned": {func(ctx context.Context, k made) error {
 				_, err := o.adm.BanUser(ctx, code, admin.BanUserParams{UserID: k.by.ID, Reason: "x"})

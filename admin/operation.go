@@ -91,6 +91,7 @@ type turn struct {
 	change auth.Change // to be given to the store
 	record *auth.Record
 	ended  []string // the sessions that it ended, for the hooks; the store knows
+	dry    bool     // it was judged only: nothing was done
 }
 
 // attempts bounds how often an operation is decided anew.
@@ -113,7 +114,9 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		var again *auth.RepeatedError
 		switch {
 		case err == nil:
-			m.kit.Committed(ctx, t.change, func(e *auth.Event) { e.SessionIDs = t.ended })
+			if !t.dry {
+				m.kit.Committed(ctx, t.change, func(e *auth.Event) { e.SessionIDs = t.ended })
+			}
 			return v, nil
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)

@@ -130,14 +130,11 @@ func TestChangedMeanwhile(t *testing.T) {
 				return err
 			}, []auth.Code{auth.CodeTargetStronger}},
 			"a role of the target's grows": {func(ctx context.Context, _, b *authtest.SignedIn) error {
-				_, err := o.adm.PutRole(ctx, code, admin.PutRoleParams{Name: b.User.Roles[0], Permissions: []string{"money.send", "auth.*"}})
-				return err
+				return o.permitIn(ctx, b.User.Roles[0], "money.send", "auth.*")
 			}, []auth.Code{auth.CodeTargetStronger}},
 		}
 		o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
-		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: role}); err != nil {
-			t.Fatal(err)
-		}
+		o.permit(role)
 		n := 0
 		for name, m := range meanwhile {
 			for _, row := range admin.Table() {
@@ -146,9 +143,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				}
 				n++
 				own := fmt.Sprintf("own%d", n)
-				if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: own}); err != nil {
-					t.Fatal(err)
-				}
+				o.permit(own)
 				a := o.operator(fmt.Sprintf("actor%d@example.com", n), row.Permission)
 				b := o.LoginAs(t, fmt.Sprintf("target%d@example.com", n), authtest.Roles(own))
 				b.User.Roles = []string{own}

@@ -13,7 +13,8 @@ import (
 var (
 	opListRoles   = operation{pattern: "GET /roles", permission: PermRolesRead}
 	opPermissions = operation{pattern: "GET /permissions", permission: PermRolesRead}
-	opPutRole     = operation{pattern: "PUT /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}}
+	opCreateRole  = operation{pattern: "POST /roles", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed}}
+	opUpdateRole  = operation{pattern: "PATCH /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound}}
 	opDeleteRole  = operation{pattern: "DELETE /roles/{role}", permission: PermRolesWrite, stepUp: true, fails: []auth.Code{auth.CodeTargetStronger, auth.CodePreconditionFailed, auth.CodeRoleNotFound, auth.CodeRoleInUse}}
 	opSetRoles    = operation{pattern: "PUT /users/{id}/roles", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
 	opGrant       = operation{pattern: "POST /users/{id}/roles/{role}", permission: PermRolesAssign, against: atLeastAs, stepUp: true, fails: assigning}
@@ -46,59 +47,148 @@ func (m *Admin) Roles(ctx context.Context, who Actor) (auth.RoleTable, error) {
 	return a.roles, nil
 }
 
-// PutRoleParams make or replace a role.
-type PutRoleParams struct {
+// RoleChange is what a change of a role led to, or would lead to.
+type RoleChange struct {
+	Role  auth.RolePermissions // as it is now; one that was deleted, as it was
+	Users auth.UserCount       // that have it, counted just before
+}
+
+// CreateRoleParams make a role.
+type CreateRoleParams struct {
 	Name        string // up to 63 lower-case letters, digits, "_" and "-"; the first is a letter
 	Description string
 	Permissions []string // declared ones, or patterns such as "notes.*"
 	Revision    *int64   // of the table of roles as it was seen; nil: whatever it is
+	DryRun      bool     // judge it, and change nothing
 }
 
-// PutRole makes a role, or replaces the one of the name. The actor has to hold every
-// permission that the role held and holds from now on. Errors: CodeValidationFailed,
-// CodeTargetStronger, CodePreconditionFailed.
-func (m *Admin) PutRole(ctx context.Context, who Actor, p PutRoleParams) (auth.RolePermissions, error) {
-	role, err := m.cleanRole(p)
-	if err != nil {
-		return role, err
+// CreateRole makes a role. The actor has to hold all of its permissions. Accounts may
+// have the role before it is there, see RoleChange.Users. Errors: CodeValidationFailed,
+// also if there is one of the name; CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (RoleChange, error) {
+	role := auth.RolePermissions{Name: p.Name, Description: p.Description, Permissions: p.Permissions}
+	if !roleName.MatchString(p.Name) || p.Name == roleMatrix {
+		return RoleChange{}, m.kit.Invalid("name", "has to be up to 63 lower-case letters, digits, '_' and '-', begin with a letter, and not be "+roleMatrix)
 	}
-	return carryOut(ctx, m, who, opPutRole, "", auth.EventRoleChanged, func(t *turn) (auth.RolePermissions, error) {
-		before, err := m.mayWrite(t, role.Name, p.Revision)
-		if err == nil {
-			err = m.mayGive(t, role.Permissions)
-		}
-		if err != nil {
-			return role, err
-		}
+	if err := m.cleanRole(&role); err != nil {
+		return RoleChange{}, err
+	}
+	return carryOut(ctx, m, who, opCreateRole, "", auth.EventRoleChanged, func(t *turn) (RoleChange, error) {
 		t.record.Target = role.Name
-		t.changed("permissions", orNone(before.Permissions), role.Permissions)
-		if before.Description != role.Description {
-			t.changed("description", before.Description, role.Description)
+		if role.Name == auth.RoleOwner || find(t.roles, role.Name).Name != "" {
+			return RoleChange{}, m.kit.Invalid("name", "is the name of another role")
 		}
-		table, err := m.roles.PutRole(ctx, auth.PutRole{Change: t.change, Role: role})
-		if err != nil {
-			return role, err
+		if err := m.atRoles(t, p.Revision); err != nil {
+			return RoleChange{}, err
 		}
-		m.kit.StaleRole(role.Name, table)
-		return find(table, role.Name), nil
+		role.CreatedAt = t.change.Now
+		return m.putRole(ctx, t, auth.RolePermissions{}, role, p.DryRun)
 	})
+}
+
+// UpdateRoleParams change a role.
+type UpdateRoleParams struct {
+	Name        string
+	Description *string   // nil: stays
+	Permissions *[]string // the whole list; nil: stays
+	Revision    *int64    // as for CreateRoleParams
+	DryRun      bool      // judge it, and change nothing
+}
+
+// UpdateRole changes a role. The actor has to hold every permission that the role held
+// and holds from now on. Errors: CodeRoleNotFound, CodeValidationFailed,
+// CodeTargetStronger, CodePreconditionFailed.
+func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (RoleChange, error) {
+	given := auth.RolePermissions{}
+	if p.Description != nil {
+		given.Description = *p.Description
+	}
+	if p.Permissions != nil {
+		given.Permissions = *p.Permissions
+	}
+	if err := m.cleanRole(&given); err != nil {
+		return RoleChange{}, err
+	}
+	return carryOut(ctx, m, who, opUpdateRole, "", auth.EventRoleChanged, func(t *turn) (RoleChange, error) {
+		before, err := m.mayWrite(t, p.Name, p.Revision)
+		if err != nil {
+			return RoleChange{}, err
+		}
+		role := before
+		if p.Description != nil {
+			role.Description = given.Description
+		}
+		if p.Permissions != nil {
+			role.Permissions = given.Permissions
+		}
+		return m.putRole(ctx, t, before, role, p.DryRun)
+	})
+}
+
+// putRole adds a role, or replaces it as it was before, if the actor may give what it
+// holds.
+func (m *Admin) putRole(ctx context.Context, t *turn, before, role auth.RolePermissions, dry bool) (RoleChange, error) {
+	if err := m.mayGive(t, role.Permissions); err != nil {
+		return RoleChange{}, err
+	}
+	role.UpdatedAt = t.change.Now
+	done := RoleChange{Role: role}
+	var err error
+	if done.Users, err = m.having(ctx, role.Name); err != nil {
+		return done, err
+	}
+	if dry {
+		t.dry = true
+		return done, nil
+	}
+	t.changed("permissions", orNone(before.Permissions), role.Permissions)
+	if before.Description != role.Description {
+		t.changed("description", before.Description, role.Description)
+	}
+	if err := t.keep(done); err != nil {
+		return done, err
+	}
+	table, err := m.roles.PutRole(ctx, auth.PutRole{Change: t.change, Role: role})
+	if err != nil {
+		return done, err
+	}
+	m.kit.StaleRole(role.Name, table)
+	done.Role = find(table, role.Name)
+	return done, nil
+}
+
+// having counts who has a role.
+func (m *Admin) having(ctx context.Context, role string) (auth.UserCount, error) {
+	n, err := m.directory.CountUsers(ctx, auth.UserQuery{Role: role, Limit: 1, Now: m.kit.Now()})
+	return n, m.kit.StoreError(err)
 }
 
 // DeleteRoleParams delete a role.
 type DeleteRoleParams struct {
 	Name     string
-	Revision *int64
+	Revision *int64 // as for CreateRoleParams
+	DryRun   bool   // judge it, and change nothing
 }
 
 // DeleteRole deletes a role that nobody has. Errors: CodeRoleNotFound,
-// CodeRoleInUse, CodeTargetStronger, CodePreconditionFailed.
-func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) error {
-	_, err := carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *turn) (struct{}, error) {
+// CodeRoleInUse, which says how many have it, CodeTargetStronger,
+// CodePreconditionFailed.
+func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (RoleChange, error) {
+	return carryOut(ctx, m, who, opDeleteRole, "", auth.EventRoleDeleted, func(t *turn) (RoleChange, error) {
 		before, err := m.mayWrite(t, p.Name, p.Revision)
 		if err != nil {
-			return struct{}{}, err
+			return RoleChange{}, err
 		}
-		t.record.Target = p.Name
+		done := RoleChange{Role: before}
+		if done.Users, err = m.having(ctx, p.Name); err != nil {
+			return done, err
+		}
+		if done.Users.N > 0 {
+			return done, m.kit.Refusal(auth.CodeRoleInUse, fmt.Sprintf("%d accounts have this role. Take it from them first.", done.Users.N))
+		}
+		if t.dry = p.DryRun; t.dry {
+			return done, nil
+		}
 		t.changed("permissions", orNone(before.Permissions), nil)
 		table, err := m.roles.DeleteRole(ctx, auth.DeleteRole{Change: t.change, Name: p.Name})
 		switch {
@@ -109,42 +199,50 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) e
 		case err == nil:
 			m.kit.StaleRole(p.Name, table)
 		}
-		return struct{}{}, err
+		return done, err
 	})
-	return err
 }
 
-// cleanRole judges what a role is to be.
-func (m *Admin) cleanRole(p PutRoleParams) (auth.RolePermissions, error) {
-	r := auth.RolePermissions{Name: p.Name, Description: p.Description, Permissions: slices.Clone(p.Permissions)}
-	slices.Sort(r.Permissions)
-	r.Permissions = orNone(slices.Compact(r.Permissions))
+// cleanRole judges what is to be written of a role, but for its name, and puts its
+// permissions in order.
+func (m *Admin) cleanRole(r *auth.RolePermissions) error {
+	r.Permissions = orNone(slices.Compact(slices.Sorted(slices.Values(r.Permissions))))
 	switch {
-	case !roleName.MatchString(p.Name):
-		return r, m.kit.Invalid("role", "has to be up to 63 lower-case letters, digits, '_' and '-', and begin with a letter")
-	case len(p.Description) > maxReason:
-		return r, m.kit.Invalid("description", "is too long")
+	case len(r.Description) > maxReason:
+		return m.kit.Invalid("description", "is too long")
 	case len(r.Permissions) > maxRolePermissions:
-		return r, m.kit.Invalid("permissions", fmt.Sprintf("are more than %d", maxRolePermissions))
+		return m.kit.Invalid("permissions", fmt.Sprintf("are more than %d", maxRolePermissions))
 	}
 	for _, q := range r.Permissions {
 		if !m.permissions.known(q) {
-			return r, m.kit.Invalid("permissions", fmt.Sprintf("%.64q is none that is declared", q))
+			return m.kit.Invalid("permissions", fmt.Sprintf("%.64q is none that is declared", q))
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // mayWrite judges whether the actor may change a role, and returns it as it is.
 func (m *Admin) mayWrite(t *turn, name string, revision *int64) (auth.RolePermissions, error) {
+	t.record.Target = name
 	before := find(t.roles, name)
 	switch {
 	case name == auth.RoleOwner:
 		return before, m.kit.Refusal(auth.CodeTargetStronger, "The role owner cannot be changed.")
-	case revision != nil && *revision != t.roles.Revision:
-		return before, m.kit.Error(auth.CodePreconditionFailed, nil)
+	case before.Name == "":
+		return before, m.kit.Error(auth.CodeRoleNotFound, nil)
+	}
+	if err := m.atRoles(t, revision); err != nil {
+		return before, err
 	}
 	return before, m.mayGive(t, before.Permissions)
+}
+
+// atRoles judges whether the table of roles is still the one that a caller saw.
+func (m *Admin) atRoles(t *turn, revision *int64) error {
+	if revision != nil && *revision != t.roles.Revision {
+		return m.kit.Error(auth.CodePreconditionFailed, nil)
+	}
+	return nil
 }
 
 // mayGive judges whether the actor may give or take permissions: nobody those that

@@ -12,7 +12,11 @@ import (
 var roleEndpoints = []endpoint{
 	{opPermissions, (*Admin).handlePermissions},
 	{opListRoles, (*Admin).handleRoles},
-	{opPutRole, (*Admin).handlePutRole},
+	{opRole, (*Admin).handleRole},
+	{opRoleMatrix, (*Admin).handleRoleMatrix},
+	{opRoleUsers, (*Admin).handleRoleUsers},
+	{opCreateRole, (*Admin).handleCreateRole},
+	{opUpdateRole, (*Admin).handleUpdateRole},
 	{opDeleteRole, (*Admin).handleDeleteRole},
 	{opSetRoles, (*Admin).handleSetRoles},
 	{opGrant, (*Admin).handleGrant},
@@ -25,31 +29,32 @@ func (m *Admin) handlePermissions(who Actor, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return err
 	}
-	type view struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		Privileged  bool   `json:"privileged"`
-	}
 	out := struct {
-		Permissions []view `json:"permissions"`
+		Permissions []permissionView `json:"permissions"`
 	}{}
 	for _, p := range list {
-		out.Permissions = append(out.Permissions, view(p))
+		out.Permissions = append(out.Permissions, permissionView(p))
 	}
 	return m.kit.WriteJSON(w, http.StatusOK, out)
 }
 
+// permissionView is a permission on the wire.
+type permissionView struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Privileged  bool   `json:"privileged"`
+}
+
 type roleView struct {
-	Name        string    `json:"name"`
-	Description string    `json:"description"`
-	Permissions []string  `json:"permissions"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
+	Name        string     `json:"name"`
+	Description string     `json:"description"`
+	Permissions []string   `json:"permissions"`
+	CreatedAt   *time.Time `json:"created_at"`
+	UpdatedAt   *time.Time `json:"updated_at"`
 }
 
 func viewRole(r auth.RolePermissions) roleView {
-	r.Permissions = orNone(r.Permissions)
-	return roleView(r)
+	return roleView{r.Name, r.Description, orNone(r.Permissions), orNever(r.CreatedAt), orNever(r.UpdatedAt)}
 }
 
 func (m *Admin) handleRoles(who Actor, w http.ResponseWriter, r *http.Request) error {
@@ -68,10 +73,27 @@ func (m *Admin) handleRoles(who Actor, w http.ResponseWriter, r *http.Request) e
 	return m.kit.WriteJSON(w, http.StatusOK, out)
 }
 
-func (m *Admin) handlePutRole(who Actor, w http.ResponseWriter, r *http.Request) error {
+// writeRoleChange writes what a change of a role led to, or would.
+func (m *Admin) writeRoleChange(w http.ResponseWriter, status int, c RoleChange, dry bool, err error) error {
+	if err != nil {
+		return err
+	}
+	if dry {
+		status = http.StatusOK
+	}
+	return m.kit.WriteJSON(w, status, struct {
+		Role   roleView  `json:"role"`
+		Users  totalView `json:"users"`
+		DryRun bool      `json:"dry_run"`
+	}{viewRole(c.Role), totalView{c.Users.N, c.Users.Exact}, dry})
+}
+
+func (m *Admin) handleCreateRole(who Actor, w http.ResponseWriter, r *http.Request) error {
 	var p struct {
+		Name        string   `json:"name"`
 		Description string   `json:"description"`
 		Permissions []string `json:"permissions"`
+		DryRun      bool     `json:"dry_run"`
 	}
 	rev, err := m.ifMatch(r)
 	if err == nil {
@@ -80,22 +102,40 @@ func (m *Admin) handlePutRole(who Actor, w http.ResponseWriter, r *http.Request)
 	if err != nil {
 		return err
 	}
-	role, err := m.PutRole(r.Context(), who, PutRoleParams{Name: r.PathValue("role"), Description: p.Description, Permissions: p.Permissions, Revision: rev})
+	c, err := m.CreateRole(r.Context(), who, CreateRoleParams{Name: p.Name, Description: p.Description, Permissions: p.Permissions, Revision: rev, DryRun: p.DryRun})
+	return m.writeRoleChange(w, http.StatusCreated, c, p.DryRun, err)
+}
+
+func (m *Admin) handleUpdateRole(who Actor, w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Description *string   `json:"description"`
+		Permissions *[]string `json:"permissions"`
+		DryRun      bool      `json:"dry_run"`
+	}
+	rev, err := m.ifMatch(r)
+	if err == nil {
+		err = m.kit.Decode(r, &p)
+	}
 	if err != nil {
 		return err
 	}
-	return m.kit.WriteJSON(w, http.StatusOK, viewRole(role))
+	c, err := m.UpdateRole(r.Context(), who, UpdateRoleParams{Name: r.PathValue("role"), Description: p.Description, Permissions: p.Permissions, Revision: rev, DryRun: p.DryRun})
+	return m.writeRoleChange(w, http.StatusOK, c, p.DryRun, err)
 }
 
 func (m *Admin) handleDeleteRole(who Actor, w http.ResponseWriter, r *http.Request) error {
+	v := m.values(r)
+	flag := v.flag("dry_run")
+	dry := flag != nil && *flag
 	rev, err := m.ifMatch(r)
 	if err == nil {
-		err = m.DeleteRole(r.Context(), who, DeleteRoleParams{Name: r.PathValue("role"), Revision: rev})
+		err = v.done()
 	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
+	if err != nil {
+		return err
 	}
-	return err
+	c, err := m.DeleteRole(r.Context(), who, DeleteRoleParams{Name: r.PathValue("role"), Revision: rev, DryRun: dry})
+	return m.writeRoleChange(w, http.StatusOK, c, dry, err)
 }
 
 func (m *Admin) handleSetRoles(who Actor, w http.ResponseWriter, r *http.Request) error {

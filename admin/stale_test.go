@@ -15,9 +15,7 @@ func TestStaleTokensAreRefreshed(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
 		code := admin.System("test")
-		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: []string{notes}}); err != nil {
-			t.Fatal(err)
-		}
+		o.permit("editor", notes)
 		ada := o.LoginAs(t, "ada@example.com")
 		o.mux.Handle("GET /write", o.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), auth.HasPermission(notes)))
 		o.mux.Handle("/auth/v1/", o.Handler())
@@ -41,9 +39,7 @@ func TestStaleTokensAreRefreshed(t *testing.T) {
 		want(401, 401)
 		ada = o.renewed(ada)
 		want(200, 200)
-		if _, err := o.adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor"}); err != nil {
-			t.Fatal(err)
-		}
+		o.permit("editor")
 		want(401, 401)
 		ada = o.renewed(ada)
 		want(403, 200)

@@ -108,9 +108,12 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 	}
 	code := admin.System("test")
 	ada, bob := one.LoginAs(t, "ada@example.com"), one.LoginAs(t, "bob@example.com")
+	if _, err := adm.CreateRole(t.Context(), code, admin.CreateRoleParams{Name: "editor"}); err != nil {
+		t.Fatal(err)
+	}
 	put := func(permissions ...string) {
 		t.Helper()
-		if _, err := adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Permissions: permissions}); err != nil {
+		if _, err := adm.UpdateRole(t.Context(), code, admin.UpdateRoleParams{Name: "editor", Permissions: &permissions}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +171,8 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 	stale("a role was taken")
 	renew(one)
 	// What changes nothing of what they may do makes no token stale.
-	if _, err := adm.PutRole(t.Context(), code, admin.PutRoleParams{Name: "editor", Description: "Edits."}); err != nil {
+	described := "Edits."
+	if _, err := adm.UpdateRole(t.Context(), code, admin.UpdateRoleParams{Name: "editor", Description: &described}); err != nil {
 		t.Fatal(err)
 	}
 	hash := "x"

@@ -41,14 +41,15 @@ func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin,
 		return table.Roles[i].Permissions, true
 	}
 	if _, ok := held("editor"); !ok {
-		if _, err := adm.PutRole(ctx, code, admin.PutRoleParams{Name: "editor", Description: "Writes and publishes.", Permissions: []string{"articles.*"}}); err != nil {
+		if _, err := adm.CreateRole(ctx, code, admin.CreateRoleParams{Name: "editor", Description: "Writes and publishes.", Permissions: []string{"articles.*"}}); err != nil {
 			return nil, err
 		}
 	}
 	// The role support is there from the beginning; here it may refund, too.
 	if permissions, ok := held(admin.RoleSupport); ok && !slices.Contains(permissions, refundOrders) {
-		p := admin.PutRoleParams{Name: admin.RoleSupport, Description: "Helps people with orders and accounts.", Permissions: append(slices.Clone(permissions), refundOrders)}
-		if _, err := adm.PutRole(ctx, code, p); err != nil {
+		more, description := append(slices.Clone(permissions), refundOrders), "Helps people with orders and accounts."
+		p := admin.UpdateRoleParams{Name: admin.RoleSupport, Description: &description, Permissions: &more}
+		if _, err := adm.UpdateRole(ctx, code, p); err != nil {
 			return nil, err
 		}
 	}

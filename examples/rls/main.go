@@ -102,7 +102,10 @@ func roles(ctx context.Context, a *auth.Auth) (*admin.Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = adm.PutRole(ctx, admin.System("setup"), admin.PutRoleParams{Name: "editor", Permissions: []string{"notes.write"}})
+	code := admin.System("setup")
+	if _, _, err = adm.Role(ctx, code, "editor"); errors.Is(err, auth.CodeRoleNotFound) {
+		_, err = adm.CreateRole(ctx, code, admin.CreateRoleParams{Name: "editor", Permissions: []string{"notes.write"}})
+	}
 	return adm, err
 }
 
