@@ -80,6 +80,8 @@ func (by Authority) actor(e Event) Actor {
 		return Actor{Kind: ActorKey, ID: by.Key.ID}
 	case by.System != "":
 		return Actor{Kind: ActorSystem, ID: by.System}
+	case by.External != "":
+		return Actor{Kind: ActorExternal, ID: by.External}
 	}
 	if e.UserID == "" {
 		return Actor{} // nobody knows yet

@@ -63,6 +63,9 @@ func (rt route) described() openapi.Route {
 	r := openapi.Route{Pattern: rt.pattern, Limits: rt.limits, Forms: rt.done != ""}
 	switch rt.access {
 	case open:
+	case elsewhere:
+		r.Security = [][]string{{"secret-key"}, {}} // what the application asks for, it alone knows
+		r.Errors = documented(nil, CodeInvalidAPIKey, CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned)
 	case keyed:
 		r.Security = [][]string{{"apikey"}, {"x-api-key"}, {}} // a server without keys asks for none
 		r.Errors = documented(nil, CodeInvalidAPIKey)

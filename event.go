@@ -121,7 +121,7 @@ func (r *Record) Clone() *Record {
 // Actor is in whose name something happened. The zero value is a stranger.
 type Actor struct {
 	Kind      ActorKind `json:"kind,omitempty"`
-	ID        string    `json:"id,omitempty"`         // of the user or key; the name of a system
+	ID        string    `json:"id,omitempty"`         // of the user or key; the name of a system; as the application has it
 	SessionID string    `json:"session_id,omitempty"` // of a user
 }
 
@@ -133,4 +133,6 @@ const (
 	ActorUser   ActorKind = "user"
 	ActorKey    ActorKind = "key"
 	ActorSystem ActorKind = "system"
+
+	ActorExternal ActorKind = "external" // somebody whom the application's own admin login knows
 )

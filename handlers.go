@@ -141,9 +141,15 @@ func (a *Auth) admit(rt route, w http.ResponseWriter, r *http.Request) error {
 	if rt.access == open {
 		return rt.handle(w, r)
 	}
-	if secret, ok := givenSecretKey(r); ok && rt.access == operating {
+	if secret, ok := givenSecretKey(r); ok && rt.takesSecretKeys() {
 		r, err := a.admitSecretKey(r, secret)
 		if err != nil {
+			return err
+		}
+		return rt.handle(w, r)
+	}
+	if rt.access == elsewhere {
+		if err := a.sameOrigin(r); err != nil { // what a login of the application's goes by is mostly a cookie
 			return err
 		}
 		return rt.handle(w, r)

@@ -59,7 +59,7 @@ func roomRows(below string, routes []KitRoute) []route {
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
 		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, errors: r.Errors, handle: r.Handle}
-		if row.access == operating {
+		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}
 		rows = append(rows, row)

@@ -7,6 +7,12 @@ import "context"
 // KitOperating is KitSignedIn, or a secret key in place of both; see Kit.GivenKey.
 const KitOperating = KitAccess(operating)
 
+// KitElsewhere is a secret key, or a request of which the room finds out by itself
+// whose it is: it has passed CheckOrigin, and nothing else.
+const KitElsewhere = KitAccess(elsewhere)
+
+func (rt route) takesSecretKeys() bool { return rt.access == operating || rt.access == elsewhere }
+
 // GivenKey is the secret key of a request that was let through as KitOperating by one.
 func (k Kit) GivenKey(ctx context.Context) (string, bool) {
 	text, ok := ctx.Value(secretKeyKey{}).(string)

@@ -14,6 +14,7 @@ const (
 	signedIn                // the API key and a bearer token of a live session
 	enrolling               // signedIn, or the token of a sign-in that waits for enrolment
 	operating               // signedIn, or a secret key alone
+	elsewhere               // a secret key, or whoever the room finds out by itself
 )
 
 // route is one row of the table below.

@@ -59,6 +59,9 @@ type Authority struct {
 	Proof bool
 	// System: code of the application or of Authmount, by a name for the log.
 	System string
+	// External: somebody of whom the application alone knows what they may, by the id
+	// that it has for them.
+	External string
 }
 
 // SessionRef names a session of a user.
@@ -140,7 +143,7 @@ type Idempotency struct {
 // first and return its error.
 func (c *Change) Check() error {
 	n := 0
-	for _, set := range []bool{c.By.Session != nil, c.By.Token != nil, c.By.Key != nil, c.By.Proof, c.By.System != ""} {
+	for _, set := range []bool{c.By.Session != nil, c.By.Token != nil, c.By.Key != nil, c.By.Proof, c.By.System != "", c.By.External != ""} {
 		if set {
 			n++
 		}

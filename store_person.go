@@ -47,7 +47,7 @@ func (c *AnonymizeUser) Patch() *UserPatch {
 // Rewrite is what becomes of an event.
 func (c *AnonymizeUser) Rewrite(e Event) Event {
 	about, by := e.UserID == c.UserID, e.Actor.Kind == ActorUser && e.Actor.ID == c.UserID
-	others := e.Actor.Kind == ActorKey || e.Actor.Kind == ActorUser && !by
+	others := e.Actor.Kind == ActorKey || e.Actor.Kind == ActorExternal || e.Actor.Kind == ActorUser && !by
 	r := e.Record.Clone()
 	if about {
 		e.Reason = ""

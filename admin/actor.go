@@ -9,12 +9,14 @@ import (
 )
 
 // Actor is in whose name an operation happens: somebody who is signed in ([User]), a
-// program with a secret key ([Key]), or code of the application ([System]). The zero
-// Actor may do nothing.
+// program with a secret key ([Key]), somebody whom the application's own admin login
+// knows ([External]), or code of the application ([System]). The zero Actor may do
+// nothing.
 type Actor struct {
-	caller auth.Caller
-	system string
-	key    Secret
+	caller   auth.Caller
+	system   string
+	key      Secret
+	external *Identity
 }
 
 // User is a person who is signed in to a session, see Claims.Caller. Their roles are
@@ -26,8 +28,11 @@ func User(c auth.Caller) Actor { return Actor{caller: c} }
 func System(name string) Actor { return Actor{system: name} }
 
 func (a Actor) authority() auth.Authority {
-	if a.system != "" {
+	switch {
+	case a.system != "":
 		return auth.Authority{System: a.system}
+	case a.external != nil:
+		return auth.Authority{External: a.external.ID}
 	}
 	return auth.Authority{Session: &auth.SessionRef{ID: a.caller.SessionID, UserID: a.caller.UserID}}
 }
@@ -40,11 +45,12 @@ type acting struct {
 	session     auth.Session
 	key         *auth.APIKey // nil: no key
 	creator     *auth.User   // who answers for the key; nil: nobody
+	external    *Identity    // nil: nobody whom the application alone knows
 	permissions []string
 	roles       auth.RoleTable
 }
 
-func (a *acting) system() bool { return a.user == nil && a.key == nil }
+func (a *acting) system() bool { return a.user == nil && a.key == nil && a.external == nil }
 
 // is tells whether the actor is a user.
 func (a *acting) is(userID string) bool { return a.user != nil && a.user.ID == userID }
@@ -59,7 +65,7 @@ func (a *acting) own(userID string) bool {
 func (a *acting) may(permission string) bool { return grants(a.permissions, permission) }
 
 // resolve reads who acts and what they may. Errors: CodeSessionEnded, CodeUserBanned,
-// CodeInvalidAPIKey.
+// CodeInvalidAPIKey, CodeMissingToken.
 func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
 	table, err := m.roles.Roles(ctx)
 	if err != nil {
@@ -72,6 +78,9 @@ func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
 	}
 	if who.key.text != nil {
 		return a, m.resolveKey(ctx, who.key, a)
+	}
+	if who.external != nil {
+		return a, m.resolveExternal(*who.external, a)
 	}
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
 	switch {

@@ -33,6 +33,15 @@ type Options struct {
 	// default; Off asks for one of those only who have a factor.
 	RequireMFA auth.Switch
 
+	// Authorize tells whose a request to /admin is, for applications with an admin login
+	// of their own: with it every request there is asked of it, and Authmount's own
+	// sessions open nothing; secret keys go on to. Requests of other sites that would
+	// change something do not come as far (auth.CheckOrigin). What such an identity may
+	// do, follows from its Permissions alone, see [External]. An error of auth's goes out
+	// as it is; any other is 401 missing_token without a word of it. It is called by
+	// several at once, and leaves the body alone. Default: none.
+	Authorize func(*http.Request) (Identity, error)
+
 	// TellImpersonated has a mail sent to the proved address of a user as whom somebody
 	// begins to act. Default: off.
 	TellImpersonated bool
@@ -52,6 +61,7 @@ type Admin struct {
 	stats       auth.StatsStore
 	permissions catalog
 	requireMFA  bool
+	authorize   func(*http.Request) (Identity, error)
 
 	impersonations   auth.ImpersonationStore
 	sessions         auth.SessionListStore
@@ -64,7 +74,7 @@ type Admin struct {
 // as those of this module have them; the error names each that is missing. Into a
 // table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, tellImpersonated: o.TellImpersonated}
+	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.roles),

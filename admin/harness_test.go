@@ -49,9 +49,16 @@ const notes = "notes.write"
 
 func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 	t.Helper()
+	return newOfficeWith(t, store, admin.Options{}, opts...)
+}
+
+// newOfficeWith is newOffice with options of the admin side.
+func newOfficeWith(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Option) *office {
+	t.Helper()
+	of.Permissions = []admin.Permission{{Name: notes}, {Name: "money.send", Privileged: true}}
 	o := &office{Env: authtest.NewOn(t, store, append([]auth.Option{auth.WithProvider(authtest.StartProvider(t).OIDC(theProvider))}, opts...)...), t: t, mux: http.NewServeMux()}
 	var err error
-	o.adm, err = admin.New(t.Context(), o.Auth, admin.Options{Permissions: []admin.Permission{{Name: notes}, {Name: "money.send", Privileged: true}}})
+	o.adm, err = admin.New(t.Context(), o.Auth, of)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,8 @@ func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
 		i.Actor = string(auth.ActorUser) + ":" + a.by.Session.UserID
 	case a.by.Key != nil:
 		i.Actor = string(auth.ActorKey) + ":" + a.by.Key.ID
+	case a.by.External != "":
+		i.Actor = string(auth.ActorExternal) + ":" + a.by.External
 	default:
 		i.Actor = string(auth.ActorSystem) + ":" + a.by.System
 	}

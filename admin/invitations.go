@@ -145,6 +145,9 @@ func (m *Admin) mayInvite(t *turn, roles []string) error {
 	if len(roles) == 0 {
 		return nil
 	}
+	if t.untraceable() {
+		return m.kit.Refusal(auth.CodeTargetStronger, "Invite without roles, and give them once the account is there.")
+	}
 	if err := m.allow(t.acting, operation{permission: PermRolesAssign, stepUp: true}); err != nil {
 		return err
 	}
@@ -166,6 +169,7 @@ func (m *Admin) judgeInvitation(ctx context.Context, inv auth.Invitation) (auth.
 	held := []string{permAll}
 	switch inv.By.Kind {
 	case auth.ActorSystem:
+	case auth.ActorExternal: // who had "*" if it gives roles, see mayInvite
 	case auth.ActorUser:
 		u, err := m.store.User(ctx, auth.ByID(inv.By.ID))
 		switch {

@@ -109,6 +109,8 @@ func (a *acting) view() actorView {
 		return actorView{ptr(string(auth.ActorUser)), ptr(a.user.ID), ptr(a.session.ID), ptr(a.label)}
 	case a.by.Key != nil:
 		return actorView{ptr(string(auth.ActorKey)), ptr(a.by.Key.ID), nil, ptr(a.label)}
+	case a.external != nil:
+		return actorView{ptr(string(auth.ActorExternal)), ptr(a.external.ID), nil, ptr(a.label)}
 	}
 	return actorView{ptr(string(auth.ActorSystem)), ptr(a.by.System), nil, ptr(a.label)}
 }

@@ -75,7 +75,8 @@ type CreateKeyParams struct {
 // CreateKey makes an API key. Its scopes are permissions that the actor has, and go on
 // to count only while the actor has them: a key of somebody who is banned or deleted
 // is over, unless an owner adopts it. A key that code of the application makes
-// ([System]) is the service's own. Errors: CodeValidationFailed, CodeTargetStronger.
+// ([System]), or somebody whom only the application knows ([External], who needs "*" for
+// it), is the service's own. Errors: CodeValidationFailed, CodeTargetStronger.
 func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (NewKey, error) {
 	k := auth.APIKey{Public: p.Public, Environment: p.Environment, ExpiresAt: p.ExpiresAt}
 	if k.Environment == "" {
@@ -91,6 +92,9 @@ func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (Ne
 	return carryOut(ctx, m, who, opCreateKey, "", auth.EventKeyCreated, func(t *turn) (NewKey, error) {
 		if err := m.mayGive(t, k.Scopes); err != nil {
 			return NewKey{}, err
+		}
+		if len(k.Scopes) > 0 && t.untraceable() {
+			return NewKey{}, m.stronger()
 		}
 		made := NewKey{APIKey: k}
 		made.ID = m.kit.NewID()

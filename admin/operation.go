@@ -48,9 +48,9 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.missing(op.permission)
 	case a.key != nil: // a program proves nothing anew, and what asks for that of people names its permission
 		return nil
-	case m.requireMFA && a.session.AAL != auth.LevelAAL2:
+	case m.requireMFA && a.aal() != auth.LevelAAL2:
 		return m.kit.Error(auth.CodeInsufficientAAL, nil)
-	case op.stepUp && !m.kit.Fresh(*a.user, a.session):
+	case op.stepUp && !m.fresh(a):
 		return m.kit.Error(auth.CodeReauthNeeded, nil)
 	}
 	return nil

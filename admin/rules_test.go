@@ -153,9 +153,15 @@ func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 // scene is an office with a role to write and somebody to act on.
 func newScene(t *testing.T, store auth.Store, permissions ...string) (*office, *authtest.SignedIn) {
 	o := newOffice(t, store)
+	return o, o.fill(permissions...)
+}
+
+// fill makes what examples are about, and somebody to act on.
+func (o *office) fill(permissions ...string) *authtest.SignedIn {
+	o.t.Helper()
 	o.permit(role)
 	o.newDeploy()
-	return o, o.LoginAs(t, "target@example.com", authtest.Permissions(permissions...), authtest.AAL2())
+	return o.LoginAs(o.t, "target@example.com", authtest.Permissions(permissions...), authtest.AAL2())
 }
 
 // all are every permission but those named.

@@ -58,14 +58,16 @@ func (o operation) failures() []auth.Code {
 // mount serves the table. Who asks is found here, for all endpoints alike.
 func (m *Admin) mount() (http.Handler, error) {
 	var routes []auth.KitRoute
+	access := auth.KitOperating
+	if m.authorize != nil {
+		access = auth.KitElsewhere
+	}
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitOperating, WhenOff: true, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
-			s, u := m.kit.Current(r.Context())
-			who := User(auth.Caller{UserID: u.ID, SessionID: s.ID})
-			if text, ok := m.kit.GivenKey(r.Context()); ok {
-				who = Key(text)
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: access, WhenOff: true, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+			who, err := m.asks(r)
+			if err == nil {
+				r, err = m.withKey(e.op, r)
 			}
-			r, err := m.withKey(e.op, r)
 			if err != nil {
 				return err
 			}
@@ -82,6 +84,18 @@ func (m *Admin) mount() (http.Handler, error) {
 	}
 	m.kit.Describe("/admin", routes, schemas, prose)
 	return m.kit.Handler("/admin", routes), nil
+}
+
+// asks finds out who sent a request that was let through.
+func (m *Admin) asks(r *http.Request) (Actor, error) {
+	if text, ok := m.kit.GivenKey(r.Context()); ok {
+		return Key(text), nil
+	}
+	if m.authorize != nil {
+		return m.asksElsewhere(r)
+	}
+	s, u := m.kit.Current(r.Context())
+	return User(auth.Caller{UserID: u.ID, SessionID: s.ID}), nil
 }
 
 // userView is an account as the admin side shows it.

@@ -137,6 +137,7 @@ func permits(b *bench, prepare func(*world) attempt) {
 		"session":          func(c *auth.Change) { c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: actor.ID}} },
 		"token":            func(c *auth.Change) { c.By = auth.Authority{Token: &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}} },
 		"proof":            func(c *auth.Change) { c.By = auth.Authority{Proof: true} },
+		"external":         func(c *auth.Change) { c.By = auth.Authority{External: "4711"} },
 		"an owner is left": func(c *auth.Change) { c.KeepOwner = true },
 		"the same roles":   func(c *auth.Change) { c.IfRoles = ptr(w.rolesRevision()) },
 	}

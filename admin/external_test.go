@@ -1,0 +1,185 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+)
+
+// staffHeader is what the application's own admin login of these tests goes by.
+const staffHeader = "X-Staff"
+
+func authorize(r *http.Request) (admin.Identity, error) {
+	var i admin.Identity
+	switch text := r.Header.Get(staffHeader); text {
+	case "":
+		return i, errors.New("no such badge as 4711")
+	case "suspended":
+		return i, auth.Reject(auth.CodeUserBanned, "Your badge is suspended.")
+	default:
+		return i, json.Unmarshal([]byte(text), &i)
+	}
+}
+
+// withStaff is an office whose operators are known to the application only.
+func withStaff(t *testing.T, store auth.Store) *office {
+	return newOfficeWith(t, store, admin.Options{Authorize: authorize})
+}
+
+// staff is somebody of them who may do what is named, as a header.
+func (o *office) staff(permissions ...string) string {
+	return o.badge(admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: permissions, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+}
+
+func (o *office) badge(i admin.Identity) string {
+	o.t.Helper()
+	text, err := json.Marshal(i)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return staffHeader + ": " + string(text)
+}
+
+// notForStaff are operations that take somebody with an account, and what they answer
+// others.
+var notForStaff = map[string]auth.Code{
+	"POST /users/{id}/impersonate": auth.CodeImpersonationForbidden,
+	"POST /settings/test-mail":     auth.CodeValidationFailed,
+	"POST /settings/test-sms":      auth.CodeValidationFailed,
+}
+
+// Each rule, over every operation there is, for those whom the application alone knows.
+func TestRulesOfExternals(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := withStaff(t, store)
+		target := o.fill()
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		for i, row := range admin.Table() {
+			t.Run(row.Pattern, func(t *testing.T) {
+				o.try(nil, row, target).want(401, auth.CodeMissingToken)
+				o.try(owner, row, target).want(401, auth.CodeMissingToken) // Authmount's own sessions open nothing
+				o.try(nil, row, target, staffHeader+": suspended").want(403, auth.CodeUserBanned)
+				for _, none := range [][]string{nil, {notes}, {"no.such", "auth.no.such"}} {
+					o.try(nil, row, target, o.staff(none...)).want(403, auth.CodeNotAdmin)
+				}
+				all := admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: []string{"*"}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()}
+				weak := all
+				weak.AAL = auth.LevelAAL1
+				o.try(nil, row, target, o.badge(weak)).want(403, auth.CodeInsufficientAAL)
+				if row.Permission != "" {
+					a := o.try(nil, row, target, o.staff(append(allBut(t, o, row.Permission), "no.such")...)).want(403, auth.CodeMissingPermission)
+					if d, _ := a.body["details"].(map[string]any); d["permission"] != row.Permission {
+						t.Errorf("the refusal names %v", a.body)
+					}
+				}
+				if row.Targets {
+					o.try(nil, row, owner, o.staff(row.Permission)).want(403, auth.CodeTargetStronger)
+				}
+				if row.StepUp {
+					for _, when := range []time.Time{{}, o.Clock.Now().Add(-15 * time.Minute), o.Clock.Now().Add(time.Hour)} {
+						old := all
+						old.AuthTime = when
+						o.try(nil, row, target, o.badge(old)).want(403, auth.CodeReauthNeeded)
+					}
+				}
+				if !strings.HasPrefix(row.Pattern, "GET ") {
+					o.try(nil, row, target, o.badge(all), "Origin: https://evil.example", "Sec-Fetch-Site: cross-site").want(403, auth.CodeCrossSiteRequest)
+				}
+				somebody := o.imported(fmt.Sprintf("somebody%d@example.com", i))
+				if strings.Contains(row.Pattern, "/sessions/{id}") {
+					somebody = target
+				}
+				o.permit(role)
+				before := len(o.audit())
+				a := o.try(nil, row, somebody, o.badge(all))
+				if code, refused := notForStaff[row.Pattern]; refused {
+					a.want(a.status, code)
+					return
+				}
+				a.want(examples[row.Pattern].status)
+				rows := o.audit()
+				rows = rows[:len(rows)-before]
+				rows = slices.DeleteFunc(rows, func(e auth.Event) bool { return e.Record.Actor == "test" }) // what the example prepared
+				if row.Reads || row.Pattern == "POST /check" {
+					if len(rows) != 0 {
+						t.Errorf("%d rows", len(rows))
+					}
+					return
+				}
+				if len(rows) != 1 {
+					t.Fatalf("%d rows", len(rows))
+				}
+				if by := rows[0].Actor; by != (auth.Actor{Kind: auth.ActorExternal, ID: "4711"}) || rows[0].Record.Actor != "Grace of the desk" {
+					t.Errorf("recorded %+v, %q", by, rows[0].Record.Actor)
+				}
+			})
+		}
+	})
+}
+
+// What somebody like this does cannot take the last owner away, secret keys go on to
+// work, and who asks is told so.
+func TestExternals(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := withStaff(t, store)
+		owner := o.imported("owner@example.com", auth.RoleOwner)
+		all := o.staff("*")
+		for pattern, body := range map[string]string{"PUT /users/%s/roles": `{"roles":[]}`, "POST /users/%s/ban": `{"reason":"x"}`, "POST /users/%s/delete": `{"reason":"x"}`} {
+			o.do(nil, fmt.Sprintf(pattern, owner.User.ID), body, all).want(409, auth.CodeLastOwner)
+		}
+		o.do(program(o.key(admin.System("test"), admin.PermUsersRead)), "GET /users", "").want(200)
+		me := o.do(nil, "GET /me", "", o.staff(notes, admin.PermUsersRead, "no.such")).want(200)
+		if fmt.Sprint(me.body["permissions"]) != "[auth.users.read notes.write]" || me.body["user"] != nil || fmt.Sprint(me.body["actor"]) != "map[id:4711 kind:external label:Grace of the desk session_id:<nil>]" {
+			t.Errorf("me: %v", me.body)
+		}
+		for _, i := range []admin.Identity{{}, {Label: "x"}, {ID: strings.Repeat("x", 256)}, {ID: "a\nb"}} {
+			i.Permissions, i.AAL = []string{"*"}, auth.LevelAAL2
+			if a := o.do(nil, "GET /users", "", o.badge(i)).want(401, auth.CodeMissingToken); strings.Contains(a.text, "Identity") {
+				t.Errorf("answered %s", a.text)
+			}
+		}
+		if a := o.do(nil, "GET /users", "").want(401, auth.CodeMissingToken); strings.Contains(a.text, "4711") {
+			t.Errorf("says more than it may: %s", a.text)
+		}
+
+		// The list that the application gave is not the actor's.
+		list := []string{admin.PermUsersRead}
+		who := admin.External(admin.Identity{ID: "1", Permissions: list, AAL: auth.LevelAAL2})
+		list[0] = "*"
+		if _, err := o.adm.Roles(t.Context(), who); !errors.Is(err, auth.CodeMissingPermission) {
+			t.Errorf("permissions changed meanwhile: %v", err)
+		}
+	})
+}
+
+// Nobody can ask later what somebody like this may do by then: what goes by that, is
+// made by who may do everything.
+func TestExternalsLeaveNoPower(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := withStaff(t, store)
+		o.permit("editor", notes)
+		some, all := o.staff(notes, "auth.*"), o.staff("*")
+		o.do(nil, "POST /keys", `{"name":"x","scopes":["auth.users.read"]}`, some).want(403, auth.CodeTargetStronger)
+		o.do(nil, "POST /keys", `{"name":"x","scopes":["auth.users.read"]}`, all).want(200)
+		o.do(nil, "POST /invitations", `{"email":"ada@example.com","roles":["editor"]}`, some).want(403, auth.CodeTargetStronger)
+		o.do(nil, "POST /invitations", `{"email":"ada@example.com"}`, some).want(201)
+		if _, err := o.accept(o.invitedToken("ada@example.com")); err != nil {
+			t.Error(err)
+		}
+		invited := o.do(nil, "POST /invitations", `{"email":"bob@example.com","roles":["editor"]}`, all).want(201)
+		token := o.invitedToken("bob@example.com")
+		o.do(nil, fmt.Sprintf("POST /invitations/%s/resend", invited.body["id"]), "", some).want(403, auth.CodeTargetStronger)
+		if _, err := o.accept(token); err != nil {
+			t.Error(err)
+		}
+	})
+}
