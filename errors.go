@@ -244,6 +244,10 @@ func storeFailed(err error) error {
 		return fail(CodeSessionEnded, err)
 	case errors.Is(err, ErrLastOwner):
 		return fail(CodeLastOwner, err)
+	case errors.Is(err, ErrOwned):
+		e := fail(CodeRoleInUse, err)
+		e.Message = "There has been an owner already. An owner can give you the role."
+		return e
 	case errors.Is(err, ErrTooBroad):
 		return fail(CodeQueryTooBroad, err)
 	case errors.Is(err, ErrInvalidChange):

@@ -12,7 +12,7 @@ import (
 
 // page is what a link page shows; templates see it as it is, with App.
 type page struct {
-	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "done", "problem"
+	Name       string // "confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"
 	App        string
 	Logo       template.URL // address of the application's logo, or ""
 	Home       string       // where the application begins, or ""
@@ -29,7 +29,7 @@ type page struct {
 	First      bool           // reset_password: there was none before, nor any session
 	TypedCode  string         // type_code: to be typed where it was asked for
 	TakesOver  bool           // confirm_sign_in: what others have set up on the account goes
-	Done       string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured", "accepted"
+	Done       string         // "signed_in", "signed_out", "sent", "email_verified", "password_reset", "disowned", "left_alone", "secured", "accepted", "owner"
 	TakenOver  bool           // what others had set up on the account is gone
 	Disownable bool           // confirm_email: the account may be somebody else's doing
 	MadeAt     string         // when it was made
@@ -37,13 +37,13 @@ type page struct {
 	MovesBack  bool           // secure_account: the address becomes the account's again
 	ResetSent  bool           // disowned, secured: a link to choose a password was sent
 	SignInTo   bool           // accept_invitation: the address has an account, whose owner has to sign in first
-	SignedIn   bool           // accept_invitation: they have
+	SignedIn   bool           // accept_invitation: they have; first_owner: somebody is
 	NoPassword bool           // accept_invitation: passwords are switched off
 	Providers  []providerLink // accept_invitation
 	FormTarget string         // origin that the form's answer redirects to
 }
 
-var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "done", "problem"}
+var pageNames = []string{"confirm_sign_in", "type_code", "confirm_email", "reset_password", "accept_invitation", "secure_account", "first_owner", "done", "problem"}
 
 // pages are the parsed pages by name and locale.
 type pages struct {

@@ -177,6 +177,8 @@ var (
 	ErrUsed = errors.New("auth: used before")
 	// ErrLastOwner: no unbanned owner would be left.
 	ErrLastOwner = errors.New("auth: the last owner has to stay")
+	// ErrOwned: there has been an owner, see Change.FirstOwner.
+	ErrOwned = errors.New("auth: there has been an owner")
 	// ErrRepeated: the change was made before under its idempotency key. Stores
 	// return a *RepeatedError, which matches it.
 	ErrRepeated = errors.New("auth: done before")
@@ -322,6 +324,7 @@ const (
 	PurposeEmailCode   Purpose = "email_code"   // tell whom a code to a new address was sent for
 	PurposeStop        Purpose = "stop_session" // stop a session that a notice tells of
 	PurposeInvitation  Purpose = "invitation"   // accept an invitation
+	PurposeFirstOwner  Purpose = "first_owner"  // become the first owner
 )
 
 // Token is a single-use secret, kept as a hash only.

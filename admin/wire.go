@@ -74,6 +74,7 @@ func (m *Admin) mount() (http.Handler, error) {
 			return e.handle(m, who, w, r)
 		}})
 	}
+	routes = append(routes, m.kit.FirstOwnerRoutes()...) // with Options.Authorize, too, where no link is made
 	schemas, err := document("schemas")
 	if err != nil {
 		return nil, err

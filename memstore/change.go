@@ -89,6 +89,9 @@ func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, er
 	if c.KeepOwner && !s.ownerAfter(e, c.Now) {
 		return nil, auth.ErrLastOwner
 	}
+	if c.FirstOwner && s.owned {
+		return nil, auth.ErrOwned
+	}
 	return e, nil
 }
 

@@ -38,6 +38,7 @@ type Store struct {
 
 	rolesRevision int64
 	settings      auth.StoredSettings
+	owned         bool // there has been an owner
 
 	counts map[countKey]int64
 	active map[activeKey]bool
@@ -103,6 +104,7 @@ var (
 
 	_ auth.InvitationStore = (*Store)(nil)
 	_ auth.AnonymizeStore  = (*Store)(nil)
+	_ auth.FirstOwnerStore = (*Store)(nil)
 )
 
 // New makes an empty store.

@@ -26,6 +26,16 @@ func (s *Store) roleTable() auth.RoleTable {
 	return t
 }
 
+// EverOwned tells whether there has been an owner.
+func (s *Store) EverOwned(ctx context.Context) (bool, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	return s.owned, nil
+}
+
 // PutRole adds or replaces a role.
 func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (t auth.RoleTable, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {

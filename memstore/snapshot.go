@@ -33,6 +33,7 @@ type snapshot struct {
 	Active         []savedActive        `json:"active,omitempty"`
 	Settings       auth.StoredSettings  `json:"settings,omitzero"`
 	Impersonations []auth.Impersonation `json:"impersonations,omitempty"`
+	Owned          bool                 `json:"owned,omitempty"`
 }
 
 type savedUser struct {
@@ -113,6 +114,7 @@ func (s *Store) load(b []byte) error {
 	}
 	s.rolesRevision = snap.Roles.Revision
 	s.settings = snap.Settings
+	s.owned = s.owned || snap.Owned
 	for _, k := range snap.Keys {
 		s.addKey(k)
 	}
@@ -171,7 +173,7 @@ func (s *Store) Save(ctx context.Context) error {
 }
 
 func (s *Store) snapshot() snapshot {
-	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings}
+	snap := snapshot{Version: snapshotVersion, Events: s.events, Roles: s.roleTable(), Settings: s.settings, Owned: s.owned}
 	for _, u := range s.users {
 		saved := savedUser{User: u.User, Hash: u.hash, Recovery: u.recovery, Notes: u.notes, Devices: u.devices}
 		for _, f := range u.factors {

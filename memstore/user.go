@@ -89,6 +89,7 @@ func (s *Store) conflict(u *auth.User, self string) error {
 }
 
 func (s *Store) index(u *user) {
+	s.owned = s.owned || slices.Contains(u.Roles, auth.RoleOwner)
 	if u.Email != "" {
 		s.byEmail[auth.EmailKey(u.Email)] = u.ID
 	}

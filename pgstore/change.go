@@ -16,7 +16,7 @@ import (
 // IfUsers, so that one statement may be the whole of it.
 func plain(c *auth.Change) bool {
 	names := func(o auth.OutcomeEvent) bool { return o.Event.Record != nil } // what a statement alone does not
-	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && !c.KeepOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
+	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && !c.KeepOwner && !c.FirstOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
 }
 
 // result is what the effect of a change was.
@@ -119,7 +119,7 @@ func (h *held) authority(by *auth.Authority, now time.Time) error {
 const ownerIsLeft = `select exists (select from auth.users u
 	where u.roles <> '{}' and u.roles @> array['` + auth.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
 
-// judge judges IfUsers, IfRoles and KeepOwner. An owner whom this statement sees
+// judge judges IfUsers, IfRoles, KeepOwner and FirstOwner. An owner whom this statement sees
 // and whom nobody has locked here cannot be about to go: whoever ends an owner
 // has locked all of them.
 func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r *result) error {
@@ -135,15 +135,17 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 	if c.IfRoles != nil && *c.IfRoles != h.roles {
 		return auth.ErrStale
 	}
-	if !c.KeepOwner {
-		return nil
+	if c.KeepOwner {
+		var left bool
+		if err := tx.QueryRow(ctx, s.sql(ownerIsLeft), c.Now).Scan(&left); err != nil {
+			return err
+		}
+		if !left {
+			return auth.ErrLastOwner
+		}
 	}
-	var left bool
-	if err := tx.QueryRow(ctx, s.sql(ownerIsLeft), c.Now).Scan(&left); err != nil {
-		return err
-	}
-	if !left {
-		return auth.ErrLastOwner
+	if c.FirstOwner {
+		return s.judgeFirst(ctx, tx, h, r)
 	}
 	return nil
 }

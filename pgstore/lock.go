@@ -48,7 +48,8 @@ type held struct {
 	tokens   []auth.Token
 	code     *auth.Token
 	keys     map[string]*auth.APIKey
-	repeated error // the *RepeatedError of a change that was made before
+	repeated error  // the *RepeatedError of a change that was made before
+	first    string // the first owner ever, if that was asked; empty: none
 }
 
 // lockedUser is what of a user changes are judged by.
@@ -106,6 +107,9 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *auth.Change, on target) 
 	s.lockSessions(b, c, &on, h)
 	s.lockKeys(b, c, &on, h)
 	s.lockTokens(b, c, &on, h)
+	if c.FirstOwner {
+		b.Queue(s.sql(selectFirstOwner)).QueryRow(func(row pgx.Row) error { return row.Scan(&h.first) })
+	}
 	if c.Idempotency != nil {
 		s.claim(b, c.Idempotency, c.Now, h)
 	}

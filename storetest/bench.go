@@ -45,6 +45,7 @@ type bench struct {
 	acting   auth.ImpersonationStore
 	logins   auth.SessionListStore
 	invited  auth.InvitationStore
+	founded  auth.FirstOwnerStore
 	nobody   auth.AnonymizeStore
 }
 
@@ -70,6 +71,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
 	b.nobody, _ = auth.Capability[auth.AnonymizeStore](s)
 	b.invited, _ = auth.Capability[auth.InvitationStore](s)
+	b.founded, _ = auth.Capability[auth.FirstOwnerStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b
 }

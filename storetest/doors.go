@@ -67,6 +67,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
 		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](),
+		reflect.TypeFor[auth.FirstOwnerStore](),
 	}
 }
 

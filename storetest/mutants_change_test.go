@@ -158,9 +158,16 @@ func changeMutants() map[string]mutant {
 		"sessions are asked, then the change is made": {
 			edits(askThenChange), append(everywhere("races", ""), "races/no change lands after its session was revoked", "races/no change lands after its user was banned"),
 		},
-		"users are asked, then the change is made":   {edits(askThenChange), []string{"races/no change lands after the user it rests on has changed"}},
-		"roles are asked, then the change is made":   {edits(askThenChange), []string{"roles/no change lands after the roles it rests on have changed"}},
-		"keys are asked, then the change is made":    {edits(askThenChange), []string{"keys/no change lands after its key was revoked"}},
+		"users are asked, then the change is made": {edits(askThenChange), []string{"races/no change lands after the user it rests on has changed"}},
+		"roles are asked, then the change is made": {edits(askThenChange), []string{"roles/no change lands after the roles it rests on have changed"}},
+		"keys are asked, then the change is made":  {edits(askThenChange), []string{"keys/no change lands after its key was revoked"}},
+		"whether there was an owner is not asked": {edits(func(_ auth.Store, c *auth.Change) { c.FirstOwner = false }), []string{
+			"first owner/there is one, ever", "first owner/an owner who was made counts", "first owner/an owner who was given the role counts, a banned one too",
+			"first owner/a change that makes none is judged, too", "first owner/of several at once one is first", "first owner/who is made owner meanwhile is first",
+		}},
+		"only owners of now count": {func(s auth.Store) auth.Store { return forgetsOwners{base{s}} }, []string{
+			"first owner/there is one, ever", "first owner/an owner who was made counts", "first owner/an owner who was given the role counts, a banned one too",
+		}},
 		"owners are counted, then the last one goes": {func(s auth.Store) auth.Store { return &countsOwners{base: base{s}} }, []string{"owners/two owners who remove each other leave one"}},
 	}
 	for i := range reflect.TypeFor[auth.UserAt]().NumField() {

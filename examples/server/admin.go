@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -39,6 +42,26 @@ func adminPath(s settings) string {
 		return u.Path + "/admin/"
 	}
 	return "/auth/v1/admin/"
+}
+
+// isTerminal tells whether somebody looks at what is written to a file.
+func isTerminal(f *os.File) bool {
+	i, err := f.Stat()
+	return err == nil && i.Mode()&os.ModeCharDevice != 0
+}
+
+// printOwnerLink prints the link that makes the first owner, if there has been none. It
+// is no line of the log: logs are kept, and read by others.
+func printOwnerLink(ctx context.Context, adm *admin.Admin, to io.Writer) error {
+	link, err := adm.FirstOwnerLink(ctx)
+	switch {
+	case errors.Is(err, auth.CodeRoleInUse):
+		return nil
+	case err != nil:
+		return err
+	}
+	_, err = fmt.Fprintf(to, "\nThere is no owner yet. Whoever is signed in and opens this within 30 minutes becomes it:\n\n  %s\n\n", link)
+	return err
 }
 
 // firstOwner makes the account of an address owner, as soon as it has proved that.

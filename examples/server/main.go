@@ -34,7 +34,7 @@ type settings struct {
 	clients                                                                                    map[string]*client // by provider
 	oidcIssuer, microsoftTenant, appleTeam, appleKeyID, appleKey                               string
 	owner                                                                                      string
-	adminMFA                                                                                   bool
+	adminMFA, ownerLink                                                                        bool
 	secretKeys                                                                                 []auth.SecretKey
 	requireMFA, confirm, inbox, noLimits, deletion, cookies, pprof, verbose                    bool
 }
@@ -73,6 +73,7 @@ func parse(args []string) (settings, error) {
 	str(&s.proxies, "trusted-proxies", "", "networks of reverse proxies (CIDR), separated by commas")
 	str(&s.cors, "cors", "", "origins that may call from a browser, separated by commas")
 	str(&s.owner, "owner", "", "address of who is to be owner, as soon as it is proved")
+	yes(&s.ownerLink, "first-owner-link", "print a link by which somebody becomes the first owner to standard error, as is done on a terminal without -owner")
 	fs.BoolVar(&s.adminMFA, "admin-mfa", os.Getenv(envName("admin-mfa")) != "false", "admins need a second factor ("+envName("admin-mfa")+")")
 	secretKeys := []string{os.Getenv(envName("secret-key"))}
 	fs.Func("secret-key", "<key>=<scopes>: secret key of a program for the admin side, with permissions separated by commas, * for all that keys may do; repeatable; better set in the environment, separated by spaces ("+envName("secret-key")+")", func(key string) error {
@@ -283,6 +284,11 @@ func run(args []string) error {
 		return err
 	}
 	first.begin(ctx, adm)
+	if s.ownerLink || s.owner == "" && isTerminal(os.Stderr) {
+		if err := printOwnerLink(ctx, adm, os.Stderr); err != nil {
+			return err
+		}
+	}
 	return serve(ctx, ln, a, adm, inbox, s, log)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
 )
 
 // start builds and runs the server, and answers its URL and a way to stop it.
@@ -238,5 +242,32 @@ func TestServerBounds(t *testing.T) {
 	}
 	if srv.WriteTimeout < 31*time.Second || srv.MaxHeaderBytes <= 0 || srv.MaxHeaderBytes > 1<<20 {
 		t.Errorf("WriteTimeout %v, MaxHeaderBytes %d", srv.WriteTimeout, srv.MaxHeaderBytes)
+	}
+}
+
+// The link to become the first owner is printed where somebody sees it, until there is
+// one.
+func TestOwnerLink(t *testing.T) {
+	ctx := t.Context()
+	a, err := auth.New(ctx, memstore.New(), auth.WithSecret([]byte(strings.Repeat("x", 32))), auth.WithBaseURL("http://127.0.0.1:8080/auth/v1"), auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close(ctx) }()
+	adm, err := newAdmin(ctx, a, settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	if err := printOwnerLink(ctx, adm, &shown); err != nil || !strings.Contains(shown.String(), "http://127.0.0.1:8080/auth/v1/admin/first-owner?token=") {
+		t.Errorf("%q, %v", shown.String(), err)
+	}
+	u, err := a.ImportUser(ctx, auth.ImportUserParams{Email: "ada@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
+	if err != nil || u.ID == "" {
+		t.Fatal(err)
+	}
+	shown.Reset()
+	if err := printOwnerLink(ctx, adm, &shown); err != nil || shown.String() != "" {
+		t.Errorf("with an owner: %q, %v", shown.String(), err)
 	}
 }

@@ -13,10 +13,11 @@ import (
 const empty = `do $$
 	declare name text;
 	begin
-		for name in select tablename from pg_tables where schemaname = 'SCHEMA' and tablename not in ('schema_version', 'role_revision') order by tablename = 'revocations', tablename loop
+		for name in select tablename from pg_tables where schemaname = 'SCHEMA' and tablename not in ('schema_version', 'role_revision', 'first_owner') order by tablename = 'revocations', tablename loop
 			execute format('delete from SCHEMA.%I', name);
 		end loop;
 		update SCHEMA.role_revision set revision = 0;
+		update SCHEMA.first_owner set user_id = null;
 	end $$`
 
 // Reused hands out stores that are empty again once a test has ended, since to

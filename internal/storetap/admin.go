@@ -13,9 +13,23 @@ func (t *Tap) forAdmin(end *link, inner auth.Store) {
 	if c, ok := auth.Capability[auth.AnonymizeStore](inner); ok {
 		end.next = &anonymizer{*end, t, c}
 	}
+	if c, ok := auth.Capability[auth.FirstOwnerStore](inner); ok {
+		end.next = &firstOwner{*end, t, c}
+	}
 	if c, ok := auth.Capability[auth.InvitationStore](inner); ok {
 		end.next = &invitations{*end, t, c}
 	}
+}
+
+type firstOwner struct {
+	link
+	tap   *Tap
+	inner auth.FirstOwnerStore
+}
+
+func (s *firstOwner) EverOwned(ctx context.Context) (owned bool, err error) {
+	defer s.tap.enter(&ctx, "EverOwned", nil)(&err, &owned)
+	return s.inner.EverOwned(ctx)
 }
 
 type invitations struct {

@@ -1,0 +1,146 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// The first owner of a service that nobody owns may be whoever opens a link that its
+// operator was shown. The store judges that nobody has ever been one
+// (Change.FirstOwner).
+
+const (
+	firstOwnerLife    = 30 * time.Minute
+	firstOwnerSubject = "first owner" // of which there is one link: a new one supersedes it
+	firstOwnerPath    = "/first-owner"
+)
+
+// PutFirstOwnerLink stores the link in place of an older one, and returns it. ErrOwned
+// if there has been an owner.
+func (k Kit) PutFirstOwnerLink(ctx context.Context, c Change) (string, error) {
+	if _, ok := Capability[FirstOwnerStore](k.a.store); !ok {
+		return "", fail(CodeInternal, errors.New("the store is no auth.FirstOwnerStore"))
+	}
+	c.FirstOwner = true
+	secret, t := k.a.newLink(PurposeFirstOwner, firstOwnerLife, linkData{})
+	t.Subject = firstOwnerSubject
+	if err := k.a.store.PutToken(ctx, PutToken{Change: c, Token: t}); err != nil {
+		return "", err
+	}
+	return withQuery(k.a.publicURL().String()+"/admin"+firstOwnerPath, url.Values{"token": {secret}}), nil
+}
+
+// FirstOwnerRoutes are the page that the link leads to, and what it posts to, below
+// /admin.
+func (k Kit) FirstOwnerRoutes() []KitRoute {
+	refusals := []Code{CodeInvalidToken, CodeEmailNotVerified, CodeRoleInUse, CodeValidationFailed}
+	return []KitRoute{
+		{Pattern: "GET " + firstOwnerPath, Access: KitOpen, Errors: []Code{CodeInvalidToken}, Handle: k.a.handleFirstOwnerPage},
+		{Pattern: "POST " + firstOwnerPath, Access: KitSignedIn, Errors: refusals, Handle: k.a.handleFirstOwner, form: k.a.handleFirstOwnerForm},
+	}
+}
+
+// becomeFirstOwner gives the role to whoever is signed in, and uses the link up.
+// Errors: CodeInvalidToken, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified,
+// CodeRoleInUse if there has been an owner.
+func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (User, error) {
+	return change(func() (User, error) {
+		s, u, err := a.liveSession(ctx, by, CodeSessionEnded)
+		switch {
+		case err != nil:
+			return u, err
+		case !u.EmailVerified():
+			return u, fail(CodeEmailNotVerified, nil)
+		}
+		roles := rolesWith(u.Roles, []string{RoleOwner})
+		id, _ := ctx.Value(requestIDKey{}).(string)
+		c := a.newChangeOf(ctx, Authority{Session: &SessionRef{ID: s.ID, UserID: u.ID}}, account{User: u}, done(Event{Type: EventRolesChanged, UserID: u.ID, SessionID: s.ID, Record: &Record{
+			Actor: u.Email, Target: u.Email, RequestID: id, Operation: "POST " + firstOwnerPath,
+			Changes: map[string]FieldChange{"roles": {Before: orEmpty(u.Roles), After: roles}},
+		}}))
+		c.FirstOwner, c.IfUsers = true, []UserAt{{ID: u.ID, Revision: &u.Revision}}
+		_, owner, err := a.store.RedeemToken(ctx, Redemption{Change: c, Purpose: PurposeFirstOwner, Hash: hashLinkToken(secret), Effect: Effect{UserID: u.ID, Patch: &UserPatch{Roles: &roles}}})
+		switch {
+		case err == nil:
+			a.committed(ctx, c, OutcomeDone, about(u.ID))
+			Kit{a}.Stale(owner)
+			return owner, nil
+		case errors.Is(err, ErrStale):
+			return owner, err
+		case errors.Is(err, ErrNotFound):
+			return owner, a.linkOfOwner(ctx, err)
+		}
+		return owner, storeFailed(err)
+	})
+}
+
+// linkOfOwner is what is wrong with a link that is not live: that it was used, say, to
+// become the owner.
+func (a *Auth) linkOfOwner(ctx context.Context, gone error) error {
+	if s, ok := Capability[FirstOwnerStore](a.store); ok {
+		owned, err := s.EverOwned(ctx)
+		if err != nil {
+			return storeFailed(err)
+		}
+		if owned {
+			return storeFailed(ErrOwned)
+		}
+	}
+	return linkFailed(gone)
+}
+
+// handleFirstOwner is POST /admin/first-owner.
+func (a *Auth) handleFirstOwner(w http.ResponseWriter, r *http.Request) error {
+	var p struct {
+		Token string `json:"token"`
+	}
+	if err := decode(r, &p); err != nil {
+		return err
+	}
+	if p.Token == "" {
+		return invalid("token", "is required")
+	}
+	if _, err := a.becomeFirstOwner(r.Context(), currentFrom(r.Context()).caller(), p.Token); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// handleFirstOwnerPage is GET /admin/first-owner; opening it gives nobody anything.
+func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) error {
+	secret := r.URL.Query().Get("token")
+	if _, _, err := a.peek(r.Context(), PurposeFirstOwner, secret); err != nil {
+		return a.showProblem(w, r, err)
+	}
+	pg := page{Name: "first_owner", Token: secret}
+	if within, err := a.within(r); err == nil && within.SessionID != "" {
+		_, u, err := a.liveSession(r.Context(), within, CodeSessionEnded)
+		pg.SignedIn = err == nil
+		pg.Address = maskEmail(u.Email)
+	}
+	a.showPage(w, r, http.StatusOK, pg, "")
+	return nil
+}
+
+// handleFirstOwnerForm is the page's form, for whoever is signed in by cookie.
+func (a *Auth) handleFirstOwnerForm(w http.ResponseWriter, r *http.Request) error {
+	form, err := a.readForm(r)
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	within, err := a.within(r)
+	if err == nil && within.SessionID == "" {
+		err = fail(CodeMissingToken, nil)
+	}
+	if err == nil {
+		_, err = a.becomeFirstOwner(r.Context(), within, form.Get("token"))
+	}
+	if err != nil {
+		return a.showProblem(w, r, err)
+	}
+	return a.showDone(w, r, page{Done: "owner"}, "")
+}

@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"github.com/authmount/auth"
+)
+
+// beFirst makes a user owner, if nobody ever was.
+func (b *bench) beFirst(id string) error {
+	c := by(now)
+	c.FirstOwner = true
+	_, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: id, Patch: auth.UserPatch{Roles: &[]string{auth.RoleOwner}}})
+	return err
+}
+
+// firstOwner are that there is one, once and for all.
+func firstOwner() checks {
+	owned := func(b *bench, want bool) {
+		b.Helper()
+		got, err := b.founded.EverOwned(b.ctx())
+		b.ok(err)
+		equal(b, "EverOwned", got, want)
+	}
+	gone := func(b *bench, name string, first func() string) {
+		b.Helper()
+		a := b.user("")
+		id := first()
+		owned(b, true)
+		b.of("%s", name).is(b.beFirst(a.ID), auth.ErrOwned)
+		_, err := b.update(id, auth.UserPatch{Roles: &[]string{}})
+		b.ok(err)
+		b.is(b.beFirst(id), auth.ErrOwned)
+		b.ok(b.delete(id))
+		b.is(b.beFirst(a.ID), auth.ErrOwned)
+		owned(b, true)
+	}
+	all := checks{
+		"there is one, ever": func(b *bench) {
+			owned(b, false)
+			gone(b, "by the condition", func() string {
+				u := b.user("")
+				b.ok(b.beFirst(u.ID))
+				return u.ID
+			})
+		},
+		"an owner who was made counts": func(b *bench) {
+			gone(b, "made", func() string { return b.owner().ID })
+		},
+		"an owner who was given the role counts, a banned one too": func(b *bench) {
+			gone(b, "given", func() string {
+				u := b.user("")
+				_, err := b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+				b.ok(err)
+				_, err = b.update(u.ID, auth.UserPatch{Roles: &[]string{"r", auth.RoleOwner}})
+				b.ok(err)
+				return u.ID
+			})
+		},
+		"a change that makes none is judged, too": func(b *bench) {
+			put := func(secret string) error {
+				c := auth.PutToken{Change: by(now), Token: newToken(secret, "subject")}
+				c.FirstOwner = true
+				return b.PutToken(b.ctx(), c)
+			}
+			b.ok(put("a"))
+			owned(b, false)
+			b.owner()
+			b.is(put("b"), auth.ErrOwned)
+			b.ok(b.redeem("a"))
+		},
+		"of several at once one is first": func(b *bench) {
+			users := make([]auth.User, parallel)
+			for i := range users {
+				users[i] = b.user("")
+			}
+			won, lost := b.race(func(i int) error { return b.beFirst(users[i].ID) }, auth.ErrOwned)
+			b.oneWon(won, lost, auth.ErrOwned)
+		},
+	}
+	all["who is made owner meanwhile is first"] = func(b *bench) {
+		one, two := b.user(""), b.user("")
+		var err error
+		b.raceOf(2, func(i int) error {
+			if i == 0 {
+				err = b.beFirst(one.ID)
+				return nil
+			}
+			_, err := b.update(two.ID, auth.UserPatch{Roles: &[]string{auth.RoleOwner}})
+			return err
+		})
+		if err != nil {
+			b.is(err, auth.ErrOwned)
+		}
+		b.is(b.beFirst(two.ID), auth.ErrOwned)
+	}
+	return all
+}
