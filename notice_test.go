@@ -54,6 +54,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventMessageAsked:        "the message itself tells",
 		auth.EventUserAnonymized:      "there is nobody any more who could be told",
 		auth.EventUserExported:        "changes nothing; the audit log tells who did it",
+		auth.EventUsersExported:       "is about no account",
 		auth.EventInvited:             "is about no account",
 		auth.EventInvitationWithdrawn: "is about no account",
 		auth.EventInvitationAccepted:  "whoever reads the mailbox did it; an account that is taken over has a notice of its own",

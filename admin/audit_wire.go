@@ -111,18 +111,20 @@ func (m *Admin) handleAuditExport(who Actor, w http.ResponseWriter, r *http.Requ
 	if err := v.done(); err != nil {
 		return err
 	}
-	out := &download{w: w, name: "audit-log." + FormatNDJSON, media: "application/x-ndjson"}
-	if p.Format == FormatCSV {
-		out.name, out.media = "audit-log."+FormatCSV, "text/csv; charset=utf-8"
-	}
+	out := newDownload(w, "audit-log", p.Format)
+	return m.serveDownload(who, opAuditExport, out, r, func() error { return m.ExportAuditLog(r.Context(), who, p, out) })
+}
+
+// serveDownload has an export written.
+func (m *Admin) serveDownload(who Actor, op operation, out *download, r *http.Request, write func() error) error {
 	if r.Method == http.MethodHead { // nothing leaves
-		_, err := m.reader(r.Context(), who, opAuditExport)
+		_, err := m.reader(r.Context(), who, op)
 		if err == nil {
 			out.begin()
 		}
 		return err
 	}
-	err := m.ExportAuditLog(r.Context(), who, p, out)
+	err := write()
 	switch {
 	case err == nil:
 		out.begin() // of nothing
@@ -144,6 +146,13 @@ type download struct {
 	w           http.ResponseWriter
 	name, media string
 	begun       bool
+}
+
+func newDownload(w http.ResponseWriter, name, format string) *download {
+	if format == FormatCSV {
+		return &download{w: w, name: name + "." + FormatCSV, media: "text/csv; charset=utf-8"}
+	}
+	return &download{w: w, name: name + "." + FormatNDJSON, media: "application/x-ndjson"}
 }
 
 func (d *download) begin() {

@@ -13,14 +13,14 @@ import (
 // metadataFilter begins the parameters that name members of the metadata.
 const metadataFilter = "metadata."
 
-func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Request) error {
-	v := m.values(r)
+// userFilters reads which accounts are asked for, and in which order.
+func (v *values) userFilters() ListUsersParams {
 	p := ListUsersParams{Search: v.text("q"), UserQuery: auth.UserQuery{
 		Email: v.address("email", auth.NormalizeEmail), Phone: v.address("phone", auth.NormalizePhone), Provider: v.text("provider"), Subject: v.text("subject"),
 		Role: v.text("role"), MFA: v.flag("mfa"), Metadata: v.members(metadataFilter),
 		CreatedFrom: v.time("created_from"), CreatedTo: v.time("created_to"),
 		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
-		Sort: auth.UserSort(v.text("sort")), Limit: v.limit(), Now: m.kit.Now(),
+		Sort: auth.UserSort(v.text("sort")), Now: v.m.kit.Now(),
 	}}
 	switch v.text("status") {
 	case "":
@@ -40,6 +40,13 @@ func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Reques
 	default:
 		v.fault("order", "has to be asc or desc")
 	}
+	return p
+}
+
+func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Request) error {
+	v := m.values(r)
+	p := v.userFilters()
+	p.Limit = v.limit()
 	switch v.text("count") {
 	case "":
 	case "estimate":

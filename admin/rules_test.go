@@ -24,6 +24,7 @@ var examples = map[string]example{
 	"GET /me":                    {status: 200},
 	"GET /users":                 {status: 200},
 	"GET /users/{id}":            {status: 200},
+	"GET /users/export":          {status: 200},
 	"GET /users/lookup":          {query: "?provider=github&subject=$id", prepare: (*office).link, status: 200},
 	"POST /users":                {body: `{"email":"$id@new.example.com"}`, status: 201},
 	"PATCH /users/{id}":          {body: `{"full_name":"Ada"}`, status: 200},
@@ -270,7 +271,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 					about = "r-" + target.User.ID
 				case row.Pattern == "POST /users":
 					about = target.User.ID + "@new.example.com"
-				case row.Pattern == "GET /audit-logs/export":
+				case row.Pattern == "GET /audit-logs/export", row.Pattern == "GET /users/export":
 					about = ""
 				}
 				if what := settingsTargets[row.Pattern]; what != "" {

@@ -7,6 +7,7 @@ import (
 
 var userEndpoints = []endpoint{
 	{opListUsers, (*Admin).handleListUsers},
+	{opExportUsers, (*Admin).handleExportUsers},
 	{opLookupUser, (*Admin).handleLookupUser},
 	{opUser, (*Admin).handleUser},
 	{opCreateUser, (*Admin).handleCreateUser},
