@@ -62,7 +62,7 @@ const (
 	EventMessageAsked        EventType = "message.asked" // an operator had one sent, or sent again
 	EventUserAnonymized      EventType = "user.anonymized"
 	EventUserExported        EventType = "user.exported"
-	EventUsersExported       EventType = "users.exported" // many, by an operator
+	EventUsersExported       EventType = "users.exported"  // many, by an operator
 	EventInvited             EventType = "invitation.sent" // also again
 	EventInvitationWithdrawn EventType = "invitation.withdrawn"
 	EventInvitationAccepted  EventType = "invitation.accepted"

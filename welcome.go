@@ -51,8 +51,14 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 	if err != nil {
 		return err
 	}
-	secret, link := a.newLink(PurposeReset, welcomeLife, linkData{Email: c.User.Email, RedirectTo: p.RedirectTo})
-	link.UserID, link.Subject = c.User.ID, EmailKey(c.User.Email)
-	o := outgoing{Kind: KindWelcome, To: c.User.Email, Link: a.linkURL(KindWelcome, secret), ExpiresIn: welcomeLife, permit: allowed}
+	link, o := a.newWelcome(c.User, p.RedirectTo)
+	o.permit = allowed
 	return a.mailToken(ctx, ByApplication("").authority(), link, o, c.User)
+}
+
+// newWelcome makes the link by which a user chooses a first password, and its mail.
+func (a *Auth) newWelcome(u User, redirectTo string) (Token, outgoing) {
+	secret, link := a.newLink(PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo})
+	link.UserID, link.Subject = u.ID, EmailKey(u.Email)
+	return link, outgoing{Kind: KindWelcome, To: u.Email, Link: a.linkURL(KindWelcome, secret), ExpiresIn: welcomeLife}
 }

@@ -12,7 +12,7 @@ var (
 	opLookupUser = operation{pattern: "GET /users/lookup", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
 	opUser       = operation{pattern: "GET /users/{id}", permission: PermUsersRead, fails: []auth.Code{auth.CodeUserNotFound}}
 	opCreateUser = operation{pattern: "POST /users", permission: PermUsersWrite, fails: []auth.Code{
-		auth.CodeReauthNeeded, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeUserAlreadyExists, auth.CodeIdentityAlreadyExists, auth.CodeWeakPassword, auth.CodeRateLimited, auth.CodeOverloaded,
+		auth.CodeReauthNeeded, auth.CodeTargetStronger, auth.CodeRoleNotFound, auth.CodeUserAlreadyExists, auth.CodeIdentityAlreadyExists, auth.CodeWeakPassword, auth.CodeRateLimited, auth.CodeOverloaded, auth.CodeMethodDisabled,
 	}}
 	opUpdateUser = operation{pattern: "PATCH /users/{id}", permission: PermUsersWrite, against: managing, self: true, fails: []auth.Code{
 		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed,
@@ -104,22 +104,31 @@ type CreateUserParams struct {
 
 	// SendVerification mails the link that proves the address.
 	SendVerification bool
+
+	// SendInvitation mails the link by which its owner chooses a password, of an account
+	// that has none; it is good for seven days, and proves the address.
+	SendInvitation bool
 }
 
 // CreateUser makes an account. Fields that belong to other operations need their
 // permissions, and a proof of the last 15 minutes, too. Errors: CodeValidationFailed,
 // CodeWeakPassword, CodeUserAlreadyExists (an id, address or number is taken),
 // CodeMissingPermission, CodeReauthNeeded, CodeTargetStronger, CodeRoleNotFound,
-// CodeRateLimited, CodeOverloaded, those of Hooks.OnUserCreating.
+// CodeRateLimited, CodeOverloaded, CodeMethodDisabled (there are no passwords to
+// choose), those of Hooks.OnUserCreating.
 func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (auth.User, error) {
 	if p.SendVerification && (p.Email == "" || p.EmailVerified) {
 		return auth.User{}, m.kit.Invalid("send", "needs an address that is not verified")
+	}
+	if p.SendInvitation && (p.Email == "" || p.Password != "" || p.PasswordHash != "") {
+		return auth.User{}, m.kit.Invalid("send", "needs an address, and an account without a password")
 	}
 	n := &auth.KitNewAccount{ImportUserParams: auth.ImportUserParams{
 		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
 		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))),
 	}, Password: p.Password, Notes: p.Notes}
 	var leave *auth.KitPermit
+	var send auth.KitSend
 	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *turn) (string, error) {
 		if err := m.mayCreate(t, p); err != nil {
 			return "", err
@@ -142,6 +151,11 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 				leave = &drawn
 			}
 			m.kit.SendVerification(ctx, &t.change, &nu, *leave)
+		}
+		if p.SendInvitation {
+			if err := m.kit.InviteNew(ctx, &t.change, &send, &nu); err != nil {
+				return "", err
+			}
 		}
 		_, err = m.store.CreateUser(ctx, auth.CreateUser{Change: t.change, NewUser: nu})
 		return nu.User.ID, m.kit.Taken(err)

@@ -1,10 +1,12 @@
 package admin_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -120,7 +122,9 @@ func TestCreateUser(t *testing.T) {
 			`{"email":"x@example.com","password_hash":"md5"}`:                                                    "password_hash",
 			`{"email":"x@example.com","id":"1"}`:                                                                 "id",
 			`{"phone":"+4930123458","send":"verify"}`:                                                            "send",
-			`{"email":"x@example.com","send":"invite"}`:                                                          "send",
+			`{"email":"x@example.com","send":"nonsense"}`:                                                        "send",
+			`{"phone":"+4930123458","send":"invite"}`:                                                            "send",
+			`{"email":"x@example.com","password":"a phrase of four words","send":"invite"}`:                      "send",
 			`{"email":"x@example.com","notes":"` + strings.Repeat("x", 17<<10) + `"}`:                            "notes",
 			`{"phone":"+4930123458","email_verified":true}`:                                                      "email",
 		} {
@@ -286,5 +290,44 @@ func TestKeyWritesNothingOfItsMakers(t *testing.T) {
 		}
 		o.do(k, "POST /users", `{"email":"new@example.com","roles":["`+role+`"]}`).want(403, auth.CodeMissingPermission)
 		o.do(k, "POST /users", `{"email":"new@example.com","email_verified":true}`).want(201)
+	})
+}
+
+// Whoever is invited with the account chooses its password by the link in the mail,
+// which proves the address; none goes out for an account that is not made.
+func TestCreateUserInvites(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		clerk := o.operator("clerk@example.com", admin.PermUsersWrite)
+		made := o.do(clerk, "POST /users", `{"email":"ada@example.com","send":"invite"}`).want(201)
+		if made.body["status"] != "unconfirmed" {
+			t.Errorf("made %v", made.body)
+		}
+		token := o.token("ada@example.com", auth.KindWelcome)
+		o.do(clerk, "POST /users", `{"email":"ADA@example.com","send":"invite"}`).want(429, auth.CodeRateLimited)
+		o.Clock.Advance(time.Minute) // the gap between two messages
+		o.do(clerk, "POST /users", `{"email":"ADA@example.com","send":"invite"}`).want(409, auth.CodeUserAlreadyExists)
+		if err := o.ResetPassword(t.Context(), auth.ResetPasswordParams{Token: token, NewPassword: "a phrase of four words"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: "a phrase of four words"}); err != nil {
+			t.Error(err)
+		}
+		id, _ := made.body["id"].(string)
+		if u := o.read(id); !u.EmailVerified() {
+			t.Error("the address is not proved")
+		}
+	})
+}
+
+// Where there are no passwords nobody is invited to choose one.
+func TestCreateUserInvitesToPasswords(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithSettings(auth.Settings{Password: auth.Off}))
+		_, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "ada@example.com", SendInvitation: true})
+		wantCode(t, err, auth.CodeMethodDisabled)
+		if _, err := o.behind().User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("made all the same: %v", err)
+		}
 	})
 }

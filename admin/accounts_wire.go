@@ -89,13 +89,13 @@ func (m *Admin) handleCreateUser(who Actor, w http.ResponseWriter, r *http.Reque
 	if err := m.kit.Decode(r, &p); err != nil {
 		return err
 	}
-	if p.Send != "" && p.Send != "verify" {
-		return m.kit.Invalid("send", "has to be verify")
+	if p.Send != "" && p.Send != "verify" && p.Send != "invite" {
+		return m.kit.Invalid("send", "has to be verify or invite")
 	}
 	u, err := m.CreateUser(r.Context(), who, CreateUserParams{
 		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
 		Password: p.Password, PasswordHash: p.PasswordHash, Roles: p.Roles, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Notes: p.Notes,
-		SendVerification: p.Send == "verify",
+		SendVerification: p.Send == "verify", SendInvitation: p.Send == "invite",
 	})
 	if err != nil {
 		return err
