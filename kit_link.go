@@ -73,23 +73,6 @@ func (k Kit) SendLink(ctx context.Context, c *Change, send *KitSend, t LinkType,
 	return id, a.store.PutToken(ctx, PutToken{Change: *c, Token: token})
 }
 
-// InviteNew adds the mail by which the user of a new account, which has no password,
-// chooses one. Errors: CodeMethodDisabled, CodeRateLimited.
-func (k Kit) InviteNew(ctx context.Context, c *Change, send *KitSend, nu *NewUser) error {
-	if !k.a.Settings(ctx).Password.On() {
-		return fail(CodeMethodDisabled, nil)
-	}
-	permit, err := send.draw(ctx, k.a, KindWelcome, nu.User.Email)
-	if err != nil {
-		return err
-	}
-	link, o := k.a.newWelcome(nu.User, "")
-	o.permit = permit
-	nu.Tokens = append(nu.Tokens, link)
-	k.a.enclose(ctx, c, o, nu.User, &link)
-	return nil
-}
-
 // operatorsLink makes a link or code for a user, with the message that would carry it.
 func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (Token, outgoing, User, error) {
 	c, err := a.store.Credentials(ctx, ByID(userID))

@@ -139,6 +139,23 @@ func (k Kit) SendVerification(ctx context.Context, c *Change, nu *NewUser, p Kit
 	k.a.enclose(ctx, c, message, nu.User, &link)
 }
 
+// InviteNew adds the mail by which the user of a new account, which has no password,
+// chooses one. Errors: CodeMethodDisabled, CodeRateLimited.
+func (k Kit) InviteNew(ctx context.Context, c *Change, send *KitSend, nu *NewUser) error {
+	if !k.a.Settings(ctx).Password.On() {
+		return fail(CodeMethodDisabled, nil)
+	}
+	permit, err := send.draw(ctx, k.a, KindWelcome, nu.User.Email)
+	if err != nil {
+		return err
+	}
+	link, o := k.a.newWelcome(nu.User, "")
+	o.permit = permit
+	nu.Tokens = append(nu.Tokens, link)
+	k.a.enclose(ctx, c, o, nu.User, &link)
+	return nil
+}
+
 // KitEdit is what an operator changes of an account; nil stays.
 type KitEdit struct {
 	FullName      *string        // "" removes it
