@@ -56,6 +56,7 @@ const (
 	EventPhoneChanged    EventType = "phone.changed"   // by an operator
 
 	EventAuditExported       EventType = "audit.exported"
+	EventJobStarted          EventType = "job.started"         // an import, or an operation on many accounts; Method is which
 	EventImpersonationBegun  EventType = "impersonation.begun" // somebody acts as the user
 	EventImpersonationEnded  EventType = "impersonation.ended"
 	EventLinkMade            EventType = "link.made"     // an operator had a link made, to give to somebody

@@ -39,6 +39,10 @@ type KitRoute struct {
 	WhenOff bool   // it is there while Settings.Enabled is off, too, and judges itself for whom
 	Errors  []Code // beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
+
+	// Streams leaves the body to Handle, which judges who asks once more when it has
+	// read the last of it.
+	Streams bool
 }
 
 // Handler serves a room's routes below a path of the mount, such as "/admin",
@@ -58,7 +62,7 @@ func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, errors: r.Errors, handle: r.Handle}
+		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, streams: r.Streams, errors: r.Errors, handle: r.Handle}
 		if row.access == operating {
 			row.limits = []string{"SecretKeysPerIP"}
 		}

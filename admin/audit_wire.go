@@ -111,7 +111,7 @@ func (m *Admin) handleAuditExport(who Actor, w http.ResponseWriter, r *http.Requ
 	if err := v.done(); err != nil {
 		return err
 	}
-	out := &download{w: w, name: "audit-log." + FormatNDJSON, media: "application/x-ndjson"}
+	out := &download{w: w, name: "audit-log." + FormatNDJSON, media: mediaNDJSON}
 	if p.Format == FormatCSV {
 		out.name, out.media = "audit-log."+FormatCSV, "text/csv; charset=utf-8"
 	}
@@ -122,7 +122,11 @@ func (m *Admin) handleAuditExport(who Actor, w http.ResponseWriter, r *http.Requ
 		}
 		return err
 	}
-	err := m.ExportAuditLog(r.Context(), who, p, out)
+	return m.finish(r, out, m.ExportAuditLog(r.Context(), who, p, out))
+}
+
+// finish ends a download, whose head may have gone out before something failed.
+func (m *Admin) finish(r *http.Request, out *download, err error) error {
 	switch {
 	case err == nil:
 		out.begin() // of nothing

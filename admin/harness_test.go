@@ -42,6 +42,7 @@ type office struct {
 	api *apicheck.Checker // the document, which every response is held to
 
 	deploy string // the id of a key, for what is about one
+	job    string // of a job, likewise
 }
 
 // notes is a permission of the application's.

@@ -34,6 +34,7 @@ func endpoints() []endpoint {
 		invitationEndpoints,
 		linkEndpoints,
 		personEndpoints,
+		jobEndpoints,
 	)
 }
 
@@ -59,7 +60,7 @@ func (o operation) failures() []auth.Code {
 func (m *Admin) mount() (http.Handler, error) {
 	var routes []auth.KitRoute
 	for _, e := range endpoints() {
-		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitOperating, WhenOff: true, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
+		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: auth.KitOperating, WhenOff: true, Streams: e.op.streams, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			s, u := m.kit.Current(r.Context())
 			who := User(auth.Caller{UserID: u.ID, SessionID: s.ID})
 			if text, ok := m.kit.GivenKey(r.Context()); ok {

@@ -43,6 +43,7 @@ type Store struct {
 	active map[activeKey]bool
 
 	impersonations map[string]*impersonation
+	jobs           map[string]*job
 }
 
 type (
@@ -114,6 +115,7 @@ func New() *Store {
 		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
 		counts: map[countKey]int64{}, active: map[activeKey]bool{},
 		impersonations: map[string]*impersonation{},
+		jobs:           map[string]*job{},
 	}
 }
 
@@ -151,6 +153,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepStats(now, limit-n)
 	n += sweep(s.impersonations, limit-n, func(i *impersonation) bool { return !now.Before(i.ExpiresAt) }, func(id string) { delete(s.impersonations, id) })
+	n += sweep(s.jobs, limit-n, func(j *job) bool { return j.State != auth.JobRunning && !now.Before(j.ExpiresAt) }, func(id string) { delete(s.jobs, id) })
 	for _, u := range s.users {
 		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
 	}

@@ -33,6 +33,7 @@ type snapshot struct {
 	Active         []savedActive        `json:"active,omitempty"`
 	Settings       auth.StoredSettings  `json:"settings,omitzero"`
 	Impersonations []auth.Impersonation `json:"impersonations,omitempty"`
+	Jobs           []savedJob           `json:"jobs,omitempty"`
 }
 
 type savedUser struct {
@@ -49,6 +50,11 @@ type savedActive struct {
 	Period string    `json:"period"`
 	Since  time.Time `json:"since"`
 	UserID string    `json:"user_id"`
+}
+
+type savedJob struct {
+	Job    auth.Job        `json:"job"`
+	Chunks []auth.JobChunk `json:"chunks"`
 }
 
 type savedSession struct {
@@ -128,6 +134,9 @@ func (s *Store) load(b []byte) error {
 	for _, i := range snap.Impersonations {
 		s.impersonations[i.ID] = &impersonation{Impersonation: i}
 	}
+	for _, j := range snap.Jobs {
+		s.jobs[j.Job.ID] = &job{j.Job, j.Chunks}
+	}
 	return nil
 }
 
@@ -199,6 +208,9 @@ func (s *Store) snapshot() snapshot {
 	}
 	for k := range s.active {
 		snap.Active = append(snap.Active, savedActive{k.period, k.since, k.userID})
+	}
+	for _, j := range s.jobs {
+		snap.Jobs = append(snap.Jobs, savedJob{j.Job, j.chunks})
 	}
 	for _, i := range s.impersonations {
 		if !i.ended {

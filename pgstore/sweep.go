@@ -49,6 +49,10 @@ const (
 	sweepImpersonations = `with over as (select id from auth.impersonations where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
 	delete from auth.impersonations i using over where i.id = over.id`
 
+	// One that runs ends some day.
+	sweepJobs = `with over as (select id from auth.jobs where expires_at <= $1::timestamptz and state <> 'running' limit $2::integer for update skip locked)
+	delete from auth.jobs j using over where j.id = over.id`
+
 	sweepMessages = `with over as (
 		select id from auth.messages m
 		where m.expires_at <= $1::timestamptz
@@ -67,7 +71,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		if err != nil || !mine {
 			return err
 		}
-		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive, sweepImpersonations} {
+		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive, sweepImpersonations, sweepJobs} {
 			if limit <= total {
 				return nil
 			}

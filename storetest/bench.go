@@ -46,6 +46,7 @@ type bench struct {
 	logins   auth.SessionListStore
 	invited  auth.InvitationStore
 	nobody   auth.AnonymizeStore
+	work     auth.JobStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -69,6 +70,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.logins, _ = auth.Capability[auth.SessionListStore](s)
 	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
 	b.nobody, _ = auth.Capability[auth.AnonymizeStore](s)
+	b.work, _ = auth.Capability[auth.JobStore](s)
 	b.invited, _ = auth.Capability[auth.InvitationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)
 	return b

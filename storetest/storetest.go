@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
 		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
 		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
+		{"jobs", reflect.TypeFor[auth.JobStore](), has.work != nil, jobs()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
 		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},

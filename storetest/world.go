@@ -16,6 +16,7 @@ type world struct {
 	users, sessions, apiKeys []string
 	tokens                   []auth.TokenRef
 	drawn                    []string // keys of limits
+	jobs                     []string
 }
 
 func newWorld(b *bench) *world { return &world{bench: b} }
@@ -100,6 +101,10 @@ func (w *world) state() []string {
 	for _, key := range w.drawn {
 		d, err := w.Take(w.ctx(), []auth.Draw{{Key: key, Rate: five}}, now)
 		add("limit", key, d, err)
+	}
+	for _, id := range w.jobs {
+		j, err := w.work.Job(w.ctx(), id, now)
+		add("job", id, j, err)
 	}
 	if w.acting != nil {
 		list, err := w.acting.Impersonations(w.ctx(), "", now)

@@ -16,6 +16,9 @@ func (t *Tap) forAdmin(end *link, inner auth.Store) {
 	if c, ok := auth.Capability[auth.InvitationStore](inner); ok {
 		end.next = &invitations{*end, t, c}
 	}
+	if c, ok := auth.Capability[auth.JobStore](inner); ok {
+		end.next = &jobs{*end, t, c}
+	}
 }
 
 type invitations struct {
