@@ -93,11 +93,12 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 		}
 	}
 	p := &passwords{o: o, log: log, pool: pwpool.New(o.Workers, o.Queue)}
-	encoded, err := p.make("a password that nobody has")
-	if err != nil {
-		return nil, err
+	nobodys := passhash.Argon2id(a).Nobodys()
+	if o.BcryptCost > 0 {
+		nobodys = passhash.NobodysBcrypt(o.BcryptCost)
 	}
-	p.dummy, err = passhash.Parse(encoded)
+	var err error
+	p.dummy, err = passhash.Parse(nobodys)
 	return p, err
 }
 
