@@ -46,6 +46,7 @@ type bench struct {
 	logins   auth.SessionListStore
 	invited  auth.InvitationStore
 	nobody   auth.AnonymizeStore
+	posted   auth.MessageLogStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -68,6 +69,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.logins, _ = auth.Capability[auth.SessionListStore](s)
 	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
+	b.posted, _ = auth.Capability[auth.MessageLogStore](s)
 	b.nobody, _ = auth.Capability[auth.AnonymizeStore](s)
 	b.invited, _ = auth.Capability[auth.InvitationStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)

@@ -54,6 +54,7 @@ func doors() map[string]func(*world) attempt {
 		"EndImpersonation":   endImpersonation,
 
 		"AnonymizeUser": anonymizeUser,
+		"RetryMessage":  retryMessage,
 	}
 }
 
@@ -67,6 +68,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
 		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](),
+		reflect.TypeFor[auth.MessageLogStore](),
 	}
 }
 

@@ -32,7 +32,7 @@ type checks map[string]func(*bench)
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
 // ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore,
 // StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore, SessionListStore,
-// InvitationStore and AnonymizeStore.
+// InvitationStore, AnonymizeStore and MessageLogStore.
 // It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
 		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
 		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
+		{"message log", reflect.TypeFor[auth.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
 		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},
