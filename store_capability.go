@@ -72,7 +72,8 @@ type HeldToken struct {
 type HeldMessage struct{ CreatedAt, ExpiresAt time.Time }
 
 // OutboxStore keeps the messages that come with changes until they are sent.
-// Sweep deletes those that have expired or whose token is not live any more. A
+// Sweep deletes those that have expired, and, once they are due, those whose token is
+// not live any more. A
 // store whose changes may wait for the end of a caller's transaction says so by a
 // method InTransaction(context.Context) bool, found by Capability.
 type OutboxStore interface {

@@ -357,3 +357,39 @@ func TestRetryForTheStronger(t *testing.T) {
 		o.becomes(admin.MessagesParams{UserID: owner.User.ID, Kind: auth.KindMagicLink}, auth.MessageFailed)
 	})
 }
+
+// A text is listed like a mail, and each retry of one draws the budget of texts.
+func TestTextsAreMessages(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		const phone = "+4930123456"
+		line := &postOffice{}
+		o := newOffice(t, store, auth.WithSMSSender(line), auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 2, Per: 24 * time.Hour}}))
+		line.open(o.Inbox)
+		var code string
+		line.refuse(phone, func(m auth.Message) error {
+			code = m.Code
+			return auth.Permanent(fmt.Errorf("30003: %s is unreachable: %s", m.To, m.Text))
+		})
+		clerk := o.operator("clerk@example.com", admin.PermMessagesRead, admin.PermMessagesSend)
+		if _, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: phone}); err != nil {
+			t.Fatal(err)
+		}
+		texts := admin.MessagesParams{Kind: auth.KindPhoneCode}
+		failed := o.becomes(texts, auth.MessageFailed)
+		a := o.do(clerk, "GET /messages?kind=phone_code", "").want(200)
+		if m := a.body["messages"].([]any)[0].(map[string]any); m["channel"] != "sms" || m["to"] != "•••56" || m["user_id"] != nil {
+			t.Errorf("%v", m)
+		}
+		if code == "" || strings.Contains(a.text, code) || strings.Contains(a.text, phone[1:]) {
+			t.Errorf("%q: %s", code, a.text)
+		}
+		for _, want := range []int{202, 429} {
+			o.do(clerk, "POST /messages/"+failed.ID+"/retry", "").want(want)
+			o.becomes(texts, auth.MessageFailed)
+			o.Clock.Advance(2 * time.Minute) // the gap between two messages
+		}
+		if e := o.audit()[0]; e.Record.Target != "•••56" || e.UserID != "" {
+			t.Errorf("recorded %+v", e)
+		}
+	})
+}
