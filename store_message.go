@@ -117,7 +117,7 @@ func (q *MessageQuery) Check() error {
 		return invalid("kind", "is none of the kinds of messages")
 	case q.UserID != "" && uuid.Validate(q.UserID) != nil:
 		return invalid("user", "has to be an id")
-	case q.After != nil && (q.After.Time.IsZero() || uuid.Validate(q.After.ID) != nil):
+	case q.After != nil && (q.After.Time.Before(time.Unix(0, 0)) || uuid.Validate(q.After.ID) != nil):
 		return invalid("cursor", "is none of this list")
 	}
 	return nil
