@@ -83,7 +83,7 @@ type Event struct {
 	SessionIDs []string  `json:"session_ids,omitempty"` // session.ended: those that ended
 	Method     string    `json:"method,omitempty"`      // sign-ins: "password", "magic_link", "otp", "oauth"
 	Provider   string    `json:"provider,omitempty"`    // identities, and what failed or signed up by one
-	Message    Kind      `json:"message,omitempty"`     // message.failed
+	Message    Kind      `json:"message,omitempty"`     // message.failed; message.asked of one that was sent again
 	Left       int       `json:"left,omitempty"`        // recovery_code.used: how many codes are left
 	Reason     string    `json:"reason,omitempty"`      // message.failed, sign_in.failed: why, for people; user.signed_in: "trusted_device" if that stood in for the second factor
 	Err        error     `json:"-"`                     // the same, for errors.Is

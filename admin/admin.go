@@ -55,6 +55,7 @@ type Admin struct {
 
 	impersonations   auth.ImpersonationStore
 	sessions         auth.SessionListStore
+	messages         auth.MessageLogStore
 	tellImpersonated bool
 
 	jobs auth.JobStore
@@ -80,6 +81,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		capability(m.store, &m.impersonations),
 		capability(m.store, &m.sessions),
 		capability(m.store, &m.jobs),
+		capability(m.store, &m.messages),
 		capability(m.store, new(auth.InvitationStore)),
 		capability(m.store, new(auth.AnonymizeStore)),
 	}

@@ -43,6 +43,7 @@ type office struct {
 
 	deploy string // the id of a key, for what is about one
 	job    string // of a job, likewise
+	post   *postOffice
 }
 
 // notes is a permission of the application's.
@@ -50,7 +51,10 @@ const notes = "notes.write"
 
 func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 	t.Helper()
-	o := &office{Env: authtest.NewOn(t, store, append([]auth.Option{auth.WithProvider(authtest.StartProvider(t).OIDC(theProvider))}, opts...)...), t: t, mux: http.NewServeMux()}
+	post := &postOffice{}
+	base := []auth.Option{auth.WithProvider(authtest.StartProvider(t).OIDC(theProvider)), auth.WithMailer(post)}
+	o := &office{Env: authtest.NewOn(t, store, append(base, opts...)...), t: t, mux: http.NewServeMux(), post: post}
+	post.open(o.Inbox)
 	var err error
 	o.adm, err = admin.New(t.Context(), o.Auth, admin.Options{Permissions: []admin.Permission{{Name: notes}, {Name: "money.send", Privileged: true}}})
 	if err != nil {

@@ -66,6 +66,8 @@ var examples = map[string]example{
 	"POST /links":                     {body: `{"type":"magic_link","user_id":"$id"}`, status: 201},
 	"POST /users/{id}/send":           {body: `{"type":"magic_link"}`, status: 202},
 	"GET /users/{id}/export":          {status: 200},
+	"GET /messages":                   {status: 200},
+	"POST /messages/{id}/retry":       {status: 202},
 	"POST /users/{id}/anonymize":      {body: `{"reason":"asked for it"}`, status: 200},
 	"POST /invitations/{id}/resend":   {status: 200},
 	"DELETE /invitations/{id}":        {status: 204},
@@ -138,6 +140,9 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 // returns its id; "" where that is the account or a session.
 func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 	o.t.Helper()
+	if strings.Contains(row.Pattern, "/messages/{id}") {
+		return o.failedMessage(target.User)
+	}
 	if !strings.Contains(row.Pattern, "/invitations/{id}") {
 		return ""
 	}
@@ -292,7 +297,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 }
 
 // withoutRevision are operations on an account that change nothing of it.
-var withoutRevision = []string{"POST /users/bulk", "POST /users/import", "POST /links", "POST /users/{id}/send", "GET /users/{id}/export"}
+var withoutRevision = []string{"POST /users/bulk", "POST /users/import", "POST /links", "POST /messages/{id}/retry", "POST /users/{id}/send", "GET /users/{id}/export"}
 
 // A revision that is not the present one changes nothing.
 func TestStaleRevision(t *testing.T) {

@@ -33,6 +33,7 @@ func endpoints() []endpoint {
 		settingsEndpoints,
 		invitationEndpoints,
 		linkEndpoints,
+		messageEndpoints,
 		personEndpoints,
 		jobEndpoints,
 	)

@@ -19,15 +19,16 @@ const snapshotVersion = 2
 
 // snapshot is the file's format. Rate limits are not kept: they are short.
 type snapshot struct {
-	Version  int                  `json:"version"`
-	Users    []savedUser          `json:"users"`
-	Sessions []savedSession       `json:"sessions"`
-	Tokens   []auth.Token         `json:"tokens"`
-	Events   []auth.Event         `json:"events"`
-	Messages []auth.SealedMessage `json:"messages"`
-	Roles    auth.RoleTable       `json:"roles"`
-	Keys     []auth.APIKey        `json:"keys"`
-	Done     []auth.Idempotency   `json:"done"`
+	Version  int                `json:"version"`
+	Users    []savedUser        `json:"users"`
+	Sessions []savedSession     `json:"sessions"`
+	Tokens   []auth.Token       `json:"tokens"`
+	Events   []auth.Event       `json:"events"`
+	Messages []message          `json:"messages"`
+	Log      []loggedMessage    `json:"message_log,omitempty"`
+	Roles    auth.RoleTable     `json:"roles"`
+	Keys     []auth.APIKey      `json:"keys"`
+	Done     []auth.Idempotency `json:"done"`
 
 	Counts         []auth.Count         `json:"counts,omitempty"`
 	Active         []savedActive        `json:"active,omitempty"`
@@ -112,7 +113,10 @@ func (s *Store) load(b []byte) error {
 	}
 	s.events = snap.Events
 	for _, m := range snap.Messages {
-		s.addMessage(m)
+		s.messages[m.ID] = &m
+	}
+	for _, l := range snap.Log {
+		s.log[l.ID] = &l
 	}
 	for _, r := range snap.Roles.Roles {
 		s.roles[r.Name] = r
@@ -196,6 +200,9 @@ func (s *Store) snapshot() snapshot {
 	}
 	for _, m := range s.messages {
 		snap.Messages = append(snap.Messages, *m)
+	}
+	for _, l := range s.log {
+		snap.Log = append(snap.Log, *l)
 	}
 	for _, k := range s.keys {
 		snap.Keys = append(snap.Keys, *k)

@@ -79,6 +79,7 @@ var (
 	_ auth.LimitStore      = (*Store)(nil)
 
 	_ auth.InvitationStore = (*Store)(nil)
+	_ auth.MessageLogStore = (*Store)(nil)
 	_ auth.AnonymizeStore  = (*Store)(nil)
 )
 

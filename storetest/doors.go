@@ -55,7 +55,8 @@ func doors() map[string]func(*world) attempt {
 
 		"AnonymizeUser": anonymizeUser,
 
-		"StartJob": startJob,
+		"StartJob":     startJob,
+		"RetryMessage": retryMessage,
 	}
 }
 
@@ -69,6 +70,7 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
 		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](), reflect.TypeFor[auth.JobStore](),
+		reflect.TypeFor[auth.MessageLogStore](),
 	}
 }
 
