@@ -120,9 +120,7 @@ type Auth struct {
 	oversizedOnce sync.Once
 	servedPort    atomic.Int32 // see publicURL
 
-	stop     context.CancelFunc
-	stopped  chan struct{}
-	stopOnce sync.Once
+	behind behind
 }
 
 // New checks the configuration and starts the send queue and the sweeper; Close
@@ -179,15 +177,9 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
-	background, stop := context.WithCancel(context.Background()) //nolint:gosec,nolintlint // Close calls it, which the linter sees only sometimes
-	a.stop, a.stopped = stop, make(chan struct{})
-	go func() {
-		defer close(a.stopped)
-		var both sync.WaitGroup
-		both.Go(func() { a.sweep(background) })
-		both.Go(func() { a.followSettings(background) })
-		both.Wait()
-	}()
+	a.behind.open()
+	a.behind.run(a.sweep)
+	a.behind.run(a.followSettings)
 	return a, nil
 }
 
@@ -365,8 +357,7 @@ func (a *Auth) Inbox() *Inbox { return a.inbox }
 // nothing on Postgres: what it had not sent is sent within minutes of the next
 // start. On memory it loses that, with everything else that is in memory.
 func (a *Auth) Close(ctx context.Context) error {
-	a.stopOnce.Do(a.stop)
-	<-a.stopped
+	a.behind.close()
 	a.client.CloseIdleConnections()
 	return errors.Join(a.refunds.close(ctx), a.outbox.close(ctx), a.recorder.close(ctx), a.counter.close(ctx))
 }

@@ -56,6 +56,7 @@ const (
 	EventPhoneChanged    EventType = "phone.changed"   // by an operator
 
 	EventAuditExported       EventType = "audit.exported"
+	EventJobStarted          EventType = "job.started"         // an import, or an operation on many accounts; Method is which
 	EventImpersonationBegun  EventType = "impersonation.begun" // somebody acts as the user
 	EventImpersonationEnded  EventType = "impersonation.ended"
 	EventLinkMade            EventType = "link.made"     // an operator had a link made, to give to somebody
@@ -83,7 +84,7 @@ type Event struct {
 	SessionIDs []string  `json:"session_ids,omitempty"` // session.ended: those that ended
 	Method     string    `json:"method,omitempty"`      // sign-ins: "password", "magic_link", "otp", "oauth"
 	Provider   string    `json:"provider,omitempty"`    // identities, and what failed or signed up by one
-	Message    Kind      `json:"message,omitempty"`     // message.failed
+	Message    Kind      `json:"message,omitempty"`     // message.failed; message.asked of one that was sent again
 	Left       int       `json:"left,omitempty"`        // recovery_code.used: how many codes are left
 	Reason     string    `json:"reason,omitempty"`      // message.failed, sign_in.failed: why, for people; user.signed_in: "trusted_device" if that stood in for the second factor
 	Err        error     `json:"-"`                     // the same, for errors.Is

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/authmount/auth/internal/passhash"
 )
 
 // HashWorks counts the password hashes that were computed, for tests that
@@ -45,12 +43,8 @@ func ErrorStatuses() map[Code]int {
 // CheapPasswords makes hashing cost next to nothing, for tests about anything but
 // that. It is to be called before the first password.
 func CheapPasswords(a *Auth) error {
-	a.passwords.o.Argon2id = Argon2idParams{Memory: 64, Time: 1, Threads: 1}
-	hash, err := a.passwords.make("a password that nobody has")
-	if err == nil {
-		a.passwords.dummy, err = passhash.Parse(hash)
-	}
-	return err
+	a.passwords.usual = true
+	return Kit{a}.CheapPasswords()
 }
 
 // RouteLimits maps the routes that rate limits may refuse to the names of those.

@@ -12,7 +12,7 @@ import (
 // One client with one account and hundreds of connections keeps nobody else from
 // signing in: neither with other accounts, nor the owner of that one.
 func TestAFloodHarmsNobodyElse(t *testing.T) {
-	w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 64}), auth.WithRateLimits(auth.RateLimits{Off: true}))
+	w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 64, Argon2id: usualCost}), auth.WithRateLimits(auth.RateLimits{Off: true}))
 	for _, email := range []string{"flood@example.com", "ada@example.com"} {
 		w.LoginAs(t, email)
 	}

@@ -204,7 +204,7 @@ func TestSignInsOfDevicesCountApart(t *testing.T) {
 // Those who want an account from everywhere fill its share of the queue for hashes;
 // the owner's device has a share of its own.
 func TestDevicesWaitApart(t *testing.T) {
-	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8}))
+	w, _ := guessWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: usualCost}))
 	ada := w.account("ada@example.com", goodPassword)
 	release := auth.FillQueue(w.Auth, ada.ID)
 	defer release()

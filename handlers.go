@@ -111,7 +111,10 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 
 // serve enforces a route's access, once the whole request is there, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
-	err := a.takeBody(w, r)
+	var err error
+	if !rt.streams {
+		err = a.takeBody(w, r)
+	}
 	if !rt.whenOff && !a.settings.now.Load().settings.Enabled.On() { // by now, whatever it was when the head came
 		return fail(CodeNotFound, nil)
 	}

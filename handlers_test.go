@@ -532,7 +532,7 @@ func TestPagePolicyAllowsItsStyle(t *testing.T) {
 }
 
 func TestHugeLoginBurst(t *testing.T) {
-	w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Queue: 4, Workers: 1}))
+	w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Queue: 4, Workers: 1, Argon2id: usualCost}))
 	w.LoginAs(t, "ada@example.com")
 	answers := make(chan int, 40)
 	for range 40 {

@@ -341,3 +341,7 @@ func (w *world) invited(email string) string {
 	kit.Committed(ctx, c, nil)
 	return w.linkToken(email, auth.KindInvitation)
 }
+
+// usualCost is what hashing costs where no option says otherwise, for tests of what
+// comes of that; authtest makes it cheap.
+var usualCost = auth.Argon2idParams{Memory: 19456, Time: 2, Threads: 1} //nolint:gochecknoglobals // a constant

@@ -185,13 +185,21 @@ func importAddresses(p *ImportUserParams, u *User, now time.Time) (err error) {
 	return nil
 }
 
+// checkHash judges the password hash of another system.
+func checkHash(hash string) error {
+	if err := ValidPasswordHash(hash); err != nil {
+		return invalid("password_hash", err.Error())
+	}
+	if !isLine(hash) {
+		return invalid("password_hash", "has characters that no hash has")
+	}
+	return nil
+}
+
 func importFacts(p *ImportUserParams, u *User, _ time.Time) (err error) {
 	if p.PasswordHash != "" {
-		if err := ValidPasswordHash(p.PasswordHash); err != nil {
-			return invalid("password_hash", err.Error())
-		}
-		if !isLine(p.PasswordHash) {
-			return invalid("password_hash", "has characters that no hash has")
+		if err := checkHash(p.PasswordHash); err != nil {
+			return err
 		}
 	}
 	if u.FullName, err = cleanName(p.FullName); err != nil {

@@ -224,7 +224,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
 		return Redemption{}, err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, p.Password, nil)
+	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, nil)
 	if err != nil {
 		return Redemption{}, err
 	}

@@ -40,6 +40,10 @@ type KitRoute struct {
 	Errors  []Code // beyond those that follow from the access and a body
 	Handle  func(http.ResponseWriter, *http.Request) error
 
+	// Streams leaves the body to Handle, which judges who asks once more when it has
+	// read the last of it.
+	Streams bool
+
 	form func(http.ResponseWriter, *http.Request) error // of a link's page, which posts to itself
 }
 
@@ -60,7 +64,7 @@ func roomRows(below string, routes []KitRoute) []route {
 	rows := make([]route, 0, len(routes))
 	for _, r := range routes {
 		method, path, _ := strings.Cut(r.Pattern, " ")
-		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, errors: r.Errors, handle: r.Handle, form: r.form}
+		row := route{pattern: method + " " + below + path, access: access(r.Access), whenOff: r.WhenOff, judges: r.WhenOff, streams: r.Streams, errors: r.Errors, handle: r.Handle, form: r.form}
 		if row.takesSecretKeys() {
 			row.limits = []string{"SecretKeysPerIP"}
 		}

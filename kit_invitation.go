@@ -26,7 +26,7 @@ type KitSend struct{ permit *sendPermit }
 func (s *KitSend) draw(ctx context.Context, a *Auth, k Kind, to string) (sendPermit, error) {
 	if s.permit == nil {
 		p, err := a.takeUnasked(ctx, atOffice, k, to)
-		if err == nil && k == KindPhoneCode {
+		if err == nil && countedAs(k) == KindPhoneCode {
 			p, err = a.spendSMS(ctx, to)
 		}
 		if err != nil {

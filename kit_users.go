@@ -299,7 +299,7 @@ func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (UserPatc
 	if *password == "" {
 		return p, invalid("password", "is empty; null removes it")
 	}
-	chosen, err := k.a.choosePassword(ctx, PasswordChange{u, passwordByOperator}, *password, nil)
+	chosen, err := k.a.choosePassword(ctx, PasswordChange{u, passwordByOperator}, newPassword{text: *password}, nil)
 	p.setPassword(chosen)
 	return p, err
 }

@@ -2,8 +2,12 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
+
+	"github.com/authmount/auth/internal/address"
 )
 
 // A store that keeps messages (OutboxStore) has each of them from the moment of
@@ -140,26 +144,89 @@ func (b *outbox) room() int {
 
 // putOff has a message claimed again after a pause, by whichever instance is
 // there then. It tells whether that is before the message expires.
-func (b *outbox) putOff(q *queuedMessage) bool {
+func (b *outbox) putOff(q *queuedMessage, why error) bool {
 	d := b.backoff(q.attempt)
 	at := b.now().Add(d)
 	if !at.Before(q.sealed.ExpiresAt) {
 		return false
 	}
-	b.finish(q, at)
+	b.finish(q, FinishMessage{State: MessageQueued, RetryAt: at, Error: q.told(why)})
 	time.AfterFunc(d, b.wake)
 	return true
 }
 
-// finish erases a message that is over, or has it claimed again at an instant. If
-// that fails, it is claimed again after the lease: rather twice than never.
-func (b *outbox) finish(q *queuedMessage, again time.Time) {
+// abandon ends a message that was not sent. What failed is kept for a while, so that an
+// operator may have it sent again.
+func (b *outbox) abandon(q *queuedMessage, why error) {
+	switch {
+	case q.decoy():
+		b.finish(q, FinishMessage{})
+	case errors.Is(why, errExpired):
+		b.finish(q, FinishMessage{State: MessageDropped, Error: q.told(why)})
+	default:
+		b.finish(q, FinishMessage{State: MessageFailed, Error: q.told(why), KeepUntil: b.now().Add(keptFailed)})
+	}
+}
+
+// finish erases a message that is over, or keeps what f says, and notes what became of
+// it. If that fails, it is claimed again after the lease: rather twice than never.
+func (b *outbox) finish(q *queuedMessage, f FinishMessage) {
 	if !q.kept {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeCall)
 	defer cancel()
-	if err := b.store.FinishMessage(ctx, FinishMessage{ID: q.id, RetryAt: again}); err != nil {
+	f.ID, f.At, f.Attempts = q.id, b.now(), q.attempt
+	if err := b.store.FinishMessage(ctx, f); err != nil {
 		b.log.Warn("auth: the store was not told about a message, which may be sent again", "message_id", q.id, "error", err)
 	}
+}
+
+// decoy tells whether a message, once it was opened, is one that goes nowhere.
+func (q *queuedMessage) decoy() bool { return q.Kind != "" && q.To == "" }
+
+// hide makes an error about a message one that shows neither to whom it goes nor what
+// lets one in: a server may repeat what it was given. What the error matches stays.
+func (q *queuedMessage) hide(err error) error {
+	err = address.Hide(err, q.To)
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	_, token, _ := strings.Cut(q.Link, "token=")
+	token, _, _ = strings.Cut(token, "&")
+	for _, secret := range []string{q.Link, token, q.Code} {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &silenced{text, err}
+}
+
+// silenced is an error whose text is another one's without what it must not say.
+type silenced struct {
+	text string
+	err  error
+}
+
+func (s *silenced) Error() string { return s.text }
+
+// Is lets errors.Is look behind the text.
+func (s *silenced) Is(target error) bool { return errors.Is(s.err, target) }
+
+// told is what the list of messages says of an error: the first line of what the log
+// has, behind which a server may repeat a message.
+func (q *queuedMessage) told(err error) string {
+	if err == nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(q.hide(err).Error(), "\n")
+	text = printable(text)
+	if len(text) > maxMessageError {
+		text = strings.ToValidUTF8(text[:maxMessageError], "")
+	}
+	return text
 }

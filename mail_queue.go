@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/authmount/auth/internal/address"
 )
 
 var (
 	errQueueFull   = errors.New("auth: the send queue is full")
 	errQueueClosed = errors.New("auth: the send queue is closed")
 	errExpired     = errors.New("auth: the message has expired")
+	errNotOpened   = errors.New("auth: the message was sealed with another secret")
 )
 
 // outbox sends messages behind the requests' backs: a bounded queue, a few
@@ -219,24 +218,24 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	}
 	if err := b.unseal(q); err != nil {
 		b.log.ErrorContext(ctx, "auth: message not opened", "message_id", q.id, "attempt", q.attempt, "error", err)
-		b.putOff(q) // another instance may have its secret
+		b.putOff(q, errNotOpened) // another instance may have its secret
 		return false
 	}
-	if q.To == "" { // a decoy
-		b.finish(q, time.Time{})
+	if q.decoy() {
+		b.finish(q, FinishMessage{})
 		return false
 	}
 	err := b.deliver(ctx, q)
-	b.tellFirst(q.id, address.Hide(err, q.To))
+	b.tellFirst(q.id, q.hide(err))
 	switch {
 	case err == nil:
 		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
 		b.sent(q.Kind)
-		b.finish(q, time.Time{})
+		b.finish(q, FinishMessage{State: MessageSent})
 		return false
 	case q.attempt >= b.o.Attempts || IsPermanent(err):
-	case !q.kept || b.putOff(q):
-		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", address.Hide(err, q.To))
+	case !q.kept || b.putOff(q, err):
+		b.log.WarnContext(ctx, "auth: message not sent yet", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", q.hide(err))
 		return !q.kept
 	}
 	b.giveUp(q, err)
@@ -295,7 +294,7 @@ func (b *outbox) sender(m Message) SMSSender {
 // giveUp ends a message that was not sent.
 func (b *outbox) giveUp(q *queuedMessage, err error) {
 	b.report(q, err)
-	b.finish(q, time.Time{})
+	b.abandon(q, err)
 }
 
 // report tells of a message that was given up: the log, and the application. A
@@ -304,7 +303,7 @@ func (b *outbox) report(q *queuedMessage, err error) {
 	if b.unseal(q) != nil || q.To == "" {
 		return
 	}
-	err = address.Hide(err, q.To)
+	err = q.hide(err)
 	b.log.Error("auth: message failed", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt, "error", err)
 	b.failed(context.Background(), Message{ID: q.id, Kind: q.Kind, Channel: q.channel(), To: q.To}, err)
 }

@@ -39,6 +39,12 @@ func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *To
 	if a.outbox.joins(ctx) { // others decide whether and when it is recorded
 		m.NextAt, m.Attempts = c.Now, 0
 	}
+	if o.To != "" { // operators are told of no decoy: nothing goes out
+		m.Log = MessageLog{Kind: o.Kind, Channel: o.channel(), To: maskAddress(o.To), UserID: u.ID}
+	}
+	if o.Kind == KindAccountDeleted {
+		m.Log.UserID = "" // nobody has the id any more
+	}
 	if t != nil {
 		m.Token, m.ExpiresAt = TokenRef{Purpose: t.Purpose, Hash: t.Hash}, t.ExpiresAt
 	}

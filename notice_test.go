@@ -47,6 +47,7 @@ func noticeExempt() map[auth.EventType]string {
 		auth.EventKeyRevoked:        "likewise",
 		auth.EventAdminDenied:       "nothing happened",
 		auth.EventAuditExported:     "is about no account",
+		auth.EventJobStarted:        "is about no account; what it does has notices of its own",
 
 		auth.EventImpersonationBegun:  "opens no way in; admin.Options.TellImpersonated has it told",
 		auth.EventImpersonationEnded:  "opens no way in",

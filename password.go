@@ -53,6 +53,7 @@ type passwords struct {
 	o     PasswordOptions
 	log   *slog.Logger
 	dummy *passhash.Hash // for accounts without a password
+	usual bool           // nobody named a cost
 	done  atomic.Uint64  // computations, for tests of equal work
 	pool  *pwpool.Pool
 }
@@ -70,6 +71,7 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 	set(&o.MaxLength, 256)
 	set(&o.Workers, runtime.GOMAXPROCS(0))
 	set(&o.Queue, 512)
+	usual := o.BcryptCost == 0 && o.Argon2id == (Argon2idParams{})
 	if o.Argon2id == (Argon2idParams{}) {
 		o.Argon2id = Argon2idParams{Memory: 19456, Time: 2, Threads: 1}
 	}
@@ -92,13 +94,18 @@ func newPasswords(o PasswordOptions, log *slog.Logger) (*passwords, error) {
 			return nil, fmt.Errorf("WithPasswords: Argon2id: %w", err)
 		}
 	}
-	p := &passwords{o: o, log: log, pool: pwpool.New(o.Workers, o.Queue)}
-	encoded, err := p.make("a password that nobody has")
-	if err != nil {
-		return nil, err
+	p := &passwords{o: o, log: log, usual: usual, pool: pwpool.New(o.Workers, o.Queue)}
+	return p, p.standIn()
+}
+
+// standIn makes the hash that stands in for one that is missing.
+func (p *passwords) standIn() (err error) {
+	nobodys := passhash.Argon2id(p.o.Argon2id).Nobodys()
+	if p.o.BcryptCost > 0 {
+		nobodys = passhash.NobodysBcrypt(p.o.BcryptCost)
 	}
-	p.dummy, err = passhash.Parse(encoded)
-	return p, err
+	p.dummy, err = passhash.Parse(nobodys)
+	return err
 }
 
 // checkMinLength judges how long passwords have to be, whoever says so.

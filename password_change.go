@@ -40,7 +40,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if err != nil {
 		return err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{c.User, passwordByChange}, p.New, func() error { return a.takePasswordChange(ctx, p.Caller) })
+	chosen, err := a.choosePassword(ctx, PasswordChange{c.User, passwordByChange}, newPassword{text: p.New}, func() error { return a.takePasswordChange(ctx, p.Caller) })
 	if err != nil {
 		return err
 	}

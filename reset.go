@@ -76,7 +76,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err != nil {
 		return d, err
 	}
-	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByReset}, p.NewPassword, nil)
+	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByReset}, newPassword{text: p.NewPassword}, nil)
 	if err != nil {
 		return d, err
 	}

@@ -28,6 +28,7 @@ type route struct {
 	form     func(http.ResponseWriter, *http.Request) error // the link pages' posts, which need no key
 	captcha  bool                                           // it needs one, where captchas are on
 	whenOff  bool                                           // it is there while Settings.Enabled is off, too, for those who may change that
+	streams  bool                                           // it reads its body itself, bit by bit
 	judges   bool                                           // who that is, it judges itself
 	act      bool                                           // who acts as somebody else may call it, see impersonate.go; all others are closed to them
 	done     string                                         // it takes forms of the application's pages: what a page says once one is done

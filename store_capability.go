@@ -72,7 +72,8 @@ type HeldToken struct {
 type HeldMessage struct{ CreatedAt, ExpiresAt time.Time }
 
 // OutboxStore keeps the messages that come with changes until they are sent.
-// Sweep deletes those that have expired or whose token is not live any more. A
+// Sweep deletes those that have expired, and, once they are due, those whose token is
+// not live any more. A
 // store whose changes may wait for the end of a caller's transaction says so by a
 // method InTransaction(context.Context) bool, found by Capability.
 type OutboxStore interface {
@@ -81,7 +82,10 @@ type OutboxStore interface {
 	// other caller gets them before. Expired ones, and those whose token is not
 	// live any more, are left out.
 	ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error)
-	// FinishMessage erases a message, or lets it be claimed again at RetryAt.
+	// FinishMessage erases a message, or lets it be claimed again at RetryAt. Where the
+	// store is a MessageLogStore, too, it also keeps a failed message, unclaimed, until
+	// KeepUntil or its ExpiresAt, whichever comes first, and notes what became of it in
+	// the same step; of a message that is MessageSent nothing else is noted afterwards.
 	// One that is gone is no error.
 	FinishMessage(ctx context.Context, f FinishMessage) error
 }
@@ -96,6 +100,13 @@ type ClaimMessages struct {
 type FinishMessage struct {
 	ID      string
 	RetryAt time.Time // zero: it is over
+
+	// What is noted of it (MessageRecord).
+	State     MessageState // with RetryAt: MessageQueued; empty: nothing was sent, and its record goes
+	At        time.Time
+	Attempts  int
+	Error     string
+	KeepUntil time.Time // of a MessageFailed one; zero: it is erased
 }
 
 // RoleStore keeps what roles permit.

@@ -132,6 +132,8 @@ type SealedMessage struct {
 	NextAt    time.Time // not before
 	ExpiresAt time.Time // not after
 	Attempts  int       // how often it was claimed
+
+	Log MessageLog // for stores that tell what became of messages (MessageLogStore); not sealed
 }
 
 // Idempotency makes a change happen once. A record lives until ExpiresAt; while

@@ -68,7 +68,7 @@ func (a *Auth) withTransport(rt route, r *http.Request) (*http.Request, error) {
 			t.remember = t.form.remember
 			err = a.checkReturns(rt, t.form)
 		}
-	case t.cookies:
+	case t.cookies && !rt.streams:
 		t.remember, err = rememberOf(r)
 	}
 	return r.WithContext(context.WithValue(r.Context(), transportKey{}, t)), err

@@ -20,7 +20,8 @@ var (
 
 	// What writing a field asks for that belongs to another operation.
 	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
-	fieldOfRoles       = operation{permission: PermRolesAssign, stepUp: true}
+	fieldOfRoles       = operation{permission: PermRolesAssign, against: atLeastAs, stepUp: true}
+	fieldOfBan         = operation{permission: PermUsersBan, against: managing}
 )
 
 // Account is everything that operators see of an account.

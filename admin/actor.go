@@ -13,10 +13,16 @@ import (
 // knows ([External]), or code of the application ([System]). The zero Actor may do
 // nothing.
 type Actor struct {
-	caller   auth.Caller
-	system   string
-	key      Secret
+	caller auth.Caller
+	system string
+	key    Secret
+
 	external *Identity
+
+	// Of who goes on with a job: that they had proved lately who they are was judged
+	// when it began, and by what a key is known is its id, or its name in the options.
+	begun          bool
+	keyID, keyName string
 }
 
 // User is a person who is signed in to a session, see Claims.Caller. Their roles are
@@ -48,6 +54,7 @@ type acting struct {
 	external    *Identity    // nil: nobody whom the application alone knows
 	permissions []string
 	roles       auth.RoleTable
+	begun       bool // see Actor
 }
 
 func (a *acting) system() bool { return a.user == nil && a.key == nil && a.external == nil }
@@ -71,13 +78,13 @@ func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
 	if err != nil {
 		return nil, m.kit.StoreError(err)
 	}
-	a := &acting{by: who.authority(), roles: table}
+	a := &acting{by: who.authority(), roles: table, begun: who.begun}
 	if who.system != "" {
 		a.label, a.permissions = who.system, []string{permAll}
 		return a, nil
 	}
-	if who.key.text != nil {
-		return a, m.resolveKey(ctx, who.key, a)
+	if who.key.text != nil || who.keyID != "" || who.keyName != "" {
+		return a, m.resolveKey(ctx, who, a)
 	}
 	if who.external != nil {
 		return a, m.resolveExternal(*who.external, a)

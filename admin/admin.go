@@ -65,7 +65,11 @@ type Admin struct {
 
 	impersonations   auth.ImpersonationStore
 	sessions         auth.SessionListStore
+	messages         auth.MessageLogStore
 	tellImpersonated bool
+
+	jobs auth.JobStore
+	wake chan struct{} // there may be something to do
 
 	handler http.Handler
 }
@@ -74,7 +78,7 @@ type Admin struct {
 // as those of this module have them; the error names each that is missing. Into a
 // table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated}
+	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1)}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.roles),
@@ -86,6 +90,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		capability(m.store, &m.stats),
 		capability(m.store, &m.impersonations),
 		capability(m.store, &m.sessions),
+		capability(m.store, &m.jobs),
+		capability(m.store, &m.messages),
 		capability(m.store, new(auth.InvitationStore)),
 		capability(m.store, new(auth.AnonymizeStore)),
 	}
@@ -108,6 +114,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 	if m.handler, err = m.mount(); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
+	m.kit.Behind(m.workOff)
 	return m, nil
 }
 

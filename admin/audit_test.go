@@ -82,9 +82,6 @@ func TestFailedSignInsAreRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := len(o.do(owner, "GET /audit-logs?action=sign_in.failed", "").want(200).events()); n != 0 {
-			t.Errorf("%d at once", n)
-		}
 		o.written()
 		for _, list := range []string{"/audit-logs?action=sign_in.failed&ip=192.0.2.7&outcome=failed", "/users/" + ada.User.ID + "/events?limit=3"} {
 			got := o.do(owner, "GET "+list, "").want(200).events()

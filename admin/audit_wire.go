@@ -124,7 +124,11 @@ func (m *Admin) serveDownload(who Actor, op operation, out *download, r *http.Re
 		}
 		return err
 	}
-	err := write()
+	return m.finish(r, out, write())
+}
+
+// finish ends a download, whose head may have gone out before something failed.
+func (m *Admin) finish(r *http.Request, out *download, err error) error {
 	switch {
 	case err == nil:
 		out.begin() // of nothing
@@ -152,7 +156,7 @@ func newDownload(w http.ResponseWriter, name, format string) *download {
 	if format == FormatCSV {
 		return &download{w: w, name: name + "." + FormatCSV, media: "text/csv; charset=utf-8"}
 	}
-	return &download{w: w, name: name + "." + FormatNDJSON, media: "application/x-ndjson"}
+	return &download{w: w, name: name + "." + FormatNDJSON, media: mediaNDJSON}
 }
 
 func (d *download) begin() {

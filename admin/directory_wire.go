@@ -13,36 +13,6 @@ import (
 // metadataFilter begins the parameters that name members of the metadata.
 const metadataFilter = "metadata."
 
-// userFilters reads which accounts are asked for, and in which order.
-func (v *values) userFilters() ListUsersParams {
-	p := ListUsersParams{Search: v.text("q"), UserQuery: auth.UserQuery{
-		Email: v.address("email", auth.NormalizeEmail), Phone: v.address("phone", auth.NormalizePhone), Provider: v.text("provider"), Subject: v.text("subject"),
-		Role: v.text("role"), MFA: v.flag("mfa"), Metadata: v.members(metadataFilter),
-		CreatedFrom: v.time("created_from"), CreatedTo: v.time("created_to"),
-		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
-		Sort: auth.UserSort(v.text("sort")), Now: v.m.kit.Now(),
-	}}
-	switch v.text("status") {
-	case "":
-	case "active":
-		p.Banned, p.Confirmed = ptr(false), ptr(true)
-	case "banned":
-		p.Banned = ptr(true)
-	case "unconfirmed":
-		p.Banned, p.Confirmed = ptr(false), ptr(false)
-	default:
-		v.fault("status", "has to be active, banned or unconfirmed")
-	}
-	switch v.text("order") {
-	case "", "desc":
-		p.Desc = true
-	case "asc":
-	default:
-		v.fault("order", "has to be asc or desc")
-	}
-	return p
-}
-
 func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
 	p := v.userFilters()
@@ -73,6 +43,36 @@ func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Reques
 		return err
 	}
 	return m.writeUsers(w, page, query)
+}
+
+// userFilters are the parameters that pick accounts, and their order.
+func (v *values) userFilters() ListUsersParams {
+	p := ListUsersParams{Search: v.text("q"), UserQuery: auth.UserQuery{
+		Email: v.address("email", auth.NormalizeEmail), Phone: v.address("phone", auth.NormalizePhone), Provider: v.text("provider"), Subject: v.text("subject"),
+		Role: v.text("role"), MFA: v.flag("mfa"), Metadata: v.members(metadataFilter),
+		CreatedFrom: v.time("created_from"), CreatedTo: v.time("created_to"),
+		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
+		Sort: auth.UserSort(v.text("sort")), Now: v.m.kit.Now(),
+	}}
+	switch v.text("status") {
+	case "":
+	case "active":
+		p.Banned, p.Confirmed = ptr(false), ptr(true)
+	case "banned":
+		p.Banned = ptr(true)
+	case "unconfirmed":
+		p.Banned, p.Confirmed = ptr(false), ptr(false)
+	default:
+		v.fault("status", "has to be active, banned or unconfirmed")
+	}
+	switch v.text("order") {
+	case "", "desc":
+		p.Desc = true
+	case "asc":
+	default:
+		v.fault("order", "has to be asc or desc")
+	}
+	return p
 }
 
 func (m *Admin) writeUsers(w http.ResponseWriter, page UserPage, query string) error {

@@ -1,5 +1,7 @@
 package admin
 
+import "context"
+
 // The table of operations, for tests that have to cover all of them.
 
 // Row is what an operation asks for.
@@ -21,4 +23,10 @@ func Table() []Row {
 		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret})
 	}
 	return rows
+}
+
+// Work works jobs off, as the process does behind the requests' backs.
+func Work(ctx context.Context, m *Admin) {
+	for m.workOne(ctx) {
+	}
 }

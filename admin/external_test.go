@@ -183,3 +183,25 @@ func TestExternalsLeaveNoPower(t *testing.T) {
 		}
 	})
 }
+
+// A job that somebody like this begins goes on in their name, with what they might do
+// when it began.
+func TestJobsOfExternals(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := withStaff(t, store)
+		o.permit("rich", "money.send")
+		who := admin.External(admin.Identity{ID: "4711", Permissions: []string{admin.PermUsersImport, admin.PermUsersRead}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+		id, err := o.adm.ImportUsers(t.Context(), who, admin.ImportUsersParams{}, strings.NewReader(`{"email":"ada@example.com"}`+"\n"+`{"email":"eve@example.com","roles":["rich"]}`+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Clock.Advance(time.Hour) // the proof is old by now
+		o.done(id)
+		if _, err := o.behind().User(t.Context(), auth.ByEmail("ada@example.com")); err != nil {
+			t.Errorf("not imported: %v", err)
+		}
+		if u, err := o.behind().User(t.Context(), auth.ByEmail("eve@example.com")); err == nil && slices.Contains(u.Roles, "rich") {
+			t.Error("they gave a role that they may not give")
+		}
+	})
+}

@@ -42,6 +42,8 @@ type office struct {
 	api *apicheck.Checker // the document, which every response is held to
 
 	deploy string // the id of a key, for what is about one
+	job    string // of a job, likewise
+	post   *postOffice
 }
 
 // notes is a permission of the application's.
@@ -56,7 +58,10 @@ func newOffice(t *testing.T, store auth.Store, opts ...auth.Option) *office {
 func newOfficeWith(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Option) *office {
 	t.Helper()
 	of.Permissions = []admin.Permission{{Name: notes}, {Name: "money.send", Privileged: true}}
-	o := &office{Env: authtest.NewOn(t, store, append([]auth.Option{auth.WithProvider(authtest.StartProvider(t).OIDC(theProvider))}, opts...)...), t: t, mux: http.NewServeMux()}
+	post := &postOffice{}
+	base := []auth.Option{auth.WithProvider(authtest.StartProvider(t).OIDC(theProvider)), auth.WithMailer(post)}
+	o := &office{Env: authtest.NewOn(t, store, append(base, opts...)...), t: t, mux: http.NewServeMux(), post: post}
+	post.open(o.Inbox)
 	var err error
 	o.adm, err = admin.New(t.Context(), o.Auth, of)
 	if err != nil {

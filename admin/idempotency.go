@@ -24,6 +24,7 @@ type requestKey struct{}
 type once struct {
 	route, key string
 	hash       []byte // of all that the request says
+	head       []byte // of all but its body
 }
 
 // withKey reads Idempotency-Key of a POST. carryOut holds the request to it.
@@ -36,18 +37,30 @@ func (m *Admin) withKey(op operation, r *http.Request) (*http.Request, error) {
 	if len(keys) > 1 || key == "" || len(key) > maxIdempotencyKey || !visible(key) {
 		return r, m.kit.Invalid("Idempotency-Key", "has to be one value of up to 255 visible ASCII characters")
 	}
+	var head []byte
+	for _, part := range []string{r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match")} {
+		sum := sha256.Sum256([]byte(part))
+		head = append(head, sum[:]...)
+	}
+	o := &once{route: op.pattern, key: key, head: head}
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, o))
+	if op.streams {
+		return r, nil
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return r, m.kit.Error(auth.CodeBadJSON, err)
 	}
-	hash := sha256.New()
-	for _, part := range []string{r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match"), string(body)} {
-		sum := sha256.Sum256([]byte(part))
-		hash.Write(sum[:])
-	}
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &once{op.pattern, key, m.kit.Fingerprint(hash.Sum(nil))}))
+	sum := sha256.Sum256(body)
+	o.read(m, sum[:])
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return r, nil
+}
+
+// read completes what a request says with the digest of its body.
+func (o *once) read(m *Admin, body []byte) {
+	sum := sha256.Sum256(append(o.head, body...))
+	o.hash = m.kit.Fingerprint(sum[:])
 }
 
 func visible(s string) bool {
@@ -66,7 +79,7 @@ func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
 	if o == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, requestKey{}, &once{o.route, o.key + " " + userID, o.hash})
+	return context.WithValue(ctx, requestKey{}, &once{route: o.route, key: o.key + " " + userID, hash: o.hash})
 }
 
 // idempotency is what makes the change of an actor's request happen once, or nil.

@@ -23,8 +23,8 @@ func notForKeys() []string {
 }
 
 // resolveKey fills in who acts by a key. Errors: CodeInvalidAPIKey, CodeRateLimited.
-func (m *Admin) resolveKey(ctx context.Context, secret Secret, a *acting) error {
-	k, err := m.kit.SecretKey(ctx, secret.Reveal())
+func (m *Admin) resolveKey(ctx context.Context, who Actor, a *acting) error {
+	k, err := m.actingKey(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -34,6 +34,29 @@ func (m *Admin) resolveKey(ctx context.Context, secret Secret, a *acting) error 
 	}
 	a.permissions, a.creator, err = m.keyMay(ctx, k, a.roles)
 	return err
+}
+
+// actingKey reads the key of an actor: by its text, or one that goes on with a job.
+func (m *Admin) actingKey(ctx context.Context, who Actor) (auth.APIKey, error) {
+	if who.key.text != nil {
+		return m.kit.SecretKey(ctx, who.key.Reveal())
+	}
+	if who.keyID == "" {
+		for _, k := range m.kit.SecretKeys() {
+			if k.Name == who.keyName {
+				return k, nil
+			}
+		}
+		return auth.APIKey{}, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the options have no key of the name any more"))
+	}
+	k, err := m.keys.Key(ctx, who.keyID)
+	switch {
+	case errors.Is(err, auth.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
+		return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the key is over"))
+	case err != nil:
+		return k, m.kit.StoreError(err)
+	}
+	return k, nil
 }
 
 // keyMay tells what a key may do by a table of roles, and who answers for it, which is

@@ -28,6 +28,7 @@ type operation struct {
 	self       bool     // one may do it to oneself
 	skips      bool     // it is about several, of whom it skips those that are too strong
 	recorded   bool     // although it only shows, it is recorded as what changes something
+	streams    bool     // its body is read bit by bit
 	secret     bool     // it returns a secret, which no repetition is shown
 
 	fails []auth.Code // how else it may fail
@@ -50,7 +51,7 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return nil
 	case m.requireMFA && a.aal() != auth.LevelAAL2:
 		return m.kit.Error(auth.CodeInsufficientAAL, nil)
-	case op.stepUp && !m.fresh(a):
+	case op.stepUp && !a.begun && !m.fresh(a):
 		return m.kit.Error(auth.CodeReauthNeeded, nil)
 	}
 	return nil
@@ -130,9 +131,16 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 	return none, m.kit.Busy(auth.ErrStale)
 }
 
+// withinKey is for the operation that others are a part of.
+type withinKey struct{}
+
 // recordOf begins the row of the audit log.
 func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *auth.Record {
-	return &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
+	r := &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
+	if within, ok := ctx.Value(withinKey{}).(string); ok {
+		r.Operation = within
+	}
+	return r
 }
 
 // begin reads and judges what an operation rests on.

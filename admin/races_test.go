@@ -147,6 +147,7 @@ func TestChangedMeanwhile(t *testing.T) {
 				a := o.operator(fmt.Sprintf("actor%d@example.com", n), row.Permission)
 				b := o.LoginAs(t, fmt.Sprintf("target%d@example.com", n), authtest.Roles(own))
 				b.User.Roles = []string{own}
+				o.invited(row, b)
 				var once sync.Once
 				tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 					if !mutates(method) {
@@ -175,5 +176,5 @@ func TestChangedMeanwhile(t *testing.T) {
 // mutates tells whether a method of the store is the effect of an operation about an
 // account.
 func mutates(method string) bool {
-	return slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation", "PutToken", "AnonymizeUser"}, method)
+	return slices.Contains([]string{"UpdateUser", "DeleteUser", "RevokeSessions", "RemoveFactor", "ClearLimits", "BeginImpersonation", "PutToken", "AnonymizeUser", "RetryMessage"}, method)
 }

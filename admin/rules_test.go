@@ -14,6 +14,7 @@ import (
 // example is a request of an operation that succeeds if it may.
 type example struct {
 	query, body string
+	media       string // of the body; JSON if empty
 	status      int
 	prepare     func(o *office, target *authtest.SignedIn) // makes what it is about
 }
@@ -70,10 +71,17 @@ var examples = map[string]example{
 	"POST /links":                     {body: `{"type":"magic_link","user_id":"$id"}`, status: 201},
 	"POST /users/{id}/send":           {body: `{"type":"magic_link"}`, status: 202},
 	"GET /users/{id}/export":          {status: 200},
+	"GET /messages":                   {status: 200},
+	"POST /messages/{id}/retry":       {status: 202},
 	"POST /users/{id}/anonymize":      {body: `{"reason":"asked for it"}`, status: 200},
 	"POST /invitations/{id}/resend":   {status: 200},
 	"DELETE /invitations/{id}":        {status: 204},
 	"GET /users/{id}/events":          {status: 200},
+
+	"POST /users/bulk":       {body: `{"action":"ban","ids":["$id"],"reason":"spam"}`, status: 200},
+	"POST /users/import":     {body: `{"email":"no address"}`, media: "application/x-ndjson", status: 202},
+	"GET /jobs/{id}":         {status: 200},
+	"GET /jobs/{id}/results": {status: 200},
 
 	"GET /settings":                       {status: 200},
 	"PATCH /settings":                     {body: `{"magic_link_enabled":true}`, status: 200},
@@ -119,6 +127,12 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	if strings.Contains(row.Pattern, "/impersonations/{id}") {
 		id = o.acted(target)
 	}
+	if strings.Contains(row.Pattern, "/jobs/{id}") {
+		id = o.aJob()
+	}
+	if e.media != "" {
+		headers = append(headers, "Content-Type: "+e.media)
+	}
 	if invited := o.invited(row, target); invited != "" {
 		id = invited
 	}
@@ -131,6 +145,9 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 // returns its id; "" where that is the account or a session.
 func (o *office) invited(row admin.Row, target *authtest.SignedIn) string {
 	o.t.Helper()
+	if strings.Contains(row.Pattern, "/messages/{id}") {
+		return o.failedMessage(target.User)
+	}
 	if !strings.Contains(row.Pattern, "/invitations/{id}") {
 		return ""
 	}
@@ -243,6 +260,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 				email := strings.NewReplacer(" ", "-", "/", "", "{", "", "}", "").Replace(strings.ToLower(row.Pattern)) + "@example.com"
 				target := o.LoginAs(t, email)
 				o.newDeploy()
+				o.aJob()
 				o.invited(row, target)
 				before := len(o.audit())
 				o.try(owner, row, target).want(examples[row.Pattern].status)
@@ -269,6 +287,8 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 					about = "deploy"
 				case row.Pattern == "POST /roles":
 					about = "r-" + target.User.ID
+				case row.Pattern == "POST /users/import":
+					about = r.Target // the job
 				case row.Pattern == "POST /users":
 					about = target.User.ID + "@new.example.com"
 				case row.Pattern == "GET /audit-logs/export", row.Pattern == "GET /users/export":
@@ -286,7 +306,7 @@ func TestEveryOperationIsRecorded(t *testing.T) {
 }
 
 // withoutRevision are operations on an account that change nothing of it.
-var withoutRevision = []string{"POST /links", "POST /users/{id}/send", "GET /users/{id}/export"}
+var withoutRevision = []string{"POST /users/bulk", "POST /users/import", "POST /links", "POST /messages/{id}/retry", "POST /users/{id}/send", "GET /users/{id}/export"}
 
 // A revision that is not the present one changes nothing.
 func TestStaleRevision(t *testing.T) {

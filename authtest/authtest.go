@@ -59,7 +59,8 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 // NewOn is New on a store of the test's own, as auth.New has it: a *pgstore.Store
 // to test what is particular to Postgres, one of the application's, or one that
 // several Envs share (SameKeys). The store stays open; closing it is the test's.
-// Permissions needs it to be an auth.RoleStore, AAL2 an auth.FactorStore.
+// Permissions needs it to be an auth.RoleStore, AAL2 an auth.FactorStore. Passwords are
+// hashed at next to no cost, unless WithPasswords names one.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -84,6 +85,9 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 		auth.WithClock(e.Clock.Now),
 	}
 	e.Auth, err = auth.New(tb.Context(), e.Store, append(base, opts...)...)
+	if err == nil {
+		err = e.Kit(seal.New()).CheapPasswords()
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}

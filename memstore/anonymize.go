@@ -29,10 +29,11 @@ func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (left a
 				}
 			}
 			for id, m := range s.messages {
-				if m.UserID == u.ID || slices.Contains(c.Recipients, m.Recipient) {
+				if m.UserID == u.ID || m.Recipient != "" && slices.Contains(c.Recipients, m.Recipient) {
 					delete(s.messages, id)
 				}
 			}
+			s.dropLog(u.ID, c.Recipients...)
 			for i, ev := range s.events {
 				named := ev.UserID == "" && ev.Record != nil && slices.Contains(c.Names, ev.Record.Target)
 				if named || ev.UserID == u.ID || ev.Actor.Kind == auth.ActorUser && ev.Actor.ID == u.ID {

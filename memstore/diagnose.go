@@ -13,8 +13,12 @@ func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {
 		return auth.StoreDiagnosis{}, err
 	}
 	defer unlock()
-	d := auth.StoreDiagnosis{Waiting: len(s.messages)}
+	d := auth.StoreDiagnosis{}
 	for _, m := range s.messages {
+		if m.Failed {
+			continue
+		}
+		d.Waiting++
 		if d.Oldest.IsZero() || m.CreatedAt.Before(d.Oldest) {
 			d.Oldest = m.CreatedAt
 		}

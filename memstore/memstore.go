@@ -31,7 +31,8 @@ type Store struct {
 	buckets  map[string]bucket
 	done     map[changeKey]*auth.Idempotency
 	events   []auth.Event // in the order of (At, ID)
-	messages map[string]*auth.SealedMessage
+	messages map[string]*message
+	log      map[string]*loggedMessage // by the message's id
 	keys     map[string]*auth.APIKey
 	byHash   map[string]string // of a key → its id
 	roles    map[string]auth.RolePermissions
@@ -44,6 +45,7 @@ type Store struct {
 	active map[activeKey]bool
 
 	impersonations map[string]*impersonation
+	jobs           map[string]*job
 }
 
 type (
@@ -105,6 +107,8 @@ var (
 	_ auth.InvitationStore = (*Store)(nil)
 	_ auth.AnonymizeStore  = (*Store)(nil)
 	_ auth.FirstOwnerStore = (*Store)(nil)
+
+	_ auth.MessageLogStore = (*Store)(nil)
 )
 
 // New makes an empty store.
@@ -112,10 +116,11 @@ func New() *Store {
 	return &Store{
 		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byIdent: map[ident]string{},
 		sessions: map[string]*session{}, tokens: map[tokenID]*auth.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
-		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*auth.SealedMessage{},
+		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
 		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
 		counts: map[countKey]int64{}, active: map[activeKey]bool{},
 		impersonations: map[string]*impersonation{},
+		jobs:           map[string]*job{},
 	}
 }
 
@@ -146,13 +151,15 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	n := 0
 	// Messages come before the tokens that some of them wait for, which changes
 	// nothing but which of the two a small limit reaches first.
-	n += sweep(s.messages, limit-n, func(m *auth.SealedMessage) bool { return !s.sendable(m, now) }, func(id string) { delete(s.messages, id) })
+	n += sweep(s.messages, limit-n, func(m *message) bool { return !s.sendable(m, now) }, func(id string) { s.dropMessage(id, now) })
+	n += sweep(s.log, limit-n, func(l *loggedMessage) bool { return !now.Before(l.CreatedAt.Add(auth.MessageLogLife)) }, func(id string) { delete(s.log, id) })
 	n += sweep(s.tokens, limit-n, func(t *auth.Token) bool { return !now.Before(t.ExpiresAt) }, s.dropToken)
 	n += sweep(s.sessions, limit-n, func(sess *session) bool { return !now.Before(sess.End()) }, s.dropSession)
 	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
 	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepStats(now, limit-n)
 	n += sweep(s.impersonations, limit-n, func(i *impersonation) bool { return !now.Before(i.ExpiresAt) }, func(id string) { delete(s.impersonations, id) })
+	n += sweep(s.jobs, limit-n, func(j *job) bool { return j.State != auth.JobRunning && !now.Before(j.ExpiresAt) }, func(id string) { delete(s.jobs, id) })
 	for _, u := range s.users {
 		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
 	}

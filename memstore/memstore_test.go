@@ -119,7 +119,7 @@ func TestSweepOfCapabilities(t *testing.T) {
 	sweep(now, 0)
 	sweep(now.Add(time.Minute), 2)         // the message that expired and the idempotency record
 	sweep(now.Add(time.Hour), 2)           // the token and the message that waited for it
-	sweep(now.Add(90*24*time.Hour), 1)     // the last message
+	sweep(now.Add(90*24*time.Hour), 4)     // the last message, and what was noted of all three
 	sweep(now.Add(1000*24*time.Hour+1), 0) // nothing is left
 }
 

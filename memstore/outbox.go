@@ -14,12 +14,14 @@ func (s *Store) addMessage(m auth.SealedMessage) {
 	if m.UserID != "" && s.users[m.UserID] == nil {
 		return
 	}
-	kept := copyMessage(m)
-	s.messages[m.ID] = &kept
+	m = copyMessage(m)
+	s.log[m.ID] = &loggedMessage{MessageRecord: auth.MessageRecord{ID: m.ID, MessageLog: m.Log, State: auth.MessageQueued, CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt}, Recipient: m.Recipient}
+	m.Log = auth.MessageLog{}
+	s.messages[m.ID] = &message{SealedMessage: m}
 }
 
 // sendable tells whether a message has neither expired nor lost its token.
-func (s *Store) sendable(m *auth.SealedMessage, now time.Time) bool {
+func (s *Store) sendable(m *message, now time.Time) bool {
 	return now.Before(m.ExpiresAt) && (m.Token.Purpose == "" || s.liveToken(refID(m.Token), now) != nil)
 }
 
@@ -30,34 +32,43 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 		return nil, err
 	}
 	defer unlock()
-	due := []*auth.SealedMessage{}
+	due := []*message{}
 	for _, m := range s.messages {
-		if !c.Now.Before(m.NextAt) && s.sendable(m, c.Now) {
+		if !m.Failed && !c.Now.Before(m.NextAt) && s.sendable(m, c.Now) {
 			due = append(due, m)
 		}
 	}
-	slices.SortFunc(due, func(a, b *auth.SealedMessage) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
+	slices.SortFunc(due, func(a, b *message) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	list := []auth.SealedMessage{}
 	for _, m := range due[:min(len(due), max(c.Limit, 0))] {
 		m.Attempts++
 		m.NextAt = utc(c.Until)
-		list = append(list, copyMessage(*m))
+		list = append(list, copyMessage(m.SealedMessage))
 	}
 	return list, nil
 }
 
-// FinishMessage erases a message or puts it off.
+// FinishMessage erases a message, puts it off or keeps it as failed, and notes it.
 func (s *Store) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if f.RetryAt.IsZero() {
+	m := s.messages[f.ID]
+	switch {
+	case m == nil:
+	case !f.RetryAt.IsZero():
+		m.NextAt, m.Failed = utc(f.RetryAt), false
+	case !f.KeepUntil.IsZero():
+		m.Failed = true
+		if keep := utc(f.KeepUntil); keep.Before(m.ExpiresAt) {
+			m.ExpiresAt = keep
+		}
+	default:
 		delete(s.messages, f.ID)
-	} else if m := s.messages[f.ID]; m != nil {
-		m.NextAt = utc(f.RetryAt)
 	}
+	s.note(f)
 	return nil
 }
 

@@ -19,21 +19,23 @@ const snapshotVersion = 2
 
 // snapshot is the file's format. Rate limits are not kept: they are short.
 type snapshot struct {
-	Version  int                  `json:"version"`
-	Users    []savedUser          `json:"users"`
-	Sessions []savedSession       `json:"sessions"`
-	Tokens   []auth.Token         `json:"tokens"`
-	Events   []auth.Event         `json:"events"`
-	Messages []auth.SealedMessage `json:"messages"`
-	Roles    auth.RoleTable       `json:"roles"`
-	Keys     []auth.APIKey        `json:"keys"`
-	Done     []auth.Idempotency   `json:"done"`
+	Version  int                `json:"version"`
+	Users    []savedUser        `json:"users"`
+	Sessions []savedSession     `json:"sessions"`
+	Tokens   []auth.Token       `json:"tokens"`
+	Events   []auth.Event       `json:"events"`
+	Messages []message          `json:"messages"`
+	Log      []loggedMessage    `json:"message_log,omitempty"`
+	Roles    auth.RoleTable     `json:"roles"`
+	Keys     []auth.APIKey      `json:"keys"`
+	Done     []auth.Idempotency `json:"done"`
 
 	Counts         []auth.Count         `json:"counts,omitempty"`
 	Active         []savedActive        `json:"active,omitempty"`
 	Settings       auth.StoredSettings  `json:"settings,omitzero"`
 	Impersonations []auth.Impersonation `json:"impersonations,omitempty"`
 	Owned          bool                 `json:"owned,omitempty"`
+	Jobs           []savedJob           `json:"jobs,omitempty"`
 }
 
 type savedUser struct {
@@ -50,6 +52,11 @@ type savedActive struct {
 	Period string    `json:"period"`
 	Since  time.Time `json:"since"`
 	UserID string    `json:"user_id"`
+}
+
+type savedJob struct {
+	Job    auth.Job        `json:"job"`
+	Chunks []auth.JobChunk `json:"chunks"`
 }
 
 type savedSession struct {
@@ -107,7 +114,10 @@ func (s *Store) load(b []byte) error {
 	}
 	s.events = snap.Events
 	for _, m := range snap.Messages {
-		s.addMessage(m)
+		s.messages[m.ID] = &m
+	}
+	for _, l := range snap.Log {
+		s.log[l.ID] = &l
 	}
 	for _, r := range snap.Roles.Roles {
 		s.roles[r.Name] = r
@@ -129,6 +139,9 @@ func (s *Store) load(b []byte) error {
 	}
 	for _, i := range snap.Impersonations {
 		s.impersonations[i.ID] = &impersonation{Impersonation: i}
+	}
+	for _, j := range snap.Jobs {
+		s.jobs[j.Job.ID] = &job{j.Job, j.Chunks}
 	}
 	return nil
 }
@@ -190,6 +203,9 @@ func (s *Store) snapshot() snapshot {
 	for _, m := range s.messages {
 		snap.Messages = append(snap.Messages, *m)
 	}
+	for _, l := range s.log {
+		snap.Log = append(snap.Log, *l)
+	}
 	for _, k := range s.keys {
 		snap.Keys = append(snap.Keys, *k)
 	}
@@ -201,6 +217,9 @@ func (s *Store) snapshot() snapshot {
 	}
 	for k := range s.active {
 		snap.Active = append(snap.Active, savedActive{k.period, k.since, k.userID})
+	}
+	for _, j := range s.jobs {
+		snap.Jobs = append(snap.Jobs, savedJob{j.Job, j.chunks})
 	}
 	for _, i := range s.impersonations {
 		if !i.ended {

@@ -104,7 +104,16 @@ func TestSnapshotOfTheRest(t *testing.T) {
 	is(t, err, auth.ErrWrongCode)
 	_, err = s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "b", Permissions: []string{"p"}}})
 	ok(t, err)
-	roles, err := s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "a"}})
+	_, err = s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "a"}})
+	ok(t, err)
+	failing := system(now)
+	failing.Messages = []auth.SealedMessage{{ID: "f", Body: []byte("f"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour), Log: auth.MessageLog{Kind: auth.KindNewDevice, To: "a"}}}
+	_, err = s.PutRole(ctx, auth.PutRole{Change: failing, Role: auth.RolePermissions{Name: "c"}})
+	ok(t, err)
+	roles, err := s.Roles(ctx)
+	ok(t, err)
+	ok(t, s.FinishMessage(ctx, auth.FinishMessage{ID: "f", State: auth.MessageFailed, At: now, Error: "e", KeepUntil: now.Add(time.Hour)}))
+	noted, err := s.ListMessages(ctx, auth.MessageQuery{Limit: 9})
 	ok(t, err)
 	key := auth.PutKey{Change: system(now), Key: auth.APIKey{ID: "k", Name: "n", Hash: hash(5), Scopes: []string{"s"}}}
 	_, err = s.PutKey(ctx, key)
@@ -114,7 +123,7 @@ func TestSnapshotOfTheRest(t *testing.T) {
 
 	again := reopened(t, s, path)
 	is(t, again.PutToken(ctx, put), auth.ErrRepeated)
-	if got, err := again.Roles(ctx); err != nil || !reflect.DeepEqual(got, roles) || got.Revision != 2 {
+	if got, err := again.Roles(ctx); err != nil || !reflect.DeepEqual(got, roles) || got.Revision != 3 {
 		t.Errorf("roles %+v, %v, want %+v", got, err, roles)
 	}
 	if got, err := again.Key(ctx, "k"); err != nil || !reflect.DeepEqual(got, wantKey) || got.Revision != 1 {
@@ -130,6 +139,10 @@ func TestSnapshotOfTheRest(t *testing.T) {
 	if got, err := again.ClaimMessages(ctx, auth.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9}); err != nil || len(got) != 1 || string(got[0].Body) != "b" {
 		t.Errorf("messages %+v, %v", got, err)
 	}
+	if got, err := again.ListMessages(ctx, auth.MessageQuery{Limit: 9}); err != nil || len(got) != 1 || !reflect.DeepEqual(got, noted) {
+		t.Errorf("records %+v, %v, want %+v", got, err, noted)
+	}
+	ok(t, again.RetryMessage(ctx, auth.RetryMessage{Change: system(now), ID: "f"}))
 	for range 2 {
 		_, _, err = again.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(9)})
 		is(t, err, auth.ErrWrongCode)

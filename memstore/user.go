@@ -255,6 +255,7 @@ func (s *Store) removeUser(u *user) {
 			delete(s.messages, id)
 		}
 	}
+	s.dropLog(u.ID)
 	s.dropImpersonations(u.ID)
 	delete(s.users, u.ID)
 }

@@ -49,6 +49,7 @@ func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.U
 		b.Queue(s.sql(deleteSessions), u.ID)
 		b.Queue(s.sql(deleteTokensAbout), orEmpty(c.Subjects), tokenPurposes())
 		b.Queue(s.sql(deleteMessagesTo), u.ID, orEmpty(c.Recipients))
+		b.Queue(s.sql(deleteLogOf), u.ID, orEmpty(c.Recipients))
 		if err := send(ctx, tx, b); err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 // diagnose counts no further than it has to, and finds the oldest message among those
 // that it counts.
 const diagnose = `select clock_timestamp(), (select max(v.version) from auth.schema_version v), count(m.*), min(m.created_at)
-	from (select m.created_at from auth.messages m order by m.next_at limit 10000) m`
+	from (select m.created_at from auth.messages m where not m.failed order by m.next_at limit 10000) m`
 
 // Diagnose tells how the store is doing.
 func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {

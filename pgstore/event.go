@@ -59,14 +59,16 @@ const eventColumns = `e.id, e.type, e.at, coalesce(e.user_id::text, ''), coalesc
 const noteEvents = `select auth.note_events($1::jsonb, null, null, '{}')`
 
 // recorded are the parts of a statement that record the events ($1) and messages
-// ($2) of its change in the same step. They follow a part about (user_id,
+// ($2, with what is noted of them) of its change in the same step. They follow a part about (user_id,
 // outcome), which has a row if there was a change.
 const recorded = `events as (
 		select auth.note_events($1::jsonb, about.user_id, array[about.outcome], '{}') as noted from about
+	), post as materialized (
+		select m.* from about, jsonb_to_recordset($2::jsonb) as ` + messageRecord + ` where about.outcome = 0
 	), messages as (
-		insert into auth.messages (` + messageNames + `)
-		select ` + messageInputs + ` from about, jsonb_to_recordset($2::jsonb) as ` + messageRecord + ` where about.outcome = 0
-		on conflict (id) do nothing
+		` + insertPost + `
+	), logged as (
+		` + logPost + `
 	)`
 
 // noted tells whether the events were recorded; see noting.

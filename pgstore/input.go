@@ -31,7 +31,8 @@ type eventInput struct {
 }
 
 const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
-			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text)`
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text,
+			kind text, channel text, shown text, about uuid)`
 
 type messageInput struct {
 	ID        string       `json:"id"`
@@ -44,6 +45,11 @@ type messageInput struct {
 	ExpiresAt time.Time    `json:"expires_at"`
 	Attempts  int          `json:"attempts"`
 	Recipient string       `json:"recipient"`
+
+	Kind    auth.Kind    `json:"kind"`
+	Channel auth.Channel `json:"channel"`
+	Shown   string       `json:"shown"`
+	About   *string      `json:"about"`
 }
 
 const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
@@ -109,7 +115,8 @@ func eventsInput(must bool, list []auth.OutcomeEvent) string {
 func messagesInput(list []auth.SealedMessage) string {
 	return listOf(list, func(m auth.SealedMessage) messageInput {
 		return messageInput{ID: m.ID, UserID: orNull(m.UserID), Purpose: m.Token.Purpose, Hash: m.Token.Hash, Body: m.Body,
-			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts, Recipient: m.Recipient}
+			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts, Recipient: m.Recipient,
+			Kind: m.Log.Kind, Channel: m.Log.Channel, Shown: m.Log.To, About: orNull(m.Log.UserID)}
 	})
 }
 

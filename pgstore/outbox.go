@@ -17,25 +17,61 @@ const (
 	messageColumns = `m.id, coalesce(m.user_id::text, ''), m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient`
 )
 
+// insertPost and logPost keep the messages of a part of the statement, post, and
+// begin what is noted of them.
+const (
+	insertPost = `insert into auth.messages (` + messageNames + `)
+		select ` + messageInputs + ` from post m
+		on conflict (id) do nothing`
+
+	logPost = `insert into auth.message_log (id, kind, channel, shown, user_id, recipient, created_at, updated_at)
+		select m.id, m.kind, m.channel, m.shown, m.about, m.recipient, m.created_at, m.created_at from post m
+		on conflict (id) do nothing`
+)
+
 // insertMessages leaves out those for a user who is gone, as after the change
 // that removed them.
-const insertMessages = `insert into auth.messages (` + messageNames + `)
-	select ` + messageInputs + ` from jsonb_to_recordset($1::jsonb) as ` + messageRecord + `
-	where m.user_id is null or exists (select from auth.users u where u.id = m.user_id)
-	on conflict (id) do nothing`
+const insertMessages = `with post as materialized (
+		select m.* from jsonb_to_recordset($1::jsonb) as ` + messageRecord + `
+		where m.user_id is null or exists (select from auth.users u where u.id = m.user_id)
+	), messages as (
+		` + insertPost + `
+	)
+	` + logPost
 
 const claimMessages = `with due as materialized (
 		select m.id from auth.messages m
-		where m.next_at <= $1::timestamptz and m.expires_at > $1::timestamptz
+		where m.next_at <= $1::timestamptz and m.expires_at > $1::timestamptz and not m.failed
 			and (m.purpose = '' or exists (select from auth.tokens t where t.purpose = m.purpose and t.hash = m.hash and t.expires_at > $1::timestamptz))
 		order by m.created_at, m.id limit $3::integer for update skip locked
 	)
 	update auth.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz from due where m.id = due.id
 	returning ` + messageColumns
 
-const deleteMessage = `delete from auth.messages where id = $1::uuid`
+// What ends an attempt begins with what becomes of the message, and notes that.
+const (
+	deleteMessage = `with finished as (
+		delete from auth.messages m where m.id = $1::uuid
+	)` + noteMessage
 
-const putOffMessage = `update auth.messages set next_at = $2::timestamptz where id = $1::uuid`
+	// Until it expires, it is not due, also for those who know no failed ones.
+	keepMessage = `with finished as (
+		update auth.messages m set failed = true, expires_at = least(m.expires_at, $6::timestamptz), next_at = least(m.expires_at, $6::timestamptz) where m.id = $1::uuid
+	)` + noteMessage
+
+	putOffMessage = `with finished as (
+		update auth.messages m set failed = false, next_at = $6::timestamptz where m.id = $1::uuid
+	)` + noteMessage
+
+	noteMessage = `
+	update auth.message_log l set state = $2::text, updated_at = $3::timestamptz, attempts = $4::integer, error = $5::text
+	where l.id = $1::uuid and l.state <> '` + string(auth.MessageSent) + `'`
+
+	forgetMessage = `with finished as (
+		delete from auth.messages m where m.id = $1::uuid
+	)
+	delete from auth.message_log l where l.id = $1::uuid and l.state <> '` + string(auth.MessageSent) + `'`
+)
 
 // ClaimMessages hands out messages that are due. It goes past those that another
 // caller is just being given.
@@ -47,16 +83,7 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 		if err != nil {
 			return err
 		}
-		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.SealedMessage, error) {
-			var m auth.SealedMessage
-			var created, next, expires pgtype.Timestamptz
-			err := row.Scan(&m.ID, &m.UserID, (*string)(&m.Token.Purpose), &m.Token.Hash, &m.Body, &created, &next, &expires, &m.Attempts, &m.Recipient)
-			m.CreatedAt, m.NextAt, m.ExpiresAt = at(created), at(next), at(expires)
-			if m.Token.Purpose == "" {
-				m.Token.Hash = nil
-			}
-			return m, err
-		})
+		list, err = pgx.AppendRows(list, rows, messageOf)
 		return err
 	})
 	if err != nil {
@@ -68,18 +95,35 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 	return list, nil
 }
 
-// FinishMessage erases a message or puts it off.
+// messageOf reads messageColumns.
+func messageOf(row pgx.CollectableRow) (auth.SealedMessage, error) {
+	var m auth.SealedMessage
+	var created, next, expires pgtype.Timestamptz
+	err := row.Scan(&m.ID, &m.UserID, (*string)(&m.Token.Purpose), &m.Token.Hash, &m.Body, &created, &next, &expires, &m.Attempts, &m.Recipient)
+	m.CreatedAt, m.NextAt, m.ExpiresAt = at(created), at(next), at(expires)
+	if m.Token.Purpose == "" {
+		m.Token.Hash = nil
+	}
+	return m, err
+}
+
+// FinishMessage erases a message, puts it off or keeps it as failed, and notes it.
 func (s *Store) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
 	id, ok := canonical(f.ID)
 	if !ok {
 		return ctx.Err()
 	}
-	return s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		if f.RetryAt.IsZero() {
-			_, err = q.Exec(ctx, s.sql(deleteMessage), id)
-		} else {
-			_, err = q.Exec(ctx, s.sql(putOffMessage), id, f.RetryAt)
-		}
+	sql, args := deleteMessage, []any{id, string(f.State), micro(f.At), f.Attempts, clean(asText(f.Error))}
+	switch {
+	case !f.RetryAt.IsZero():
+		sql, args = putOffMessage, append(args, f.RetryAt)
+	case !f.KeepUntil.IsZero():
+		sql, args = keepMessage, append(args, f.KeepUntil)
+	case f.State == "":
+		sql, args = forgetMessage, args[:1]
+	}
+	return s.do(ctx, func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, s.sql(sql), args...)
 		return err
 	})
 }

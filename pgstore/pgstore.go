@@ -80,6 +80,7 @@ var (
 
 	_ auth.InvitationStore = (*Store)(nil)
 	_ auth.FirstOwnerStore = (*Store)(nil)
+	_ auth.MessageLogStore = (*Store)(nil)
 	_ auth.AnonymizeStore  = (*Store)(nil)
 )
 

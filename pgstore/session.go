@@ -42,10 +42,12 @@ const (
 	createSessionTelling = lockSignIn + `
 		from (select b.last_sign_in_at as at from auth.users b where b.id = $4::uuid) before` + signInIf + seenOn + signInStill + `, before.at is not null as was_here` + makeSession + endSessions + `,
 			coalesce(u.was_here and case when $2::text = '' then ` + hasDevices + ` else (select d.inserted from devices d) end, false) as new_device` + recordSignIn + ` || case when about.new_device then array[` + newDevice + `] else '{}' end, about.ended) as noted from about
+	), post as materialized (
+		select m.* from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as ` + messageRecord + `
 	), messages as (
-		insert into auth.messages (` + messageNames + `)
-		select ` + messageInputs + ` from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as ` + messageRecord + `
-		on conflict (id) do nothing
+		` + insertPost + `
+	), logged as (
+		` + logPost + `
 	), tokens as (
 		` + insertTokens + ` from about, jsonb_to_recordset($29::jsonb) as ` + tokenRecord + ` where about.new_device` + supersede + `
 	)` + signedIn + `, about.new_device, ` + noted + ` from u, about`

@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"time"
+
+	"github.com/authmount/auth"
 )
 
 // lease is for how long whoever swept last is the one who sweeps.
@@ -49,12 +51,29 @@ const (
 	sweepImpersonations = `with over as (select id from auth.impersonations where expires_at <= $1::timestamptz limit $2::integer for update skip locked)
 	delete from auth.impersonations i using over where i.id = over.id`
 
-	sweepMessages = `with over as (
-		select id from auth.messages m
-		where m.expires_at <= $1::timestamptz
-			or m.purpose <> '' and not exists (select from auth.tokens t where t.purpose = m.purpose and t.hash = m.hash and t.expires_at > $1::timestamptz)
-		limit $2::integer for update skip locked)
+	// One that runs ends some day.
+	sweepJobs = `with over as (select id from auth.jobs where expires_at <= $1::timestamptz and state <> 'running' limit $2::integer for update skip locked)
+	delete from auth.jobs j using over where j.id = over.id`
+
+	// Those whose token is gone are found once they are due, and stay so: nobody claims
+	// them.
+	sweepMessages = `with expired as (
+		select id from auth.messages m where m.expires_at <= $1::timestamptz limit $2::integer for update skip locked
+	), useless as (
+		select id from auth.messages m where m.next_at <= $1::timestamptz and m.purpose <> ''
+			and not exists (select from auth.tokens t where t.purpose = m.purpose and t.hash = m.hash and t.expires_at > $1::timestamptz)
+		limit $2::integer for update skip locked
+	), over as materialized (
+		select id from expired union select id from useless limit $2::integer
+	), noted as (
+		update auth.message_log l set state = '` + string(auth.MessageDropped) + `', updated_at = $1::timestamptz from over where l.id = over.id and l.state = '` + string(auth.MessageQueued) + `'
+	)
 	delete from auth.messages m using over where m.id = over.id`
+
+	// For auth.MessageLogLife.
+	sweepMessageLog = `with over as (select id from auth.message_log where created_at <= $1::timestamptz - interval '168 hours'
+		order by created_at limit $2::integer for update skip locked)
+	delete from auth.message_log l using over where l.id = over.id`
 )
 
 // Sweep deletes what is over, a few rows at a time, past rows that others hold.
@@ -67,7 +86,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 		if err != nil || !mine {
 			return err
 		}
-		for _, kind := range []string{sweepMessages, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive, sweepImpersonations} {
+		for _, kind := range []string{sweepMessages, sweepMessageLog, sweepTokens, sweepSessions, sweepLimits, sweepIdempotency, sweepDevices, sweepRevocations, sweepCounts, sweepActive, sweepImpersonations, sweepJobs} {
 			if limit <= total {
 				return nil
 			}

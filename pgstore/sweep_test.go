@@ -66,6 +66,7 @@ var finished = map[string]string{
 	"active":      "insert into auth.active (since, period, user_id) select 'epoch', 'day', md5(g::text)::uuid from generate_series(%d, %d) g",
 	"devices":     "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.devices (user_id, device, first_seen_at, last_seen_at) select id, g::text, 'epoch', 'epoch' from u, generate_series(%d, %d) g",
 	"messages":    "insert into auth.messages (id, body, created_at, next_at, expires_at) select gen_random_uuid(), '', now(), now(), 'epoch' from generate_series(%d, %d) g",
+	"message_log": "insert into auth.message_log (id, kind, channel, shown, recipient, created_at, updated_at) select gen_random_uuid(), '', '', '', '', 'epoch', 'epoch' from generate_series(%d, %d) g",
 	"sessions":    "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
 }
 
@@ -151,8 +152,9 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 			insert into %[1]s.limits select g::text, 9e18 from generate_series(1, 1000) g;
 			insert into %[1]s.counts (metric, label, at, n) select 'x', g::text, 'infinity', 1 from generate_series(1, 1000) g;
 			insert into %[1]s.active (since, period, user_id) select 'infinity', 'day', md5(g::text)::uuid from generate_series(1, 1000) g;
+			insert into %[1]s.message_log (id, kind, channel, shown, recipient, created_at, updated_at) select gen_random_uuid(), '', '', '', g::text, 'infinity', 'infinity' from generate_series(1, 1000) g;
 			insert into %[1]s.revocations (at, session_id) select 'infinity', gen_random_uuid() from generate_series(1, 1000) g;
-			analyze %[1]s.counts, %[1]s.active, %[1]s.tokens, %[1]s.events, %[1]s.idempotency, %[1]s.limits, %[1]s.revocations`, schema)); err != nil {
+			analyze %[1]s.message_log, %[1]s.counts, %[1]s.active, %[1]s.tokens, %[1]s.events, %[1]s.idempotency, %[1]s.limits, %[1]s.revocations`, schema)); err != nil {
 			return err
 		}
 		in := pgstore.InTx(ctx, tx)
@@ -162,7 +164,7 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 		if _, err := s.SweepEvents(in, now, now, 100); err != nil {
 			return err
 		}
-		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx", "devices_seen_on_idx", "counts_pkey", "active_pkey"} {
+		for _, index := range []string{"tokens_expires_at_idx", "sessions_ends_on_idx", "revocations_at_idx", "events_at_idx", "idempotency_expires_at_idx", "devices_seen_on_idx", "counts_pkey", "active_pkey", "message_log_created_at_idx"} {
 			if count(t, tx, "select coalesce(pg_stat_get_xact_numscans(to_regclass($1)), 0)", schema+"."+index) == 0 {
 				t.Errorf("%s is not used", index)
 			}

@@ -221,15 +221,17 @@ func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, e
 
 const deleteUser = `delete from auth.users where id = $1::uuid`
 
-// DeleteUser removes the user; the rest goes along by its foreign keys.
+// DeleteUser removes the user; what has no foreign key comes first.
 func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u := h.user(c.UserID)
 		if u == nil {
 			return nil, auth.ErrNotFound
 		}
-		_, err := tx.Exec(ctx, s.sql(deleteUser), u.id)
-		return &result{about: u.id}, err
+		b := &pgx.Batch{}
+		b.Queue(s.sql(deleteLogOf), u.id, []string{})
+		b.Queue(s.sql(deleteUser), u.id)
+		return &result{about: u.id}, send(ctx, tx, b)
 	})
 }
 

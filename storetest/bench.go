@@ -47,6 +47,8 @@ type bench struct {
 	invited  auth.InvitationStore
 	founded  auth.FirstOwnerStore
 	nobody   auth.AnonymizeStore
+	work     auth.JobStore
+	posted   auth.MessageLogStore
 }
 
 func newBench(t *testing.T, s auth.Store) *bench {
@@ -69,7 +71,9 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.stats, _ = auth.Capability[auth.StatsStore](s)
 	b.logins, _ = auth.Capability[auth.SessionListStore](s)
 	b.acting, _ = auth.Capability[auth.ImpersonationStore](s)
+	b.posted, _ = auth.Capability[auth.MessageLogStore](s)
 	b.nobody, _ = auth.Capability[auth.AnonymizeStore](s)
+	b.work, _ = auth.Capability[auth.JobStore](s)
 	b.invited, _ = auth.Capability[auth.InvitationStore](s)
 	b.founded, _ = auth.Capability[auth.FirstOwnerStore](s)
 	b.uses, _ = auth.Capability[auth.RotationStore](s)

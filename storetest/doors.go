@@ -54,6 +54,9 @@ func doors() map[string]func(*world) attempt {
 		"EndImpersonation":   endImpersonation,
 
 		"AnonymizeUser": anonymizeUser,
+
+		"StartJob":     startJob,
+		"RetryMessage": retryMessage,
 	}
 }
 
@@ -66,8 +69,8 @@ func faces() []reflect.Type {
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](), reflect.TypeFor[auth.SettingsStore](),
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
-		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](),
-		reflect.TypeFor[auth.FirstOwnerStore](),
+		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](), reflect.TypeFor[auth.JobStore](),
+		reflect.TypeFor[auth.MessageLogStore](), reflect.TypeFor[auth.FirstOwnerStore](),
 	}
 }
 

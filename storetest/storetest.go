@@ -32,7 +32,7 @@ type checks map[string]func(*bench)
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
 // ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore,
 // StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore, SessionListStore,
-// InvitationStore, AnonymizeStore and FirstOwnerStore.
+// InvitationStore, AnonymizeStore, MessageLogStore and FirstOwnerStore.
 // It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
@@ -76,6 +76,8 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
 		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
 		{"first owner", reflect.TypeFor[auth.FirstOwnerStore](), has.founded != nil, firstOwner()},
+		{"jobs", reflect.TypeFor[auth.JobStore](), has.work != nil, jobs()},
+		{"message log", reflect.TypeFor[auth.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
 		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},

@@ -16,6 +16,7 @@ type world struct {
 	users, sessions, apiKeys []string
 	tokens                   []auth.TokenRef
 	drawn                    []string // keys of limits
+	jobs                     []string
 }
 
 func newWorld(b *bench) *world { return &world{bench: b} }
@@ -101,6 +102,10 @@ func (w *world) state() []string {
 		d, err := w.Take(w.ctx(), []auth.Draw{{Key: key, Rate: five}}, now)
 		add("limit", key, d, err)
 	}
+	for _, id := range w.jobs {
+		j, err := w.work.Job(w.ctx(), id, now)
+		add("job", id, j, err)
+	}
 	if w.acting != nil {
 		list, err := w.acting.Impersonations(w.ctx(), "", now)
 		add("impersonations", "of all", list, err)
@@ -122,7 +127,8 @@ func (w *world) state() []string {
 	return append(lines, w.recorded()...)
 }
 
-// recorded are the events and messages of the store. Messages are claimed.
+// recorded are the events and messages of the store. Messages are claimed, and may be
+// again at once.
 func (w *world) recorded() []string {
 	var lines []string
 	if w.events != nil {
@@ -133,10 +139,16 @@ func (w *world) recorded() []string {
 		}
 	}
 	if w.outbox != nil {
-		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
+		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now, Limit: 1000})
 		lines = append(lines, fmt.Sprintf("messages: %d, %v", len(list), err))
 		for _, m := range list {
+			m.NextAt, m.Attempts = now, 0
 			lines = append(lines, fmt.Sprintf("message %+v", m))
+		}
+	}
+	if w.posted != nil {
+		for _, r := range w.records(auth.MessageQuery{}) {
+			lines = append(lines, fmt.Sprintf("record %+v", r))
 		}
 	}
 	return lines
@@ -167,7 +179,8 @@ func (w *world) witness(c *auth.Change) witnesses {
 		ids.events[on] = w.id()
 		c.Events = append(c.Events, auth.OutcomeEvent{On: auth.Outcome(on), Event: auth.Event{ID: ids.events[on], Type: auth.EventUserUpdated, At: now}})
 	}
-	c.Messages = append(c.Messages, auth.SealedMessage{ID: ids.message, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute)})
+	log := auth.MessageLog{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, To: "a•••a@e•••e.com"}
+	c.Messages = append(c.Messages, auth.SealedMessage{ID: ids.message, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute), Log: log})
 	return ids
 }
 
@@ -201,5 +214,8 @@ func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ..
 		w.ok(err)
 		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == ids.message })
 		equal(w.bench, "message recorded", got, slices.Contains(outcomes, auth.OutcomeDone))
+	}
+	if w.posted != nil {
+		equal(w.bench, "message noted", len(w.records(auth.MessageQuery{ID: ids.message})) == 1, slices.Contains(outcomes, auth.OutcomeDone))
 	}
 }

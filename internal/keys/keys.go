@@ -40,6 +40,7 @@ type Ring struct {
 	requests [][]byte
 	sealing  []cipher.AEAD
 	messages []cipher.AEAD
+	jobs     []cipher.AEAD
 
 	limits []byte
 }
@@ -66,6 +67,7 @@ func New(p Params) (*Ring, error) {
 		r.requests = append(r.requests, derive(s, "request", keySize))
 		r.sealing = append(r.sealing, newAEAD(derive(s, "sealing", keySize)))
 		r.messages = append(r.messages, newAEAD(derive(s, "messages", keySize)))
+		r.jobs = append(r.jobs, newAEAD(derive(s, "jobs", keySize)))
 	}
 	r.limits = derive(p.Secrets[len(p.Secrets)-1], "rate limit keys", keySize)
 	signing, err := signingKeys(p)

@@ -73,6 +73,7 @@ type operation struct {
 	Headers     []string            `json:"headers"`  // names of prose.Headers
 	JSON        any                 `json:"json"`     // schema of the body
 	Form        any                 `json:"form"`     // schema of the body as a form
+	Lines       any                 `json:"lines"`    // schema of each line of a body in application/x-ndjson
 	Optional    bool                `json:"optional"` // the body may be absent
 	Example     any                 `json:"example"`  // of the JSON body
 	Responses   map[string]response `json:"responses"`
@@ -320,6 +321,9 @@ func (b *builder) requestBody(op operation) object {
 	}
 	if op.Form != nil {
 		content["application/x-www-form-urlencoded"] = object{"schema": b.schema(op.Form, false)}
+	}
+	if op.Lines != nil {
+		content["application/x-ndjson"] = object{"schema": b.schema(op.Lines, false)}
 	}
 	if len(content) == 0 {
 		return nil

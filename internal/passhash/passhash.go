@@ -78,11 +78,23 @@ type Argon2id struct {
 
 // Make hashes a password with a new salt.
 func (p Argon2id) Make(password string) string {
-	salt := make([]byte, 16)
-	_, _ = rand.Read(salt) // never fails (crypto/rand)
-	sum := argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, 32)
+	salt := random(16)
+	return p.encode(salt, argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, 32))
+}
+
+// Nobodys is a hash that no password is known for. To judge a password by it takes
+// what one of Make takes, and it costs nothing to make.
+func (p Argon2id) Nobodys() string { return p.encode(random(16), random(32)) }
+
+func (p Argon2id) encode(salt, sum []byte) string {
 	b64 := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", p.Memory, p.Time, p.Threads, b64(salt), b64(sum))
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return b
 }
 
 // Check refuses parameters that Parse would refuse, with ErrUnsafe.
@@ -106,6 +118,12 @@ func MakeBcrypt(password string, cost int) (string, error) {
 	}
 	b, err := bcrypt.GenerateFromPassword([]byte(password), cost)
 	return string(b), err
+}
+
+// NobodysBcrypt is Argon2id.Nobodys for bcrypt.
+func NobodysBcrypt(cost int) string {
+	b64 := base64.NewEncoding("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789").WithPadding(base64.NoPadding).EncodeToString
+	return fmt.Sprintf("$2a$%02d$%s%s", cost, b64(random(16)), b64(random(23)))
 }
 
 // AtLeast tells whether the hash is argon2id with parameters no weaker than p.

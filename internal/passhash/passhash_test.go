@@ -177,3 +177,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A hash that nobody has a password for is judged by the same work as any other.
+func TestNobodys(t *testing.T) {
+	t.Parallel()
+	p := Argon2id{Memory: 64, Time: 1, Threads: 1}
+	for _, encoded := range []string{p.Nobodys(), NobodysBcrypt(4)} {
+		h, err := Parse(encoded)
+		if err != nil || h.Verify("") || h.Verify("a password") {
+			t.Errorf("%s: %v", encoded, err)
+		}
+	}
+	if h, err := Parse(p.Nobodys()); err != nil || !h.AtLeast(p) || p.Nobodys() == p.Nobodys() {
+		t.Errorf("%+v %v", h, err)
+	}
+	if h, err := Parse(NobodysBcrypt(12)); err != nil || h.BcryptCost() != 12 {
+		t.Errorf("%+v %v", h, err)
+	}
+}

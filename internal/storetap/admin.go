@@ -2,6 +2,7 @@ package storetap
 
 import (
 	"context"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -19,6 +20,33 @@ func (t *Tap) forAdmin(end *link, inner auth.Store) {
 	if c, ok := auth.Capability[auth.InvitationStore](inner); ok {
 		end.next = &invitations{*end, t, c}
 	}
+	if c, ok := auth.Capability[auth.JobStore](inner); ok {
+		end.next = &jobs{*end, t, c}
+	}
+	if c, ok := auth.Capability[auth.MessageLogStore](inner); ok {
+		end.next = &messageLog{*end, t, c}
+	}
+}
+
+type messageLog struct {
+	link
+	tap   *Tap
+	inner auth.MessageLogStore
+}
+
+func (s *messageLog) ListMessages(ctx context.Context, q auth.MessageQuery) (list []auth.MessageRecord, err error) {
+	defer s.tap.enter(&ctx, "ListMessages", nil)(&err, &list)
+	return s.inner.ListMessages(ctx, q)
+}
+
+func (s *messageLog) FailedMessage(ctx context.Context, id string, now time.Time) (m auth.SealedMessage, err error) {
+	defer s.tap.enter(&ctx, "FailedMessage", nil)(&err, &m)
+	return s.inner.FailedMessage(ctx, id, now)
+}
+
+func (s *messageLog) RetryMessage(ctx context.Context, c auth.RetryMessage) (err error) {
+	defer s.tap.enter(&ctx, "RetryMessage", &c.Change)(&err)
+	return s.inner.RetryMessage(ctx, c)
 }
 
 type firstOwner struct {

@@ -47,8 +47,8 @@ type Hooks struct {
 	Took func(draws []auth.Draw, d auth.Decision)
 
 	// Background makes the hooks see what no request does, too: ClaimMessages,
-	// FinishMessage, AddEvents, SweepEvents, AddCounts and Settings, which otherwise pass
-	// unseen and uncounted.
+	// FinishMessage, AddEvents, SweepEvents, AddCounts, Settings, and what works jobs off,
+	// which otherwise pass unseen and uncounted.
 	Background bool
 }
 
@@ -164,7 +164,7 @@ func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(er
 	t.mu.Lock()
 	h := t.hooks
 	t.mu.Unlock()
-	if !h.Background && slices.Contains([]string{"ClaimMessages", "FinishMessage", "AddEvents", "SweepEvents", "AddCounts", "Settings"}, method) {
+	if !h.Background && slices.Contains([]string{"ClaimMessages", "FinishMessage", "AddEvents", "SweepEvents", "AddCounts", "Settings", "ClaimJob", "JobChunk", "FinishJobChunk"}, method) {
 		return pass
 	}
 	if h.Skip != nil && h.Skip(inside, method) {

@@ -28,10 +28,17 @@ with u as (
 		from u
 	), events as (
 		select auth.note_events($1::jsonb, about.user_id, array[0] || case when about.ended <> '{}' then array[3] else '{}' end || case when about.new_device then array[5] else '{}' end, about.ended) as noted from about
+	), post as materialized (
+		select m.* from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
+			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text,
+			kind text, channel text, shown text, about uuid)
 	), messages as (
 		insert into auth.messages (id, user_id, purpose, hash, body, created_at, next_at, expires_at, attempts, recipient)
-		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient from about, jsonb_to_recordset($27::jsonb || case when about.new_device then $28::jsonb else '[]' end) as m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
-			created_at timestamptz, next_at timestamptz, expires_at timestamptz, attempts integer, recipient text)
+		select m.id, m.user_id, m.purpose, m.hash, m.body, m.created_at, m.next_at, m.expires_at, m.attempts, m.recipient from post m
+		on conflict (id) do nothing
+	), logged as (
+		insert into auth.message_log (id, kind, channel, shown, user_id, recipient, created_at, updated_at)
+		select m.id, m.kind, m.channel, m.shown, m.about, m.recipient, m.created_at, m.created_at from post m
 		on conflict (id) do nothing
 	), tokens as (
 		insert into auth.tokens (purpose, hash, subject, user_id, data, created_at, expires_at, max_tries, tries, code, code_expires_at)

@@ -1,0 +1,407 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// BulkAction is what happens to each of many accounts.
+type BulkAction string
+
+// The actions, each of which is the operation of the name.
+const (
+	BulkBan            BulkAction = "ban"
+	BulkUnban          BulkAction = "unban"
+	BulkDelete         BulkAction = "delete"
+	BulkAnonymize      BulkAction = "anonymize"
+	BulkRevokeSessions BulkAction = "revoke_sessions"
+	BulkAddRole        BulkAction = "add_role"
+	BulkRemoveRole     BulkAction = "remove_role"
+	BulkSend           BulkAction = "send"
+)
+
+const (
+	maxBulk      = 1000   // accounts that are named
+	maxSelection = 10_000 // accounts that a filter picks
+)
+
+// BulkParams say what happens to whom: to the accounts of UserIDs, or of Filter, or of
+// the selection that a dry run of a filter returned.
+type BulkParams struct {
+	Action      BulkAction
+	UserIDs     []string // up to 1000
+	Filter      *ListUsersParams
+	SelectionID string // with nothing but Action besides
+	DryRun      bool
+
+	BulkDetails
+}
+
+// BulkDetails are what the actions take.
+type BulkDetails struct {
+	Reason     string        `json:"reason,omitempty"`
+	Until      time.Time     `json:"until,omitzero"`        // of a ban
+	Role       string        `json:"role,omitempty"`        // of add_role and remove_role
+	Type       auth.LinkType `json:"type,omitempty"`        // of send
+	RedirectTo string        `json:"redirect_to,omitempty"` // likewise
+}
+
+// BulkItem is what came of one account.
+type BulkItem struct {
+	ID     string
+	Result string // "done", "skipped" (the actor may not), "failed"
+	Code   auth.Code
+	Field  string
+
+	Message string // why it was not done
+}
+
+// BulkResult is what came of many.
+type BulkResult struct {
+	Items  []BulkItem // the first 1000
+	Counts auth.JobCounts
+
+	// Of a dry run of a filter: what to name to have it done to these accounts, and
+	// until when.
+	SelectionID string
+	ExpiresAt   time.Time
+
+	JobID string // of a selection: it is being done, see Job
+}
+
+// bulkAction is how an action is carried out.
+type bulkAction struct {
+	name  BulkAction
+	op    operation
+	check func(m *Admin, t *turn, d BulkDetails) error // beyond op; may be nil
+	do    func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error
+}
+
+func bulkActions() []bulkAction {
+	known := func(m *Admin, t *turn, d BulkDetails) error {
+		return m.mayAssign(t, append(slices.Clone(t.target.Roles), d.Role))
+	}
+	return []bulkAction{
+		{BulkBan, opBanUser, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.BanUser(ctx, who, BanUserParams{UserID: id, Until: d.Until, Reason: d.Reason})
+			return err
+		}},
+		{BulkUnban, opUnbanUser, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.UnbanUser(ctx, who, UnbanUserParams{UserID: id, Reason: d.Reason})
+			return err
+		}},
+		{BulkDelete, opDeleteUser, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			return m.DeleteUser(ctx, who, DeleteUserParams{UserID: id, Reason: d.Reason})
+		}},
+		{BulkAnonymize, opAnonymize, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.AnonymizeUser(ctx, who, AnonymizeUserParams{UserID: id, Reason: d.Reason})
+			return err
+		}},
+		{BulkRevokeSessions, opEndSessions, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.EndSessions(ctx, who, id, d.Reason)
+			return err
+		}},
+		{BulkAddRole, opGrant, known, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.Grant(ctx, who, id, d.Role)
+			return err
+		}},
+		{BulkRemoveRole, opWithdraw, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.Withdraw(ctx, who, id, d.Role)
+			return err
+		}},
+		{BulkSend, opSend, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
+			_, err := m.Send(ctx, who, SendParams{UserID: id, Type: d.Type, RedirectTo: d.RedirectTo})
+			return err
+		}},
+	}
+}
+
+func bulkActionOf(name BulkAction) (bulkAction, bool) {
+	all := bulkActions()
+	i := slices.IndexFunc(all, func(b bulkAction) bool { return b.name == name })
+	if i < 0 {
+		return bulkAction{}, false
+	}
+	return all[i], true
+}
+
+var (
+	opBulk = operation{pattern: "POST /users/bulk", fails: []auth.Code{auth.CodeMissingPermission, auth.CodeReauthNeeded, auth.CodeNotFound, auth.CodeQueryTooBroad}}
+
+	bulkJob = jobKind{name: "bulk", permission: func(params []byte) string {
+		var p bulkJobParams
+		if err := json.Unmarshal(params, &p); err != nil {
+			return permAll
+		}
+		b, _ := bulkActionOf(p.Action)
+		return b.op.permission
+	}, do: doBulk}
+)
+
+// bulkJobParams is what a selection keeps of its dry run.
+type bulkJobParams struct {
+	Action BulkAction `json:"action"`
+	BulkDetails
+}
+
+// Bulk does something to many accounts, by the rules and with the permission of the
+// operation that Action names, account by account: one that the actor may not do it to
+// is skipped, and one that fails keeps no other from it. A filter is tried first
+// (DryRun), which names what would be done to whom and returns a selection of these
+// accounts, up to 10,000; with that it is done behind the caller's back, to them and no
+// others. A filter that picks everybody is for those who may do everything. Errors:
+// CodeValidationFailed, CodeQueryTooBroad, CodeNotFound (no such selection), those of
+// every operation.
+func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, error) {
+	b, ok := bulkActionOf(p.Action)
+	if !ok {
+		return BulkResult{}, m.kit.Invalid("action", "has to be ban, unban, delete, anonymize, revoke_sessions, add_role, remove_role or send")
+	}
+	a, err := m.reader(ctx, who, opBulk)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	if err := m.allow(a, b.op); err != nil {
+		return BulkResult{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+	}
+	if err := m.checkBulk(a, p); err != nil {
+		return BulkResult{}, err
+	}
+	switch {
+	case p.SelectionID != "":
+		return m.startSelection(ctx, who, b, p.SelectionID)
+	case p.Filter != nil:
+		return m.selectFor(ctx, who, a, b, p)
+	}
+	ids := slices.Clone(p.UserIDs)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	list, err := m.doToEach(ctx, who, b, p, ids)
+	if len(list) == 0 {
+		return BulkResult{}, err
+	}
+	return bulkResult(theRest(list, ids, err)), nil
+}
+
+// checkBulk judges a request by itself.
+func (m *Admin) checkBulk(a *acting, p BulkParams) error {
+	named := 0
+	for _, given := range []bool{len(p.UserIDs) > 0, p.Filter != nil, p.SelectionID != ""} {
+		if given {
+			named++
+		}
+	}
+	switch {
+	case named != 1:
+		return m.kit.Invalid("ids", "or filter, or selection_id, is required: one of them")
+	case len(p.UserIDs) > maxBulk:
+		return m.kit.Invalid("ids", fmt.Sprintf("are more than %d", maxBulk))
+	case p.SelectionID != "" && (p.DryRun || p.BulkDetails != BulkDetails{}):
+		return m.kit.Invalid("selection_id", "stands for all that its dry run said: only action goes with it")
+	case p.Filter != nil && !p.DryRun:
+		return m.kit.Invalid("filter", "is tried first: send it with dry_run, and then the selection_id of the answer")
+	case p.Filter != nil && p.Filter.picksAll() && !grants(a.permissions, permAll):
+		return m.missing(permAll)
+	case p.SelectionID != "":
+		return nil
+	}
+	switch p.Action {
+	case BulkBan, BulkDelete, BulkAnonymize:
+		if err := m.reason(p.Reason); err != nil {
+			return err
+		}
+	case BulkAddRole, BulkRemoveRole:
+		if p.Role == "" {
+			return m.kit.Invalid("role", "is required")
+		}
+	case BulkSend:
+		if !slices.Contains([]auth.LinkType{auth.LinkVerify, auth.LinkReset, auth.LinkMagicLink, auth.LinkCode, auth.LinkInvite}, p.Type) {
+			return m.kit.Invalid("type", "has to be verify, reset, magic_link, invite or code")
+		}
+	}
+	return nil
+}
+
+// picksAll tells whether a query has no filter.
+func (p ListUsersParams) picksAll() bool {
+	q := p.UserQuery
+	q.Sort, q.Desc, q.Limit, q.After, q.Now = "", false, 0, nil, time.Time{}
+	if len(q.Metadata) == 0 {
+		q.Metadata = nil
+	}
+	return p.Search == "" && reflect.DeepEqual(q, auth.UserQuery{})
+}
+
+// doToEach does an action to accounts, or tries it. After an error it is not known, or
+// known to be in vain, for those that are left. One's own account is skipped.
+func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkParams, ids []string) ([]rowResult, error) {
+	ctx = context.WithValue(ctx, withinKey{}, opBulk.pattern)
+	list := make([]rowResult, 0, len(ids))
+	a, err := m.resolve(ctx, who)
+	if err != nil {
+		return list, err
+	}
+	for _, id := range ids {
+		var err error
+		switch {
+		case a.own(id):
+			err = m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+		case p.DryRun:
+			err = m.tryOn(ctx, who, b, p.BulkDetails, id)
+		default:
+			err = b.do(m.onceFor(ctx, id), m, who, id, p.BulkDetails)
+		}
+		r := rowResult{ID: id, Result: resultDone}
+		switch {
+		case ctx.Err() != nil:
+			return list, m.kit.StoreError(ctx.Err())
+		case stopsAll(err):
+			return list, err
+		case err != nil:
+			r = r.because(err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// theRest adds those that are left to the results that came before an error.
+func theRest(list []rowResult, ids []string, err error) []rowResult {
+	for _, id := range ids[len(list):] {
+		list = append(list, rowResult{ID: id}.because(err))
+	}
+	return list
+}
+
+// stopsAll tells whether whoever acts may not go on.
+func stopsAll(err error) bool {
+	var e *auth.Error
+	if errors.As(err, &e) && e.Fields["Idempotency-Key"] != "" {
+		return true
+	}
+	for _, code := range []auth.Code{auth.CodeSessionEnded, auth.CodeUserBanned, auth.CodeInvalidAPIKey, auth.CodeNotAdmin, auth.CodeMissingPermission, auth.CodeInsufficientAAL, auth.CodeReauthNeeded, auth.CodeUnavailable} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// tryOn judges what an action asks for, and does nothing.
+func (m *Admin) tryOn(ctx context.Context, who Actor, b bulkAction, d BulkDetails, id string) error {
+	t, err := m.begin(ctx, who, b.op, id, auth.EventAdminDenied)
+	if err == nil && b.check != nil {
+		err = b.check(m, t, d)
+	}
+	return err
+}
+
+// selectFor tries an action on the accounts that a filter picks, and keeps which they
+// were.
+func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkAction, p BulkParams) (BulkResult, error) {
+	ids, err := m.pick(ctx, who, *p.Filter)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	list, err := m.doToEach(ctx, who, b, p, ids)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	j, err := m.receive(ctx, a, bulkJob.name, bulkJobParams{p.Action, p.BulkDetails})
+	if err != nil {
+		return BulkResult{}, err
+	}
+	for part := range slices.Chunk(ids, chunkRows) {
+		if err := m.addRows(ctx, &j, len(part), part); err != nil {
+			return BulkResult{}, err
+		}
+	}
+	res := bulkResult(list)
+	res.SelectionID, res.ExpiresAt = j.ID, j.ExpiresAt
+	return res, nil
+}
+
+// pick lists the accounts that a filter picks. Errors: CodeQueryTooBroad.
+func (m *Admin) pick(ctx context.Context, who Actor, p ListUsersParams) ([]string, error) {
+	var ids []string
+	p.Limit, p.Count = maxPage, false
+	for {
+		page, err := m.ListUsers(ctx, who, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range page.Users {
+			ids = append(ids, u.ID)
+		}
+		switch {
+		case len(ids) > maxSelection:
+			return nil, m.kit.Refusal(auth.CodeQueryTooBroad, fmt.Sprintf("More than %d accounts match.", maxSelection))
+		case page.Next == nil:
+			return ids, nil
+		}
+		p = ListUsersParams{UserQuery: *page.Next}
+	}
+}
+
+// startSelection has what a dry run tried done.
+func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id string) (BulkResult, error) {
+	jobID, err := carryOut(ctx, m, who, opBulk, "", auth.EventJobStarted, func(t *turn) (string, error) {
+		if err := m.allow(t.acting, b.op); err != nil {
+			return "", err
+		}
+		j, err := m.jobs.Job(ctx, id, m.kit.Now())
+		var made jobActor
+		var p bulkJobParams
+		if err == nil && j.Kind == bulkJob.name {
+			err = errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p))
+		}
+		switch {
+		case errors.Is(err, auth.ErrNotFound), err == nil && (j.Kind != bulkJob.name || made != t.forJob() || j.State != auth.JobReceiving):
+			return "", m.kit.Error(auth.CodeNotFound, err)
+		case err != nil:
+			return "", err
+		case p.Action != b.name:
+			return "", m.kit.Invalid("action", "is another one than in the dry run")
+		}
+		t.because(p.Reason)
+		t.changed("action", nil, p.Action)
+		return m.start(ctx, t, j)
+	})
+	m.begun()
+	return BulkResult{JobID: jobID}, err
+}
+
+// doBulk does a chunk of a selection.
+func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error) {
+	var p bulkJobParams
+	var ids []string
+	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {
+		return nil, err
+	}
+	b, ok := bulkActionOf(p.Action)
+	if !ok {
+		return nil, m.kit.Error(auth.CodeInternal, errors.New("an unknown action"))
+	}
+	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID)})
+	list, err := m.doToEach(ctx, who, b, BulkParams{BulkDetails: p.BulkDetails}, ids)
+	if outage(ctx, err) {
+		return nil, err
+	}
+	return theRest(list, ids, err), nil
+}
+
+// bulkResult is a list of results as Bulk returns it.
+func bulkResult(list []rowResult) BulkResult {
+	res := BulkResult{Items: []BulkItem{}, Counts: tally(list)}
+	for _, r := range list[:min(len(list), maxBulk)] {
+		res.Items = append(res.Items, BulkItem{r.ID, r.Result, r.Code, r.Field, r.Message})
+	}
+	return res
+}

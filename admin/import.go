@@ -1,0 +1,408 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/wire"
+)
+
+// What an import does with an account that is there already.
+const (
+	OnConflictError  = "error"  // the row fails
+	OnConflictSkip   = "skip"   // the row is skipped
+	OnConflictUpdate = "update" // what the row gives is changed
+)
+
+const (
+	maxImportLine = 256 << 10 // bytes
+	maxImportRows = 1_000_000
+)
+
+var (
+	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON}}
+
+	// What an import does to an account that is there.
+	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, against: managing}
+
+	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, do: doImport}
+)
+
+// ImportUsersParams say what an import does.
+type ImportUsersParams struct {
+	// OnConflict says what happens to a row whose id, address, number or identity an
+	// account has: OnConflictError if empty.
+	OnConflict string `json:"on_conflict"`
+}
+
+// importLine is a row that waits, with the id of the account that it makes unless it
+// names one.
+type importLine struct {
+	Row  int             `json:"row"`
+	ID   string          `json:"id"`
+	Data json.RawMessage `json:"data"`
+}
+
+// ImportUsers reads accounts, a JSON object a line with the fields of
+// auth.ImportUserParams as the document of the API names them, and has them made behind
+// the caller's back, by a job whose id it returns once the last line was read. Nothing
+// is made before, and nothing if it fails. A row that cannot be made hinders no other;
+// GET /jobs/{id}/results tells of each. Rows with a hash, an identity, a TOTP secret or
+// something verified need auth.credentials, too, rows with roles auth.roles.assign and
+// the permissions of the roles, and banned ones auth.users.ban. No message is sent.
+// Lines have up to 256 KiB, and there are up to a million. Errors:
+// CodeValidationFailed, CodeBadJSON (rows broke off), those of every operation.
+func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams, rows io.Reader) (string, error) {
+	switch p.OnConflict {
+	case "":
+		p.OnConflict = OnConflictError
+	case OnConflictError, OnConflictSkip, OnConflictUpdate:
+	default:
+		return "", m.kit.Invalid("on_conflict", "has to be error, skip or update")
+	}
+	a, err := m.reader(ctx, who, opImportUsers)
+	if err != nil {
+		return "", err
+	}
+	j, err := m.receive(ctx, a, importJob.name, p)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	if err := m.receiveRows(ctx, &j, io.TeeReader(rows, sum)); err != nil {
+		return "", err
+	}
+	if o, _ := ctx.Value(requestKey{}).(*once); o != nil {
+		o.read(m, sum.Sum(nil))
+	}
+	id, err := carryOut(ctx, m, who, opImportUsers, "", auth.EventJobStarted, func(t *turn) (string, error) {
+		t.changed("on_conflict", nil, p.OnConflict)
+		return m.start(ctx, t, j)
+	})
+	m.begun()
+	return id, err
+}
+
+// receiveRows keeps the rows of an import, sealed.
+func (m *Admin) receiveRows(ctx context.Context, j *auth.Job, rows io.Reader) error {
+	lines := bufio.NewScanner(rows)
+	lines.Buffer(nil, maxImportLine)
+	var chunk []importLine
+	flush := func() error {
+		if len(chunk) == 0 {
+			return nil
+		}
+		n := len(chunk)
+		defer func() { chunk = chunk[:0] }()
+		return m.addRows(ctx, j, n, chunk)
+	}
+	n := 0
+	for lines.Scan() {
+		n++
+		line := bytes.TrimSpace(lines.Bytes())
+		switch {
+		case len(line) == 0:
+			continue
+		case line[0] != '{' || !json.Valid(line):
+			return m.kit.Invalid("rows", fmt.Sprintf("have no JSON object in line %d", n))
+		case j.Rows+len(chunk) == maxImportRows:
+			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", maxImportRows))
+		}
+		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == chunkRows {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return m.kit.Invalid("rows", fmt.Sprintf("have more than %d bytes in line %d", maxImportLine, n+1))
+	case err != nil:
+		return m.kit.Error(auth.CodeBadJSON, err)
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if j.Rows == 0 {
+		return m.kit.Invalid("rows", "are none")
+	}
+	return nil
+}
+
+// importRow is a line of an import.
+type importRow struct {
+	ID              string           `json:"id"`
+	Email           string           `json:"email"`
+	EmailVerified   bool             `json:"email_verified"`
+	EmailVerifiedAt time.Time        `json:"email_verified_at"`
+	Phone           string           `json:"phone"`
+	PhoneVerified   bool             `json:"phone_verified"`
+	PhoneVerifiedAt time.Time        `json:"phone_verified_at"`
+	FullName        string           `json:"full_name"`
+	PasswordHash    string           `json:"password_hash"`
+	TOTPSecret      string           `json:"totp_secret"`
+	Identities      []importIdentity `json:"identities"`
+	UserMetadata    map[string]any   `json:"user_metadata"`
+	AppMetadata     map[string]any   `json:"app_metadata"`
+	Roles           []string         `json:"roles"`
+	BannedUntil     time.Time        `json:"banned_until"`
+	CreatedAt       time.Time        `json:"created_at"`
+	LastSignInAt    time.Time        `json:"last_sign_in_at"`
+}
+
+type importIdentity struct {
+	Provider     string    `json:"provider"`
+	Subject      string    `json:"subject"`
+	Email        string    `json:"email"`
+	CreatedAt    time.Time `json:"created_at"`
+	LastSignInAt time.Time `json:"last_sign_in_at"`
+}
+
+func (r importRow) params() auth.ImportUserParams {
+	p := auth.ImportUserParams{
+		ID: r.ID, Email: r.Email, EmailVerified: r.EmailVerified, EmailVerifiedAt: r.EmailVerifiedAt, Phone: r.Phone, PhoneVerified: r.PhoneVerified, PhoneVerifiedAt: r.PhoneVerifiedAt,
+		FullName: r.FullName, PasswordHash: r.PasswordHash, TOTPSecret: r.TOTPSecret, UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Roles: r.Roles,
+		BannedUntil: r.BannedUntil, CreatedAt: r.CreatedAt, LastSignInAt: r.LastSignInAt,
+	}
+	for _, i := range r.Identities {
+		p.Identities = append(p.Identities, auth.Identity{Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: i.CreatedAt, LastSignInAt: i.LastSignInAt})
+	}
+	return p
+}
+
+// importing is a chunk of an import.
+type importing struct {
+	*Admin
+	who     Actor
+	job     auth.Job
+	params  ImportUsersParams
+	rows    []importRow
+	users   []auth.NewUser
+	results []rowResult // those with a Result are decided
+}
+
+// doImport makes the accounts of a chunk, and deals with those that are there.
+func doImport(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error) {
+	im := &importing{Admin: m, who: who, job: j}
+	var lines []importLine
+	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
+		return nil, err
+	}
+	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]auth.NewUser, len(lines)), make([]rowResult, len(lines))
+	for i, line := range lines {
+		im.parse(ctx, i, line)
+	}
+	if err := im.createAll(ctx); err != nil {
+		return nil, err
+	}
+	for i := range im.rows {
+		if im.results[i].Result != "" {
+			continue
+		}
+		if err := im.conflicting(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	return im.results, nil
+}
+
+// parse judges a row by itself.
+func (im *importing) parse(ctx context.Context, i int, line importLine) {
+	r := &im.rows[i]
+	im.results[i] = rowResult{Row: line.Row}
+	if err := im.read(line.Data, r); err != nil {
+		im.results[i] = im.results[i].because(err)
+		return
+	}
+	r.ID = strings.ToLower(r.ID)
+	if r.ID == "" {
+		r.ID = line.ID
+	}
+	nu, err := im.kit.NewAccount(ctx, &auth.KitNewAccount{ImportUserParams: r.params()})
+	if err != nil {
+		im.results[i] = im.results[i].because(err)
+		return
+	}
+	im.users[i] = nu
+}
+
+// read reads a row strictly: what it says and nobody knows would be lost.
+func (m *Admin) read(data []byte, r *importRow) error {
+	var wrong *wire.FieldError
+	err := wire.Unmarshal(data, r)
+	if errors.As(err, &wrong) {
+		return m.kit.Invalid(wrong.Name, "has the wrong type")
+	}
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		err = d.Decode(&importRow{})
+	}
+	if err == nil {
+		return nil
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return m.kit.Invalid(strings.Trim(name, `"`), "is no field of accounts")
+	}
+	return m.kit.Error(auth.CodeBadJSON, err)
+}
+
+// onlyOnce is a context in which a part of the job is done once.
+func (im *importing) onlyOnce(ctx context.Context, part string) context.Context {
+	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID)})
+}
+
+// mayImport judges what a row writes that belongs to other operations.
+func (m *Admin) mayImport(t *turn, r importRow) error {
+	if r.PasswordHash != "" || r.TOTPSecret != "" || len(r.Identities) > 0 || r.verified() {
+		if err := m.mayWriteField(t, fieldOfCredentials); err != nil {
+			return err
+		}
+	}
+	if !r.BannedUntil.IsZero() {
+		if err := m.mayWriteField(t, fieldOfBan); err != nil {
+			return err
+		}
+	}
+	if len(r.Roles) == 0 {
+		return nil
+	}
+	if err := m.mayWriteField(t, fieldOfRoles); err != nil {
+		return err
+	}
+	return m.mayAssign(t, r.Roles)
+}
+
+func (r importRow) verified() bool {
+	return r.EmailVerified || !r.EmailVerifiedAt.IsZero() || r.PhoneVerified || !r.PhoneVerifiedAt.IsZero()
+}
+
+// createAll makes the accounts that can be made, in one step. The results of those that
+// another account keeps from that stay undecided, unless they are to fail.
+func (im *importing) createAll(ctx context.Context) error {
+	ctx = im.onlyOnce(ctx, fmt.Sprint("chunk ", im.job.Next))
+	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
+		results := append([]rowResult(nil), im.results...)
+		err := im.create(ctx, t, results)
+		return &results, err
+	})
+	switch {
+	case outage(ctx, err):
+		return err
+	case err != nil:
+		for i := range im.results {
+			if im.results[i].Result == "" {
+				im.results[i] = im.results[i].because(err)
+			}
+		}
+		return nil
+	case list == nil: // it was done, and then this process or another one ended
+		return im.recall(ctx)
+	}
+	im.results = *list
+	return nil
+}
+
+// create is one try at createAll.
+func (im *importing) create(ctx context.Context, t *turn, results []rowResult) error {
+	var of []int
+	c := auth.CreateUsers{}
+	var changes []auth.Change
+	for i, r := range im.rows {
+		if results[i].Result != "" {
+			continue
+		}
+		if err := im.mayImport(t, r); err != nil {
+			results[i] = results[i].because(err)
+			continue
+		}
+		made := im.recordRow(ctx, t, i)
+		u := im.users[i]
+		of, changes = append(of, i), append(changes, made)
+		c.Users = append(c.Users, auth.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
+	}
+	t.change.Events = nil
+	if len(of) == 0 {
+		return nil
+	}
+	c.Change = t.change
+	errs, err := im.kit.ImportAll(ctx, c)
+	if errors.Is(err, errors.ErrUnsupported) {
+		errs, err = im.oneByOne(ctx, t, of, changes)
+	}
+	if err != nil {
+		return err
+	}
+	for n, i := range of {
+		switch {
+		case errs[n] == nil:
+			results[i].Result, results[i].ID = resultDone, im.rows[i].ID
+			t.change.Events = append(t.change.Events, changes[n].Events...)
+		case !errors.Is(errs[n], auth.ErrConflict), im.params.OnConflict == OnConflictError:
+			results[i] = results[i].because(im.kit.Taken(errs[n]))
+		}
+	}
+	return nil
+}
+
+// oneByOne makes accounts one after the other, where the application has a word in it.
+func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []auth.Change) ([]error, error) {
+	errs := make([]error, len(of))
+	for n, i := range of {
+		c := changes[n]
+		c.IfRoles, c.IfUsers = t.change.IfRoles, t.change.IfUsers
+		if once := t.change.Idempotency; once != nil {
+			key := *once
+			key.Key += fmt.Sprint(" ", i)
+			c.Idempotency = &key
+		}
+		_, err := im.store.CreateUser(ctx, auth.CreateUser{Change: c, NewUser: im.users[i]})
+		var again *auth.RepeatedError
+		switch {
+		case errors.As(err, &again): // before the process ended
+		case errors.Is(err, auth.ErrStale), outage(ctx, err) && !errors.Is(err, auth.ErrConflict):
+			return nil, err
+		default:
+			errs[n] = err
+		}
+	}
+	return errs, nil
+}
+
+// recordRow is the change of a row, for its event.
+func (im *importing) recordRow(ctx context.Context, t *turn, i int) auth.Change {
+	own := &turn{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
+	own.record.Target = labelOf(im.users[i].User)
+	own.changed("row", nil, im.results[i].Row)
+	own.made(im.users[i])
+	return im.kit.ChangeOf(ctx, t.by, auth.User{}, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
+}
+
+// recall tells by the audit log which rows were made: each has its event, in the same
+// step.
+func (im *importing) recall(ctx context.Context) error {
+	for i, r := range im.rows {
+		if im.results[i].Result != "" {
+			continue
+		}
+		list, err := im.events.Events(ctx, auth.EventQuery{Involving: r.ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if e.Record != nil && fmt.Sprint(e.Record.Changes["row"].After) == fmt.Sprint(im.results[i].Row) {
+				im.results[i].Result, im.results[i].ID = resultDone, r.ID
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// conflicting decides about a row that an account keeps from being made. The error is
+// an outage.
+func (im *importing) conflicting(ctx context.Context, i int) error {
+	r := &im.results[i]
+	u, field, err := im.inTheWay(ctx, im.rows[i])
+	switch {
+	case err != nil:
+		return err
+	case field == "": // gone meanwhile, or the audit log does not know that it was made
+		*r = r.because(im.kit.Error(auth.CodeUserAlreadyExists, nil))
+		return nil
+	case im.params.OnConflict != OnConflictUpdate:
+		*r = r.because(im.kit.Error(auth.CodeUserAlreadyExists, nil))
+		r.ID, r.Field = u.ID, field
+		if im.params.OnConflict == OnConflictSkip {
+			r.Result = resultSkipped
+		}
+		return nil
+	}
+	err = im.update(ctx, i, u)
+	if outage(ctx, err) {
+		return err
+	}
+	r.ID, r.Result = u.ID, resultDone
+	if err != nil {
+		*r = r.because(err)
+	}
+	return nil
+}
+
+// inTheWay is the account that has a value of a row, and which: its id before its
+// address, that before its number, and that before its identities.
+func (im *importing) inTheWay(ctx context.Context, r importRow) (auth.User, string, error) {
+	type value struct {
+		field string
+		key   auth.UserKey
+	}
+	values := []value{{"id", auth.ByID(r.ID)}}
+	if r.Email != "" {
+		values = append(values, value{"email", auth.ByEmail(r.Email)})
+	}
+	if r.Phone != "" {
+		values = append(values, value{"phone", auth.ByPhone(r.Phone)})
+	}
+	for _, i := range r.Identities {
+		values = append(values, value{"identity", auth.ByIdentity(i.Provider, i.Subject)})
+	}
+	for _, v := range values {
+		u, err := im.store.User(ctx, v.key)
+		if !errors.Is(err, auth.ErrNotFound) {
+			return u, v.field, im.storeError(err)
+		}
+	}
+	return auth.User{}, "", nil
+}
+
+// update changes an account to what a row gives. What the row leaves out stays, and so
+// do the times. Errors: CodeValidationFailed, CodeUserAlreadyExists, those of every
+// operation.
+func (im *importing) update(ctx context.Context, i int, there auth.User) error {
+	row := im.rows[i]
+	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row)), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
+		t.changed("row", nil, im.results[i].Row)
+		patch, err := im.patch(ctx, t, row)
+		if err != nil {
+			return auth.User{}, err
+		}
+		u, err := im.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		if errors.Is(err, auth.ErrConflict) {
+			err = im.kit.Error(auth.CodeUserAlreadyExists, err)
+		}
+		if err == nil && patch.Roles != nil {
+			im.kit.Stale(u)
+		}
+		return u, err
+	})
+	return err
+}
+
+// patch is what a row changes of the target of a turn.
+func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.UserPatch, error) {
+	given := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	e := auth.KitEdit{FullName: given(r.FullName), UserMetadata: r.UserMetadata, AppMetadata: r.AppMetadata, Email: given(r.Email), Phone: given(r.Phone)}
+	if r.EmailVerified || !r.EmailVerifiedAt.IsZero() {
+		e.EmailVerified = ptr(true)
+	}
+	if r.PhoneVerified || !r.PhoneVerifiedAt.IsZero() {
+		e.PhoneVerified = ptr(true)
+	}
+	for _, i := range r.Identities {
+		if !slices.ContainsFunc(t.target.Identities, func(o auth.Identity) bool { return o.Provider == i.Provider && o.Subject == i.Subject }) {
+			return auth.UserPatch{}, im.kit.Invalid("identities", "are not added to an account that is there")
+		}
+	}
+	if r.TOTPSecret != "" && !t.target.MFAEnabled {
+		return auth.UserPatch{}, im.kit.Invalid("totp_secret", "is not added to an account that is there")
+	}
+	patch, err := im.kit.Edit(ctx, &t.change, t.target, e)
+	if err != nil {
+		return patch, err
+	}
+	t.edited(patch)
+	if r.PasswordHash != "" {
+		if err := im.kit.WithHash(ctx, &t.change, t.target, r.PasswordHash, &patch); err != nil {
+			return patch, err
+		}
+		if patch.PasswordHash != nil {
+			t.changed("password", nil, true)
+		}
+	}
+	if !r.BannedUntil.IsZero() && !r.BannedUntil.Equal(t.target.BannedUntil) {
+		until := r.BannedUntil.UTC()
+		patch.BannedUntil, patch.Revoke = &until, &auth.SessionFilter{}
+		t.changed("banned_until", t.target.BannedUntil, until)
+	}
+	if roles := slices.Compact(slices.Sorted(slices.Values(r.Roles))); len(roles) > 0 && !slices.Equal(roles, t.target.Roles) {
+		patch.Roles = &roles
+		t.changed("roles", orNone(t.target.Roles), roles)
+	}
+	return patch, im.mayUpdate(t, patch)
+}
+
+// mayUpdate judges what a patch writes that belongs to other operations.
+func (im *importing) mayUpdate(t *turn, p auth.UserPatch) error {
+	if p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil || p.PasswordHash != nil {
+		if err := im.mayWriteField(t, fieldOfCredentials); err != nil {
+			return err
+		}
+	}
+	owner := slices.Contains(t.target.Roles, auth.RoleOwner)
+	if p.BannedUntil != nil {
+		if err := im.mayWriteField(t, fieldOfBan); err != nil {
+			return err
+		}
+		t.change.KeepOwner = owner
+	}
+	if p.Roles == nil {
+		return nil
+	}
+	if err := im.mayWriteField(t, fieldOfRoles); err != nil {
+		return err
+	}
+	t.change.KeepOwner = t.change.KeepOwner || owner && !slices.Contains(*p.Roles, auth.RoleOwner)
+	return im.mayAssign(t, *p.Roles)
+}

@@ -1,0 +1,355 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opJob        = operation{pattern: "GET /jobs/{id}", fails: []auth.Code{auth.CodeNotFound, auth.CodeMissingPermission}}
+	opJobResults = operation{pattern: "GET /jobs/{id}/results", fails: []auth.Code{auth.CodeNotFound, auth.CodeMissingPermission}}
+)
+
+// How jobs go on.
+const (
+	jobLease = 15 * time.Second // for how long whoever is at a job has it to itself
+	jobPoll  = 5 * time.Second  // how often every process looks for one that nobody is at
+
+	jobWait = time.Hour          // how long one is received for, or a selection may be used
+	jobKept = 7 * 24 * time.Hour // how long its results can be read
+
+	// chunkRows is how many rows are done between two looks at whether to go on.
+	chunkRows = 200
+)
+
+// jobKind is one kind of job.
+type jobKind struct {
+	name       string
+	permission func(params []byte) string // of the operation that it carries out
+
+	// do works a chunk off, and returns what came of each of its rows. An error that
+	// has an outage for a cause leaves the chunk to another try.
+	do func(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error)
+}
+
+func jobKinds() []jobKind { return []jobKind{importJob, bulkJob} }
+
+func kindOf(j auth.Job) (jobKind, bool) {
+	for _, k := range jobKinds() {
+		if k.name == j.Kind {
+			return k, true
+		}
+	}
+	return jobKind{}, false
+}
+
+// What came of a row.
+const (
+	resultDone    = "done"
+	resultSkipped = "skipped" // nothing was to be done to it, or the actor may not
+	resultFailed  = "failed"
+)
+
+// rowResult is what came of one row of a job, or of one account of several. It is a
+// line of what GET /jobs/{id}/results answers.
+type rowResult struct {
+	Row     int       `json:"row,omitempty"` // of an import: the line, from 1
+	ID      string    `json:"id,omitempty"`  // of the account
+	Result  string    `json:"result"`
+	Code    auth.Code `json:"code,omitempty"` // why it was not done
+	Field   string    `json:"field,omitempty"`
+	Message string    `json:"message,omitempty"`
+}
+
+// because fills in why a row was not done. What is against its actor is skipped.
+func (r rowResult) because(err error) rowResult {
+	var e *auth.Error
+	if !errors.As(err, &e) {
+		e = &auth.Error{Code: auth.CodeInternal}
+	}
+	r.Result, r.Code, r.Message = resultFailed, e.Code, e.Message
+	if errors.Is(err, auth.CodeTargetStronger) {
+		r.Result = resultSkipped
+	}
+	for field, problem := range e.Fields {
+		r.Field, r.Message = field, problem
+	}
+	var taken *auth.ConflictError
+	if errors.As(err, &taken) {
+		r.Field = taken.Field
+	}
+	return r
+}
+
+// tally counts results.
+func tally(list []rowResult) (n auth.JobCounts) {
+	for _, r := range list {
+		switch r.Result {
+		case resultDone:
+			n.Done++
+		case resultSkipped:
+			n.Skipped++
+		default:
+			n.Failed++
+		}
+	}
+	return n
+}
+
+// outage tells an error of the store, after which a row may be tried again, from a
+// refusal.
+func outage(ctx context.Context, err error) bool {
+	var e *auth.Error
+	return err != nil && (ctx.Err() != nil || !errors.As(err, &e) || e.Status >= 500 && e.Code != auth.CodeInternal)
+}
+
+// Job is work that goes on by itself: an import, or an operation on many accounts. It
+// is carried out in the name of who began it, whose permissions count at every step:
+// when they sign out, or lose them, the rows that are left fail.
+type Job struct {
+	ID      string
+	Kind    string // "import", "bulk"
+	State   auth.JobState
+	Rows    int // in all
+	Counts  auth.JobCounts
+	Created time.Time
+
+	Finished time.Time // zero: it is not
+	Expires  time.Time // until then its results can be read, if it has run
+}
+
+// Job reads how far a job is. It takes the permission of what the job does. Errors:
+// CodeNotFound, CodeMissingPermission.
+func (m *Admin) Job(ctx context.Context, who Actor, id string) (Job, error) {
+	j, err := m.mayReadJob(ctx, who, opJob, id)
+	return Job{j.ID, j.Kind, j.State, j.Rows, j.Counts, j.CreatedAt, j.FinishedAt, j.ExpiresAt}, err
+}
+
+// JobResults writes what came of the rows of a job that are done: a JSON object for
+// each, a line each, in their order. Errors as for Job, and what w returned.
+func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Writer) error {
+	j, err := m.mayReadJob(ctx, who, opJobResults, id)
+	if err != nil {
+		return err
+	}
+	for n := range j.Next {
+		c, err := m.jobs.JobChunk(ctx, j.ID, n)
+		if err != nil {
+			return m.kit.StoreError(err)
+		}
+		if _, err := w.Write(c.Output); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id string) (auth.Job, error) {
+	a, err := m.reader(ctx, who, op)
+	if err != nil {
+		return auth.Job{}, err
+	}
+	j, err := m.jobs.Job(ctx, id, m.kit.Now())
+	k, known := kindOf(j)
+	switch {
+	case errors.Is(err, auth.ErrNotFound), err == nil && !known:
+		return auth.Job{}, m.kit.Error(auth.CodeNotFound, err)
+	case err != nil:
+		return auth.Job{}, m.kit.StoreError(err)
+	}
+	if p := k.permission(j.Params); !a.may(p) {
+		return auth.Job{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
+	}
+	return j, nil
+}
+
+// jobActor is in whose name a job goes on, as it is kept with it.
+type jobActor struct {
+	Kind    auth.ActorKind `json:"kind"`
+	ID      string         `json:"id,omitempty"`      // of the user, or of the key
+	Session string         `json:"session,omitempty"` // of the user
+	Name    string         `json:"name,omitempty"`    // of a key of the options, or of code of the application
+
+	External *Identity `json:"external,omitempty"` // as the application said when it began
+}
+
+func (a *acting) forJob() jobActor {
+	switch {
+	case a.user != nil:
+		return jobActor{Kind: auth.ActorUser, ID: a.user.ID, Session: a.session.ID}
+	case a.key != nil:
+		return jobActor{Kind: auth.ActorKey, ID: a.key.ID, Name: a.key.Name}
+	case a.external != nil:
+		return jobActor{Kind: auth.ActorExternal, External: a.external}
+	}
+	return jobActor{Kind: auth.ActorSystem, Name: a.by.System}
+}
+
+// actor is who goes on with a job. That they had proved lately who they are was judged
+// when it began.
+func (a jobActor) actor() Actor {
+	switch a.Kind {
+	case auth.ActorUser:
+		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, begun: true}
+	case auth.ActorKey:
+		return Actor{keyID: a.ID, keyName: a.Name, begun: true}
+	case auth.ActorExternal:
+		return Actor{external: a.External, begun: true}
+	}
+	return Actor{system: a.Name, begun: true}
+}
+
+// receive adds a job without rows, in the name of an actor, to which its rows are added
+// and which does nothing until it is started.
+func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any) (auth.Job, error) {
+	now := m.kit.Now()
+	j := auth.Job{ID: m.kit.NewID(), Kind: kind, State: auth.JobReceiving, CreatedAt: now, ExpiresAt: now.Add(jobWait)}
+	var err error
+	if j.Actor, err = json.Marshal(a.forJob()); err == nil {
+		j.Params, err = json.Marshal(params)
+	}
+	if err != nil {
+		return j, m.kit.Error(auth.CodeInternal, err)
+	}
+	return j, m.storeError(m.jobs.PutJob(ctx, j))
+}
+
+// addRows adds a chunk to a job that is received.
+func (m *Admin) addRows(ctx context.Context, j *auth.Job, rows int, input any) error {
+	plain, err := json.Marshal(input)
+	if err != nil {
+		return m.kit.Error(auth.CodeInternal, err)
+	}
+	err = m.jobs.AddJobChunk(ctx, auth.JobChunk{JobID: j.ID, N: j.Chunks, Rows: rows, Input: m.kit.SealJob(j.ID, plain)})
+	j.Chunks, j.Rows = j.Chunks+1, j.Rows+rows
+	return m.storeError(err)
+}
+
+func (m *Admin) storeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return m.kit.StoreError(err)
+}
+
+// start has a job run, as a part of the operation that asked for it.
+func (m *Admin) start(ctx context.Context, t *turn, j auth.Job) (string, error) {
+	t.change.Events[0].Event.Method = j.Kind
+	t.record.Target = j.ID
+	t.changed("rows", nil, j.Rows)
+	if err := t.keep(j.ID); err != nil {
+		return "", err
+	}
+	_, err := m.jobs.StartJob(ctx, auth.StartJob{Change: t.change, ID: j.ID, ExpiresAt: t.change.Now.Add(jobKept)})
+	switch {
+	case errors.Is(err, auth.ErrNotFound):
+		return "", m.kit.Error(auth.CodeNotFound, err)
+	case err != nil:
+		return "", err
+	}
+	return j.ID, nil
+}
+
+// begun wakes whoever works jobs off in this process.
+func (m *Admin) begun() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// workOff works jobs off until the end.
+func (m *Admin) workOff(ctx context.Context) {
+	tick := time.NewTicker(jobPoll)
+	defer tick.Stop()
+	for {
+		for m.workOne(ctx) {
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-m.wake:
+		}
+	}
+}
+
+// workOne works a job off that nobody is at, as far as it gets, and tells whether
+// there was one.
+func (m *Admin) workOne(ctx context.Context) bool {
+	now := m.kit.Now()
+	j, err := m.jobs.ClaimJob(ctx, auth.ClaimJob{Now: now, Until: now.Add(jobLease)})
+	for err == nil && j.State == auth.JobRunning {
+		j, err = m.workChunk(ctx, j)
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, auth.ErrNotFound):
+		return false
+	case err != nil && !errors.Is(err, auth.ErrStale): // another has it
+		m.kit.Log().WarnContext(ctx, "auth: a job waits for another try", "job", j.ID, "error", err)
+		return false
+	}
+	return true
+}
+
+// workChunk works the next chunk of a job off. What was done in it before a process
+// died is not done again (auth.Idempotency), and told as if it were done now.
+func (m *Admin) workChunk(ctx context.Context, j auth.Job) (auth.Job, error) {
+	c, err := m.jobs.JobChunk(ctx, j.ID, j.Next)
+	if err != nil {
+		return j, err
+	}
+	results, err := m.resultsOf(ctx, j, c)
+	if err != nil {
+		return j, err
+	}
+	var output []byte
+	for _, r := range results {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return j, err
+		}
+		output = append(append(output, line...), '\n')
+	}
+	now := m.kit.Now()
+	next, err := m.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(jobLease)})
+	if err != nil {
+		return j, err
+	}
+	return next, nil
+}
+
+// resultsOf does what a chunk asks for.
+func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c auth.JobChunk) ([]rowResult, error) {
+	var who jobActor
+	k, known := kindOf(j)
+	if !known {
+		return nil, errors.New("a job of an unknown kind: another version of the service made it")
+	}
+	input, err := m.kit.OpenJob(j.ID, c.Input)
+	if err == nil {
+		err = json.Unmarshal(j.Actor, &who)
+	}
+	if err != nil { // the secret that it was sealed under is gone: no try will help
+		return allFailed(c.Rows, err), nil
+	}
+	results, err := k.do(m.kit.ForJob(ctx, j.ID), m, who.actor(), j, input)
+	if err != nil && !outage(ctx, err) {
+		return allFailed(c.Rows, err), nil
+	}
+	return results, err
+}
+
+// allFailed is the result of rows that one thing keeps from being done.
+func allFailed(rows int, why error) []rowResult {
+	list := make([]rowResult, rows)
+	for i := range list {
+		list[i] = rowResult{}.because(why)
+	}
+	return list
+}

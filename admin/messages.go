@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+var (
+	opMessages     = operation{pattern: "GET /messages", permission: PermMessagesRead}
+	opRetryMessage = operation{pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeRateLimited}}
+)
+
+// MessagesParams pick messages. Fields at zero pick all; those set have to hold together.
+type MessagesParams struct {
+	State  auth.MessageState
+	Kind   auth.Kind
+	UserID string // for this account
+
+	From, To time.Time // made from, inclusive; to, exclusive
+
+	After *auth.MessageCursor // for the next page: MessagePage.Next
+	Limit int                 // up to 200; 0: 50
+}
+
+// MessagePage is a page of messages.
+type MessagePage struct {
+	Messages []auth.MessageRecord
+	Next     *auth.MessageCursor // what to ask for the page after; nil: this was the last
+}
+
+// Messages lists which messages went out, wait, failed or were dropped in the last seven
+// days (auth.MessageLogLife), newest first: to whom, masked, and never what was in them.
+// Decoys, which requests about unknown accounts leave, are none. Errors:
+// CodeValidationFailed.
+func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (MessagePage, error) {
+	if _, err := m.reader(ctx, who, opMessages); err != nil {
+		return MessagePage{}, err
+	}
+	q := auth.MessageQuery{State: p.State, Kind: p.Kind, UserID: p.UserID, From: p.From, To: p.To, After: p.After, Limit: pageSize(p.Limit)}
+	if err := q.Check(); err != nil {
+		return MessagePage{}, err
+	}
+	list, err := m.messages.ListMessages(ctx, q)
+	if err != nil {
+		return MessagePage{}, m.kit.StoreError(err)
+	}
+	page := MessagePage{Messages: list}
+	if len(list) == q.Limit {
+		last := list[len(list)-1]
+		page.Next = &auth.MessageCursor{Time: last.CreatedAt, ID: last.ID}
+	}
+	return page, nil
+}
+
+// RetryMessage has a message that failed sent again, the same under the same id: within
+// 24 hours, while what it carries is good. It draws the limits of what operators send,
+// by whom it goes to. Where it is for an account, the actor has to be as strong as for
+// Send. Errors: CodeNotFound (no such message, or from before the last seven days),
+// CodeValidationFailed (it did not fail, or cannot be sent any more),
+// CodeTargetStronger, CodeUserNotFound, CodeRateLimited.
+func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
+	if _, err := m.reader(ctx, who, opRetryMessage); err != nil { // whom it is for, is not for everybody
+		return err
+	}
+	before, err := m.message(ctx, id)
+	if err != nil {
+		return err
+	}
+	var send auth.KitSend
+	_, err = carryOut(ctx, m, who, opRetryMessage, before.UserID, auth.EventMessageAsked, func(t *turn) (none struct{}, err error) {
+		now, err := m.message(ctx, id)
+		if err != nil {
+			return none, err
+		}
+		if now.UserID == "" {
+			t.record.Target = now.To
+		}
+		t.change.Events[0].Event.Message = now.Kind
+		t.changed("message_id", nil, id)
+		if now.State != auth.MessageFailed {
+			return none, m.kit.Invalid("id", "is that of a message that is "+string(now.State)+": only those that failed are sent again")
+		}
+		err = m.kit.RetryMessage(ctx, &t.change, &send, id)
+		if errors.Is(err, auth.ErrNotFound) {
+			err = m.kit.Invalid("id", "is that of a message that cannot be sent any more: it has expired")
+		}
+		return none, err
+	})
+	if err == nil {
+		m.kit.SendWaiting()
+	}
+	return err
+}
+
+// message is what became of one. Errors: CodeNotFound.
+func (m *Admin) message(ctx context.Context, id string) (auth.MessageRecord, error) {
+	q := auth.MessageQuery{ID: id, Limit: 1}
+	if id == "" || q.Check() != nil {
+		return auth.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
+	}
+	list, err := m.messages.ListMessages(ctx, q)
+	switch {
+	case err != nil:
+		return auth.MessageRecord{}, m.kit.StoreError(err)
+	case len(list) == 0:
+		return auth.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
+	}
+	return list[0], nil
+}

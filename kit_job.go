@@ -1,0 +1,56 @@
+package auth
+
+import (
+	"context"
+	"errors"
+)
+
+// What the admin side builds jobs on.
+
+// Behind has f run behind the requests' backs until Close, which waits for it.
+func (k Kit) Behind(f func(ctx context.Context)) { k.a.behind.run(f) }
+
+// SealJob encrypts what a job has still to do, for that job only.
+func (k Kit) SealJob(jobID string, plain []byte) []byte {
+	return k.a.keys.SealJob(plain, []byte(jobID))
+}
+
+// OpenJob reads what SealJob sealed, also under a former secret.
+func (k Kit) OpenJob(jobID string, sealed []byte) ([]byte, error) {
+	return k.a.keys.OpenJob(sealed, []byte(jobID))
+}
+
+// ForJob is the context of what a job does, which is recorded under its id as that of
+// a request.
+func (k Kit) ForJob(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
+// ImportAll creates users in one step of the store, and tells of each why it was not.
+// The error is errors.ErrUnsupported where users have to be created one after the other.
+func (k Kit) ImportAll(ctx context.Context, c CreateUsers) ([]error, error) {
+	if k.a.imports == nil || k.a.creating() != nil {
+		return nil, errors.ErrUnsupported
+	}
+	return k.a.imports.CreateUsers(ctx, c)
+}
+
+// WithHash adds to the edit of an account a password hash of another system, unless it
+// has that already: it is a change of its password, with what dies by it and the notice.
+// Errors: CodeValidationFailed,
+// those of hooks, and the store's.
+func (k Kit) WithHash(ctx context.Context, c *Change, u User, hash string, p *UserPatch) error {
+	had, err := k.a.store.Credentials(ctx, ByID(u.ID))
+	if err != nil || had.PasswordHash == hash {
+		return err
+	}
+	chosen, err := k.a.choosePassword(ctx, PasswordChange{u, passwordByOperator}, newPassword{hash: hash}, nil)
+	if err != nil {
+		return err
+	}
+	p.setPassword(chosen)
+	p.Revoke, p.DropDevices = &SessionFilter{}, true
+	p.DropTokens = append(p.DropTokens, dyingWithPassword()...)
+	k.a.tell(ctx, c, account{User: u}, EventPasswordChanged)
+	return nil
+}

@@ -1,0 +1,34 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// RetryMessage has a message that failed sent again, under its id, in a change that the
+// store is given here; it draws the limits of what operators send. SendWaiting, after
+// that, sends it at once. ErrNotFound if it cannot be sent again, ErrStale if somebody
+// else was faster; CodeRateLimited, and the store's errors.
+func (k Kit) RetryMessage(ctx context.Context, c *Change, send *KitSend, id string) error {
+	a := k.a
+	s, ok := Capability[MessageLogStore](a.store)
+	if !ok {
+		return fail(CodeInternal, errors.New("the store is no auth.MessageLogStore"))
+	}
+	m, err := s.FailedMessage(ctx, id, c.Now)
+	if err != nil {
+		return err
+	}
+	o, err := a.openMessage(m)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotFound, err) // sealed with a secret that nobody has any more
+	}
+	if _, err := send.draw(ctx, a, o.Kind, o.To); err != nil {
+		return err
+	}
+	return s.RetryMessage(ctx, RetryMessage{Change: *c, ID: id})
+}
+
+// SendWaiting has this process look at once for messages that are due.
+func (k Kit) SendWaiting() { k.a.outbox.wake() }

@@ -1,0 +1,153 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// job is a job with its chunks.
+type job struct {
+	auth.Job
+	chunks []auth.JobChunk
+}
+
+// withJob calls f with a job, under the mutex. ErrNotFound if there is none.
+func (s *Store) withJob(ctx context.Context, id string, f func(*job) error) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j := s.jobs[id]
+	if j == nil {
+		return auth.ErrNotFound
+	}
+	return f(j)
+}
+
+// PutJob adds a job.
+func (s *Store) PutJob(ctx context.Context, j auth.Job) error {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if s.jobs[j.ID] != nil {
+		return &auth.ConflictError{Field: "job"}
+	}
+	kept := copyJob(j)
+	kept.State, kept.Chunks, kept.Next, kept.Rows, kept.Counts = auth.JobReceiving, 0, 0, 0, auth.JobCounts{}
+	s.jobs[j.ID] = &job{Job: kept}
+	return nil
+}
+
+// AddJobChunk adds the next chunk of a job.
+func (s *Store) AddJobChunk(ctx context.Context, c auth.JobChunk) error {
+	return s.withJob(ctx, c.JobID, func(j *job) error {
+		if j.State != auth.JobReceiving || c.N != j.Chunks {
+			return auth.ErrStale
+		}
+		c.Output = nil
+		j.chunks = append(j.chunks, copyChunk(c))
+		j.Chunks, j.Rows = j.Chunks+1, j.Rows+c.Rows
+		return nil
+	})
+}
+
+// StartJob has a job run.
+func (s *Store) StartJob(ctx context.Context, c auth.StartJob) (started auth.Job, err error) {
+	err = s.change(ctx, &c.Change, func() (*effect, error) {
+		j := s.jobs[c.ID]
+		switch {
+		case j == nil || !c.Now.Before(j.ExpiresAt):
+			return nil, auth.ErrNotFound
+		case j.State != auth.JobReceiving:
+			return nil, auth.ErrStale
+		}
+		return &effect{apply: func() error {
+			j.State, j.LeaseUntil, j.ExpiresAt = auth.JobRunning, c.Now, utc(c.ExpiresAt)
+			if j.Chunks == 0 {
+				j.State, j.FinishedAt = auth.JobDone, c.Now
+			}
+			started = copyJob(j.Job)
+			return nil
+		}}, nil
+	})
+	return started, err
+}
+
+// Job reads a job.
+func (s *Store) Job(ctx context.Context, id string, now time.Time) (read auth.Job, err error) {
+	err = s.withJob(ctx, id, func(j *job) error {
+		if j.State != auth.JobRunning && !now.Before(j.ExpiresAt) {
+			return auth.ErrNotFound
+		}
+		read = copyJob(j.Job)
+		return nil
+	})
+	return read, err
+}
+
+// JobChunk reads a chunk of a job.
+func (s *Store) JobChunk(ctx context.Context, id string, n int) (read auth.JobChunk, err error) {
+	err = s.withJob(ctx, id, func(j *job) error {
+		if n < 0 || n >= len(j.chunks) {
+			return auth.ErrNotFound
+		}
+		read = copyChunk(j.chunks[n])
+		return nil
+	})
+	return read, err
+}
+
+// ClaimJob picks a job that runs and that nobody is at.
+func (s *Store) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return auth.Job{}, err
+	}
+	defer unlock()
+	var next *job
+	for _, j := range s.jobs {
+		if j.State == auth.JobRunning && !j.LeaseUntil.After(c.Now) && (next == nil || byAge(j.LeaseUntil, j.ID, next.LeaseUntil, next.ID) < 0) {
+			next = j
+		}
+	}
+	if next == nil {
+		return auth.Job{}, auth.ErrNotFound
+	}
+	next.LeaseUntil = utc(c.Until)
+	return copyJob(next.Job), nil
+}
+
+// FinishJobChunk keeps what came of a chunk.
+func (s *Store) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (after auth.Job, err error) {
+	err = s.withJob(ctx, f.JobID, func(j *job) error {
+		if j.State != auth.JobRunning || f.N != j.Next {
+			return auth.ErrStale
+		}
+		c := &j.chunks[f.N]
+		c.Input, c.Output = nil, slices.Clone(f.Output)
+		j.Next, j.Counts, j.LeaseUntil = j.Next+1, j.Counts.Plus(f.Counts), utc(f.Until)
+		if j.Next == j.Chunks {
+			j.State, j.FinishedAt = auth.JobDone, utc(f.Now)
+		}
+		after = copyJob(j.Job)
+		return nil
+	})
+	return after, err
+}
+
+func copyJob(j auth.Job) auth.Job {
+	j.Actor, j.Params = slices.Clone(j.Actor), slices.Clone(j.Params)
+	allUTC(&j.CreatedAt, &j.LeaseUntil, &j.FinishedAt, &j.ExpiresAt)
+	return j
+}
+
+func copyChunk(c auth.JobChunk) auth.JobChunk {
+	c.Input, c.Output = slices.Clone(c.Input), slices.Clone(c.Output)
+	return c
+}

@@ -1,0 +1,195 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/authmount/auth"
+)
+
+const jobColumns = `j.id, j.kind, j.state, j.actor, j.params, j.chunks, j.next, j.rows_in, j.done, j.skipped, j.failed,
+	j.created_at, j.lease_until, j.finished_at, j.expires_at`
+
+func jobOf(row pgx.Row) (auth.Job, error) {
+	var j auth.Job
+	var created, lease, finished, expires pgtype.Timestamptz
+	err := row.Scan(&j.ID, &j.Kind, &j.State, &j.Actor, &j.Params, &j.Chunks, &j.Next, &j.Rows, &j.Counts.Done, &j.Counts.Skipped, &j.Counts.Failed,
+		&created, &lease, &finished, &expires)
+	if err != nil {
+		return auth.Job{}, err
+	}
+	j.CreatedAt, j.LeaseUntil, j.FinishedAt, j.ExpiresAt = at(created), at(lease), at(finished), at(expires)
+	return j, nil
+}
+
+const (
+	insertJob = `insert into auth.jobs (id, kind, state, actor, params, created_at, expires_at)
+	values ($1::uuid, $2::text, 'receiving', $3::bytea, $4::bytea, $5::timestamptz, $6::timestamptz) on conflict (id) do nothing`
+
+	// Of two at the same chunk the second waits for the first, and finds another n.
+	addJobChunk = `with j as (
+		update auth.jobs j set chunks = j.chunks + 1, rows_in = j.rows_in + $3::integer
+		where j.id = $1::uuid and j.state = 'receiving' and j.chunks = $2::integer
+		returning j.id
+	)
+	insert into auth.job_chunks (job_id, n, rows_in, input) select j.id, $2::integer, $3::integer, $4::bytea from j`
+
+	jobExists = `select exists (select from auth.jobs j where j.id = $1::uuid)`
+
+	lockJob = `select ` + jobColumns + ` from auth.jobs j where j.id = $1::uuid and j.expires_at > $2::timestamptz for update`
+
+	startJob = `update auth.jobs j set state = case when j.chunks = 0 then 'done' else 'running' end, lease_until = $2::timestamptz, expires_at = $3::timestamptz,
+		finished_at = case when j.chunks = 0 then $2::timestamptz end
+	where j.id = $1::uuid returning ` + jobColumns
+
+	selectJob = `select ` + jobColumns + ` from auth.jobs j where j.id = $1::uuid and (j.state = 'running' or j.expires_at > $2::timestamptz)`
+
+	selectJobChunk = `select c.n, c.rows_in, c.input, c.output from auth.job_chunks c where c.job_id = $1::uuid and c.n = $2::integer`
+
+	claimJob = `with next as (
+		select n.id from auth.jobs n where n.state = 'running' and n.lease_until <= $1::timestamptz
+		order by n.lease_until, n.id limit 1 for update skip locked
+	)
+	update auth.jobs j set lease_until = $2::timestamptz from next where j.id = next.id returning ` + jobColumns
+
+	finishJobChunk = `with j as (
+		update auth.jobs j set next = j.next + 1, done = j.done + $4::integer, skipped = j.skipped + $5::integer, failed = j.failed + $6::integer,
+			lease_until = $8::timestamptz, state = case when j.next + 1 = j.chunks then 'done' else j.state end,
+			finished_at = case when j.next + 1 = j.chunks then $7::timestamptz end
+		where j.id = $1::uuid and j.state = 'running' and j.next = $2::integer
+		returning ` + jobColumns + `
+	), c as (
+		update auth.job_chunks c set input = '', output = $3::bytea from j where c.job_id = j.id and c.n = $2::integer
+	)
+	select ` + jobColumns + ` from j`
+)
+
+// onJob runs a statement about a job. Without a row it is ErrStale if the job is there,
+// and else ErrNotFound.
+func (s *Store) onJob(ctx context.Context, id string, f func(ctx context.Context, q querier, id string) error) error {
+	id, ok := canonical(id)
+	if !ok {
+		return cmp.Or(ctx.Err(), auth.ErrNotFound)
+	}
+	return s.do(ctx, func(ctx context.Context, q querier) error {
+		err := f(ctx, q, id)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		var there bool
+		if err := q.QueryRow(ctx, s.sql(jobExists), id).Scan(&there); err != nil {
+			return err
+		}
+		if there {
+			return auth.ErrStale
+		}
+		return auth.ErrNotFound
+	})
+}
+
+// PutJob adds a job.
+func (s *Store) PutJob(ctx context.Context, j auth.Job) error {
+	return s.do(ctx, func(ctx context.Context, q querier) error {
+		tag, err := q.Exec(ctx, s.sql(insertJob), j.ID, j.Kind, orEmpty(j.Actor), orEmpty(j.Params), micro(j.CreatedAt), micro(j.ExpiresAt))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = &auth.ConflictError{Field: "job"}
+		}
+		return err
+	})
+}
+
+// AddJobChunk adds the next chunk of a job.
+func (s *Store) AddJobChunk(ctx context.Context, c auth.JobChunk) error {
+	return s.onJob(ctx, c.JobID, func(ctx context.Context, q querier, id string) error {
+		tag, err := q.Exec(ctx, s.sql(addJobChunk), id, c.N, c.Rows, orEmpty(c.Input))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = pgx.ErrNoRows
+		}
+		return err
+	})
+}
+
+// StartJob has a job run.
+func (s *Store) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {
+	id, ok := canonical(c.ID)
+	if !ok {
+		return auth.Job{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+	}
+	var started auth.Job
+	err := s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
+		j, err := jobOf(tx.QueryRow(ctx, s.sql(lockJob), id, c.Now))
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return nil, auth.ErrNotFound
+		case err != nil:
+			return nil, err
+		case j.State != auth.JobReceiving:
+			return nil, auth.ErrStale
+		}
+		started, err = jobOf(tx.QueryRow(ctx, s.sql(startJob), id, c.Now, micro(c.ExpiresAt)))
+		return &result{}, err
+	})
+	if err != nil {
+		return auth.Job{}, err
+	}
+	return started, nil
+}
+
+// Job reads a job.
+func (s *Store) Job(ctx context.Context, id string, now time.Time) (auth.Job, error) {
+	id, ok := canonical(id)
+	if !ok {
+		return auth.Job{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+	}
+	return s.oneJob(ctx, selectJob, id, now)
+}
+
+// ClaimJob picks a job that runs and that nobody is at.
+func (s *Store) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+	return s.oneJob(ctx, claimJob, micro(c.Now), micro(c.Until))
+}
+
+func (s *Store) oneJob(ctx context.Context, sql string, args ...any) (j auth.Job, err error) {
+	err = s.do(ctx, func(ctx context.Context, q querier) error {
+		j, err = jobOf(q.QueryRow(ctx, s.sql(sql), args...))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = auth.ErrNotFound
+		}
+		return err
+	})
+	return j, err
+}
+
+// JobChunk reads a chunk of a job.
+func (s *Store) JobChunk(ctx context.Context, id string, n int) (auth.JobChunk, error) {
+	id, ok := canonical(id)
+	if !ok {
+		return auth.JobChunk{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+	}
+	c := auth.JobChunk{JobID: id}
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		err := q.QueryRow(ctx, s.sql(selectJobChunk), id, n).Scan(&c.N, &c.Rows, &c.Input, &c.Output)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = auth.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return auth.JobChunk{}, err
+	}
+	return c, nil
+}
+
+// FinishJobChunk keeps what came of a chunk.
+func (s *Store) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (j auth.Job, err error) {
+	err = s.onJob(ctx, f.JobID, func(ctx context.Context, q querier, id string) error {
+		j, err = jobOf(q.QueryRow(ctx, s.sql(finishJobChunk), id, f.N, orEmpty(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)))
+		return err
+	})
+	return j, err
+}

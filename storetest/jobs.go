@@ -1,0 +1,162 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// aJob adds a job of which so many chunks of two rows each are received.
+func (b *bench) aJob(chunks int) auth.Job {
+	b.Helper()
+	j := auth.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	b.ok(b.work.PutJob(b.ctx(), j))
+	for n := range chunks {
+		b.ok(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: j.ID, N: n, Rows: 2, Input: fmt.Append(nil, "in ", n)}))
+	}
+	return j
+}
+
+// running is a job that runs.
+func (b *bench) running(chunks int) auth.Job {
+	b.Helper()
+	j, err := b.work.StartJob(b.ctx(), auth.StartJob{Change: by(now), ID: b.aJob(chunks).ID, ExpiresAt: now.Add(2 * time.Hour)})
+	b.ok(err)
+	return j
+}
+
+func (b *bench) finishChunk(id string, n int, at time.Time) (auth.Job, error) {
+	return b.work.FinishJobChunk(b.ctx(), auth.FinishJobChunk{JobID: id, N: n, Output: fmt.Append(nil, "out ", n), Counts: auth.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: at, Until: at.Add(minute)})
+}
+
+func (b *bench) claimJob(at time.Time) (auth.Job, error) {
+	return b.work.ClaimJob(b.ctx(), auth.ClaimJob{Now: at, Until: at.Add(minute)})
+}
+
+// jobs checks JobStore.
+func jobs() checks {
+	return checks{
+		"a job is received chunk by chunk, and nobody gets it before it is started": func(b *bench) {
+			want := b.aJob(2)
+			want.State, want.Chunks, want.Rows = auth.JobReceiving, 2, 4
+			b.conflict(b.work.PutJob(b.ctx(), want), "job")
+			b.is(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: want.ID, N: 1, Rows: 1}), auth.ErrStale)
+			b.is(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: want.ID, N: 3, Rows: 1}), auth.ErrStale)
+			b.is(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: b.id(), Rows: 1}), auth.ErrNotFound)
+			_, err := b.claimJob(now)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.finishChunk(want.ID, 0, now)
+			b.is(err, auth.ErrStale)
+			got, err := b.work.Job(b.ctx(), want.ID, now)
+			b.ok(err)
+			equal(b, "job", got, want)
+			c, err := b.work.JobChunk(b.ctx(), want.ID, 1)
+			b.ok(err)
+			equal(b, "input", string(c.Input), "in 1")
+			_, err = b.work.JobChunk(b.ctx(), want.ID, 2)
+			b.is(err, auth.ErrNotFound)
+		},
+		"a job is started once, and in time": func(b *bench) {
+			j := b.aJob(1)
+			start := auth.StartJob{Change: by(now), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)}
+			got, err := b.work.StartJob(b.ctx(), start)
+			b.ok(err)
+			j.State, j.Chunks, j.Rows, j.LeaseUntil, j.ExpiresAt = auth.JobRunning, 1, 2, now, now.Add(2*time.Hour)
+			equal(b, "job", got, j)
+			_, err = b.work.StartJob(b.ctx(), start)
+			b.is(err, auth.ErrStale)
+			b.is(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: j.ID, N: 1, Rows: 1}), auth.ErrStale)
+			late := auth.StartJob{Change: by(now.Add(time.Hour)), ID: b.aJob(1).ID, ExpiresAt: now.Add(2 * time.Hour)}
+			_, err = b.work.StartJob(b.ctx(), late)
+			b.is(err, auth.ErrNotFound)
+			late.ID = b.id()
+			_, err = b.work.StartJob(b.ctx(), late)
+			b.is(err, auth.ErrNotFound)
+			none := b.running(0)
+			equal(b, "state of a job of nothing", none.State, auth.JobDone)
+		},
+		"a running job is had by one caller at a time, the one that waits longest first": func(b *bench) {
+			first := b.running(2)
+			second, err := b.work.StartJob(b.ctx(), auth.StartJob{Change: by(now.Add(us)), ID: b.aJob(1).ID, ExpiresAt: now.Add(2 * time.Hour)})
+			b.ok(err)
+			for _, id := range []string{first.ID, second.ID} {
+				j, err := b.claimJob(now.Add(us))
+				b.ok(err)
+				equal(b, "id", j.ID, id)
+				equal(b, "lease", j.LeaseUntil, now.Add(us+minute))
+			}
+			_, err = b.claimJob(now.Add(minute))
+			b.is(err, auth.ErrNotFound)
+			j, err := b.finishChunk(first.ID, 0, now.Add(minute))
+			b.ok(err)
+			equal(b, "lease once a chunk is done", j.LeaseUntil, now.Add(2*minute))
+			j, err = b.claimJob(now.Add(us + minute))
+			b.ok(err)
+			equal(b, "whose lease is over", j.ID, second.ID)
+		},
+		"chunks are done in their order, and once": func(b *bench) {
+			j := b.running(2)
+			_, err := b.finishChunk(j.ID, 1, now)
+			b.is(err, auth.ErrStale)
+			got, err := b.finishChunk(j.ID, 0, now)
+			b.ok(err)
+			j.Next, j.LeaseUntil, j.Counts = 1, now.Add(minute), auth.JobCounts{Done: 1, Skipped: 2, Failed: 3}
+			equal(b, "job", got, j)
+			_, err = b.finishChunk(j.ID, 0, now)
+			b.is(err, auth.ErrStale)
+			c, err := b.work.JobChunk(b.ctx(), j.ID, 0)
+			b.ok(err)
+			equal(b, "output", string(c.Output), "out 0")
+			equal(b, "what is left of the input", len(c.Input), 0)
+			got, err = b.finishChunk(j.ID, 1, now.Add(us))
+			b.ok(err)
+			j.Next, j.State, j.LeaseUntil, j.FinishedAt, j.Counts = 2, auth.JobDone, now.Add(us+minute), now.Add(us), auth.JobCounts{Done: 2, Skipped: 4, Failed: 6}
+			equal(b, "job", got, j)
+			_, err = b.claimJob(now.Add(time.Hour))
+			b.is(err, auth.ErrNotFound)
+			_, err = b.finishChunk(b.id(), 0, now)
+			b.is(err, auth.ErrNotFound)
+		},
+		"of parallel callers one gets a job": func(b *bench) {
+			b.running(1)
+			won, lost := b.race(func(int) error { _, err := b.claimJob(now); return err }, auth.ErrNotFound)
+			b.oneWon(won, lost, auth.ErrNotFound)
+		},
+		"jobs that are over go, but for running ones": func(b *bench) {
+			received, run, done := b.aJob(1), b.running(1), b.running(0)
+			_, err := b.Sweep(b.ctx(), now.Add(2*time.Hour), 100)
+			b.ok(err)
+			for _, id := range []string{received.ID, done.ID} {
+				_, err := b.work.Job(b.ctx(), id, now)
+				b.is(err, auth.ErrNotFound)
+			}
+			_, err = b.work.Job(b.ctx(), run.ID, now.Add(3*time.Hour))
+			b.ok(err)
+		},
+		"what is over is not read, swept or not": func(b *bench) {
+			j := b.aJob(1)
+			_, err := b.work.Job(b.ctx(), j.ID, now.Add(time.Hour))
+			b.is(err, auth.ErrNotFound)
+		},
+		"a caller who has gone gets no job": func(b *bench) {
+			j := b.running(1)
+			_, err := b.work.Job(cancelled(), j.ID, now)
+			b.gone(err)
+			_, err = b.work.ClaimJob(cancelled(), auth.ClaimJob{Now: now, Until: now})
+			b.gone(err)
+			_, err = b.work.FinishJobChunk(cancelled(), auth.FinishJobChunk{JobID: j.ID, Now: now, Until: now})
+			b.gone(err)
+		},
+	}
+}
+
+func startJob(w *world) attempt {
+	j := w.aJob(1)
+	w.jobs = append(w.jobs, j.ID)
+	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
+		_, err := w.work.StartJob(ctx, auth.StartJob{Change: c, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
+		return err
+	}}
+}

@@ -1,0 +1,82 @@
+package storetest_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// jobMutants are stores that keep jobs badly.
+func jobMutants() map[string]mutant {
+	const (
+		received = "jobs/a job is received chunk by chunk, and nobody gets it before it is started"
+		started  = "jobs/a job is started once, and in time"
+		leased   = "jobs/a running job is had by one caller at a time, the one that waits longest first"
+		ordered  = "jobs/chunks are done in their order, and once"
+		swept    = "jobs/jobs that are over go, but for running ones"
+	)
+	on := func(edit func(*jobMutant)) func(base) auth.Store {
+		return func(b base) auth.Store {
+			m := &jobMutant{base: b, JobStore: capability[auth.JobStore](b)}
+			edit(m)
+			return m
+		}
+	}
+	return map[string]mutant{
+		"chunks are taken at any place":   caught(received, on(func(m *jobMutant) { m.anyPlace = true })),
+		"jobs start late":                 caught(started, on(func(m *jobMutant) { m.late = true })),
+		"jobs are leased to everybody":    caught(leased, on(func(m *jobMutant) { m.noLease = true })),
+		"chunks finish in any order":      caught(ordered, on(func(m *jobMutant) { m.anyOrder = true })),
+		"the output of chunks is lost":    caught(ordered, on(func(m *jobMutant) { m.noOutput = true })),
+		"jobs are never swept":            caught(swept, on(func(m *jobMutant) { m.unswept = true })),
+		"the start of a job is anybody's": caught("permissions/StartJob/session", on(func(m *jobMutant) { m.byAnybody = true })),
+	}
+}
+
+type jobMutant struct {
+	base
+	auth.JobStore
+	anyPlace, late, noLease, anyOrder, noOutput, unswept, byAnybody bool
+}
+
+func (m *jobMutant) AddJobChunk(ctx context.Context, c auth.JobChunk) error {
+	if j, err := m.Job(ctx, c.JobID, time.Time{}); m.anyPlace && err == nil {
+		c.N = j.Chunks
+	}
+	return m.JobStore.AddJobChunk(ctx, c)
+}
+
+func (m *jobMutant) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {
+	if m.late {
+		c.Now = c.Now.Add(-24 * time.Hour)
+	}
+	if m.byAnybody {
+		c.By = system
+	}
+	return m.JobStore.StartJob(ctx, c)
+}
+
+func (m *jobMutant) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+	if m.noLease {
+		c.Until = c.Now
+	}
+	return m.JobStore.ClaimJob(ctx, c)
+}
+
+func (m *jobMutant) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+	if j, err := m.Job(ctx, f.JobID, time.Time{}); m.anyOrder && err == nil {
+		f.N = j.Next
+	}
+	if m.noOutput {
+		f.Output = nil
+	}
+	return m.JobStore.FinishJobChunk(ctx, f)
+}
+
+func (m *jobMutant) Sweep(ctx context.Context, now time.Time, limit int) (int, error) {
+	if m.unswept {
+		now = now.Add(-24 * time.Hour)
+	}
+	return m.base.Sweep(ctx, now, limit)
+}

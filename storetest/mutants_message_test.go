@@ -1,0 +1,125 @@
+package storetest_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// messageMutants are stores that are broken about what became of messages.
+func messageMutants() map[string]mutant {
+	const (
+		noted  = "message log/it is noted what became of a message"
+		sent   = "message log/of a message that was sent nothing else is noted"
+		decoys = "message log/decoys are in no list"
+		again  = "message log/a message that failed is kept, and sent again under its id"
+		longer = "message log/a message that failed is kept no longer than it is of use"
+		once   = "message log/of parallel retries one has a message sent again"
+		listed = "message log/lists hold the messages that a query picks, newest first, page by page"
+		user   = "message log/what is noted of messages goes with their user"
+		nobody = "message log/what is noted of messages to the anonymised goes"
+		swept  = "message log/a sweep notes what it drops, and deletes what is old"
+	)
+	posting := func(m postOffice) func(base) auth.Store {
+		return func(b base) auth.Store {
+			m.base, m.OutboxStore, m.MessageLogStore = b, capability[auth.OutboxStore](b), capability[auth.MessageLogStore](b)
+			return m
+		}
+	}
+	query := func(edit func(*auth.MessageQuery)) func(base) auth.Store { return posting(postOffice{query: edit}) }
+	finish := func(edit func(*auth.FinishMessage)) func(base) auth.Store { return posting(postOffice{finish: edit}) }
+	return map[string]mutant{
+		"a list of messages forgets the state":  caught(listed, query(func(q *auth.MessageQuery) { q.State = "" })),
+		"a list of messages forgets the kind":   caught(listed, query(func(q *auth.MessageQuery) { q.Kind = "" })),
+		"a list of messages forgets the user":   caught(listed, query(func(q *auth.MessageQuery) { q.UserID = "" })),
+		"a list of messages forgets its end":    caught(listed, query(func(q *auth.MessageQuery) { q.To = time.Time{} })),
+		"a list of messages begins again":       caught(listed, query(func(q *auth.MessageQuery) { q.After = nil })),
+		"messages that failed are erased":       caught(again, finish(func(f *auth.FinishMessage) { f.KeepUntil = time.Time{} })),
+		"messages that failed are kept forever": caught(longer, finish(func(f *auth.FinishMessage) { f.KeepUntil = f.KeepUntil.Add(1000 * time.Hour) })),
+		"nothing is said of attempts":           caught(noted, finish(func(f *auth.FinishMessage) { f.Attempts = 0 })),
+		"nothing is said of errors":             caught(noted, finish(func(f *auth.FinishMessage) { f.Error = "" })),
+		"decoys are told of":                    caught(decoys, posting(postOffice{change: func(m *auth.SealedMessage) { m.Log.Kind = "decoy" }})),
+		"records have no user":                  caught(user, posting(postOffice{change: func(m *auth.SealedMessage) { m.Log.UserID = "" }})),
+		"records have no recipient":             caught(nobody, posting(postOffice{change: func(m *auth.SealedMessage) { m.Recipient = "" }})),
+		"records are as old as they are read":   caught(swept, posting(postOffice{change: func(m *auth.SealedMessage) { m.CreatedAt = m.NextAt }})),
+		"a message is retried twice":            caught(once, posting(postOffice{retries: 1})),
+		"what was sent has failed":              caught(sent, func(b base) auth.Store { return forgetful{b, &auth.MessageRecord{}} }),
+	}
+}
+
+// postOffice is a store that is broken about messages.
+type postOffice struct {
+	base
+	auth.OutboxStore
+	auth.MessageLogStore
+	query   func(*auth.MessageQuery)
+	finish  func(*auth.FinishMessage)
+	change  func(*auth.SealedMessage)
+	retries int // retries that lost are said to have succeeded
+}
+
+func (s postOffice) ListMessages(ctx context.Context, q auth.MessageQuery) ([]auth.MessageRecord, error) {
+	if s.query != nil {
+		s.query(&q)
+	}
+	return s.MessageLogStore.ListMessages(ctx, q)
+}
+
+func (s postOffice) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+	if s.finish != nil {
+		s.finish(&f)
+	}
+	return s.OutboxStore.FinishMessage(ctx, f)
+}
+
+func (s postOffice) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	var list []auth.SealedMessage
+	for _, m := range c.Messages {
+		if s.change != nil {
+			s.change(&m)
+		}
+		list = append(list, m)
+	}
+	c.Messages = list
+	return s.base.UpdateUser(ctx, c)
+}
+
+func (s postOffice) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+	err := s.MessageLogStore.RetryMessage(ctx, c)
+	if s.retries > 0 {
+		return nil
+	}
+	return err
+}
+
+// forgetful notes the last thing that is said of a message.
+type forgetful struct {
+	base
+	last *auth.MessageRecord
+}
+
+func (s forgetful) ListMessages(ctx context.Context, q auth.MessageQuery) ([]auth.MessageRecord, error) {
+	list, err := capability[auth.MessageLogStore](s.base).ListMessages(ctx, q)
+	for i := range list {
+		list[i].State, list[i].UpdatedAt, list[i].Attempts = s.last.State, s.last.UpdatedAt, s.last.Attempts
+	}
+	return list, err
+}
+
+func (s forgetful) FailedMessage(ctx context.Context, id string, now time.Time) (auth.SealedMessage, error) {
+	return capability[auth.MessageLogStore](s.base).FailedMessage(ctx, id, now)
+}
+
+func (s forgetful) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+	return capability[auth.MessageLogStore](s.base).RetryMessage(ctx, c)
+}
+
+func (s forgetful) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
+	return capability[auth.OutboxStore](s.base).ClaimMessages(ctx, c)
+}
+
+func (s forgetful) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+	s.last.State, s.last.UpdatedAt, s.last.Attempts = f.State, f.At, f.Attempts
+	return capability[auth.OutboxStore](s.base).FinishMessage(ctx, f)
+}
