@@ -140,7 +140,7 @@ func (o *MailOptions) defaults() {
 		o.Timeout = 30 * time.Second
 	}
 	if o.Locale == "" {
-		o.Locale = "en"
+		o.Locale = builtinLocale
 	}
 }
 

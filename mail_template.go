@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 	texttemplate "text/template"
 	"time"
 	"unicode"
@@ -68,45 +69,72 @@ func parseMails(o MailOptions) (*mailTemplates, error) {
 		return nil, fmt.Errorf("WithMail: %w", err)
 	}
 	m := &mailTemplates{app: func() string { return printable(o.AppName) }, host: o.host, langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
-	for _, loc := range langs.Names {
+	if o.Templates != nil || o.Locale != builtinLocale {
+		return m, m.parse(l, o.Locale)
+	}
+	shared, err := builtinMails()
+	if err == nil {
+		m.text, m.html = shared.text, shared.html
+	}
+	return m, err
+}
+
+// builtinLocale is the default language of those who name none.
+const builtinLocale = "en"
+
+// builtinMails parses the built-in templates once for all, which takes a tenth of a
+// second: templates are not changed once they are parsed.
+var builtinMails = sync.OnceValues(func() (*mailTemplates, error) {
+	l := layered(nil)
+	langs, err := webpage.FindLanguages(l, "mail", "layout", "html", builtinLocale)
+	if err != nil {
+		return nil, err
+	}
+	m := &mailTemplates{app: func() string { return "" }, langs: langs, text: map[string]*texttemplate.Template{}, html: map[string]*htmltemplate.Template{}}
+	return m, m.parse(l, builtinLocale)
+})
+
+// parse fills in the templates of every language.
+func (m *mailTemplates) parse(l webpage.Layers, locale string) error {
+	for _, loc := range m.langs.Names {
 		layout, err := l.Read("mail/layout." + loc + ".html")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, k := range mailKinds {
 			name := string(k) + "." + loc
 			text, err := l.Read("mail/" + name + ".txt")
-			if errors.Is(err, fs.ErrNotExist) && loc != o.Locale {
+			if errors.Is(err, fs.ErrNotExist) && loc != locale {
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("template: %w", err)
+				return fmt.Errorf("template: %w", err)
 			}
 			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
-				return nil, fmt.Errorf("template: %w", err)
+				return fmt.Errorf("template: %w", err)
 			}
 			if k == KindPhoneCode || k == KindTestSMS {
 				continue // text only
 			}
 			html, err := l.Read("mail/" + name + ".html")
 			if err != nil {
-				return nil, fmt.Errorf("template: %w", err)
+				return fmt.Errorf("template: %w", err)
 			}
 			if m.text[name].Lookup("subject") == nil {
-				return nil, fmt.Errorf(`template %s.txt defines no "subject"`, path.Join("mail", name))
+				return fmt.Errorf(`template %s.txt defines no "subject"`, path.Join("mail", name))
 			}
 			if m.html[name], err = htmltemplate.New("layout").Option("missingkey=error").Parse(string(layout)); err == nil {
 				_, err = m.html[name].Parse(string(html))
 			}
 			if err != nil {
-				return nil, fmt.Errorf("template %s.html: %w", name, err)
+				return fmt.Errorf("template %s.html: %w", name, err)
 			}
 			if _, err := m.render(outgoing{Kind: k, Locale: loc, To: "a@example.com", Link: "https://example.com"}); err != nil {
-				return nil, fmt.Errorf("template %s: %w", name, err)
+				return fmt.Errorf("template %s: %w", name, err)
 			}
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // mailData is what templates see.

@@ -203,6 +203,13 @@ func (r reply) String() string {
 	return fmt.Sprintf("%d %s", r.status, r.raw)
 }
 
+// field is a member of an answer, as JSON.
+func (r reply) field(name string) []byte {
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(r.raw, &all)
+	return all[name]
+}
+
 type obj map[string]any
 
 // call sends a request below the mount, a body if there is one, and headers in
@@ -223,6 +230,11 @@ func (s *server) call(method, path string, body obj, headers ...string) (r reply
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return s.send(req, headers...)
+}
+
+// send sends a request with headers in pairs.
+func (s *server) send(req *http.Request, headers ...string) (r reply) {
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
