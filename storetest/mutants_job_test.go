@@ -30,7 +30,7 @@ func jobMutants() map[string]mutant {
 		"chunks finish in any order":      caught(ordered, on(func(m *jobMutant) { m.anyOrder = true })),
 		"the output of chunks is lost":    caught(ordered, on(func(m *jobMutant) { m.noOutput = true })),
 		"jobs are never swept":            caught(swept, on(func(m *jobMutant) { m.unswept = true })),
-		"the start of a job is anybody's": caught("permissions/StartJob/session", on(func(m *jobMutant) { m.byAnybody = true })),
+		"the start of a job is anybody's": caught("conditions/StartJob/a session that was revoked", on(func(m *jobMutant) { m.byAnybody = true })),
 	}
 }
 
