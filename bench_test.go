@@ -19,7 +19,7 @@ import (
 
 func benchEnv(b *testing.B, opts ...auth.Option) (*authtest.Env, *authtest.SignedIn) {
 	b.Helper()
-	env := newEnv(b, append([]auth.Option{auth.WithSigningKeys(signingKey), auth.WithRateLimits(auth.RateLimits{Off: true})}, opts...)...)
+	env := newEnv(b, append([]auth.Option{auth.WithSigningKeys(signingKey), auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithPasswords(auth.PasswordOptions{Argon2id: usualCost})}, opts...)...)
 	return env, env.LoginAs(b, "ada@example.com")
 }
 

@@ -242,7 +242,7 @@ func (s unaudited) CreateSession(ctx context.Context, c auth.CreateSession) (aut
 func BenchmarkAudit(b *testing.B) {
 	s, _ := openSchema(b)
 	for name, store := range map[string]auth.Store{"audited": s, "unaudited": unaudited{s}} {
-		env := authtest.NewOn(b, store, auth.WithRateLimits(auth.RateLimits{}), auth.WithClock(time.Now))
+		env := authtest.NewOn(b, store, auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithPasswords(auth.PasswordOptions{Argon2id: auth.Argon2idParams{Memory: 19456, Time: 2, Threads: 1}}), auth.WithClock(time.Now))
 		u := env.LoginAs(b, "ada@example.com").User
 		b.Run("login/"+name, func(b *testing.B) {
 			for b.Loop() {
