@@ -22,6 +22,7 @@ var (
 	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
 	fieldOfRoles       = operation{permission: PermRolesAssign, against: atLeastAs, stepUp: true}
 	fieldOfBan         = operation{permission: PermUsersBan, against: managing}
+	fieldOfProfile     = operation{permission: PermUsersWrite, against: managing}
 )
 
 // Account is everything that operators see of an account.

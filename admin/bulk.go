@@ -109,11 +109,11 @@ func bulkActions() []bulkAction {
 			return err
 		}},
 		{BulkAddRole, opGrant, known, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
-			_, err := m.Grant(ctx, who, id, d.Role)
+			_, err := m.grant(ctx, who, id, d.Role, d.Reason)
 			return err
 		}},
 		{BulkRemoveRole, opWithdraw, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
-			_, err := m.Withdraw(ctx, who, id, d.Role)
+			_, err := m.withdraw(ctx, who, id, d.Role, d.Reason)
 			return err
 		}},
 		{BulkSend, opSend, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
@@ -133,7 +133,7 @@ func bulkActionOf(name BulkAction) (bulkAction, bool) {
 }
 
 var (
-	opBulk = operation{pattern: "POST /users/bulk", fails: []auth.Code{auth.CodeMissingPermission, auth.CodeReauthNeeded, auth.CodeNotFound, auth.CodeQueryTooBroad}}
+	opBulk = operation{pattern: "POST /users/bulk", fails: []auth.Code{auth.CodeMissingPermission, auth.CodeReauthNeeded, auth.CodeNotFound, auth.CodeRoleNotFound, auth.CodeQueryTooBroad}}
 
 	bulkJob = jobKind{name: "bulk", permission: func(params []byte) string {
 		var p bulkJobParams
@@ -148,6 +148,7 @@ var (
 // bulkJobParams is what a selection keeps of its dry run.
 type bulkJobParams struct {
 	Action BulkAction `json:"action"`
+	All    bool       `json:"all"` // it was everybody
 	BulkDetails
 }
 
@@ -171,7 +172,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	if err := m.allow(a, b.op); err != nil {
 		return BulkResult{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
 	}
-	if err := m.checkBulk(a, p); err != nil {
+	if err := m.checkBulk(ctx, a, p); err != nil {
 		return BulkResult{}, err
 	}
 	switch {
@@ -180,9 +181,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	case p.Filter != nil:
 		return m.selectFor(ctx, who, a, b, p)
 	}
-	ids := slices.Clone(p.UserIDs)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
+	ids := each(p.UserIDs)
 	list, err := m.doToEach(ctx, who, b, p, ids)
 	if len(list) == 0 {
 		return BulkResult{}, err
@@ -190,8 +189,23 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	return bulkResult(theRest(list, ids, err)), nil
 }
 
+// each are ids in their order, each once.
+func each(ids []string) (list []string) {
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// onEverybody is what is asked of those who do something to all accounts there are.
+var onEverybody = operation{permission: permAll, stepUp: true}
+
 // checkBulk judges a request by itself.
-func (m *Admin) checkBulk(a *acting, p BulkParams) error {
+func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 	named := 0
 	for _, given := range []bool{len(p.UserIDs) > 0, p.Filter != nil, p.SelectionID != ""} {
 		if given {
@@ -207,21 +221,34 @@ func (m *Admin) checkBulk(a *acting, p BulkParams) error {
 		return m.kit.Invalid("selection_id", "stands for all that its dry run said: only action goes with it")
 	case p.Filter != nil && !p.DryRun:
 		return m.kit.Invalid("filter", "is tried first: send it with dry_run, and then the selection_id of the answer")
-	case p.Filter != nil && p.Filter.picksAll() && !grants(a.permissions, permAll):
-		return m.missing(permAll)
+	case p.Filter != nil && p.Filter.picksAll():
+		if err := m.allow(a, onEverybody); err != nil {
+			return m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+		}
 	case p.SelectionID != "":
 		return nil
+	}
+	if len(p.Reason) > maxReason {
+		return m.kit.Invalid("reason", "is too long")
 	}
 	switch p.Action {
 	case BulkBan, BulkDelete, BulkAnonymize:
 		if err := m.reason(p.Reason); err != nil {
 			return err
 		}
+		_, err := m.bannedUntil(p.Until)
+		return err
 	case BulkAddRole, BulkRemoveRole:
-		if p.Role == "" {
+		switch {
+		case p.Role == "":
 			return m.kit.Invalid("role", "is required")
+		case p.Role != auth.RoleOwner && find(a.roles, p.Role).Name == "" && p.Action == BulkAddRole:
+			return m.kit.Error(auth.CodeRoleNotFound, nil)
 		}
 	case BulkSend:
+		if p.Reason != "" {
+			return m.kit.Invalid("reason", "goes with no message")
+		}
 		if !slices.Contains([]auth.LinkType{auth.LinkVerify, auth.LinkReset, auth.LinkMagicLink, auth.LinkCode, auth.LinkInvite}, p.Type) {
 			return m.kit.Invalid("type", "has to be verify, reset, magic_link, invite or code")
 		}
@@ -314,7 +341,7 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 	if err != nil {
 		return BulkResult{}, err
 	}
-	j, err := m.receive(ctx, a, bulkJob.name, bulkJobParams{p.Action, p.BulkDetails})
+	j, err := m.receive(ctx, a, bulkJob.name, bulkJobParams{p.Action, p.Filter.picksAll(), p.BulkDetails})
 	if err != nil {
 		return BulkResult{}, err
 	}
@@ -363,10 +390,12 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 			err = errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p))
 		}
 		switch {
-		case errors.Is(err, auth.ErrNotFound), err == nil && (j.Kind != bulkJob.name || made != t.forJob() || j.State != auth.JobReceiving):
-			return "", m.kit.Error(auth.CodeNotFound, err)
+		case errors.Is(err, auth.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != auth.JobReceiving):
+			return "", m.kit.Refusal(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
 		case err != nil:
 			return "", err
+		case p.All && m.allow(t.acting, onEverybody) != nil:
+			return "", m.allow(t.acting, onEverybody)
 		case p.Action != b.name:
 			return "", m.kit.Invalid("action", "is another one than in the dry run")
 		}
@@ -389,7 +418,7 @@ func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) 
 	if !ok {
 		return nil, m.kit.Error(auth.CodeInternal, errors.New("an unknown action"))
 	}
-	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID)})
+	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID), life: jobKept})
 	list, err := m.doToEach(ctx, who, b, BulkParams{BulkDetails: p.BulkDetails}, ids)
 	if outage(ctx, err) {
 		return nil, err

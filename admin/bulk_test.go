@@ -102,7 +102,13 @@ func TestBulkRefuses(t *testing.T) {
 		o.do(support, "POST /users/bulk", `{"action":"delete","reason":"x","ids":`+one+`}`).want(403, auth.CodeMissingPermission)
 		o.do(support, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{}}`).want(403, auth.CodeMissingPermission)
 		o.do(support, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"order":"asc"}}`).want(403, auth.CodeMissingPermission)
-		o.do(o.later(owner), "POST /users/bulk", `{"action":"add_role","role":"writer","ids":`+one+`}`).want(403, auth.CodeReauthNeeded)
+		o.do(owner, "POST /users/bulk", `{"action":"add_role","role":"edtior","ids":`+one+`}`).want(404, auth.CodeRoleNotFound)
+		o.do(owner, "POST /users/bulk", `{"action":"ban","reason":"x","until":"2020-01-01T00:00:00Z","ids":`+one+`}`).want(422, auth.CodeValidationFailed)
+		all := o.do(owner, "POST /users/bulk", `{"action":"revoke_sessions","dry_run":true,"filter":{}}`).want(200).body["selection_id"]
+		late := o.later(owner)
+		o.do(late, "POST /users/bulk", `{"action":"add_role","role":"writer","ids":`+one+`}`).want(403, auth.CodeReauthNeeded)
+		o.do(late, "POST /users/bulk", `{"action":"revoke_sessions","dry_run":true,"filter":{}}`).want(403, auth.CodeReauthNeeded)
+		o.do(late, "POST /users/bulk", fmt.Sprintf(`{"action":"revoke_sessions","selection_id":"%s"}`, all)).want(403, auth.CodeReauthNeeded)
 		if u := o.read(target.User.ID); u.Banned(o.Clock.Now()) || len(u.Roles) != 0 {
 			t.Errorf("%+v", u)
 		}

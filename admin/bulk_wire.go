@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,10 +77,10 @@ func (m *Admin) filterOf(given map[string]any) (ListUsersParams, error) {
 			query.Set(name, v)
 		case bool:
 			query.Set(name, strconv.FormatBool(v))
-		case json.Number:
-			query.Set(name, v.String())
+		case float64:
+			query.Set(name, strconv.FormatFloat(v, 'f', -1, 64))
 		default:
-			return ListUsersParams{}, m.kit.Invalid("filter", "has to be an object of texts")
+			return ListUsersParams{}, m.kit.Invalid("filter", "has to be an object of texts, numbers, true and false")
 		}
 	}
 	v := &values{m: m, from: query, seen: map[string]bool{}}

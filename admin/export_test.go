@@ -13,6 +13,7 @@ type Row struct {
 	Self       bool
 	Reads      bool
 	Secret     bool
+	Strength   string // of whom it is about: what its actor has to have, too
 }
 
 // Table is every operation.
@@ -20,7 +21,7 @@ func Table() []Row {
 	var rows []Row
 	for _, e := range endpoints() {
 		o := e.op
-		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret})
+		rows = append(rows, Row{o.pattern, o.permission, o.against != anybody && !o.skips, o.stepUp, o.self, o.reads(), o.secret, [...]string{"", "managing", "stronger", "at least as strong"}[o.against]})
 	}
 	return rows
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -23,8 +24,9 @@ type requestKey struct{}
 // once is what makes a request happen once.
 type once struct {
 	route, key string
-	hash       []byte // of all that the request says
-	head       []byte // of all but its body
+	hash       []byte        // of all that the request says
+	head       []byte        // of all but its body
+	life       time.Duration // for how long it is remembered; 0: keptRepetitions
 }
 
 // withKey reads Idempotency-Key of a POST. carryOut holds the request to it.
@@ -79,7 +81,7 @@ func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
 	if o == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, requestKey{}, &once{route: o.route, key: o.key + " " + userID, hash: o.hash})
+	return context.WithValue(ctx, requestKey{}, &once{route: o.route, key: o.key + " " + userID, hash: o.hash, life: o.life})
 }
 
 // idempotency is what makes the change of an actor's request happen once, or nil.
@@ -88,7 +90,7 @@ func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
 	if o == nil {
 		return nil
 	}
-	i := &auth.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(keptRepetitions)}
+	i := &auth.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(cmp.Or(o.life, keptRepetitions))}
 	switch {
 	case a.by.Session != nil:
 		i.Actor = string(auth.ActorUser) + ":" + a.by.Session.UserID

@@ -113,7 +113,7 @@ func (m *Admin) receiveRows(ctx context.Context, j *auth.Job, rows io.Reader) er
 		case len(line) == 0:
 			continue
 		case line[0] != '{' || !json.Valid(line):
-			return m.kit.Invalid("rows", fmt.Sprintf("have no JSON object in line %d", n))
+			return m.kit.Invalid("rows", fmt.Sprintf("have no JSON object in line %d; each is one, whole, on a line of its own (curl: --data-binary)", n))
 		case j.Rows+len(chunk) == maxImportRows:
 			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", maxImportRows))
 		}
@@ -201,7 +201,7 @@ func doImport(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte
 	for i, line := range lines {
 		im.parse(ctx, i, line)
 	}
-	if err := im.createAll(ctx); err != nil {
+	if err := im.createAll(ctx, fmt.Sprint("chunk ", im.job.Next)); err != nil {
 		return nil, err
 	}
 	for i := range im.rows {
@@ -258,7 +258,7 @@ func (m *Admin) read(data []byte, r *importRow) error {
 
 // onlyOnce is a context in which a part of the job is done once.
 func (im *importing) onlyOnce(ctx context.Context, part string) context.Context {
-	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID)})
+	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept})
 }
 
 // mayImport judges what a row writes that belongs to other operations.
@@ -288,9 +288,8 @@ func (r importRow) verified() bool {
 
 // createAll makes the accounts that can be made, in one step. The results of those that
 // another account keeps from that stay undecided, unless they are to fail.
-func (im *importing) createAll(ctx context.Context) error {
-	ctx = im.onlyOnce(ctx, fmt.Sprint("chunk ", im.job.Next))
-	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
+func (im *importing) createAll(ctx context.Context, part string) error {
+	list, err := carryOut(im.onlyOnce(ctx, part), im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
 		results := append([]rowResult(nil), im.results...)
 		err := im.create(ctx, t, results)
 		return &results, err
@@ -306,7 +305,10 @@ func (im *importing) createAll(ctx context.Context) error {
 		}
 		return nil
 	case list == nil: // it was done, and then this process or another one ended
-		return im.recall(ctx)
+		if err := im.recall(ctx); err != nil {
+			return err
+		}
+		return im.createAll(ctx, part+" again") // and what was not made is judged once more
 	}
 	im.results = *list
 	return nil

@@ -125,9 +125,12 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.User
 		}
 	}
 	if !r.BannedUntil.IsZero() && !r.BannedUntil.Equal(t.target.BannedUntil) {
-		until := r.BannedUntil.UTC()
+		until, err := im.bannedUntil(r.BannedUntil)
+		if err != nil {
+			return patch, err
+		}
 		patch.BannedUntil, patch.Revoke = &until, &auth.SessionFilter{}
-		t.changed("banned_until", t.target.BannedUntil, until)
+		t.changed("banned_until", moment(t.target.BannedUntil), until)
 	}
 	if roles := slices.Compact(slices.Sorted(slices.Values(r.Roles))); len(roles) > 0 && !slices.Equal(roles, t.target.Roles) {
 		patch.Roles = &roles
@@ -138,6 +141,11 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.User
 
 // mayUpdate judges what a patch writes that belongs to other operations.
 func (im *importing) mayUpdate(t *turn, p auth.UserPatch) error {
+	if p.FullName != nil || p.UserMetadata != nil || p.AppMetadata != nil {
+		if err := im.mayWriteField(t, fieldOfProfile); err != nil {
+			return err
+		}
+	}
 	if p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil || p.PasswordHash != nil {
 		if err := im.mayWriteField(t, fieldOfCredentials); err != nil {
 			return err

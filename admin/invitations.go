@@ -148,7 +148,7 @@ func (m *Admin) mayInvite(t *turn, roles []string) error {
 	if t.untraceable() {
 		return m.kit.Refusal(auth.CodeTargetStronger, "Invite without roles, and give them once the account is there.")
 	}
-	if err := m.allow(t.acting, operation{permission: PermRolesAssign, stepUp: true}); err != nil {
+	if err := m.allow(t.acting, fieldOfRoles); err != nil {
 		return err
 	}
 	return m.mayGive(t, permissionsIn(t.roles, roles))

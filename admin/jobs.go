@@ -190,6 +190,15 @@ func (a *acting) forJob() jobActor {
 	return jobActor{Kind: auth.ActorSystem, Name: a.by.System}
 }
 
+// same tells whether two are the same actor.
+func (a jobActor) same(o jobActor) bool {
+	if (a.External == nil) != (o.External == nil) || a.External != nil && a.External.ID != o.External.ID {
+		return false
+	}
+	a.External, o.External = nil, nil
+	return a == o
+}
+
 // actor is who goes on with a job. That they had proved lately who they are was judged
 // when it began.
 func (a jobActor) actor() Actor {
@@ -328,8 +337,11 @@ func (m *Admin) workChunk(ctx context.Context, j auth.Job) (auth.Job, error) {
 func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c auth.JobChunk) ([]rowResult, error) {
 	var who jobActor
 	k, known := kindOf(j)
-	if !known {
+	switch {
+	case !known && m.kit.Now().Before(j.ExpiresAt):
 		return nil, errors.New("a job of an unknown kind: another version of the service made it")
+	case !known:
+		return allFailed(c.Rows, errors.New("a job of an unknown kind")), nil
 	}
 	input, err := m.kit.OpenJob(j.ID, c.Input)
 	if err == nil {

@@ -184,13 +184,21 @@ func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 			}
 			wantResults(t, o.imports(clerk, "?on_conflict=update", fmt.Sprintf(`{"id":"%s","email":"target@example.com",%s}`, target.User.ID, fields)), "failed missing_permission")
 		}
+		wantResults(t, o.imports(clerk, "?on_conflict=update", `{"email":"target@example.com","full_name":"Weak"}`), "failed missing_permission")
 		wantResults(t, o.imports(giver, "", `{"email":"n@example.com","roles":["support"]}`), "skipped target_stronger")
 		wantResults(t, o.imports(giver, "?on_conflict=update", `{"email":"target@example.com","roles":["owner"]}`), "skipped target_stronger")
 		wantResults(t, o.imports(clerk, "?on_conflict=update", `{"email":"strong@example.com","full_name":"Weak"}`), "skipped target_stronger")
+		long := o.operator("long@example.com", admin.PermUsersImport, admin.PermUsersBan)
+		wantResults(t, o.imports(long, "?on_conflict=update", `{"email":"banned@example.com","banned_until":"9999-12-30T00:00:00Z"}`, `{"email":"target@example.com","banned_until":"9999-12-30T00:00:00Z"}`), "done", "done")
+		for _, email := range []string{"banned@example.com", "target@example.com"} {
+			if u, err := o.Store.User(t.Context(), auth.ByEmail(email)); err != nil || u.Anonymized() || !u.Banned(o.Clock.Now()) {
+				t.Errorf("%s: a ban passes for something else: %v %v", email, u.BannedUntil, err)
+			}
+		}
 		if u := o.read(strong.User.ID); u.FullName == "Weak" {
 			t.Error("a stronger account was changed")
 		}
-		if u := o.read(target.User.ID); len(u.Roles) != 0 || u.Banned(o.Clock.Now()) {
+		if u := o.read(target.User.ID); len(u.Roles) != 0 {
 			t.Errorf("%+v", u)
 		}
 	})

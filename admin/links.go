@@ -36,7 +36,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 	}
 	if p.Email != "" {
 		if _, err := m.reader(ctx, who, opMakeLink); err != nil { // whose the address is, is not for everybody
-			return auth.MadeLink{}, m.deniedTo(ctx, who, err)
+			return auth.MadeLink{}, err
 		}
 		u, err := m.store.User(ctx, auth.ByEmail(p.Email))
 		if err != nil {
@@ -48,15 +48,6 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 		t.change.Events[0].Event.Method = string(p.Type)
 		return m.kit.Link(ctx, &t.change, p.Type, t.target.ID, p.RedirectTo)
 	})
-}
-
-// deniedTo is denied before there is a turn.
-func (m *Admin) deniedTo(ctx context.Context, who Actor, err error) error {
-	a, failed := m.resolve(ctx, who)
-	if failed != nil {
-		return err
-	}
-	return m.denied(ctx, &turn{acting: a, record: &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx)}}, err)
 }
 
 // SendParams have a link or code sent.

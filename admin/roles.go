@@ -277,8 +277,12 @@ func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth
 
 // Grant gives somebody a role besides those that they have; see SetRoles.
 func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
+	return m.grant(ctx, who, userID, role, "")
+}
+
+func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string) (auth.User, error) {
 	return carryOut(ctx, m, who, opGrant, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
-		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
+		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), why)
 	})
 }
 
@@ -305,8 +309,12 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 // Withdraw takes a role from somebody; one that they do not have is no error. See
 // SetRoles.
 func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
+	return m.withdraw(ctx, who, userID, role, "")
+}
+
+func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string) (auth.User, error) {
 	return carryOut(ctx, m, who, opWithdraw, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
-		return m.assign(ctx, t, slices.DeleteFunc(slices.Clone(t.target.Roles), func(r string) bool { return r == role }), "")
+		return m.assign(ctx, t, slices.DeleteFunc(slices.Clone(t.target.Roles), func(r string) bool { return r == role }), why)
 	})
 }
 

@@ -30,6 +30,25 @@ func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, e
 // forever is a ban without end.
 var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// bannedUntil is the end of a ban that is asked for.
+func (m *Admin) bannedUntil(until time.Time) (time.Time, error) {
+	switch {
+	case until.IsZero() || until.After(forever): // beyond it are accounts that are nobody's
+		return forever, nil
+	case !until.After(m.kit.Now()):
+		return until, m.kit.Invalid("until", "has to be in the future")
+	}
+	return until.UTC(), nil
+}
+
+// moment is an instant for the audit log, which has null for none.
+func moment(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}
+
 // BanUserParams ban an account.
 type BanUserParams struct {
 	UserID   string
@@ -44,19 +63,16 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 	if err := m.reason(p.Reason); err != nil {
 		return auth.User{}, err
 	}
-	to := p.Until
-	switch {
-	case to.IsZero():
-		to = forever
-	case !to.After(m.kit.Now()):
-		return auth.User{}, m.kit.Invalid("until", "has to be in the future")
+	to, err := m.bannedUntil(p.Until)
+	if err != nil {
+		return auth.User{}, err
 	}
 	return carryOut(ctx, m, who, opBanUser, p.UserID, auth.EventUserBanned, func(t *turn) (auth.User, error) {
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
 		t.because(p.Reason)
-		t.changed("banned_until", t.target.BannedUntil, to)
+		t.changed("banned_until", moment(t.target.BannedUntil), to)
 		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &to, Revoke: &auth.SessionFilter{}}})
 	})
@@ -77,7 +93,7 @@ func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (au
 			return auth.User{}, err
 		}
 		t.because(p.Reason)
-		t.changed("banned_until", t.target.BannedUntil, nil)
+		t.changed("banned_until", moment(t.target.BannedUntil), nil)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}}})
 	})
 }

@@ -18,7 +18,7 @@ var (
 	opExportUsers = operation{pattern: "GET /users/export", permission: PermUsersExport, stepUp: true, recorded: true, fails: []auth.Code{auth.CodeQueryTooBroad}}
 
 	// What naming a secret asks for, besides.
-	opExportSecrets = operation{permission: PermCredentials, stepUp: true}
+	opExportSecrets = operation{permission: PermCredentials, stepUp: true} // of whom, is judged row by row
 )
 
 // Fields of exported accounts that are named to be exported at all.

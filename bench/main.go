@@ -24,6 +24,7 @@ type config struct {
 	// What to measure.
 	growth  bool
 	admin   bool
+	moving  bool
 	only    string
 	rounds  int
 	round   time.Duration
@@ -58,7 +59,7 @@ func (c config) check() error {
 		return fmt.Errorf("-workers: between 1 and %d", usedUsers)
 	case c.profile != "" && !sessions:
 		return errors.New("-profile: needs -only me or -only refresh")
-	case (c.growth || c.admin) && (c.only != "" || c.against != ""):
+	case (c.growth || c.admin || c.moving) && (c.only != "" || c.against != ""):
 		return errors.New("-growth and -admin: measure all there is, and one build")
 	}
 	return nil
@@ -68,6 +69,7 @@ func run() error {
 	var c config
 	flag.BoolVar(&c.growth, "growth", false, "measure how cost grows with the number of users")
 	flag.BoolVar(&c.admin, "admin", false, "measure what the admin side shows of a million users, beside bare queries")
+	flag.BoolVar(&c.moving, "transfer", false, "measure imports and exports, beside bare COPYs")
 	flag.StringVar(&c.only, "only", "", "measure only this: me, refresh, bcrypt or argon2id")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each comparison (default 7, with -growth 25)")
 	flag.DurationVar(&c.round, "round", 0, "length of a contender's turn (default 3s, with -growth 500ms)")
@@ -111,6 +113,9 @@ func run() error {
 	} else if c.admin {
 		b.rounds, b.round = cmp.Or(c.rounds, 15), cmp.Or(c.round, 200*time.Millisecond)
 		err = b.measureAdmin(ctx)
+	} else if c.moving {
+		b.rounds = cmp.Or(c.rounds, 5)
+		err = b.measureTransfers(ctx)
 	} else {
 		b.rounds, b.round = cmp.Or(c.rounds, 7), cmp.Or(c.round, 3*time.Second)
 		err = b.compare(ctx)
