@@ -203,5 +203,26 @@ func TestJobsOfExternals(t *testing.T) {
 		if u, err := o.behind().User(t.Context(), auth.ByEmail("eve@example.com")); err == nil && slices.Contains(u.Roles, "rich") {
 			t.Error("they gave a role that they may not give")
 		}
+		ids := o.crowd("crowd", 2)
+		chosen := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.ListUsersParams{Search: "crowd"}, BulkDetails: admin.BulkDetails{Reason: "x"}}
+		banner := func(id string) admin.Actor {
+			return admin.External(admin.Identity{ID: id, Permissions: []string{admin.PermUsersBan, admin.PermUsersRead}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+		}
+		tried, err := o.adm.Bulk(t.Context(), banner("1"), chosen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := admin.BulkParams{Action: admin.BulkBan, SelectionID: tried.SelectionID}
+		if _, err := o.adm.Bulk(t.Context(), banner("2"), begin); !errors.Is(err, auth.CodeNotFound) {
+			t.Errorf("somebody else begins it: %v", err)
+		}
+		begun, err := o.adm.Bulk(t.Context(), banner("1"), begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantResults(t, o.done(begun.JobID), "done", "done")
+		if !o.banned(ids[0]) {
+			t.Error("not banned")
+		}
 	})
 }

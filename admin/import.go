@@ -58,7 +58,8 @@ type importLine struct {
 // is made before, and nothing if it fails. A row that cannot be made hinders no other;
 // GET /jobs/{id}/results tells of each. Rows with a hash, an identity, a TOTP secret or
 // something verified need auth.credentials, too, rows with roles auth.roles.assign and
-// the permissions of the roles, and banned ones auth.users.ban. No message is sent.
+// the permissions of the roles, and banned ones auth.users.ban. No message is sent, but the notices of what
+// OnConflictUpdate changes.
 // Lines have up to 256 KiB, and there are up to a million. Errors:
 // CodeValidationFailed, CodeBadJSON (rows broke off), those of every operation.
 func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams, rows io.Reader) (string, error) {
