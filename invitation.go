@@ -244,10 +244,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 // giveInvited puts what an invitation gives into a patch.
 func (p *UserPatch) giveInvited(d linkData, u User) {
 	roles := rolesWith(u.Roles, d.Invitation.Roles)
-	p.Roles = &roles
-	if len(d.Invitation.Metadata) > 0 {
-		p.AppMetadata = mergePatch(u.AppMetadata, d.Invitation.Metadata)
-	}
+	p.Roles = &roles // the metadata is a new account's: what one that is there has, may be more than the inviter may write
 }
 
 // rolesWith are roles with more, sorted, each once.

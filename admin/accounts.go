@@ -136,6 +136,9 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 			return "", err
 		}
 		nu, err := m.kit.NewAccount(ctx, n)
+		if err == nil && p.ID != "" {
+			err = m.neverUsed(ctx, nu.User.ID)
+		}
 		if err == nil {
 			err = t.keep(nu.User.ID)
 		}
@@ -170,6 +173,23 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		return auth.User{}, m.gone(err)
 	}
 	return u, nil
+}
+
+// neverUsed refuses the id of an account that is gone: what is recorded of the former
+// one, and keys that it answered for, are not the next one's. The audit log tells, for
+// as long as it is kept. An account that is there is no reason of its own.
+func (m *Admin) neverUsed(ctx context.Context, id string) error {
+	if _, err := m.store.User(ctx, auth.ByID(id)); !errors.Is(err, auth.ErrNotFound) {
+		return m.storeError(err)
+	}
+	list, err := m.events.Events(ctx, auth.EventQuery{UserID: id, Limit: 1})
+	if err != nil {
+		return m.kit.StoreError(err)
+	}
+	if len(list) > 0 {
+		return m.kit.Error(auth.CodeUserAlreadyExists, &auth.ConflictError{Field: "id"})
+	}
+	return nil
 }
 
 // mayCreate judges the fields of a new account that other operations write.

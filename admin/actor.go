@@ -23,6 +23,7 @@ type Actor struct {
 	// when it began, and by what a key is known is its id, or its name in the options.
 	begun          bool
 	keyID, keyName string
+	keyAt          int64
 }
 
 // User is a person who is signed in to a session, see Claims.Caller. Their roles are

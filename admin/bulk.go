@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth"
@@ -201,8 +202,12 @@ func each(ids []string) (list []string) {
 	return list
 }
 
-// onEverybody is what is asked of those who do something to all accounts there are.
-var onEverybody = operation{permission: permAll, stepUp: true}
+// What is asked, besides what the action asks for, of those who do something to all
+// accounts that a filter picks, and to all that there are.
+var (
+	onMany      = operation{stepUp: true}
+	onEverybody = operation{permission: permAll, stepUp: true}
+)
 
 // checkBulk judges a request by itself.
 func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
@@ -221,8 +226,12 @@ func (m *Admin) checkBulk(ctx context.Context, a *acting, p BulkParams) error {
 		return m.kit.Invalid("selection_id", "stands for all that its dry run said: only action goes with it")
 	case p.Filter != nil && !p.DryRun:
 		return m.kit.Invalid("filter", "is tried first: send it with dry_run, and then the selection_id of the answer")
-	case p.Filter != nil && p.Filter.picksAll():
-		if err := m.allow(a, onEverybody); err != nil {
+	case p.Filter != nil:
+		need := onMany
+		if p.Filter.picksAll() {
+			need = onEverybody
+		}
+		if err := m.allow(a, need); err != nil {
 			return m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
 		}
 	case p.SelectionID != "":
@@ -263,7 +272,7 @@ func (p ListUsersParams) picksAll() bool {
 	if len(q.Metadata) == 0 {
 		q.Metadata = nil
 	}
-	return p.Search == "" && reflect.DeepEqual(q, auth.UserQuery{})
+	return strings.TrimSpace(p.Search) == "" && reflect.DeepEqual(q, auth.UserQuery{})
 }
 
 // doToEach does an action to accounts, or tries it. After an error it is not known, or
@@ -337,11 +346,18 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 	if err != nil {
 		return BulkResult{}, err
 	}
+	all, err := m.isEverybody(ctx, *p.Filter, len(ids))
+	if err == nil && all {
+		err = m.allow(a, onEverybody)
+	}
+	if err != nil {
+		return BulkResult{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+	}
 	list, err := m.doToEach(ctx, who, b, p, ids)
 	if err != nil {
 		return BulkResult{}, err
 	}
-	j, err := m.receive(ctx, a, bulkJob.name, bulkJobParams{p.Action, p.Filter.picksAll(), p.BulkDetails})
+	j, err := m.receive(ctx, a, bulkJob.name, bulkJobParams{p.Action, all, p.BulkDetails})
 	if err != nil {
 		return BulkResult{}, err
 	}
@@ -353,6 +369,12 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 	res := bulkResult(list)
 	res.SelectionID, res.ExpiresAt = j.ID, j.ExpiresAt
 	return res, nil
+}
+
+// isEverybody tells whether a filter has picked all accounts that there are, or would.
+func (m *Admin) isEverybody(ctx context.Context, p ListUsersParams, picked int) (bool, error) {
+	n, err := m.directory.CountUsers(ctx, auth.UserQuery{Now: m.kit.Now()})
+	return p.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
 }
 
 // pick lists the accounts that a filter picks. Errors: CodeQueryTooBroad.
@@ -394,10 +416,15 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 			return "", m.kit.Refusal(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
 		case err != nil:
 			return "", err
-		case p.All && m.allow(t.acting, onEverybody) != nil:
-			return "", m.allow(t.acting, onEverybody)
 		case p.Action != b.name:
 			return "", m.kit.Invalid("action", "is another one than in the dry run")
+		}
+		need := onMany
+		if p.All {
+			need = onEverybody
+		}
+		if err := m.allow(t.acting, need); err != nil {
+			return "", err
 		}
 		t.because(p.Reason)
 		t.changed("action", nil, p.Action)

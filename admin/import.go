@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ const (
 const (
 	maxImportLine = 256 << 10 // bytes
 	maxImportRows = 1_000_000
+	chunkBytes    = 1 << 20 // of the lines of a chunk, about
 )
 
 var (
@@ -79,7 +82,7 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 		return "", err
 	}
 	sum := sha256.New()
-	if err := m.receiveRows(ctx, &j, io.TeeReader(rows, sum)); err != nil {
+	if err := m.receiveRows(ctx, who, &j, io.TeeReader(rows, sum)); err != nil {
 		return "", err
 	}
 	if o, _ := ctx.Value(requestKey{}).(*once); o != nil {
@@ -94,16 +97,20 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 }
 
 // receiveRows keeps the rows of an import, sealed.
-func (m *Admin) receiveRows(ctx context.Context, j *auth.Job, rows io.Reader) error {
+func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io.Reader) error {
 	lines := bufio.NewScanner(rows)
 	lines.Buffer(nil, maxImportLine)
 	var chunk []importLine
+	size := 0
 	flush := func() error {
 		if len(chunk) == 0 {
 			return nil
 		}
 		n := len(chunk)
-		defer func() { chunk = chunk[:0] }()
+		defer func() { chunk, size = chunk[:0], 0 }()
+		if _, err := m.reader(ctx, who, opImportUsers); err != nil {
+			return err
+		}
 		return m.addRows(ctx, j, n, chunk)
 	}
 	n := 0
@@ -111,6 +118,8 @@ func (m *Admin) receiveRows(ctx context.Context, j *auth.Job, rows io.Reader) er
 		n++
 		line := bytes.TrimSpace(lines.Bytes())
 		switch {
+		case n > 2*maxImportRows:
+			return m.kit.Invalid("rows", "have too many empty lines")
 		case len(line) == 0:
 			continue
 		case line[0] != '{' || !json.Valid(line):
@@ -118,7 +127,8 @@ func (m *Admin) receiveRows(ctx context.Context, j *auth.Job, rows io.Reader) er
 		case j.Rows+len(chunk) == maxImportRows:
 			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", maxImportRows))
 		}
-		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == chunkRows {
+		size += len(line)
+		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == chunkRows || size > chunkBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -243,18 +253,28 @@ func (m *Admin) read(data []byte, r *importRow) error {
 	if errors.As(err, &wrong) {
 		return m.kit.Invalid(wrong.Name, "has the wrong type")
 	}
+	var all map[string]json.RawMessage
 	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		err = d.Decode(&importRow{})
+		err = json.Unmarshal(data, &all)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return m.kit.Error(auth.CodeBadJSON, err)
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return m.kit.Invalid(strings.Trim(name, `"`), "is no field of accounts")
+	for name := range all {
+		if !slices.Contains(importFields(), name) {
+			return m.kit.Invalid(strings.ToValidUTF8(name[:min(len(name), 64)], "?"), "is no field of accounts")
+		}
 	}
-	return m.kit.Error(auth.CodeBadJSON, err)
+	return nil
+}
+
+// importFields are the names of the fields of a row, which have one spelling.
+func importFields() (names []string) {
+	row := reflect.TypeFor[importRow]()
+	for i := range row.NumField() {
+		names = append(names, row.Field(i).Tag.Get("json"))
+	}
+	return names
 }
 
 // onlyOnce is a context in which a part of the job is done once.
@@ -324,7 +344,14 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		if results[i].Result != "" {
 			continue
 		}
-		if err := im.mayImport(t, r); err != nil {
+		err := im.mayImport(t, r)
+		if err == nil {
+			err = im.neverUsed(ctx, r.ID)
+		}
+		if outage(ctx, err) {
+			return err
+		}
+		if err != nil {
 			results[i] = results[i].because(err)
 			continue
 		}
@@ -390,6 +417,20 @@ func (im *importing) recordRow(ctx context.Context, t *turn, i int) auth.Change 
 	return im.kit.ChangeOf(ctx, t.by, auth.User{}, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
 }
 
+// rowOf is the row of an import that an event is of, as any store returns it.
+func rowOf(e auth.Event) int {
+	if e.Record == nil {
+		return 0
+	}
+	switch n := e.Record.Changes["row"].After.(type) {
+	case int:
+		return n
+	case float64:
+		return int(n)
+	}
+	return 0
+}
+
 // recall tells by the audit log which rows were made: each has its event, in the same
 // step.
 func (im *importing) recall(ctx context.Context) error {
@@ -402,7 +443,7 @@ func (im *importing) recall(ctx context.Context) error {
 			return err
 		}
 		for _, e := range list {
-			if e.Record != nil && fmt.Sprint(e.Record.Changes["row"].After) == fmt.Sprint(im.results[i].Row) {
+			if rowOf(e) == im.results[i].Row {
 				im.results[i].Result, im.results[i].ID = resultDone, r.ID
 			}
 		}

@@ -21,7 +21,7 @@ var (
 type InviteParams struct {
 	Email      string
 	Roles      []string
-	Metadata   map[string]any // becomes the account's app_metadata
+	Metadata   map[string]any // becomes the app_metadata of a new account; one that is there keeps its own
 	RedirectTo string         // where the page leads that accepts; on the allow-list
 	Life       time.Duration  // 5 minutes to 30 days; 0: seven days
 }

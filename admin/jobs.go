@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/authmount/auth"
@@ -174,6 +176,7 @@ type jobActor struct {
 	ID      string         `json:"id,omitempty"`      // of the user, or of the key
 	Session string         `json:"session,omitempty"` // of the user
 	Name    string         `json:"name,omitempty"`    // of a key of the options, or of code of the application
+	At      int64          `json:"at,omitempty"`      // the revision of the key: a job ends with its rotation, too
 
 	External *Identity `json:"external,omitempty"` // as the application said when it began
 }
@@ -183,7 +186,7 @@ func (a *acting) forJob() jobActor {
 	case a.user != nil:
 		return jobActor{Kind: auth.ActorUser, ID: a.user.ID, Session: a.session.ID}
 	case a.key != nil:
-		return jobActor{Kind: auth.ActorKey, ID: a.key.ID, Name: a.key.Name}
+		return jobActor{Kind: auth.ActorKey, ID: a.key.ID, Name: a.key.Name, At: a.key.Revision}
 	case a.external != nil:
 		return jobActor{Kind: auth.ActorExternal, External: a.external}
 	}
@@ -206,7 +209,7 @@ func (a jobActor) actor() Actor {
 	case auth.ActorUser:
 		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, begun: true}
 	case auth.ActorKey:
-		return Actor{keyID: a.ID, keyName: a.Name, begun: true}
+		return Actor{keyID: a.ID, keyName: a.Name, keyAt: a.At, begun: true}
 	case auth.ActorExternal:
 		return Actor{external: a.External, begun: true}
 	}
@@ -288,13 +291,13 @@ func (m *Admin) workOff(ctx context.Context) {
 	}
 }
 
-// workOne works a job off that nobody is at, as far as it gets, and tells whether
-// there was one.
+// workOne works a chunk off of a job that nobody is at, and tells whether there was one:
+// jobs take turns.
 func (m *Admin) workOne(ctx context.Context) bool {
 	now := m.kit.Now()
 	j, err := m.jobs.ClaimJob(ctx, auth.ClaimJob{Now: now, Until: now.Add(jobLease)})
-	for err == nil && j.State == auth.JobRunning {
-		j, err = m.workChunk(ctx, j)
+	if err == nil {
+		err = m.workChunk(ctx, j)
 	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, auth.ErrNotFound):
@@ -308,29 +311,26 @@ func (m *Admin) workOne(ctx context.Context) bool {
 
 // workChunk works the next chunk of a job off. What was done in it before a process
 // died is not done again (auth.Idempotency), and told as if it were done now.
-func (m *Admin) workChunk(ctx context.Context, j auth.Job) (auth.Job, error) {
+func (m *Admin) workChunk(ctx context.Context, j auth.Job) error {
 	c, err := m.jobs.JobChunk(ctx, j.ID, j.Next)
 	if err != nil {
-		return j, err
+		return err
 	}
 	results, err := m.resultsOf(ctx, j, c)
 	if err != nil {
-		return j, err
+		return err
 	}
 	var output []byte
 	for _, r := range results {
 		line, err := json.Marshal(r)
 		if err != nil {
-			return j, err
+			return err
 		}
 		output = append(append(output, line...), '\n')
 	}
 	now := m.kit.Now()
-	next, err := m.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(jobLease)})
-	if err != nil {
-		return j, err
-	}
-	return next, nil
+	_, err = m.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now})
+	return err
 }
 
 // resultsOf does what a chunk asks for.
@@ -350,11 +350,23 @@ func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c auth.JobChunk) ([]r
 	if err != nil { // the secret that it was sealed under is gone: no try will help
 		return allFailed(c.Rows, err), nil
 	}
-	results, err := k.do(m.kit.ForJob(ctx, j.ID), m, who.actor(), j, input)
+	results, err := m.careful(func() ([]rowResult, error) { return k.do(m.kit.ForJob(ctx, j.ID), m, who.actor(), j, input) })
 	if err != nil && !outage(ctx, err) {
 		return allFailed(c.Rows, err), nil
 	}
 	return results, err
+}
+
+// careful turns a panic, of a hook of the application's for one, into an error: nobody
+// waits for the answer whom it could be told.
+func (m *Admin) careful(do func() ([]rowResult, error)) (list []rowResult, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = m.kit.Error(auth.CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+			m.kit.Log().Error("auth: a job panicked", "error", err)
+		}
+	}()
+	return do()
 }
 
 // allFailed is the result of rows that one thing keeps from being done.

@@ -51,8 +51,8 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (auth.APIKey, error) {
 	}
 	k, err := m.keys.Key(ctx, who.keyID)
 	switch {
-	case errors.Is(err, auth.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
-		return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the key is over"))
+	case errors.Is(err, auth.ErrNotFound) || err == nil && (!k.Live(m.kit.Now()) || k.Revision != who.keyAt):
+		return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the key is over, or was changed"))
 	case err != nil:
 		return k, m.kit.StoreError(err)
 	}

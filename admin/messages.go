@@ -10,7 +10,7 @@ import (
 
 var (
 	opMessages     = operation{pattern: "GET /messages", permission: PermMessagesRead}
-	opRetryMessage = operation{pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeRateLimited}}
+	opRetryMessage = operation{pattern: "POST /messages/{id}/retry", permission: PermMessagesSend, against: managing, self: true, fails: []auth.Code{auth.CodeNotFound, auth.CodeUserBanned, auth.CodeRateLimited}}
 )
 
 // MessagesParams pick messages. Fields at zero pick all; those set have to hold together.
@@ -77,6 +77,9 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 		}
 		if now.UserID == "" {
 			t.record.Target = now.To
+		}
+		if t.target.Banned(m.kit.Now()) {
+			return none, m.kit.Error(auth.CodeUserBanned, nil)
 		}
 		t.change.Events[0].Event.Message = now.Kind
 		t.changed("message_id", nil, id)

@@ -161,6 +161,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		if err != nil {
 			return t, m.gone(err)
 		}
+		targetID = t.target.ID // ids have more than one form
 		if t.target.Anonymized() && op.permission != PermUsersDelete {
 			return t, m.kit.Error(auth.CodeUserNotFound, nil) // nobody is, and nobody becomes it again
 		}

@@ -51,10 +51,29 @@ func (o operation) failures() []auth.Code {
 	if o.against != anybody {
 		list = append(list, auth.CodeTargetStronger, auth.CodeUserNotFound)
 	}
+	if o.recorded {
+		list = append(list, auth.CodeCrossSiteRequest)
+	}
 	if o.secret {
 		list = append(list, auth.CodeIdempotencyReplayed)
 	}
 	return append(list, o.fails...)
+}
+
+// formed refuses what an operation would not look at: parameters in the address of one
+// that takes a body, which somebody might rely on, and an export that another site has a
+// visitor's browser ask for.
+func (m *Admin) formed(op operation, r *http.Request) error {
+	if slices.Contains([]string{http.MethodPost, http.MethodPatch, http.MethodPut}, r.Method) && !op.streams {
+		if err := m.values(r).done(); err != nil {
+			return err
+		}
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	if op.recorded && r.Header.Get("Authorization") == "" && site != "" && site != "same-origin" && site != "none" {
+		return m.kit.Error(auth.CodeCrossSiteRequest, nil)
+	}
+	return nil
 }
 
 // mount serves the table. Who asks is found here, for all endpoints alike.
@@ -67,6 +86,9 @@ func (m *Admin) mount() (http.Handler, error) {
 	for _, e := range endpoints() {
 		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.asks(r)
+			if err == nil {
+				err = m.formed(e.op, r)
+			}
 			if err == nil {
 				r, err = m.withKey(e.op, r)
 			}
@@ -233,12 +255,13 @@ func (v *values) limit() (n int) {
 }
 
 func (v *values) flag(name string) *bool {
-	switch v.text(name) {
-	case "":
+	text := v.text(name)
+	switch {
+	case text == "" && !v.from.Has(name):
 		return nil
-	case "true":
+	case text == "true":
 		return ptr(true)
-	case "false":
+	case text == "false":
 		return ptr(false)
 	}
 	v.fault(name, "has to be true or false")

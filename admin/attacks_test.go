@@ -1,0 +1,103 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// One's own account is one's own in whichever form its id is written.
+func TestOwnIDInOtherForms(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.LoginAs(t, "other@example.com", authtest.Roles(auth.RoleOwner))
+		for _, row := range admin.Table() {
+			if !row.Targets || row.Self || !strings.Contains(row.Pattern, "/users/{id}") {
+				continue
+			}
+			for _, id := range []string{strings.ToUpper(owner.User.ID), "{" + owner.User.ID + "}", "urn:uuid:" + owner.User.ID} {
+				pattern := strings.NewReplacer("{id}", id, "{role}", "support", "{factor}", owner.User.ID, "{identity}", owner.User.ID).Replace(row.Pattern)
+				if a := o.do(owner, pattern, examples[row.Pattern].body); a.status < 400 {
+					t.Errorf("%s: %d %v", pattern, a.status, a.body)
+				}
+			}
+		}
+	})
+}
+
+// A filter that is one in name only picks everybody, too.
+func TestEverybodyByAnotherName(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		o.crowd("crowd", 3)
+		support := o.operator("support@example.com", admin.PermUsersBan, admin.PermUsersRead)
+		for _, filter := range []string{`{"q":" "}`, `{"created_from":"1970-01-01T00:00:00Z"}`, `{"created_to":"9999-01-01T00:00:00Z"}`} {
+			o.do(support, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":`+filter+`}`).want(403, auth.CodeMissingPermission)
+		}
+		o.do(o.later(support), "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"q":"crowd"}}`).want(403, auth.CodeReauthNeeded)
+	})
+}
+
+// The id of an account that is gone is nobody's again: what is recorded of the former
+// one would be the next one's.
+func TestIDsAreNotUsedAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		id := o.LoginAs(t, "gone@example.com").User.ID
+		o.do(owner, "POST /users/"+id+"/delete", `{"reason":"x"}`).want(204)
+		o.do(owner, "POST /users", fmt.Sprintf(`{"id":"%s","email":"next@example.com"}`, id)).want(409, auth.CodeUserAlreadyExists)
+		wantResults(t, o.imports(owner, "", fmt.Sprintf(`{"id":"%s","email":"next@example.com"}`, strings.ToUpper(id))), "failed user_already_exists id")
+	})
+}
+
+// A hook that panics fails the rows that it was asked about, and no more.
+func TestPanicInAJob(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnUserCreating: func(context.Context, auth.User) error { panic("in a hook") }}))
+		wantResults(t, o.done(o.begins(t, `{"email":"ada@example.com"}`)), "failed internal")
+	})
+}
+
+func (o *office) begins(t *testing.T, rows string) string {
+	t.Helper()
+	id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// What an operation would not look at is refused, and names have one spelling.
+func TestNothingIsOverlooked(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, target := newScene(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.do(owner, "POST /users/"+target.User.ID+"/ban?dry_run=true", `{"reason":"x"}`).want(422, auth.CodeValidationFailed)
+		o.do(owner, "DELETE /roles/"+role+"?dry_run=", "").want(422, auth.CodeValidationFailed)
+		wantResults(t, o.imports(owner, "", `{"email":"a@example.com","ROLES":["owner"]}`), "failed validation_failed ROLES")
+	})
+}
+
+// Another site cannot have a visitor's browser make an export in the visitor's name.
+func TestNoExportForAnotherSite(t *testing.T) {
+	t.Parallel()
+	o := withStaff(t, memstore.New())
+	for _, row := range admin.Table() {
+		if !strings.HasPrefix(row.Pattern, http.MethodGet) || row.Reads {
+			continue
+		}
+		a := o.do(nil, strings.ReplaceAll(row.Pattern, "{id}", "01a1fb4c-2b13-7a71-806e-d67843451400"), "", o.staff("*"), "Sec-Fetch-Site: cross-site")
+		if a.status != 403 || a.body["code"] != string(auth.CodeCrossSiteRequest) {
+			t.Errorf("%s: %d %v", row.Pattern, a.status, a.body)
+		}
+	}
+}
