@@ -41,7 +41,7 @@ func TestOperationsAskForWhatIsWrittenDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a constant
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
