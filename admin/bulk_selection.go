@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/authmount/auth"
+)
+
+// selectFor tries an action on the accounts that a filter picks, and keeps which they
+// were.
+func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkAction, p BulkParams) (BulkResult, error) {
+	ids, err := m.pick(ctx, who, *p.Filter)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	all, err := m.isEverybody(ctx, *p.Filter, len(ids))
+	if err == nil && all {
+		err = m.allow(a, onEverybody)
+	}
+	if err != nil {
+		return BulkResult{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opBulk)}, err)
+	}
+	list, err := m.doToEach(ctx, who, b, p, ids)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	j, err := m.receive(ctx, a, bulkJob.name, bulkJobParams{p.Action, all, p.BulkDetails})
+	if err != nil {
+		return BulkResult{}, err
+	}
+	for part := range slices.Chunk(ids, chunkRows) {
+		if err := m.addRows(ctx, &j, len(part), part); err != nil {
+			return BulkResult{}, err
+		}
+	}
+	res := bulkResult(list)
+	res.SelectionID, res.ExpiresAt = j.ID, j.ExpiresAt
+	return res, nil
+}
+
+// isEverybody tells whether a filter has picked all accounts that there are, or would.
+func (m *Admin) isEverybody(ctx context.Context, p ListUsersParams, picked int) (bool, error) {
+	n, err := m.directory.CountUsers(ctx, auth.UserQuery{Now: m.kit.Now()})
+	return p.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
+}
+
+// pick lists the accounts that a filter picks. Errors: CodeQueryTooBroad.
+func (m *Admin) pick(ctx context.Context, who Actor, p ListUsersParams) ([]string, error) {
+	var ids []string
+	p.Limit, p.Count = maxPage, false
+	for {
+		page, err := m.ListUsers(ctx, who, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range page.Users {
+			ids = append(ids, u.ID)
+		}
+		switch {
+		case len(ids) > maxSelection:
+			return nil, m.kit.Refusal(auth.CodeQueryTooBroad, fmt.Sprintf("More than %d accounts match.", maxSelection))
+		case page.Next == nil:
+			return ids, nil
+		}
+		p = ListUsersParams{UserQuery: *page.Next}
+	}
+}
+
+// startSelection has what a dry run tried done.
+func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id string) (BulkResult, error) {
+	jobID, err := carryOut(ctx, m, who, opBulk, "", auth.EventJobStarted, func(t *turn) (string, error) {
+		if err := m.allow(t.acting, b.op); err != nil {
+			return "", err
+		}
+		j, err := m.jobs.Job(ctx, id, m.kit.Now())
+		var made jobActor
+		var p bulkJobParams
+		if err == nil && j.Kind == bulkJob.name {
+			err = errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p))
+		}
+		switch {
+		case errors.Is(err, auth.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != auth.JobReceiving):
+			return "", m.kit.Refusal(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
+		case err != nil:
+			return "", err
+		case p.Action != b.name:
+			return "", m.kit.Invalid("action", "is another one than in the dry run")
+		}
+		need := onMany
+		if p.All {
+			need = onEverybody
+		}
+		if err := m.allow(t.acting, need); err != nil {
+			return "", err
+		}
+		t.because(p.Reason)
+		t.changed("action", nil, p.Action)
+		return m.start(ctx, t, j)
+	})
+	m.begun()
+	return BulkResult{JobID: jobID}, err
+}
+
+// doBulk does a chunk of a selection.
+func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error) {
+	var p bulkJobParams
+	var ids []string
+	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {
+		return nil, err
+	}
+	b, ok := bulkActionOf(p.Action)
+	if !ok {
+		return nil, m.kit.Error(auth.CodeInternal, errors.New("an unknown action"))
+	}
+	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID), life: jobKept})
+	list, err := m.doToEach(ctx, who, b, BulkParams{BulkDetails: p.BulkDetails}, ids)
+	if outage(ctx, err) {
+		return nil, err
+	}
+	return theRest(list, ids, err), nil
+}

@@ -1,0 +1,153 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/authmount/auth"
+)
+
+// createAll makes the accounts that can be made, in one step. The results of those that
+// another account keeps from that stay undecided, unless they are to fail.
+func (im *importing) createAll(ctx context.Context, part string) error {
+	list, err := carryOut(im.onlyOnce(ctx, part), im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
+		results := append([]rowResult(nil), im.results...)
+		err := im.create(ctx, t, results)
+		return &results, err
+	})
+	switch {
+	case outage(ctx, err):
+		return err
+	case err != nil:
+		for i := range im.results {
+			if im.results[i].Result == "" {
+				im.results[i] = im.results[i].because(err)
+			}
+		}
+		return nil
+	case list == nil: // it was done, and then this process or another one ended
+		if err := im.recall(ctx); err != nil {
+			return err
+		}
+		return im.createAll(ctx, part+" again") // and what was not made is judged once more
+	}
+	im.results = *list
+	return nil
+}
+
+// create is one try at createAll.
+func (im *importing) create(ctx context.Context, t *turn, results []rowResult) error {
+	var of []int
+	c := auth.CreateUsers{}
+	var changes []auth.Change
+	for i, r := range im.rows {
+		if results[i].Result != "" {
+			continue
+		}
+		err := im.mayImport(t, r)
+		if err == nil {
+			err = im.neverUsed(ctx, r.ID)
+		}
+		if outage(ctx, err) {
+			return err
+		}
+		if err != nil {
+			results[i] = results[i].because(err)
+			continue
+		}
+		made := im.recordRow(ctx, t, i)
+		u := im.users[i]
+		of, changes = append(of, i), append(changes, made)
+		c.Users = append(c.Users, auth.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
+	}
+	t.change.Events = nil
+	if len(of) == 0 {
+		return nil
+	}
+	c.Change = t.change
+	errs, err := im.kit.ImportAll(ctx, c)
+	if errors.Is(err, errors.ErrUnsupported) {
+		errs, err = im.oneByOne(ctx, t, of, changes)
+	}
+	if err != nil {
+		return err
+	}
+	for n, i := range of {
+		switch {
+		case errs[n] == nil:
+			results[i].Result, results[i].ID = resultDone, im.rows[i].ID
+			t.change.Events = append(t.change.Events, changes[n].Events...)
+		case !errors.Is(errs[n], auth.ErrConflict), im.params.OnConflict == OnConflictError:
+			results[i] = results[i].because(im.kit.Taken(errs[n]))
+		}
+	}
+	return nil
+}
+
+// oneByOne makes accounts one after the other, where the application has a word in it.
+func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []auth.Change) ([]error, error) {
+	errs := make([]error, len(of))
+	for n, i := range of {
+		c := changes[n]
+		c.IfRoles, c.IfUsers = t.change.IfRoles, t.change.IfUsers
+		if once := t.change.Idempotency; once != nil {
+			key := *once
+			key.Key += fmt.Sprint(" ", i)
+			c.Idempotency = &key
+		}
+		_, err := im.store.CreateUser(ctx, auth.CreateUser{Change: c, NewUser: im.users[i]})
+		var again *auth.RepeatedError
+		switch {
+		case errors.As(err, &again): // before the process ended
+		case errors.Is(err, auth.ErrStale), outage(ctx, err) && !errors.Is(err, auth.ErrConflict):
+			return nil, err
+		default:
+			errs[n] = err
+		}
+	}
+	return errs, nil
+}
+
+// recordRow is the change of a row, for its event.
+func (im *importing) recordRow(ctx context.Context, t *turn, i int) auth.Change {
+	own := &turn{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
+	own.record.Target = labelOf(im.users[i].User)
+	own.changed("row", nil, im.results[i].Row)
+	own.made(im.users[i])
+	return im.kit.ChangeOf(ctx, t.by, auth.User{}, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
+}
+
+// rowOf is the row of an import that an event is of, as any store returns it.
+func rowOf(e auth.Event) int {
+	if e.Record == nil {
+		return 0
+	}
+	switch n := e.Record.Changes["row"].After.(type) {
+	case int:
+		return n
+	case float64:
+		return int(n)
+	}
+	return 0
+}
+
+// recall tells by the audit log which rows were made: each has its event, in the same
+// step.
+func (im *importing) recall(ctx context.Context) error {
+	for i, r := range im.rows {
+		if im.results[i].Result != "" {
+			continue
+		}
+		list, err := im.events.Events(ctx, auth.EventQuery{Involving: r.ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if rowOf(e) == im.results[i].Row {
+				im.results[i].Result, im.results[i].ID = resultDone, r.ID
+			}
+		}
+	}
+	return nil
+}
