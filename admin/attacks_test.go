@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -100,4 +102,26 @@ func TestNoExportForAnotherSite(t *testing.T) {
 			t.Errorf("%s: %d %v", row.Pattern, a.status, a.body)
 		}
 	}
+}
+
+// A job that a key began ends with the text of the key.
+func TestJobEndsWithTheRotationOfItsKey(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		k := o.key(admin.System("test"), admin.PermUsersImport)
+		var once sync.Once
+		tap.Reset(storetap.Hooks{Background: true, Before: func(ctx context.Context, method string, _ int) {
+			if method == "JobChunk" { // the job has begun
+				once.Do(func() {
+					if _, err := o.adm.RotateKey(ctx, admin.System("test"), admin.RotateKeyParams{ID: k.ID}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}})
+		id, _ := o.do(program(k), "POST /users/import", `{"email":"ada@example.com"}`, ndjson).want(202).body["job_id"].(string)
+		wantResults(t, o.done(id), "failed invalid_api_key")
+		tap.Reset(storetap.Hooks{})
+	})
 }
