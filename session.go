@@ -234,10 +234,8 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	if !ok {
 		return nil, fail(CodeInvalidRefreshToken, otherSecret(p.RefreshToken))
 	}
-	if err := a.take(ctx, a.draw(a.cfg.limits.RefreshPerSession, "refresh", id, 1)); err != nil {
-		return nil, err
-	}
-	if err := a.refreshesWhenOff(ctx, id); err != nil {
+	draw, err := a.beforeRefresh(ctx, id)
+	if err != nil {
 		return nil, err
 	}
 	claims, err := a.beforeAdvance(ctx, id)
@@ -250,10 +248,13 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	var other *Client // who has the current token, if this one came late
 	s, u, err := a.store.AdvanceSession(ctx, Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
-		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent,
+		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent, Draw: draw,
 		Replayed: func(o Client) { other = &o },
 	})
+	var limited *LimitedError
 	switch {
+	case errors.As(err, &limited):
+		return nil, a.decided(Decision{RetryAfter: limited.RetryAfter}, nil)
 	case errors.Is(err, ErrReused):
 		a.committed(ctx, c, OutcomeReused, about(s.UserID))
 		return nil, fail(CodeRefreshTokenReused, err)
@@ -271,6 +272,20 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	}
 	a.emit(ctx, Event{Type: EventRefreshed, Actor: Actor{Kind: ActorUser, ID: u.ID, SessionID: s.ID}, UserID: u.ID, SessionID: s.ID})
 	return tokens, nil
+}
+
+// beforeRefresh returns what a refresh draws, in the step in which the session moves
+// on. Where more than that step is done, the limit comes before it: the application's
+// own claims, and the look at who it is while the service is off.
+func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (Draw, error) {
+	draw := a.draw(a.cfg.limits.RefreshPerSession, "refresh", sessionID, 1)
+	if len(a.cfg.claims) == 0 && a.settings.now.Load().settings.Enabled.On() {
+		return draw, nil
+	}
+	if err := a.take(ctx, draw); err != nil {
+		return Draw{}, err
+	}
+	return Draw{}, a.refreshesWhenOff(ctx, sessionID)
 }
 
 // refreshesWhenOff is letIn of a session that is to go on: before its token is used

@@ -98,6 +98,10 @@ type Store interface {
 	// requests at once. If the counter is older, or was not granted, the session is revoked, and that stays
 	// so: ErrReused, with the session and user (OutcomeReused). A counter from the
 	// future: ErrSessionEnded, nothing changed. Otherwise errors as for Session.
+	//
+	// If Draw has a Rate, it is drawn in the same step, as by Take, also where there
+	// is no session to move on. What the bucket refuses is a *LimitedError before
+	// anything else, and changes nothing.
 	AdvanceSession(ctx context.Context, c Advance) (Session, User, error)
 	// Sessions lists the live sessions of a user, newest first; none is an
 	// empty list, also when there is no such user.
@@ -179,6 +183,9 @@ var (
 	ErrLastOwner = errors.New("auth: the last owner has to stay")
 	// ErrOwned: there has been an owner, see Change.FirstOwner.
 	ErrOwned = errors.New("auth: there has been an owner")
+	// ErrLimited: the bucket that the call was to draw from refused. Stores return a
+	// *LimitedError, which matches it.
+	ErrLimited = errors.New("auth: limit used up")
 	// ErrRepeated: the change was made before under its idempotency key. Stores
 	// return a *RepeatedError, which matches it.
 	ErrRepeated = errors.New("auth: done before")
@@ -207,6 +214,16 @@ func (e *RepeatedError) Error() string { return ErrRepeated.Error() }
 
 // Is makes errors.Is(err, ErrRepeated) true.
 func (e *RepeatedError) Is(target error) bool { return target == ErrRepeated }
+
+// LimitedError says that a limit was used up. Nothing changed. It matches ErrLimited.
+type LimitedError struct {
+	RetryAfter time.Duration // as Decision.RetryAfter
+}
+
+func (e *LimitedError) Error() string { return ErrLimited.Error() }
+
+// Is makes errors.Is(err, ErrLimited) true.
+func (e *LimitedError) Is(target error) bool { return target == ErrLimited }
 
 // The parameters of the store's mutating methods.
 type (
@@ -258,6 +275,7 @@ type (
 		IdleUntil time.Time
 		IP        string // "": keep
 		UserAgent string // "": keep
+		Draw      Draw   // what the call takes from a limit; without a Rate: nothing
 
 		// Replayed, if set, is called with the Client of the session, who has its
 		// current counter, once a change has come about as OutcomeReplayed.

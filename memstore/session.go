@@ -165,6 +165,18 @@ func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Ses
 
 // AdvanceSession moves the counter of a session on.
 func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced auth.Session, owner auth.User, err error) {
+	if err := c.Check(); err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	if c.Draw.Rate.Burst > 0 && c.Draw.Rate.Per > 0 {
+		d, err := s.Take(ctx, []auth.Draw{c.Draw}, c.Now)
+		if err == nil && !d.Allowed {
+			err = &auth.LimitedError{RetryAfter: d.RetryAfter}
+		}
+		if err != nil {
+			return auth.Session{}, auth.User{}, err
+		}
+	}
 	var other *auth.Client
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		sess, u, err := s.get(c.SessionID, c.Now)

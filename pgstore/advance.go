@@ -20,23 +20,32 @@ import (
 // locked: session and user are as they were at one instant. What it leaves out
 // (reuse, a session that is not live, one that somebody has locked or has just
 // changed) a transaction does.
+//
+// What the call draws from a limit is drawn in between, for those that are free: where
+// the bucket refuses nothing is written. Draws share a statement if they are alike but
+// for the bucket and the time. Whoever is left out draws in a statement of its own.
 const (
 	advanceOne = `with free as materialized (
 		select ` + asked + `
 		from (select 1 as n, $1::uuid as id, $2::bigint as counter, $3::timestamptz as now, $4::timestamptz as graced, $5::timestamptz as idle_until,
-			$6::text as ip, $7::text as user_agent) a ` + advanced
+			$6::text as ip, $7::text as user_agent, $8::text as key, $9::bigint as at) a ` + advanced
 
 	advanceMany = `with free as materialized (
 		select ` + asked + `
 		from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]), (select $5::timestamptz[]),
-			(select $6::text[]), (select $7::text[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, n) ` + advanced
+			(select $6::text[]), (select $7::text[]), (select $8::text[]), (select $9::bigint[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, key, at, n) ` + advanced
 
-	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, s.ctid as place, s.user_id, s.counter = a.counter as moves`
+	asked = `a.n, a.now, a.idle_until, a.ip, a.user_agent, a.key, a.at, s.ctid as place, s.user_id, s.counter = a.counter as moves`
 
 	advanced = `join auth.sessions s on s.id = a.id
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > a.now
 			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced)
 		for no key update of s skip locked
+	), drawn as (
+		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f where f.key <> '' order by f.key
+		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $10::bigint) + $10::bigint
+			where greatest(l.tat, excluded.tat - $10::bigint) + 2 * $10::bigint - excluded.tat <= $11::bigint
+		returning key
 	)
 	update auth.sessions s set
 		counter = case when f.moves then s.counter + 1 else s.counter end,
@@ -47,6 +56,7 @@ const (
 		user_agent = case when f.moves and f.user_agent <> '' then f.user_agent else s.user_agent end
 	from free f join auth.users u on u.id = f.user_id
 	where s.ctid = f.place and (u.banned_until is null or u.banned_until <= f.now)
+		and (f.key = '' or exists (select from drawn d where d.key = f.key))
 	returning f.n, ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn
 )
 
@@ -58,6 +68,7 @@ type advance struct {
 	graced    time.Time // a counter that moved after this may come again
 	idleUntil time.Time
 	ip, agent string
+	draw      draw // without a key: nothing is drawn
 }
 
 func (r *sessionUser) advanced() []any { return r.sess.andUser(&r.user, &r.user.claims) }
@@ -73,8 +84,12 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		return auth.Session{}, auth.User{}, err
 	}
 	defer done()
+	draws := slices.DeleteFunc([]auth.Draw{c.Draw}, func(d auth.Draw) bool { return d.Rate.Burst <= 0 || d.Rate.Per <= 0 })
 	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent}
-	if plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
+	if len(draws) > 0 {
+		a.draw = drawOf(draws[0], c.Now)
+	}
+	if alone := len(draws) > 0 && (draws[0].Cost <= 0 || a.draw.drawn > a.draw.full); !alone && plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
 		r, err := gathered(b, s, s.advances, s.advanceOne, a, a.id)
 		if err != nil {
 			return auth.Session{}, auth.User{}, err
@@ -83,6 +98,10 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 			return r.both()
 		}
 	}
+	if err := s.takeFirst(b, draws, c.Now); err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
+	a.draw = draw{}
 	var sess auth.Session
 	var u auth.User
 	var other *auth.Client
@@ -129,6 +148,18 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		c.Replayed(*other)
 	}
 	return sess, u, err
+}
+
+// takeFirst draws what a call does in a statement of its own.
+func (s *Store) takeFirst(ctx context.Context, draws []auth.Draw, now time.Time) error {
+	if len(draws) == 0 {
+		return nil
+	}
+	d, err := s.Take(ctx, draws, now)
+	if err == nil && !d.Allowed {
+		return &auth.LimitedError{RetryAfter: d.RetryAfter}
+	}
+	return err
 }
 
 // replay lets the counter before come late, where it may: not twice in a row, but
@@ -181,7 +212,7 @@ func (s *Store) advanceOne(ctx context.Context, a advance) (r *sessionUser, err 
 func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser, error) {
 	var n int
 	r := &sessionUser{}
-	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent)
+	row := q.QueryRow(ctx, s.sql(advanceOne), a.id, int64(a.counter), a.now, a.graced, a.idleUntil, a.ip, a.agent, a.draw.key, a.draw.now, a.draw.drawn, a.draw.full)
 	err := row.Scan(append([]any{&n}, r.advanced()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // left out
@@ -189,18 +220,24 @@ func (s *Store) advance(ctx context.Context, q querier, a advance) (*sessionUser
 	return r, err
 }
 
-// advanceMany finds no row for what the statement leaves out, and for all but one
-// of several calls for one session. Each of them is then done alone.
+// advanceMany finds no row for what the statement leaves out, for all but one of
+// several calls for one session, and for draws that are not like the first. Each of
+// them is then done alone.
 func (s *Store) advanceMany(ctx context.Context, calls []*gather.Call[advance, *sessionUser]) error {
 	n := len(calls)
-	ids, counters, ips, agents := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n)
+	ids, counters, ips, agents, keys, ats := make([]pgtype.UUID, n), make([]int64, n), make([]string, n), make([]string, n), make([]string, n), make([]int64, n)
 	nows, graced, idle := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
+	like := calls[0].Arg.draw
 	for i, c := range calls {
 		a := &c.Arg
+		if a.draw.drawn != like.drawn || a.draw.full != like.full {
+			continue // no id finds nothing
+		}
+		keys[i], ats[i] = a.draw.key, a.draw.now
 		ids[i], counters[i], ips[i], agents[i] = idOf(a.id), int64(a.counter), a.ip, a.agent
 		nows[i], graced[i], idle[i] = a.now, a.graced, a.idleUntil
 	}
-	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents}, (*sessionUser).advanced)
+	found, err := s.findAll(ctx, n, advanceMany, []any{ids, counters, nows, graced, idle, ips, agents, keys, ats, like.drawn, like.full}, (*sessionUser).advanced)
 	if err != nil {
 		return err
 	}

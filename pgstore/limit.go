@@ -66,11 +66,15 @@ type draw struct {
 	now, drawn, full int64 // nanoseconds
 }
 
+func drawOf(d auth.Draw, now time.Time) draw {
+	step, full := bucket(d.Rate)
+	return draw{d.Key, now.UnixNano(), step * int64(d.Cost), full}
+}
+
 // takeOne is Take for one bucket. It goes out with others, unless the context carries
 // a transaction.
 func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	step, full := bucket(draws[0].Rate)
-	d := draw{draws[0].Key, now.UnixNano(), step * int64(draws[0].Cost), full}
+	d := drawOf(draws[0], now)
 	b, done, err := s.bound(ctx)
 	if err != nil {
 		return auth.Decision{}, err
@@ -111,18 +115,22 @@ func (s *Store) drawOne(ctx context.Context, d draw) (before int64, err error) {
 }
 
 // drawMany draws from several buckets. It leaves out those that refuse and those
-// that somebody has locked, so that nobody waits for others.
+// that somebody has locked, or changed meanwhile, so that nobody waits for others.
+// The plan is made once, most often while the table is as good as empty, when reading
+// it whole looks cheap: it is written so that each row can only be found by its key,
+// and only be written where it was found.
 const drawMany = `with d as (
-		select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as d (key, now, drawn, whole, n)
+		select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as d (key, now, drawn, whole, n) where d.drawn <= d.whole
 	), held as materialized (
-		select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for no key update of l skip locked
+		select d.n, d.now, d.drawn, d.whole, l.place
+		from d cross join lateral (select l.ctid as place from auth.limits l where l.key = d.key for no key update of l skip locked) l
 	), again as (
-		update auth.limits l set tat = greatest(l.tat, d.now) + d.drawn from d join held on held.key = d.key
-		where l.key = d.key and greatest(l.tat, d.now) + d.drawn - d.now <= d.whole
-		returning d.n, l.tat - d.drawn as before
+		update auth.limits l set tat = greatest(l.tat, h.now) + h.drawn from held h
+		where l.ctid = h.place and greatest(l.tat, h.now) + h.drawn - h.now <= h.whole
+		returning h.n, l.tat - h.drawn as before
 	), first as (
 		insert into auth.limits (key, tat) select d.key, d.now + d.drawn from d
-		where d.drawn <= d.whole and not exists (select from auth.limits l where l.key = d.key) order by d.key
+		where not exists (select from auth.limits l where l.key = d.key offset 0) order by d.key
 		on conflict (key) do nothing returning key
 	)
 	select n, before from again union all select d.n, d.now from first join d on d.key = first.key`

@@ -2,6 +2,8 @@ package pgstore_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,5 +118,41 @@ func TestPlans(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+// Draws at once find their buckets by keys although the table is as good as empty,
+// when reading it whole looks cheaper: the plan stays while the table grows.
+func TestPlansOfDraws(t *testing.T) {
+	planner := &pgtest.Planner{}
+	store := openTraced(t, planner)
+	const crowd = 50
+	plans, err := planner.Explain(func() error {
+		errs := make([]error, crowd)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				_, errs[i] = store.Take(t.Context(), []auth.Draw{{Key: fmt.Sprint(i), Rate: auth.Rate{Burst: 5, Per: time.Minute}, Cost: 1}}, time.Now())
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := 0
+	for _, p := range plans {
+		if !strings.Contains(p.SQL, "skip locked") { // one alone
+			continue
+		}
+		many++
+		t.Log(p)
+		if err := p.Check(crowd, "limits_pkey"); err != nil {
+			t.Error(err)
+		}
+	}
+	if many == 0 {
+		t.Errorf("none of %d statements shared", len(plans))
 	}
 }

@@ -46,6 +46,19 @@ func replayMutants() map[string]mutant {
 		"late refreshes are told to nobody": caught("refresh/who comes late is told of the other, and recorded", func(b base) auth.Store {
 			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Replayed = nil }}
 		}),
+		"refreshes draw nothing": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Draw = auth.Draw{} }}
+		}),
+		"refreshes draw twice": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Draw.Cost *= 2 }}
+		}),
+		"refreshes that fail draw nothing": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) auth.Store {
+			return replaying{b, func(a *auth.Advance, s auth.Session) {
+				if a.Counter > s.Counter {
+					a.Draw = auth.Draw{}
+				}
+			}}
+		}),
 		"grandparents pass late": caught("refresh/an older counter never comes late", func(b base) auth.Store {
 			return replaying{b, func(a *auth.Advance, s auth.Session) {
 				if a.Counter+2 == s.Counter {

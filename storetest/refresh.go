@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/authmount/auth"
@@ -117,6 +118,77 @@ func refresh() checks {
 			b.is(err, auth.ErrSessionEnded)
 			_, err = b.advance(s.ID, 0, now)
 			b.ok(err)
+		},
+		"what a refresh draws is drawn once, whatever becomes of it": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			advance := func(id string, counter uint32, at time.Time, cost int) error {
+				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
+					Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), Draw: auth.Draw{Key: "k", Rate: five, Cost: cost},
+				})
+				return err
+			}
+			b.ok(advance(s.ID, 0, now, 1))
+			b.left("k", now, 4)
+			b.of("within grace").ok(advance(s.ID, 0, now, 1))
+			b.left("k", now, 3)
+			b.of("a session that is not there").is(advance(b.id(), 0, now, 1), auth.ErrNotFound)
+			b.left("k", now, 2)
+			b.of("a counter from the future").is(advance(s.ID, 7, now, 1), auth.ErrSessionEnded)
+			b.left("k", now, 1)
+			b.ok(advance(s.ID, 1, now, 1))
+			b.left("k", now, 0)
+			for range 2 {
+				err := advance(s.ID, 2, now, 1)
+				var limited *auth.LimitedError
+				b.is(err, auth.ErrLimited)
+				need(b, "error is a *LimitedError", errors.As(err, &limited), true)
+				equal(b, "LimitedError.RetryAfter", limited.RetryAfter, 12*time.Second)
+			}
+			// An outdated counter is refused by the limit, too, and ends nothing.
+			b.of("outdated").is(advance(s.ID, 0, now.Add(11*time.Second), 1), auth.ErrLimited)
+			got, _, err := b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+			equal(b, "Session.Counter", got.Counter, 2)
+			b.ok(advance(s.ID, 2, now.Add(12*time.Second), 1))
+			b.left("k", now.Add(12*time.Second), 0)
+			// Not even a full bucket has as much.
+			b.of("too much").is(advance(s.ID, 3, now.Add(time.Hour), 6), auth.ErrLimited)
+			b.left("k", now.Add(time.Hour), 5)
+			b.of("no limit").ok(func() error { _, err := b.advance(s.ID, 3, now.Add(20*time.Second)); return err }())
+		},
+		"sessions that are refreshed at once draw for themselves": func(b *bench) {
+			u := b.user("ada@example.com")
+			var all [parallel]auth.Session
+			for i := range all {
+				all[i] = b.session(u.ID)
+			}
+			for round := range uint32(6) {
+				want := parallel
+				if round == 5 { // the buckets are empty
+					want = 0
+				}
+				won, _ := b.race(func(i int) error {
+					_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
+						Change: by(now), SessionID: all[i].ID, Counter: round, IdleUntil: now.Add(time.Hour), Draw: auth.Draw{Key: all[i].ID, Rate: five, Cost: 1},
+					})
+					return err
+				}, auth.ErrLimited)
+				equal(b.of("round %d", round), "won of many at once", won, want)
+			}
+			for _, s := range all {
+				b.left(s.ID, now, 0)
+			}
+		},
+		"of refreshes of one session at once the limit lets pass as many as it has": func(b *bench) {
+			s := b.session(b.user("ada@example.com").ID)
+			won, _ := b.race(func(int) error {
+				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
+					Change: by(now), SessionID: s.ID, Grace: minute, IdleUntil: now.Add(time.Hour), Draw: auth.Draw{Key: "k", Rate: five, Cost: 1},
+				})
+				return err
+			}, auth.ErrLimited)
+			equal(b, "won of many at once", won, min(5, parallel))
+			b.left("k", now, max(0, 5-parallel))
 		},
 		"parallel refreshes advance once": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)

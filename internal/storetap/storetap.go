@@ -239,7 +239,20 @@ func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s auth.Ses
 
 // AdvanceSession is auth.Store's.
 func (t *Tap) AdvanceSession(ctx context.Context, c auth.Advance) (s auth.Session, u auth.User, err error) {
+	edit, took := t.taken(ctx)
 	defer t.enter(&ctx, "AdvanceSession", &c.Change)(&err, &s, &u)
+	if c.Draw.Rate.Burst > 0 { // as of Take
+		draws := edit([]auth.Draw{c.Draw})
+		c.Draw = auth.Draw{}
+		if len(draws) > 0 {
+			c.Draw = draws[0]
+		}
+		defer func() {
+			if err == nil {
+				took(draws, auth.Decision{Allowed: true})
+			}
+		}()
+	}
 	return t.inner.AdvanceSession(ctx, c)
 }
 

@@ -1,10 +1,15 @@
 with free as materialized (
-		select a.n, a.now, a.idle_until, a.ip, a.user_agent, s.ctid as place, s.user_id, s.counter = a.counter as moves
+		select a.n, a.now, a.idle_until, a.ip, a.user_agent, a.key, a.at, s.ctid as place, s.user_id, s.counter = a.counter as moves
 		from unnest((select $1::uuid[]), (select $2::bigint[]), (select $3::timestamptz[]), (select $4::timestamptz[]), (select $5::timestamptz[]),
-			(select $6::text[]), (select $7::text[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, n) join auth.sessions s on s.id = a.id
+			(select $6::text[]), (select $7::text[]), (select $8::text[]), (select $9::bigint[])) with ordinality a (id, counter, now, graced, idle_until, ip, user_agent, key, at, n) join auth.sessions s on s.id = a.id
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > a.now
 			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced)
 		for no key update of s skip locked
+	), drawn as (
+		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f where f.key <> '' order by f.key
+		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $10::bigint) + $10::bigint
+			where greatest(l.tat, excluded.tat - $10::bigint) + 2 * $10::bigint - excluded.tat <= $11::bigint
+		returning key
 	)
 	update auth.sessions s set
 		counter = case when f.moves then s.counter + 1 else s.counter end,
@@ -15,6 +20,7 @@ with free as materialized (
 		user_agent = case when f.moves and f.user_agent <> '' then f.user_agent else s.user_agent end
 	from free f join auth.users u on u.id = f.user_id
 	where s.ctid = f.place and (u.banned_until is null or u.banned_until <= f.now)
+		and (f.key = '' or exists (select from drawn d where d.key = f.key))
 	returning f.n, s.id, s.user_id, s.counter, s.rotated_at, s.aal, s.amr, s.created_at, s.last_active_at, s.idle_until, s.expires_at,
 	s.ip, s.user_agent, s.device, s.revoked_at, u.email, u.email_verified_at, u.phone, u.phone_verified_at,
 	u.full_name, u.user_metadata, u.app_metadata, u.roles, u.mfa_enabled, u.created_at, u.updated_at, u.last_sign_in_at, u.banned_until,
