@@ -141,6 +141,16 @@ func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 	return k.a.mint(ctx, u, s)
 }
 
+// Roles is the table of roles as this process knows it: a second old at most, and
+// never older than a change that it was told of. It is shared, and not to be changed.
+func (k Kit) Roles(ctx context.Context) (RoleTable, error) {
+	known, err := k.a.rolePermissions(ctx)
+	if err != nil {
+		return RoleTable{}, err
+	}
+	return known.table, nil
+}
+
 // ForgetRoles has what roles permit read anew, after it was changed.
 func (k Kit) ForgetRoles() { k.a.roleTable.known.Store(nil) }
 

@@ -19,7 +19,7 @@ const maxNotes = 16 << 10
 // KitAccount is everything that operators see of an account.
 type KitAccount struct {
 	Credentials
-	Factors Factors // without their secrets
+	Factors Factors // without their secrets; none while none is enabled
 	Pending []KitPending
 	Locks   []KitLock
 }
@@ -32,21 +32,21 @@ type KitPending struct {
 }
 
 // Account reads an account whole. Errors are the store's.
-func (k Kit) Account(ctx context.Context, id string) (KitAccount, error) {
-	c, err := k.a.store.Credentials(ctx, ByID(id))
+func (k Kit) Account(ctx context.Context, key UserKey) (KitAccount, error) {
+	c, err := k.a.store.Credentials(ctx, key)
 	if err != nil {
 		return KitAccount{}, err
 	}
 	out := KitAccount{Credentials: c}
-	if k.a.factors != nil {
-		if out.Factors, err = k.a.factors.Factors(ctx, id); err != nil {
+	if k.a.factors != nil && c.User.MFAEnabled {
+		if out.Factors, err = k.a.factors.Factors(ctx, c.User.ID); err != nil {
 			return out, err
 		}
 		for i := range out.Factors.List {
 			out.Factors.List[i].Secret = nil
 		}
 	}
-	held, err := k.a.held(ctx, id)
+	held, err := k.a.held(ctx, c.User.ID)
 	if err != nil {
 		return out, err
 	}

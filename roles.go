@@ -46,6 +46,7 @@ type knownRoles struct {
 	at       time.Time
 	revision int64
 	perms    map[string][]string // by role
+	table    RoleTable
 }
 
 // younger tells whether it was read less than d ago.
@@ -111,7 +112,7 @@ func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	k = &knownRoles{at: time.Now(), revision: table.Revision, perms: make(map[string][]string, len(table.Roles))} // of the process: how old something read is, no fake clock tells
+	k = &knownRoles{at: time.Now(), revision: table.Revision, perms: make(map[string][]string, len(table.Roles)), table: table} // of the process: how old something read is, no fake clock tells
 	for _, r := range table.Roles {
 		k.perms[r.Name] = r.Permissions
 	}

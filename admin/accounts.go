@@ -49,11 +49,11 @@ func (m *Admin) User(ctx context.Context, who Actor, id string) (Account, error)
 	if _, err := m.reader(ctx, who, opUser); err != nil {
 		return Account{}, err
 	}
-	return m.account(ctx, id)
+	return m.account(ctx, auth.ByID(id))
 }
 
-func (m *Admin) account(ctx context.Context, id string) (Account, error) {
-	k, err := m.kit.Account(ctx, id)
+func (m *Admin) account(ctx context.Context, key auth.UserKey) (Account, error) {
+	k, err := m.kit.Account(ctx, key)
 	if err != nil {
 		return Account{}, m.gone(err)
 	}
@@ -82,11 +82,7 @@ func (m *Admin) LookupUser(ctx context.Context, who Actor, key auth.UserKey) (Ac
 	if named != 1 || (key.Provider == "") != (key.Subject == "") {
 		return Account{}, m.kit.Invalid("email", "or phone, or provider and subject, are required: one of them")
 	}
-	u, err := m.store.User(ctx, key)
-	if err != nil {
-		return Account{}, m.gone(err)
-	}
-	return m.account(ctx, u.ID)
+	return m.account(ctx, key)
 }
 
 // CreateUserParams describe an account to make.

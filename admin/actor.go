@@ -74,8 +74,8 @@ func (a *acting) may(permission string) bool { return grants(a.permissions, perm
 
 // resolve reads who acts and what they may. Errors: CodeSessionEnded, CodeUserBanned,
 // CodeInvalidAPIKey, CodeMissingToken.
-func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
-	table, err := m.roles.Roles(ctx)
+func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, error) {
+	table, err := m.rolesFor(ctx, op)
 	if err != nil {
 		return nil, m.kit.StoreError(err)
 	}
@@ -102,6 +102,16 @@ func (m *Admin) resolve(ctx context.Context, who Actor) (*acting, error) {
 	a.user, a.session, a.label = &u, s, labelOf(u)
 	a.permissions = permissionsIn(table, u.Roles)
 	return a, nil
+}
+
+// rolesFor is the table that an operation goes by: as it is now for one that changes
+// something, which holds it as a condition, or that shows roles; otherwise as the
+// process knows it, as it does for tokens.
+func (m *Admin) rolesFor(ctx context.Context, op operation) (auth.RoleTable, error) {
+	if op.reads() && op.permission != PermRolesRead {
+		return m.kit.Roles(ctx)
+	}
+	return m.roles.Roles(ctx)
 }
 
 // permissionsIn are what roles permit by a table, sorted, each once. A role that is

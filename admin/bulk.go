@@ -282,7 +282,7 @@ func (p ListUsersParams) picksAll() bool {
 func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkParams, ids []string) ([]rowResult, error) {
 	ctx = context.WithValue(ctx, withinKey{}, opBulk.pattern)
 	list := make([]rowResult, 0, len(ids))
-	a, err := m.resolve(ctx, who)
+	a, err := m.resolve(ctx, who, opBulk)
 	if err != nil {
 		return list, err
 	}

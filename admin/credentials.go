@@ -63,7 +63,7 @@ func (m *Admin) Factors(ctx context.Context, who Actor, userID string) ([]auth.F
 	if _, err := m.reader(ctx, who, opFactors); err != nil {
 		return nil, err
 	}
-	a, err := m.account(ctx, userID)
+	a, err := m.account(ctx, auth.ByID(userID))
 	return a.Factors, err
 }
 
@@ -88,7 +88,7 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		a, err := m.account(ctx, t.target.ID)
+		a, err := m.account(ctx, auth.ByID(t.target.ID))
 		if err != nil {
 			return auth.User{}, err
 		}

@@ -45,13 +45,13 @@ func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (Us
 	if _, err := m.reader(ctx, who, opListUsers); err != nil {
 		return UserPage{}, err
 	}
+	p.Limit = pageSize(p.Limit)
 	return m.listUsers(ctx, p)
 }
 
-// listUsers lists accounts for an operation that may.
+// listUsers lists accounts for an operation that may, as many as p.Limit says.
 func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, error) {
 	q := p.UserQuery
-	q.Limit = pageSize(q.Limit)
 	var page UserPage
 	var err error
 	if p.Search != "" {

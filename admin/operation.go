@@ -145,7 +145,7 @@ func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *auth.Rec
 
 // begin reads and judges what an operation rests on.
 func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID string, what auth.EventType) (*turn, error) {
-	a, err := m.resolve(ctx, who)
+	a, err := m.resolve(ctx, who, op)
 	if err != nil {
 		return nil, err
 	}

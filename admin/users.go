@@ -17,7 +17,7 @@ var (
 
 // reads an actor for an operation that changes nothing.
 func (m *Admin) reader(ctx context.Context, who Actor, op operation) (*acting, error) {
-	a, err := m.resolve(ctx, who)
+	a, err := m.resolve(ctx, who, op)
 	if err != nil {
 		return a, err
 	}

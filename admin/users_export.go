@@ -1,12 +1,8 @@
 package admin
 
 import (
-	"bufio"
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -30,12 +26,6 @@ const (
 	fieldWithheld = "secrets_withheld"
 )
 
-// exportedFields are the columns of an export without secrets.
-func exportedFields() []string {
-	return []string{"id", "email", "email_verified_at", "phone", "phone_verified_at", "full_name", "status", "roles", "mfa_enabled",
-		"identities", "user_metadata", "app_metadata", "created_at", "updated_at", "last_sign_in_at", "banned_until"}
-}
-
 // ExportUsersParams pick what to export.
 type ExportUsersParams struct {
 	ListUsersParams // Limit, After and Count do not count
@@ -48,6 +38,12 @@ type ExportUsersParams struct {
 // secrets are the secrets that are named.
 func (p *ExportUsersParams) secrets() (hash, totp bool) {
 	return slices.Contains(p.Fields, FieldPasswordHash), slices.Contains(p.Fields, FieldTOTPSecret)
+}
+
+// secret tells whether a secret is named.
+func (p *ExportUsersParams) secret() bool {
+	hash, totp := p.secrets()
+	return hash || totp
 }
 
 // ExportUsers writes all accounts that a query picks, page by page, and so in a few
@@ -65,7 +61,7 @@ func (m *Admin) ExportUsers(ctx context.Context, who Actor, p ExportUsersParams,
 		return err
 	}
 	_, err := carryOut(ctx, m, who, opExportUsers, "", auth.EventUsersExported, func(t *turn) (struct{}, error) {
-		if hash, totp := p.secrets(); hash || totp {
+		if p.secret() {
 			if err := m.allow(t.acting, opExportSecrets); err != nil {
 				return struct{}{}, err
 			}
@@ -111,29 +107,58 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 	return p.Check()
 }
 
+// exportedPage is a page of accounts, or why there is none.
+type exportedPage struct {
+	users []auth.User
+	err   error
+}
+
+// exportedPages reads page after page, one ahead of whoever writes them. They end with
+// the last, with an error, or with ctx.
+func (m *Admin) exportedPages(ctx context.Context, p ListUsersParams) <-chan exportedPage {
+	pages := make(chan exportedPage)
+	go func() {
+		defer close(pages)
+		for more := true; more; {
+			list, err := m.listUsers(ctx, p)
+			if more = list.Next != nil; more {
+				p.UserQuery, p.Search = *list.Next, ""
+			}
+			select {
+			case pages <- exportedPage{list.Users, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return pages
+}
+
 // writeUsersTo writes page by page.
 func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams, w io.Writer) error {
-	out := &userWriter{fields: p.Fields, csv: p.Format == FormatCSV, to: bufio.NewWriterSize(w, 64<<10)}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	fields := p.Fields
 	hash, totp := p.secrets()
-	if hash || totp {
-		out.fields = append(slices.Clone(p.Fields), fieldWithheld)
+	if p.secret() {
+		fields = append(slices.Clone(fields), fieldWithheld)
 	}
+	out := newUserWriter(fields, p.Format, w)
 	if err := out.head(); err != nil {
 		return err
 	}
-	for {
-		a, err := m.exporting(ctx, who, hash || totp)
+	for page := range m.exportedPages(ctx, p.ListUsersParams) {
+		if page.err != nil {
+			return page.err
+		}
+		by, err := m.exporting(ctx, who, p.secret()) // after it was read: what comes too late is not written
 		if err != nil {
 			return err
 		}
-		page, err := m.listUsers(ctx, p.ListUsersParams)
-		if err != nil {
-			return err
-		}
-		for _, u := range page.Users {
-			row := m.exported(u)
-			if hash || totp {
-				gone, err := m.addSecrets(ctx, a, u.ID, row, hash, totp)
+		for _, u := range page.users {
+			row := &exportedRow{userView: m.view(u)}
+			if p.secret() {
+				gone, err := m.addSecrets(ctx, by, u.ID, row, hash, totp)
 				if err != nil {
 					return err
 				}
@@ -145,17 +170,17 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 				return err
 			}
 		}
-		if err := out.to.Flush(); err != nil || page.Next == nil {
+		if err := out.flush(); err != nil {
 			return err
 		}
-		p.UserQuery, p.Search = *page.Next, ""
 	}
+	return m.kit.StoreError(ctx.Err()) // who has left has not got all of it
 }
 
 // exporting judges whether the actor may still export: a proof that has become too old
 // meanwhile is none too few.
 func (m *Admin) exporting(ctx context.Context, who Actor, secrets bool) (*acting, error) {
-	a, err := m.resolve(ctx, who)
+	a, err := m.resolve(ctx, who, opExportUsers)
 	if err == nil {
 		err = m.allow(a, operation{permission: opExportUsers.permission})
 	}
@@ -165,20 +190,9 @@ func (m *Admin) exporting(ctx context.Context, who Actor, secrets bool) (*acting
 	return a, err
 }
 
-// exported is an account, by the names of its fields.
-func (m *Admin) exported(u auth.User) map[string]any {
-	v := m.view(u)
-	return map[string]any{
-		"id": v.ID, "email": v.Email, "email_verified_at": v.EmailVerifiedAt, "phone": v.Phone, "phone_verified_at": v.PhoneVerifiedAt,
-		"full_name": v.FullName, "status": v.Status, "roles": v.Roles, "mfa_enabled": v.MFAEnabled, "identities": v.Identities,
-		"user_metadata": v.UserMetadata, "app_metadata": v.AppMetadata, "created_at": v.CreatedAt, "updated_at": v.UpdatedAt,
-		"last_sign_in_at": v.LastSignInAt, "banned_until": v.BannedUntil,
-	}
-}
-
 // addSecrets adds the secrets that the actor may take along, as they and whoever has
 // them are now. gone: there is no such account any more.
-func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row map[string]any, hash, totp bool) (gone bool, err error) {
+func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (gone bool, err error) {
 	c, err := m.store.Credentials(ctx, auth.ByID(id))
 	switch {
 	case errors.Is(err, auth.ErrNotFound):
@@ -186,81 +200,21 @@ func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row map[st
 	case err != nil:
 		return false, m.kit.StoreError(err)
 	}
-	withheld := a.own(id) || m.outranks(a, c.User, stronger) != nil
-	row[FieldPasswordHash], row[FieldTOTPSecret], row[fieldWithheld] = nil, nil, withheld
-	if withheld {
+	row.withheld = a.own(id) || m.outranks(a, c.User, stronger) != nil
+	if row.withheld {
 		return false, nil
 	}
 	if hash {
-		row[FieldPasswordHash] = optional(c.PasswordHash)
+		row.hash = optional(c.PasswordHash)
 	}
 	if totp {
 		secret, err := m.kit.TOTPSecret(ctx, id)
 		if err != nil {
 			return false, err
 		}
-		row[FieldTOTPSecret] = optional(secret)
+		row.totp = optional(secret)
 	}
 	return false, nil
-}
-
-// userWriter writes accounts as NDJSON or as a table.
-type userWriter struct {
-	fields []string
-	csv    bool
-	to     *bufio.Writer
-}
-
-func (o *userWriter) head() error {
-	if !o.csv {
-		return nil
-	}
-	return o.cells(o.fields)
-}
-
-func (o *userWriter) cells(row []string) error {
-	w := csv.NewWriter(o.to)
-	if err := w.Write(row); err != nil {
-		return err
-	}
-	w.Flush()
-	return w.Error()
-}
-
-// row writes the fields that are asked for, in their order.
-func (o *userWriter) row(of map[string]any) error {
-	texts := make([]string, len(o.fields))
-	for i, f := range o.fields {
-		text, err := json.Marshal(of[f])
-		if err != nil {
-			return err
-		}
-		texts[i] = string(text)
-	}
-	if !o.csv {
-		for i, f := range o.fields {
-			texts[i] = fmt.Sprintf("%q:%s", f, texts[i])
-		}
-		_, err := o.to.WriteString("{" + strings.Join(texts, ",") + "}\n")
-		return err
-	}
-	for i, text := range texts {
-		texts[i] = harmless(cell(text))
-	}
-	return o.cells(texts)
-}
-
-// cell is a value of JSON as people write it in a table: texts without quotes, nothing
-// for null.
-func cell(text string) string {
-	var s string
-	switch {
-	case text == "null":
-		return ""
-	case json.Unmarshal([]byte(text), &s) == nil:
-		return s
-	}
-	return text
 }
 
 // filtersOfUsers are the filters of a query, as the audit log has them.
