@@ -81,4 +81,4 @@ vuln: ## known vulnerabilities; says so if the database cannot be reached
 api: ## write api.txt, the listing of the exported API
 	go test -run '^TestAPI$$' . -update
 
-check: test test-peers test-faults lint vuln ## what CI runs; test-all is apart
+check: test test-peers test-faults test-all lint vuln ## what CI runs

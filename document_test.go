@@ -90,14 +90,23 @@ type drawStore struct {
 func (d *drawStore) Unwrap() auth.Store { return d.Store }
 
 func (d *drawStore) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+	d.note(draws...)
+	return d.Store.Take(ctx, draws, now)
+}
+
+func (d *drawStore) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	d.note(c.Draw)
+	return d.Store.AdvanceSession(ctx, c)
+}
+
+func (d *drawStore) note(draws ...auth.Draw) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, draw := range draws {
 		if draw.Cost >= 0 { // what is given back was drawn by an earlier request
 			d.drawn[draw.Rate] = true
 		}
 	}
-	d.mu.Unlock()
-	return d.Store.Take(ctx, draws, now)
 }
 
 // names returns the limits that were drawn from since the last call, sorted. A

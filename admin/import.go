@@ -168,6 +168,8 @@ type importRow struct {
 	BannedUntil     time.Time        `json:"banned_until"`
 	CreatedAt       time.Time        `json:"created_at"`
 	LastSignInAt    time.Time        `json:"last_sign_in_at"`
+
+	chosen bool // its id is the caller's, and not one that was made for it
 }
 
 type importIdentity struct {
@@ -234,8 +236,8 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 		im.results[i] = im.results[i].because(err)
 		return
 	}
-	r.ID = strings.ToLower(r.ID)
-	if r.ID == "" {
+	r.ID, r.chosen = strings.ToLower(r.ID), r.ID != ""
+	if !r.chosen {
 		r.ID = line.ID
 	}
 	nu, err := im.kit.NewAccount(ctx, &auth.KitNewAccount{ImportUserParams: r.params()})
@@ -261,7 +263,7 @@ func (m *Admin) read(data []byte, r *importRow) error {
 		return m.kit.Error(auth.CodeBadJSON, err)
 	}
 	for name := range all {
-		if !slices.Contains(importFields(), name) {
+		if !slices.Contains(importFields, name) {
 			return m.kit.Invalid(strings.ToValidUTF8(name[:min(len(name), 64)], "?"), "is no field of accounts")
 		}
 	}
@@ -269,13 +271,15 @@ func (m *Admin) read(data []byte, r *importRow) error {
 }
 
 // importFields are the names of the fields of a row, which have one spelling.
-func importFields() (names []string) {
+var importFields = func() (names []string) {
 	row := reflect.TypeFor[importRow]()
 	for i := range row.NumField() {
-		names = append(names, row.Field(i).Tag.Get("json"))
+		if name := row.Field(i).Tag.Get("json"); name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
-}
+}()
 
 // onlyOnce is a context in which a part of the job is done once.
 func (im *importing) onlyOnce(ctx context.Context, part string) context.Context {

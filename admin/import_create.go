@@ -46,7 +46,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 			continue
 		}
 		err := im.mayImport(t, r)
-		if err == nil {
+		if err == nil && r.chosen {
 			err = im.neverUsed(ctx, r.ID)
 		}
 		if outage(ctx, err) {
