@@ -55,6 +55,7 @@ type UserQuery struct {
 	Banned    *bool // at Now
 	Confirmed *bool // an address, number or identity was proved: not User.Unproved
 	MFA       *bool // there is an enabled factor
+	Password  *bool // there is one
 
 	CreatedFrom, CreatedTo   time.Time // from, inclusive; to, exclusive
 	SignedInFrom, SignedInTo time.Time

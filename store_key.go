@@ -21,6 +21,7 @@ type APIKey struct {
 	ExpiresAt   time.Time // zero: never
 	RevokedAt   time.Time // zero: not revoked
 	LastUsedAt  time.Time // to the minute; zero: never
+	RotatedAt   time.Time // since when its text is the present one; zero: since CreatedAt
 
 	// The hash before a rotation, and until when it is good.
 	PreviousHash  []byte
@@ -30,6 +31,14 @@ type APIKey struct {
 // Live tells whether the key may be used at now.
 func (k *APIKey) Live(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// Since is since when its text is the present one.
+func (k *APIKey) Since() time.Time {
+	if k.RotatedAt.IsZero() {
+		return k.CreatedAt
+	}
+	return k.RotatedAt
 }
 
 // OfService tells whether the key's scopes count alone. Those of any other are bounded

@@ -298,11 +298,22 @@ func TestKeyWritesNothingOfItsMakers(t *testing.T) {
 func TestCreateUserInvites(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store)
-		clerk := o.operator("clerk@example.com", admin.PermUsersWrite)
+		clerk := o.operator("clerk@example.com", admin.PermUsersWrite, admin.PermUsersRead)
 		made := o.do(clerk, "POST /users", `{"email":"ada@example.com","send":"invite"}`).want(201)
 		if made.body["status"] != "unconfirmed" {
 			t.Errorf("made %v", made.body)
 		}
+		if _, err := o.SignUp(t.Context(), auth.SignUpParams{Email: "bob@example.com", Password: authtest.Password}); err != nil {
+			t.Fatal(err) // who waits for his proof, and has a way in
+		}
+		lists := func(status, want string) {
+			t.Helper()
+			if got := emails(o.do(clerk, "GET /users?order=asc&status="+status, "").want(200)); got != want {
+				t.Errorf("%s: %q, want %q", status, got, want)
+			}
+		}
+		lists("invited", "ada")
+		lists("unconfirmed", "ada bob")
 		token := o.token("ada@example.com", auth.KindWelcome)
 		o.do(clerk, "POST /users", `{"email":"ADA@example.com","send":"invite"}`).want(429, auth.CodeRateLimited)
 		o.Clock.Advance(time.Minute) // the gap between two messages
@@ -317,6 +328,7 @@ func TestCreateUserInvites(t *testing.T) {
 		if u := o.read(id); !u.EmailVerified() {
 			t.Error("the address is not proved")
 		}
+		lists("invited", "")
 	})
 }
 

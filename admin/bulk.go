@@ -110,11 +110,11 @@ func bulkActions() []bulkAction {
 			return err
 		}},
 		{BulkAddRole, opGrant, known, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
-			_, err := m.grant(ctx, who, id, d.Role, d.Reason)
+			_, err := m.grant(ctx, who, id, d.Role, d.Reason, nil)
 			return err
 		}},
 		{BulkRemoveRole, opWithdraw, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {
-			_, err := m.withdraw(ctx, who, id, d.Role, d.Reason)
+			_, err := m.withdraw(ctx, who, id, d.Role, d.Reason, nil)
 			return err
 		}},
 		{BulkSend, opSend, nil, func(ctx context.Context, m *Admin, who Actor, id string, d BulkDetails) error {

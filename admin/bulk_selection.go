@@ -97,7 +97,9 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		if err := m.allow(t.acting, need); err != nil {
 			return "", err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return "", err
+		}
 		t.changed("action", nil, p.Action)
 		return m.start(ctx, t, j)
 	})

@@ -47,7 +47,9 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 		if err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
 		t.changed("password", had.PasswordHash != "", p.Password != nil)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 	})
@@ -99,7 +101,9 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		case len(gone) == 0:
 			return auth.User{}, m.kit.Error(auth.CodeMFANotEnabled, nil)
 		default:
-			t.because(p.Reason)
+			if err := m.because(t, p.Reason); err != nil {
+				return auth.User{}, err
+			}
 			t.changed("factors", kindsOf(gone), nil)
 			return store.RemoveFactor(ctx, auth.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
 		}
@@ -143,7 +147,9 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, m.kit.Error(auth.CodeLastSignInMethod, nil)
 		}
 		m.retell(ctx, t, func(e *auth.Event) { e.Provider = gone.Provider })
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
 		t.changed("identities", gone.Provider+" "+gone.Subject, nil)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.Unlinking(gone)})
 	})
@@ -179,7 +185,9 @@ func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.Use
 		if err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
 		return t.target, m.limits.ClearLimits(ctx, auth.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
 	})
 }

@@ -114,7 +114,7 @@ func TestListUsersRefuses(t *testing.T) {
 			eleven = append(eleven, fmt.Sprintf("metadata.m%d=1", i))
 		}
 		for _, query := range []string{
-			"state=active", "status=invited", "mfa=yes", "sort=name", "order=up", "limit=0", "limit=x", "count=exact", "role=a&role=b", "created_from=yesterday",
+			"state=active", "status=gone", "mfa=yes", "sort=name", "order=up", "limit=0", "limit=x", "count=exact", "role=a&role=b", "created_from=yesterday",
 			"email=ada", "phone=1", "subject=1", "q=" + long, "q=%00", "role=%00", "role=%FF", "provider=" + long, "metadata.=1", "metadata.a=%00", "metadata.a=" + long, strings.Join(eleven, "&"), "cursor=x", "q=%zz",
 		} {
 			o.do(reader, "GET /users?"+query, "").want(422, auth.CodeValidationFailed)

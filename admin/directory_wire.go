@@ -62,8 +62,10 @@ func (v *values) userFilters() ListUsersParams {
 		p.Banned = ptr(true)
 	case "unconfirmed":
 		p.Banned, p.Confirmed = ptr(false), ptr(false)
+	case "invited": // those of the unconfirmed whom nothing but a link that is mailed lets in
+		p.Banned, p.Confirmed, p.Password = ptr(false), ptr(false), ptr(false)
 	default:
-		v.fault("status", "has to be active, banned or unconfirmed")
+		v.fault("status", "has to be active, banned, unconfirmed or invited")
 	}
 	switch v.text("order") {
 	case "", "desc":

@@ -60,7 +60,9 @@ func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserPar
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
 		t.record.Target = t.target.ID
 		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return m.kit.Anonymize(ctx, t.change, t.target, t.target.ID)

@@ -44,6 +44,8 @@ type office struct {
 	deploy string // the id of a key, for what is about one
 	job    string // of a job, likewise
 	post   *postOffice
+
+	because string // the reason that examples give besides; empty: none
 }
 
 // notes is a permission of the application's.

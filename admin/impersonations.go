@@ -53,7 +53,9 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		if err := m.at(t, p.Revision); err != nil {
 			return "", err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return "", err
+		}
 		e := &t.change.Events[0].Event
 		i := auth.Impersonation{
 			ID: m.kit.NewSessionID(), UserID: t.target.ID, ActorID: t.user.ID, ActorSessionID: t.session.ID, Reason: p.Reason,
@@ -113,7 +115,9 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 		return m.kit.StoreError(err)
 	}
 	_, err = carryOut(ctx, m, who, opEndImpersonation, i.UserID, auth.EventImpersonationEnded, func(t *turn) (struct{}, error) {
-		t.because(reason)
+		if err := m.because(t, reason); err != nil {
+			return struct{}{}, err
+		}
 		t.change.Events[0].Event.SessionID = i.ID
 		err := m.impersonations.EndImpersonation(ctx, auth.EndImpersonation{Change: t.change, ID: i.ID})
 		if errors.Is(err, auth.ErrNotFound) {

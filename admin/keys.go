@@ -188,7 +188,7 @@ func (m *Admin) RotateKey(ctx context.Context, who Actor, p RotateKeyParams) (Ne
 		}
 		p.Revision = &before.Revision // another rotation meanwhile is not rotated away
 		made := NewKey{APIKey: before}
-		made.PreviousHash, made.PreviousUntil = nil, time.Time{}
+		made.PreviousHash, made.PreviousUntil, made.RotatedAt = nil, time.Time{}, t.change.Now
 		if p.Overlap > 0 {
 			made.PreviousHash, made.PreviousUntil = before.Hash, t.change.Now.Add(p.Overlap)
 			t.changed("previous_until", nil, made.PreviousUntil)
@@ -216,7 +216,9 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 		if !covers(t.permissions, m.permissions.managing(before.Scopes)) {
 			return struct{}{}, m.stronger()
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return struct{}{}, err
+		}
 		k := before
 		k.RevokedAt = t.change.Now
 		t.changed("revoked_at", nil, k.RevokedAt)

@@ -1,7 +1,9 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,4 +187,50 @@ func TestKeysOfAnOption(t *testing.T) {
 	if _, err := admin.New(t.Context(), env.Auth, admin.Options{}); err == nil || !strings.Contains(err.Error(), "auth.keys.write") || strings.Contains(err.Error(), text) {
 		t.Errorf("a key for keys: %v", err)
 	}
+}
+
+// How old keys are, since they were made or rotated, is told, and those that get old are
+// warned of; revoked and public ones are not.
+func TestKeysAgeing(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.owner()
+		make := func(body string) string {
+			id, _ := o.do(owner, "POST /keys", body).want(200).body["id"].(string)
+			o.Clock.Advance(time.Minute)
+			return id
+		}
+		old := make(`{"name":"old","scopes":["auth.users.read"]}`)
+		rotated := make(`{"name":"rotated","scopes":["auth.users.read"]}`)
+		revoked := make(`{"name":"revoked","scopes":["auth.users.read"]}`)
+		make(`{"name":"public","kind":"public"}`)
+		ages := func() (list []string) {
+			all, _ := o.do(owner, "GET /diagnostics", "").want(200).body["api_keys"].([]any)
+			for _, k := range all {
+				k, _ := k.(map[string]any)
+				list = append(list, fmt.Sprint(k["name"], " ", k["ageing"]))
+			}
+			warned := 0.0
+			for _, w := range o.do(owner, "GET /overview", "").want(200).body["warnings"].([]any) {
+				if w, _ := w.(map[string]any); w["code"] == admin.WarnKeysAgeing {
+					warned, _ = w["count"].(float64)
+				}
+			}
+			return append(list, fmt.Sprint("warned of ", warned))
+		}
+		want := func(want ...string) {
+			t.Helper()
+			if got := ages(); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		o.do(owner, "DELETE /keys/"+revoked, "").want(204)
+		want("old false", "rotated false", "warned of 0")
+		o.Clock.Advance(admin.KeyAgeing)
+		owner = o.owner()
+		o.do(owner, "POST /keys/"+rotated+"/rotate", `{"overlap":0}`).want(200)
+		want("old true", "rotated false", "warned of 1")
+		o.do(owner, "POST /keys/"+old+"/rotate", `{"overlap":0}`).want(200)
+		want("rotated false", "old false", "warned of 0")
+	})
 }

@@ -34,6 +34,7 @@ type keyView struct {
 	ExpiresAt     *time.Time `json:"expires_at"`
 	RevokedAt     *time.Time `json:"revoked_at"`
 	LastUsedAt    *time.Time `json:"last_used_at"`
+	RotatedAt     *time.Time `json:"rotated_at"`
 	PreviousUntil *time.Time `json:"previous_until"`
 }
 
@@ -47,7 +48,7 @@ func (m *Admin) viewKey(k auth.APIKey) keyView {
 	v := keyView{
 		ID: k.ID, Name: k.Name, Kind: kindSecret, Environment: k.Environment, Scopes: orNone(k.Scopes), CIDRs: orNone(k.Networks),
 		CreatedBy: optional(k.CreatedBy), Adopted: k.Adopted, Revision: k.Revision, Status: "live", CreatedAt: k.CreatedAt,
-		ExpiresAt: orNever(k.ExpiresAt), RevokedAt: orNever(k.RevokedAt), LastUsedAt: orNever(k.LastUsedAt), PreviousUntil: orNever(k.PreviousUntil),
+		ExpiresAt: orNever(k.ExpiresAt), RevokedAt: orNever(k.RevokedAt), LastUsedAt: orNever(k.LastUsedAt), RotatedAt: orNever(k.RotatedAt), PreviousUntil: orNever(k.PreviousUntil),
 	}
 	if k.Public {
 		v.Kind = kindPublic

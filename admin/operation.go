@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/authmount/auth"
@@ -36,6 +38,13 @@ type operation struct {
 
 // reads tells whether the operation changes nothing.
 func (o operation) reads() bool { return strings.HasPrefix(o.pattern, "GET ") && !o.recorded }
+
+// revisable tells whether what is changed has been seen before, so that a request may
+// say in which revision.
+func (o operation) revisable() bool {
+	method, _, _ := strings.Cut(o.pattern, " ")
+	return slices.Contains([]string{http.MethodPatch, http.MethodPut, http.MethodDelete}, method)
+}
 
 // allow judges what an operation asks of an actor. Errors: CodeNotAdmin,
 // CodeMissingPermission, CodeInsufficientAAL, CodeReauthNeeded.
@@ -201,8 +210,14 @@ func (m *Admin) at(t *turn, revision *int64) error {
 	return nil
 }
 
-// because keeps the reason that the actor gave.
-func (t *turn) because(reason string) { t.change.Events[0].Event.Reason = reason }
+// because keeps the reason that the actor gave, if any. Errors: CodeValidationFailed.
+func (m *Admin) because(t *turn, reason string) error {
+	if len(reason) > maxReason {
+		return m.kit.Invalid("reason", "is too long")
+	}
+	t.change.Events[0].Event.Reason = reason
+	return nil
+}
 
 // changed notes a field in the audit log.
 func (t *turn) changed(field string, before, after any) {

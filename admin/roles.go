@@ -277,11 +277,14 @@ func (m *Admin) SetRoles(ctx context.Context, who Actor, p SetRolesParams) (auth
 
 // Grant gives somebody a role besides those that they have; see SetRoles.
 func (m *Admin) Grant(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
-	return m.grant(ctx, who, userID, role, "")
+	return m.grant(ctx, who, userID, role, "", nil)
 }
 
-func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string) (auth.User, error) {
+func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string, revision *int64) (auth.User, error) {
 	return carryOut(ctx, m, who, opGrant, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		if err := m.at(t, revision); err != nil {
+			return auth.User{}, err
+		}
 		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), why)
 	})
 }
@@ -309,11 +312,14 @@ func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role strin
 // Withdraw takes a role from somebody; one that they do not have is no error. See
 // SetRoles.
 func (m *Admin) Withdraw(ctx context.Context, who Actor, userID, role string) (auth.User, error) {
-	return m.withdraw(ctx, who, userID, role, "")
+	return m.withdraw(ctx, who, userID, role, "", nil)
 }
 
-func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string) (auth.User, error) {
+func (m *Admin) withdraw(ctx context.Context, who Actor, userID, role, why string, revision *int64) (auth.User, error) {
 	return carryOut(ctx, m, who, opWithdraw, userID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
+		if err := m.at(t, revision); err != nil {
+			return auth.User{}, err
+		}
 		return m.assign(ctx, t, slices.DeleteFunc(slices.Clone(t.target.Roles), func(r string) bool { return r == role }), why)
 	})
 }
@@ -325,7 +331,9 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 	if err := m.mayAssign(t, roles); err != nil {
 		return auth.User{}, err
 	}
-	t.because(why)
+	if err := m.because(t, why); err != nil {
+		return auth.User{}, err
+	}
 	t.changed("roles", orNone(t.target.Roles), roles)
 	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) && !slices.Contains(roles, auth.RoleOwner)
 	u, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})

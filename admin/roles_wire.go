@@ -158,12 +158,20 @@ func (m *Admin) handleSetRoles(who Actor, w http.ResponseWriter, r *http.Request
 }
 
 func (m *Admin) handleGrant(who Actor, w http.ResponseWriter, r *http.Request) error {
-	u, err := m.Grant(r.Context(), who, r.PathValue("id"), r.PathValue("role"))
+	rev, err := m.ifMatch(r)
+	if err != nil {
+		return err
+	}
+	u, err := m.grant(r.Context(), who, r.PathValue("id"), r.PathValue("role"), "", rev)
 	return m.writeUser(w, u, err)
 }
 
 func (m *Admin) handleWithdraw(who Actor, w http.ResponseWriter, r *http.Request) error {
-	u, err := m.Withdraw(r.Context(), who, r.PathValue("id"), r.PathValue("role"))
+	rev, err := m.ifMatch(r)
+	if err != nil {
+		return err
+	}
+	u, err := m.withdraw(r.Context(), who, r.PathValue("id"), r.PathValue("role"), "", rev)
 	return m.writeUser(w, u, err)
 }
 

@@ -1,6 +1,9 @@
 package admin_test
 
 import (
+	"cmp"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +110,8 @@ func TestEveryOperationHasAnExample(t *testing.T) {
 // role is what the examples write; it is there, nobody has it, and it permits nothing.
 const role = "writer"
 
+var reasonIn = regexp.MustCompile(`"reason":"[^"]*"`)
+
 // try sends the example of an operation about somebody.
 func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.SignedIn, headers ...string) *answer {
 	o.t.Helper()
@@ -138,6 +143,12 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	}
 	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{factor}", target.User.ID, "{identity}", target.User.ID, "{name}", theProvider, "$id", target.User.ID).Replace(row.Pattern + e.query)
 	body := strings.NewReplacer("$id", target.User.ID, "$email", target.User.Email).Replace(e.body)
+	if o.because != "" && !row.Reads && e.media == "" {
+		if !reasonIn.MatchString(body) {
+			body = strings.Replace(strings.Replace(cmp.Or(body, "{}"), "{", `{"reason":"",`, 1), `,}`, `}`, 1)
+		}
+		body = reasonIn.ReplaceAllString(body, `"reason":"`+o.because+`"`)
+	}
 	return o.do(who, pattern, body, headers...)
 }
 
@@ -314,14 +325,61 @@ func TestStaleRevision(t *testing.T) {
 		o, target := newScene(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for _, row := range admin.Table() {
-			if row.Reads || strings.Contains(row.Pattern, "sessions") || strings.Contains(row.Pattern, "/impersonations") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /users" || row.Pattern == "POST /keys" || strings.Contains(row.Pattern, "/invitations") || slices.Contains(withoutRevision, row.Pattern) || row.Pattern == "POST /check" || strings.HasSuffix(row.Pattern, "{id}/roles/{role}") {
+			method, _, _ := strings.Cut(row.Pattern, " ")
+			always := slices.Contains([]string{"PATCH", "PUT", "DELETE"}, method)
+			if !always && (row.Reads || strings.Contains(row.Pattern, "sessions") || strings.Contains(row.Pattern, "/impersonations") || strings.HasSuffix(row.Pattern, "/export") || strings.HasPrefix(row.Pattern, "POST /settings/") || row.Pattern == "POST /users" || row.Pattern == "POST /keys" || strings.Contains(row.Pattern, "/invitations") || slices.Contains(withoutRevision, row.Pattern) || row.Pattern == "POST /check") {
 				continue
 			}
-			before := len(o.audit())
+			done := func() (n int) { // without what is made first, for the operation to be about
+				for _, e := range o.audit() {
+					if e.Record != nil && e.Record.Operation == row.Pattern {
+						n++
+					}
+				}
+				return n
+			}
+			before := done()
 			o.try(owner, row, target, `If-Match: "4711"`).want(412, auth.CodePreconditionFailed)
-			if n := len(o.audit()) - before; n != 0 {
+			if n := done() - before; n != 0 {
 				t.Errorf("%s: %d rows", row.Pattern, n)
 			}
+		}
+	})
+}
+
+// Whatever operation takes a reason, takes one of 500 bytes at most.
+func TestReasonsAreBounded(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, _ := newScene(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		took := 0
+		for i, row := range admin.Table() {
+			if row.Reads || row.Secret || strings.HasPrefix(row.Pattern, "GET ") {
+				continue
+			}
+			given := func(n int) (a *answer, reason string) {
+				o.newDeploy()
+				target := o.LoginAs(t, fmt.Sprintf("target%d-%d@example.com", i, n), authtest.AAL2())
+				o.because = strings.Repeat("x", n)
+				defer func() { o.because = "" }()
+				a = o.try(owner, row, target)
+				for _, e := range o.audit() {
+					if e.Record != nil && e.Record.Operation == row.Pattern && strings.Trim(e.Reason, "x") == "" && len(e.Reason) == n {
+						return a, e.Reason
+					}
+				}
+				return a, ""
+			}
+			if _, reason := given(500); reason == "" {
+				continue
+			}
+			took++
+			if a, _ := given(501); a.status != 422 {
+				t.Errorf("%s: %d %.200s", row.Pattern, a.status, a.text)
+			}
+		}
+		if took < 15 {
+			t.Errorf("%d operations took a reason", took)
 		}
 	})
 }

@@ -103,7 +103,9 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	}
 	for _, id := range ids {
 		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
-			t.because(p.Reason)
+			if err := m.because(t, p.Reason); err != nil {
+				return nil, err
+			}
 			f := auth.SessionFilter{IP: p.IP, Before: p.Before}
 			if a.user != nil {
 				f.Except = a.session.ID
@@ -182,7 +184,9 @@ const revokedAtOnce = 5000
 // row of the audit log, and those behind it end what that left, a part at a time.
 func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSessionsResult, error) {
 	return carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res RevokeSessionsResult, err error) {
-		t.because(why)
+		if err := m.because(t, why); err != nil {
+			return res, err
+		}
 		t.record.Target = permAll
 		c := auth.EndEverySession{Change: t.change, Until: t.change.Now, Limit: revokedAtOnce}
 		if t.user != nil {

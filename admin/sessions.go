@@ -30,7 +30,9 @@ func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]a
 // CodeUserNotFound, CodeTargetStronger.
 func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason string) ([]string, error) {
 	return carryOut(ctx, m, who, opEndSessions, userID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
-		t.because(reason)
+		if err := m.because(t, reason); err != nil {
+			return nil, err
+		}
 		t.ended, err = m.store.RevokeSessions(ctx, m.kit.EndingAll(auth.RevokeSessions{Change: t.change, UserID: t.target.ID}))
 		return t.ended, err
 	})
@@ -52,7 +54,9 @@ func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) er
 		return m.kit.StoreError(err)
 	}
 	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
-		t.because(reason)
+		if err := m.because(t, reason); err != nil {
+			return nil, err
+		}
 		t.ended, err = m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: auth.SessionFilter{ID: id}})
 		return t.ended, err
 	})

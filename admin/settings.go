@@ -14,7 +14,6 @@ var (
 	opTestMail     = operation{pattern: "POST /settings/test-mail", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodeRateLimited}}
 	opTestSMS      = operation{pattern: "POST /settings/test-sms", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodeRateLimited, auth.CodeMethodDisabled}}
 	opTestProvider = operation{pattern: "POST /settings/test-provider/{name}", permission: PermSettingsWrite, stepUp: true, fails: []auth.Code{auth.CodeUnknownProvider}}
-	opDiagnostics  = operation{pattern: "GET /diagnostics", permission: PermSettingsRead}
 )
 
 // Setting is one setting, as it is in force.
@@ -221,12 +220,4 @@ func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryRes
 		return TryResult{Detail: m.kit.Short(err.Error())}, nil //nolint:nilerr // that it cannot be reached is what was asked
 	}
 	return TryResult{OK: true, Detail: detail}, nil
-}
-
-// Diagnostics tells how the service is doing, as this instance sees it.
-func (m *Admin) Diagnostics(ctx context.Context, who Actor) (auth.KitDiagnosis, error) {
-	if _, err := m.reader(ctx, who, opDiagnostics); err != nil {
-		return auth.KitDiagnosis{}, err
-	}
-	return m.kit.Diagnose(ctx)
 }

@@ -486,6 +486,9 @@ func TestDiagnostics(t *testing.T) {
 		if len(keys) != 1 || keys[0].(map[string]any)["signs"] != true {
 			t.Errorf("keys %v", keys)
 		}
+		if fmt.Sprint(a.body["api_keys"]) != "[]" {
+			t.Errorf("API keys %v", a.body["api_keys"])
+		}
 		mail, _ := a.body["mail"].(map[string]any)
 		at, _ := a.body["store"].(map[string]any)
 		_, onPostgres := store.(interface{ Migrate(context.Context) error })

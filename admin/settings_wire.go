@@ -87,14 +87,3 @@ func (m *Admin) handleTestProvider(who Actor, w http.ResponseWriter, r *http.Req
 	t, err := m.TryProvider(r.Context(), who, r.PathValue("name"))
 	return m.writeTest(w, t, err)
 }
-
-func (m *Admin) handleDiagnostics(who Actor, w http.ResponseWriter, r *http.Request) error {
-	if err := m.values(r).done(); err != nil {
-		return err
-	}
-	d, err := m.Diagnostics(m.kit.Seen(r), who)
-	if err != nil {
-		return err
-	}
-	return m.kit.WriteJSON(w, http.StatusOK, d)
-}

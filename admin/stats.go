@@ -127,6 +127,7 @@ const (
 	WarnLimitsHit       = "limits_hit"
 	WarnTokensReused    = "tokens_reused" //nolint:gosec // no credentials
 	WarnEventsLost      = "events_lost"   // from the audit log, by the instance that answers, since it began
+	WarnKeysAgeing      = "keys_ageing"   // as many secret keys are older than KeyAgeing, see Diagnostics
 )
 
 // Periods are the spans that Overview takes, by their names on the wire.
@@ -162,7 +163,16 @@ func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Over
 	for _, f := range o.Figures {
 		sums[failing[f.Metric]] += f.Count
 	}
-	for _, code := range []string{WarnMessagesFailing, WarnLimitsHit, WarnTokensReused, WarnEventsLost} {
+	ages, err := m.keyAges(ctx)
+	if err != nil {
+		return Overview{}, err
+	}
+	for _, k := range ages {
+		if k.Ageing {
+			sums[WarnKeysAgeing]++
+		}
+	}
+	for _, code := range []string{WarnMessagesFailing, WarnLimitsHit, WarnTokensReused, WarnEventsLost, WarnKeysAgeing} {
 		if sums[code] > 0 {
 			o.Warnings = append(o.Warnings, Warning{code, sums[code]})
 		}

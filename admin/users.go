@@ -71,7 +71,9 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
 		t.changed("banned_until", moment(t.target.BannedUntil), to)
 		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &to, Revoke: &auth.SessionFilter{}}})
@@ -92,7 +94,9 @@ func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (au
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return auth.User{}, err
+		}
 		t.changed("banned_until", moment(t.target.BannedUntil), nil)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}}})
 	})
@@ -115,7 +119,9 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 		if err := m.at(t, p.Revision); err != nil {
 			return struct{}{}, err
 		}
-		t.because(p.Reason)
+		if err := m.because(t, p.Reason); err != nil {
+			return struct{}{}, err
+		}
 		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return struct{}{}, m.kit.DeleteUser(ctx, t.target, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
 	})

@@ -225,7 +225,7 @@ func filtersOfUsers(p ListUsersParams) map[string]any {
 			delete(all, name)
 		}
 	}
-	for name, flag := range map[string]*bool{"banned": p.Banned, "confirmed": p.Confirmed, "mfa": p.MFA} {
+	for name, flag := range map[string]*bool{"banned": p.Banned, "confirmed": p.Confirmed, "mfa": p.MFA, "password": p.Password} {
 		if flag != nil {
 			all[name] = *flag
 		}

@@ -57,17 +57,24 @@ func (o operation) failures() []auth.Code {
 	if o.secret {
 		list = append(list, auth.CodeIdempotencyReplayed)
 	}
+	if o.revisable() && !slices.Contains(o.fails, auth.CodePreconditionFailed) {
+		list = append(list, auth.CodePreconditionFailed)
+	}
 	return append(list, o.fails...)
 }
 
 // formed refuses what an operation would not look at: parameters in the address of one
-// that takes a body, which somebody might rely on, and an export that another site has a
-// visitor's browser ask for.
+// that takes a body, which somebody might rely on; a revision of what has none, which is
+// never the present one (RFC 9110, section 13.1.1); and an export that another site has
+// a visitor's browser ask for.
 func (m *Admin) formed(op operation, r *http.Request) error {
 	if slices.Contains([]string{http.MethodPost, http.MethodPatch, http.MethodPut}, r.Method) && !op.streams {
 		if err := m.values(r).done(); err != nil {
 			return err
 		}
+	}
+	if given := r.Header.Get("If-Match"); given != "" && given != "*" && op.revisable() && !slices.Contains(op.fails, auth.CodePreconditionFailed) {
+		return m.kit.Error(auth.CodePreconditionFailed, nil)
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if op.recorded && r.Header.Get("Authorization") == "" && site != "" && site != "same-origin" && site != "none" {

@@ -18,7 +18,7 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 	defer unlock()
 	list := []auth.User{}
 	for _, u := range s.users {
-		if picked(&u.User, &q) && (q.After == nil || q.Compare(q.After, q.Cursor(u.User)) < 0) {
+		if picked(u, &q) && (q.After == nil || q.Compare(q.After, q.Cursor(u.User)) < 0) {
 			list = append(list, u.User)
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCoun
 	defer unlock()
 	c := auth.UserCount{Exact: true}
 	for _, u := range s.users {
-		if picked(&u.User, &q) {
+		if picked(u, &q) {
 			c.N++
 		}
 	}
@@ -49,7 +49,7 @@ func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCoun
 }
 
 // picked tells whether an account matches all of a query but its place in the list.
-func picked(u *auth.User, q *auth.UserQuery) bool {
+func picked(u *user, q *auth.UserQuery) bool {
 	within := func(t, from, to time.Time) bool {
 		return (from.IsZero() || !t.Before(from)) && (to.IsZero() || t.Before(to))
 	}
@@ -61,6 +61,6 @@ func picked(u *auth.User, q *auth.UserQuery) bool {
 	return begins && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
 		(q.Email == "" || u.Email != "" && auth.EmailKey(u.Email) == auth.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
 		(q.Role == "" || slices.Contains(u.Roles, q.Role)) && q.HasMetadata(u.AppMetadata) &&
-		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unproved()) && is(q.MFA, u.MFAEnabled) &&
+		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unproved()) && is(q.MFA, u.MFAEnabled) && is(q.Password, u.hash != "") &&
 		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)
 }

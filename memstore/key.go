@@ -87,6 +87,6 @@ func (s *Store) addKey(k auth.APIKey) {
 func copyKey(k auth.APIKey) auth.APIKey {
 	k.Hash, k.PreviousHash = slices.Clone(k.Hash), slices.Clone(k.PreviousHash)
 	k.Scopes, k.Networks = slices.Clone(k.Scopes), slices.Clone(k.Networks)
-	allUTC(&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.PreviousUntil)
+	allUTC(&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.PreviousUntil, &k.RotatedAt)
 	return k
 }

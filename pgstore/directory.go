@@ -142,6 +142,11 @@ func (b *query) filterFacts(q auth.UserQuery) {
 	} else if q.MFA != nil {
 		b.where(`not u.mfa_enabled`)
 	}
+	if q.Password != nil && *q.Password {
+		b.where(`u.password_hash <> ''`)
+	} else if q.Password != nil {
+		b.where(`u.password_hash = ''`)
+	}
 }
 
 // hasIdentity looks for identities of those who ever had one, and are asked for them

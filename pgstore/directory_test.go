@@ -61,6 +61,8 @@ func TestDirectoryPlans(t *testing.T) {
 		"banned":           {auth.UserQuery{Banned: &yes}, []string{"users_banned_idx"}, true},
 		"not banned":       {auth.UserQuery{Banned: &no}, nil, false},
 		"unproved":         {auth.UserQuery{Confirmed: &no}, []string{"users_unproved_idx"}, true},
+		"invited":          {auth.UserQuery{Confirmed: &no, Password: &no}, []string{"users_invited_idx", "users_unproved_idx"}, true},
+		"no password":      {auth.UserQuery{Password: &no}, nil, false},
 		"proved":           {auth.UserQuery{Confirmed: &yes}, nil, false},
 		"factor":           {auth.UserQuery{MFA: &yes}, []string{"users_with_factor_idx", "users_mfa_idx"}, true},
 		"no factor":        {auth.UserQuery{MFA: &no}, nil, false},

@@ -12,14 +12,14 @@ import (
 )
 
 const keyColumns = `k.id, k.name, k.is_public, k.environment, k.hash, k.scopes, k.networks, coalesce(k.created_by::text, ''), k.adopted,
-	k.revision, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.previous_hash, k.previous_until`
+	k.revision, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.previous_hash, k.previous_until, k.rotated_at`
 
 func keyOf(row pgx.CollectableRow) (auth.APIKey, error) {
 	var k auth.APIKey
-	var created, expires, revoked, used, previous pgtype.Timestamptz
+	var created, expires, revoked, used, previous, rotated pgtype.Timestamptz
 	err := row.Scan(&k.ID, &k.Name, &k.Public, &k.Environment, &k.Hash, &k.Scopes, &k.Networks, &k.CreatedBy, &k.Adopted,
-		&k.Revision, &created, &expires, &revoked, &used, &k.PreviousHash, &previous)
-	k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt, k.PreviousUntil = at(created), at(expires), at(revoked), at(used), at(previous)
+		&k.Revision, &created, &expires, &revoked, &used, &k.PreviousHash, &previous, &rotated)
+	k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt, k.PreviousUntil, k.RotatedAt = at(created), at(expires), at(revoked), at(used), at(previous), at(rotated)
 	return k, err
 }
 
@@ -29,11 +29,12 @@ const selectKey = `select ` + keyColumns + ` from auth.api_keys k where k.id = $
 // asked.
 const listKeys = `select ` + keyColumns + ` from auth.api_keys k where true`
 
-const putKey = `insert into auth.api_keys as k (id, name, is_public, environment, hash, scopes, networks, created_by, adopted, created_at, expires_at, revoked_at, previous_hash, previous_until)
-	values ($1::uuid, $2::text, $3::boolean, $4::text, $5::bytea, $6::text[], $7::text[], $8::uuid, $9::boolean, $10::timestamptz, $11::timestamptz, $12::timestamptz, $13::bytea, $14::timestamptz)
+const putKey = `insert into auth.api_keys as k (id, name, is_public, environment, hash, scopes, networks, created_by, adopted, created_at, expires_at, revoked_at, previous_hash, previous_until, rotated_at)
+	values ($1::uuid, $2::text, $3::boolean, $4::text, $5::bytea, $6::text[], $7::text[], $8::uuid, $9::boolean, $10::timestamptz, $11::timestamptz, $12::timestamptz, $13::bytea, $14::timestamptz, $15::timestamptz)
 	on conflict (id) do update set name = excluded.name, is_public = excluded.is_public, environment = excluded.environment, hash = excluded.hash,
 		scopes = excluded.scopes, networks = excluded.networks, created_by = excluded.created_by, adopted = excluded.adopted, revision = k.revision + 1,
-		expires_at = excluded.expires_at, revoked_at = excluded.revoked_at, previous_hash = excluded.previous_hash, previous_until = excluded.previous_until
+		expires_at = excluded.expires_at, revoked_at = excluded.revoked_at, previous_hash = excluded.previous_hash, previous_until = excluded.previous_until,
+		rotated_at = excluded.rotated_at
 	returning ` + keyColumns
 
 // useKey waits for nobody: a key that a change holds is noted at its next use.
@@ -114,7 +115,7 @@ func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) 
 			return nil, auth.ErrStale
 		}
 		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, orEmpty(k.Hash), orEmpty(k.Scopes), orEmpty(k.Networks), orNull(k.CreatedBy), k.Adopted,
-			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil))
+			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil), moment(k.RotatedAt))
 		if err == nil {
 			kept, err = pgx.CollectExactlyOneRow(rows, keyOf)
 		}

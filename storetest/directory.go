@@ -46,6 +46,10 @@ func (b *bench) crowd() []auth.User {
 		if i%3 == 1 {
 			u.Identities = []auth.Identity{{ID: b.id(), Provider: []string{"google", "github"}[i%2], Subject: fmt.Sprint(i), CreatedAt: u.CreatedAt}}
 		}
+		if i%4 > 1 {
+			nu.PasswordHash = ""
+		}
+		u.UserMetadata = map[string]any{"password": nu.PasswordHash != ""}
 		switch i % 5 {
 		case 0:
 			u.AppMetadata = map[string]any{"plan": "pro", "seats": float64(i), "in": map[string]any{"plan": "deep"}}
@@ -78,6 +82,7 @@ func expected(u auth.User, q auth.UserQuery) bool {
 		q.HasMetadata(u.AppMetadata),
 		q.Confirmed == nil || *q.Confirmed == !u.Unproved(),
 		q.MFA == nil || *q.MFA == u.MFAEnabled,
+		q.Password == nil || *q.Password == u.UserMetadata["password"],
 		q.CreatedFrom.IsZero() || !u.CreatedAt.Before(q.CreatedFrom),
 		q.CreatedTo.IsZero() || u.CreatedAt.Before(q.CreatedTo),
 		q.SignedInFrom.IsZero() || !u.LastSignInAt.Before(q.SignedInFrom),
@@ -99,6 +104,9 @@ func queries() map[string]auth.UserQuery {
 		"not confirmed":             {Confirmed: ptr(false)},
 		"with a factor":             {MFA: ptr(true)},
 		"without":                   {MFA: ptr(false)},
+		"with a password":           {Password: ptr(true)},
+		"without one":               {Password: ptr(false)},
+		"that nobody can enter yet": {Password: ptr(false), Confirmed: ptr(false), Banned: ptr(false)},
 		"made within":               {CreatedFrom: now.Add(2 * minute), CreatedTo: now.Add(5 * minute)},
 		"signed in since":           {SignedInFrom: now.Add(time.Hour)},
 		"not signed in since":       {SignedInTo: now.Add(time.Hour)},

@@ -16,7 +16,7 @@ func (b *bench) newKey(secret string) auth.APIKey {
 	b.Helper()
 	return auth.APIKey{
 		ID: b.id(), Name: "deploy", Public: true, Environment: "live", Hash: hashOf(secret), Scopes: []string{"b", "a"}, Networks: []string{"192.0.2.0/24", "::1/128"},
-		CreatedBy: b.id(), Adopted: true, ExpiresAt: now.Add(minute), PreviousHash: hashOf("before " + secret), PreviousUntil: now.Add(us),
+		CreatedBy: b.id(), Adopted: true, ExpiresAt: now.Add(minute), PreviousHash: hashOf("before " + secret), PreviousUntil: now.Add(us), RotatedAt: now.Add(2 * us),
 	}
 }
 

@@ -20,6 +20,7 @@ func directoryMutants() map[string]mutant {
 	const whole, counts = "lists hold whom a query picks, in its order, page by page", "counts are of all that a query picks"
 	return map[string]mutant{
 		"lists know no metadata":       lists(whole, func(q *auth.UserQuery) { q.Metadata = nil }),
+		"lists know no passwords":      lists(whole, func(q *auth.UserQuery) { q.Password = nil }),
 		"lists know no subjects":       lists(whole, func(q *auth.UserQuery) { q.Subject = "" }),
 		"lists know no whole address":  lists(whole, func(q *auth.UserQuery) { q.Email = "" }),
 		"lists know no numbers":        lists(whole, func(q *auth.UserQuery) { q.Phone = "" }),
