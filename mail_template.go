@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -50,9 +51,13 @@ var mailKinds = []Kind{
 	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
 }
 
+// textOnly tells whether messages of a kind go to telephones.
+func textOnly(k Kind) bool { return k == KindPhoneCode || k == KindTestSMS }
+
 // mailTemplates are the parsed templates by kind and locale.
 type mailTemplates struct {
 	app   func() string
+	texts func() map[string]string // Settings.Texts; nil: none
 	host  string
 	langs *webpage.Languages
 	text  map[string]*texttemplate.Template // "kind.locale"
@@ -113,8 +118,8 @@ func (m *mailTemplates) parse(l webpage.Layers, locale string) error {
 			if m.text[name], err = texttemplate.New(name).Option("missingkey=error").Parse(string(text)); err != nil {
 				return fmt.Errorf("template: %w", err)
 			}
-			if k == KindPhoneCode || k == KindTestSMS {
-				continue // text only
+			if textOnly(k) {
+				continue
 			}
 			html, err := l.Read("mail/" + name + ".html")
 			if err != nil {
@@ -154,6 +159,8 @@ type mailData struct {
 	Device     string // of whoever asked, as people call it; empty if unknown
 	Time       string // when it was asked for or happened
 	Subject    string
+	Lead       string // lines of the operators' own above the rest; mostly empty
+	Footer     string // and below
 
 	CodeMinutes int // how long a code beside a link lives
 }
@@ -180,6 +187,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 			d.Days = d.Hours / 24
 		}
 	}
+	d.Lead, d.Footer = m.own(string(o.Kind)+".intro", loc), m.own("footer", loc)
 	var subject, body, rich bytes.Buffer
 	if o.channel() == ChannelSMS {
 		if err := text.Execute(&body, d); err != nil {
@@ -190,7 +198,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	if err := text.ExecuteTemplate(&subject, "subject", d); err != nil {
 		return Message{}, err
 	}
-	d.Subject = printable(subject.String())
+	d.Subject = printable(cmp.Or(m.own(string(o.Kind)+".subject", loc), subject.String()))
 	if err := text.Execute(&body, d); err != nil {
 		return Message{}, err
 	}
@@ -199,7 +207,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 	}
 	return Message{
 		Kind: o.Kind, Channel: ChannelEmail, To: o.To, Subject: d.Subject,
-		Text: strings.TrimSpace(body.String()) + "\n", HTML: rich.String(), Link: o.Link, Code: o.Code, Locale: loc,
+		Text: strings.TrimSpace(d.Lead+"\n\n"+strings.TrimSpace(body.String())+"\n\n"+d.Footer) + "\n", HTML: rich.String(), Link: o.Link, Code: o.Code, Locale: loc,
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -49,6 +50,12 @@ type Settings struct {
 	RedirectURLs      []string      // none, besides those of WithRedirectURLs
 	CORSOrigins       []string      // none, besides those of WithCORS
 	SenderName        string        // MailOptions.AppName
+
+	// Texts are words of the operators' own in mails, plain and without links, by
+	// names: "magic_link.subject" in place of the subject that the template of a kind
+	// has, "magic_link.intro" above what it says, and "footer" below every mail.
+	// With a language behind it ("footer.de") a text is for that one.
+	Texts map[string]string // none
 }
 
 // Settings returns what is in force at present. It is the one place that flows ask,
@@ -56,6 +63,7 @@ type Settings struct {
 func (a *Auth) Settings(context.Context) Settings {
 	s := a.settings.now.Load().settings
 	s.MFARequiredFor, s.RedirectURLs, s.CORSOrigins = slices.Clone(s.MFARequiredFor), slices.Clone(s.RedirectURLs), slices.Clone(s.CORSOrigins)
+	s.Texts = maps.Clone(s.Texts)
 	return s
 }
 

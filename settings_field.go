@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,6 +78,18 @@ func settingFields() []settingField {
 			value: func(s *Settings) any { return s.SenderName },
 			read:  func(to *Settings, raw json.RawMessage) error { return readSetting(raw, &to.SenderName, "a text") },
 			bound: func(_ *config, _, s *Settings) error { return checkSenderName(s.SenderName) },
+		},
+		{
+			name: "texts", option: "WithSettings",
+			unset: func(s *Settings) bool { return s.Texts == nil },
+			copy:  func(to, from *Settings) { to.Texts = maps.Clone(from.Texts) },
+			value: func(s *Settings) any { return orEmptyTexts(s.Texts) },
+			read: func(to *Settings, raw json.RawMessage) error {
+				err := readSetting(raw, &to.Texts, "an object of texts")
+				to.Texts = orEmptyTexts(to.Texts)
+				return err
+			},
+			check: func(_ *config, s *Settings) error { return checkMailTexts(s.Texts) },
 		},
 	}
 }

@@ -148,6 +148,9 @@ func (a *Auth) withCORS(h http.Handler) http.Handler {
 	})
 }
 
+// mailTexts are what operators have mails say. They are shared, and not to be changed.
+func (a *Auth) mailTexts() map[string]string { return a.settings.now.Load().settings.Texts }
+
 // appName is the name of the application, as messages and pages show it.
 func (a *Auth) appName() string { return printable(a.settings.now.Load().settings.SenderName) }
 

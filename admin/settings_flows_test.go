@@ -132,6 +132,25 @@ func TestSettingsReachFlows(t *testing.T) {
 	if m := o.Mail(t, "ada@example.com", auth.KindMagicLink); !strings.Contains(m.Text, "After") || strings.Contains(m.Text, "Before") {
 		t.Errorf("a mail says %s", m.Text)
 	}
+	set("texts", map[string]string{"magic_link.subject": "Come <in>", "magic_link.intro": "We have moved.\nAll <b>stays</b>.", "footer": "Notes Ltd", "footer.de": "Notizen GmbH", "welcome.intro": "Another mail's"})
+	for locale, footer := range map[string]string{"en": "Notes Ltd", "de": "Notizen GmbH"} {
+		if _, err := o.UpdateMe(ctx, auth.UpdateMeParams{Caller: auth.Caller{UserID: again.User.ID, SessionID: again.SessionID}, UserMetadata: map[string]any{"locale": locale}}); err != nil {
+			t.Fatal(err)
+		}
+		o.Clock.Advance(2 * time.Minute)
+		o.Inbox.Clear()
+		if err := link(""); err != nil {
+			t.Fatal(err)
+		}
+		m := o.Mail(t, "ada@example.com", auth.KindMagicLink)
+		if m.Subject != "Come <in>" || !strings.HasPrefix(m.Text, "We have moved.\nAll <b>stays</b>.\n\n") || !strings.HasSuffix(m.Text, "\n"+footer+"\n") || strings.Contains(m.Text, "Another") {
+			t.Errorf("%s: %q\n%s", locale, m.Subject, m.Text)
+		}
+		if !strings.Contains(m.HTML, "All &lt;b&gt;stays&lt;/b&gt;.") || !strings.Contains(m.HTML, ">"+footer+"</p>") || !strings.Contains(m.HTML, "<title>Come &lt;in&gt;") {
+			t.Errorf("%s: %s", locale, m.HTML)
+		}
+	}
+	set("texts", nil)
 	setup, err := o.SetupTOTP(ctx, auth.SetupTOTPParams{Caller: auth.Caller{UserID: again.User.ID, SessionID: again.SessionID}})
 	if err != nil || !strings.Contains(setup.URI, "issuer=After") {
 		t.Errorf("%+v, %v", setup, err)

@@ -1,0 +1,101 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/language"
+
+	"github.com/authmount/auth/internal/visible"
+)
+
+// What operators may have mails say besides their templates (Settings.Texts).
+
+// How long such texts may be, in characters, and how many there may be.
+const (
+	maxMailSubject = 150
+	maxMailText    = 1000
+	maxMailTexts   = 200
+)
+
+func orEmptyTexts(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
+}
+
+// checkMailTexts judges such texts: their names are those of mails, and they hold
+// nothing that could disguise, begin a header, or lead anywhere.
+func checkMailTexts(texts map[string]string) error {
+	if len(texts) > maxMailTexts {
+		return fmt.Errorf("has more than %d texts", maxMailTexts)
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if err := checkMailText(name, texts[name]); err != nil {
+			return fmt.Errorf("%.64q %w", name, err)
+		}
+	}
+	return nil
+}
+
+func checkMailText(name, text string) error {
+	what, rest, _ := strings.Cut(name, ".")
+	most := maxMailText
+	if what != "footer" {
+		var part string
+		part, rest, _ = strings.Cut(rest, ".")
+		if !slices.Contains(mailKinds, Kind(what)) || textOnly(Kind(what)) || part != "subject" && part != "intro" {
+			return errors.New("is no text of a mail: a kind with .subject or .intro, or footer")
+		}
+		if part == "subject" {
+			if most = maxMailSubject; printable(text) != text {
+				return errors.New("has to be one line of visible text")
+			}
+		}
+	}
+	if strings.HasSuffix(name, ".") || rest != "" && !isLanguage(rest) {
+		return errors.New("names no language")
+	}
+	lower := strings.ToLower(text)
+	switch n := len([]rune(text)); {
+	case n == 0 || n > most:
+		return fmt.Errorf("has to have 1 to %d characters", most)
+	case strings.TrimSpace(text) != text || !onlyLines(text):
+		return errors.New("has to be visible text, without spaces around it")
+	case strings.Contains(lower, "://") || strings.Contains(lower, "www."):
+		return errors.New("may hold no links")
+	}
+	return nil
+}
+
+// isLanguage tells whether a text is a language as templates are named by.
+func isLanguage(s string) bool {
+	_, err := language.Parse(s)
+	return err == nil && len(s) <= 16
+}
+
+// onlyLines tells whether a text is lines of visible characters.
+func onlyLines(s string) bool {
+	for _, r := range s {
+		if r != '\n' && !visible.Rune(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// own is what operators have mails say in a language; empty: nothing.
+func (m *mailTemplates) own(name, locale string) string {
+	if m.texts == nil {
+		return ""
+	}
+	texts := m.texts()
+	if own, ok := texts[name+"."+locale]; ok {
+		return own
+	}
+	return texts[name]
+}
