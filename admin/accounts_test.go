@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
 )
 
 const bcryptHash = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
@@ -341,5 +343,43 @@ func TestCreateUserInvitesToPasswords(t *testing.T) {
 		if _, err := o.behind().User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) {
 			t.Errorf("made all the same: %v", err)
 		}
+	})
+}
+
+// Every field of a new account is kept, and shown.
+func TestCreateUserKeepsEveryField(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.permit("editor", notes)
+		made := o.do(owner, "POST /users", `{"id":"01990000-0000-7000-8000-000000000001","email":"ada@example.com","email_verified":true,"phone":"+4930123456","phone_verified":true,
+			"full_name":"Ada L.","password":"a phrase of four words","roles":["editor"],"user_metadata":{"a":1},"app_metadata":{"b":2},"notes":"calls often"}`).want(201)
+		id, _ := made.body["id"].(string)
+		a := o.do(owner, "GET /users/"+id, "").want(200)
+		for name, want := range map[string]string{
+			"id": "01990000-0000-7000-8000-000000000001", "email": "ada@example.com", "email_verified": "true", "phone": "+4930123456", "phone_verified": "true", "full_name": "Ada L.",
+			"has_password": "true", "roles": "[editor]", "user_metadata": "map[a:1]", "app_metadata": "map[b:2]", "notes": "calls often", "status": "active",
+		} {
+			if got := fmt.Sprint(a.body[name]); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+	})
+}
+
+// An account whose limits cannot be read is not shown as one without locks.
+func TestAccountWithoutItsLimits(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+			if method == "Take" {
+				return storetap.FailsBefore
+			}
+			return storetap.NoFault
+		}})
+		defer tap.Reset(storetap.Hooks{})
+		o.do(owner, "GET /users/"+owner.User.ID, "").want(503, auth.CodeUnavailable)
 	})
 }

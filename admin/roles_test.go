@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -185,5 +186,27 @@ func TestRoleUsers(t *testing.T) {
 		o.do(clerk, "GET /roles/owner", "").want(200)
 		o.do(clerk, "GET /roles/nobody", "").want(404, auth.CodeRoleNotFound)
 		o.do(clerk, "GET /roles/editor/users?count=estimate", "").want(422, auth.CodeValidationFailed)
+	})
+}
+
+// Where the application has filled the table of roles itself, no ready-made ones come
+// to it.
+func TestRolesOfTheApplicationsOwn(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		roles, _ := auth.Capability[auth.RoleStore](store)
+		change := auth.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
+		if _, err := roles.PutRole(t.Context(), auth.PutRole{Change: change, Role: auth.RolePermissions{Name: "editor", Permissions: []string{notes}}}); err != nil {
+			t.Fatal(err)
+		}
+		o := newOffice(t, store)
+		list, err := o.adm.Roles(t.Context(), admin.System("test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.Roles {
+			if r.Name != "editor" && r.Name != auth.RoleOwner {
+				t.Errorf("there is %s", r.Name)
+			}
+		}
 	})
 }

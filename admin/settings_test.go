@@ -209,6 +209,45 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 	})
 }
 
+// An owner without a factor is left a way in while factors can be set up.
+func TestSettingsAskOwnersForAFactor(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.onlyOwners(u.ID)
+		set := func(name string, v bool) error {
+			_, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{name: v}})
+			return err
+		}
+		if err := set("mfa_required", true); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, set("totp_enabled", false), auth.CodeLastOwner)
+	})
+}
+
+// A link that was sent while strangers could sign up makes no account once they cannot.
+func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "new@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		token := o.token("new@example.com", auth.KindMagicLink)
+		if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"signup_enabled": false}}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token})
+		wantCode(t, err, auth.CodeInvalidToken)
+		if _, err := o.behind().User(t.Context(), auth.ByEmail("new@example.com")); !errors.Is(err, auth.ErrNotFound) {
+			t.Errorf("there is an account: %v", err)
+		}
+	})
+}
+
 // The owner who was to be left a way in may lose it between the judgement and the
 // change: then the change is judged anew.
 func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {

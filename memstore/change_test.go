@@ -101,7 +101,7 @@ func TestConditions(t *testing.T) {
 				}
 			}
 			change.Events = []auth.OutcomeEvent{event(auth.OutcomeDone, 1, now)}
-			change.Messages = []auth.SealedMessage{{ID: "m", ExpiresAt: now.Add(time.Hour)}}
+			change.Messages = []auth.SealedMessage{{ID: "m", ExpiresAt: now.Add(time.Hour).In(time.FixedZone("east", 3600))}}
 			change.Idempotency = &auth.Idempotency{Key: "k", ExpiresAt: now.Add(2 * time.Hour)}
 			before, err := s.User(t.Context(), auth.ByID(userID))
 			ok(t, err)
@@ -113,6 +113,11 @@ func TestConditions(t *testing.T) {
 			ok(t, err)
 			messages, err := s.ClaimMessages(t.Context(), auth.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9})
 			ok(t, err)
+			for _, m := range messages {
+				if m.ExpiresAt.Location() != time.UTC {
+					t.Errorf("it ends at %v, which is not in UTC", m.ExpiresAt)
+				}
+			}
 			again := system(now)
 			again.Idempotency = change.Idempotency
 			_, err = s.UpdateUser(t.Context(), auth.UpdateUser{Change: again, UserID: userID})

@@ -170,8 +170,6 @@ func portOf(scheme, port string) string {
 		return port
 	case scheme == "https":
 		return "443"
-	case scheme == "http":
-		return "80"
 	}
 	return ""
 }
