@@ -12,6 +12,17 @@ func stats() checks {
 	at := func(hours int) time.Time { return day.Add(time.Duration(hours) * time.Hour) }
 	all := auth.CountQuery{Metrics: auth.Metrics(), From: day.AddDate(0, -2, 0), To: day.AddDate(0, 2, 0)}
 	return checks{
+		"nothing is counted, or told, for a caller who has gone": func(b *bench) {
+			one := auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: "password", At: at(1), N: 1}}}
+			b.gone(b.stats.AddCounts(cancelled(), one))
+			_, err := b.stats.Counts(cancelled(), all)
+			b.gone(err)
+			_, err = b.stats.Totals(cancelled(), day)
+			b.gone(err)
+			list, err := b.stats.Counts(b.ctx(), all)
+			b.ok(err)
+			equal(b, "number of counts", len(list), 0)
+		},
 		"counts are added up, by the hour and by the day": func(b *bench) {
 			for range 2 {
 				b.ok(b.stats.AddCounts(b.ctx(), auth.AddCounts{Counts: []auth.Count{
