@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +35,9 @@ const kinds = `with recursive kinds as (
 	)
 	`
 
-const newestFirst = ` order by e.at desc, e.id desc limit ?::integer`
+// How many is part of the text: were it a parameter, Postgres would plan each list
+// anew, for fear of one that is long, which takes as long as reading a page.
+const newestFirst = ` order by e.at desc, e.id desc limit `
 
 // Of one type, the newest come by the index of types alone if it is a range of it
 // that is read, in its order: an equality would let Postgres go through all events by
@@ -43,7 +46,7 @@ const newestFirst = ` order by e.at desc, e.id desc limit ?::integer`
 const (
 	ofType      = `e.type ~>=~ ?::text and e.type ~<=~ ?::text`
 	ofKind      = `e.type ~>=~ k.type and e.type ~<=~ k.type`
-	newestOf    = ` order by e.type using ~>~, e.at desc, e.id desc limit ?::integer`
+	newestOf    = ` order by e.type using ~>~, e.at desc, e.id desc limit `
 	fewOfType   = `e.type || '' = ?::text`
 	fewOfPrefix = `e.type || '' like ?::text`
 )
@@ -76,7 +79,7 @@ func eventsQuery(q auth.EventQuery) (b *query, ok bool) {
 		b.add(kinds, begin, below, below)
 		b.add(`select e.* from kinds k cross join lateral (`)
 		b.events(append(all, condition{ofKind, nil}), newestOf, limit)
-		b.add(`) e where k.type is not null`+newestFirst, limit)
+		b.add(`) e where k.type is not null` + newestFirst + strconv.Itoa(limit))
 		return b, true
 	case isPrefix:
 		all = append(all, condition{fewOfPrefix, []any{prefix(begin)}})
@@ -97,7 +100,7 @@ func eventsQuery(q auth.EventQuery) (b *query, ok bool) {
 		}
 		b.events(append(all[:len(all):len(all)], way...), newestFirst, limit)
 	}
-	b.add(`)) e`+newestFirst, limit)
+	b.add(`)) e` + newestFirst + strconv.Itoa(limit))
 	return b, true
 }
 
@@ -107,7 +110,7 @@ func (b *query) events(all []condition, order string, limit int) {
 	for _, c := range all {
 		b.where(c.sql, c.args...)
 	}
-	b.add(order, limit)
+	b.add(order + strconv.Itoa(limit))
 }
 
 // waysTo are what is asked of who did it and whom it is about: events that meet one
