@@ -7,8 +7,8 @@ import (
 )
 
 // importBatch is how many users are created in one step. With the most metadata
-// that each may have they make about 3 MiB.
-const importBatch = 100
+// that each may have they make about 15 MiB.
+const importBatch = 500
 
 // ImportResult is what became of one of many users.
 type ImportResult struct {
@@ -21,7 +21,7 @@ type ImportResult struct {
 // from its beginning were created or refused. What it counts as created is there.
 type ImportSummary struct{ Created, Refused int }
 
-// ImportUsers is ImportUser for many. It reads the sequence once, holds a hundred
+// ImportUsers is ImportUser for many. It reads the sequence once, holds 500
 // users at a time, and creates those in one step of the store (ImportStore) unless
 // Hooks.OnUserCreating is used; with that, or a store that cannot, it takes one
 // after the other. A user who is refused hinders no other. each, unless it is nil,
@@ -29,7 +29,7 @@ type ImportSummary struct{ Created, Refused int }
 //
 // It stops with CodeUnavailable when the store does not answer or ctx ends
 // (errors.Is(err, context.Canceled)): the summary and each tell how far it came.
-// Of at most a hundred users after that it is not known; import them again, and
+// Of at most 500 users after that it is not known; import them again, and
 // those who are there are refused with a *ConflictError. Calls at the same time
 // are safe: a user who is in both is created once.
 func (a *Auth) ImportUsers(ctx context.Context, users iter.Seq[ImportUserParams], each func(ImportResult)) (ImportSummary, error) {

@@ -232,11 +232,11 @@ func TestImportUsersTellsOfEach(t *testing.T) {
 	}
 	seq := func(yield func(auth.ImportUserParams) bool) {
 		n, read := 0, 0
-		for p := range people(250, &read) {
+		for p := range people(1250, &read) {
 			switch n++; n - 1 {
 			case 5:
 				p.Email = "nobody"
-			case 120:
+			case 620:
 				p.Email = "P7@example.com" // once more
 			}
 			if !yield(p) {
@@ -253,11 +253,11 @@ func TestImportUsersTellsOfEach(t *testing.T) {
 	var results []auth.ImportResult
 	sum, err := w.ImportUsers(t.Context(), seq, func(r auth.ImportResult) { results = append(results, r) })
 	tap.Reset(storetap.Hooks{})
-	if err != nil || sum != (auth.ImportSummary{Created: 247, Refused: 3}) || len(results) != 250 || steps != 3 {
+	if err != nil || sum != (auth.ImportSummary{Created: 1247, Refused: 3}) || len(results) != 1250 || steps != 3 {
 		t.Fatalf("%+v, %v, %d results, %d steps", sum, err, len(results), steps)
 	}
 	for i, r := range results {
-		want := map[int]error{3: auth.CodeUserAlreadyExists, 5: auth.CodeValidationFailed, 120: auth.CodeUserAlreadyExists}[i]
+		want := map[int]error{3: auth.CodeUserAlreadyExists, 5: auth.CodeValidationFailed, 620: auth.CodeUserAlreadyExists}[i]
 		if r.Index != i || !errors.Is(r.Err, want) || (r.ID == "") != (want != nil) {
 			t.Errorf("result %d: %+v, want %v", i, r, want)
 		}
@@ -267,7 +267,7 @@ func TestImportUsersTellsOfEach(t *testing.T) {
 			}
 		}
 	}
-	w.do("POST", "/login", map[string]any{"email": "p249@example.com", "password": goodPassword}).want(200)
+	w.do("POST", "/login", map[string]any{"email": "p1249@example.com", "password": goodPassword}).want(200)
 }
 
 // The import tells the hooks of each user who was created, and the store has the
@@ -334,21 +334,21 @@ func TestImportUsersStops(t *testing.T) {
 			defer cancel()
 			read, told := 0, 0
 			sum, err := w.ImportUsers(ctx, people(10_000, &read), func(r auth.ImportResult) {
-				if told++; told == 250 {
+				if told++; told == 1250 {
 					c.stop(cancel, tap)
 				}
 			})
 			tap.Reset(storetap.Hooks{})
-			if !errors.Is(err, c.want) || !errors.Is(err, auth.CodeUnavailable) || sum != (auth.ImportSummary{Created: 300}) || told != 300 || read > 400 {
+			if !errors.Is(err, c.want) || !errors.Is(err, auth.CodeUnavailable) || sum != (auth.ImportSummary{Created: 1500}) || told != 1500 || read > 2000 {
 				t.Errorf("%+v, %v, told %d, read %d", sum, err, told, read)
 			}
-			for i := range 300 {
+			for i := range 1500 {
 				if _, err := w.Store.User(t.Context(), auth.ByEmail(fmt.Sprintf("p%d@example.com", i))); err != nil {
 					t.Fatalf("user %d was told and is not there: %v", i, err)
 				}
 			}
-			sum, err = w.ImportUsers(t.Context(), people(350, &read), nil) // once more
-			if err != nil || sum.Created+sum.Refused != 350 || sum.Refused < 300 {
+			sum, err = w.ImportUsers(t.Context(), people(1750, &read), nil) // once more
+			if err != nil || sum.Created+sum.Refused != 1750 || sum.Refused < 1500 {
 				t.Errorf("once more: %+v, %v", sum, err)
 			}
 		})
