@@ -225,6 +225,19 @@ func (e *LimitedError) Error() string { return ErrLimited.Error() }
 // Is makes errors.Is(err, ErrLimited) true.
 func (e *LimitedError) Is(target error) bool { return target == ErrLimited }
 
+// DrawFirst draws what the call takes from a limit, by the store's own Take: for stores
+// that draw before they look at the session. Errors: a *LimitedError, and those of take.
+func (c *Advance) DrawFirst(ctx context.Context, take func(context.Context, []Draw, time.Time) (Decision, error)) error {
+	if c.Draw.Rate.Burst <= 0 || c.Draw.Rate.Per <= 0 {
+		return nil
+	}
+	d, err := take(ctx, []Draw{c.Draw}, c.Now)
+	if err == nil && !d.Allowed {
+		return &LimitedError{RetryAfter: d.RetryAfter}
+	}
+	return err
+}
+
 // The parameters of the store's mutating methods.
 type (
 	// CreateUser is the parameter of Store.CreateUser.

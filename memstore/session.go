@@ -168,14 +168,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 	if err := c.Check(); err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
-	if c.Draw.Rate.Burst > 0 && c.Draw.Rate.Per > 0 {
-		d, err := s.Take(ctx, []auth.Draw{c.Draw}, c.Now)
-		if err == nil && !d.Allowed {
-			err = &auth.LimitedError{RetryAfter: d.RetryAfter}
-		}
-		if err != nil {
-			return auth.Session{}, auth.User{}, err
-		}
+	if err := c.DrawFirst(ctx, s.Take); err != nil {
+		return auth.Session{}, auth.User{}, err
 	}
 	var other *auth.Client
 	err = s.change(ctx, &c.Change, func() (*effect, error) {

@@ -84,12 +84,12 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		return auth.Session{}, auth.User{}, err
 	}
 	defer done()
-	draws := slices.DeleteFunc([]auth.Draw{c.Draw}, func(d auth.Draw) bool { return d.Rate.Burst <= 0 || d.Rate.Per <= 0 })
 	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent}
-	if len(draws) > 0 {
-		a.draw = drawOf(draws[0], c.Now)
+	draws := c.Draw.Rate.Burst > 0 && c.Draw.Rate.Per > 0
+	if draws {
+		a.draw = drawOf(c.Draw, c.Now)
 	}
-	if alone := len(draws) > 0 && (draws[0].Cost <= 0 || a.draw.drawn > a.draw.full); !alone && plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
+	if alone := draws && (c.Draw.Cost <= 0 || a.draw.drawn > a.draw.full); !alone && plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
 		r, err := gathered(b, s, s.advances, s.advanceOne, a, a.id)
 		if err != nil {
 			return auth.Session{}, auth.User{}, err
@@ -98,7 +98,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 			return r.both()
 		}
 	}
-	if err := s.takeFirst(b, draws, c.Now); err != nil {
+	if err := c.DrawFirst(b, s.Take); err != nil {
 		return auth.Session{}, auth.User{}, err
 	}
 	a.draw = draw{}
@@ -148,18 +148,6 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		c.Replayed(*other)
 	}
 	return sess, u, err
-}
-
-// takeFirst draws what a call does in a statement of its own.
-func (s *Store) takeFirst(ctx context.Context, draws []auth.Draw, now time.Time) error {
-	if len(draws) == 0 {
-		return nil
-	}
-	d, err := s.Take(ctx, draws, now)
-	if err == nil && !d.Allowed {
-		return &auth.LimitedError{RetryAfter: d.RetryAfter}
-	}
-	return err
 }
 
 // replay lets the counter before come late, where it may: not twice in a row, but

@@ -379,6 +379,13 @@ func (db *tables) session(id string, now time.Time) (pair[session], error) {
 
 // AdvanceSession moves the counter on, or ends a session whose counter is old.
 func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	err := c.Check()
+	if err == nil {
+		err = c.DrawFirst(ctx, s.Take)
+	}
+	if err != nil {
+		return auth.Session{}, auth.User{}, err
+	}
 	var other []auth.Client
 	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
 		found, err := t.session(c.SessionID, c.Now)
