@@ -21,8 +21,8 @@ import (
 // (reuse, a session that is not live, one that somebody has locked or has just
 // changed) a transaction does.
 //
-// What the call draws from a limit is drawn in between, for those that are free: where
-// the bucket refuses nothing is written. Draws share a statement if they are alike but
+// What the call draws from a limit is drawn in between, for those whose row will be
+// written, so that nobody draws twice: where the bucket refuses nothing is. Draws share a statement if they are alike but
 // for the bucket and the time. Whoever is left out draws in a statement of its own.
 const (
 	advanceOne = `with free as materialized (
@@ -42,7 +42,10 @@ const (
 			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced)
 		for no key update of s skip locked
 	), drawn as (
-		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f where f.key <> '' order by f.key
+		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f
+			where f.key <> '' and exists (select from auth.sessions v where v.ctid = f.place offset 0)
+				and exists (select from auth.users u where u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now) offset 0)
+			order by f.key
 		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $10::bigint) + $10::bigint
 			where greatest(l.tat, excluded.tat - $10::bigint) + 2 * $10::bigint - excluded.tat <= $11::bigint
 		returning key

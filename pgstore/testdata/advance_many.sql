@@ -6,7 +6,10 @@ with free as materialized (
 			and (s.counter = a.counter or s.counter = a.counter + 1 and s.rotated_at > a.graced)
 		for no key update of s skip locked
 	), drawn as (
-		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f where f.key <> '' order by f.key
+		insert into auth.limits as l (key, tat) select distinct on (f.key) f.key, f.at + $10::bigint from free f
+			where f.key <> '' and exists (select from auth.sessions v where v.ctid = f.place offset 0)
+				and exists (select from auth.users u where u.id = f.user_id and (u.banned_until is null or u.banned_until <= f.now) offset 0)
+			order by f.key
 		on conflict (key) do update set tat = greatest(l.tat, excluded.tat - $10::bigint) + $10::bigint
 			where greatest(l.tat, excluded.tat - $10::bigint) + 2 * $10::bigint - excluded.tat <= $11::bigint
 		returning key
