@@ -209,7 +209,7 @@ func TestStatsPlans(t *testing.T) {
 			return err
 		}},
 		"add": {3, nil, func() error {
-			return store.AddCounts(ctx, auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: "l", At: now, N: 1}}, Active: []auth.Activity{{UserID: who, At: now}}})
+			return store.AddCounts(ctx, auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignUps, Label: "l", At: now, N: 1}}, Active: []auth.Activity{{UserID: who, At: now}}})
 		}},
 	} {
 		plans, err := planner.Explain(c.run)
