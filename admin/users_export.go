@@ -110,36 +110,25 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 // exportedPage is a page of accounts, or why there is none.
 type exportedPage struct {
 	users []auth.User
+	more  *ListUsersParams
 	err   error
 }
 
-// exportedPages reads page after page, one ahead of whoever writes them. They end with
-// the last, with an error, or with ctx.
-func (m *Admin) exportedPages(ctx context.Context, p ListUsersParams) <-chan exportedPage {
-	pages := make(chan exportedPage)
-	go func() {
-		defer close(pages)
-		for more := true; more; {
-			list, err := m.listUsers(ctx, p)
-			if more = list.Next != nil; more {
-				p.UserQuery, p.Search = *list.Next, ""
-			}
-			select {
-			case pages <- exportedPage{list.Users, err}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return pages
+// exportedPage reads a page. more is what to ask for next; nil: this was the last.
+func (m *Admin) exportedPage(ctx context.Context, p ListUsersParams) (page exportedPage) {
+	list, err := m.listUsers(ctx, p)
+	page.users, page.err = list.Users, err
+	if list.Next != nil {
+		p.UserQuery, p.Search = *list.Next, ""
+		page.more = &p
+	}
+	return page
 }
 
-// writeUsersTo writes page by page.
+// writeUsersTo writes page by page, and has the next one read meanwhile. The store is
+// never asked for two things at once: ctx may carry a transaction of the application's.
 func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams, w io.Writer) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	fields := p.Fields
-	hash, totp := p.secrets()
 	if p.secret() {
 		fields = append(slices.Clone(fields), fieldWithheld)
 	}
@@ -147,7 +136,8 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 	if err := out.head(); err != nil {
 		return err
 	}
-	for page := range m.exportedPages(ctx, p.ListUsersParams) {
+	page := m.exportedPage(ctx, p.ListUsersParams)
+	for {
 		if page.err != nil {
 			return page.err
 		}
@@ -155,26 +145,43 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 		if err != nil {
 			return err
 		}
-		for _, u := range page.users {
-			row := &exportedRow{userView: m.view(u)}
-			if p.secret() {
-				gone, err := m.addSecrets(ctx, by, u.ID, row, hash, totp)
-				if err != nil {
-					return err
-				}
-				if gone {
-					continue
-				}
-			}
-			if err := out.row(row); err != nil {
-				return err
-			}
+		rows, err := m.exportedRows(ctx, by, p, page.users)
+		if err != nil {
+			return err
 		}
-		if err := out.flush(); err != nil {
+		next := make(chan exportedPage, 1)
+		if page.more != nil {
+			go func() { next <- m.exportedPage(ctx, *page.more) }()
+		}
+		err = out.page(rows)
+		if page.more == nil {
+			return err
+		}
+		if page = <-next; err != nil {
 			return err
 		}
 	}
-	return m.kit.StoreError(ctx.Err()) // who has left has not got all of it
+}
+
+// exportedRows are accounts as they are exported, but for those who are gone where it
+// is known.
+func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.User) ([]*exportedRow, error) {
+	rows := make([]*exportedRow, 0, len(users))
+	hash, totp := p.secrets()
+	for _, u := range users {
+		row := &exportedRow{userView: m.view(u)}
+		if p.secret() {
+			gone, err := m.addSecrets(ctx, by, u.ID, row, hash, totp)
+			if err != nil {
+				return nil, err
+			}
+			if gone {
+				continue
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // exporting judges whether the actor may still export: a proof that has become too old

@@ -126,7 +126,13 @@ func (o *userWriter) row(r *exportedRow) error {
 	return err
 }
 
-func (o *userWriter) flush() error {
+// page writes accounts, and passes them on.
+func (o *userWriter) page(rows []*exportedRow) error {
+	for _, r := range rows {
+		if err := o.row(r); err != nil {
+			return err
+		}
+	}
 	if o.table != nil {
 		if o.table.Flush(); o.table.Error() != nil {
 			return o.table.Error()

@@ -1,0 +1,38 @@
+package pgstore_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+)
+
+// In a transaction of the application's, which can be asked for one thing at a time, an
+// export of several pages works as well, and holds what the transaction has done.
+func TestUsersExportInTransaction(t *testing.T) {
+	s, schema := openSchema(t)
+	env := authtest.NewOn(t, s)
+	adm, err := admin.New(t.Context(), env.Auth, admin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := `insert into ` + schema + `.users (id, email, email_key, created_at, updated_at)
+		select gen_random_uuid(), g || '@example.org', g || '@example.org', now(), now() from generate_series(1, 2000) g`
+	inTx(t, s, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, people); err != nil {
+			return err
+		}
+		var out bytes.Buffer
+		if err := adm.ExportUsers(ctx, admin.System("test"), admin.ExportUsersParams{}, &out); err != nil {
+			return err
+		}
+		if n := bytes.Count(out.Bytes(), []byte("\n")); n != 2000 {
+			t.Errorf("%d lines", n)
+		}
+		return nil
+	})
+}
