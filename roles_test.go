@@ -10,9 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -130,6 +132,12 @@ func TestHangingRolesHoldNobodyUp(t *testing.T) {
 	wg.Go(func() { _, _ = w.Login(stuck, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}) })
 	for !auth.RolesAreRead(w.Auth) {
 		runtime.Gosched()
+	}
+	// What operators are shown rests on nothing that old.
+	short, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer done()
+	if table, err := w.Kit(seal.New()).Roles(short); err == nil {
+		t.Errorf("a table that is too old serves operators: %+v", table)
 	}
 	if _, err := w.Refresh(t.Context(), auth.RefreshParams{RefreshToken: ada.RefreshToken}); err != nil {
 		t.Errorf("refresh beside it: %v", err)
