@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,17 +61,19 @@ func checkMailText(name, text string) error {
 	if strings.HasSuffix(name, ".") || rest != "" && !isLanguage(rest) {
 		return errors.New("names no language")
 	}
-	lower := strings.ToLower(text)
 	switch n := len([]rune(text)); {
 	case n == 0 || n > most:
 		return fmt.Errorf("has to have 1 to %d characters", most)
 	case strings.TrimSpace(text) != text || !onlyLines(text):
 		return errors.New("has to be visible text, without spaces around it")
-	case strings.Contains(lower, "://") || strings.Contains(lower, "www."):
-		return errors.New("may hold no links")
+	case linked.MatchString(text):
+		return errors.New("may hold no links, nor what mail programs make links of")
 	}
 	return nil
 }
+
+// linked finds links, and names of hosts, which mail programs make links of.
+var linked = regexp.MustCompile(`(?i)://|www\.|[\pL\pN-][.\x{3002}\x{FF0E}\x{FF61}]\pL{2,}`)
 
 // isLanguage tells whether a text is a language as templates are named by.
 func isLanguage(s string) bool {
