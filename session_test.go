@@ -133,6 +133,21 @@ func TestRefreshLimit(t *testing.T) {
 	w.refresh(s.RefreshToken).want(200)
 }
 
+// The application's claims are worked out for nobody beyond the limit.
+func TestRefreshLimitComesBeforeClaims(t *testing.T) {
+	asked := 0
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{RefreshPerSession: auth.Rate{Burst: 2, Per: time.Minute}}),
+		auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) { asked++; return nil, nil }))
+	s := w.signUp("ada@example.com")
+	s = w.refresh(s.RefreshToken).session()
+	s = w.refresh(s.RefreshToken).session()
+	before := asked
+	w.refresh(s.RefreshToken).want(429, auth.CodeRateLimited)
+	if asked != before {
+		t.Errorf("asked %d times beyond the limit", asked-before)
+	}
+}
+
 // An outage is no reuse: nobody is logged out by it.
 func TestOutage(t *testing.T) {
 	store := &failingStore{Store: memstore.New()}

@@ -158,10 +158,8 @@ type bulkJobParams struct {
 // is skipped, and one that fails keeps no other from it. A filter is tried first
 // (DryRun), which names what would be done to whom and returns a selection of these
 // accounts, up to 10,000; with that it is done behind the caller's back, to them and no
-// others. A filter asks people for a
-// proof of the last 15 minutes, and one that picks everybody is for those who may do
-// everything. Errors:
-// CodeValidationFailed, CodeQueryTooBroad, CodeNotFound (no such selection), those of
+// others. A filter asks people for a proof of the last 15 minutes, and one that picks
+// everybody is for those who may do everything. Errors: CodeValidationFailed, CodeQueryTooBroad, CodeNotFound (no such selection), those of
 // every operation.
 func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, error) {
 	b, ok := bulkActionOf(p.Action)

@@ -22,8 +22,9 @@ import (
 // changed) a transaction does.
 //
 // What the call draws from a limit is drawn in between, for those whose row will be
-// written, so that nobody draws twice: where the bucket refuses nothing is. Draws share a statement if they are alike but
-// for the bucket and the time. Whoever is left out draws in a statement of its own.
+// written, so that nobody draws twice; where the bucket refuses, nothing is written.
+// Draws share a statement if they are alike but for the bucket and the time. Whoever is
+// left out draws in a statement of its own.
 const (
 	advanceOne = `with free as materialized (
 		select ` + asked + `
