@@ -17,12 +17,6 @@ var (
 	opUpdateUser = operation{pattern: "PATCH /users/{id}", permission: PermUsersWrite, against: managing, self: true, fails: []auth.Code{
 		auth.CodeReauthNeeded, auth.CodeUserAlreadyExists, auth.CodePreconditionFailed,
 	}}
-
-	// What writing a field asks for that belongs to another operation.
-	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
-	fieldOfRoles       = operation{permission: PermRolesAssign, against: atLeastAs, stepUp: true}
-	fieldOfBan         = operation{permission: PermUsersBan, against: managing}
-	fieldOfProfile     = operation{permission: PermUsersWrite, against: managing}
 )
 
 // Account is everything that operators see of an account.
@@ -125,10 +119,12 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		ID: p.ID, Email: p.Email, EmailVerified: p.EmailVerified, Phone: p.Phone, PhoneVerified: p.PhoneVerified, FullName: p.FullName,
 		PasswordHash: p.PasswordHash, UserMetadata: p.UserMetadata, AppMetadata: p.AppMetadata, Roles: slices.Compact(slices.Sorted(slices.Values(p.Roles))),
 	}, Password: p.Password, Notes: p.Notes}
+	f := fieldsOfNew(n.ImportUserParams)
+	f.credentials = f.credentials || p.Password != ""
 	var leave *auth.KitPermit
 	var send auth.KitSend
 	id, err := carryOut(ctx, m, who, opCreateUser, "", auth.EventUserCreated, func(t *turn) (string, error) {
-		if err := m.mayCreate(t, p); err != nil {
+		if err := m.mayWriteFields(t, f); err != nil {
 			return "", err
 		}
 		nu, err := m.kit.NewAccount(ctx, n)
@@ -188,37 +184,6 @@ func (m *Admin) neverUsed(ctx context.Context, id string) error {
 	return nil
 }
 
-// mayCreate judges the fields of a new account that other operations write.
-func (m *Admin) mayCreate(t *turn, p CreateUserParams) error {
-	if p.Password != "" || p.PasswordHash != "" || p.EmailVerified || p.PhoneVerified {
-		if err := m.mayWriteField(t, fieldOfCredentials); err != nil {
-			return err
-		}
-	}
-	if len(p.Roles) == 0 {
-		return nil
-	}
-	if err := m.mayWriteField(t, fieldOfRoles); err != nil {
-		return err
-	}
-	return m.mayAssign(t, p.Roles)
-}
-
-// mayWriteField judges what the operation asks for that a field belongs to, wherever
-// it is written.
-func (m *Admin) mayWriteField(t *turn, op operation) error {
-	if err := m.allow(t.acting, op); err != nil {
-		return err
-	}
-	if t.target.ID == "" {
-		return nil
-	}
-	if t.own(t.target.ID) {
-		return m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
-	}
-	return m.outranks(t.acting, t.target, op.against)
-}
-
 // made notes a new account in the audit log.
 func (t *turn) made(nu auth.NewUser) {
 	u := nu.User
@@ -270,10 +235,8 @@ func (p *UpdateUserParams) credentials() bool {
 // CodePreconditionFailed.
 func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (auth.User, error) {
 	return carryOut(ctx, m, who, opUpdateUser, p.UserID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
-		if p.credentials() {
-			if err := m.mayWriteField(t, fieldOfCredentials); err != nil {
-				return auth.User{}, err
-			}
+		if err := m.mayWriteFields(t, writtenFields{credentials: p.credentials()}); err != nil { // who may not learns nothing of what is wrong with it
+			return auth.User{}, err
 		}
 		if p.AppMetadata != nil && t.own(t.target.ID) {
 			return auth.User{}, m.kit.Refusal(auth.CodeTargetStronger, "You cannot change your own app_metadata.")

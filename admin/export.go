@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/authmount/auth"
 )
@@ -64,7 +63,6 @@ func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserPar
 			return auth.User{}, err
 		}
 		t.record.Target = t.target.ID
-		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return m.kit.Anonymize(ctx, t.change, t.target, t.target.ID)
 	})
 }

@@ -285,28 +285,3 @@ var importFields = func() (names []string) {
 func (im *importing) onlyOnce(ctx context.Context, part string) context.Context {
 	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept})
 }
-
-// mayImport judges what a row writes that belongs to other operations.
-func (m *Admin) mayImport(t *turn, r importRow) error {
-	if r.PasswordHash != "" || r.TOTPSecret != "" || len(r.Identities) > 0 || r.verified() {
-		if err := m.mayWriteField(t, fieldOfCredentials); err != nil {
-			return err
-		}
-	}
-	if !r.BannedUntil.IsZero() {
-		if err := m.mayWriteField(t, fieldOfBan); err != nil {
-			return err
-		}
-	}
-	if len(r.Roles) == 0 {
-		return nil
-	}
-	if err := m.mayWriteField(t, fieldOfRoles); err != nil {
-		return err
-	}
-	return m.mayAssign(t, r.Roles)
-}
-
-func (r importRow) verified() bool {
-	return r.EmailVerified || !r.EmailVerifiedAt.IsZero() || r.PhoneVerified || !r.PhoneVerifiedAt.IsZero()
-}

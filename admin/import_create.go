@@ -45,7 +45,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		if results[i].Result != "" {
 			continue
 		}
-		err := im.mayImport(t, r)
+		err := im.mayWriteFields(t, fieldsOfNew(r.params()))
 		if err == nil && r.chosen {
 			err = im.neverUsed(ctx, r.ID)
 		}

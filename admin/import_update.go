@@ -136,34 +136,5 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.User
 		patch.Roles = &roles
 		t.changed("roles", orNone(t.target.Roles), roles)
 	}
-	return patch, im.mayUpdate(t, patch)
-}
-
-// mayUpdate judges what a patch writes that belongs to other operations.
-func (im *importing) mayUpdate(t *turn, p auth.UserPatch) error {
-	if p.FullName != nil || p.UserMetadata != nil || p.AppMetadata != nil {
-		if err := im.mayWriteField(t, fieldOfProfile); err != nil {
-			return err
-		}
-	}
-	if p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil || p.PasswordHash != nil {
-		if err := im.mayWriteField(t, fieldOfCredentials); err != nil {
-			return err
-		}
-	}
-	owner := slices.Contains(t.target.Roles, auth.RoleOwner)
-	if p.BannedUntil != nil {
-		if err := im.mayWriteField(t, fieldOfBan); err != nil {
-			return err
-		}
-		t.change.KeepOwner = owner
-	}
-	if p.Roles == nil {
-		return nil
-	}
-	if err := im.mayWriteField(t, fieldOfRoles); err != nil {
-		return err
-	}
-	t.change.KeepOwner = t.change.KeepOwner || owner && !slices.Contains(*p.Roles, auth.RoleOwner)
-	return im.mayAssign(t, *p.Roles)
+	return patch, im.mayWriteFields(t, fieldsOfPatch(patch))
 }

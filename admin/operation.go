@@ -184,6 +184,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 	}
 	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
+	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) // whatever becomes of this one
 	t.change.Idempotency = m.idempotency(ctx, a)
 	if a.user != nil {
 		t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: a.user.ID, CredentialRevision: &a.user.CredentialRevision})

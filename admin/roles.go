@@ -335,7 +335,6 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 		return auth.User{}, err
 	}
 	t.changed("roles", orNone(t.target.Roles), roles)
-	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) && !slices.Contains(roles, auth.RoleOwner)
 	u, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})
 	if err == nil {
 		m.kit.Stale(u)

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/authmount/auth"
@@ -75,7 +74,6 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 			return auth.User{}, err
 		}
 		t.changed("banned_until", moment(t.target.BannedUntil), to)
-		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &to, Revoke: &auth.SessionFilter{}}})
 	})
 }
@@ -122,7 +120,6 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 		if err := m.because(t, p.Reason); err != nil {
 			return struct{}{}, err
 		}
-		t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner)
 		return struct{}{}, m.kit.DeleteUser(ctx, t.target, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
 	})
 	return err

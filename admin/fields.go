@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"github.com/authmount/auth"
+)
+
+// What writing a field asks for that belongs to another operation.
+var (
+	fieldOfCredentials = operation{permission: PermCredentials, against: stronger, stepUp: true}
+	fieldOfRoles       = operation{permission: PermRolesAssign, against: atLeastAs, stepUp: true}
+	fieldOfBan         = operation{permission: PermUsersBan, against: managing}
+	fieldOfProfile     = operation{permission: PermUsersWrite, against: managing}
+)
+
+// writtenFields are what somebody writes of an account that may belong to another operation.
+// It asks for that one's permission wherever it is written: at POST and PATCH of an
+// account as in a row of an import.
+type writtenFields struct {
+	profile     bool // name and metadata
+	credentials bool // what lets one in: address, number, their proofs, password, factor, identity
+	ban         bool
+	roles       *[]string // exactly these; nil: as they are
+}
+
+// fieldsOfNew are those of an account to be made.
+func fieldsOfNew(p auth.ImportUserParams) writtenFields {
+	f := writtenFields{
+		credentials: p.PasswordHash != "" || p.TOTPSecret != "" || len(p.Identities) > 0 ||
+			p.EmailVerified || !p.EmailVerifiedAt.IsZero() || p.PhoneVerified || !p.PhoneVerifiedAt.IsZero(),
+		ban: !p.BannedUntil.IsZero(),
+	}
+	if len(p.Roles) > 0 {
+		f.roles = &p.Roles
+	}
+	return f
+}
+
+// fieldsOfPatch are those that a patch changes.
+func fieldsOfPatch(p auth.UserPatch) writtenFields {
+	return writtenFields{
+		profile:     p.FullName != nil || p.UserMetadata != nil || p.AppMetadata != nil,
+		credentials: p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil || p.PasswordHash != nil,
+		ban:         p.BannedUntil != nil,
+		roles:       p.Roles,
+	}
+}
+
+// mayWriteFields judges fields of the target of a turn, or of a new account. Errors: those of
+// allow and outranks, CodeRoleNotFound.
+func (m *Admin) mayWriteFields(t *turn, f writtenFields) error {
+	for _, field := range []struct {
+		written bool
+		op      operation
+	}{
+		{f.profile, fieldOfProfile},
+		{f.credentials, fieldOfCredentials},
+		{f.ban, fieldOfBan},
+		{f.roles != nil, fieldOfRoles},
+	} {
+		if !field.written {
+			continue
+		}
+		if err := m.allow(t.acting, field.op); err != nil {
+			return err
+		}
+		if t.target.ID == "" {
+			continue
+		}
+		if t.own(t.target.ID) {
+			return m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
+		}
+		if err := m.outranks(t.acting, t.target, field.op.against); err != nil {
+			return err
+		}
+	}
+	if f.roles == nil {
+		return nil
+	}
+	return m.mayAssign(t, *f.roles)
+}
