@@ -101,6 +101,7 @@ type Auth struct {
 	outbox    *outbox
 	pages     *pages
 	room      atomic.Pointer[KitPages]                                                   // the application's pages, if there are any
+	apart     atomic.Pointer[KitPages]                                                   // pages with sessions of their own
 	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)] // judges whether invitations still hold, if there is an admin side
 	remember  *claimsCache
 	revoked   *denylist

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -24,11 +25,6 @@ func (a *Auth) cookieNamed(what string) string {
 		return a.cookieName() + "-" + what
 	}
 	return "__Host-" + a.cookieName() + "-" + what
-}
-
-// cookieNames are the names of the tokens' cookies.
-func (a *Auth) cookieNames() (access, refresh string) {
-	return a.cookieNamed("access"), a.cookieNamed("refresh")
 }
 
 // soleCookie is the cookie of that name, or nil. Of two none is believed: another
@@ -70,7 +66,7 @@ func Remember(on bool) CookieSetting {
 // which any site can make a browser send, only the application knows whether the
 // visitor wanted this. Without [WithCookies] the error is CodeInternal.
 func (a *Auth) SetCookies(w http.ResponseWriter, r *http.Request, t *Tokens, settings ...CookieSetting) error {
-	if a.cfg.cookies == nil {
+	if !a.hasCookies(r.Context()) {
 		return fail(CodeInternal, errors.New("SetCookies needs the option WithCookies"))
 	}
 	if err := a.sameOrigin(r); err != nil {
@@ -87,7 +83,7 @@ func (a *Auth) SetCookies(w http.ResponseWriter, r *http.Request, t *Tokens, set
 // ClearCookies signs a browser out: it forgets the cookies that SetCookies set, but
 // for the one that tells which device it is. The session itself goes on until
 // [Auth.Logout] ends it. It comes before the body.
-func (a *Auth) ClearCookies(w http.ResponseWriter) { a.clearCookies(w) }
+func (a *Auth) ClearCookies(w http.ResponseWriter) { a.clearCookies(context.Background(), w) }
 
 // CheckOrigin refuses a request that changes something and that another site made
 // a browser send, with CodeCrossSiteRequest; requests of programs, safe methods
@@ -104,7 +100,7 @@ const brief = ".brief"
 // such requests, too.
 func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, remember *bool) {
 	a.insecure(r)
-	access, refresh := a.cookieNames()
+	access, refresh := a.cookieNames(r.Context())
 	value, life, idle := t.RefreshToken, t.ExpiresIn, int(a.Settings(r.Context()).IdleTimeout/time.Second)
 	if remember == nil {
 		remember = t.remember
@@ -130,7 +126,8 @@ func (a *Auth) setCookies(w http.ResponseWriter, r *http.Request, t *Tokens, rem
 // replaces tells whether tokens take the place of cookies of the same session, and
 // whether the browser keeps those.
 func (a *Auth) replaces(r *http.Request, t *Tokens) (same, kept bool) {
-	c := soleCookie(r, a.cookieNamed("refresh"))
+	_, refresh := a.cookieNames(r.Context())
+	c := soleCookie(r, refresh)
 	if c == nil {
 		return false, false
 	}
@@ -153,11 +150,11 @@ func (a *Auth) setCookie(w http.ResponseWriter, name, value string, maxAge int) 
 	})
 }
 
-func (a *Auth) clearCookies(w http.ResponseWriter) {
-	if a.cfg.cookies == nil {
+func (a *Auth) clearCookies(ctx context.Context, w http.ResponseWriter) {
+	if !a.hasCookies(ctx) {
 		return
 	}
-	access, refresh := a.cookieNames()
+	access, refresh := a.cookieNames(ctx)
 	a.setCookie(w, access, "", -1)
 	a.setCookie(w, refresh, "", -1)
 }
@@ -178,13 +175,13 @@ func over(err error) bool {
 // request that changes something has to come from the same origin: the browser
 // attaches cookies to other sites' requests too.
 func (a *Auth) accessCookie(r *http.Request) (string, error) {
-	access, _ := a.cookieNames()
+	access, _ := a.cookieNames(r.Context())
 	return a.sessionCookie(r, access)
 }
 
 // refreshCookie is accessCookie for the refresh token.
 func (a *Auth) refreshCookie(r *http.Request) (string, error) {
-	_, refresh := a.cookieNames()
+	_, refresh := a.cookieNames(r.Context())
 	value, err := a.sessionCookie(r, refresh)
 	return strings.TrimSuffix(value, brief), err
 }
@@ -193,7 +190,7 @@ func (a *Auth) refreshCookie(r *http.Request) (string, error) {
 // wrong, there is none. Whoever takes it for a credential gives the session back
 // in cookies, too.
 func (a *Auth) sessionCookie(r *http.Request, name string) (string, error) {
-	if _, given := a.givenBearer(r); given || a.cfg.cookies == nil {
+	if _, given := a.givenBearer(r); given || !a.hasCookies(r.Context()) {
 		return "", nil
 	}
 	c := soleCookie(r, name)
@@ -220,9 +217,9 @@ func (a *Auth) besideCookies(r *http.Request) error {
 // hasSessionCookie tells whether a request brings a cookie of a session, right or
 // wrong, and no bearer token.
 func (a *Auth) hasSessionCookie(r *http.Request) bool {
-	access, refresh := a.cookieNames()
+	access, refresh := a.cookieNames(r.Context())
 	_, given := a.givenBearer(r)
-	return a.cfg.cookies != nil && !given && (soleCookie(r, access) != nil || soleCookie(r, refresh) != nil)
+	return a.hasCookies(r.Context()) && !given && (soleCookie(r, access) != nil || soleCookie(r, refresh) != nil)
 }
 
 // sameOrigin refuses a request that changes something and that another site made a
@@ -237,7 +234,11 @@ func (a *Auth) sameOrigin(r *http.Request) error {
 		r.Header = r.Header.Clone()
 		r.Header.Del("Sec-Fetch-Site")
 	}
-	if err := a.settings.now.Load().crossOrigin.Check(r); err != nil {
+	origins := a.settings.now.Load().crossOrigin
+	if jarOf(r.Context()) != nil {
+		origins = http.NewCrossOriginProtection() // which trusts nobody else
+	}
+	if err := origins.Check(r); err != nil {
 		return fail(CodeCrossSiteRequest, err)
 	}
 	return nil

@@ -59,8 +59,9 @@ func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, Us
 // costs nothing but a look.
 func (a *Auth) impersonator(r *http.Request) *Claims {
 	token, given := a.givenBearer(r)
-	if !given && a.cfg.cookies != nil {
-		if c := soleCookie(r, a.cookieNamed("access")); c != nil {
+	if !given && a.hasCookies(r.Context()) {
+		access, _ := a.cookieNames(r.Context())
+		if c := soleCookie(r, access); c != nil {
 			token = c.Value
 		}
 	}

@@ -19,6 +19,9 @@ type KitPages struct {
 	Look    webpage.Look
 	Returns string // path of the page that providers and links lead back to
 
+	// Apart are pages whose look and way in are not the application's: links keep theirs.
+	Apart bool
+
 	// Holds tells whether a browser has the verifier of a code challenge. Where it
 	// has not, a link that leads back to Returns is not spent: its page shows the
 	// code to type where it was asked for.
@@ -48,8 +51,25 @@ func (k Kit) Site() KitSite {
 func (k Kit) Log() *slog.Logger { return k.a.cfg.log }
 
 // UsePages gives the pages of links the look of a room's pages, and lets providers
-// and links lead back there. A second call replaces the first.
-func (k Kit) UsePages(p KitPages) { k.a.room.Store(&p) }
+// and links lead back there. A second call replaces the first, of those apart too.
+func (k Kit) UsePages(p KitPages) {
+	if p.Apart {
+		k.a.apart.Store(&p)
+		return
+	}
+	k.a.room.Store(&p)
+}
+
+// pageRooms are the pages that providers and links may lead back to.
+func (a *Auth) pageRooms() []*KitPages {
+	var list []*KitPages
+	for _, room := range []*KitPages{a.room.Load(), a.apart.Load()} {
+		if room != nil {
+			list = append(list, room)
+		}
+	}
+	return list
+}
 
 // look is how the pages of links look.
 func (a *Auth) look() webpage.Look {
@@ -59,15 +79,14 @@ func (a *Auth) look() webpage.Look {
 	return webpage.Look{}
 }
 
-// redirects is the allow-list, with the page of a room that people come back to.
+// redirects is the allow-list, with the pages of rooms that people come back to.
 func (a *Auth) redirects() []redirect.Pattern {
 	listed := a.settings.now.Load().redirects
-	room := a.room.Load()
-	if room == nil {
-		return listed
+	var own []redirect.Pattern
+	for _, room := range a.pageRooms() {
+		own = append(own, redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.Returns})
 	}
-	own := redirect.Pattern{Scheme: a.cfg.baseURL.Scheme, Host: a.cfg.baseURL.Hostname(), Port: a.cfg.baseURL.Port(), Path: room.Returns}
-	return append([]redirect.Pattern{own}, listed...)
+	return append(own, listed...)
 }
 
 // Page serves one of a room's pages as the endpoints are served: request ids,
@@ -94,7 +113,7 @@ func (k Kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 		}
 	}()
 	k.a.waitForBody(w, r)
-	if !k.a.Settings(r.Context()).Enabled.On() {
+	if jarOf(r.Context()) == nil && !k.a.Settings(r.Context()).Enabled.On() { // whoever may switch it on signs in to a jar
 		return fail(CodeNotFound, nil)
 	}
 	if err := k.a.takeBody(w, r); err != nil {

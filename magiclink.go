@@ -339,8 +339,10 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 // anybody in there: it leads nowhere and there are no cookies, or it was asked for
 // with a challenge whose verifier is where it was asked for.
 func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
-	if room := a.room.Load(); room != nil && d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.Returns {
-		return !room.Holds(r, d.Challenge)
+	for _, room := range a.pageRooms() {
+		if d.Challenge != "" && d.RedirectTo == originOf(a.cfg.baseURL.String())+room.Returns {
+			return !room.Holds(r, d.Challenge)
+		}
 	}
 	return d.RedirectTo == "" && (a.cfg.cookies == nil || d.Challenge != "")
 }

@@ -30,6 +30,10 @@ func (a *Auth) RequirePage(next http.Handler, reqs ...Requirement) http.Handler 
 	if a.cfg.cookies == nil {
 		a.cfg.log.Error("auth: RequirePage without WithCookies lets only bearer tokens through")
 	}
+	return a.requirePage(next, reqs)
+}
+
+func (a *Auth) requirePage(next http.Handler, reqs []Requirement) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, renewed, err := a.admittedPage(w, r)
 		if err == nil {
@@ -67,7 +71,7 @@ func (a *Auth) Optional(next http.Handler) http.Handler {
 // that is over. The request that it returns carries the cookies as they are by
 // then, for whoever reads them further on.
 func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *http.Request, error) {
-	if a.cfg.cookies != nil {
+	if a.hasCookies(r.Context()) {
 		w.Header().Add("Vary", "Cookie")
 	}
 	c, err := a.admitted(r)
@@ -80,7 +84,7 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 		return nil, r, foreign
 	case token == "":
 		if a.staleCookie(r, err) {
-			a.clearCookies(w)
+			a.clearCookies(r.Context(), w)
 		}
 		return nil, r, err
 	}
@@ -99,13 +103,13 @@ func (a *Auth) admittedPage(w http.ResponseWriter, r *http.Request) (*Claims, *h
 // clearEnded takes the cookies away of a session that an error says is over.
 func (a *Auth) clearEnded(w http.ResponseWriter, r *http.Request, err error) {
 	if _, given := a.givenBearer(r); !given && over(err) {
-		a.clearCookies(w)
+		a.clearCookies(r.Context(), w)
 	}
 }
 
 // withCookies is a request as the browser will send it with its new cookies.
 func (a *Auth) withCookies(r *http.Request, t *Tokens) *http.Request {
-	access, refresh := a.cookieNames()
+	access, refresh := a.cookieNames(r.Context())
 	_, kept := a.replaces(r, t)
 	var parts []string
 	for _, line := range r.Header["Cookie"] {
@@ -137,7 +141,7 @@ func signInHelps() []Code {
 // refusePage is refuse for people.
 func (a *Auth) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 	_, given := a.givenBearer(r)
-	if a.cfg.onRefused != nil || a.cfg.cookies == nil || given || fromScript(r) {
+	if a.cfg.onRefused != nil && jarOf(r.Context()) == nil || !a.hasCookies(r.Context()) || given || fromScript(r) {
 		a.refuse(w, r, err)
 		return
 	}
@@ -159,7 +163,7 @@ func (a *Auth) signInURL(r *http.Request, reason Code) string {
 	if reason != CodeMissingToken {
 		q.Set("reason", string(reason))
 	}
-	return redirect.WithQuery(a.cfg.cookies.SignInURL, q)
+	return redirect.WithQuery(a.signInPage(r.Context()), q)
 }
 
 // target is where a visitor was going, "" if that cannot be gone to again: as the

@@ -344,7 +344,7 @@ func (a *Auth) handleRefresh(w http.ResponseWriter, r *http.Request) error {
 	tokens, err := a.Refresh(r.Context(), RefreshParams(p))
 	if err != nil {
 		if byCookie && over(err) {
-			a.clearCookies(w)
+			a.clearCookies(r.Context(), w)
 		}
 		return err
 	}

@@ -137,6 +137,6 @@ func (a *Auth) carried(w http.ResponseWriter, r *http.Request, t *Tokens) Tokens
 // logout of a bearer token leaves them: they may be of another session.
 func (a *Auth) signOut(w http.ResponseWriter, r *http.Request) {
 	if by := transportOf(r.Context()); by != nil && by.cookies {
-		a.clearCookies(w)
+		a.clearCookies(r.Context(), w)
 	}
 }

@@ -133,7 +133,7 @@ func postDelete(v *visit) (string, error) {
 	if err := v.p.a.DeleteUser(v.ctx, auth.DeleteUserParams{Caller: v.claims.Caller()}); err != nil {
 		return "", err
 	}
-	v.p.a.ClearCookies(v.w)
+	v.p.kit.ClearCookies(v.w, v.r)
 	v.flow = flow{Notice: "deleted"}
 	return v.p.path("/sign-in"), nil
 }

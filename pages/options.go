@@ -63,14 +63,26 @@ type Pages struct {
 	css        template.CSS
 	styles     string
 	mux        *http.ServeMux
+	jar        *auth.KitJar // nil: the sessions are the application's
 }
 
 // New makes the pages of a service that has [auth.WithCookies]. From then on the
 // pages that mailed links lead to look like these, lead back to the application,
 // and providers return here. The error names everything that is wrong.
 func New(a *auth.Auth, o Options) (*Pages, error) {
+	return build(a, o, nil)
+}
+
+// NewApart makes pages to sign in to something else than the application: their
+// sessions are in a jar, whose SignInURL is that of their prefix, and there is no
+// account and no sign-up.
+func NewApart(_ seal.Key, a *auth.Auth, o Options, jar auth.KitJar) (*Pages, error) {
+	return build(a, o, &jar)
+}
+
+func build(a *auth.Auth, o Options, jar *auth.KitJar) (*Pages, error) {
 	k := a.Kit(seal.New())
-	p := &Pages{a: a, kit: k, site: k.Site(), prefix: strings.TrimSuffix(o.Prefix, "/"), home: o.Home, labels: o.ProviderLabels}
+	p := &Pages{jar: jar, a: a, kit: k, site: k.Site(), prefix: strings.TrimSuffix(o.Prefix, "/"), home: o.Home, labels: o.ProviderLabels}
 	if o.Prefix == "" {
 		p.prefix = DefaultPrefix
 	}
@@ -92,7 +104,7 @@ func New(a *auth.Auth, o Options) (*Pages, error) {
 		p.missed(r)
 		return k.Error(auth.CodeNotFound, nil)
 	}, p.problem))
-	k.UsePages(auth.KitPages{Look: p.look, Returns: p.path(backPath), Holds: p.holds})
+	k.UsePages(auth.KitPages{Look: p.look, Returns: p.path(backPath), Holds: p.holds, Apart: jar != nil})
 	return p, nil
 }
 
@@ -110,6 +122,9 @@ func (p *Pages) check() error {
 	}
 	if p.site.Captcha { // or these would be the door without one
 		errs = append(errs, errors.New("auth.WithCaptcha is on, and these pages, which run no script, ask for no captcha: leave it out, or draw the forms yourself and post them to the endpoints"))
+	}
+	if p.jar != nil {
+		return errors.Join(errs...)
 	}
 	switch want := p.path("/sign-in"); p.site.SignInURL {
 	case "":

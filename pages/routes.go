@@ -20,6 +20,7 @@ const (
 // route is a page.
 type route struct {
 	at     string // below the prefix
+	apart  bool   // it is there for pages with sessions of their own, too
 	page   string // its template
 	access access
 	fields []string                     // of its form, in their order
@@ -34,21 +35,21 @@ const backPath = "/sign-in/back"
 // routes is the table of all pages. What is said here holds for all of them; see
 // serve.
 func (p *Pages) routes() []route {
-	return []route{
-		{at: "/sign-in", page: "sign_in", fields: []string{"login", "password"}, show: showSignIn, post: postSignIn},
-		{at: "/sign-in/mail", page: "send_code", fields: []string{"email"}, show: showSend("mail"), post: postSendMail},
-		{at: "/sign-in/phone", page: "send_code", fields: []string{"phone"}, show: showSend("phone"), post: postSendPhone},
-		{at: "/sign-in/code", page: "enter_code", fields: []string{"code"}, show: showCode, post: postCode},
-		{at: "/sign-in/with/{provider}", page: "problem", show: showProvider},
-		{at: backPath, page: "problem", show: showBack},
-		{at: "/sign-in/second", page: "second_factor", fields: []string{"code"}, show: showSecond, post: postSecond},
-		{at: "/sign-in/enrol", page: "enrol", fields: []string{"code"}, show: showForcedEnrol, post: postForcedEnrol},
+	all := []route{
+		{at: "/sign-in", apart: true, page: "sign_in", fields: []string{"login", "password"}, show: showSignIn, post: postSignIn},
+		{at: "/sign-in/mail", apart: true, page: "send_code", fields: []string{"email"}, show: showSend("mail"), post: postSendMail},
+		{at: "/sign-in/phone", apart: true, page: "send_code", fields: []string{"phone"}, show: showSend("phone"), post: postSendPhone},
+		{at: "/sign-in/code", apart: true, page: "enter_code", fields: []string{"code"}, show: showCode, post: postCode},
+		{at: "/sign-in/with/{provider}", apart: true, page: "problem", show: showProvider},
+		{at: backPath, apart: true, page: "problem", show: showBack},
+		{at: "/sign-in/second", apart: true, page: "second_factor", fields: []string{"code"}, show: showSecond, post: postSecond},
+		{at: "/sign-in/enrol", apart: true, page: "enrol", fields: []string{"code"}, show: showForcedEnrol, post: postForcedEnrol},
 		{at: "/sign-up", page: "sign_up", fields: []string{"full_name", "email", "password"}, show: showSignUp, post: postSignUp},
 		{at: "/sign-up/code", page: "enter_code", fields: []string{"code"}, show: showAddressCode("/sign-in"), post: postAddressCode("/sign-in")},
-		{at: "/forgot-password", page: "forgot_password", fields: []string{"email"}, show: showForgot, post: postForgot},
-		{at: "/forgot-password/sent", page: "check_mail", show: showSent("check_mail.forgot")},
-		{at: "/sign-out", page: "problem", post: postSignOut, noGet: true},
-		{at: "/signed-out", page: "signed_out"},
+		{at: "/forgot-password", apart: true, page: "forgot_password", fields: []string{"email"}, show: showForgot, post: postForgot},
+		{at: "/forgot-password/sent", apart: true, page: "check_mail", show: showSent("check_mail.forgot")},
+		{at: "/sign-out", apart: true, page: "problem", post: postSignOut, noGet: true},
+		{at: "/signed-out", apart: true, page: "signed_out"},
 
 		{at: "/{$}", page: "account", access: signedIn, show: showAccount},
 		{at: "/profile", page: "account", access: signedIn, fields: []string{"full_name"}, show: showAccount, post: postProfile, noGet: true},
@@ -60,9 +61,13 @@ func (p *Pages) routes() []route {
 		{at: "/email/code", page: "enter_code", access: signedIn, fields: []string{"code"}, show: showAddressCode("/email"), post: postAddressCode("/")},
 		{at: "/phone", page: "phone", access: fresh, fields: []string{"phone"}, post: postPhone},
 		{at: "/phone/code", page: "enter_code", access: signedIn, fields: []string{"code"}, show: showPhoneCode, post: postPhoneCode},
-		{at: "/second-factor", page: "enrol", access: fresh, fields: []string{"code"}, show: showFactor, post: postFactor},
+		{at: "/second-factor", apart: true, page: "enrol", access: fresh, fields: []string{"code"}, show: showFactor, post: postFactor},
 		{at: "/delete", page: "delete", access: fresh, fields: []string{"sure"}, show: showDelete, post: postDelete},
 	}
+	if p.jar != nil {
+		all = slices.DeleteFunc(all, func(rt route) bool { return !rt.apart })
+	}
+	return all
 }
 
 // path is the pattern of a route's path.
@@ -110,9 +115,9 @@ func (p *Pages) handler(rt route) http.Handler {
 	})
 	admitted := p.a.Optional(inner)
 	if rt.access != public {
-		admitted = p.a.RequirePage(inner, auth.CheckSession())
+		admitted = p.kit.RequirePage(inner, auth.CheckSession())
 	}
-	return p.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
+	page := p.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if !slices.Contains(rt.methods(), r.Method) {
 			w.Header().Set("Allow", strings.Join(rt.methods(), ", "))
 			return p.kit.Error(auth.CodeMethodNotAllowed, nil)
@@ -120,6 +125,10 @@ func (p *Pages) handler(rt route) http.Handler {
 		admitted.ServeHTTP(w, r)
 		return nil
 	}, p.problem)
+	if p.jar != nil {
+		page = p.kit.InJar(*p.jar, page)
+	}
+	return page
 }
 
 // serve answers a request of a page: a post leads on to another page if it went

@@ -136,7 +136,7 @@ func postSignOut(v *visit) (string, error) {
 			return "", err
 		}
 	}
-	v.p.a.ClearCookies(v.w)
+	v.p.kit.ClearCookies(v.w, v.r)
 	v.flow = flow{}
 	return v.p.path("/signed-out"), nil
 }

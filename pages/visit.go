@@ -51,10 +51,17 @@ type flow struct {
 }
 
 const (
-	flowCookie = "pages"
-	flowLife   = 20 * time.Minute
-	maxReturn  = 1024 // of an address to return to, in bytes: browsers drop a cookie above 4,096
+	flowLife  = 20 * time.Minute
+	maxReturn = 1024 // of an address to return to, in bytes: browsers drop a cookie above 4,096
 )
+
+// flowCookie is the cookie that a browser keeps the flow in.
+func (p *Pages) flowCookie() string {
+	if p.jar != nil {
+		return p.jar.Name + "-pages"
+	}
+	return "pages"
+}
 
 // returnable tells whether a page may lead on to an address, and remember it.
 func returnable(to string) bool { return len(to) <= maxReturn && redirect.IsLocal(to) }
@@ -81,7 +88,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 			v.Briefly = v.Query + "&remember=false"
 		}
 	}
-	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), v.claims != nil && rt.access != public
+	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), v.claims != nil && rt.access != public && p.jar == nil
 	if r.Method != http.MethodPost {
 		return v, nil
 	}
@@ -101,7 +108,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 // flowOf reads what a browser keeps between pages; what cannot be read is nothing.
 func (p *Pages) flowOf(r *http.Request) flow {
 	var f flow
-	b, err := base64.RawURLEncoding.DecodeString(p.kit.Cookie(r, flowCookie))
+	b, err := base64.RawURLEncoding.DecodeString(p.kit.Cookie(r, p.flowCookie()))
 	if err != nil || json.Unmarshal(b, &f) != nil {
 		return flow{}
 	}
@@ -116,6 +123,9 @@ func (p *Pages) newView(r *http.Request, page string) View {
 		Providers: p.providers(s.Providers, nil), LoginLabel: "label.email", LoginType: "email",
 		values: map[string]string{}, errors: map[string]string{}, reasons: map[string][]string{},
 	}
+	if p.jar != nil {
+		v.Settings.SignupEnabled = false
+	}
 	v.OtherWays = len(v.Providers) > 0 || s.Methods.MagicLink || s.Methods.PhoneOTP
 	if s.Methods.PhoneOTP {
 		v.LoginLabel, v.LoginType = "label.email_or_phone", "text"
@@ -128,7 +138,7 @@ func (v *visit) keep() {
 	switch v.flow {
 	case v.before:
 	case flow{}:
-		v.p.kit.SetCookie(v.w, flowCookie, "", -1)
+		v.p.kit.SetCookie(v.w, v.p.flowCookie(), "", -1)
 	default:
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
@@ -136,7 +146,7 @@ func (v *visit) keep() {
 		if err := e.Encode(v.flow); err != nil {
 			panic(err) // strings only
 		}
-		v.p.kit.SetCookie(v.w, flowCookie, base64.RawURLEncoding.EncodeToString(b.Bytes()), int(flowLife/time.Second))
+		v.p.kit.SetCookie(v.w, v.p.flowCookie(), base64.RawURLEncoding.EncodeToString(b.Bytes()), int(flowLife/time.Second))
 	}
 }
 
