@@ -33,6 +33,7 @@ type KitSite struct {
 	App       string // name of the application
 	Locale    string // the language of those who prefer none
 	Origin    string // "https://app.example.com"
+	Mount     string // "https://app.example.com/auth/v1"
 	SignInURL string // where RequirePage sends visitors; "" without WithCookies
 	Style     []byte // the style sheet of the link pages
 	Captcha   bool   // WithCaptcha is on: endpoints ask for one, methods do not
@@ -40,7 +41,7 @@ type KitSite struct {
 
 // Site tells what pages need to know of the service that they are of.
 func (k Kit) Site() KitSite {
-	s := KitSite{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
+	s := KitSite{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
 	if k.a.cfg.cookies != nil {
 		s.SignInURL = k.a.cfg.cookies.SignInURL
 	}

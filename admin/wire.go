@@ -93,16 +93,10 @@ func (m *Admin) mount() (http.Handler, error) {
 	for _, e := range endpoints() {
 		routes = append(routes, auth.KitRoute{Pattern: e.op.pattern, Access: access, WhenOff: true, Streams: e.op.streams, Errors: e.op.failures(), Handle: func(w http.ResponseWriter, r *http.Request) error {
 			who, err := m.asks(r)
-			if err == nil {
-				err = m.formed(e.op, r)
-			}
-			if err == nil {
-				r, err = m.withKey(e.op, r)
-			}
 			if err != nil {
 				return err
 			}
-			return e.handle(m, who, w, r)
+			return m.answer(e, who, w, r)
 		}})
 	}
 	routes = append(routes, m.kit.FirstOwnerRoutes()...) // with Options.Authorize, too, where no link is made
@@ -116,6 +110,18 @@ func (m *Admin) mount() (http.Handler, error) {
 	}
 	m.kit.Describe("/admin", routes, schemas, prose)
 	return m.kit.Handler("/admin", routes), nil
+}
+
+// answer has an endpoint do what somebody asks of it.
+func (m *Admin) answer(e endpoint, who Actor, w http.ResponseWriter, r *http.Request) error {
+	if err := m.formed(e.op, r); err != nil {
+		return err
+	}
+	r, err := m.withKey(e.op, r)
+	if err != nil {
+		return err
+	}
+	return e.handle(m, who, w, r)
 }
 
 // asks finds out who sent a request that was let through.

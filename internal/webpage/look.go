@@ -120,3 +120,9 @@ func (c color) readableOn(ground string, with color) color {
 	}
 	return with
 }
+
+// Policy is a page's policy with what the logo needs of it.
+func (l Look) Policy(policy string) (string, error) {
+	images, err := l.images()
+	return strings.Replace(policy, "img-src 'self' data:", "img-src 'self' "+strings.TrimPrefix(images, "'self' "), 1), err
+}

@@ -1,0 +1,263 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// action is a form that does one operation: a page of its own, which the module opens
+// as a dialog.
+type action struct {
+	at     string // below the prefix, without the method
+	asks   string // the operation
+	title  string
+	text   string // what comes of it
+	submit string
+	danger bool
+	fields func(*visit) ([]field, error)                 // filled in with what there is
+	typed  func(*visit) (string, error)                  // what has to be typed to go on; nil: nothing
+	body   func(*visit, []field) (map[string]any, error) // nil: what the fields say
+	done   string                                        // what is said afterwards
+	back   func(*visit) string                           // where it goes on
+	show   func(*visit, object) (*page, error)           // or what is shown, once
+	path   func(*visit) string                           // of the operation; nil: as the page's
+	ask    func(*visit, map[string]any) (object, error)  // in place of the operation
+	plain  bool                                          // no dialog, as it needs room
+}
+
+// actionRoutes are the routes of all actions.
+func actionRoutes() []route {
+	var list []route
+	for _, a := range slices.Concat(userActions(), accessActions(), sessionActions(), roleActions(), invitationActions(), messageActions(), keyActions(), settingsActions()) {
+		list = append(list, route{at: a.at, asks: a.asks, form: &a})
+	}
+	return list
+}
+
+// runAction shows the form, or does what it says.
+func (v *visit) runAction() error {
+	a := v.rt.form
+	if v.r.Method != http.MethodPost {
+		p, err := v.actionPage(nil)
+		if err != nil {
+			return err
+		}
+		return v.render(http.StatusOK, p)
+	}
+	out, err := v.carryOut(a)
+	if err != nil {
+		if errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL) || errors.Is(err, auth.CodeSessionEnded) {
+			return err
+		}
+		e := v.d.kit.WriteError(v.w, v.r, err)
+		p, again := v.actionPage(e)
+		if again != nil {
+			return err
+		}
+		return v.render(e.Status, p)
+	}
+	if a.show != nil {
+		p, err := a.show(v, out)
+		if err != nil || p != nil {
+			if err == nil {
+				err = v.render(http.StatusOK, p)
+			}
+			return err
+		}
+	}
+	v.note(v.t(a.done))
+	v.redirect(a.back(v))
+	return nil
+}
+
+// carryOut asks the operation.
+func (v *visit) carryOut(a *action) (object, error) {
+	if a.typed != nil {
+		want, err := a.typed(v)
+		if err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(v.form.Get("typed")) != want {
+			return nil, v.d.kit.Invalid("typed", "has to be "+want)
+		}
+	}
+	var fields []field
+	var err error
+	if a.fields != nil {
+		if fields, err = a.fields(v); err != nil {
+			return nil, err
+		}
+	}
+	body := bodyOf(v, fields)
+	if a.body != nil {
+		if body, err = a.body(v, fields); err != nil {
+			return nil, err
+		}
+	}
+	if a.ask != nil {
+		return a.ask(v, body)
+	}
+	method, _, _ := strings.Cut(a.asks, " ")
+	return v.ask(method, v.wirePath(a), nil, body)
+}
+
+// wirePath is the operation's path, with the values of this page's.
+func (v *visit) wirePath(a *action) string {
+	if a.path != nil {
+		return a.path(v)
+	}
+	_, path, _ := strings.Cut(a.asks, " ")
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			parts[i] = url.PathEscape(v.r.PathValue(strings.TrimSuffix(name, "}")))
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// bodyOf is what fields say, as the wire has it. What is left empty is left out.
+func bodyOf(v *visit, fields []field) map[string]any {
+	body := map[string]any{}
+	for _, f := range fields {
+		given := strings.TrimSpace(v.form.Get(f.Name))
+		switch f.Type {
+		case "check":
+			body[f.Name] = given != ""
+		case "checks":
+			body[f.Name] = append([]string{}, v.form[f.Name]...)
+		case "lines":
+			if lines := strings.Fields(strings.ReplaceAll(given, ",", " ")); len(lines) > 0 {
+				body[f.Name] = lines
+			}
+		case "datetime-local":
+			if given != "" {
+				body[f.Name] = given + ":00Z"
+			}
+		case "password":
+			body[f.Name] = v.form.Get(f.Name)
+		case "typed":
+		default:
+			if given != "" {
+				body[f.Name] = given
+			}
+		}
+	}
+	return body
+}
+
+// actionPage is the form, with what was entered and what is wrong with it.
+func (v *visit) actionPage(failed *auth.Error) (*page, error) {
+	a := v.rt.form
+	if err := v.me.May(a.asks); err != nil {
+		return nil, err
+	}
+	f := &form{To: v.r.URL.RequestURI(), Method: "post", Submit: v.t(a.submit), Danger: a.danger, Back: a.back(v)}
+	if a.fields != nil {
+		var err error
+		if f.Fields, err = a.fields(v); err != nil {
+			return nil, err
+		}
+	}
+	f.Fields = slices.Clone(f.Fields)
+	if a.typed != nil {
+		want, err := a.typed(v)
+		if err != nil {
+			return nil, err
+		}
+		f.Fields = append(f.Fields, field{Name: "typed", Type: "typed", Want: want, Label: v.t("Type {what} to go on", "what", want), Required: true})
+	}
+	f.Fields, f.Hidden = split(f.Fields)
+	if v.form != nil {
+		for i := range f.Fields {
+			f.Fields[i].entered(v.form)
+		}
+	}
+	if failed != nil {
+		f.Problem = v.problemText(failed)
+		for i := range f.Fields {
+			f.Fields[i].Error = failed.Fields[f.Fields[i].Name]
+		}
+	}
+	f.Curl = v.curl(a, f.Fields)
+	p := &page{Title: v.t(a.title), Blocks: []block{{Form: f}}}
+	if a.text != "" {
+		p.Blocks[0].Text = v.t(a.text)
+	}
+	return p, nil
+}
+
+// split takes hidden fields out.
+func split(all []field) (shown, hidden []field) {
+	for _, f := range all {
+		if f.Type == "hidden" {
+			hidden = append(hidden, f)
+		} else {
+			shown = append(shown, f)
+		}
+	}
+	return shown, hidden
+}
+
+// entered puts what was entered in place of what there is.
+func (f *field) entered(posted url.Values) {
+	switch f.Type {
+	case "password", "typed":
+	case "check":
+		f.Checked = posted.Get(f.Name) != ""
+	case "checks", "select":
+		f.Options = slices.Clone(f.Options)
+		for i := range f.Options {
+			f.Options[i].Chosen = slices.Contains(posted[f.Name], f.Options[i].Value)
+		}
+	default:
+		f.Value = posted.Get(f.Name)
+	}
+}
+
+// curl is the operation as a program asks for it.
+func (v *visit) curl(a *action, fields []field) string {
+	if a.ask != nil {
+		return ""
+	}
+	method, _, _ := strings.Cut(a.asks, " ")
+	var b strings.Builder
+	fmt.Fprintf(&b, "curl -X %s '%s/admin%s' \\\n  -H \"Authorization: Bearer $SECRET_KEY\"", method, v.d.kit.Site().Mount, v.wirePath(a))
+	sample := map[string]any{}
+	for _, f := range fields {
+		switch f.Type {
+		case "typed":
+		case "check":
+			sample[f.Name] = f.Checked
+		case "checks", "lines":
+			sample[f.Name] = []string{}
+		default:
+			sample[f.Name] = "…"
+		}
+	}
+	if len(sample) > 0 {
+		fmt.Fprintf(&b, " \\\n  -H 'Content-Type: application/json' \\\n  -d '%s'", compact(sample))
+	}
+	return b.String()
+}
+
+// to is a link to an action, or why it is not there.
+func (v *visit) to(text, asks, below string, danger bool) link {
+	l := link{Text: v.t(text), Danger: danger}
+	if v.may(asks) {
+		l.To = v.path(below)
+		return l
+	}
+	l.Why = v.problemText(v.me.May(asks))
+	return l
+}
+
+func reason(v *visit, required bool) field {
+	return field{Name: "reason", Label: v.t("Reason"), Type: "text", Required: required, Hint: v.t("It is kept in the audit log.")}
+}

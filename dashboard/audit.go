@@ -1,0 +1,142 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// auditFilters are the filters of GET /audit-logs.
+var auditFilters = []string{"actor", "action", "target", "user", "ip", "request_id", "outcome", "from", "to"}
+
+func showAudit(v *visit) (*page, error) {
+	p := &page{Title: v.t("Audit log"), Live: v.r.URL.Query().Get("live") != "", Filters: v.filters(
+		field{Name: "action", Label: "What", Type: "text", Hint: v.t("Such as user.banned, or user.*")},
+		field{Name: "actor", Label: "By whom (id)", Type: "text"},
+		field{Name: "user", Label: "About or by a user (id)", Type: "text"},
+		field{Name: "target", Label: "Of what", Type: "text"},
+		field{Name: "ip", Label: "Address", Type: "text"},
+		field{Name: "outcome", Label: "Outcome", Type: "select", Options: v.choices("", "Any", "done", "Done", "denied", "Denied", "failed", "Failed")},
+		field{Name: "request_id", Label: "Request", Type: "text"},
+		field{Name: "from", Label: "From", Type: "date"},
+		field{Name: "to", Label: "Before", Type: "date"},
+	)}
+	q := v.query(auditFilters...)
+	o, err := v.listed(p, "/audit-logs", q)
+	if err != nil {
+		return nil, err
+	}
+	t := v.events(o, "")
+	t.Empty = v.t("Nothing that matches is recorded.")
+	live := link{Text: v.t("Keep it up to date"), To: v.here(func(q url.Values) { q.Set("live", "1"); q.Del("cursor") })}
+	if p.Live {
+		live = link{Text: v.t("Stop keeping it up to date"), To: v.here(func(q url.Values) { q.Del("live") })}
+	}
+	p.Buttons = []link{live}
+	if v.may("GET /audit-logs/export") {
+		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/audit/export") + "?" + q.Encode(), Post: true})
+	}
+	p.Blocks = append(p.Blocks, block{Table: t})
+	return p, nil
+}
+
+// events are events as rows, what repeats below each other as one. about is the
+// account whose timeline it is, so that others who act stand out.
+func (v *visit) events(o object, about string) *table {
+	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
+	last, times := "", 0
+	for _, e := range o.list("events") {
+		actor := e.of("actor")
+		same := strings.Join([]string{e.str("type"), e.str("outcome"), actor.str("id"), e.str("user_id"), e.str("target"), e.str("ip"), e.str("reason")}, "\x00")
+		if n := len(t.Rows); about != "" && same == last && n > 0 {
+			times++
+			tags := t.Rows[n-1].Cells[1].Tags
+			tags = slices.DeleteFunc(tags, func(g tag) bool { return strings.HasPrefix(g.Text, "×") })
+			t.Rows[n-1].Cells[1].Tags = append(tags, tag{Text: "×" + thousands(int64(times))})
+			continue
+		}
+		last, times = same, 1
+		what := cell{Text: v.t(e.str("type")), To: v.path("/audit/" + url.PathEscape(e.str("id")))}
+		if d := or(e.str("method"), e.str("provider")); d != "" {
+			what.Tags = append(what.Tags, tag{Text: d})
+		}
+		switch e.str("outcome") {
+		case "denied":
+			what.Tags = append(what.Tags, tag{v.t("Denied"), "bad"})
+		case "failed":
+			what.Tags = append(what.Tags, tag{v.t("Failed"), "warn"})
+		}
+		if r := e.str("reason"); r != "" {
+			what.Tags = append(what.Tags, tag{Text: r})
+		}
+		by := v.actor(actor)
+		if about != "" && actor.str("id") != about {
+			by.Tags = append(by.Tags, tag{v.t("Somebody else"), "warn"})
+		}
+		ip := cell{Text: e.str("ip")}
+		if ip.Text != "" {
+			ip.To = v.path("/audit") + "?" + url.Values{"ip": {ip.Text}}.Encode()
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{{Time: e.time("at")}, what, by, v.target(e), ip}})
+	}
+	return t
+}
+
+// actor is who did something.
+func (v *visit) actor(a object) cell {
+	label := or(a.str("label"), a.str("id"))
+	switch a.str("kind") {
+	case "user":
+		return v.user(a.str("id"), label)
+	case "":
+		return cell{Text: or(label, "—")}
+	}
+	return cell{Text: label, Tags: []tag{{Text: v.t(a.str("kind"))}}}
+}
+
+// target is what something happened to.
+func (v *visit) target(e object) cell {
+	if e.str("user_id") != "" {
+		return v.user(e.str("user_id"), e.str("target"))
+	}
+	return cell{Text: e.str("target")}
+}
+
+// showEvent is one event with what it changed.
+func showEvent(v *visit) (*page, error) {
+	e, err := v.get("/audit-logs/"+url.PathEscape(v.r.PathValue("id")), nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t(e.str("type")), Tags: []tag{{v.t(e.str("outcome")), map[string]string{"denied": "bad", "failed": "warn"}[e.str("outcome")]}}}
+	facts := []fact{
+		{Name: v.t("When"), Cells: []cell{{Time: e.time("at")}}}, {Name: v.t("By whom"), Cells: []cell{v.actor(e.of("actor"))}}, {Name: v.t("Of what"), Cells: []cell{v.target(e)}},
+	}
+	for _, f := range []struct{ name, field, filter string }{
+		{"Reason", "reason", ""}, {"Operation", "operation", ""}, {"Method", "method", ""}, {"Provider", "provider", ""}, {"Address", "ip", "ip"}, {"Browser", "user_agent", ""}, {"Request", "request_id", "request_id"}, {"Session", "session_id", ""}, {"Event", "id", ""},
+	} {
+		if text := e.str(f.field); text != "" {
+			c := cell{Text: text, Code: strings.HasSuffix(f.field, "id")}
+			if f.filter != "" {
+				c.To = v.path("/audit") + "?" + url.Values{f.filter: {text}}.Encode()
+			}
+			facts = append(facts, fact{Name: v.t(f.name), Cells: []cell{c}})
+		}
+	}
+	p.Blocks = []block{{Facts: facts}}
+	if changes := e.of("changes"); len(changes) > 0 {
+		t := &table{Name: v.t("What changed"), Columns: v.columns("Field", "Before", "After")}
+		for _, name := range sortedKeys(changes) {
+			c := changes.of(name)
+			t.Rows = append(t.Rows, row{Cells: []cell{{Text: name, Code: true}, {Text: compactText(c["before"]), Code: true}, {Text: compactText(c["after"]), Code: true}}})
+		}
+		p.Blocks = append(p.Blocks, block{Title: v.t("What changed"), Table: t})
+	}
+	return p, nil
+}
+
+func exportAudit(v *visit) error {
+	q := v.query(auditFilters...)
+	q.Set("format", "csv")
+	return v.download("/audit-logs/export", q, "audit-log.csv")
+}

@@ -1,0 +1,82 @@
+package dashboard_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/axetest"
+	"github.com/authmount/auth/internal/browsertest"
+)
+
+// window is a real browser that somebody has signed in with. What it complains about,
+// breaches of the policy among it, fails the test.
+func (o *office) window(email string, scripts bool) context.Context {
+	o.t.Helper()
+	ctx := browsertest.New(o.t, 1440, 900)
+	var mu sync.Mutex
+	var said []string
+	chromedp.ListenTarget(ctx, func(ev any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch ev := ev.(type) {
+		case *runtime.EventConsoleAPICalled:
+			said = append(said, "console")
+		case *runtime.EventExceptionThrown:
+			said = append(said, ev.ExceptionDetails.Error())
+		case *cdplog.EventEntryAdded:
+			if ev.Entry.Level != cdplog.LevelVerbose && (ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4")) {
+				said = append(said, ev.Entry.Text)
+			}
+		}
+	})
+	o.t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(said) > 0 {
+			o.t.Errorf("the browser says: %s", strings.Join(said, "\n"))
+		}
+	})
+	browsertest.Do(ctx, o.t, cdplog.Enable(), emulation.SetScriptExecutionDisabled(!scripts),
+		chromedp.Navigate(o.url+"/dashboard/"),
+		chromedp.SendKeys(`[name=login]`, email, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, authtest.Password+kb.Enter, chromedp.ByQuery),
+		chromedp.WaitVisible(`nav.side`, chromedp.ByQuery))
+	return ctx
+}
+
+// screens are all that there is to look at, by names of files.
+func screens(ids *strings.Replacer) map[string]string {
+	all := map[string]string{
+		"overview": "/", "overview-30d": "/?period=30d", "users": "/users", "users-none": "/users?q=nobody-is-called-so", "user": "/users/{ada}", "timeline": "/users/{ada}?tab=timeline", "user-sessions": "/users/{ada}?tab=sessions",
+		"access": "/users/{mfa}?tab=access", "user-roles": "/users/{ada}?tab=roles&permission=notes.write", "metadata": "/users/{ada}?tab=metadata", "json": "/users/{ada}?tab=json",
+		"ban": "/users/{ada}/ban", "roles-form": "/users/{ada}/roles", "bulk": "/users/bulk?action=ban&ids={ada}", "sessions": "/sessions", "roles": "/roles", "role": "/roles/editor", "role-new": "/roles/new",
+		"audit": "/audit", "audit-live": "/audit?live=1", "invitations": "/invitations", "messages": "/messages", "keys": "/keys", "key": "/keys/{key}", "key-new": "/keys/new", "settings": "/settings",
+		"setting": "/settings/texts/edit", "diagnostics": "/diagnostics", "impersonations": "/impersonations", "nothing": "/nothing-is-here", "sign-in": "/sign-in?reason=reauth_needed",
+	}
+	for name, at := range all {
+		all[name] = "/dashboard" + ids.Replace(at)
+	}
+	return all
+}
+
+// Nothing keeps people from using a screen, in either theme, on a phone or a desktop.
+func TestAccessibility(t *testing.T) {
+	t.Parallel()
+	axe := axetest.Source(t)
+	o := newOffice(t, nil, admin.Options{})
+	ids := o.ids()
+	ctx := o.window("owner@example.com", true)
+	for name, at := range screens(ids) {
+		browsertest.Do(ctx, t, chromedp.Navigate(o.url+at))
+		axetest.Check(ctx, t, axe, name, axetest.Looks(), func(look string) chromedp.Action { return browsertest.Shot(t, look) })
+	}
+}

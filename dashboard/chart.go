@@ -1,0 +1,201 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+)
+
+// chart is bars over time, one above the other for each label, with the same numbers
+// as a table for those who do not see it.
+type chart struct {
+	Name  string
+	SVG   template.HTML
+	Lines []line
+	Table *table
+	Empty string
+}
+
+// line is what belongs together in a chart.
+type line struct {
+	Name  string
+	At    map[time.Time]int64
+	Class string // of its colour
+	Total int64
+}
+
+// Sizes of a chart, in units of its own: it is drawn as wide as there is room.
+const (
+	chartWidth, chartHeight = 720, 180
+	chartLeft, chartBottom  = 44, 20
+	maxLines                = 6 // more are told apart by nobody; the rest is one
+)
+
+// chart draws a metric of the statistics.
+func (v *visit) chart(name, kind, metric string, stats object) *chart {
+	c := &chart{Name: v.t(name), Empty: v.t("Nothing in this time.")}
+	times := instants(stats.time("from"), stats.time("to"), stats.str("interval"))
+	c.Lines = v.together(series(stats, metric), kind)
+	if len(c.Lines) == 0 || len(times) == 0 {
+		return c
+	}
+	c.SVG = draw(c.Lines, times, stats.str("interval") == "hour")
+	c.Table = &table{Name: c.Name, Columns: []column{{Text: v.t("From")}}}
+	for _, l := range c.Lines {
+		c.Table.Columns = append(c.Table.Columns, column{Text: l.Name})
+	}
+	for _, t := range slices.Backward(times) {
+		r := row{Cells: []cell{{Time: t}}}
+		for _, l := range c.Lines {
+			r.Cells = append(r.Cells, cell{Text: thousands(l.At[t])})
+		}
+		c.Table.Rows = append(c.Table.Rows, r)
+	}
+	return c
+}
+
+// instants are the begins of all intervals of a span.
+func instants(from, to time.Time, interval string) []time.Time {
+	step := 24 * time.Hour
+	if interval == "hour" {
+		step = time.Hour
+	}
+	var list []time.Time
+	for t := from.UTC().Truncate(step); t.Before(to) && len(list) < 24*100; t = t.Add(step) {
+		list = append(list, t)
+	}
+	return list
+}
+
+// together are the lines in the order of their sums, what is beyond the last colour as
+// one, with the names that people know. A name has the same colour everywhere.
+func (v *visit) together(lines []line, kind string) []line {
+	for i := range lines {
+		for _, n := range lines[i].At {
+			lines[i].Total += n
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name)) })
+	if len(lines) > maxLines {
+		rest := line{Name: v.t("Others"), At: map[time.Time]int64{}}
+		for _, l := range lines[maxLines-1:] {
+			rest.Total += l.Total
+			for t, n := range l.At {
+				rest.At[t] += n
+			}
+		}
+		lines = append(lines[:maxLines-1:maxLines-1], rest)
+	}
+	used := map[string]bool{}
+	for i := range lines {
+		lines[i].Class = colourOf(lines[i].Name, kind, used)
+		lines[i].Name = v.t(lines[i].Name)
+	}
+	return lines
+}
+
+// known are the labels whose colour is always the same.
+var known = map[string]string{"password": "c1", "magic_link": "c2", "otp": "c3", "oauth": "c4", "google": "c4", "phone": "c5", "invalid_credentials": "c6", "user_banned": "c3", "rate_limited": "c5"}
+
+func colourOf(name, kind string, used map[string]bool) string {
+	first := known[name]
+	for _, c := range []string{first, map[string]string{"bad": "c6", "good": "c2"}[kind], "c1", "c2", "c3", "c4", "c5", "c6"} {
+		if c != "" && !used[c] {
+			used[c] = true
+			return c
+		}
+	}
+	return "c1"
+}
+
+// draw makes the picture. All that it writes are numbers and names of classes.
+func draw(lines []line, times []time.Time, hourly bool) template.HTML {
+	top := int64(1)
+	for _, t := range times {
+		var sum int64
+		for _, l := range lines {
+			sum += l.At[t]
+		}
+		top = max(top, sum)
+	}
+	scale := nice(top)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" aria-hidden="true" focusable="false">`, chartWidth, chartHeight)
+	high := float64(chartHeight - chartBottom - 8)
+	for i := range 3 { // lines to read it by
+		y := 8 + high*float64(i)/2
+		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`, chartLeft, chartWidth, y, y, chartLeft-6, y+4, short(scale*float64(2-i)/2))
+	}
+	step := float64(chartWidth-chartLeft) / float64(len(times))
+	gap := min(3, step/4)
+	for i, t := range times {
+		y := 8 + high
+		for _, l := range lines {
+			n := l.At[t]
+			if n <= 0 {
+				continue
+			}
+			h := max(1, high*float64(n)/scale)
+			y -= h
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, l.Class, chartLeft+float64(i)*step+gap/2, max(0, y), max(0.5, min(step-gap, 60)), h)
+		}
+	}
+	for _, i := range ticks(len(times)) {
+		text := times[i].Format("01-02")
+		if hourly {
+			text = times[i].Format("15:04")
+		}
+		anchor, x := "middle", chartLeft+(float64(i)+0.5)*step
+		if i == len(times)-1 && len(times) > 1 {
+			anchor, x = "end", chartWidth
+		}
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, x, chartHeight-5, anchor, text)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) //nolint:gosec // numbers, and names of classes and times of our own
+}
+
+// nice is a round number that is not below n.
+func nice(n int64) float64 {
+	size := 1.0
+	for size*10 < float64(n) {
+		size *= 10
+	}
+	for _, by := range []float64{1, 2, 4, 5, 10} {
+		if size*by >= float64(n) {
+			return max(2, size*by)
+		}
+	}
+	return size * 10
+}
+
+// short is a number in few letters.
+func short(n float64) string {
+	for _, u := range []struct {
+		size float64
+		text string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if n >= u.size {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", n/u.size), ".0") + u.text
+		}
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
+}
+
+// ticks are which of n instants have their time below.
+func ticks(n int) []int {
+	switch {
+	case n <= 1:
+		return []int{0}
+	case n <= 6:
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	return []int{0, n / 4, n / 2, n * 3 / 4, n - 1}
+}

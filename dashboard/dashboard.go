@@ -1,0 +1,124 @@
+// Package dashboard is the pages for operators, over the operations of package admin:
+//
+//	adm, err := admin.New(ctx, a, admin.Options{})
+//	…
+//	dash, err := dashboard.New(adm, dashboard.Options{})
+//	…
+//	mux.Handle("/dashboard/", dash)
+//
+// They work without scripts; one small module makes them nicer. Whoever opens them
+// signs in by the ways that the service has, into cookies of their own, and sees what
+// their roles permit. Every page asks the endpoints below /admin, in the visitor's
+// name: what those refuse, the pages refuse with the same code, and there is no rule
+// here besides.
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/webpage"
+	"github.com/authmount/auth/pages"
+)
+
+// DefaultPrefix is where the dashboard is, unless Options.Prefix says otherwise.
+const DefaultPrefix = "/dashboard"
+
+// Options are what an application may choose. The zero value will do.
+type Options struct {
+	// Prefix is the path below which browsers see the dashboard; default
+	// [DefaultPrefix]. Behind a proxy that takes a part of the path away it is still the
+	// whole one.
+	Prefix string
+	// Brand is what it says at the top; default: MailOptions.AppName.
+	Brand string
+	// Logo is the address of an image, as pages.Options has it; default: none.
+	Logo string
+	// Accent is the colour of buttons and links, "#rrggbb"; default: a blue.
+	Accent string
+}
+
+// Dashboard is an http.Handler that serves the pages, see [New]. It is safe for
+// concurrent use.
+type Dashboard struct {
+	room    admin.Room
+	kit     auth.Kit
+	prefix  string
+	look    webpage.Look
+	jar     auth.KitJar
+	signIn  *pages.Pages // nil: the application has an admin login of its own
+	mux     *http.ServeMux
+	handler http.Handler
+	looks   looks
+}
+
+// New makes the dashboard of an admin side. The error names everything that is wrong.
+func New(adm *admin.Admin, o Options) (*Dashboard, error) {
+	room := adm.Room(seal.New())
+	d := &Dashboard{room: room, kit: room.Auth().Kit(seal.New()), prefix: strings.TrimSuffix(o.Prefix, "/")}
+	if o.Prefix == "" {
+		d.prefix = DefaultPrefix
+	}
+	d.jar = auth.KitJar{Name: "admin", SignInURL: d.path("/sign-in")}
+	d.look = webpage.Look{Brand: o.Brand, Logo: o.Logo, Accent: o.Accent, Home: d.path("/"), SignIn: d.jar.SignInURL}
+	if d.look.Brand == "" {
+		d.look.Brand = d.kit.Site().App
+	}
+	var errs []error
+	if !redirect.IsLocal(d.prefix) || strings.ContainsAny(d.prefix, "?#{}") {
+		errs = append(errs, fmt.Errorf("the option Prefix, %q, is no plain path", d.prefix))
+	}
+	if err := d.look.Check(); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 && !room.HasLogin() {
+		var err error
+		if d.signIn, err = pages.NewApart(seal.New(), room.Auth(), pages.Options{Prefix: d.prefix, Home: d.path("/"), Brand: d.look.Brand, Logo: o.Logo, Accent: o.Accent}, d.jar); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		errs = append(errs, d.load())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("dashboard.New: %w", err)
+	}
+	d.mux = d.mount()
+	return d, nil
+}
+
+// path is where something below the prefix is.
+func (d *Dashboard) path(below string) string { return d.prefix + below }
+
+// ServeHTTP serves the pages. It takes paths with the prefix and, of a proxy or an
+// http.StripPrefix that took it away, without.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != d.prefix && !strings.HasPrefix(r.URL.Path, d.prefix+"/") {
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath, r.RequestURI = d.prefix+r.URL.Path, "", d.prefix+r.URL.RequestURI()
+	}
+	d.mux.ServeHTTP(w, r)
+}
+
+// mount serves the table of routes.
+func (d *Dashboard) mount() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, rt := range routes() {
+		mux.Handle(d.prefix+rt.at, d.handle(rt))
+	}
+	mux.Handle("GET "+d.prefix+"/assets/{file}", http.HandlerFunc(d.serveAsset))
+	if d.signIn != nil {
+		for _, below := range []string{"/sign-in", "/sign-in/", "/sign-out", "/signed-out", "/second-factor", "/forgot-password", "/forgot-password/"} {
+			mux.Handle(d.prefix+below, d.signIn)
+		}
+	}
+	mux.Handle(d.prefix, http.RedirectHandler(d.path("/"), http.StatusSeeOther))
+	mux.Handle("/", d.handle(route{show: func(v *visit) (*page, error) { return nil, v.d.kit.Error(auth.CodeNotFound, nil) }}))
+	return mux
+}

@@ -1,0 +1,275 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/dashboard"
+	"github.com/authmount/auth/memstore"
+)
+
+// office is a service with its dashboard, on a real port.
+type office struct {
+	*authtest.Env
+	t     *testing.T
+	adm   *admin.Admin
+	url   string
+	owner auth.User
+
+	numbers int
+}
+
+func newOffice(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Option) *office {
+	t.Helper()
+	o := &office{t: t}
+	mux := http.NewServeMux()
+	srv := httptest.NewUnstartedServer(mux)
+	o.url = "http://" + srv.Listener.Addr().String()
+	of.Permissions = []admin.Permission{{Name: "notes.write", Description: "Change notes"}, {Name: "money.send", Privileged: true}}
+	if of.RequireMFA == 0 {
+		of.RequireMFA = auth.Off
+	}
+	if store == nil {
+		store = memstore.New()
+	}
+	o.Env = authtest.NewOn(t, store, append([]auth.Option{
+		auth.WithDevMode(), auth.WithBaseURL(o.url + "/auth/v1"), auth.WithMail(auth.MailOptions{AppName: "Notes"}), auth.WithRateLimits(auth.RateLimits{Off: true}),
+		auth.WithProvider(authtest.StartProvider(t).OIDC("acme")), auth.WithRedirectURLs(o.url + "/app"), auth.WithCookies(auth.CookieOptions{}), auth.WithSMSSender(&failingSMS{}),
+	}, opts...)...)
+	var err error
+	if o.adm, err = admin.New(t.Context(), o.Auth, of); err != nil {
+		t.Fatal(err)
+	}
+	dash, err := dashboard.New(o.adm, dashboard.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux.Handle("/auth/v1/", o.Handler())
+	mux.Handle("/auth/v1/admin/", o.adm.Handler())
+	mux.Handle("/dashboard/", dash)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	o.owner = o.user("owner@example.com", auth.RoleOwner)
+	return o
+}
+
+// user is an account with roles, whose password is authtest's.
+func (o *office) user(email string, roles ...string) auth.User {
+	o.t.Helper()
+	u, err := o.adm.CreateUser(o.t.Context(), admin.System("test"), admin.CreateUserParams{Email: email, EmailVerified: true, Phone: o.number(), PhoneVerified: true, Password: authtest.Password, Roles: roles})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return u
+}
+
+// number is one that nobody else has.
+func (o *office) number() string {
+	o.numbers++
+	return fmt.Sprintf("+4915199%06d", o.numbers)
+}
+
+// browser is one without scripts: it keeps cookies, follows redirects and posts forms.
+type browser struct {
+	t      *testing.T
+	o      *office
+	client *http.Client
+	header http.Header
+	at     *url.URL
+	status int
+	got    http.Header
+	body   string
+	doc    *html.Node
+}
+
+func (o *office) browser() *browser {
+	o.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return &browser{t: o.t, o: o, client: &http.Client{Jar: jar}, header: http.Header{"Accept": {"text/html"}, "Accept-Language": {"en"}, "Sec-Fetch-Site": {"same-origin"}}}
+}
+
+// signedIn is a browser of somebody.
+func (o *office) signedIn(email string) *browser {
+	o.t.Helper()
+	b := o.browser()
+	b.get("/dashboard/")
+	if b.at.Path != "/dashboard/sign-in" {
+		o.t.Fatalf("whoever is not signed in sees %s", b.at)
+	}
+	b.post(b.at.RequestURI(), url.Values{"login": {email}, "password": {authtest.Password}})
+	if b.at.Path != "/dashboard/" {
+		o.t.Fatalf("after signing in: %s %d\n%.2000s", b.at, b.status, b.body)
+	}
+	return b
+}
+
+func (b *browser) send(method, target string, form url.Values) {
+	b.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	if !strings.Contains(target, "://") {
+		target = b.o.url + target
+	}
+	r, err := http.NewRequestWithContext(b.t.Context(), method, target, body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header = b.header.Clone()
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	res, err := b.client.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.at, b.status, b.got, b.body = res.Request.URL, res.StatusCode, res.Header, string(raw)
+	if b.doc, err = html.Parse(strings.NewReader(b.body)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) get(target string) { b.t.Helper(); b.send(http.MethodGet, target, nil) }
+func (b *browser) post(target string, form url.Values) {
+	b.t.Helper()
+	b.send(http.MethodPost, target, form)
+}
+
+// want fails unless the page has a status and texts.
+func (b *browser) want(status int, texts ...string) {
+	b.t.Helper()
+	if b.status != status {
+		b.t.Fatalf("%s is %d, want %d\n%s", b.at, b.status, status, b.text())
+	}
+	for _, text := range texts {
+		if !strings.Contains(b.text(), text) {
+			b.t.Fatalf("%s does not say %q:\n%s", b.at, text, b.text())
+		}
+	}
+}
+
+var spaces = regexp.MustCompile(`\s+`)
+
+// text is what the page says.
+func (b *browser) text() string {
+	var out strings.Builder
+	for n := range b.doc.Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data != "script" && n.Parent.Data != "style" {
+			out.WriteString(n.Data + " ")
+		}
+	}
+	return spaces.ReplaceAllString(out.String(), " ")
+}
+
+// links are where the page leads within the dashboard.
+func (b *browser) links() []string {
+	var list []string
+	for n := range b.doc.Descendants() {
+		if n.Data != "a" {
+			continue
+		}
+		for _, a := range n.Attr {
+			if a.Key == "href" && strings.HasPrefix(a.Val, "/dashboard/") {
+				list = append(list, a.Val)
+			}
+		}
+	}
+	return list
+}
+
+// form are the values that the page's form begins with.
+func (b *browser) form() url.Values {
+	v := url.Values{}
+	for n := range b.doc.Descendants() {
+		at := map[string]string{}
+		for _, a := range n.Attr {
+			at[a.Key] = a.Val
+		}
+		_, checked := at["checked"]
+		switch {
+		case at["name"] == "" || n.Data == "meta":
+		case n.Data == "input" && at["type"] == "checkbox":
+			if checked {
+				v.Add(at["name"], at["value"])
+			}
+		case n.Data == "input":
+			v.Set(at["name"], at["value"])
+		case n.Data == "textarea":
+			if n.FirstChild != nil {
+				v.Set(at["name"], n.FirstChild.Data)
+			} else {
+				v.Set(at["name"], "")
+			}
+		case n.Data == "select":
+			for o := range n.Descendants() {
+				for _, a := range o.Attr {
+					if _, has := v[at["name"]]; a.Key == "value" && !has || a.Key == "selected" {
+						v.Set(at["name"], valueOf(o))
+					}
+				}
+			}
+		}
+	}
+	return v
+}
+
+func valueOf(n *html.Node) string {
+	for _, a := range n.Attr {
+		if a.Key == "value" {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// failingSMS refuses for good.
+type failingSMS struct{}
+
+func (*failingSMS) Send(context.Context, auth.Message) error {
+	return auth.Permanent(errors.New("no such number"))
+}
+
+// failedMessage is the id of a message to somebody that was refused.
+func (o *office) failedMessage(u auth.User) string {
+	o.t.Helper()
+	who := admin.System("test")
+	if _, err := o.adm.Send(o.t.Context(), who, admin.SendParams{UserID: u.ID, Type: auth.LinkCode}); err != nil {
+		o.t.Fatal(err)
+	}
+	for range 500 {
+		p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: auth.MessageFailed})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		if len(p.Messages) > 0 {
+			return p.Messages[0].ID
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	o.t.Fatal("no message failed")
+	return ""
+}

@@ -1,0 +1,65 @@
+package dashboard
+
+import (
+	"net/url"
+)
+
+func showInvitations(v *visit) (*page, error) {
+	o, err := v.get("/invitations", v.query())
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t("Invitations"), Buttons: []link{v.to("Invite", "POST /invitations", "/invitations/new", false)}}
+	t := &table{Name: v.t("Invitations"), Columns: v.columns("Address", "Roles", "By whom", "Sent", "Ends", ""), Empty: v.t("No invitation waits. Invite somebody."), Next: v.next(o)}
+	for _, i := range o.list("invitations") {
+		at := "/invitations/" + url.PathEscape(i.str("id"))
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.str("email")}, {Tags: words(i.texts("roles"))}, v.actor(i.of("invited_by")), {Time: i.time("sent_at")}, {Time: i.time("expires_at")},
+			{Links: []link{v.to("Send again", "POST /invitations/{id}/resend", at+"/resend", false), v.to("Take back", "DELETE /invitations/{id}", at+"/withdraw", true)}}}})
+	}
+	p.Blocks = []block{{Table: t}}
+	return p, nil
+}
+
+func invitationActions() []action {
+	back := func(v *visit) string { return v.path("/invitations") }
+	return []action{
+		{
+			at: "/invitations/new", asks: "POST /invitations", title: "Invite", text: "A mail with a link to make an account goes to the address. It is good for seven days.", submit: "Invite", done: "The invitation is on its way.", back: back,
+			fields: func(v *visit) ([]field, error) {
+				return []field{{Name: "email", Label: v.t("E-mail address"), Type: "email", Required: true}, {Name: "roles", Label: v.t("Roles"), Type: "lines", Hint: v.t("Separated by spaces")},
+					{Name: "redirect_to", Label: v.t("Where the page leads afterwards"), Type: "url", Hint: v.t("An address of the list of redirects")}}, nil
+			},
+		},
+		{at: "/invitations/{id}/resend", asks: "POST /invitations/{id}/resend", title: "Send the invitation again", submit: "Send", done: "The invitation is on its way.", back: back},
+		{at: "/invitations/{id}/withdraw", asks: "DELETE /invitations/{id}", title: "Take the invitation back", submit: "Take it back", danger: true, done: "The invitation is taken back.", back: back},
+	}
+}
+
+func showMessages(v *visit) (*page, error) {
+	p := &page{Title: v.t("Messages"), Under: v.t("What went out in the last seven days, without its text."), Filters: v.filters(
+		field{Name: "state", Label: "State", Type: "select", Options: v.choices("", "Any", "queued", "Queued", "sent", "Sent", "failed", "Failed", "dropped", "Dropped")},
+		field{Name: "kind", Label: "Kind", Type: "text"},
+		field{Name: "user", Label: "User (id)", Type: "text"},
+		field{Name: "from", Label: "From", Type: "date"},
+		field{Name: "to", Label: "Before", Type: "date"},
+	)}
+	o, err := v.listed(p, "/messages", v.query("state", "kind", "user", "from", "to"))
+	if err != nil {
+		return nil, err
+	}
+	t := &table{Name: v.t("Messages"), Columns: v.columns("When", "Kind", "To", "State", "What went wrong", ""), Empty: v.t("No message that matches."), Next: v.next(o)}
+	for _, m := range o.list("messages") {
+		state := tag{v.t(m.str("state")), map[string]string{"sent": "good", "failed": "bad", "queued": "warn"}[m.str("state")]}
+		c := cell{}
+		if m.str("state") == "failed" {
+			c.Links = []link{v.to("Try again", "POST /messages/{id}/retry", "/messages/"+url.PathEscape(m.str("id"))+"/retry", false)}
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{{Time: m.time("created_at")}, {Text: m.str("kind")}, v.user(m.str("user_id"), m.str("to")), {Tags: []tag{state}}, {Text: m.str("error")}, c}})
+	}
+	p.Blocks = append(p.Blocks, block{Table: t})
+	return p, nil
+}
+
+func messageActions() []action {
+	return []action{{at: "/messages/{id}/retry", asks: "POST /messages/{id}/retry", title: "Send the message again", submit: "Send", done: "It is on its way.", back: func(v *visit) string { return v.path("/messages") }}}
+}

@@ -1,0 +1,146 @@
+package dashboard
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+func showKeys(v *visit) (*page, error) {
+	o, err := v.get("/keys", v.query())
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t("Keys"), Under: v.t("Secret keys are for programs; public ones name an application."), Buttons: []link{v.to("New key", "POST /keys", "/keys/new", false)}}
+	t := &table{Name: v.t("Keys"), Columns: v.columns("Name", "Kind", "Status", "Scopes", "Last used", "Ends"), Empty: v.t("There is no key yet, besides those of the options."), Next: v.next(o)}
+	for _, k := range o.list("keys") {
+		t.Rows = append(t.Rows, row{Off: k.str("status") != "live", Cells: []cell{{Text: k.str("name"), To: v.path("/keys/" + url.PathEscape(k.str("id")))}, {Text: v.t(k.str("kind"))}, {Tags: []tag{v.keyStatus(k)}},
+			{Tags: words(k.texts("scopes"))}, v.when(k, "last_used_at"), v.when(k, "expires_at")}})
+	}
+	p.Blocks = []block{{Table: t}}
+	return p, nil
+}
+
+func (v *visit) keyStatus(k object) tag {
+	return tag{v.t(k.str("status")), map[string]string{"live": "good", "revoked": "bad", "expired": "warn"}[k.str("status")]}
+}
+
+// key finds one in the list, which is all that there is on the wire.
+func (v *visit) key() (object, error) {
+	q := url.Values{"limit": {"200"}}
+	for {
+		o, err := v.get("/keys", q)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range o.list("keys") {
+			if k.str("id") == v.r.PathValue("id") {
+				return k, nil
+			}
+		}
+		if o.str("next_cursor") == "" {
+			return nil, v.d.kit.Error(auth.CodeNotFound, nil)
+		}
+		q.Set("cursor", o.str("next_cursor"))
+	}
+}
+
+func showKey(v *visit) (*page, error) {
+	k, err := v.key()
+	if err != nil {
+		return nil, err
+	}
+	at := "/keys/" + url.PathEscape(k.str("id"))
+	p := &page{Title: k.str("name"), Tags: []tag{v.keyStatus(k), {Text: v.t(k.str("kind"))}}}
+	if k.str("status") == "live" {
+		p.Buttons = []link{v.to("Change", "PATCH /keys/{id}", at+"/edit", false), v.to("Rotate", "POST /keys/{id}/rotate", at+"/rotate", false), v.to("Revoke", "DELETE /keys/{id}", at+"/revoke", true)}
+	}
+	facts := []fact{
+		{Name: v.t("Id"), Cells: []cell{{Text: k.str("id"), Code: true}}}, {Name: v.t("Environment"), Cells: []cell{{Text: k.str("environment")}}},
+		{Name: v.t("Scopes"), Cells: []cell{{Tags: words(k.texts("scopes"))}}}, {Name: v.t("Networks"), Cells: []cell{{Text: or(strings.Join(k.texts("cidrs"), ", "), v.t("Any"))}}},
+		{Name: v.t("Made"), Cells: []cell{{Time: k.time("created_at")}}}, {Name: v.t("Made by"), Cells: []cell{v.user(k.str("created_by"), "")}},
+		{Name: v.t("Last used"), Cells: []cell{v.when(k, "last_used_at")}}, {Name: v.t("Rotated"), Cells: []cell{v.when(k, "rotated_at")}}, {Name: v.t("Ends"), Cells: []cell{v.when(k, "expires_at")}},
+	}
+	if t := k.time("previous_until"); t.After(v.d.kit.Now()) {
+		facts = append(facts, fact{Name: v.t("The former text is good until"), Cells: []cell{{Time: t}}})
+	}
+	p.Blocks = []block{{Facts: facts}}
+	return p, nil
+}
+
+func keyActions() []action {
+	toKey := func(v *visit) string { return v.path("/keys/" + url.PathEscape(v.r.PathValue("id"))) }
+	toKeys := func(v *visit) string { return v.path("/keys") }
+	shown := func(v *visit, o object) (*page, error) { return v.secret("The key", o.str("key"), toKeys(v)), nil }
+	return []action{
+		{
+			at: "/keys/new", asks: "POST /keys", title: "New key", submit: "Make it", back: toKeys, show: shown,
+			fields: func(v *visit) ([]field, error) {
+				return []field{
+					{Name: "name", Label: v.t("Name"), Type: "text", Required: true},
+					{Name: "kind", Label: v.t("Kind"), Type: "select", Options: v.choices("secret", "Secret, for programs", "public", "Public, names an application")},
+					{Name: "scopes", Label: v.t("Scopes"), Type: "lines", Hint: v.t("Permissions, or patterns such as auth.users.*, separated by spaces")},
+					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Hint: v.t("From where alone it may be used, such as 192.0.2.0/24; empty: from anywhere")},
+					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Hint: v.t("In UTC. Empty: never")},
+				}, nil
+			},
+		},
+		{
+			at: "/keys/{id}/edit", asks: "PATCH /keys/{id}", title: "Change the key", submit: "Save", done: "Saved.", back: toKey,
+			fields: func(v *visit) ([]field, error) {
+				k, err := v.key()
+				return []field{
+					{Name: "name", Label: v.t("Name"), Type: "text", Required: true, Value: k.str("name")},
+					{Name: "scopes", Label: v.t("Scopes"), Type: "lines", Value: strings.Join(k.texts("scopes"), " ")},
+					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Value: strings.Join(k.texts("cidrs"), " ")},
+					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Value: day(k.time("expires_at")), Hint: v.t("In UTC. Empty: never")},
+					{Name: "revision", Type: "hidden", Value: k.str("revision")},
+				}, err
+			},
+			body: keyBody,
+		},
+		{
+			at: "/keys/{id}/rotate", asks: "POST /keys/{id}/rotate", title: "Rotate the key", text: "The key gets another text. The one before stays good for a while, so that programs can be changed over.", submit: "Rotate", danger: true, back: toKey, show: shown,
+			fields: func(v *visit) ([]field, error) {
+				return []field{{Name: "overlap", Label: v.t("The former text stays good for"), Type: "select", Options: v.choices("86400", "A day", "604800", "A week", "3600", "An hour", "0", "Not at all")}}, nil
+			},
+			body: func(v *visit, _ []field) (map[string]any, error) {
+				n, err := strconv.Atoi(v.form.Get("overlap"))
+				if err != nil {
+					return nil, v.d.kit.Invalid("overlap", "has to be a number of seconds")
+				}
+				return map[string]any{"overlap": n}, nil
+			},
+		},
+		{at: "/keys/{id}/revoke", asks: "DELETE /keys/{id}", title: "Revoke the key", text: "It stops at once, and for good.", submit: "Revoke", danger: true, done: "The key is revoked.", back: toKey, fields: because(false),
+			typed: func(v *visit) (string, error) {
+				k, err := v.key()
+				return k.str("name"), err
+			}},
+	}
+}
+
+// keyBody is what of a key is another one.
+func keyBody(v *visit, fields []field) (map[string]any, error) {
+	k, err := v.key()
+	if err != nil {
+		return nil, err
+	}
+	given, body := bodyOf(v, fields), map[string]any{}
+	delete(given, "revision")
+	if given["name"] != k.str("name") {
+		body["name"] = given["name"]
+	}
+	for _, name := range []string{"scopes", "cidrs"} {
+		list, _ := given[name].([]string)
+		if strings.Join(list, " ") != strings.Join(k.texts(name), " ") {
+			body[name] = append([]string{}, list...)
+		}
+	}
+	if v.form.Get("expires_at") != day(k.time("expires_at")) {
+		body["expires_at"] = given["expires_at"]
+	}
+	return body, nil
+}

@@ -1,0 +1,98 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// query is what of the page's address an endpoint is asked with.
+func (v *visit) query(names ...string) url.Values {
+	q := url.Values{}
+	for name, list := range v.r.URL.Query() {
+		if (slices.Contains(names, name) || name == "cursor") && list[0] != "" {
+			q.Set(name, list[0])
+		}
+	}
+	for _, name := range []string{"created_from", "created_to", "signed_in_from", "signed_in_to", "since", "before", "from", "to"} {
+		if day := q.Get(name); day != "" && !strings.Contains(day, "T") { // a browser's date, in UTC
+			q.Set(name, day+"T00:00:00Z")
+		}
+	}
+	return q
+}
+
+// filters are fields that a list is asked by: they are in its address.
+func (v *visit) filters(fields ...field) *form {
+	q := v.r.URL.Query()
+	for i := range fields {
+		f := &fields[i]
+		f.Label = v.t(f.Label)
+		f.Value = q.Get(f.Name)
+		f.Options = slices.Clone(f.Options)
+		for j := range f.Options {
+			f.Options[j].Chosen = f.Options[j].Value == f.Value
+		}
+	}
+	out := &form{To: v.r.URL.Path, Method: "get", Submit: v.t("Show"), Fields: fields}
+	if len(fields) > atOnce+1 {
+		out.Fields, out.More = fields[:atOnce], fields[atOnce:]
+		out.Open = slices.ContainsFunc(out.More, func(f field) bool { return f.Value != "" })
+	}
+	return out
+}
+
+// atOnce is how many filters are shown; the others are folded away.
+const atOnce = 3
+
+// choices are the values of a select, with their names.
+func (v *visit) choices(pairs ...string) []option {
+	var list []option
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, option{Value: pairs[i], Text: v.t(pairs[i+1])})
+	}
+	return list
+}
+
+// next is the page after, by the cursor that an endpoint gave.
+func (v *visit) next(o object) string {
+	cursor := o.str("next_cursor")
+	if cursor == "" {
+		return ""
+	}
+	return v.here(func(q url.Values) { q.Set("cursor", cursor) })
+}
+
+// columns are heads of a table without an order to choose.
+func (v *visit) columns(names ...string) []column {
+	var list []column
+	for _, name := range names {
+		list = append(list, column{Text: v.t(name)})
+	}
+	return list
+}
+
+// user is a cell that leads to an account.
+func (v *visit) user(id, label string) cell {
+	if label == "" {
+		label = id
+	}
+	if id == "" || !v.may("GET /users/{id}") {
+		return cell{Text: label}
+	}
+	return cell{Text: label, To: v.path("/users/" + url.PathEscape(id))}
+}
+
+// listed is a list as far as it can be: a query that the operation refuses is told of,
+// and shows nothing.
+func (v *visit) listed(p *page, path string, query url.Values) (object, error) {
+	o, err := v.get(path, query)
+	switch e := asError(err); {
+	case e != nil && (e.Code == auth.CodeValidationFailed || e.Code == auth.CodeQueryTooBroad):
+		p.Blocks = append(p.Blocks, block{Text: v.problemText(e), Warn: true})
+		return object{}, nil
+	}
+	return o, err
+}

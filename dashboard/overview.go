@@ -1,0 +1,169 @@
+package dashboard
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// periods are the spans of the overview, by their names on the wire.
+var periods = []struct{ name, text string }{{"24h", "24 hours"}, {"7d", "7 days"}, {"30d", "30 days"}, {"90d", "90 days"}}
+
+// showOverview is how it goes: what an auditor or owner sees first. Who may not see
+// figures is led on by the navigation.
+func showOverview(v *visit) (*page, error) {
+	p := &page{Title: v.t("Overview")}
+	if !v.may("GET /overview") {
+		p.Blocks = []block{{Text: v.t("Your roles show you no figures. What they let you do is in the menu.")}}
+		return p, nil
+	}
+	period := or(v.r.URL.Query().Get("period"), "24h")
+	for _, s := range periods {
+		p.Tabs = append(p.Tabs, link{Text: v.t(s.text), To: v.path("/") + "?period=" + s.name, Here: s.name == period})
+	}
+	o, err := v.get("/overview", url.Values{"period": {period}})
+	if err != nil {
+		return nil, err
+	}
+	p.Blocks = append(p.Blocks, v.warnings(o)...)
+	p.Blocks = append(p.Blocks, block{Figures: v.totals(o)}, block{Title: v.t("In these {span}, with the change to those before", "span", v.spanName(period)), Figures: v.figures(o)})
+	stats, err := v.get("/stats", url.Values{"metrics": {"sign_ups,sign_ins,sign_in_failures"}, "from": {iso(o.time("from"))}, "to": {iso(o.time("to"))}, "interval": {intervalOf(period)}})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range []struct{ metric, text, kind string }{{"sign_ups", "Sign-ups", "good"}, {"sign_ins", "Sign-ins by method", ""}, {"sign_in_failures", "Failures by reason", "bad"}} {
+		p.Blocks = append(p.Blocks, block{Title: v.t(m.text), Chart: v.chart(m.text, m.kind, m.metric, stats)})
+	}
+	return p, nil
+}
+
+func (v *visit) spanName(period string) string {
+	for _, s := range periods {
+		if s.name == period {
+			return v.t(s.text)
+		}
+	}
+	return period
+}
+
+func intervalOf(period string) string {
+	if period == "24h" {
+		return "hour"
+	}
+	return "day"
+}
+
+// warnings are what somebody should look at.
+func (v *visit) warnings(o object) []block {
+	var list []block
+	for _, w := range o.list("warnings") {
+		b := block{Warn: true, Text: v.t(w.str("code")) + " (" + thousands(w.num("count")) + ")"}
+		switch w.str("code") {
+		case "messages_failing":
+			b.Link = &link{Text: v.t("To the messages"), To: v.path("/messages?state=failed")}
+		case "keys_ageing":
+			b.Link = &link{Text: v.t("To the keys"), To: v.path("/keys")}
+		case "limits_hit":
+			b.Link = &link{Text: v.t("To the failures"), To: v.path("/audit?outcome=failed")}
+		case "tokens_reused":
+			b.Link = &link{Text: v.t("To the audit log"), To: v.path("/audit?action=refresh_token.*")}
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// totals are how many there are.
+func (v *visit) totals(o object) []figure {
+	t := o.of("totals")
+	var list []figure
+	for _, f := range []struct{ name, text, to string }{{"users", "Users", "/users"}, {"with_factor", "With a second factor", "/users?mfa=true"}, {"banned", "Banned", "/users?status=banned"}} {
+		n := t.of(f.name)
+		value := thousands(n.num("count"))
+		if !n.flag("exact") {
+			value = "≈ " + value
+		}
+		list = append(list, figure{Label: v.t(f.text), Value: value, To: v.path(f.to)})
+	}
+	active := o.of("active_users")
+	for _, f := range []struct{ name, text string }{{"day", "Active today"}, {"week", "Active this week"}, {"month", "Active this month"}} {
+		list = append(list, figure{Label: v.t(f.text), Value: thousands(active.num(f.name))})
+	}
+	return list
+}
+
+// figures are sums over the span, those of one metric together.
+func (v *visit) figures(o object) []figure {
+	type sum struct{ now, before int64 }
+	sums := map[string]sum{}
+	for _, f := range o.list("figures") {
+		s := sums[f.str("metric")]
+		sums[f.str("metric")] = sum{s.now + f.num("count"), s.before + f.num("before")}
+	}
+	from := url.QueryEscape(iso(o.time("from")))
+	var list []figure
+	for _, f := range []struct {
+		metric, text, to string
+		bad              bool
+	}{
+		{"sign_ups", "Sign-ups", "/audit?action=user.signed_up&from=" + from, false}, {"sign_ins", "Sign-ins", "/audit?action=user.signed_in&from=" + from, false},
+		{"sign_in_failures", "Failures", "/audit?action=sign_in.failed&from=" + from, true}, {"factors", "Second factors", "/audit?action=mfa.*&from=" + from, false},
+		{"messages_sent", "Messages sent", "/messages", false}, {"messages_failed", "Messages failed", "/messages?state=failed", true},
+		{"limits_hit", "Limits hit", "/audit?outcome=failed&from=" + from, true}, {"operations_denied", "Operations denied", "/audit?outcome=denied&from=" + from, true},
+	} {
+		s := sums[f.metric]
+		g := figure{Label: v.t(f.text), Value: thousands(s.now), Change: change(s.now, s.before), To: v.path(f.to)}
+		g.Worse, g.Better = f.bad && s.now > s.before, f.bad && s.now < s.before
+		list = append(list, g)
+	}
+	return list
+}
+
+// change is how much more or less there is than before.
+func change(now, before int64) string {
+	switch {
+	case now == before:
+		return "±0"
+	case before == 0:
+		return "+" + thousands(now)
+	}
+	return fmt.Sprintf("%+d %%", (now-before)*100/before)
+}
+
+// thousands is a number as people read it.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+func sortedKeys(o object) []string { return slices.Sorted(maps.Keys(o)) }
+
+// compactText is a value on one line.
+func compactText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return pretty(v)
+}
+
+// series are the points of one label of a metric.
+func series(stats object, metric string) []line {
+	var list []line
+	for _, s := range stats.list("series") {
+		if s.str("metric") != metric {
+			continue
+		}
+		l := line{Name: or(s.str("label"), metric), At: map[time.Time]int64{}}
+		for _, p := range s.list("points") {
+			l.At[p.time("at").UTC()] += p.num("count")
+		}
+		list = append(list, l)
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+package dashboard
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// page is what a screen shows, in blocks: one template draws them all.
+type page struct {
+	Title   string
+	Under   string // a line below the title
+	Tags    []tag
+	Tabs    []link
+	Buttons []link
+	Filters *form // posted by GET
+	Blocks  []block
+	Live    bool // its tables are read anew now and then
+}
+
+// block is a part of a page; what it has is shown, in this order.
+type block struct {
+	Title   string
+	Text    string
+	Warn    bool // Text is a warning
+	Figures []figure
+	Facts   []fact
+	Chart   *chart
+	Form    *form
+	Table   *table
+	Code    string // to be read as it is, and copied
+	Link    *link
+}
+
+// link leads somewhere; without To it is not there for the visitor, who is told why.
+type link struct {
+	Text, To, Why string
+	Danger, Here  bool
+	Post          bool // it is a button that posts
+}
+
+// tag is a word beside a title or in a cell.
+type tag struct{ Text, Kind string } // Kind: "good", "bad", "warn" or ""
+
+// figure is a number with the change to the span before.
+type figure struct {
+	Label, Value, Change, To string
+	Better, Worse            bool
+}
+
+// fact is a line about something.
+type fact struct {
+	Name  string
+	Cells []cell
+	Link  *link
+}
+
+// cell is a value in a table or a fact.
+type cell struct {
+	Text  string
+	To    string    // where it leads
+	Time  time.Time // in place of Text
+	Code  bool
+	Tags  []tag
+	Links []link
+}
+
+// table is rows below each other.
+type table struct {
+	Name    string // for screen readers
+	Columns []column
+	Rows    []row
+	Empty   string // what to do where there are none
+	Next    string // the page after
+	Select  *selection
+}
+
+type column struct {
+	Text string
+	Sort string // where it sorts by this
+	Dir  string // "ascending", "descending": it is sorted by this
+}
+
+type row struct {
+	ID, Label string // to select it
+	Cells     []cell
+	Off       bool // it is not in force any more
+}
+
+// selection is what can be done to rows that were selected.
+type selection struct {
+	To      string
+	Actions []option
+}
+
+// form is fields with a button.
+type form struct {
+	To, Method, Submit string
+	Danger             bool
+	Fields             []field
+	Hidden             []field
+	More               []field // filters that are folded away
+	Open               bool    // unless one of them is in use
+	Problem            string
+	Back               string
+	Curl               string
+}
+
+// field is one of a form.
+type field struct {
+	Name, Label, Type, Value, Hint, Error string // Type: text, email, …, textarea, select, check, checks, typed
+	Options                               []option
+	Checked, Required                     bool
+	Min                                   string
+	Want                                  string // typed: what to type
+}
+
+type option struct {
+	Value, Text, Why string
+	Chosen           bool
+}
+
+// layout is what the template sees.
+type layout struct {
+	*page
+	Lang, Brand, Logo, Prefix, Script, Style string
+	Nav                                      []link
+	Who                                      string
+	SignOut                                  string
+	Notice, Problem                          string
+	Path                                     string
+	Now                                      time.Time
+	t                                        func(string, ...any) string
+}
+
+// T is a text in the visitor's language.
+func (l *layout) T(text string, values ...any) string { return l.t(text, values...) }
+
+// LogoURL is the logo, which was judged by webpage.Look.
+func (l *layout) LogoURL() template.URL { return template.URL(l.Logo) } //nolint:gosec // judged by Look.Check
+
+// render sends a page.
+func (v *visit) render(status int, p *page) error {
+	l := &layout{
+		page: p, Lang: v.lang, Brand: v.d.look.Brand, Logo: v.d.look.Logo, Prefix: v.d.prefix, Path: v.r.URL.Path,
+		Script: v.path("/assets/dashboard.js?v=" + v.d.looks.versions["dashboard.js"]), Style: v.path("/assets/dashboard.css?v=" + v.d.looks.versions["dashboard.css"]),
+		Who: v.me.Label, Notice: v.noted(), Now: v.d.kit.Now(), t: v.t,
+	}
+	if v.d.signIn != nil && v.me.Label != "" {
+		l.SignOut = v.path("/sign-out")
+	}
+	if v.me.Admin {
+		for _, rt := range routes() {
+			if rt.nav != "" && (rt.asks == "" || v.may(rt.asks)) {
+				to := strings.TrimSuffix(rt.at, "{$}")
+				here := v.r.URL.Path == v.path(to) || to != "/" && strings.HasPrefix(v.r.URL.Path, v.path(to)+"/")
+				l.Nav = append(l.Nav, link{Text: v.t(rt.nav), To: v.path(to), Here: here})
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := v.d.looks.page.Execute(&b, l); err != nil {
+		return err
+	}
+	v.d.send(v.w, v.r, status, b.Bytes())
+	return nil
+}
+
+// problem is the page for what no page could be made of.
+func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, e *auth.Error) {
+	v := d.newVisit(route{}, w, r)
+	p := &page{Title: v.t("That did not work")}
+	switch e.Status {
+	case http.StatusNotFound:
+		p.Title = v.t("Nothing is here")
+	case http.StatusForbidden, http.StatusUnauthorized:
+		p.Title = v.t("Not allowed")
+	}
+	p.Blocks = []block{{Text: v.problemText(e), Warn: true, Link: &link{Text: v.t("To the overview"), To: d.path("/")}}}
+	if d.signIn != nil {
+		p.Blocks = append(p.Blocks, block{Form: &form{To: d.path("/sign-out"), Method: "post", Submit: v.t("Sign out")}})
+	}
+	if err := v.render(e.Status, p); err != nil {
+		d.room.Auth().WriteError(w, r, err)
+	}
+}
+
+// policy lets nothing through but what the dashboard serves itself.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// send sends a page, which is kept nowhere.
+func (d *Dashboard) send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "same-origin") // filters are in addresses
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Security-Policy", d.looks.policy)
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that has gone needs no answer
+	}
+}

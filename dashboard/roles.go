@@ -1,0 +1,192 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+)
+
+// showRoles is the matrix of roles and permissions.
+func showRoles(v *visit) (*page, error) {
+	o, err := v.get("/roles/matrix", nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t("Roles and permissions"), Buttons: []link{v.to("New role", "POST /roles", "/roles/new", false)}}
+	list := &table{Name: v.t("Roles"), Columns: v.columns("Role", "")}
+	t := &table{Name: v.t("Who holds what"), Columns: []column{{Text: v.t("Permission")}}, Empty: v.t("No permission is declared.")}
+	roles := o.texts("roles")
+	for _, name := range roles {
+		list.Rows = append(list.Rows, row{Cells: []cell{{Text: name, To: v.path("/roles/" + url.PathEscape(name))}, {Links: []link{{Text: v.t("Users"), To: v.path("/users") + "?" + url.Values{"role": {name}}.Encode()}}}}})
+	}
+	shown := roles
+	if len(shown) > maxMatrix { // more could not be read, and each is a page of its own
+		shown = shown[:maxMatrix]
+		p.Under = v.t("The first {n} roles are in the table; all are in the list below.", "n", maxMatrix)
+	}
+	for _, name := range shown {
+		t.Columns = append(t.Columns, column{Text: name})
+	}
+	for _, r := range o.list("permissions") {
+		via := map[string]string{}
+		for _, h := range r.list("held_by") {
+			via[h.str("role")] = h.str("via")
+		}
+		head := cell{Text: r.str("name"), Code: true}
+		if r.flag("privileged") {
+			head.Tags = []tag{{v.t("Privileged"), "warn"}}
+		}
+		cells := []cell{head}
+		for _, name := range shown {
+			switch how := via[name]; how {
+			case "":
+				cells = append(cells, cell{Text: "–"})
+			case r.str("name"):
+				cells = append(cells, cell{Text: "✓"})
+			default:
+				cells = append(cells, cell{Text: "✓ " + how})
+			}
+		}
+		t.Rows = append(t.Rows, row{Cells: cells})
+	}
+	if len(list.Rows) > maxMatrix*20 {
+		list.Rows = list.Rows[:maxMatrix*20]
+	}
+	p.Blocks = []block{{Table: t}, {Title: v.t("Roles"), Table: list}}
+	return p, nil
+}
+
+// maxMatrix is how many roles the matrix shows.
+const maxMatrix = 25
+
+// showRole is a role, what it permits and who has it.
+func showRole(v *visit) (*page, error) {
+	name := v.r.PathValue("role")
+	at := "/roles/" + url.PathEscape(name)
+	o, err := v.get(at, nil)
+	if err != nil {
+		return nil, err
+	}
+	users, err := v.get(at+"/users", v.query())
+	if err != nil {
+		return nil, err
+	}
+	r := o
+	if inner := o.of("role"); len(inner) > 0 {
+		r = inner
+	}
+	p := &page{Title: name, Under: r.str("description")}
+	if name != "owner" {
+		p.Buttons = []link{v.to("Change", "PATCH /roles/{role}", at+"/edit", false), v.to("Delete", "DELETE /roles/{role}", at+"/delete", true)}
+	}
+	t := &table{Name: v.t("Users"), Columns: v.columns("User", ""), Empty: v.t("Nobody has it."), Next: v.next(users)}
+	for _, u := range users.list("users") {
+		var tags []tag
+		if u.flag("banned") {
+			tags = []tag{{v.t("Banned"), "bad"}}
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{v.user(u.str("id"), u.str("label")), {Tags: tags}}})
+	}
+	p.Blocks = []block{{Title: v.t("Permissions"), Facts: []fact{{Name: v.t("Permissions"), Cells: []cell{{Tags: words(r.texts("permissions"))}}}}}, {Title: v.t("Users"), Table: t}}
+	return p, nil
+}
+
+func roleActions() []action {
+	toRole := func(v *visit) string { return v.path("/roles/" + url.PathEscape(v.r.PathValue("role"))) }
+	return []action{
+		{
+			at: "/roles/new", asks: "POST /roles", title: "New role", submit: "Make it", plain: true, done: "The role was made.",
+			back: func(v *visit) string { return v.path("/roles") },
+			fields: func(v *visit) ([]field, error) {
+				permissions, err := v.permissions(nil)
+				return []field{
+					{Name: "name", Label: v.t("Name"), Type: "text", Required: true, Hint: v.t("Lower-case letters, digits, - and _")},
+					{Name: "description", Label: v.t("Description"), Type: "text"}, permissions, v.others(nil),
+				}, err
+			},
+			body: roleBody,
+		},
+		{
+			at: "/roles/{role}/edit", asks: "PATCH /roles/{role}", title: "Change the role", submit: "Save", plain: true, back: toRole,
+			text: "First it is only tried: you see how many users it touches.",
+			fields: func(v *visit) ([]field, error) {
+				o, err := v.get("/roles/"+url.PathEscape(v.r.PathValue("role")), nil)
+				if err != nil {
+					return nil, err
+				}
+				r := o
+				if inner := o.of("role"); len(inner) > 0 {
+					r = inner
+				}
+				permissions, err := v.permissions(r.texts("permissions"))
+				return []field{
+					{Name: "description", Label: v.t("Description"), Type: "text", Value: r.str("description")}, permissions, v.others(r.texts("permissions")),
+					{Name: "sure", Label: v.t("Save it now; else it is only tried"), Type: "check"},
+				}, err
+			},
+			body: func(v *visit, fields []field) (map[string]any, error) {
+				body, err := roleBody(v, fields)
+				body["dry_run"] = v.form.Get("sure") == ""
+				return body, err
+			},
+			show: func(v *visit, o object) (*page, error) {
+				if !o.flag("dry_run") {
+					v.note(v.t("The role is changed, in every session within a second."))
+					v.redirect(toRole(v))
+					return nil, nil
+				}
+				p, err := v.actionPage(nil)
+				if err == nil {
+					p.Blocks[0].Text = v.t("It would touch {n} users. Tick the box to save it.", "n", thousands(o.of("users").num("count")))
+					p.Blocks[0].Warn = true
+				}
+				return p, err
+			},
+		},
+		{at: "/roles/{role}/delete", asks: "DELETE /roles/{role}", title: "Delete the role", text: "Only a role that nobody has can be deleted.", submit: "Delete", danger: true, done: "The role is gone.",
+			back:  func(v *visit) string { return v.path("/roles") },
+			typed: func(v *visit) (string, error) { return v.r.PathValue("role"), nil }},
+	}
+}
+
+// permissions are all that are declared, to tick; what the visitor cannot give away
+// says so.
+func (v *visit) permissions(held []string) (field, error) {
+	o, err := v.get("/permissions", nil)
+	f := field{Name: "permissions", Label: v.t("Permissions"), Type: "checks"}
+	has := map[string]bool{}
+	for _, name := range held {
+		has[name] = true
+	}
+	for _, p := range o.list("permissions") {
+		why := p.str("description")
+		if !v.me.Holds(p.str("name")) {
+			why = v.t("You do not hold it, and so cannot give it.")
+		}
+		f.Options = append(f.Options, option{Value: p.str("name"), Text: p.str("name"), Why: why, Chosen: has[p.str("name")]})
+	}
+	return f, err
+}
+
+// others are patterns that a role holds, such as "notes.*".
+func (v *visit) others(held []string) field {
+	var patterns []string
+	for _, p := range held {
+		if strings.Contains(p, "*") {
+			patterns = append(patterns, p)
+		}
+	}
+	return field{Name: "patterns", Label: v.t("Patterns"), Type: "lines", Value: strings.Join(patterns, " "), Hint: v.t("Such as notes.*, separated by spaces")}
+}
+
+func roleBody(v *visit, fields []field) (map[string]any, error) {
+	body := bodyOf(v, fields)
+	list := append([]string{}, v.form["permissions"]...)
+	list = append(list, strings.Fields(strings.ReplaceAll(v.form.Get("patterns"), ",", " "))...)
+	body["permissions"] = list
+	delete(body, "patterns")
+	delete(body, "sure")
+	if _, ok := body["description"]; !ok {
+		body["description"] = ""
+	}
+	return body, nil
+}

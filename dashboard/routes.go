@@ -1,0 +1,128 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// route is a page: one to look at, or a form that does one operation.
+type route struct {
+	at   string                      // below the prefix
+	asks string                      // the operation without which there is nothing to see
+	show func(*visit) (*page, error) // of a page to look at
+	form *action                     // of a form
+	file func(*visit) error          // of a download
+	nav  string                      // its name in the navigation; "": it is not there
+}
+
+// routes is the table of all pages.
+func routes() []route {
+	return slices.Concat(
+		[]route{
+			{at: "/{$}", show: showOverview, nav: "Overview"},
+			{at: "/users", asks: "GET /users", show: showUsers, nav: "Users"},
+			{at: "/sessions", asks: "GET /sessions", show: showSessions, nav: "Sessions"},
+			{at: "/roles", asks: "GET /roles", show: showRoles, nav: "Roles"},
+			{at: "/audit", asks: "GET /audit-logs", show: showAudit, nav: "Audit log"},
+			{at: "/invitations", asks: "GET /invitations", show: showInvitations, nav: "Invitations"},
+			{at: "/messages", asks: "GET /messages", show: showMessages, nav: "Messages"},
+			{at: "/keys", asks: "GET /keys", show: showKeys, nav: "Keys"},
+			{at: "/settings", asks: "GET /settings", show: showSettings, nav: "Settings"},
+
+			{at: "/users/{id}", asks: "GET /users/{id}", show: showUser},
+			{at: "/roles/{role}", asks: "GET /roles/{role}", show: showRole},
+			{at: "/audit/{id}", asks: "GET /audit-logs/{id}", show: showEvent},
+			{at: "/keys/{id}", asks: "GET /keys", show: showKey},
+			{at: "/jobs/{id}", show: showJob},
+			{at: "/impersonations", asks: "GET /impersonations", show: showImpersonations},
+			{at: "/diagnostics", asks: "GET /diagnostics", show: showDiagnostics},
+
+			{at: "/users/export", asks: "GET /users/export", file: exportUsers},
+			{at: "/users/{id}/export", asks: "GET /users/{id}/export", file: exportPerson},
+			{at: "/audit/export", asks: "GET /audit-logs/export", file: exportAudit},
+		},
+		actionRoutes(),
+	)
+}
+
+// handle serves a route as the endpoints are served.
+func (d *Dashboard) handle(rt route) http.Handler {
+	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := d.serve(rt, w, r); err != nil {
+			d.problem(w, r, d.kit.WriteError(w, r, err))
+		}
+	})
+	admitted := http.Handler(inner)
+	if !d.room.HasLogin() {
+		admitted = d.kit.RequirePage(inner)
+	}
+	return d.kit.InJar(d.jar, d.kit.Page(func(w http.ResponseWriter, r *http.Request) error {
+		if methods := rt.methods(); !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			return d.kit.Error(auth.CodeMethodNotAllowed, nil)
+		}
+		admitted.ServeHTTP(w, r)
+		return nil
+	}, d.problem))
+}
+
+// methods are what a route takes.
+func (rt route) methods() []string {
+	switch {
+	case rt.form != nil:
+		return []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	case rt.file != nil:
+		return []string{http.MethodPost}
+	}
+	return []string{http.MethodGet, http.MethodHead}
+}
+
+// serve answers a request of somebody who is signed in.
+func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) error {
+	v, err := d.begin(rt, w, r)
+	if err != nil {
+		return v.elsewhere(err)
+	}
+	switch {
+	case rt.form != nil:
+		err = v.runAction()
+	case rt.file != nil:
+		err = rt.file(v)
+	default:
+		var p *page
+		if p, err = rt.show(v); err == nil {
+			return v.render(http.StatusOK, p)
+		}
+	}
+	return v.elsewhere(err)
+}
+
+// begin finds out who asks, and whether they may see the page at all.
+func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
+	v := d.newVisit(rt, w, r)
+	var err error
+	var ok bool
+	if v.who, ok, err = d.room.Elsewhere(r); err != nil {
+		return v, err
+	}
+	if c := auth.ClaimsFrom(r.Context()); !ok && c != nil {
+		v.who = admin.User(c.Caller())
+	}
+	if v.me, err = d.room.Known(r.Context(), v.who); err != nil {
+		return v, err
+	}
+	if !v.me.Admin {
+		return v, d.kit.Error(auth.CodeNotAdmin, nil)
+	}
+	if rt.asks != "" {
+		err = v.me.May(rt.asks)
+	}
+	if r.Method == http.MethodPost && err == nil {
+		v.form, err = d.kit.ReadForm(r)
+	}
+	return v, err
+}

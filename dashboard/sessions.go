@@ -1,0 +1,115 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+)
+
+func showSessions(v *visit) (*page, error) {
+	p := &page{Title: v.t("Sessions"), Under: v.t("Those that are live, the newest first."), Filters: v.filters(
+		field{Name: "ip", Label: "Address", Type: "text"},
+		field{Name: "client", Label: "Device", Type: "text", Hint: v.t("Part of what the browser says it is")},
+		field{Name: "aal", Label: "Second factor", Type: "select", Options: v.choices("", "Any", "aal2", "Shown", "aal1", "Not shown")},
+		field{Name: "since", Label: "Begun from", Type: "date"},
+		field{Name: "before", Label: "Begun before", Type: "date"},
+	)}
+	o, err := v.listed(p, "/sessions", v.query("ip", "client", "aal", "since", "before", "user"))
+	if err != nil {
+		return nil, err
+	}
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("No session is live that matches."), Next: v.next(o)}
+	for _, s := range o.list("sessions") {
+		t.Rows = append(t.Rows, row{Cells: append([]cell{v.user(s.str("user_id"), "")}, v.session(s.of("session"), s.str("user_id"))...)})
+	}
+	ip := v.r.URL.Query().Get("ip")
+	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {ip}}.Encode(), true)}
+	if v.may("GET /impersonations") {
+		p.Buttons = append(p.Buttons, link{Text: v.t("Who acts as whom"), To: v.path("/impersonations")})
+	}
+	p.Blocks = append(p.Blocks, block{Table: t})
+	return p, nil
+}
+
+// session is one as a row, but for whose it is.
+func (v *visit) session(s object, of string) []cell {
+	device := cell{Text: or(s.str("device"), v.t("Unknown device"))}
+	if s.flag("current") {
+		device.Tags = append(device.Tags, tag{v.t("This one"), "good"})
+	}
+	if s.str("impersonated_by") != "" {
+		device.Tags = append(device.Tags, tag{v.t("Impersonation"), "warn"})
+	}
+	ip := cell{Text: s.str("ip")}
+	if ip.Text != "" && v.may("GET /sessions") {
+		ip.To = v.path("/sessions") + "?" + url.Values{"ip": {ip.Text}}.Encode()
+	}
+	var proofs []tag
+	for _, a := range s.list("amr") {
+		proofs = append(proofs, tag{Text: a.str("method")})
+	}
+	end := link{Text: v.t("End"), Danger: true}
+	if v.may("DELETE /sessions/{id}") {
+		back := v.path("/sessions")
+		if of == "" {
+			back = v.here(func(url.Values) {})
+		}
+		end.To = v.path("/sessions/"+url.PathEscape(s.str("id"))+"/end") + "?" + url.Values{"back": {strings.TrimPrefix(back, v.d.prefix)}}.Encode()
+	}
+	return []cell{device, ip, {Time: s.time("created_at")}, {Time: s.time("last_active_at")}, {Tags: proofs}, {Links: []link{end}}}
+}
+
+// backTo is where the page's address says to go on, within the dashboard.
+func backTo(other string) func(*visit) string {
+	return func(v *visit) string {
+		to := v.r.URL.Query().Get("back")
+		if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
+			to = other
+		}
+		return v.path(to)
+	}
+}
+
+func sessionActions() []action {
+	return []action{
+		{at: "/sessions/{id}/end", asks: "DELETE /sessions/{id}", title: "End the session", text: "Its tokens stop working at once, where sessions are checked, and after a few minutes elsewhere.", submit: "End it", danger: true, done: "The session has ended.", back: backTo("/sessions"), fields: because(false)},
+		{
+			at: "/sessions/revoke", asks: "POST /sessions/revoke", title: "End sessions", text: "Of one address, or those begun before a time, or all there are.", submit: "End them", danger: true, back: backTo("/sessions"),
+			fields: func(v *visit) ([]field, error) {
+				return []field{
+					{Name: "ip", Label: v.t("Address"), Type: "text", Value: v.r.URL.Query().Get("ip")},
+					{Name: "before", Label: v.t("Begun before"), Type: "datetime-local", Hint: v.t("In UTC")},
+					{Name: "all", Label: v.t("All sessions of everybody"), Type: "check"}, reason(v, false),
+				}, nil
+			},
+			typed: func(v *visit) (string, error) { return v.t("end"), nil },
+			body: func(v *visit, fields []field) (map[string]any, error) {
+				body := bodyOf(v, fields)
+				if body["all"] == false {
+					delete(body, "all")
+				}
+				return body, nil
+			},
+			show: func(v *visit, o object) (*page, error) {
+				text := v.t("{n} sessions ended; {skipped} users were skipped.", "n", o.num("ended"), "skipped", o.num("skipped"))
+				if o.flag("more") {
+					text += " " + v.t("There are more: do it again.")
+				}
+				return &page{Title: v.t("Sessions"), Blocks: []block{{Text: text, Link: &link{Text: v.t("To the sessions"), To: v.path("/sessions")}}}}, nil
+			},
+		},
+		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false)},
+	}
+}
+
+func showImpersonations(v *visit) (*page, error) {
+	o, err := v.get("/impersonations", nil)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{Name: v.t("Who acts as whom"), Columns: v.columns("Who", "As whom", "Reason", "Begun", "Ends", ""), Empty: v.t("Nobody acts as anybody.")}
+	for _, i := range o.list("impersonations") {
+		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.str("actor_id"), ""), v.user(i.str("user_id"), ""), {Text: i.str("reason")}, {Time: i.time("created_at")}, {Time: i.time("expires_at")},
+			{Links: []link{v.to("End", "DELETE /impersonations/{id}", "/impersonations/"+url.PathEscape(i.str("id"))+"/end", true)}}}})
+	}
+	return &page{Title: v.t("Who acts as whom"), Blocks: []block{{Table: t}}}, nil
+}

@@ -1,0 +1,181 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// showSettings are the switches, with where each value is from.
+func showSettings(v *visit) (*page, error) {
+	o, err := v.get("/settings", nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t("Settings"), Under: v.t("In force in every instance within a second."), Buttons: []link{
+		v.to("Send me a test mail", "POST /settings/test-mail", "/settings/test-mail", false),
+		v.to("Send me a test text message", "POST /settings/test-sms", "/settings/test-sms", false),
+	}}
+	for _, name := range v.d.room.Auth().PublicSettings(v.ctx).Providers {
+		p.Buttons = append(p.Buttons, v.to(v.t("Test {provider}", "provider", name), "POST /settings/test-provider/{name}", "/providers/"+url.PathEscape(name)+"/test", false))
+	}
+	if v.may("GET /diagnostics") {
+		p.Buttons = append(p.Buttons, link{Text: v.t("Diagnostics"), To: v.path("/diagnostics")})
+	}
+	t := &table{Name: v.t("Settings"), Columns: v.columns("Setting", "Value", "From", "")}
+	all := o.of("settings")
+	for _, name := range settingNames(all) {
+		s := all.of(name)
+		value := cell{Text: settingText(s["value"])}
+		if on, ok := s["value"].(bool); ok {
+			value = cell{Tags: []tag{{v.t("Off"), ""}}}
+			if on {
+				value.Tags = []tag{{v.t("On"), "good"}}
+			}
+		}
+		change := v.to("Change", "PATCH /settings", "/settings/"+url.PathEscape(name)+"/edit", false)
+		if s.flag("locked") {
+			change = link{Text: v.t("Locked"), Why: or(s.str("locked_because"), v.t("An option sets it."))}
+		}
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(name), Tags: nil}, value, {Text: v.t(s.str("source"))}, {Links: []link{change}}}})
+	}
+	p.Blocks = []block{{Table: t}}
+	return p, nil
+}
+
+// settingNames are those with a switch first, and by name.
+func settingNames(all object) []string {
+	names := sortedKeys(all)
+	slices.SortStableFunc(names, func(a, b string) int {
+		_, x := all.of(a)["value"].(bool)
+		_, y := all.of(b)["value"].(bool)
+		switch {
+		case x == y:
+			return cmp.Compare(a, b)
+		case x:
+			return -1
+		}
+		return 1
+	})
+	return names
+}
+
+func settingText(value any) string {
+	switch value := value.(type) {
+	case []any:
+		var parts []string
+		for _, p := range value {
+			parts = append(parts, fmt.Sprint(p))
+		}
+		return or(strings.Join(parts, ", "), "—")
+	case map[string]any:
+		if len(value) == 0 {
+			return "—"
+		}
+		return pretty(value)
+	case nil:
+		return "—"
+	}
+	return or(fmt.Sprint(value), "—")
+}
+
+func settingsActions() []action {
+	back := func(v *visit) string { return v.path("/settings") }
+	tested := func(v *visit, o object) (*page, error) {
+		p := &page{Title: v.t("Test"), Tags: []tag{{v.t("It did not work"), "bad"}}, Blocks: []block{{Text: o.str("detail"), Link: &link{Text: v.t("To the settings"), To: back(v)}}}}
+		switch {
+		case o.flag("ok"):
+			p.Tags = []tag{{v.t("It works"), "good"}}
+		case o.flag("queued"):
+			p.Tags = []tag{{v.t("Not known yet"), "warn"}}
+		}
+		return p, nil
+	}
+	return []action{
+		{at: "/settings/{name}/edit", asks: "PATCH /settings", title: "Change a setting", submit: "Save", done: "Saved, and in force everywhere within a second.", back: back, fields: settingFields, body: settingBody},
+		{at: "/settings/test-mail", asks: "POST /settings/test-mail", title: "Send me a test mail", submit: "Send", back: back, show: tested},
+		{at: "/settings/test-sms", asks: "POST /settings/test-sms", title: "Send me a test text message", submit: "Send", back: back, show: tested},
+		{at: "/providers/{name}/test", asks: "POST /settings/test-provider/{name}", title: "Test the provider", submit: "Test", back: back, show: tested},
+	}
+}
+
+// setting is the one that a form is about.
+func (v *visit) setting() (name string, s, all object, err error) {
+	if all, err = v.get("/settings", nil); err != nil {
+		return "", nil, nil, err
+	}
+	name = v.r.PathValue("name")
+	if s = all.of("settings").of(name); len(s) == 0 {
+		return "", nil, nil, v.d.kit.Error("not_found", nil)
+	}
+	return name, s, all, nil
+}
+
+// settingFields are the value as a box, a number, words or JSON, as it is of.
+func settingFields(v *visit) ([]field, error) {
+	name, s, all, err := v.setting()
+	if err != nil {
+		return nil, err
+	}
+	f := field{Name: "value", Label: v.t(name), Type: "text", Value: settingText(s["value"])}
+	switch value := s["value"].(type) {
+	case bool:
+		f.Type, f.Checked = "check", value
+	case float64:
+		f.Type, f.Value = "number", strconv.FormatFloat(value, 'f', -1, 64)
+		if strings.HasPrefix(name, "session_") {
+			f.Hint = v.t("Seconds")
+		}
+	case []any:
+		f.Type, f.Value, f.Hint = "lines", strings.Join(s.texts("value"), "\n"), v.t("Separated by spaces")
+	case map[string]any:
+		f.Type, f.Value, f.Hint = "textarea", pretty(value), "JSON"
+	}
+	fields := []field{f, {Name: "revision", Type: "hidden", Value: all.str("revision")}}
+	if s.str("source") == "store" {
+		fields = append(fields, field{Name: "unset", Label: v.t("Go back to the default"), Type: "check"})
+	}
+	return fields, nil
+}
+
+func settingBody(v *visit, _ []field) (map[string]any, error) {
+	name, s, _, err := v.setting()
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(v.form.Get("value"))
+	if v.form.Get("unset") != "" {
+		return map[string]any{name: nil}, nil
+	}
+	switch s["value"].(type) {
+	case bool:
+		return map[string]any{name: text != ""}, nil
+	case float64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, v.d.kit.Invalid("value", "has to be a number")
+		}
+		return map[string]any{name: n}, nil
+	case []any:
+		return map[string]any{name: append([]string{}, strings.Fields(strings.ReplaceAll(text, ",", " "))...)}, nil
+	case map[string]any:
+		o, err := readObject(text)
+		if err != nil {
+			return nil, v.d.kit.Invalid("value", "has to be a JSON object")
+		}
+		return map[string]any{name: o}, nil
+	}
+	return map[string]any{name: text}, nil
+}
+
+// showDiagnostics is how this instance is doing.
+func showDiagnostics(v *visit) (*page, error) {
+	o, err := v.get("/diagnostics", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &page{Title: v.t("Diagnostics"), Under: v.t("As the instance sees it that answered."), Blocks: []block{{Code: pretty(map[string]any(o))}}}, nil
+}

@@ -1,0 +1,203 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// showUser is an account: who it is, and under tabs all that is known.
+func showUser(v *visit) (*page, error) {
+	u, err := v.account()
+	if err != nil {
+		return nil, err
+	}
+	tab := v.r.URL.Query().Get("tab")
+	at := "/users/" + url.PathEscape(u.str("id"))
+	p := &page{Title: u.label(), Under: u.str("full_name"), Tags: v.status(u)}
+	tabs := []struct{ name, text, asks string }{
+		{"", "Overview", ""}, {"timeline", "Timeline", "GET /users/{id}/events"}, {"sessions", "Sessions", "GET /users/{id}/sessions"}, {"access", "Ways in", ""},
+		{"roles", "Roles", "GET /roles"}, {"metadata", "Metadata", ""}, {"json", "JSON", ""},
+	}
+	for _, t := range tabs {
+		if t.asks != "" && !v.may(t.asks) {
+			continue
+		}
+		to := v.path(at)
+		if t.name != "" {
+			to += "?tab=" + t.name
+		}
+		p.Tabs = append(p.Tabs, link{Text: v.t(t.text), To: to, Here: t.name == tab})
+	}
+	shown := map[string]func(*visit, *page, object, string) error{
+		"": userOverview, "timeline": userTimeline, "sessions": userSessions, "access": userAccess, "roles": userRoles, "metadata": userMetadata,
+		"json": func(_ *visit, p *page, u object, _ string) error {
+			p.Blocks = append(p.Blocks, block{Code: pretty(map[string]any(u))})
+			return nil
+		},
+	}
+	show, ok := shown[tab]
+	if !ok {
+		return nil, v.d.kit.Error(auth.CodeNotFound, nil)
+	}
+	return p, show(v, p, u, at)
+}
+
+// account is the one that the page is about.
+func (v *visit) account() (object, error) {
+	return v.get("/users/"+url.PathEscape(v.r.PathValue("id")), nil)
+}
+
+func userOverview(v *visit, p *page, u object, at string) error {
+	for _, l := range u.list("locks") {
+		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("Too many failures hold sign-ins off ({what}) until {time}.", "what", v.t(l.str("limit")), "time", absolute(l.time("until"))),
+			Link: ptr(v.to("Unlock", "POST /users/{id}/unlock", at+"/unlock", false))})
+	}
+	if until := u.time("banned_until"); u.str("status") == "banned" {
+		text := v.t("Banned until {time}.", "time", absolute(until))
+		if until.Year() > 9000 {
+			text = v.t("Banned for good.")
+		}
+		p.Blocks = append(p.Blocks, block{Warn: true, Text: text, Link: ptr(v.to("Lift the ban", "POST /users/{id}/unban", at+"/unban", false))})
+	}
+	for _, c := range u.list("pending_changes") {
+		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("{value} waits for its proof until {time}.", "value", c.str("value"), "time", absolute(c.time("expires_at")))})
+	}
+	edit, address := v.to("Change", "PATCH /users/{id}", at+"/edit", false), v.to("Change", "POST /users/{id}/password", at+"/address", false)
+	p.Blocks = append(p.Blocks,
+		block{Facts: []fact{
+			{Name: v.t("Id"), Cells: []cell{{Text: u.str("id"), Code: true}}},
+			{Name: v.t("Name"), Cells: []cell{{Text: or(u.str("full_name"), "—")}}, Link: &edit},
+			{Name: v.t("E-mail address"), Cells: v.proved(u, "email"), Link: &address},
+			{Name: v.t("Phone number"), Cells: v.proved(u, "phone"), Link: &address},
+			{Name: v.t("Made"), Cells: []cell{{Time: u.time("created_at")}}},
+			{Name: v.t("Last sign-in"), Cells: []cell{v.when(u, "last_sign_in_at")}},
+			{Name: v.t("Roles"), Cells: []cell{{Text: strings.Join(u.texts("roles"), ", ")}}},
+			{Name: v.t("Notes"), Cells: []cell{{Text: or(u.str("notes"), "—")}}, Link: &edit},
+		}})
+	p.Buttons = []link{
+		v.to("Send a message", "POST /users/{id}/send", at+"/send", false),
+		v.to("Make a link", "POST /links", at+"/link", false),
+		v.to("Act as this user", "POST /users/{id}/impersonate", at+"/impersonate", false),
+		{Text: v.t("Export"), To: v.path(at + "/export"), Post: true},
+		v.to("Ban", "POST /users/{id}/ban", at+"/ban", true),
+		v.to("Anonymise", "POST /users/{id}/anonymize", at+"/anonymize", true),
+		v.to("Delete", "POST /users/{id}/delete", at+"/delete", true),
+	}
+	return nil
+}
+
+// proved is an address or number with whether its owner has proved it.
+func (v *visit) proved(u object, field string) []cell {
+	if u.str(field) == "" {
+		return []cell{{Text: "—"}}
+	}
+	c := cell{Text: u.str(field), Tags: []tag{{v.t("Not proved"), "warn"}}}
+	if u.flag(field + "_verified") {
+		c.Tags = []tag{{v.t("Proved"), "good"}}
+	}
+	return []cell{c}
+}
+
+func userTimeline(v *visit, p *page, u object, _ string) error {
+	o, err := v.get("/users/"+url.PathEscape(u.str("id"))+"/events", v.query())
+	if err != nil {
+		return err
+	}
+	t := v.events(o, u.str("id"))
+	t.Empty = v.t("Nothing is recorded of this account, or not any more.")
+	p.Blocks = append(p.Blocks, block{Table: t})
+	return nil
+}
+
+func userSessions(v *visit, p *page, u object, at string) error {
+	o, err := v.get("/users/"+url.PathEscape(u.str("id"))+"/sessions", nil)
+	if err != nil {
+		return err
+	}
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("Signed in nowhere.")}
+	for _, s := range o.list("sessions") {
+		t.Rows = append(t.Rows, row{Cells: v.session(s, "")})
+	}
+	p.Buttons = []link{v.to("Sign out everywhere", "DELETE /users/{id}/sessions", at+"/sign-out", true)}
+	p.Blocks = append(p.Blocks, block{Table: t})
+	return nil
+}
+
+// userAccess is what lets somebody in.
+func userAccess(v *visit, p *page, u object, at string) error {
+	password := fact{Name: v.t("Password"), Cells: []cell{{Text: v.t("None")}}, Link: ptr(v.to("Set", "POST /users/{id}/password", at+"/password", false))}
+	if u.flag("has_password") {
+		password.Cells = []cell{{Text: v.t("There is one")}}
+	}
+	facts := []fact{password, {Name: v.t("Recovery codes left"), Cells: []cell{{Text: thousands(u.num("recovery_codes_left"))}}}}
+	factors := &table{Name: v.t("Second factors"), Columns: v.columns("Kind", "Made", "Last used", ""), Empty: v.t("No second factor.")}
+	for _, f := range u.list("factors") {
+		factors.Rows = append(factors.Rows, row{Cells: []cell{{Text: or(f.str("label"), strings.ToUpper(f.str("kind")))}, {Time: f.time("created_at")}, v.when(f, "last_used_at"),
+			{Links: []link{v.to("Remove", "DELETE /users/{id}/factors/{factor}", at+"/factors/"+url.PathEscape(f.str("id"))+"/remove", true)}}}})
+	}
+	identities := &table{Name: v.t("Identities"), Columns: v.columns("Provider", "Address there", "Linked", "Last sign-in", ""), Empty: v.t("None is linked.")}
+	for _, i := range u.list("identities") {
+		identities.Rows = append(identities.Rows, row{Cells: []cell{{Text: i.str("provider")}, {Text: i.str("email")}, {Time: i.time("created_at")}, v.when(i, "last_sign_in_at"),
+			{Links: []link{v.to("Unlink", "DELETE /users/{id}/identities/{identity}", at+"/identities/"+url.PathEscape(i.str("id"))+"/unlink", true)}}}})
+	}
+	p.Blocks = append(p.Blocks, block{Facts: facts}, block{Title: v.t("Second factors"), Table: factors}, block{Title: v.t("Identities"), Table: identities})
+	return nil
+}
+
+// userRoles are the roles, and whether they permit something.
+func userRoles(v *visit, p *page, u object, at string) error {
+	t := &table{Name: v.t("Roles"), Columns: v.columns("Role"), Empty: v.t("No role.")}
+	for _, name := range u.texts("roles") {
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: name, To: v.path("/roles/" + url.PathEscape(name))}}})
+	}
+	p.Buttons = []link{v.to("Change the roles", "PUT /users/{id}/roles", at+"/roles", false)}
+	permission := v.r.URL.Query().Get("permission")
+	why := block{Title: v.t("Why can they?"), Form: v.filters(field{Name: "permission", Label: "Permission", Type: "text", Hint: v.t("Such as auth.users.ban")})}
+	why.Form.Hidden = []field{{Name: "tab", Value: "roles"}}
+	if permission != "" {
+		o, err := v.ask("POST", "/check", nil, map[string]any{"user_id": u.str("id"), "permission": permission})
+		switch {
+		case err != nil:
+			why.Text = v.problemText(err)
+		case o.flag("allowed"):
+			why.Text = v.t("Allowed, by: {roles}.", "roles", strings.Join(o.texts("via"), ", "))
+		default:
+			why.Text = v.t("Not allowed: no role of theirs holds it.")
+		}
+	}
+	p.Blocks = append(p.Blocks, block{Table: t}, why)
+	return nil
+}
+
+func userMetadata(v *visit, p *page, u object, at string) error {
+	p.Buttons = []link{v.to("Change", "PATCH /users/{id}", at+"/metadata", false)}
+	p.Blocks = append(p.Blocks,
+		block{Title: "app_metadata", Text: v.t("The application's; the user can read it and not change it."), Code: pretty(u["app_metadata"])},
+		block{Title: "user_metadata", Text: v.t("The user's own; never to be trusted."), Code: pretty(u["user_metadata"])})
+	return nil
+}
+
+func exportPerson(v *visit) error {
+	id := url.PathEscape(v.r.PathValue("id"))
+	return v.download("/users/"+id+"/export", nil, "user-"+id+".json")
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// day is how browsers write a time that is chosen.
+func day(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04")
+}

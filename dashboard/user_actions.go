@@ -1,0 +1,235 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+
+	"github.com/authmount/auth"
+)
+
+// toUser leads back to the account, to a tab.
+func toUser(tab string) func(*visit) string {
+	return func(v *visit) string {
+		to := v.path("/users/" + url.PathEscape(v.r.PathValue("id")))
+		if tab != "" {
+			to += "?tab=" + tab
+		}
+		return to
+	}
+}
+
+// accountLabel is what has to be typed of the account that something happens to.
+func accountLabel(v *visit) (string, error) {
+	u, err := v.account()
+	return u.label(), err
+}
+
+// because is a form with a reason.
+func because(required bool) func(*visit) ([]field, error) {
+	return func(v *visit) ([]field, error) { return []field{reason(v, required)}, nil }
+}
+
+// accessActions are what can be done to one account.
+func accessActions() []action {
+	return []action{
+		{
+			at: "/users/{id}/edit", asks: "PATCH /users/{id}", title: "Change name and notes", submit: "Save", done: "Saved.", back: toUser(""),
+			fields: func(v *visit) ([]field, error) {
+				u, err := v.account()
+				return []field{
+					{Name: "full_name", Label: v.t("Name"), Type: "text", Value: u.str("full_name")},
+					{Name: "notes", Label: v.t("Notes"), Type: "textarea", Value: u.str("notes"), Hint: v.t("For operators; the user never sees them.")},
+					seen(u),
+				}, err
+			},
+			body: func(v *visit, _ []field) (map[string]any, error) {
+				return map[string]any{"full_name": v.form.Get("full_name"), "notes": v.form.Get("notes")}, nil
+			},
+		},
+		{
+			at: "/users/{id}/address", asks: "PATCH /users/{id}", title: "Change address and number", submit: "Save", done: "Saved. Whoever has the former and the new address is told.", back: toUser(""),
+			text: "An address or number that is marked as proved lets its owner in.", fields: addressFields, body: addressBody,
+		},
+		{
+			at: "/users/{id}/metadata", asks: "PATCH /users/{id}", title: "Change metadata", submit: "Save", done: "Saved.", back: toUser("metadata"), plain: true,
+			fields: func(v *visit) ([]field, error) {
+				u, err := v.account()
+				return []field{
+					{Name: "app_metadata", Label: "app_metadata", Type: "textarea", Value: pretty(u["app_metadata"]), Hint: v.t("The application's; the user can read it and not change it.")},
+					{Name: "user_metadata", Label: "user_metadata", Type: "textarea", Value: pretty(u["user_metadata"]), Hint: v.t("The user's own; never to be trusted.")},
+					seen(u),
+				}, err
+			},
+			body: metadataBody,
+		},
+		{
+			at: "/users/{id}/ban", asks: "POST /users/{id}/ban", title: "Ban", text: "All sessions end, and no way in is open until the ban ends.", submit: "Ban", danger: true, done: "Banned.", back: toUser(""), typed: accountLabel,
+			fields: func(v *visit) ([]field, error) {
+				return []field{reason(v, true), {Name: "until", Label: v.t("Until"), Type: "datetime-local", Hint: v.t("In UTC. Empty: for good")}}, nil
+			},
+		},
+		{at: "/users/{id}/unban", asks: "POST /users/{id}/unban", title: "Lift the ban", submit: "Lift the ban", done: "The ban is lifted.", back: toUser(""), fields: because(false)},
+		{at: "/users/{id}/unlock", asks: "POST /users/{id}/unlock", title: "Unlock", text: "The limits on failed passwords, codes and second factors begin anew.", submit: "Unlock", done: "Unlocked.", back: toUser(""), fields: because(false)},
+		{at: "/users/{id}/delete", asks: "POST /users/{id}/delete", title: "Delete the account", text: "Everything of it goes, for good. The audit log keeps what happened.", submit: "Delete", danger: true, done: "Deleted.",
+			back: func(v *visit) string { return v.path("/users") }, typed: accountLabel, fields: because(true)},
+		{at: "/users/{id}/anonymize", asks: "POST /users/{id}/anonymize", title: "Anonymise the account", text: "Whatever tells who it was goes, for good; the id stays.", submit: "Anonymise", danger: true, done: "Anonymised.",
+			back: func(v *visit) string { return v.path("/users") }, typed: accountLabel, fields: because(true)},
+		{
+			at: "/users/{id}/password", asks: "POST /users/{id}/password", title: "Set the password", text: "All sessions end, and the user is told by mail. Better send a link to choose one.", submit: "Set the password", danger: true, done: "The password is set.", back: toUser("access"),
+			fields: func(v *visit) ([]field, error) {
+				return []field{
+					{Name: "password", Label: v.t("New password"), Type: "password", Hint: v.t("Empty, with the box below ticked: removes it")},
+					{Name: "remove", Label: v.t("Remove the password"), Type: "check"}, reason(v, false),
+				}, nil
+			},
+			body: func(v *visit, _ []field) (map[string]any, error) {
+				body := map[string]any{"reason": v.form.Get("reason"), "password": v.form.Get("password")}
+				if v.form.Get("remove") != "" {
+					body["password"] = nil
+				}
+				return body, nil
+			},
+		},
+		{at: "/users/{id}/factors/{factor}/remove", asks: "DELETE /users/{id}/factors/{factor}", title: "Remove the second factor", text: "The password alone lets in afterwards. The user is told by mail.", submit: "Remove", danger: true, done: "Removed.", back: toUser("access"), fields: because(false)},
+		{
+			at: "/users/{id}/identities/{identity}/unlink", asks: "DELETE /users/{id}/identities/{identity}", title: "Unlink the identity", submit: "Unlink", danger: true, done: "Unlinked.", back: toUser("access"),
+			fields: func(v *visit) ([]field, error) {
+				return []field{{Name: "force", Label: v.t("Also if nobody could sign in any more"), Type: "check"}, reason(v, false)}, nil
+			},
+		},
+		{
+			at: "/users/{id}/link", asks: "POST /links", title: "Make a link", text: "Whoever opens it can do what it is for. It is shown once, and nobody is told.", submit: "Make the link", danger: true, back: toUser(""),
+			fields: func(v *visit) ([]field, error) {
+				return []field{{Name: "type", Label: v.t("For"), Type: "select", Options: v.choices("reset", "Choosing a new password", "magic_link", "Signing in", "verify", "Proving the address", "invite", "Choosing the first password")}}, nil
+			},
+			body: func(v *visit, _ []field) (map[string]any, error) {
+				return map[string]any{"type": v.form.Get("type"), "user_id": v.r.PathValue("id")}, nil
+			},
+			show: func(v *visit, o object) (*page, error) { return v.secret("The link", o.str("url"), toUser("")(v)), nil },
+		},
+		{
+			at: "/users/{id}/send", asks: "POST /users/{id}/send", title: "Send a message", text: "It goes to the user's own address or number, as if they had asked for it.", submit: "Send", done: "It is on its way.", back: toUser(""),
+			fields: func(v *visit) ([]field, error) {
+				return []field{{Name: "type", Label: v.t("What"), Type: "select", Options: v.choices("reset", "Password reset", "magic_link", "Sign-in link", "verify", "Proof of the address", "code", "Sign-in code by text message", "invite", "An invitation to choose a password")}}, nil
+			},
+		},
+		{
+			at: "/users/{id}/impersonate", asks: "POST /users/{id}/impersonate", title: "Act as this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it among their sessions.", submit: "Begin", danger: true, back: toUser(""),
+			fields: func(v *visit) ([]field, error) {
+				return []field{reason(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, Hint: v.t("An address of the list of redirects, which trades the code for a session")}}, nil
+			},
+			show: func(v *visit, o object) (*page, error) {
+				return &page{Title: v.t("Act as this user"), Blocks: []block{{Text: v.t("The link is good for a minute."), Link: &link{Text: v.t("Go on as this user"), To: o.str("url")}}}}, nil
+			},
+		},
+		{
+			at: "/users/{id}/roles", asks: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles are changed, in every session within a second.", back: toUser("roles"),
+			fields: roleFields,
+		},
+		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false)},
+	}
+}
+
+// seen is the revision of an account that a form begins with.
+func seen(u object) field {
+	return field{Name: "revision", Type: "hidden", Value: u.str("revision")}
+}
+
+// secret shows what is shown once.
+func (v *visit) secret(title, text, back string) *page {
+	return &page{Title: v.t(title), Blocks: []block{
+		{Warn: true, Text: v.t("It is shown this once. Copy it now.")}, {Code: text, Link: &link{Text: v.t("Done"), To: back}},
+	}}
+}
+
+func addressFields(v *visit) ([]field, error) {
+	u, err := v.account()
+	return []field{
+		{Name: "email", Label: v.t("E-mail address"), Type: "email", Value: u.str("email")},
+		{Name: "email_verified", Label: v.t("The address is proved"), Type: "check", Checked: u.flag("email_verified")},
+		{Name: "phone", Label: v.t("Phone number"), Type: "tel", Value: u.str("phone"), Hint: v.t("With the country code, such as +4915112345678")},
+		{Name: "phone_verified", Label: v.t("The number is proved"), Type: "check", Checked: u.flag("phone_verified")},
+		seen(u),
+	}, err
+}
+
+// addressBody is what of address and number is another one.
+func addressBody(v *visit, _ []field) (map[string]any, error) {
+	u, err := v.account()
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{}
+	for _, name := range []string{"email", "phone"} {
+		given, proved := v.form.Get(name), v.form.Get(name+"_verified") != ""
+		if given != u.str(name) {
+			body[name] = given
+			if given == "" {
+				body[name] = nil
+			}
+		}
+		if given != "" && (given != u.str(name) || proved != u.flag(name+"_verified")) {
+			body[name+"_verified"] = proved
+		}
+	}
+	return body, nil
+}
+
+// metadataBody is what turns the metadata that there is into what was entered.
+func metadataBody(v *visit, _ []field) (map[string]any, error) {
+	u, err := v.account()
+	if err != nil {
+		return nil, err
+	}
+	body := map[string]any{}
+	for _, name := range []string{"app_metadata", "user_metadata"} {
+		var to map[string]any
+		if err := json.Unmarshal([]byte(v.form.Get(name)), &to); err != nil || to == nil {
+			return nil, v.d.kit.Invalid(name, "has to be a JSON object")
+		}
+		if from := map[string]any(u.of(name)); pretty(from) != pretty(to) {
+			body[name] = mergePatch(from, to)
+		}
+	}
+	return body, nil
+}
+
+// roleFields are all roles, those of the account ticked.
+func roleFields(v *visit) ([]field, error) {
+	u, err := v.account()
+	if err != nil {
+		return nil, err
+	}
+	o, err := v.get("/roles", nil)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, name := range u.texts("roles") {
+		has[name] = true
+	}
+	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
+	left := maps.Clone(has)
+	for _, r := range o.list("roles") {
+		name := r.str("name")
+		delete(left, name)
+		f.Options = append(f.Options, option{Value: name, Text: name, Why: r.str("description"), Chosen: has[name]})
+	}
+	if !has[auth.RoleOwner] {
+		f.Options = addOption(f.Options, auth.RoleOwner, v.t("May do everything"), false)
+	}
+	for name := range left {
+		f.Options = addOption(f.Options, name, "", true)
+	}
+	return []field{f, reason(v, false), seen(u)}, nil
+}
+
+func addOption(list []option, name, why string, chosen bool) []option {
+	for _, o := range list {
+		if o.Value == name {
+			return list
+		}
+	}
+	return append(list, option{Value: name, Text: name, Why: why, Chosen: chosen})
+}

@@ -1,0 +1,277 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/authmount/auth"
+)
+
+// userFilters are the filters of GET /users that have a field.
+var userFilters = []string{"q", "status", "role", "mfa", "provider", "created_from", "created_to", "signed_in_from", "signed_in_to", "sort", "order"}
+
+func showUsers(v *visit) (*page, error) {
+	p := &page{Title: v.t("Users"), Filters: v.filters(
+		field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Address, number or id; or what an address or name begins with")},
+		field{Name: "status", Label: "Status", Type: "select", Options: v.choices("", "Any", "active", "Active", "banned", "Banned", "unconfirmed", "Unconfirmed", "invited", "Invited")},
+		field{Name: "role", Label: "Role", Type: "text"},
+		field{Name: "mfa", Label: "Second factor", Type: "select", Options: v.choices("", "Any", "true", "Yes", "false", "No")},
+		field{Name: "provider", Label: "Provider", Type: "text"},
+		field{Name: "created_from", Label: "Made from", Type: "date"},
+		field{Name: "created_to", Label: "Made before", Type: "date"},
+		field{Name: "signed_in_from", Label: "Signed in from", Type: "date"},
+	)}
+	q := v.query(userFilters...)
+	for name, list := range v.r.URL.Query() {
+		if strings.HasPrefix(name, "metadata.") {
+			q.Set(name, list[0])
+		}
+	}
+	q.Set("count", "estimate")
+	o, err := v.listed(p, "/users", q)
+	if err != nil {
+		return nil, err
+	}
+	p.Under = v.counted(o)
+	p.Buttons = []link{
+		v.to("Invite", "POST /invitations", "/invitations/new", false),
+		v.to("Create a user", "POST /users", "/users/new", false),
+		v.to("Import", "POST /users/import", "/users/import", false),
+	}
+	if v.may("GET /users/export") {
+		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/users/export") + "?" + v.query(userFilters...).Encode(), Post: true})
+	}
+	t := &table{Name: v.t("Users"), Columns: []column{v.sorted("User", "email"), {Text: v.t("Status")}, {Text: v.t("Roles")}, v.sorted("Made", "created_at"), v.sorted("Last sign-in", "last_sign_in_at")},
+		Empty: v.t("Nobody matches. Take a filter away, or invite somebody."), Next: v.next(o), Select: v.bulk()}
+	for _, u := range o.list("users") {
+		who := v.user(u.str("id"), u.label())
+		if name := u.str("full_name"); name != "" && name != who.Text {
+			who.Tags = []tag{{Text: name}}
+		}
+		t.Rows = append(t.Rows, row{ID: u.str("id"), Label: u.label(), Cells: []cell{
+			who, {Tags: v.status(u)}, {Tags: words(u.texts("roles"))}, {Time: u.time("created_at")}, v.when(u, "last_sign_in_at"),
+		}})
+	}
+	p.Blocks = append(p.Blocks, block{Table: t})
+	return p, nil
+}
+
+// counted says how many there are, and what a search was taken for.
+func (v *visit) counted(o object) string {
+	c := o.of("count")
+	text := v.t("{n} users", "n", thousands(c.num("users")))
+	if c.num("users") == 1 {
+		text = v.t("1 user")
+	}
+	if !c.flag("exact") {
+		text = v.t("About {n} users", "n", thousands(c.num("users")))
+	}
+	if len(o) == 0 {
+		return ""
+	}
+	switch o.str("matched") {
+	case "id":
+		text += ". " + v.t("The search was taken for an id.")
+	case "email":
+		text += ". " + v.t("The search is somebody's whole address.")
+	case "phone":
+		text += ". " + v.t("The search is somebody's whole number.")
+	case "prefix":
+		text += ". " + v.t("The search was taken for the begin of an address or name.")
+	}
+	return text
+}
+
+// status is how an account is.
+func (v *visit) status(u object) []tag {
+	var tags []tag
+	switch u.str("status") {
+	case "banned":
+		tags = append(tags, tag{v.t("Banned"), "bad"})
+	case "unconfirmed":
+		tags = append(tags, tag{v.t("Unconfirmed"), "warn"})
+	default:
+		tags = append(tags, tag{v.t("Active"), "good"})
+	}
+	if u.flag("mfa_enabled") {
+		tags = append(tags, tag{v.t("2FA"), ""})
+	}
+	return tags
+}
+
+func words(list []string) []tag {
+	var tags []tag
+	for _, s := range list {
+		tags = append(tags, tag{Text: s})
+	}
+	return tags
+}
+
+// when is an instant, or never.
+func (v *visit) when(o object, name string) cell {
+	if t := o.time(name); !t.IsZero() {
+		return cell{Time: t}
+	}
+	return cell{Text: v.t("Never")}
+}
+
+// sorted is the head of a column that the list can be ordered by.
+func (v *visit) sorted(text, by string) column {
+	q := v.r.URL.Query()
+	c := column{Text: v.t(text)}
+	is := q.Get("sort") == by || q.Get("sort") == "" && by == "created_at"
+	up := q.Get("order") == "asc"
+	if is && up {
+		c.Dir = "ascending"
+	} else if is {
+		c.Dir = "descending"
+	}
+	c.Sort = v.here(func(q url.Values) {
+		q.Del("cursor")
+		q.Set("sort", by)
+		if q.Set("order", "asc"); is && up || !is && by != "email" {
+			q.Set("order", "desc")
+		}
+	})
+	return c
+}
+
+// bulk is what can be done to users that were selected.
+func (v *visit) bulk() *selection {
+	s := &selection{To: v.path("/users/bulk")}
+	for _, a := range []struct{ value, text, asks string }{
+		{"ban", "Ban", "POST /users/{id}/ban"}, {"unban", "Lift the ban", "POST /users/{id}/unban"},
+		{"revoke_sessions", "Sign out everywhere", "DELETE /users/{id}/sessions"},
+		{"add_role", "Add a role", "POST /users/{id}/roles/{role}"}, {"remove_role", "Take a role away", "DELETE /users/{id}/roles/{role}"},
+		{"send", "Send a message", "POST /users/{id}/send"},
+		{"delete", "Delete", "POST /users/{id}/delete"}, {"anonymize", "Anonymise", "POST /users/{id}/anonymize"},
+	} {
+		if v.may(a.asks) {
+			s.Actions = append(s.Actions, option{Value: a.value, Text: v.t(a.text)})
+		}
+	}
+	if len(s.Actions) == 0 {
+		return nil
+	}
+	return s
+}
+
+func exportUsers(v *visit) error {
+	q := v.query(userFilters...)
+	q.Set("format", "csv")
+	return v.download("/users/export", q, "users.csv")
+}
+
+func userActions() []action {
+	toUsers := func(v *visit) string { return v.path("/users") }
+	return []action{
+		{
+			at: "/users/new", asks: "POST /users", title: "Create a user", submit: "Create", done: "The account was made.", back: toUsers,
+			fields: func(v *visit) ([]field, error) {
+				return []field{
+					{Name: "email", Label: v.t("E-mail address"), Type: "email"},
+					{Name: "phone", Label: v.t("Phone number"), Type: "tel", Hint: v.t("With the country code, such as +4915112345678")},
+					{Name: "full_name", Label: v.t("Name"), Type: "text"},
+					{Name: "roles", Label: v.t("Roles"), Type: "lines", Hint: v.t("Separated by spaces")},
+					{Name: "send", Label: v.t("Send"), Type: "select", Options: v.choices("invite", "An invitation to choose a password", "verify", "A link that proves the address", "", "Nothing")},
+					{Name: "notes", Label: v.t("Notes"), Type: "textarea", Hint: v.t("For operators; the user never sees them.")},
+				}, nil
+			},
+		},
+		{
+			at: "/users/bulk", asks: "POST /users/bulk", title: "Do it to several users", text: "The first step only tries it: nothing is changed before you have seen what would be.", submit: "Go on", done: "Done.", back: toUsers,
+			fields: bulkFields, ask: doBulk, show: bulkResults,
+		},
+		{
+			at: "/users/import", asks: "POST /users/import", title: "Import users", submit: "Import", done: "The import has begun.", back: toUsers, plain: true,
+			text: "A JSON object a line, with the fields of POST /users and a password_hash if there is one.",
+			fields: func(v *visit) ([]field, error) {
+				return []field{
+					{Name: "rows", Label: v.t("Rows"), Type: "textarea", Required: true},
+					{Name: "on_conflict", Label: v.t("Where there is an account already"), Type: "select", Options: v.choices("skip", "Skip the row", "error", "Let the row fail", "update", "Change the account")},
+				}, nil
+			},
+			ask: importRows,
+			show: func(v *visit, o object) (*page, error) {
+				v.redirect(v.path("/jobs/" + url.PathEscape(o.str("job_id"))))
+				return nil, nil
+			},
+		},
+	}
+}
+
+// bulkFields are the users that were selected, and what the action takes.
+func bulkFields(v *visit) ([]field, error) {
+	from := v.r.URL.Query()
+	if len(v.form["ids"]) > 0 {
+		from = v.form
+	}
+	do := from.Get("action")
+	may := v.bulk()
+	if may == nil {
+		return nil, v.d.kit.Error(auth.CodeMissingPermission, nil)
+	}
+	f := []field{
+		{Name: "action", Label: v.t("What"), Type: "select", Options: may.Actions, Required: true},
+		{Name: "ids", Label: v.t("Ids"), Type: "textarea", Value: strings.Join(from["ids"], "\n"), Required: true},
+		reason(v, slices.Contains([]string{"ban", "delete", "anonymize"}, do)),
+	}
+	f[0].Options = slices.Clone(f[0].Options)
+	for i := range f[0].Options {
+		f[0].Options[i].Chosen = f[0].Options[i].Value == do
+	}
+	if do == "" || do == "add_role" || do == "remove_role" {
+		f = append(f, field{Name: "role", Label: v.t("Role"), Type: "text"})
+	}
+	if do == "" || do == "send" {
+		f = append(f, field{Name: "type", Label: v.t("Message"), Type: "select", Options: v.choices("", "None", "verify", "Proof of the address", "reset", "Password reset", "magic_link", "Sign-in link")})
+	}
+	return append(f, field{Name: "sure", Label: v.t("Do it now; else it is only tried"), Type: "check"}), nil
+}
+
+func doBulk(v *visit, body map[string]any) (object, error) {
+	body["ids"] = strings.Fields(strings.Join(v.form["ids"], " "))
+	body["dry_run"] = v.form.Get("sure") == ""
+	delete(body, "sure")
+	return v.ask("POST", "/users/bulk", nil, body)
+}
+
+// bulkResults shows what came of each.
+func bulkResults(v *visit, o object) (*page, error) {
+	p := &page{Title: v.t("What was done"), Buttons: []link{{Text: v.t("To the users"), To: v.path("/users")}}}
+	if o.flag("dry_run") {
+		p.Title = v.t("What would be done")
+		again := v.here(func(q url.Values) {
+			q.Set("action", v.form.Get("action"))
+			q["ids"] = strings.Fields(strings.Join(v.form["ids"], " "))
+		})
+		p.Buttons = append(p.Buttons, link{Text: v.t("Go back to do it"), To: again})
+	}
+	p.Under = v.t("{done} done, {skipped} skipped, {failed} failed", "done", o.num("done"), "skipped", o.num("skipped"), "failed", o.num("failed"))
+	t := &table{Name: p.Title, Columns: v.columns("User", "Result", "Why"), Empty: v.t("Nothing.")}
+	for _, r := range o.list("results") {
+		t.Rows = append(t.Rows, row{Cells: []cell{v.user(r.str("id"), ""), {Text: v.t(r.str("result"))}, {Text: v.t(r.str("message"))}}})
+	}
+	p.Blocks = []block{{Table: t}}
+	return p, nil
+}
+
+// importRows has rows that were typed in imported.
+func importRows(v *visit, _ map[string]any) (object, error) {
+	return v.stream("POST", "/users/import", url.Values{"on_conflict": {v.form.Get("on_conflict")}}, v.form.Get("rows"))
+}
+
+// showJob is how far an import or a bulk operation is.
+func showJob(v *visit) (*page, error) {
+	j, err := v.get("/jobs/"+url.PathEscape(v.r.PathValue("id")), nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t("Job"), Tags: []tag{{v.t(j.str("state")), ""}}, Live: j.str("finished_at") == ""}
+	p.Blocks = []block{{Figures: []figure{
+		{Label: v.t("Rows"), Value: thousands(j.num("rows"))}, {Label: v.t("Done"), Value: thousands(j.num("done"))},
+		{Label: v.t("Skipped"), Value: thousands(j.num("skipped"))}, {Label: v.t("Failed"), Value: thousands(j.num("failed"))},
+	}}}
+	return p, nil
+}
