@@ -110,6 +110,7 @@ func showEvent(v *visit) (*page, error) {
 	}
 	p := &page{Title: v.t(e.str("type")), Tags: []tag{{v.t(e.str("outcome")), map[string]string{"denied": "bad", "failed": "warn"}[e.str("outcome")]}}}
 	facts := []fact{
+		{Name: v.t("What"), Cells: []cell{{Text: e.str("type"), Code: true, To: v.path("/audit") + "?" + url.Values{"action": {e.str("type")}}.Encode()}}},
 		{Name: v.t("When"), Cells: []cell{{Time: e.time("at")}}}, {Name: v.t("By whom"), Cells: []cell{v.actor(e.of("actor"))}}, {Name: v.t("Of what"), Cells: []cell{v.target(e)}},
 	}
 	for _, f := range []struct{ name, field, filter string }{

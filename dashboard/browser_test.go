@@ -60,7 +60,7 @@ func screens(ids *strings.Replacer) map[string]string {
 		"access": "/users/{mfa}?tab=access", "user-roles": "/users/{ada}?tab=roles&permission=notes.write", "metadata": "/users/{ada}?tab=metadata", "json": "/users/{ada}?tab=json",
 		"ban": "/users/{ada}/ban", "roles-form": "/users/{ada}/roles", "bulk": "/users/bulk?action=ban&ids={ada}", "sessions": "/sessions", "roles": "/roles", "role": "/roles/editor", "role-new": "/roles/new",
 		"audit": "/audit", "audit-live": "/audit?live=1", "invitations": "/invitations", "messages": "/messages", "keys": "/keys", "key": "/keys/{key}", "key-new": "/keys/new", "settings": "/settings",
-		"setting": "/settings/texts/edit", "diagnostics": "/diagnostics", "impersonations": "/impersonations", "nothing": "/nothing-is-here", "sign-in": "/sign-in?reason=reauth_needed",
+		"setting": "/settings/texts/edit", "diagnostics": "/diagnostics", "impersonations": "/impersonations", "nothing": "/nothing-is-here", "sign-in": "/sign-in?reason=reauthentication_needed",
 	}
 	for name, at := range all {
 		all[name] = "/dashboard" + ids.Replace(at)

@@ -97,13 +97,24 @@ func New(adm *admin.Admin, o Options) (*Dashboard, error) {
 func (d *Dashboard) path(below string) string { return d.prefix + below }
 
 // ServeHTTP serves the pages. It takes paths with the prefix and, of a proxy or an
-// http.StripPrefix that took it away, without.
+// http.StripPrefix that took it or the begin of it away, without that.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != d.prefix && !strings.HasPrefix(r.URL.Path, d.prefix+"/") {
+	if gone := d.taken(r.URL.Path); gone != "" {
 		r = r.Clone(r.Context())
-		r.URL.Path, r.URL.RawPath, r.RequestURI = d.prefix+r.URL.Path, "", d.prefix+r.URL.RequestURI()
+		r.RequestURI = gone + r.URL.RequestURI()
+		r.URL.Path, r.URL.RawPath = gone+r.URL.Path, ""
 	}
 	d.mux.ServeHTTP(w, r)
+}
+
+// taken is what of the prefix a path lacks.
+func (d *Dashboard) taken(path string) string {
+	for at := range len(d.prefix) {
+		if left := d.prefix[at:]; left[0] == '/' && (path == left || strings.HasPrefix(path, left+"/")) {
+			return d.prefix[:at]
+		}
+	}
+	return d.prefix
 }
 
 // mount serves the table of routes.

@@ -3,6 +3,8 @@ package dashboard
 import (
 	"net/url"
 	"strings"
+
+	"github.com/authmount/auth/internal/redirect"
 )
 
 func showSessions(v *visit) (*page, error) {
@@ -62,7 +64,7 @@ func (v *visit) session(s object, of string) []cell {
 func backTo(other string) func(*visit) string {
 	return func(v *visit) string {
 		to := v.r.URL.Query().Get("back")
-		if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
+		if !redirect.IsLocal(to) {
 			to = other
 		}
 		return v.path(to)

@@ -40,7 +40,7 @@ func showSettings(v *visit) (*page, error) {
 		if s.flag("locked") {
 			change = link{Text: v.t("Locked"), Why: or(s.str("locked_because"), v.t("An option sets it."))}
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(name), Tags: nil}, value, {Text: v.t(s.str("source"))}, {Links: []link{change}}}})
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(name), Tags: []tag{{Text: name}}}, value, {Text: v.t(s.str("source"))}, {Links: []link{change}}}})
 	}
 	p.Blocks = []block{{Table: t}}
 	return p, nil

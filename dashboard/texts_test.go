@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/memstore"
+
+	"github.com/authmount/auth"
+)
+
+var inTemplates = regexp.MustCompile(`\.T "([^"]+)"`)
+
+// said are all texts that the code and the templates say, but for codes of the wire.
+func said(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	add := func(e ast.Expr) {
+		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(text, "abcdefghijklmnopqrstuvwxyz") {
+				list = append(list, text)
+			}
+		}
+	}
+	names, err := fs.Glob(os.DirFS("."), "*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				sel, ok := n.Fun.(*ast.SelectorExpr)
+				if !ok || len(n.Args) == 0 {
+					return true
+				}
+				switch sel.Sel.Name {
+				case "t", "to", "sorted", "secret":
+					add(n.Args[0])
+				case "columns":
+					for _, a := range n.Args {
+						add(a)
+					}
+				case "choices":
+					for i, a := range n.Args {
+						if i%2 == 1 {
+							add(a)
+						}
+					}
+				}
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"title", "text", "submit", "done", "nav", "Label"}, key.Name) {
+					add(n.Value)
+				}
+			}
+			return true
+		})
+	}
+	raw, err := os.ReadFile("templates/page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := os.ReadFile("templates/parts.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range inTemplates.FindAllStringSubmatch(string(raw)+string(parts), -1) {
+		list = append(list, m[1])
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Every text is there in German, and no text is kept that nobody says.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	a, err := auth.New(t.Context(), memstore.New(), auth.WithDevMode(), auth.WithBaseURL("http://localhost:1/auth/v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close(t.Context()) })
+	adm, err := admin.New(t.Context(), a, admin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(adm, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	english, german := d.looks.texts["en"], d.looks.texts["de"]
+	for _, text := range said(t) {
+		if german[text] == "" && !strings.HasSuffix(text, "_metadata") {
+			t.Errorf("there is no German for %q", text)
+		}
+	}
+	for code := range english {
+		if german[code] == "" {
+			t.Errorf("there is no German for the code %q", code)
+		}
+	}
+	holes := regexp.MustCompile(`\{[a-z]+\}`)
+	for text, in := range german {
+		want := holes.FindAllString(text, -1)
+		for _, hole := range want {
+			if !strings.Contains(in, hole) {
+				t.Errorf("the German of %q lacks %s", text, hole)
+			}
+		}
+	}
+}
