@@ -43,6 +43,11 @@ func (k Kit) FirstOwnerRoutes() []KitRoute {
 	}
 }
 
+// BecomeFirstOwner is POST /admin/first-owner, for pages of a room.
+func (k Kit) BecomeFirstOwner(ctx context.Context, by Caller, secret string) (User, error) {
+	return k.a.becomeFirstOwner(ctx, by, secret)
+}
+
 // becomeFirstOwner gives the role to whoever is signed in, and uses the link up.
 // Errors: CodeInvalidToken, CodeSessionEnded, CodeUserBanned, CodeEmailNotVerified,
 // CodeRoleInUse if there has been an owner.

@@ -40,6 +40,9 @@ type call struct {
 
 type callKey struct{}
 
+// FirstOwnerLink is Admin.FirstOwnerLink.
+func (r Room) FirstOwnerLink(ctx context.Context) (string, error) { return r.m.FirstOwnerLink(ctx) }
+
 // Auth is the service that the operations are of.
 func (r Room) Auth() *auth.Auth { return r.m.auth }
 

@@ -20,6 +20,7 @@ var deeds = map[string]struct {
 	form url.Values
 	want string
 }{
+	"/first-owner":                             {}, // TestFirstOwner
 	"/users/new":                               {"/users/new", url.Values{"email": {"new@example.com"}}, "The account was made."},
 	"/users/bulk":                              {"/users/bulk?action=ban&ids={ada}", url.Values{"reason": {"spam"}, "sure": {"1"}}, "1 done, 0 skipped, 0 failed"},
 	"/users/import":                            {"/users/import", url.Values{"rows": {`{"email":"imported@example.com"}`}}, "Job"},
@@ -73,6 +74,9 @@ func TestEveryForm(t *testing.T) {
 		deed, ok := deeds[at]
 		if !ok {
 			t.Errorf("the form %s has no test: add a row to deeds", at)
+			continue
+		}
+		if deed.at == "" {
 			continue
 		}
 		t.Run(at, func(t *testing.T) {

@@ -29,6 +29,7 @@ type office struct {
 	t     *testing.T
 	adm   *admin.Admin
 	url   string
+	dash  *dashboard.Dashboard
 	owner auth.User
 
 	numbers int
@@ -55,13 +56,12 @@ func newOffice(t *testing.T, store auth.Store, of admin.Options, opts ...auth.Op
 	if o.adm, err = admin.New(t.Context(), o.Auth, of); err != nil {
 		t.Fatal(err)
 	}
-	dash, err := dashboard.New(o.adm, dashboard.Options{})
-	if err != nil {
+	if o.dash, err = dashboard.New(o.adm, dashboard.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	mux.Handle("/auth/v1/", o.Handler())
 	mux.Handle("/auth/v1/admin/", o.adm.Handler())
-	mux.Handle("/dashboard/", dash)
+	mux.Handle("/dashboard/", o.dash)
 	srv.Start()
 	t.Cleanup(srv.Close)
 	o.owner = o.user("owner@example.com", auth.RoleOwner)

@@ -11,12 +11,13 @@ import (
 
 // route is a page: one to look at, or a form that does one operation.
 type route struct {
-	at   string                      // below the prefix
-	asks string                      // the operation without which there is nothing to see
-	show func(*visit) (*page, error) // of a page to look at
-	form *action                     // of a form
-	file func(*visit) error          // of a download
-	nav  string                      // its name in the navigation; "": it is not there
+	at      string                      // below the prefix
+	asks    string                      // the operation without which there is nothing to see
+	show    func(*visit) (*page, error) // of a page to look at
+	form    *action                     // of a form
+	file    func(*visit) error          // of a download
+	anybody bool                        // also for those whose roles open nothing
+	nav     string                      // its name in the navigation; "": it is not there
 }
 
 // routes is the table of all pages.
@@ -46,6 +47,7 @@ func routes() []route {
 			{at: "/audit/export", asks: "GET /audit-logs/export", file: exportAudit},
 		},
 		actionRoutes(),
+		[]route{firstOwnerRoute()},
 	)
 }
 
@@ -115,7 +117,7 @@ func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*vi
 	if v.me, err = d.room.Known(r.Context(), v.who); err != nil {
 		return v, err
 	}
-	if !v.me.Admin {
+	if !v.me.Admin && !rt.anybody {
 		return v, d.kit.Error(auth.CodeNotAdmin, nil)
 	}
 	if rt.asks != "" {

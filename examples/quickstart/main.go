@@ -1,5 +1,6 @@
 // Quickstart runs Authmount on the in-memory store, with a page to click
-// through and an inbox for its messages. Nothing to set up, nothing kept.
+// through, an inbox for its messages and the dashboard. Nothing to set up, nothing
+// kept. With -demo the dashboard has made-up users and a month of events.
 package main
 
 import (
@@ -18,7 +19,9 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -27,13 +30,14 @@ var page embed.FS
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
+	demo := flag.Bool("demo", false, "fill the dashboard with made-up users and a month of events")
 	flag.Parse()
-	if err := run(*addr); err != nil {
+	if err := run(*addr, *demo); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(addr string) error {
+func run(addr string, demo bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ln, err := net.Listen("tcp", addr)
@@ -44,7 +48,8 @@ func run(addr string) error {
 
 	provider := authtest.NewProvider(url + "/dev/provider") // stands for Google and the like; anybody can be anybody
 
-	a, err := auth.New(ctx, memstore.New(),
+	store := memstore.New()
+	a, err := auth.New(ctx, store,
 		auth.WithDevMode(), // ephemeral secret, http on loopback, messages to an inbox
 		auth.WithBaseURL(url+"/auth/v1"),
 		auth.WithMail(auth.MailOptions{AppName: "Quickstart"}),
@@ -54,16 +59,42 @@ func run(addr string) error {
 		return err
 	}
 
+	adm, err := admin.New(ctx, a, admin.Options{RequireMFA: auth.Off}) // in production every admin needs a second factor
+	if err != nil {
+		return err
+	}
+	dash, err := dashboard.New(adm, dashboard.Options{})
+	if err != nil {
+		return err
+	}
+
 	mux := http.NewServeMux()
+	mux.Handle("/auth/v1/admin/", adm.Handler())                 // for programs
+	mux.Handle("/dashboard/", dash)                              // for people
 	mux.Handle("/auth/v1/", a.Handler())                         // every endpoint
 	mux.Handle("GET /hello", a.Require(http.HandlerFunc(hello))) // yours, for people who signed in
 	mux.Handle("/dev/", a.Inbox())
 	mux.Handle("/dev/provider/", provider)
 	mux.Handle("/", http.FileServerFS(page))
 
+	wayIn, err := owner(ctx, a, store, adm, dash, url, demo)
+	if err != nil {
+		return err
+	}
 	fmt.Printf("Open %s and sign up; messages arrive at %s/dev/inbox\n", url, url)
 	fmt.Println("Then: confirm the address, sign out and in, try a magic link, a forgotten password and the Dev provider.")
+	fmt.Println(wayIn)
 	return serve(ctx, ln, mux, a)
+}
+
+// owner is how to get into the dashboard.
+func owner(ctx context.Context, a *auth.Auth, store *memstore.Store, adm *admin.Admin, dash *dashboard.Dashboard, url string, demo bool) (string, error) {
+	if demo {
+		password, err := makeUp(ctx, a, store, adm)
+		return fmt.Sprintf("The dashboard is at %s/dashboard/ for %s with the password %s", url, demoOwner, password), err
+	}
+	link, err := dash.FirstOwnerLink(ctx)
+	return fmt.Sprintf("The dashboard: sign up, confirm your address, and open this within 30 minutes to become the owner:\n  %s", link), err
 }
 
 // serve serves until a signal comes. It lets requests finish then, and after them

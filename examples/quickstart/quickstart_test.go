@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth/internal/browsertest"
@@ -27,11 +28,18 @@ func start(t *testing.T) string {
 
 func launch(t *testing.T) (url string, cmd *exec.Cmd) {
 	t.Helper()
+	url, cmd, _ = launchWith(t)
+	return url, cmd
+}
+
+// launchWith runs the program with arguments, and returns what it goes on to say.
+func launchWith(t *testing.T, args ...string) (url string, cmd *exec.Cmd, says *bufio.Reader) {
+	t.Helper()
 	bin := filepath.Join(t.TempDir(), "quickstart")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd = exec.CommandContext(t.Context(), bin, "-addr", "127.0.0.1:0")
+	cmd = exec.CommandContext(t.Context(), bin, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -43,12 +51,47 @@ func launch(t *testing.T) (url string, cmd *exec.Cmd) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
+	says = bufio.NewReader(out)
+	line, err := says.ReadString('\n')
 	url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(line)
 	if err != nil || url == "" {
 		t.Fatalf("%q: %v", line, err)
 	}
-	return url, cmd
+	return url, cmd, says
+}
+
+// said is the first thing that the program says of a form.
+func said(t *testing.T, says *bufio.Reader, form string) string {
+	t.Helper()
+	for {
+		line, err := says.ReadString('\n')
+		if m := regexp.MustCompile(form).FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+		if err != nil {
+			t.Fatalf("it does not say %s: %v", form, err)
+		}
+	}
+}
+
+// With -demo a newcomer is in the dashboard at once, and there is something to see.
+func TestDemo(t *testing.T) {
+	url, _, says := launchWith(t, "-demo")
+	password := said(t, says, `with the password (\S+)`)
+	ctx := browsertest.New(t, 1440, 900)
+	browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/?period=30d"),
+		chromedp.SendKeys(`[name=login]`, demoOwner, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, password+kb.Enter, chromedp.ByQuery),
+		chromedp.WaitVisible(`.plot rect`, chromedp.ByQuery), browsertest.Shot(t, "demo-overview"),
+		chromedp.Navigate(url+"/dashboard/users"), chromedp.WaitVisible(`//a[text()="radia@example.com" or .//*[text()="radia@example.com"]]`, chromedp.BySearch), browsertest.Shot(t, "demo-users"))
+}
+
+// Without, whoever signs up becomes the owner by the link that it prints.
+func TestFirstOwnerLink(t *testing.T) {
+	url, _, says := launchWith(t)
+	link := said(t, says, `^\s+(http\S+/dashboard/first-owner\?token=\S+)`)
+	if !strings.HasPrefix(link, url) {
+		t.Errorf("the link is %s", link)
+	}
 }
 
 // A signal ends it in order.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
 	"github.com/authmount/auth/provider"
@@ -321,7 +322,12 @@ func newServer(h http.Handler) *http.Server {
 // out.
 func serve(ctx context.Context, ln net.Listener, a *auth.Auth, adm *admin.Admin, inbox *auth.Inbox, s settings, log *slog.Logger) error {
 	mux := http.NewServeMux()
+	dash, err := dashboard.New(adm, dashboard.Options{})
+	if err != nil {
+		return err
+	}
 	mux.Handle(adminPath(s), adm.Handler())
+	mux.Handle("/dashboard/", dash)
 	mux.Handle("/", a.Handler()) // whatever path the base URL has
 	if inbox != nil {
 		mux.Handle("/dev/", inbox)

@@ -1,0 +1,43 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/authmount/auth"
+)
+
+// FirstOwnerLink is the link of [admin.Admin.FirstOwnerLink] to a page of the
+// dashboard: whoever opens it within 30 minutes signs in there, with an address that is
+// proved, and becomes the first owner. Show it to the operator alone, and never write
+// it to a log. Errors: auth.CodeRoleInUse once there has ever been an owner.
+func (d *Dashboard) FirstOwnerLink(ctx context.Context) (string, error) {
+	link, err := d.room.FirstOwnerLink(ctx)
+	if err != nil {
+		return "", err
+	}
+	u, err := url.Parse(link)
+	if err != nil {
+		return "", err
+	}
+	return d.kit.Site().Origin + d.path("/first-owner") + "?" + u.RawQuery, nil
+}
+
+// firstOwnerRoute is the page that the link leads to, for whoever is signed in.
+func firstOwnerRoute() route {
+	return route{at: "/first-owner", anybody: true, form: &action{
+		title: "Become the owner", text: "This service has no owner yet. The owner may do everything here, and can make others owners.", submit: "Become the owner", done: "You are the owner.",
+		back: func(v *visit) string { return v.path("/") },
+		fields: func(v *visit) ([]field, error) {
+			return []field{{Name: "token", Type: "hidden", Value: v.r.URL.Query().Get("token")}}, nil
+		},
+		ask: func(v *visit, body map[string]any) (object, error) {
+			c := auth.ClaimsFrom(v.ctx)
+			if c == nil {
+				return nil, v.d.kit.Error(auth.CodeMissingToken, nil)
+			}
+			_, err := v.d.kit.BecomeFirstOwner(v.ctx, c.Caller(), v.form.Get("token"))
+			return nil, err
+		},
+	}}
+}
