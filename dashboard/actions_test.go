@@ -133,7 +133,7 @@ func (o *office) ids() *strings.Replacer {
 	factors, err := o.adm.Factors(ctx, who, mfa.User.ID)
 	must(err)
 	pairs = append(pairs, "{mfa}", mfa.User.ID, "{factor}", factors[0].ID)
-	linked, err := o.Auth.ImportUser(ctx, auth.ImportUserParams{Email: "linked@example.com", EmailVerified: true, Identities: []auth.Identity{{Provider: "acme", Subject: "7", Email: "linked@example.com"}}})
+	linked, err := o.ImportUser(ctx, auth.ImportUserParams{Email: "linked@example.com", EmailVerified: true, Identities: []auth.Identity{{Provider: "acme", Subject: "7", Email: "linked@example.com"}}})
 	must(err)
 	pairs = append(pairs, "{linked}", linked.ID, "{identity}", linked.Identities[0].ID)
 	boss := o.LoginAs(o.t, "boss@example.com", authtest.Roles(auth.RoleOwner))

@@ -106,7 +106,9 @@ func TestCookiesOpenNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jar.SetCookies(at, []*http.Cookie{{Name: "authmount-access", Value: login.AccessToken, Path: "/"}, {Name: "authmount-refresh", Value: login.RefreshToken, Path: "/"}})
+	for name, value := range map[string]string{"authmount-access": login.AccessToken, "authmount-refresh": login.RefreshToken} {
+		jar.SetCookies(at, []*http.Cookie{{Name: name, Value: value, Path: "/"}}) //nolint:gosec // of a browser on http
+	}
 	other.client.Jar = jar
 	other.get("/auth/v1/me")
 	if other.status != http.StatusOK {
@@ -299,7 +301,7 @@ func TestWhileTheServiceIsOff(t *testing.T) {
 	form.Set("value", "1")
 	b.post("/dashboard/settings/enabled/edit", form)
 	b.want(http.StatusOK, "Saved")
-	if !o.Auth.Settings(t.Context()).Enabled.On() {
+	if !o.Settings(t.Context()).Enabled.On() {
 		t.Error("the service is still off")
 	}
 }

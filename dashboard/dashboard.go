@@ -47,15 +47,14 @@ type Options struct {
 // Dashboard is an http.Handler that serves the pages, see [New]. It is safe for
 // concurrent use.
 type Dashboard struct {
-	room    admin.Room
-	kit     auth.Kit
-	prefix  string
-	look    webpage.Look
-	jar     auth.KitJar
-	signIn  *pages.Pages // nil: the application has an admin login of its own
-	mux     *http.ServeMux
-	handler http.Handler
-	looks   looks
+	room   admin.Room
+	kit    auth.Kit
+	prefix string
+	look   webpage.Look
+	jar    auth.KitJar
+	signIn *pages.Pages // nil: the application has an admin login of its own
+	mux    *http.ServeMux
+	looks  looks
 }
 
 // New makes the dashboard of an admin side. The error names everything that is wrong.

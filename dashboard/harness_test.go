@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/dashboard"
+	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -260,16 +260,10 @@ func (o *office) failedMessage(u auth.User) string {
 	if _, err := o.adm.Send(o.t.Context(), who, admin.SendParams{UserID: u.ID, Type: auth.LinkCode}); err != nil {
 		o.t.Fatal(err)
 	}
-	for range 500 {
-		p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: auth.MessageFailed})
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		if len(p.Messages) > 0 {
-			return p.Messages[0].ID
-		}
-		time.Sleep(10 * time.Millisecond)
+	o.Kit(seal.New()).MessagesSent(o.t.Context())
+	p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: auth.MessageFailed})
+	if err != nil || len(p.Messages) == 0 {
+		o.t.Fatalf("no message failed: %v", err)
 	}
-	o.t.Fatal("no message failed")
-	return ""
+	return p.Messages[0].ID
 }

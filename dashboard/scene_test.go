@@ -32,9 +32,9 @@ func (o *office) scene() auth.User {
 	must(err)
 	from := auth.ContextWithClient(context.WithoutCancel(ctx), auth.Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: hostile})
 	for range 3 {
-		_, err = o.Auth.Login(from, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+		_, err = o.Login(from, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
 		must(err)
-		_, err = o.Auth.Login(from, auth.LoginParams{Email: "ada@example.com", Password: "wrong password"})
+		_, err = o.Login(from, auth.LoginParams{Email: "ada@example.com", Password: "wrong password"})
 		if err == nil {
 			o.t.Fatal("a wrong password is right")
 		}
