@@ -77,6 +77,9 @@ func (w *world) fired() []auth.EventType {
 	types := []auth.EventType{}
 	for _, e := range w.events {
 		types = append(types, e.Type)
+		if e.UserID == "" && !strings.HasSuffix(string(e.Type), "failed") && e.Type != auth.EventSMSBudgetExceeded { // which may be about nobody
+			w.t.Errorf("the event %s tells of nobody", e.Type)
+		}
 	}
 	w.events = nil
 	return types

@@ -122,3 +122,18 @@ func TestVerifierLength(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a provider calls its error is logged if it is a code, and nothing else of it.
+func TestErrorToken(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"invalid_grant", "AADSTS50011", "access.denied-2", "A", "Z", "a", "z", "0", "9"} {
+		if got := errorToken(code); got != code {
+			t.Errorf("the code %q is told as %q", code, got)
+		}
+	}
+	for _, text := range []string{"two words", "a@b", "x[y", "`", "{", "/", ":", "é", "a\nb", "sécret"} {
+		if got := errorToken(text); got == text {
+			t.Errorf("%q is told as it is", text)
+		}
+	}
+}

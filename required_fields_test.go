@@ -66,3 +66,39 @@ func TestRequiredFields(t *testing.T) {
 		t.Errorf("only %d fields are required", tried)
 	}
 }
+
+// Every endpoint that takes JSON says so of what is none, and not that a field is
+// missing, or nothing.
+func TestBadJSONAtEveryDoor(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			RequestBody struct {
+				Required bool
+				Content  map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal(auth.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := providerWorld(t, auth.WithRateLimits(auth.RateLimits{Off: true}))
+	access := w.LoginAs(t, "ada@example.com").AccessToken
+	tried := 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if op.RequestBody.Content["application/json"] == nil || strings.Contains(path, "{") {
+				continue
+			}
+			tried++
+			for _, body := range []string{`{"a":`, `[1]`, `"text"`} {
+				a := w.do(strings.ToUpper(method), path, body, bearer(access))
+				if a.status != 400 || !strings.Contains(string(a.body), `"bad_json"`) {
+					t.Errorf("%s %s with %s: %d %s", method, path, body, a.status, a.body)
+				}
+			}
+		}
+	}
+	if tried < 18 {
+		t.Errorf("only %d endpoints were tried", tried)
+	}
+}

@@ -45,6 +45,8 @@ type office struct {
 	job    string // of a job, likewise
 	post   *postOffice
 
+	sending func() // comes before each request; may be nil
+
 	because string // the reason that examples give besides; empty: none
 }
 
@@ -115,11 +117,17 @@ func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...str
 		who.Sign(r)
 	}
 	w := httptest.NewRecorder()
+	if o.sending != nil {
+		o.sending()
+	}
 	o.mux.ServeHTTP(w, r)
 	a := &answer{t: o.t, status: w.Code, header: w.Header(), text: w.Body.String()}
 	described, _, _ := strings.Cut("/admin"+path, "?")
 	if err := o.api.Response(method, described, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		o.t.Errorf("%s: %v", pattern, err)
+	}
+	if strings.Contains(a.text, "0001-01-01T00:00:00Z") {
+		o.t.Errorf("%s tells of an instant that nobody set: %.500s", pattern, a.text)
 	}
 	if w.Body.Len() > 0 && strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
 		if err := json.Unmarshal(w.Body.Bytes(), &a.body); err != nil {

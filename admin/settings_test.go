@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
 )
 
 // theProvider is the provider that every office has.
@@ -557,4 +558,14 @@ func TestDiagnostics(t *testing.T) {
 			t.Errorf("mail %v, store %v", mail, at)
 		}
 	})
+}
+
+// Texts of mails may be as long as is said, and no longer.
+func TestLengthOfTexts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	owner := o.owner()
+	for n, status := range map[int]int{150: 200, 151: 422} {
+		o.do(owner, "PATCH /settings", `{"texts":{"magic_link.subject":"`+strings.Repeat("a", n)+`"}}`).want(status)
+	}
 }
