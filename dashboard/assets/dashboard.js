@@ -1,6 +1,6 @@
 // What is nicer with scripts. Everything works without: forms are pages of their own.
 const prefix = document.body.dataset.prefix ?? '';
-const main = /** @type {HTMLElement} */ (document.querySelector('main'));
+let main = /** @type {HTMLElement} */ (document.querySelector('main'));
 
 /** Pages come from here alone, and are parsed into a document in which nothing runs. */
 const policy = /** @type {any} */ (window).trustedTypes?.createPolicy('dashboard', { createHTML: (/** @type {string} */ s) => s });
@@ -78,9 +78,25 @@ dialog.addEventListener('submit', async (e) => {
   const button = /** @type {HTMLButtonElement | null} */ (f.querySelector('[type=submit]'));
   if (button) button.disabled = true;
   const r = await fetch(f.action, { method: 'POST', body: new URLSearchParams(/** @type {any} */ (new FormData(f))) });
-  if (r.redirected) { location.assign(r.url); return; }
-  fill(parse(await r.text()), f.action);
+  const page = parse(await r.text());
+  if (r.redirected) { show(page, r.url); return; }
+  fill(page, f.action);
 });
+
+/** What comes of a form is shown in place: it says what was done, and says so once. @param {Document} page @param {string} at */
+function show(page, at) {
+  const next = page.querySelector('main');
+  if (!next || !page.querySelector('nav.side')) { location.assign(at); return; }
+  dialog.close();
+  const n = /** @type {HTMLElement} */ (document.importNode(next, true));
+  main.replaceWith(n);
+  main = n;
+  document.title = page.title;
+  history.pushState(null, '', at);
+  dress(main);
+  main.focus();
+}
+addEventListener('popstate', () => location.reload());
 
 // Selected rows are counted.
 document.addEventListener('change', (e) => {
