@@ -26,7 +26,7 @@ func showAudit(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := v.events(o, "")
+	t := v.events(o, nil)
 	t.Empty = v.t("Nothing that matches is recorded.")
 	live := link{Text: v.t("Keep it up to date"), To: v.here(func(q url.Values) { q.Set("live", "1"); q.Del("cursor") })}
 	if p.Live {
@@ -40,9 +40,10 @@ func showAudit(v *visit) (*page, error) {
 	return p, nil
 }
 
-// events are events as rows, what repeats below each other as one. about is the
-// account whose timeline it is, so that others who act stand out.
-func (v *visit) events(o object, about string) *table {
+// events are events as rows. of is the account whose timeline it is, if it is one:
+// what repeats is one row then, and others who act stand out.
+func (v *visit) events(o, of object) *table {
+	about := of.str("id")
 	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
 	last, times := "", 0
 	for _, e := range o.list("events") {
@@ -69,7 +70,13 @@ func (v *visit) events(o object, about string) *table {
 		if r := e.str("reason"); r != "" {
 			what.Tags = append(what.Tags, tag{Text: r})
 		}
-		by := v.actor(actor)
+		by, target := v.actor(actor), v.target(e)
+		if about != "" && actor.str("id") == about {
+			by = v.user(about, of.label())
+		}
+		if about != "" && e.str("user_id") == about {
+			target = v.user(about, of.label())
+		}
 		if about != "" && actor.str("id") != about {
 			by.Tags = append(by.Tags, tag{v.t("Somebody else"), "warn"})
 		}
@@ -77,7 +84,7 @@ func (v *visit) events(o object, about string) *table {
 		if ip.Text != "" {
 			ip.To = v.path("/audit") + "?" + url.Values{"ip": {ip.Text}}.Encode()
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Time: e.time("at")}, what, by, v.target(e), ip}})
+		t.Rows = append(t.Rows, row{Cells: []cell{{Time: e.time("at")}, what, by, target, ip}})
 	}
 	return t
 }

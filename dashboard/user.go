@@ -106,7 +106,7 @@ func userTimeline(v *visit, p *page, u object, _ string) error {
 	if err != nil {
 		return err
 	}
-	t := v.events(o, u.str("id"))
+	t := v.events(o, u)
 	t.Empty = v.t("Nothing is recorded of this account, or not any more.")
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return nil

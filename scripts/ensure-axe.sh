@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The browser tests of the pages need axe-core, which needs npm. Use what is there,
+# The browser tests of the pages need axe-core, and the types of the dashboard's module
+# are checked with TypeScript; both need npm. Use what is there,
 # install it where that can be done without asking, or say what is missing.
 set -euo pipefail
 
 cd "$(dirname "$0")/../internal/axetest"
-if [ node_modules/axe-core/axe.min.js -nt package-lock.json ]; then
+if [ node_modules/axe-core/axe.min.js -nt package-lock.json ] && [ -e node_modules/typescript/bin/tsc ]; then
 	exit 0
 fi
 if ! command -v npm >/dev/null; then

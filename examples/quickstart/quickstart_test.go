@@ -82,7 +82,14 @@ func TestDemo(t *testing.T) {
 	browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/?period=30d"),
 		chromedp.SendKeys(`[name=login]`, demoOwner, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, password+kb.Enter, chromedp.ByQuery),
 		chromedp.WaitVisible(`.plot rect`, chromedp.ByQuery), browsertest.Shot(t, "demo-overview"),
-		chromedp.Navigate(url+"/dashboard/users"), chromedp.WaitVisible(`//a[text()="radia@example.com" or .//*[text()="radia@example.com"]]`, chromedp.BySearch), browsertest.Shot(t, "demo-users"))
+		chromedp.Navigate(url+"/dashboard/users"), chromedp.WaitVisible(`//a[text()="radia@example.com" or .//*[text()="radia@example.com"]]`, chromedp.BySearch), browsertest.Shot(t, "demo-users"),
+		chromedp.Click(`//a[.//*[text()="radia@example.com"]]`, chromedp.BySearch), chromedp.WaitVisible(`a[href$="/ban"]`, chromedp.ByQuery), browsertest.Shot(t, "demo-user"),
+		chromedp.Click(`a[href$="/ban"]`, chromedp.ByQuery), chromedp.WaitVisible(`dialog[open] [name=typed]`, chromedp.ByQuery), browsertest.Shot(t, "demo-ban"),
+		chromedp.KeyEvent(kb.Escape), chromedp.Click(`a[href$="tab=timeline"]`, chromedp.ByQuery), chromedp.WaitVisible(`table time`, chromedp.ByQuery),
+		chromedp.EmulateViewport(390, 800), browsertest.Shot(t, "demo-timeline"), chromedp.EmulateViewport(1440, 900))
+	for _, screen := range []string{"roles", "settings", "audit", "sessions", "keys", "invitations", "messages"} {
+		browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/"+screen), chromedp.WaitVisible(`h1`, chromedp.ByQuery), browsertest.Shot(t, "demo-"+screen))
+	}
 }
 
 // Without, whoever signs up becomes the owner by the link that it prints.
