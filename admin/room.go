@@ -72,12 +72,10 @@ func (r Room) HasLogin() bool { return r.m.authorize != nil }
 
 // Known is somebody as read for one page.
 type Known struct {
-	Label       string
-	UserID      string // "": no user
-	Permissions []string
-	Admin       bool // they may do anything at all here
-	r           Room
-	a           *acting
+	Label string
+	Admin bool // they may do anything at all here
+	r     Room
+	a     *acting
 }
 
 // Known reads who somebody is. Errors: CodeSessionEnded, CodeUserBanned,
@@ -87,11 +85,7 @@ func (r Room) Known(ctx context.Context, who Actor) (Known, error) {
 	if err != nil {
 		return Known{}, err
 	}
-	k := Known{Label: a.label, Permissions: a.permissions, Admin: r.m.permissions.admits(a.permissions), r: r, a: a}
-	if a.user != nil {
-		k.UserID = a.user.ID
-	}
-	return k, nil
+	return Known{Label: a.label, Admin: r.m.permissions.admits(a.permissions), r: r, a: a}, nil
 }
 
 // May judges what an operation, by its method and path, asks of somebody; whom it is

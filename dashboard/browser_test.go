@@ -3,12 +3,9 @@ package dashboard_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
-	cdplog "github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -23,30 +20,8 @@ import (
 func (o *office) window(email string, scripts bool) context.Context {
 	o.t.Helper()
 	ctx := browsertest.New(o.t, 1440, 900)
-	var mu sync.Mutex
-	var said []string
-	chromedp.ListenTarget(ctx, func(ev any) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch ev := ev.(type) {
-		case *runtime.EventConsoleAPICalled:
-			said = append(said, "console")
-		case *runtime.EventExceptionThrown:
-			said = append(said, ev.ExceptionDetails.Error())
-		case *cdplog.EventEntryAdded:
-			if ev.Entry.Level != cdplog.LevelVerbose && (ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4")) {
-				said = append(said, ev.Entry.Text)
-			}
-		}
-	})
-	o.t.Cleanup(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(said) > 0 {
-			o.t.Errorf("the browser says: %s", strings.Join(said, "\n"))
-		}
-	})
-	browsertest.Do(ctx, o.t, cdplog.Enable(), emulation.SetScriptExecutionDisabled(!scripts),
+	browsertest.Complaints(ctx, o.t)
+	browsertest.Do(ctx, o.t, emulation.SetScriptExecutionDisabled(!scripts),
 		chromedp.Navigate(o.url+"/dashboard/"),
 		chromedp.SendKeys(`[name=login]`, email, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, authtest.Password+kb.Enter, chromedp.ByQuery),
 		chromedp.WaitVisible(`nav.side`, chromedp.ByQuery))

@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	cdplog "github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -50,33 +46,7 @@ func serveSite(t *testing.T, opts ...auth.Option) *served {
 	t.Cleanup(srv.Close)
 
 	s.ctx = browsertest.New(t, 1440, 900)
-	var mu sync.Mutex
-	var said []string
-	chromedp.ListenTarget(s.ctx, func(ev any) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch ev := ev.(type) {
-		case *runtime.EventConsoleAPICalled:
-			said = append(said, "console")
-		case *runtime.EventExceptionThrown:
-			said = append(said, ev.ExceptionDetails.Error())
-		case *cdplog.EventEntryAdded:
-			if ev.Entry.Level == cdplog.LevelVerbose { // advice
-				return
-			}
-			if ev.Entry.Source != cdplog.SourceNetwork || !strings.Contains(ev.Entry.Text, "responded with a status of 4") { // a form that was refused
-				said = append(said, ev.Entry.Text)
-			}
-		}
-	})
-	t.Cleanup(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(said) > 0 {
-			t.Errorf("the browser says: %s", strings.Join(said, "\n"))
-		}
-	})
-	s.do(cdplog.Enable())
+	browsertest.Complaints(s.ctx, t)
 	return s
 }
 

@@ -1,0 +1,65 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// By a provider, too, one comes in, into the dashboard's own cookies, and where one was
+// going.
+func TestSignInByProvider(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b := o.browser()
+	b.get("/dashboard/users")
+	b.get("/dashboard/sign-in/with/acme?return_to=%2Fdashboard%2Fusers")
+	if strings.HasPrefix(b.at.String(), o.url) {
+		t.Fatalf("the provider's page is %s: %s", b.at, b.text())
+	}
+	form := b.form()
+	form.Set("person_email", "owner@example.com")
+	form.Set("person_verified", "on")
+	form.Set("choice", "go")
+	b.header.Del("Sec-Fetch-Site")
+	b.post(b.at.String(), form)
+	b.want(http.StatusOK, "owner@example.com", "Invite")
+	if b.at.Path != "/dashboard/users" {
+		t.Errorf("the provider leads to %s", b.at)
+	}
+	b.get("/auth/v1/me")
+	if b.status != http.StatusUnauthorized {
+		t.Errorf("the sign-in opens /me: %d", b.status)
+	}
+}
+
+// A link by mail signs in the browser that asked for it, and shows another one its code.
+func TestSignInByLink(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	b, other := o.browser(), o.browser()
+	b.get("/dashboard/sign-in/mail")
+	b.post("/dashboard/sign-in/mail", url.Values{"email": {"owner@example.com"}})
+	b.want(http.StatusOK)
+	link := o.Mail(t, "owner@example.com", auth.KindMagicLink).Link
+	other.get(link)
+	if f := other.form(); f.Has("token") {
+		other.post(other.at.RequestURI(), f)
+	}
+	other.get("/dashboard/")
+	if other.at.Path != "/dashboard/sign-in" {
+		t.Fatalf("a browser that did not ask is signed in: %s", other.at)
+	}
+	b.header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
+	b.get(link)
+	if f := b.form(); f.Has("token") {
+		b.post(b.at.RequestURI(), f)
+	}
+	if b.at.Path != "/dashboard/" {
+		t.Errorf("the link leads to %s: %.600s", b.at, b.text())
+	}
+}
