@@ -159,6 +159,7 @@ func TestImportConflicts(t *testing.T) {
 		}
 		wantResults(t, o.imports(owner, "?on_conflict=update", row, `{"email":"owner@example.com","full_name":"Me"}`, `{"email":"ada@old.example.com","totp_secret":"GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"}`),
 			"done", "skipped target_stronger", "failed validation_failed totp_secret")
+		wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"ada@old.example.com","full_name":"`+strings.Repeat("x", 1000)+`"}`), "failed validation_failed full_name")
 		now := o.read(ada.ID)
 		if _, there := now.UserMetadata["a"]; now.FullName != "Countess" || there || !now.EmailVerified() || now.Roles[0] != "support" {
 			t.Errorf("%+v", now)
