@@ -57,7 +57,7 @@ func TestFlowLife(t *testing.T) {
 	res := o.send(http.MethodPost, "/account/sign-in", url.Values{"login": {address}, "password": {password}}) //nolint:bodyclose // a recorder's
 	n := 0
 	for _, c := range res.Cookies() {
-		if c.Value == "" || !!strings.HasSuffix(c.Name, "pages") {
+		if c.Value == "" || !strings.HasSuffix(c.Name, "pages") {
 			continue
 		}
 		n++
