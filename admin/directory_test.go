@@ -65,6 +65,7 @@ func TestListUsers(t *testing.T) {
 			"q=b":                                      "prefix: bob",
 			"q=b&status=active":                        "prefix: ",
 			"q=" + ada.User.ID + "&status=banned":      "id: ",
+			"ids=" + ada.User.ID + "," + reader.User.ID: "reader ada",
 			"email=Ada@Example.com":                    "ada",
 			"phone=%2B4930123456":                      "ada",
 			"provider=github":                          "ada",
@@ -115,7 +116,7 @@ func TestListUsersRefuses(t *testing.T) {
 		}
 		for _, query := range []string{
 			"state=active", "status=gone", "mfa=yes", "sort=name", "order=up", "limit=0", "limit=x", "count=exact", "role=a&role=b", "created_from=yesterday",
-			"email=ada", "phone=1", "subject=1", "q=" + long, "q=%00", "role=%00", "role=%FF", "provider=" + long, "metadata.=1", "metadata.a=%00", "metadata.a=" + long, strings.Join(eleven, "&"), "cursor=x", "q=%zz",
+			"ids=1", "ids=" + strings.Repeat("00000000-0000-7000-8000-000000000000,", 200) + "00000000-0000-7000-8000-000000000001", "email=ada", "phone=1", "subject=1", "q=" + long, "q=%00", "role=%00", "role=%FF", "provider=" + long, "metadata.=1", "metadata.a=%00", "metadata.a=" + long, strings.Join(eleven, "&"), "cursor=x", "q=%zz",
 		} {
 			o.do(reader, "GET /users?"+query, "").want(422, auth.CodeValidationFailed)
 		}

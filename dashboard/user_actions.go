@@ -120,6 +120,9 @@ func accessActions() []action {
 				return []field{reason(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, Hint: v.t("An address of the list of redirects, which trades the code for a session")}}, nil
 			},
 			show: func(v *visit, o object) (*page, error) {
+				if u, err := v.account(); err == nil {
+					v.acts(acting{Label: u.label(), ID: o.str("session_id")}, impersonationSeconds)
+				}
 				return &page{Title: v.t("Act as this user"), Blocks: []block{{Text: v.t("The link is good for a minute."), Link: &link{Text: v.t("Go on as this user"), To: o.str("url")}}}}, nil
 			},
 		},
@@ -130,6 +133,9 @@ func accessActions() []action {
 		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false)},
 	}
 }
+
+// impersonationSeconds is for how long somebody acts as somebody else.
+const impersonationSeconds = 15 * 60
 
 // seen is the revision of an account that a form begins with.
 func seen(u object) field {
