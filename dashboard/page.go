@@ -77,6 +77,7 @@ type table struct {
 	Empty   string // what to do where there are none
 	Next    string // the page after
 	Select  *selection
+	Matrix  bool // its first column stays where it is
 }
 
 type column struct {

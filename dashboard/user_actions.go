@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"strings"
 
 	"github.com/authmount/auth"
 )
@@ -129,6 +130,13 @@ func accessActions() []action {
 		{
 			at: "/users/{id}/roles", asks: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles are changed, in every session within a second.", back: toUser("roles"),
 			fields: roleFields,
+			body: func(v *visit, fields []field) (map[string]any, error) {
+				body := bodyOf(v, fields)
+				if body["roles"] == nil {
+					body["roles"] = []string{}
+				}
+				return body, nil
+			},
 		},
 		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false)},
 	}
@@ -216,6 +224,10 @@ func roleFields(v *visit) ([]field, error) {
 		has[name] = true
 	}
 	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
+	if len(o.list("roles")) > rolesAtOnce {
+		f.Type, f.Value, f.Hint = "lines", strings.Join(u.texts("roles"), "\n"), v.t("Separated by spaces")
+		return []field{f, reason(v, false), seen(u)}, nil
+	}
 	left := maps.Clone(has)
 	for _, r := range o.list("roles") {
 		name := r.str("name")
