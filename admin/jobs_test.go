@@ -141,6 +141,27 @@ func TestImport(t *testing.T) {
 	})
 }
 
+// Where the application has a word in new accounts, rows are made one after the other, and
+// each is told of.
+func TestImportAsksTheApplication(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {
+			if strings.HasPrefix(u.Email, "eve") {
+				return auth.Reject(auth.CodeSignupDisabled, "Nobody called so.")
+			}
+			return nil
+		}}))
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		results := o.imports(owner, "", `{"email":"ada@old.example.com"}`, `{"email":"eve@old.example.com"}`, `{"email":"bob@old.example.com"}`)
+		wantResults(t, results, "done", "failed "+string(auth.CodeSignupDisabled), "done")
+		for email, there := range map[string]bool{"ada@old.example.com": true, "eve@old.example.com": false, "bob@old.example.com": true} {
+			if _, err := store.User(t.Context(), auth.ByEmail(email)); (err == nil) != there {
+				t.Errorf("%s: %v", email, err)
+			}
+		}
+	})
+}
+
 // What a row does with an account that is there.
 func TestImportConflicts(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
