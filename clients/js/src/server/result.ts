@@ -1,0 +1,37 @@
+/** Why something did not work. It never holds a token, a key or a password. */
+export interface Failure<Code extends string = string> {
+  /** The server's code, or "network_error": no answer, or none that could be read. */
+  code: Code | "network_error";
+  /** For people, in the language of the server. */
+  message: string;
+  /** Status of the response; 0 without one. */
+  status: number;
+  /** Of the response, for the server's log. */
+  requestId: string | null;
+  /** Seconds to wait, where the server said so. */
+  retryAfter: number | null;
+  /** What the server adds to some codes. */
+  details: Record<string, unknown> | null;
+}
+
+/** What a call comes to: one of the two is null. What the server says is never thrown. */
+export type Result<T, Code extends string = string> = { data: T; error: null } | { data: null; error: Failure<Code> };
+
+/** A result without data. */
+export function failed(code: string, message: string, status = 0, more?: Partial<Failure>): { data: null; error: Failure } {
+  return { data: null, error: { code, message, status, requestId: null, retryAfter: null, details: null, ...more } };
+}
+
+/** Reads the error that a response carries (any other body counts as no answer). */
+export async function readFailure(response: Response): Promise<{ data: null; error: Failure }> {
+  const { code = "network_error", message = "No answer of the server.", details = null } = (await response.json().catch(() => null)) ?? {};
+  const header = (name: string) => response.headers.get(name);
+  return failed(code, message, response.status, { requestId: header("x-request-id"), retryAfter: Number(header("retry-after")) || null, details });
+}
+
+/** The base URL of a server: a bare origin gets the usual path, `/auth/v1`. */
+export function baseURL(url: string, path?: string): string {
+  const [, origin, own] = /^(https?:\/\/[^/?#@]+)(\/[^?#]*)?$/.exec(url) ?? [];
+  if (!origin) throw new TypeError("Not a project URL.");
+  return origin + (path ?? (own && own !== "/" ? own : "/auth/v1")).replace(/\/$/, "");
+}
