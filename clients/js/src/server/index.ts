@@ -79,8 +79,10 @@ export interface ServerClient {
    *
    * Errors: those of verify, and of POST /refresh. `network_error`, 429 and 5xx are outages:
    * the visitor is not signed out.
+   *
+   * @param renewing called before anything is renewed; what it throws is thrown, and nothing was
    */
-  session(request: RequestLike): Promise<ServerResult<Claims>>;
+  session(request: RequestLike, renewing?: () => void): Promise<ServerResult<Claims>>;
   /**
    * Calls an endpoint of the server on behalf of the browser: `call(request, "POST", "/login",
    * { email, password })` signs it in, in cookies. The caller vouches that the browser meant it:
@@ -149,12 +151,13 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     return { ...result, setCookie, cookie: withCookies(own, setCookie) };
   };
 
-  const session = async (request: RequestLike): Promise<ServerResult<Claims>> => {
+  const session = async (request: RequestLike, renewing?: () => void): Promise<ServerResult<Claims>> => {
     const cookie = cookies(request);
     const now = { ...(await verify(request)), setCookie: [], cookie };
     const due = now.error ? /^(missing|bad)_token$/.test(now.error.code) : now.data.exp - Date.now() / 1000 < EARLY;
     const token = soleCookie(cookie, refresh);
     if (!due || !token || bearer(request) !== undefined) return now;
+    renewing?.();
     const { error, setCookie } = await call(request, "POST", "/refresh");
     const after = { setCookie, cookie: withCookies(cookie, setCookie) };
     if (!error) return { ...(await judge(soleCookie(after.cookie, access))), ...after };
