@@ -23,7 +23,7 @@ import { NextResponse, type NextRequest } from "next/server.js";
 import { createServerClient, parseSetCookie, type Claims, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
 import type { State, User } from "../types.js";
 
-export type { Claims, Result, ServerClient, ServerOptions } from "../server/index.js";
+export type { Claims, Failure, Result, ServerClient, ServerOptions } from "../server/index.js";
 
 /** What {@link createNextAuth} may be told. */
 export interface NextOptions extends ServerOptions {
@@ -53,12 +53,18 @@ export interface NextAuth {
   getUser(): Promise<Result<User>>;
   /** The state to render with, for `<AuthProvider initial>`; "loading" in an outage, never "signed-out". */
   initialState(): Promise<State>;
-  /** Calls an endpoint in an action or route handler, and sets the cookies it answers with: `call("POST", "/login", { email, password })`. */
-  call<T = unknown>(method: string, path: string, body?: object): Promise<Result<T>>;
+  /**
+   * Calls an endpoint in an action or route handler, and sets the cookies it answers with:
+   * `call("POST", "/login", { email, password })`.
+   *
+   * @param request of a route handler; without, what changes something counts as a post, which another site may not make
+   */
+  call<T = unknown>(method: string, path: string, body?: object, request?: RequestLike): Promise<Result<T>>;
 }
 
 /** Sets cookies that the server sent, where Next.js lets one. */
 async function keep(lines: string[]): Promise<void> {
+  if (!lines.length) return;
   const jar = await cookies();
   for (const { name, value, attributes: a } of lines.map(parseSetCookie)) {
     jar.set({
@@ -94,7 +100,7 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
       const path = request.nextUrl.pathname;
       if (below(path, mount)) return NextResponse.next(); // the server's own business
       const { error, setCookie, cookie } = await server.session(request);
-      const away = error && error.status > 0 && error.status < 429 && /^(GET|HEAD)$/.test(request.method) && protect.some((p) => below(path, p));
+      const away = error && error.status >= 400 && error.status < 429 && /^(GET|HEAD)$/.test(request.method) && protect.some((p) => below(path, p));
       let response;
       if (away) {
         const to = request.nextUrl.clone();
@@ -122,14 +128,16 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
     },
 
     async initialState() {
-      const { data, error } = await getUser();
-      if (data) return { status: "signed-in", user: data, session: null };
-      return { status: error!.status > 0 && error!.status < 429 ? "signed-out" : "loading", user: null, session: null };
+      const known = await server.verify(await incoming());
+      const { data, error } = known.data ? await getUser() : known;
+      if (!error) return { status: "signed-in", user: data, session: null };
+      const out = error.code !== "token_stale" && error.status >= 400 && error.status < 429;
+      return { status: out ? "signed-out" : "loading", user: null, session: null };
     },
 
-    async call<T>(method: string, path: string, body?: object) {
-      const { setCookie, cookie, ...result } = await server.call<T>({ ...(await incoming()), method: "POST" }, method, path, body);
-      if (setCookie.length) await keep(setCookie);
+    async call<T>(method: string, path: string, body?: object, request?: RequestLike) {
+      const { setCookie, cookie, ...result } = await server.call<T>(request ?? { ...(await incoming()), method }, method, path, body);
+      await keep(setCookie);
       return result as Result<T>;
     },
   };

@@ -24,6 +24,7 @@ export { parseSetCookie, type HeadersLike, type RequestLike, type SetCookie } fr
 /** A session is renewed this long before its access token expires, in seconds. */
 const EARLY = 60;
 const TIMEOUT = 5_000;
+const TOKEN = /^(missing|bad)_token$/;
 /** Only these say that a session is over. */
 const ENDS = /^(invalid_refresh_token|refresh_token_reused|session_ended|user_banned)$/;
 
@@ -68,8 +69,9 @@ export interface ServerClient {
    *
    * The session may have been ended since: {@link ServerClient.getUser} asks the server.
    *
-   * Errors: `missing_token`, `bad_token`, `cross_site_request`; `network_error` where the keys
-   * could not be fetched, which says nothing about the token.
+   * Errors: `missing_token`, `bad_token`, `cross_site_request`; `token_stale` where cookies hold a
+   * session that has to be renewed first, so that nobody is signed out yet; `network_error` where
+   * the keys could not be fetched, which says nothing about the token.
    */
   verify(source: RequestLike | string): Promise<Result<Claims>>;
   /**
@@ -125,8 +127,15 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     return token ? failed("bad_token", "The access token is not valid.", 401) : failed("missing_token", "There is no access token.", 401);
   };
 
-  const verify = async (source: RequestLike | string): Promise<Result<Claims>> =>
-    typeof source === "string" ? judge(source) : foreign(source) || judge(bearer(source) ?? soleCookie(cookies(source), access));
+  const verify = async (source: RequestLike | string): Promise<Result<Claims>> => {
+    if (typeof source === "string") return judge(source);
+    const given = bearer(source);
+    const result = foreign(source) || (await judge(given ?? soleCookie(cookies(source), access)));
+    // With a refresh token nobody is signed out yet.
+    return TOKEN.test(result.error?.code ?? "") && given === undefined && soleCookie(cookies(source), refresh)
+      ? failed("token_stale", "The session has to be renewed.", 401)
+      : result;
+  };
 
   const call = async <T>(request: RequestLike, method: string, path: string, body?: object): Promise<ServerResult<T>> => {
     const own = cookies(request);
@@ -154,9 +163,8 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
   const session = async (request: RequestLike, renewing?: () => void): Promise<ServerResult<Claims>> => {
     const cookie = cookies(request);
     const now = { ...(await verify(request)), setCookie: [], cookie };
-    const due = now.error ? /^(missing|bad)_token$/.test(now.error.code) : now.data.exp - Date.now() / 1000 < EARLY;
-    const token = soleCookie(cookie, refresh);
-    if (!due || !token || bearer(request) !== undefined) return now;
+    const early = now.data && now.data.exp - Date.now() / 1000 < EARLY && bearer(request) === undefined && soleCookie(cookie, refresh);
+    if (!early && now.error?.code !== "token_stale") return now;
     renewing?.();
     const { error, setCookie } = await call(request, "POST", "/refresh");
     const after = { setCookie, cookie: withCookies(cookie, setCookie) };

@@ -1,4 +1,4 @@
-/** Why something did not work. It never holds a token, a key or a password. */
+/** Why something did not work. What is printed of it holds no token, key or password. */
 export interface Failure<Code extends string = string> {
   /** The server's code, or "network_error": no answer, or none that could be read. */
   code: Code | "network_error";
@@ -12,6 +12,8 @@ export interface Failure<Code extends string = string> {
   retryAfter: number | null;
   /** What the server adds to some codes. */
   details: Record<string, unknown> | null;
+  /** Of `mfa_required` and `mfa_enrollment_required`: what POST /2fa/verify takes. A secret, so it is not enumerable. */
+  readonly mfaToken?: string;
 }
 
 /** What a call comes to: one of the two is null. What the server says is never thrown. */
@@ -24,9 +26,11 @@ export function failed(code: string, message: string, status = 0, more?: Partial
 
 /** Reads the error that a response carries (any other body counts as no answer). */
 export async function readFailure(response: Response): Promise<{ data: null; error: Failure }> {
-  const { code = "network_error", message = "No answer of the server.", details = null } = (await response.json().catch(() => null)) ?? {};
+  const { code = "network_error", message = "No answer of the server.", details = null, mfa_token: value } = (await response.json().catch(() => null)) ?? {};
   const header = (name: string) => response.headers.get(name);
-  return failed(code, message, response.status, { requestId: header("x-request-id"), retryAfter: Number(header("retry-after")) || null, details });
+  const result = failed(code, message, response.status, { requestId: header("x-request-id"), retryAfter: Number(header("retry-after")) || null, details });
+  Object.defineProperty(result.error, "mfaToken", { value });
+  return result;
 }
 
 /** The base URL of a server: a bare origin gets the usual path, `/auth/v1`. */
