@@ -29,7 +29,7 @@ export class AdminError extends Error {
     super(failure.message);
   }
   /** The server's code. */
-  get code(): AdminErrorCode | "network_error" {
+  get code(): AdminErrorCode | "network_error" | "aborted" {
     return this.failure.code;
   }
 }
@@ -153,7 +153,7 @@ export function operation(connection: Connection, spec: string): (...args: any[]
       if (!response.ok) return (await readFailure(response)) as Result<never>;
       return { data: streams ? response.body : response.status === 204 ? null : await response.json(), error: null };
     } catch {
-      return failed("network_error", signal?.aborted ? "The call was given up." : "The server did not answer.") as Result<never>;
+      return failed(signal?.aborted ? "aborted" : "network_error") as Result<never>;
     }
   };
 

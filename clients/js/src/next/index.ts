@@ -20,8 +20,9 @@
  */
 import { cookies, headers } from "next/headers.js";
 import { NextResponse, type NextRequest } from "next/server.js";
-import { createServerClient, parseSetCookie, type Claims, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
+import { createServerClient, type Claims, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
 import type { State, User } from "../types.js";
+import { parseSetCookie } from "./set-cookie.js";
 
 export type { Claims, Failure, Result, ServerClient, ServerOptions } from "../server/index.js";
 

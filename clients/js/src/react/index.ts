@@ -14,7 +14,7 @@
  * @module
  */
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore, type ReactElement, type ReactNode } from "react";
-import { shown, signedIn, signedOut, unknown } from "../framework/index.js";
+import { shown, signedIn, signedOut, unknown } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
 interface Store {

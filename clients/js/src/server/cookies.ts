@@ -12,24 +12,10 @@ export interface RequestLike {
 export const header = ({ headers }: RequestLike, name: string): string =>
   String((typeof headers.get === "function" ? headers.get(name) : (headers as Record<string, unknown>)[name]) ?? "");
 
-/** One cookie of a Set-Cookie line (RFC 6265, section 4.1). */
-export interface SetCookie {
-  name: string;
-  value: string;
-  /** Attributes, by their names in lower case; "" for those that have no value. */
-  attributes: Record<string, string>;
-}
-
-const split = (text: string, by: string | RegExp = ";") => text.split(by).map((part) => part.trim()) as [string, ...string[]];
+/** The parts of a text, without the space around them. */
+export const split = (text: string, by: string | RegExp = ";") => text.split(by).map((part) => part.trim()) as [string, ...string[]];
 /** Name and value; only the first "=" is between them. */
-const pair = (text: string) => split(text, /=(.*)/s);
-
-/** Reads a Set-Cookie line, for frameworks that take a cookie in parts. */
-export function parseSetCookie(line: string): SetCookie {
-  const [first, ...rest] = split(line);
-  const [name, value = ""] = pair(first);
-  return { name, value, attributes: Object.fromEntries(rest.map(pair).map(([k, v = ""]) => [k.toLowerCase(), v])) };
-}
+export const pair = (text: string) => split(text, /=(.*)/s);
 
 /** Those of a browser's cookies whose names are given; a name that is there twice is left in twice. */
 export function pickCookies(cookies: string, names: string[]): string[] {
@@ -45,12 +31,12 @@ export function soleCookie(cookies: string, name: string): string {
   return found.length === 1 ? pair(found[0]!)[1]! : "";
 }
 
-/** The Cookie header of a browser that has taken Set-Cookie lines. */
+/** The Cookie header of a browser that has taken Set-Cookie lines (RFC 6265, section 5.3). */
 export function withCookies(cookies: string, lines: string[]): string {
-  const set = lines.map(parseSetCookie);
+  const set = lines.map((line) => split(line)[0]);
   return [
-    ...split(cookies).filter((c) => c && !set.some((s) => s.name === pair(c)[0])),
-    ...set.filter((s) => s.value && s.attributes["max-age"] !== "0").map((s) => `${s.name}=${s.value}`),
+    ...split(cookies).filter((c) => c && !set.some((s) => pair(s)[0] === pair(c)[0])),
+    ...set.filter((_, i) => !/; *max-age=0/i.test(lines[i]!)),
   ].join("; ");
 }
 

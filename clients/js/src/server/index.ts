@@ -19,7 +19,7 @@ import { checkToken } from "./token.js";
 
 export type { Claims } from "./claims.js";
 export type { Failure, Result } from "./result.js";
-export { parseSetCookie, type HeadersLike, type RequestLike, type SetCookie } from "./cookies.js";
+export type { HeadersLike, RequestLike } from "./cookies.js";
 
 /** A session is renewed this long before its access token expires, in seconds. */
 const EARLY = 60;
@@ -115,16 +115,16 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
 
   const cookies = (r: RequestLike) => header(r, "cookie");
   const bearer = (r: RequestLike) => /^bearer +(.*)$/i.exec(header(r, "authorization"))?.[1];
-  const foreign = (r: RequestLike) => bearer(r) === undefined && crossSite(r, options.trustedOrigins) && failed("cross_site_request", "Another site made this request.", 403);
+  const foreign = (r: RequestLike) => bearer(r) === undefined && crossSite(r, options.trustedOrigins) && failed("cross_site_request", 403);
 
   const judge = async (token: string): Promise<Result<Claims>> => {
     try {
       const claims = token && (await checkToken(token, expected, check));
       if (claims) return { data: claims, error: null };
     } catch {
-      return failed("network_error", "The keys could not be fetched.");
+      return failed("network_error");
     }
-    return token ? failed("bad_token", "The access token is not valid.", 401) : failed("missing_token", "There is no access token.", 401);
+    return token ? failed("bad_token", 401) : failed("missing_token", 401);
   };
 
   const verify = async (source: RequestLike | string): Promise<Result<Claims>> => {
@@ -133,7 +133,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     const result = foreign(source) || (await judge(given ?? soleCookie(cookies(source), access)));
     // With a refresh token nobody is signed out yet.
     return TOKEN.test(result.error?.code ?? "") && given === undefined && soleCookie(cookies(source), refresh)
-      ? failed("token_stale", "The session has to be renewed.", 401)
+      ? failed("token_stale", 401)
       : result;
   };
 
@@ -155,7 +155,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
       setCookie = response.headers.getSetCookie();
       result = response.ok ? { data: response.status === 204 ? null : await response.json(), error: null } : await readFailure(response);
     } catch {
-      result = failed("network_error", "The server did not answer.");
+      result = failed("network_error");
     }
     return { ...result, setCookie, cookie: withCookies(own, setCookie) };
   };

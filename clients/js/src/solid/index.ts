@@ -11,7 +11,7 @@
  */
 import { createComponent, createContext, createMemo, createSignal, onCleanup, useContext, type Accessor, type JSX, type ParentProps } from "solid-js";
 import { isServer } from "solid-js/web";
-import { shown, signedIn, signedOut } from "../framework/index.js";
+import { shown, signedIn, signedOut } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
 /** What {@link useAuth} returns. */

@@ -9,7 +9,7 @@
  *
  * @module
  */
-import { shown, signedIn } from "../framework/index.js";
+import { shown, signedIn } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
 /** A store as Svelte's contract has it: the value at once, then every change. */

@@ -10,7 +10,7 @@
  * @module
  */
 import { computed, inject, shallowRef, type App, type ComputedRef, type FunctionalComponent, type InjectionKey, type Plugin, type ShallowRef } from "vue";
-import { shown, signedIn, signedOut } from "../framework/index.js";
+import { shown, signedIn, signedOut } from "../framework.js";
 import type { AuthClient, State, User } from "../types.js";
 
 /** What {@link useAuth} returns. */

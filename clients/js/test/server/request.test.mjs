@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
-import { createServerClient, parseSetCookie } from "authmount/server";
+import { createServerClient } from "authmount/server";
 import { call, person, startServer } from "../lib/server.mjs";
 
 let server, auth, ada, bob;
@@ -77,8 +77,8 @@ test("a session whose access token is gone is renewed, and the cookies handed ba
   assert.equal((await auth.verify(source)).error.code, "token_stale", "verify renews nothing, and signs nobody out");
   const { data, setCookie, cookie } = await auth.session(source);
   assert.equal(data?.sub, p.user.id);
-  assert.deepEqual(setCookie.map((l) => parseSetCookie(l).name).sort(), ["authmount-access", "authmount-refresh"]);
-  assert.ok(setCookie.every((l) => "httponly" in parseSetCookie(l).attributes));
+  assert.deepEqual(setCookie.map((l) => l.split("=")[0]).sort(), ["authmount-access", "authmount-refresh"]);
+  assert.ok(setCookie.every((l) => /; HttpOnly/.test(l)));
   assert.match(cookie, /^theme=dark; /);
   assert.ok((await auth.verify(request({ cookie }))).data, "what runs later in the same request knows");
 });
@@ -109,7 +109,7 @@ test("an ended session: its cookies go, and the error says so", async () => {
   const { data, error, setCookie, cookie } = await auth.session(request({ cookie: withoutAccess(p.cookie) }));
   assert.equal(data, null);
   assert.equal(error.code, "session_ended");
-  assert.ok(setCookie.length > 0 && setCookie.every((l) => parseSetCookie(l).value === ""));
+  assert.ok(setCookie.length > 0 && setCookie.every((l) => /^[\w-]+=;/.test(l)));
   assert.ok(!cookie.includes("-refresh="));
 });
 

@@ -1,4 +1,4 @@
-import type { State } from "../types.js";
+import type { State } from "./types.js";
 
 /** What is known before anything is: neither signed in nor signed out. */
 export const unknown: State = { status: "loading", user: null, session: null };
