@@ -24,7 +24,7 @@ func (c *Client) User(ctx context.Context) (*User, error) {
 // auth.CodeBadToken, CodeSessionEnded, CodeUserBanned.
 func (c *Client) UserOf(ctx context.Context, accessToken string) (*User, error) {
 	u := &User{}
-	_, err := c.wire.do(ctx, call{method: http.MethodGet, path: "/me", bearer: accessToken, repeat: repeatAlways}, u)
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/me", bearer: accessToken, repeat: repeatAlways}, u)
 	return orNil(u, err)
 }
 
@@ -98,7 +98,7 @@ func (c *Client) ConfirmEmail(ctx context.Context, p ConfirmEmailParams) (*Email
 	}
 	v := &EmailConfirmation{}
 	if s, _ := c.current(); s == nil {
-		_, err := c.wire.do(ctx, k, v)
+		err := c.wire.do(ctx, k, v)
 		return orNil(v, err)
 	}
 	return orNil(v, c.as(ctx, k, v))
@@ -113,7 +113,7 @@ type EmailConfirmation struct {
 // ResetPasswordForEmail has a link to choose a new password sent. It succeeds whether
 // there is such an account or not.
 func (c *Client) ResetPasswordForEmail(ctx context.Context, email, redirectTo string) error {
-	_, err := c.wire.do(ctx, call{method: http.MethodPost, path: "/forgot-password", body: filled{"email": email, "redirect_to": redirectTo}.set()}, nil)
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/forgot-password", body: filled{"email": email, "redirect_to": redirectTo}.set()}, nil)
 	return err
 }
 
@@ -121,7 +121,7 @@ func (c *Client) ResetPasswordForEmail(ctx context.Context, email, redirectTo st
 // ends, and none is issued: sign in. Errors: auth.CodeInvalidToken; CodeWeakPassword,
 // after which the token stays good.
 func (c *Client) ResetPassword(ctx context.Context, token, newPassword string) error {
-	_, err := c.wire.do(ctx, call{method: http.MethodPost, path: "/reset-password", body: map[string]string{"token": token, "new_password": newPassword}}, nil)
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/reset-password", body: map[string]string{"token": token, "new_password": newPassword}}, nil)
 	return err
 }
 
@@ -207,7 +207,7 @@ func (c *Client) DeleteAccount(ctx context.Context) error {
 // SecureAccount follows the link of a notice of a new device: it ends that session and
 // has a reset sent. Errors: auth.CodeInvalidToken.
 func (c *Client) SecureAccount(ctx context.Context, token string) error {
-	_, err := c.wire.do(ctx, call{method: http.MethodPost, path: "/secure-account", body: map[string]string{"token": token}}, nil)
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/secure-account", body: map[string]string{"token": token}}, nil)
 	return err
 }
 
@@ -236,12 +236,12 @@ type SettingsMethods struct {
 // Settings reads the project's settings.
 func (c *Client) Settings(ctx context.Context) (*Settings, error) {
 	s := &Settings{}
-	_, err := c.wire.do(ctx, call{method: http.MethodGet, path: "/settings", repeat: repeatAlways}, s)
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/settings", repeat: repeatAlways}, s)
 	return orNil(s, err)
 }
 
 // Healthy tells whether the server and its store answer: nil if so.
 func (c *Client) Healthy(ctx context.Context) error {
-	_, err := c.wire.do(ctx, call{method: http.MethodGet, path: "/healthz"}, nil)
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/healthz"}, nil)
 	return err
 }

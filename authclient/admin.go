@@ -85,7 +85,7 @@ func (a *Admin) prepared(method, path string, body any, opts []CallOption) call 
 // run sends a call and returns what the answer holds.
 func run[T any](ctx context.Context, a *Admin, k call) (*T, error) {
 	v := new(T)
-	_, err := a.wire.do(ctx, k, v)
+	err := a.wire.do(ctx, k, v)
 	return orNil(v, err)
 }
 

@@ -58,6 +58,6 @@ func (a *Admin) Impersonations(ctx context.Context, opts ...CallOption) ([]Imper
 // EndImpersonation is DELETE /impersonations/{id}: end an impersonation. Permission:
 // auth.impersonate.
 func (a *Admin) EndImpersonation(ctx context.Context, id, reason string, opts ...CallOption) error {
-	_, err := a.wire.do(ctx, a.prepared("DELETE", "/impersonations/"+segment(id), reasonBody(reason), opts), nil)
+	err := a.wire.do(ctx, a.prepared("DELETE", "/impersonations/"+segment(id), reasonBody(reason), opts), nil)
 	return err
 }

@@ -89,6 +89,6 @@ func (a *Admin) ResendInvitation(ctx context.Context, id string, opts ...CallOpt
 // RevokeInvitation is DELETE /invitations/{id}: take an invitation back. One with roles
 // only if one may give them. Permission: auth.users.write.
 func (a *Admin) RevokeInvitation(ctx context.Context, id string, opts ...CallOption) error {
-	_, err := a.wire.do(ctx, a.prepared("DELETE", "/invitations/"+segment(id), nil, opts), nil)
+	err := a.wire.do(ctx, a.prepared("DELETE", "/invitations/"+segment(id), nil, opts), nil)
 	return err
 }

@@ -104,7 +104,7 @@ func (a *Admin) UpdateKey(ctx context.Context, id string, p UpdateKeyChanges, op
 // secret key stops at once, a public one within a second. Needs a proof of the last 15
 // minutes. Permission: auth.keys.write.
 func (a *Admin) RevokeKey(ctx context.Context, id, reason string, opts ...CallOption) error {
-	_, err := a.wire.do(ctx, a.prepared("DELETE", "/keys/"+segment(id), reasonBody(reason), opts), nil)
+	err := a.wire.do(ctx, a.prepared("DELETE", "/keys/"+segment(id), reasonBody(reason), opts), nil)
 	return err
 }
 

@@ -66,14 +66,14 @@ func (a *Admin) SessionPage(ctx context.Context, q SessionQuery, opts ...CallOpt
 
 // EndSession is DELETE /sessions/{id}: end a session. Permission: auth.sessions.revoke.
 func (a *Admin) EndSession(ctx context.Context, id, reason string, opts ...CallOption) error {
-	_, err := a.wire.do(ctx, a.prepared("DELETE", "/sessions/"+segment(id), reasonBody(reason), opts), nil)
+	err := a.wire.do(ctx, a.prepared("DELETE", "/sessions/"+segment(id), reasonBody(reason), opts), nil)
 	return err
 }
 
 // EndUserSessions is DELETE /users/{id}/sessions: sign somebody out everywhere. Permission:
 // auth.sessions.revoke.
 func (a *Admin) EndUserSessions(ctx context.Context, userID, reason string, opts ...CallOption) error {
-	_, err := a.wire.do(ctx, a.prepared("DELETE", "/users/"+segment(userID)+"/sessions", reasonBody(reason), opts), nil)
+	err := a.wire.do(ctx, a.prepared("DELETE", "/users/"+segment(userID)+"/sessions", reasonBody(reason), opts), nil)
 	return err
 }
 

@@ -171,7 +171,7 @@ func (a *Admin) UpdateUser(ctx context.Context, userID string, p UpdateUserChang
 // DeleteUser is POST /users/{id}/delete: delete an account. With everything of it but its
 // rows of the audit log. Permission: auth.users.delete.
 func (a *Admin) DeleteUser(ctx context.Context, userID, reason string, opts ...CallOption) error {
-	_, err := a.wire.do(ctx, a.prepared("POST", "/users/"+segment(userID)+"/delete", reasonBody(reason), opts), nil)
+	err := a.wire.do(ctx, a.prepared("POST", "/users/"+segment(userID)+"/delete", reasonBody(reason), opts), nil)
 	return err
 }
 

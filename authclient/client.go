@@ -203,11 +203,15 @@ func (c *Client) renewed(ctx context.Context, old string) (string, error) {
 	if f == nil {
 		f = &flight{done: make(chan struct{})}
 		c.flight = f
-		go c.fly(context.WithoutCancel(ctx), f)
+		apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		f.cancel = cancel
+		go c.fly(apart, f)
 	}
+	f.waiting++
 	c.mu.Unlock()
 	select {
 	case <-ctx.Done():
+		c.leave(f)
 		return "", noAnswer(ctx.Err())
 	case <-f.done:
 	}
@@ -222,13 +226,29 @@ func (c *Client) renewed(ctx context.Context, old string) (string, error) {
 }
 
 func (c *Client) fly(ctx context.Context, f *flight) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+	defer f.cancel()
 	f.err = c.refresh(ctx)
 	c.mu.Lock()
-	c.flight = nil
+	if c.flight == f {
+		c.flight = nil
+	}
 	c.mu.Unlock()
 	close(f.done)
+}
+
+// leave gives a refresh up that nobody waits for any more, so that the next caller does
+// not wait for a server that hangs. Whatever came of it: asked again, the server gives
+// the same successor.
+func (c *Client) leave(f *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.waiting--; f.waiting > 0 {
+		return
+	}
+	f.cancel()
+	if c.flight == f {
+		c.flight = nil
+	}
 }
 
 // refresh trades the refresh token. The store is read before: another process may have
@@ -247,7 +267,7 @@ func (c *Client) refresh(ctx context.Context) error {
 	}
 	asked := c.wire.now()
 	var w sessionWire
-	_, err := c.wire.do(ctx, call{method: http.MethodPost, path: "/refresh", body: map[string]string{"refresh_token": mine.RefreshToken}, repeat: repeatAlways}, &w)
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/refresh", body: map[string]string{"refresh_token": mine.RefreshToken}, repeat: repeatAlways}, &w)
 	if err == nil {
 		var s *Session
 		if s, err = w.session(asked); err == nil {
@@ -298,12 +318,12 @@ func (c *Client) as(ctx context.Context, k call, out any) error {
 		return err
 	}
 	k.bearer = token
-	_, err = c.wire.do(ctx, k, out)
+	err = c.wire.do(ctx, k, out)
 	if isUnauthorized(err) {
 		if k.bearer, err = c.renewed(ctx, token); err != nil {
 			return err
 		}
-		_, err = c.wire.do(ctx, k, out)
+		err = c.wire.do(ctx, k, out)
 	}
 	if errors.Is(err, auth.CodeUserBanned) && endsSession(err) {
 		_, generation := c.current()
@@ -327,7 +347,7 @@ func (c *Client) signIn(ctx context.Context, k call) (*Session, error) {
 	asked := c.wire.now()
 	k.method = http.MethodPost
 	var w sessionWire
-	if _, err := c.wire.do(ctx, k, &w); err != nil {
+	if err := c.wire.do(ctx, k, &w); err != nil {
 		c.await(err, generation)
 		return nil, err
 	}
@@ -395,7 +415,7 @@ func (c *Client) logout(ctx context.Context, s *Session, scope Scope) error {
 	if scope != "" {
 		k.query = map[string][]string{"scope": {string(scope)}}
 	}
-	_, err := c.wire.do(ctx, k, nil)
+	err := c.wire.do(ctx, k, nil)
 	if endsSession(err) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,12 +194,24 @@ func TestContextBoundsTheOneCall(t *testing.T) {
 		done <- err
 	}()
 	<-arrived
+	stays := make(chan error)
+	go func() {
+		_, err := c.Token(t.Context())
+		stays <- err
+	}()
+	for two := false; !two; runtime.Gosched() {
+		c.mu.Lock()
+		two = c.flight.waiting == 2
+		c.mu.Unlock()
+	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	close(leave)
-	token(t, c)
+	if err := <-stays; err != nil {
+		t.Error(err)
+	}
 	if n := s.count("POST /refresh"); n != 1 {
 		t.Error(n, "refreshes")
 	}

@@ -67,7 +67,7 @@ func (c *Client) SignInWithOAuth(ctx context.Context, p OAuthParams) (*Flow, err
 		}
 	}
 	var w urlWire
-	if _, err := c.wire.do(ctx, call{method: http.MethodGet, path: "/oauth/" + segment(p.Provider), query: q, repeat: repeatAlways}, &w); err != nil {
+	if err := c.wire.do(ctx, call{method: http.MethodGet, path: "/oauth/" + segment(p.Provider), query: q, repeat: repeatAlways}, &w); err != nil {
 		return nil, err
 	}
 	f.URL = w.URL

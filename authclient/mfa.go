@@ -46,7 +46,7 @@ func (c *Client) EnrollTOTP(ctx context.Context) (*TOTPSetup, error) {
 	k := call{method: http.MethodPost, path: "/2fa/setup-totp"}
 	if waits, ok := c.waiting(); ok && waits.enroll {
 		k.bearer = waits.token
-		_, err := c.wire.do(ctx, k, s)
+		err := c.wire.do(ctx, k, s)
 		return orNil(s, err)
 	}
 	return orNil(s, c.as(ctx, k, s))
@@ -69,7 +69,7 @@ func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []s
 
 		RecoveryCodes []string `json:"recovery_codes"`
 	}
-	if _, err := c.wire.do(ctx, k, &w); err != nil {
+	if err := c.wire.do(ctx, k, &w); err != nil {
 		return nil, err
 	}
 	s, err := w.session(asked)

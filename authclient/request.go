@@ -66,9 +66,9 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// do sends a call, reads its answer into out, which may be nil, and returns the
-// headers. The error is an *Error.
-func (w *wire) do(ctx context.Context, c call, out any) (http.Header, error) {
+// do sends a call and reads its answer into out, which may be nil. The error is an
+// *Error.
+func (w *wire) do(ctx context.Context, c call, out any) error {
 	if _, bounded := ctx.Deadline(); !bounded && !c.endless {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, callTime)
@@ -76,21 +76,21 @@ func (w *wire) do(ctx context.Context, c call, out any) (http.Header, error) {
 	}
 	res, err := w.open(ctx, c)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = res.Body.Close() }()
 	if out == nil || res.StatusCode == http.StatusNoContent {
 		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxErrorBody)) // so that the connection is kept
-		return res.Header, nil
+		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
-		return nil, noAnswer(err)
+		return noAnswer(err)
 	}
 	if json.Unmarshal(body, out) != nil { // its error could quote the answer
-		return nil, &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer is none of this service's.", RequestID: res.Header.Get("X-Request-Id")}
+		return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer is none of this service's.", RequestID: res.Header.Get("X-Request-Id")}
 	}
-	return res.Header, nil
+	return nil
 }
 
 // open sends a call, as often as it may, and returns an answer that is a success. Its

@@ -40,7 +40,7 @@ func (c *Client) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, err
 		ConfirmationRequired bool   `json:"confirmation_required"`
 		RequestID            string `json:"request_id"`
 	}
-	if _, err := c.wire.do(ctx, call{method: http.MethodPost, path: "/signup", body: p, header: captcha(p.CaptchaToken)}, &w); err != nil {
+	if err := c.wire.do(ctx, call{method: http.MethodPost, path: "/signup", body: p, header: captcha(p.CaptchaToken)}, &w); err != nil {
 		c.await(err, generation)
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *Client) SendOTP(ctx context.Context, p OTPParams) (*Flow, error) {
 	var w struct {
 		RequestID string `json:"request_id"`
 	}
-	if _, err := c.wire.do(ctx, call{method: http.MethodPost, path: path, body: body, header: captcha(p.CaptchaToken)}, &w); err != nil {
+	if err := c.wire.do(ctx, call{method: http.MethodPost, path: path, body: body, header: captcha(p.CaptchaToken)}, &w); err != nil {
 		return nil, err
 	}
 	f.RequestID = w.RequestID
@@ -187,7 +187,7 @@ type AcceptInvitationParams struct {
 // Invitation reads the invitation of a token. Errors: auth.CodeInvalidToken.
 func (c *Client) Invitation(ctx context.Context, token string) (*InvitationView, error) {
 	v := &InvitationView{}
-	_, err := c.wire.do(ctx, call{method: http.MethodGet, path: "/invitations/accept", query: map[string][]string{"token": {token}}, repeat: repeatAlways}, v)
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/invitations/accept", query: map[string][]string{"token": {token}}, repeat: repeatAlways}, v)
 	return orNil(v, err)
 }
 

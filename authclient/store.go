@@ -68,7 +68,7 @@ func (f FileStore) Load(context.Context) (*Session, error) {
 
 // Save implements TokenStore. The file is replaced in one step.
 func (f FileStore) Save(_ context.Context, s *Session) error {
-	b, err := json.Marshal(s)
+	b, err := json.Marshal(s) //nolint:gosec // tokens are what is to be stored
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,9 @@ type Verifier struct {
 type flight struct {
 	done chan struct{}
 	err  error
+
+	waiting int    // of a refresh
+	cancel  func() // likewise
 }
 
 // NewVerifier makes a verifier for the server at a URL, to which /auth/v1 is added if it
@@ -205,7 +208,7 @@ func (v *Verifier) fetch(ctx context.Context) error {
 		var doc struct {
 			Issuer string `json:"issuer"`
 		}
-		if _, err := v.wire.do(ctx, call{method: http.MethodGet, path: "/.well-known/openid-configuration"}, &doc); err != nil {
+		if err := v.wire.do(ctx, call{method: http.MethodGet, path: "/.well-known/openid-configuration"}, &doc); err != nil {
 			return err
 		}
 		if issuer = doc.Issuer; issuer == "" {
@@ -213,7 +216,7 @@ func (v *Verifier) fetch(ctx context.Context) error {
 		}
 	}
 	var set rawDocument
-	if _, err := v.wire.do(ctx, call{method: http.MethodGet, path: "/.well-known/jwks.json"}, &set); err != nil {
+	if err := v.wire.do(ctx, call{method: http.MethodGet, path: "/.well-known/jwks.json"}, &set); err != nil {
 		return err
 	}
 	v.mu.Lock()
@@ -245,7 +248,7 @@ func (v *Verifier) newCore(old *auth.KitVerifier, issuer string, jwks []byte) (a
 // live asks the server whether the session of a request is, for auth.CheckSession.
 func (v *Verifier) live(r *http.Request) error {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	_, err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
+	err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
 	var e *Error
 	switch {
 	case err == nil:
