@@ -145,13 +145,13 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     const send = (name: string, value = header(request, name)) => value && headers.set(name, value);
     send("cookie", pickCookies(own, [access, refresh, device]).join("; "));
     if (bearer(request)) send("authorization");
-    send("apikey", options.apiKey ?? "");
+    if (options.apiKey) send("apikey", options.apiKey);
     send("user-agent");
     if (options.forwardedFor) send("x-forwarded-for");
     let setCookie: string[] = [];
     let result: Result<T>;
     try {
-      const response = await ask(path, { method, headers, body: body ? JSON.stringify(body) : null });
+      const response = await ask(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
       setCookie = response.headers.getSetCookie();
       result = response.ok ? { data: response.status === 204 ? null : await response.json(), error: null } : await readFailure(response);
     } catch {

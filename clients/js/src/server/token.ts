@@ -31,17 +31,11 @@ export async function checkToken(token: string, expected: Expected, check: Check
   } catch {
     return null;
   }
-  if (header?.typ !== TYPE || "crit" in header || typeof header.kid !== "string" || typeof header.alg !== "string") return null;
+  if (header?.typ !== TYPE || "crit" in header) return null;
   const now = Date.now() / 1000;
   const { iss, sub, aud, exp, iat, nbf = iat } = claims ?? {};
-  if (
-    iss !== expected.issuer ||
-    ![aud].flat().includes(expected.audience) ||
-    typeof sub !== "string" ||
-    !(typeof exp === "number" && exp > now - LEEWAY) ||
-    !(typeof iat === "number" && iat <= now + LEEWAY) ||
-    !(typeof nbf === "number" && nbf <= now + LEEWAY)
-  )
+  const until = (time: unknown, sign: number) => typeof time === "number" && sign * (time - now) <= LEEWAY;
+  if (iss !== expected.issuer || ![aud].flat().includes(expected.audience) || typeof sub !== "string" || !until(exp, -1) || !until(iat, 1) || !until(nbf, 1))
     return null; // before the keys are asked for: what is not for us costs the server nothing
   return (await check(header.alg, header.kid, signed, new TextEncoder().encode(`${head}.${body}`))) ? claims : null;
 }
