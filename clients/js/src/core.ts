@@ -1,10 +1,11 @@
-import { AuthError, endsSession, type ErrorCode } from "./error.js";
+import { AuthError, endsSession, isOutage, isRefused } from "./error.js";
+import { createSender, type Call } from "./send.js";
 import { isBrowser, storageOf } from "./storage.js";
-import type { Options, Pending, Result, Session, SignedIn, State, Status, User } from "./types.js";
+import type { CallOptions, Options, Pending, Session, State, Status, User } from "./types.js";
 import type * as wire from "./wire.js";
 
 /** A session as it is kept: an adapter may keep the refresh token alone. */
-interface Kept {
+export interface Kept {
   refresh_token: string | null;
   access_token?: string | null;
   expires_at?: number | null;
@@ -12,57 +13,58 @@ interface Kept {
   user?: User;
 }
 
-/** What one request carries. */
-export interface Send {
-  body?: object | undefined;
-  bearer?: string | null | undefined;
-  signal?: AbortSignal | undefined;
-  /** Outlives the page. */
-  keepalive?: boolean;
-}
-
-/** What the calls of a client are made of. */
+/** What the calls of a client are made of. Everything here throws what went wrong. */
 export type Core = ReturnType<typeof createCore>;
-
-const failed = (code: ErrorCode, message: string, ...rest: [number?, {}?, (string | null)?, (number | null)?]) => ({ data: null, error: new AuthError(code, message, ...rest) });
-export const ok = <T>(data: T) => ({ data, error: null });
-export { failed };
 
 /** What an access token says; nothing where it cannot be read. It is not verified: it decides what is shown, no more. */
 function claims(token: string | null | undefined): { session_id?: string; aal?: Session["aal"]; permissions?: string[] } {
   try {
-    return JSON.parse(decodeURIComponent(escape(atob(token!.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/")))));
+    return JSON.parse(atob(token!.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/")));
   } catch {
     return {};
   }
 }
 
-const parse = (text: string | null): Kept | null => {
-  try {
-    const kept = JSON.parse(text!);
-    return typeof kept.refresh_token === "string" ? kept : null;
-  } catch {
-    return null;
-  }
-};
+function sessionOf({ access_token = null, expires_at = null }: Kept): Session {
+  const { session_id = null, aal = null, permissions = [] } = claims(access_token);
+  return { access_token, expires_at, id: session_id, aal, permissions };
+}
 
 /** What names a session among tabs. */
 const nameOf = (kept: Kept | null) => kept && (claims(kept.access_token).session_id ?? kept.refresh_token);
 
 /** A timer that keeps no process alive. */
-function later(run: () => void, seconds: number) {
-  const timer = setTimeout(run, seconds * 1000) as unknown as { unref?(): void };
+function later(run: () => void, seconds: number): number {
+  const timer: any = setTimeout(run, seconds * 1000);
   timer.unref?.();
-  return timer as unknown as number;
+  return timer;
 }
 
-/** The state of a client and everything that may change it: requests, storage, other tabs, time. */
+const report = (error: unknown) => (typeof reportError === "function" ? reportError(error) : console.error(error));
+const missing = () => new AuthError("missing_token", "Nobody is signed in.");
+const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+
+/** A promise, or the end of the wait for it; what it stands for goes on for others. */
+function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  return Promise.race([
+    promise,
+    new Promise<never>((_, fail) => {
+      const stop = () => fail(new AuthError("aborted", "The call was given up."));
+      if (signal.aborted) stop();
+      signal.addEventListener("abort", stop, { once: true });
+    }),
+  ]);
+}
+
+/** The state of a client and everything that may change it: answers, storage, other tabs, time. */
 export function createCore(url: string, apiKey: string | undefined, options: Options, storageKey: string) {
-  const { cookies, initial, debug } = options;
+  const { cookies, initial } = options;
   const [storage, shared] = storageOf(options.storage);
   const listeners = new Set<(state: State) => void>();
-  const life = new AbortController();
   const channel = isBrowser() && (shared || cookies) && typeof BroadcastChannel !== "undefined" ? new BroadcastChannel(storageKey) : null;
+  const sender = createSender(url, apiKey, options, !cookies && (shared || options.storage) ? [storage, `${storageKey}.device`] : null);
+  const { send, now } = sender;
 
   let state: State = initial ?? { status: "loading", user: null, session: null };
   let kept: Kept | null = cookies && initial?.user ? { refresh_token: null, user: initial.user, expires_at: initial.session?.expires_at ?? null } : null;
@@ -70,135 +72,40 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   let broken = false; // storage does not take what it is given: memory knows better
   let generation = 0; // rises with every sign-in and sign-out: what began before one does not undo it
   let ended: string | null = null; // the session that was signed out of here: a slower tab cannot bring it back
-  let flight: Promise<Result<Session>> | null = null;
+  let flight: Promise<void> | null = null;
   let starting: Promise<void> | null = null;
-  let skew = 0; // how far the server's clock is ahead, in seconds
   let mfaToken: string | null = null;
   let mfaTimer = 0;
   let outage: AuthError | null = null; // why there is no token, until `resume`
   let resume = 0;
   let failures = 0;
   let retryTimer = 0;
-  let device: Promise<string | null> | null = null;
-
-  const now = () => Date.now() / 1000 + skew;
-  const missing = () => failed("missing_token", "Nobody is signed in.");
 
   /** Changes the state, and tells of it unless nothing changed. */
   function set(status: Status, user: User | null = null, session: Session | null = null, pending?: Pending) {
     const next: State = { status, user, session, ...(pending && { pending }) };
-    if (JSON.stringify(next) === JSON.stringify(state)) return;
+    if (same(next, state)) return;
     state = next;
-    for (const listener of listeners) tell(listener, next);
+    for (const listener of listeners) tell(listener);
   }
 
-  function tell(listener: (state: State) => void, snapshot: State) {
+  function tell(listener: (state: State) => void) {
+    const snapshot = state;
     queueMicrotask(() => {
-      if (!listeners.has(listener)) return;
-      try {
-        const result: unknown = listener(snapshot);
-        if (result instanceof Promise) result.catch(report);
-      } catch (error) {
-        report(error);
-      }
+      if (listeners.has(listener))
+        try {
+          Promise.resolve(listener(snapshot)).catch(report);
+        } catch (error) {
+          report(error);
+        }
     });
   }
-  const report = (error: unknown) => (typeof reportError === "function" ? reportError(error) : console.error(error));
 
   function subscribe(listener: (state: State) => void) {
     const own = (snapshot: State) => listener(snapshot); // one function subscribed twice is two listeners
     listeners.add(own);
-    tell(own, state);
+    tell(own);
     return () => void listeners.delete(own);
-  }
-
-  /** A random name of this device, kept over sign-outs: strangers' guesses at an account are told apart by it. */
-  const deviceId = () =>
-    (device ??= (async () => {
-      const key = `${storageKey}.device`;
-      try {
-        let id = await storage.getItem(key);
-        if (!id) await storage.setItem(key, (id = crypto.randomUUID().replace(/-/g, "")));
-        return id;
-      } catch {
-        return null;
-      }
-    })());
-
-  /** Every request goes through here. */
-  async function send<T>(method: string, path: string, { body, bearer, signal, keepalive }: Send = {}): Promise<Result<T>> {
-    const { captcha_token, ...json } = (body ?? {}) as Record<string, unknown>;
-    const persistent = !cookies && (shared || options.storage);
-    const headers: Record<string, string> = { accept: "application/json" };
-    if (apiKey) headers.apikey = apiKey;
-    if (bearer) headers.authorization = `Bearer ${bearer}`;
-    if (cookies) headers["x-session-transport"] = "cookie";
-    if (captcha_token) headers["x-captcha-token"] = String(captcha_token);
-    if (body) headers["content-type"] = "application/json";
-    if (persistent && body) {
-      const id = await deviceId();
-      if (id) headers["x-device-id"] = id;
-    }
-    const control = new AbortController();
-    const stop = () => control.abort();
-    const given = [signal, life.signal];
-    const gone = () => given.some((s) => s?.aborted);
-    for (const s of given) s?.addEventListener("abort", stop);
-    const timer = later(stop, (options.timeout ?? 20_000) / 1000);
-    const began = Date.now();
-    let response: Response | undefined;
-    let result: Result<T>;
-    try {
-      if (gone()) stop();
-      response = await (options.fetch ?? fetch)(url + path, {
-        method,
-        headers,
-        body: body ? JSON.stringify(json) : null,
-        credentials: cookies ? "include" : "omit",
-        redirect: "error", // what is sent is for this server alone
-        cache: "no-store",
-        signal: control.signal,
-        ...(keepalive && { keepalive }),
-      });
-      result = read<T>(response, await response.text());
-    } catch {
-      result = gone() ? failed("aborted", "The call was given up.") : failed("network_error", "The server cannot be reached.");
-    }
-    clearTimeout(timer);
-    for (const s of given) s?.removeEventListener("abort", stop);
-    const { error } = result;
-    debug?.({ method, path: path.split("?")[0]!, status: response?.status ?? 0, ms: Date.now() - began, ...(error && { code: error.code, ...(error.requestId && { requestId: error.requestId }) }) });
-    return result;
-  }
-
-  /** What an answer says. */
-  function read<T>(response: Response, text: string): Result<T> {
-    const { status, headers } = response;
-    const date = Date.parse(headers.get("date") ?? "") / 1000;
-    let body;
-    try {
-      body = text ? JSON.parse(text) : null;
-    } catch {
-      body = undefined;
-    }
-    // Where a page of another origin cannot see the date, a session tells it.
-    const at = date || body?.expires_at - body?.expires_in;
-    if (Math.abs(at - now()) > 2) skew = at - Date.now() / 1000;
-    if (response.ok && body !== undefined) return ok(body);
-    const after = headers.get("retry-after");
-    const wait = !!after && (+after || Date.parse(after) / 1000 - now());
-    const known = typeof body?.code === "string";
-    const result = failed(known ? body.code : "bad_response", known ? body.message : "The answer is not one of the server.", status, body?.details, body?.request_id, wait ? Math.max(wait, 1) : null);
-    const wants = { mfa_required: "mfa", mfa_enrollment_required: "enroll" }[body?.code as string] as Status | undefined;
-    if (wants && body.mfa_token) {
-      mfaToken = body.mfa_token;
-      clearTimeout(mfaTimer);
-      mfaTimer = later(() => dropMfa(), body.expires_in);
-      const pending = { expires_at: Math.floor(now() + body.expires_in), factors: body.factors };
-      if (state.user) set(state.status, state.user, state.session, pending);
-      else set(wants, null, null, pending);
-    }
-    return result;
   }
 
   /** The sign-in that waits for a factor is over. */
@@ -207,11 +114,6 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     clearTimeout(mfaTimer);
     if (state.pending) set(state.user ? state.status : "signed-out", state.user, state.session);
   }
-
-  const sessionOf = (k: Kept): Session => {
-    const { session_id, aal, permissions } = claims(k.access_token);
-    return { access_token: k.access_token ?? null, expires_at: k.expires_at ?? null, id: session_id ?? null, aal: aal ?? null, permissions: permissions ?? [] };
-  };
 
   /** Makes a session the current one. */
   function take(next: Kept) {
@@ -222,10 +124,11 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     if (next.user) set("signed-in", next.user, sessionOf(next));
   }
 
-  async function write(next: Kept) {
-    seen = JSON.stringify(next);
+  /** Stores a session; null takes it away. */
+  async function write(next: Kept | null) {
+    seen = next && JSON.stringify(next);
     try {
-      await storage.setItem(storageKey, seen);
+      await (seen ? storage.setItem(storageKey, seen) : storage.removeItem(storageKey));
       broken = false;
     } catch {
       broken = true;
@@ -235,25 +138,22 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   /** Reads storage again: another tab may have refreshed, signed in or signed out. */
   async function reread() {
     if (cookies || broken) return;
-    let text;
     try {
-      text = await storage.getItem(storageKey);
-    } catch {
-      return;
-    }
-    if (text === seen) return;
-    const stored = parse(text);
-    if (stored && nameOf(stored) === ended) return;
-    seen = text;
-    if (stored) {
+      const text = await storage.getItem(storageKey);
+      if (text === seen) return;
+      const stored: Kept | null = JSON.parse(text!);
+      if (stored && nameOf(stored) === ended) return;
+      seen = text;
+      if (!stored) return kept ? leave() : undefined;
       if (nameOf(stored) !== nameOf(kept)) generation++;
       take(stored);
-    } else if (kept) leave();
+    } catch {
+      // what cannot be read says nothing
+    }
   }
 
   /** Takes what a sign-in, or a refresh of the token `asked`, was answered. */
-  async function accept(answer: wire.Session, asked?: string | null) {
-    const { refresh_token, access_token, expires_at, expires_in, user } = answer;
+  async function accept({ refresh_token, access_token, expires_at, expires_in, user }: wire.Session, asked?: string) {
     const next: Kept = { refresh_token, access_token, expires_at, expires_in, user };
     if (!asked) {
       generation++;
@@ -267,20 +167,11 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         if (generation !== began || kept?.refresh_token !== asked) return;
       }
       await write(next);
-      if (generation !== began && !kept) return void (await forget());
+      if (generation !== began) return kept ? undefined : write(null);
     }
     take(next);
     if (!asked || !cookies) channel?.postMessage({});
   }
-
-  const forget = async () => {
-    seen = null;
-    try {
-      await storage.removeItem(storageKey);
-    } catch {
-      broken = true;
-    }
-  };
 
   /** Nobody is signed in any more, here. */
   function leave() {
@@ -294,67 +185,60 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
 
   /** Nobody is signed in any more, in every tab. */
   async function end() {
-    const name = nameOf(kept);
+    channel?.postMessage({ ended: nameOf(kept) });
     leave();
-    if (!cookies) await forget();
-    channel?.postMessage({ ended: name });
+    if (!cookies) await write(null);
   }
 
   /** There is no token to be had now: says so, and tries again by itself. */
-  function rest(error: AuthError) {
+  function rest(error: AuthError): never {
     outage = error;
-    // A full jitter above half of a doubling time, so that tabs and devices do not come back together.
+    // Half of a doubling time and jitter above it, so that tabs and devices do not come back together.
     const wait = Math.max(error.retryAfter ?? 0, Math.min(60, 2 ** failures++ / 2)) * (1 + Math.random() / 2);
     resume = Date.now() + wait * 1000;
     clearTimeout(retryTimer);
     retryTimer = later(again, wait);
     if (kept?.user && !usable()) set("offline", kept.user, sessionOf({ ...kept, access_token: null }));
+    throw error;
   }
   function again() {
     resume = 0;
     if (state.status === "loading") starting = null;
-    void (starting && !cookies ? refresh() : cookies && state.user ? refresh() : ready());
+    (state.user ? refresh() : ready()).catch(() => {}); // the state has said so
   }
 
-  const usable = (margin = 0) => !!kept && (cookies ? !kept.expires_at || kept.expires_at - now() > margin : !!kept.access_token && kept.expires_at! - now() > margin);
+  /** Whether the access token is good for so many seconds. One in a cookie that nothing is known of is. */
+  const usable = (margin = 0) => !!kept && (kept.expires_at || !cookies ? (!!cookies || !!kept.access_token) && kept.expires_at! - now() > margin : true);
   /** Tokens are renewed this long before they expire. */
-  const fresh = () => usable(Math.min(30, (kept?.expires_in ?? 900) / 5));
+  const fresh = () => !!kept?.user && usable(Math.min(30, (kept.expires_in ?? 900) / 5));
 
   /** Renews the session; `refused` is a token that the server did not take. One request at a time, whoever asks. */
-  function refresh(refused?: string | null): Promise<Result<Session>> {
-    return (flight ??= renew(refused).finally(() => (flight = null)));
-  }
+  const refresh = (refused?: string | null): Promise<void> => (flight ??= renew(refused).finally(() => (flight = null)));
 
-  async function renew(refused?: string | null): Promise<Result<Session>> {
+  async function renew(refused?: string | null) {
     await reread();
     for (let tries = 0; ; tries++) {
-      if (!kept && !cookies) return missing();
-      if (refused !== undefined ? !cookies && fresh() && kept!.access_token !== refused : fresh() && kept!.user) return ok(sessionOf(kept!));
-      if (outage && Date.now() < resume) return { data: null, error: outage };
+      if (!kept && (!cookies || tries)) throw missing();
+      if (fresh() && (refused === undefined || (!cookies && kept!.access_token !== refused))) return;
+      if (outage && Date.now() < resume) throw outage;
       const began = generation;
       const asked = kept?.refresh_token;
-      const { data, error } = await send<wire.Session>("POST", "/refresh", { body: cookies ? {} : { refresh_token: asked } });
-      if (generation !== began) {
-        if (!kept) return missing(); // signed out meanwhile, which wins
-        continue;
-      }
-      if (data) {
-        await accept(data, asked ?? "cookie");
-        return kept ? ok(sessionOf(kept)) : missing();
-      }
-      if (error.code === "aborted") return { data, error };
-      await reread();
-      if (kept && kept.refresh_token !== asked && tries < 9) continue; // another tab was faster
-      if (endsSession(error) || (cookies && error.code === "missing_token")) {
-        await end();
-        return { data, error };
-      }
-      if (error.code === "network_error" && tries < 1) {
+      try {
+        const answer = await send<wire.Session>("POST", "/refresh", { body: cookies ? {} : { refresh_token: asked } });
+        if (generation === began) await accept(answer, asked ?? "in a cookie");
+        refused = undefined;
+      } catch (e) {
+        const error = e as AuthError;
+        if (error.code === "aborted") throw error;
+        await reread();
+        if (generation !== began || kept?.refresh_token !== asked) continue; // another tab was faster, or a sign-out
+        if (endsSession(error) || (cookies && error.code === "missing_token")) {
+          await end();
+          throw error;
+        }
+        if (error.code !== "network_error" || tries) rest(error);
         await new Promise<void>((done) => setTimeout(done, 100 + Math.random() * 400));
-        continue;
       }
-      rest(error);
-      return { data, error };
     }
   }
 
@@ -362,117 +246,97 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   const ready = (): Promise<void> => (starting ??= start());
 
   async function start() {
-    if (!cookies) {
-      await reread();
-      if (!kept) {
-        if (state.status === "loading" || state.user) set("signed-out");
-      } else if (!kept.user) await refresh();
-    } else if (state.status === "loading") {
-      const began = generation;
-      const { data, error } = await send<User>("GET", "/me");
-      if (generation !== began || state.status !== "loading") return;
-      if (data) take({ refresh_token: null, user: data });
-      else if (error.status === 401 && error.code !== "invalid_api_key") await refresh(null);
-      else if (error.code === "aborted") starting = null;
-      else if (error.status && error.status < 500 && error.status !== 429 && error.status !== 408 && error.code !== "bad_response") set("signed-out");
-      else rest(error);
+    try {
+      if (!cookies) {
+        await reread();
+        if (!kept) leave();
+        else if (!kept.user) await refresh();
+      } else if (state.status === "loading") {
+        const began = generation;
+        const user = await send<User>("GET", "/me");
+        if (generation === began) take({ refresh_token: null, user });
+      }
+    } catch (e) {
+      const error = e as AuthError;
+      if (cookies && isRefused(error)) await refresh(null).catch(() => {});
+      else if (cookies && !isOutage(error) && error.status) leave();
+      else if (cookies && error.status + 1) try { rest(error); } catch {}
     }
   }
 
-  /** A token that is good now. */
-  async function token(signal?: AbortSignal): Promise<Result<string | null>> {
-    if (life.signal.aborted) return failed("aborted", "The client was disposed of.");
+  /** A token that is good now; null where it is in a cookie. */
+  async function token(signal?: AbortSignal): Promise<string | null> {
     await until(ready(), signal);
-    if (signal?.aborted) return failed("aborted", "The call was given up.");
-    if (!fresh() && (kept || state.status === "loading")) {
-      const { error } = await until(refresh(), signal);
-      if (error && !usable()) return { data: null, error };
+    if (!fresh() && (kept || outage)) {
+      try {
+        await until(refresh(), signal);
+      } catch (error) {
+        if (!usable() || signal?.aborted) throw error;
+      }
     }
-    if (!kept) return outage ? { data: null, error: outage } : missing();
-    return ok(kept.access_token ?? null);
+    if (!kept) throw missing();
+    return kept.access_token ?? null;
   }
 
-  /** A promise, or the end of the wait for it; what it stands for goes on for others. */
-  function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    if (!signal) return promise;
-    return new Promise<T>((done, fail) => {
-      const stop = () => done(failed("aborted", "The call was given up.") as T);
-      if (signal.aborted) stop();
-      signal.addEventListener("abort", stop);
-      promise.then(done, fail).finally(() => signal.removeEventListener("abort", stop));
-    });
-  }
-
-  /** A request of who is signed in; a token that is refused is renewed once. */
-  async function authed<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Result<T>> {
-    const first = await token(signal);
-    if (first.error) return first;
+  /**
+   * Every call goes through here. As true: of who is signed in, and a token that is refused is renewed once. As a
+   * string: with that token.
+   */
+  async function call<T>(method: string, path: string, body?: object, o?: CallOptions, as?: boolean | string | null): Promise<T> {
+    const signal = o?.signal;
+    const own = as === true;
+    const bearer = own ? await token(signal) : as || null;
     const began = generation;
-    let result = await send<T>(method, path, { body, bearer: first.data, signal });
-    if (result.error && refused(result.error)) {
-      const next = await until(refresh(first.data), signal);
-      if (next.error) return next;
-      result = await send<T>(method, path, { body, bearer: kept?.access_token, signal });
+    const request: Call = { body, signal };
+    try {
+      try {
+        return await send<T>(method, path, { ...request, bearer });
+      } catch (error) {
+        if (!own || !isRefused(error as AuthError)) throw error;
+        await until(refresh(bearer), signal);
+        return await send<T>(method, path, { ...request, bearer: kept?.access_token });
+      }
+    } catch (e) {
+      const error = e as AuthError;
+      if (own && endsSession(error) && generation === began) await end();
+      const { mfa } = error;
+      if (mfa) {
+        mfaToken = mfa.token;
+        clearTimeout(mfaTimer);
+        mfaTimer = later(dropMfa, mfa.expires_in);
+        set(state.user ? state.status : error.code === "mfa_required" ? "mfa" : "enroll", state.user, state.session, { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
+      } else if (mfaToken && error.code === "invalid_token") dropMfa();
+      throw error;
     }
-    if (result.error && endsSession(result.error) && generation === began) await end();
-    return result;
-  }
-  /** Whether a token was not taken, and another one may be. */
-  const refused = ({ status, code }: { status: number; code: string }) => status === 401 && /^(token_stale|bad_token|missing_token|session_ended)$/.test(code);
-
-  /** Completes a call that signs in. */
-  async function finish<T extends object = {}>(answered: Result<wire.Session & T> | Promise<Result<wire.Session & T>>): Promise<Result<SignedIn & T>> {
-    const { data, error } = await answered;
-    if (error) {
-      if (mfaToken && error.code === "invalid_token") dropMfa();
-      return { data: null, error };
-    }
-    await accept(data);
-    const { access_token: _, refresh_token: __, expires_in: ___, expires_at: ____, token_type: _____, ...rest } = data;
-    return ok({ ...rest, session: state.session } as unknown as SignedIn & T);
   }
 
   /** What the server says of the user now. */
   async function setUser(user: User, began: number) {
     await reread();
-    if (!kept || generation !== began) return;
+    if (!kept || generation !== began || same(kept.user, user)) return;
     const next = { ...kept, user };
     if (!cookies) await write(next);
     if (generation !== began) return;
-    const same = JSON.stringify(kept.user) === JSON.stringify(user);
     kept = next;
-    if (!same) {
-      set(state.status === "offline" ? "offline" : "signed-in", user, sessionOf(next));
-      channel?.postMessage({});
-    }
+    set(state.status === "offline" ? "offline" : "signed-in", user, sessionOf(next));
+    channel?.postMessage({});
   }
 
   const online = () => {
     if (outage && !outage.retryAfter) again();
   };
-  if (channel) {
-    (channel as { unref?(): void }).unref?.();
+  if (channel)
     channel.onmessage = ({ data }) => {
-      if (!data || data.flow) return;
-      if (data.ended && data.ended === nameOf(kept)) leave();
+      if (data.ended ? data.ended === nameOf(kept) : cookies && "ended" in data) leave();
       else if (!cookies) void reread();
-      else if (data.ended !== undefined) leave();
-      else
-        void send<User>("GET", "/me").then(({ data: user }) => {
-          if (user) take({ ...(kept?.user?.id === user.id ? kept : {}), refresh_token: null, user });
-        });
+      else send<User>("GET", "/me").then((user) => take({ ...(kept?.user?.id === user.id ? kept : {}), refresh_token: null, user }), () => {});
     };
-  }
   if (isBrowser()) globalThis.addEventListener?.("online", online);
   // On servers nothing is known, and nothing is looked for, until something is asked for.
   if (!initial && (isBrowser() || typeof options.storage === "object")) queueMicrotask(ready);
 
   return {
-    url,
-    storage,
-    storageKey,
-    cookies: !!cookies,
-    life,
+    url, storage, storageKey, cookies, set, subscribe, call, token, refresh, ready, accept, setUser, end, usable, until,
     get state() {
       return state;
     },
@@ -485,9 +349,11 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     get kept() {
       return kept;
     },
-    set, subscribe, send, authed, token, refresh, ready, finish, accept, setUser, end, dropMfa, usable, refused, until,
+    get session() {
+      return kept && sessionOf(kept);
+    },
     dispose() {
-      life.abort();
+      sender.dispose();
       channel?.close();
       listeners.clear();
       clearTimeout(retryTimer);

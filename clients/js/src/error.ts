@@ -12,6 +12,8 @@ export type ErrorCode = WireCode | "network_error" | "bad_response" | "aborted" 
 /** What a call failed with. It carries no token, password or code. */
 export class AuthError extends Error {
   override readonly name = "AuthError";
+  /** @internal What a second factor is shown with; not enumerable. */
+  declare readonly mfa?: { token: string; expires_in: number; factors: ("totp" | "recovery_code")[] };
   constructor(
     /** Compare with this. */
     readonly code: ErrorCode,
@@ -37,3 +39,6 @@ export const isOutage = ({ code, status }: AuthError): boolean =>
 /** Whether an error of a refresh, or of a request with a token, ends the session. Nothing else does. */
 export const endsSession = ({ code, status }: AuthError): boolean =>
   (status === 400 && /^(invalid_refresh_token|refresh_token_reused|session_ended)$/.test(code)) || (status === 403 && code === "user_banned");
+
+/** Whether a token was not taken, and another one may be. */
+export const isRefused = ({ code, status }: AuthError): boolean => status === 401 && /^(token_stale|bad_token|missing_token|session_ended)$/.test(code);

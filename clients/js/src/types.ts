@@ -228,7 +228,7 @@ export interface DebugEvent {
   /** 0: there was no answer. */
   status: number;
   code?: string;
-  requestId?: string;
+  requestId?: string | null;
   /** How long it took, in milliseconds. */
   ms: number;
 }
