@@ -78,6 +78,7 @@ func TestOutageIsNoSignOut(t *testing.T) {
 		"429":       func(w http.ResponseWriter) { answer(w, 429, auth.CodeRateLimited, "Retry-After", "600") },
 		"408":       func(w http.ResponseWriter) { w.WriteHeader(408) },
 		"401":       func(w http.ResponseWriter) { answer(w, 401, auth.CodeInvalidAPIKey) },
+		"401 ended": func(w http.ResponseWriter) { answer(w, 401, auth.CodeSessionEnded) }, // of a proxy that guards itself; a refresh's is a 400
 		"404":       func(w http.ResponseWriter) { answer(w, 404, auth.CodeNotFound) },
 		"403 proxy": func(w http.ResponseWriter) { w.WriteHeader(403) },
 		"200 page":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>log in to the hotel") },
@@ -151,11 +152,16 @@ func TestSignOutWinsOverRefresh(t *testing.T) {
 	s.clock.Advance(16 * time.Minute)
 	arrived, leave := make(chan struct{}), make(chan struct{})
 	s.set(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if strings.HasSuffix(r.URL.Path, "/refresh") {
-			close(arrived)
-			<-leave
+		if !strings.HasSuffix(r.URL.Path, "/refresh") {
+			next.ServeHTTP(w, r)
+			return
 		}
-		next.ServeHTTP(w, r)
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r) // it succeeds, and its answer is late
+		close(arrived)
+		<-leave
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(rec.Body.Bytes())
 	})
 	done := make(chan error)
 	go func() {
@@ -375,11 +381,13 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown += fmt.Sprintf("%v %+v %#v", e, e, e)
+	e = &Error{Code: auth.CodeMFARequired, mfa: pending{token: "the-mfa-token"}}
+	shown += fmt.Sprintf("%v %+v %#v", e, e, e) + fmt.Sprint(e.LogValue())
 	gone := newClient(t, s)
 	gone.wire.base.Host = "127.0.0.1:1"
 	_, err = gone.Invitation(t.Context(), "the-invitation-token")
 	shown += fmt.Sprintf("%v %#v", err, err)
-	for _, secret := range []string{password, sess.AccessToken, sess.RefreshToken, "the-invitation-token"} {
+	for _, secret := range []string{password, sess.AccessToken, sess.RefreshToken, "the-invitation-token", "the-mfa-token"} {
 		if strings.Contains(shown, secret) {
 			t.Errorf("%q is shown in %s", secret, shown)
 		}
