@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
 import { installApp } from "../lib/app.mjs";
 import { mail, openPage, startChromium } from "../lib/browser.mjs";
-import { freePort } from "../lib/ports.mjs";
+import { freePorts } from "../lib/ports.mjs";
 import { startPostgres } from "../lib/postgres.mjs";
 import { password, startServer, totp } from "../lib/server.mjs";
 
 // examples/next from the packed package, in front of a server that can go away and come back.
 let postgres, server, app, next, browser, origin, internal, startAgain;
 before(async () => {
-  const port = await freePort();
-  origin = `http://127.0.0.1:${await freePort()}`;
-  internal = `http://127.0.0.1:${port}`;
   postgres = await startPostgres();
+  const [port, own] = await freePorts(2);
+  origin = `http://127.0.0.1:${own}`;
+  internal = `http://127.0.0.1:${port}`;
   startAgain = async () =>
     (server = await startServer([
       "-addr", `127.0.0.1:${port}`, "-cookies", "-base-url", `${origin}/auth/v1`, "-redirect-urls", `${origin}/callback`,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
 import { installApp } from "../lib/app.mjs";
 import { mail, openPage, startChromium } from "../lib/browser.mjs";
-import { freePort } from "../lib/ports.mjs";
+import { freePorts } from "../lib/ports.mjs";
 import { startPostgres } from "../lib/postgres.mjs";
 import { password, startServer, totp } from "../lib/server.mjs";
 
@@ -21,24 +21,26 @@ after(async () => {
 });
 
 for (const name of chosen) {
-  test(name, { timeout: 400_000 }, async (t) => {
-    const port = await freePort();
-    const origin = `http://127.0.0.1:${await freePort()}`;
+  test(name, { timeout: 180_000 }, async (t) => {
+    const [port, own] = await freePorts(2);
+    const origin = `http://127.0.0.1:${own}`;
+    const running = [];
+    t.after(async () => {
+      for (const stop of running.reverse()) await stop();
+    });
     const start = () =>
       startServer([
         "-addr", `127.0.0.1:${port}`, "-base-url", `${origin}/auth/v1`, "-redirect-urls", `${origin}/*`,
         "-database-url", postgres.url, "-secret", "one-secret-of-these-tests-of-32-bytes",
       ]);
     let server = await start();
+    running.push(() => server.stop());
     const app = installApp(apps[name]);
+    running.push(() => app.remove());
     const env = { AUTH_INTERNAL_URL: `http://127.0.0.1:${port}` };
     app.run("vite", ["build"], env);
     const vite = await app.start("vite", ["preview", "--host", "127.0.0.1", "--port", new URL(origin).port, "--strictPort"], /Local:/, env);
-    t.after(async () => {
-      await vite.stop();
-      await server.stop();
-      app.remove();
-    });
+    running.push(() => vite.stop());
 
     const { page, context, complaints } = await openPage(browser);
     const email = `${name}@example.com`;

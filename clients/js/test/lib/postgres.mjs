@@ -3,7 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "./ports.mjs";
+import { freePorts } from "./ports.mjs";
 
 function binaries() {
   const base = "/usr/lib/postgresql";
@@ -25,7 +25,7 @@ export async function startPostgres() {
   }
   const data = join(dir, "data");
   execFileSync(join(bin, "initdb"), ["-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"], { stdio: "ignore", cwd: dir, ...as });
-  const port = await freePort();
+  const [port] = await freePorts(1);
   const child = spawn(join(bin, "postgres"), ["-D", data, "-p", String(port), "-k", dir, "-h", "127.0.0.1", "-F"], { stdio: ["ignore", "ignore", "pipe"], cwd: dir, ...as });
   const gone = new Promise((resolve) => child.once("exit", resolve));
   await new Promise((resolve, reject) => {
