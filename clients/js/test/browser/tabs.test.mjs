@@ -72,6 +72,7 @@ async function signedIn(email) {
   const first = await open();
   const { error } = await first.evaluate(([email, password]) => auth.signUp({ email, password }), [email, password]);
   assert.equal(error, null);
+  await first.evaluate(() => seen.splice(0));
   return { context, open, first };
 }
 
