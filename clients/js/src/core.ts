@@ -232,7 +232,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         if (error.code === "aborted") throw error;
         await reread();
         if (generation !== began || kept?.refresh_token !== asked) continue; // another tab was faster, or a sign-out
-        if (endsSession(error) || (cookies && error.code === "missing_token")) {
+        if (endsSession(error) || (cookies && error.status === 422)) { // 422: there is no cookie with a token
           await end();
           throw error;
         }
