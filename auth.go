@@ -122,6 +122,8 @@ type Auth struct {
 	servedPort    atomic.Int32 // see publicURL
 
 	behind behind
+
+	askLive func(*http.Request) error // asks the service that tokens are of; nil: that is this one
 }
 
 // New checks the configuration and starts the send queue and the sweeper; Close

@@ -15,7 +15,7 @@ import (
 )
 
 // snippetDocs are the pages whose Go snippets have to compile.
-var snippetDocs = []string{"README.md", "docs/deployment.md", "docs/import.md", "docs/metrics.md"}
+var snippetDocs = []string{"README.md", "docs/authclient.md", "docs/deployment.md", "docs/import.md", "docs/metrics.md"}
 
 // snippetParams is what a snippet may use without saying where it comes from, a
 // parameter to a line.
@@ -93,8 +93,8 @@ func snippetFile(n int, where, code string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package snippets\n\n")
 	for _, pkg := range []string{
-		"context", "encoding/json", "log", "net/http", "net/http/httptest", "os", "slices", "sync", "testing", "time", "fmt",
-		"github.com/authmount/auth", "github.com/authmount/auth/authtest", "github.com/authmount/auth/hibp",
+		"context", "encoding/json", "errors", "log", "net/http", "net/http/httptest", "os", "slices", "sync", "testing", "time", "fmt",
+		"github.com/authmount/auth", "github.com/authmount/auth/authclient", "github.com/authmount/auth/authtest", "github.com/authmount/auth/hibp",
 		"github.com/authmount/auth/pgstore", "github.com/authmount/auth/provider", "github.com/authmount/auth/smtpmail",
 		"github.com/authmount/auth/twiliosms", "github.com/jackc/pgx/v5",
 	} {

@@ -214,7 +214,7 @@ func (k *keyring) fits(claims int) bool {
 // whole are claims with the permissions that their token left out, by its roles, for
 // whoever judges by them. The claims themselves are others', too.
 func (a *Auth) whole(ctx context.Context, c *Claims) (*Claims, error) {
-	if c == nil || !slices.Contains(c.Omitted, claimPermissions) {
+	if c == nil || a.askLive != nil || !slices.Contains(c.Omitted, claimPermissions) {
 		return c, nil
 	}
 	permissions, _, err := a.permissionsOf(ctx, c.Roles)

@@ -187,3 +187,33 @@ func verifyingKey(pub crypto.PublicKey) (*signingKey, error) {
 	k.ID = base64.RawURLEncoding.EncodeToString(sum)
 	return k, nil
 }
+
+// Parse reads a set of public keys (RFC 7517) into a ring that verifies and does
+// nothing else. Keys of kinds that are not known here, and those for encryption, are
+// left out; a symmetric or private one has no business in a public set and is, too.
+// The error says that none is left.
+func Parse(jwks []byte) (*Ring, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(jwks, &set); err != nil {
+		return nil, errors.New("the key set is no JSON document of that shape")
+	}
+	r := &Ring{byID: map[string]*signingKey{}}
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if key.UnmarshalJSON(raw) != nil || !key.Valid() || !key.IsPublic() || key.Use == "enc" {
+			continue
+		}
+		k, err := verifyingKey(key.Key)
+		if err != nil || key.KeyID == "" || (key.Algorithm != "" && key.Algorithm != k.Algorithm) {
+			continue
+		}
+		k.ID = key.KeyID
+		r.byID[k.ID] = k
+	}
+	if len(r.byID) == 0 {
+		return nil, errors.New("the key set has no key that verifies ES256, RS256 or EdDSA")
+	}
+	return r, nil
+}

@@ -1,0 +1,247 @@
+package authclient
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// User reads who is signed in from the server, which knows at once when a session was
+// ended.
+func (c *Client) User(ctx context.Context) (*User, error) {
+	u := &User{}
+	if err := c.as(ctx, call{method: http.MethodGet, path: "/me", repeat: repeatAlways}, u); err != nil {
+		return nil, err
+	}
+	c.note(*u)
+	return u, nil
+}
+
+// UserOf reads whom an access token belongs to, whoever is signed in here. Errors:
+// auth.CodeBadToken, CodeSessionEnded, CodeUserBanned.
+func (c *Client) UserOf(ctx context.Context, accessToken string) (*User, error) {
+	u := &User{}
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/me", bearer: accessToken, repeat: repeatAlways}, u)
+	return orNil(u, err)
+}
+
+// note keeps what the server said of the user.
+func (c *Client) note(u User) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == nil || c.session.User.ID != u.ID {
+		return
+	}
+	c.session.User = cloneUser(u)
+	if err := c.store.Save(context.Background(), c.session); err != nil {
+		c.wire.log.Warn("authclient: the session cannot be stored", "error", err)
+	}
+	c.changed()
+}
+
+// UpdateUserParams change what is set. A new address or number takes effect when it is
+// confirmed: ConfirmEmail, ConfirmPhone.
+type UpdateUserParams struct {
+	FullName     *string        `json:"full_name,omitempty"`
+	Email        string         `json:"email,omitempty"`
+	Phone        string         `json:"phone,omitempty"`
+	UserMetadata map[string]any `json:"user_metadata,omitempty"` // merged; nil removes a member (RFC 7396)
+}
+
+// UpdateUser edits the account. Errors: auth.CodeValidationFailed, CodeReauthNeeded and
+// CodeEmailNotVerified for address and number.
+func (c *Client) UpdateUser(ctx context.Context, p UpdateUserParams) (*User, error) {
+	u := &User{}
+	if err := c.as(ctx, call{method: http.MethodPatch, path: "/me", body: p}, u); err != nil {
+		return nil, err
+	}
+	c.note(*u)
+	return u, nil
+}
+
+// ConfirmPhone confirms a number with the code that was sent to it, within the session.
+// It signs in anew.
+func (c *Client) ConfirmPhone(ctx context.Context, phone, code string) (*Session, error) {
+	token, err := c.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.signIn(ctx, call{path: "/otp/verify", bearer: token, body: map[string]string{"phone": phone, "otp": code}})
+}
+
+// SendEmailConfirmation has the address of the account confirmed by mail. Confirmed
+// already, nothing is sent.
+func (c *Client) SendEmailConfirmation(ctx context.Context) error {
+	return c.as(ctx, call{method: http.MethodPost, path: "/verify-email"}, nil)
+}
+
+// ConfirmEmailParams are the Token of a mailed link, or Email and Code.
+type ConfirmEmailParams struct {
+	Token     string
+	Email     string
+	Code      string
+	RequestID string
+}
+
+// ConfirmEmail confirms an address. Within a session it is that session's proof; see
+// TakenOver for what it may mean outside of one. No session is issued. Errors:
+// auth.CodeInvalidToken, CodeInvalidCode.
+func (c *Client) ConfirmEmail(ctx context.Context, p ConfirmEmailParams) (*EmailConfirmation, error) {
+	k := call{method: http.MethodPost, path: "/verify-email", body: filled{"token": p.Token, "email": p.Email, "code": p.Code, "request_id": p.RequestID}.set()}
+	if err := c.load(ctx); err != nil {
+		return nil, err
+	}
+	v := &EmailConfirmation{}
+	if s, _ := c.current(); s == nil {
+		err := c.wire.do(ctx, k, v)
+		return orNil(v, err)
+	}
+	return orNil(v, c.as(ctx, k, v))
+}
+
+// EmailConfirmation tells what a confirmation did.
+type EmailConfirmation struct {
+	TakenOver bool `json:"taken_over"` // what somebody else had set up on the account is gone
+	ResetSent bool `json:"reset_sent"` // and a mail to choose a password is on its way
+}
+
+// ResetPasswordForEmail has a link to choose a new password sent. It succeeds whether
+// there is such an account or not.
+func (c *Client) ResetPasswordForEmail(ctx context.Context, email, redirectTo string) error {
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/forgot-password", body: filled{"email": email, "redirect_to": redirectTo}.set()}, nil)
+	return err
+}
+
+// ResetPassword chooses a new password with the token of a mailed link. Every session
+// ends, and none is issued: sign in. Errors: auth.CodeInvalidToken; CodeWeakPassword,
+// after which the token stays good.
+func (c *Client) ResetPassword(ctx context.Context, token, newPassword string) error {
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/reset-password", body: map[string]string{"token": token, "new_password": newPassword}}, nil)
+	return err
+}
+
+// ChangePassword changes the password; the current one is empty if there is none. Other
+// sessions end. Errors: auth.CodeInvalidCredentials, CodeWeakPassword, CodeSamePassword.
+func (c *Client) ChangePassword(ctx context.Context, current, next string) error {
+	return c.as(ctx, call{method: http.MethodPost, path: "/me/password", body: filled{"current_password": current, "new_password": next}.set()}, nil)
+}
+
+// Confirm proves anew who is there, by password or a code of the app, for what asks for
+// a recent proof (auth.CodeReauthNeeded). The token is renewed, which carries the proof.
+func (c *Client) Confirm(ctx context.Context, p ConfirmParams) error {
+	if err := c.as(ctx, call{method: http.MethodPost, path: "/me/confirm", body: p}, nil); err != nil {
+		return err
+	}
+	return c.Refresh(ctx)
+}
+
+// ConfirmParams are a proof: Password or TOTPCode.
+type ConfirmParams struct {
+	Password string `json:"password,omitempty"`
+	TOTPCode string `json:"totp_code,omitempty"`
+}
+
+// UnlinkIdentity takes a provider off the account. Errors: auth.CodeLastSignInMethod.
+func (c *Client) UnlinkIdentity(ctx context.Context, provider string) error {
+	return c.as(ctx, call{method: http.MethodDelete, path: "/me/identities/" + segment(provider)}, nil)
+}
+
+// SessionInfo is one of the account's sessions.
+type SessionInfo struct {
+	ID             string     `json:"id"`
+	CreatedAt      time.Time  `json:"created_at"`
+	LastActiveAt   time.Time  `json:"last_active_at"`
+	ExpiresAt      time.Time  `json:"expires_at"`
+	IP             *string    `json:"ip"`
+	UserAgent      *string    `json:"user_agent"`
+	Device         *string    `json:"device"` // such as "Firefox on Linux"
+	AAL            string     `json:"aal"`
+	AMR            []auth.AMR `json:"amr"`
+	Current        bool       `json:"current"`
+	ImpersonatedBy *string    `json:"impersonated_by"`
+}
+
+type sessionsWire struct {
+	Sessions []SessionInfo `json:"sessions"`
+}
+
+// Sessions lists the account's live sessions.
+func (c *Client) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	var w sessionsWire
+	err := c.as(ctx, call{method: http.MethodGet, path: "/sessions", repeat: repeatAlways}, &w)
+	return w.Sessions, err
+}
+
+// EndSession ends one of the account's sessions. Errors: auth.CodeSessionNotFound.
+func (c *Client) EndSession(ctx context.Context, id string) error {
+	return c.as(ctx, call{method: http.MethodDelete, path: "/sessions/" + segment(id)}, nil)
+}
+
+// EndOtherSessions ends all sessions but this one.
+func (c *Client) EndOtherSessions(ctx context.Context) error {
+	return c.as(ctx, call{method: http.MethodDelete, path: "/sessions", repeat: repeatAlways}, nil)
+}
+
+// Export is everything that is held about the account, as JSON. It needs a recent proof.
+func (c *Client) Export(ctx context.Context) (json.RawMessage, error) {
+	var doc json.RawMessage
+	err := c.as(ctx, call{method: http.MethodGet, path: "/me/export", repeat: repeatAlways}, &doc)
+	return doc, err
+}
+
+// DeleteAccount deletes the account, where the server allows it, and signs out. It needs
+// a recent proof. Errors: auth.CodeReauthNeeded, CodeLastOwner, CodeMethodDisabled.
+func (c *Client) DeleteAccount(ctx context.Context) error {
+	if err := c.as(ctx, call{method: http.MethodDelete, path: "/me"}, nil); err != nil {
+		return err
+	}
+	_, err := c.adopt(ctx, nil, c.void())
+	return err
+}
+
+// SecureAccount follows the link of a notice of a new device: it ends that session and
+// has a reset sent. Errors: auth.CodeInvalidToken.
+func (c *Client) SecureAccount(ctx context.Context, token string) error {
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/secure-account", body: map[string]string{"token": token}}, nil)
+	return err
+}
+
+// Settings are what a sign-in page has to know.
+type Settings struct {
+	Enabled                   bool            `json:"enabled"`
+	SignupEnabled             bool            `json:"signup_enabled"`
+	EmailConfirmationRequired bool            `json:"email_confirmation_required"`
+	Methods                   SettingsMethods `json:"methods"`
+	Providers                 []string        `json:"providers"`
+	MFARequired               bool            `json:"mfa_required"`
+	Password                  struct {
+		MinLength int `json:"min_length"`
+	} `json:"password"`
+}
+
+// SettingsMethods tells which ways to sign in are on.
+type SettingsMethods struct {
+	Password  bool `json:"password"`
+	MagicLink bool `json:"magic_link"`
+	PhoneOTP  bool `json:"phone_otp"`
+	OAuth     bool `json:"oauth"`
+	TOTP      bool `json:"totp"`
+}
+
+// Settings reads the project's settings.
+func (c *Client) Settings(ctx context.Context) (*Settings, error) {
+	s := &Settings{}
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/settings", repeat: repeatAlways}, s)
+	return orNil(s, err)
+}
+
+// Healthy tells whether the server and its store answer: nil if so.
+func (c *Client) Healthy(ctx context.Context) error {
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/healthz"}, nil)
+	return err
+}

@@ -1,0 +1,236 @@
+package authclient
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/authmount/auth/internal/outbound"
+)
+
+// Option configures NewVerifier, NewClient or NewAdmin. Each says for which of them it
+// is; the others refuse it. A second one replaces the first, unless it says otherwise.
+type Option func(*config)
+
+// kinds of clients that an option may be for.
+const (
+	forVerifier = "NewVerifier"
+	forClient   = "NewClient"
+	forAdmin    = "NewAdmin"
+)
+
+type config struct {
+	kind string
+	errs []error
+
+	base     *url.URL
+	plain    bool
+	http     *http.Client
+	log      *slog.Logger
+	now      func() time.Time
+	retries  int
+	apiKey   string
+	store    TokenStore
+	origins  []string
+	device   string
+	issuer   string
+	audience string
+	tokType  string
+	remember int
+	late     bool
+}
+
+// takes notes that an option belongs to some kinds of clients only.
+func (c *config) takes(option string, kinds ...string) {
+	if !slices.Contains(kinds, c.kind) {
+		c.errs = append(c.errs, fmt.Errorf("%s is for %s", option, strings.Join(kinds, " and ")))
+	}
+}
+
+// WithHTTPClient sends requests by a client of your own, for its transport and its
+// limits. It is copied; redirects are not followed whatever it says: they would carry
+// tokens to where nobody configured them to go. The default has connections of its own.
+// For all three.
+func WithHTTPClient(h *http.Client) Option { return func(c *config) { c.http = h } }
+
+// WithLogger is told of what goes on behind calls, never of secrets. The default is
+// slog.Default. For all three.
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+
+// WithPlainHTTP allows a URL with http on a host other than loopback. Tokens and keys
+// can then be read by whoever sees the traffic: only for networks that are trusted, such
+// as a mesh that encrypts. For all three.
+func WithPlainHTTP() Option { return func(c *config) { c.plain = true } }
+
+// WithRetries says how often a request is repeated that got no answer, 429 or 503, and
+// may be repeated; the default is 2, and 0 repeats none. It waits between them, longer
+// each time or as long as Retry-After says, never beyond the call's context. For
+// NewClient and NewAdmin.
+func WithRetries(n int) Option {
+	return func(c *config) {
+		c.takes("WithRetries", forClient, forAdmin)
+		c.retries = max(0, n)
+	}
+}
+
+// WithAPIKey is the project's public API key, "pk_…", which servers that have keys ask
+// for. For NewClient, and for NewVerifier with CheckSession.
+func WithAPIKey(key string) Option {
+	return func(c *config) {
+		c.takes("WithAPIKey", forClient, forVerifier)
+		if strings.HasPrefix(key, "sk_") {
+			c.errs = append(c.errs, errors.New("WithAPIKey: this is a secret key, which belongs to NewAdmin"))
+		}
+		c.apiKey = key
+	}
+}
+
+// WithTokenStore keeps the session in a store of your own, see [FileStore]; the default
+// is memory. For NewClient.
+func WithTokenStore(s TokenStore) Option {
+	return func(c *config) {
+		c.takes("WithTokenStore", forClient)
+		c.store = s
+	}
+}
+
+// WithTokenOrigins adds origins, such as "https://api.example.com", to which
+// [Client.Transport] sends the access token, beside the project's own. A second call
+// adds. For NewClient.
+func WithTokenOrigins(origins ...string) Option {
+	return func(c *config) {
+		c.takes("WithTokenOrigins", forClient)
+		for _, o := range origins {
+			u, err := url.Parse(o)
+			if err != nil || u.Host == "" || u.User != nil || (u.Path != "" && u.Path != "/") {
+				c.errs = append(c.errs, errors.New("WithTokenOrigins: an origin is a scheme and a host, https://api.example.com"))
+				continue
+			}
+			if err := outbound.CheckURL(o); err != nil && !c.plain {
+				c.errs = append(c.errs, fmt.Errorf("WithTokenOrigins: the origin %w", err))
+				continue
+			}
+			c.origins = append(c.origins, originOf(u))
+		}
+	}
+}
+
+// WithDeviceID is sent as X-Device-Id: 16 to 128 letters and digits, made at random once
+// and kept, by which the server knows a device again. For NewClient.
+func WithDeviceID(id string) Option {
+	return func(c *config) {
+		c.takes("WithDeviceID", forClient)
+		c.device = id
+	}
+}
+
+// WithIssuer pins the issuer of tokens. The default is the one that the server's
+// discovery document names when it is first read. For NewVerifier.
+func WithIssuer(issuer string) Option {
+	return func(c *config) {
+		c.takes("WithIssuer", forVerifier)
+		c.issuer = issuer
+	}
+}
+
+// WithAudience is the audience that tokens must have, for a server with an Audience in
+// its auth.TokenOptions. The default is "authenticated". For NewVerifier.
+func WithAudience(audience string) Option {
+	return func(c *config) {
+		c.takes("WithAudience", forVerifier)
+		c.audience = audience
+	}
+}
+
+// WithPlainTokenType accepts tokens whose "typ" is "JWT", for a server with that
+// TokenType in its auth.TokenOptions. Other JWTs of the same keys could then pass for
+// access tokens. For NewVerifier.
+func WithPlainTokenType() Option {
+	return func(c *config) {
+		c.takes("WithPlainTokenType", forVerifier)
+		c.tokType = "JWT"
+	}
+}
+
+// WithRemember says how many verified tokens are kept, so that a repetition costs no
+// signature check; the default is 10,000, and -1 keeps none. For NewVerifier.
+func WithRemember(n int) Option {
+	return func(c *config) {
+		c.takes("WithRemember", forVerifier)
+		c.remember = n
+	}
+}
+
+// WithLateStart lets NewVerifier return although the server cannot be asked for its keys
+// yet. Until it can, tokens are answered by 503 unavailable. For NewVerifier.
+func WithLateStart() Option {
+	return func(c *config) {
+		c.takes("WithLateStart", forVerifier)
+		c.late = true
+	}
+}
+
+// newConfig reads the URL and the options of a constructor.
+func newConfig(kind, rawURL string, opts []Option) (*config, error) {
+	c := &config{kind: kind, log: slog.Default(), now: time.Now, retries: 2}
+	for i, o := range opts {
+		if o == nil {
+			c.errs = append(c.errs, fmt.Errorf("option %d of %d is nil", i+1, len(opts)))
+			continue
+		}
+		o(c)
+	}
+	base, err := readURL(rawURL, c.plain)
+	if err != nil {
+		c.errs = append(c.errs, err)
+	}
+	if c.log == nil {
+		c.errs = append(c.errs, errors.New("WithLogger: the logger is nil"))
+	}
+	c.base = base
+	if c.http == nil {
+		c.http = outbound.NewClient()
+	}
+	own := *c.http
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	own.Jar = nil // tokens travel in headers, and a jar would be shared between people
+	c.http = &own
+	if err := errors.Join(c.errs...); err != nil {
+		return nil, fmt.Errorf("authclient.%s: %w", kind, err)
+	}
+	return c, nil
+}
+
+// readURL is the mount that a project's URL names: a bare origin gets the usual path.
+func readURL(raw string, plain bool) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return nil, errors.New("the URL has to be absolute, such as https://app.example.com/auth/v1")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("the URL has to be without user, query and fragment")
+	}
+	if err := outbound.CheckURL(raw); err != nil && !plain {
+		return nil, errors.New("the URL is not https: WithPlainHTTP allows it, for networks that are trusted")
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	if u.Path == "" {
+		u.Path = "/auth/v1"
+	}
+	u.RawPath = ""
+	return u, nil
+}
+
+// originOf is scheme, host and port (RFC 6454), with the port spelled out.
+func originOf(u *url.URL) string {
+	scheme, port := strings.ToLower(u.Scheme), u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[scheme]
+	}
+	return scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}

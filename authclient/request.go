@@ -1,0 +1,205 @@
+package authclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+const (
+	maxErrorBody = 64 << 10
+	maxBody      = 16 << 20 // of an answer that is read whole
+
+	firstPause = 200 * time.Millisecond
+	maxPause   = 10 * time.Second // a Retry-After beyond it is the caller's to wait for
+	callTime   = 30 * time.Second // of one try of a call whose context has no end
+)
+
+// repeat says when a request may be sent again.
+type repeat int
+
+const (
+	repeatRefused repeat = iota // only what was certainly not carried out: no connection, 429, overloaded
+	repeatAlways                // carried out twice it does no harm
+)
+
+// call is one request of the wire.
+type call struct {
+	method, path string // below the mount
+	query        url.Values
+	body         any       // marshalled, unless stream is set
+	stream       io.Reader // sent as it is, once; nil: none
+	mediaType    string
+	header       http.Header
+	bearer       string
+	repeat       repeat
+	endless      bool // its answer is read for as long as it takes
+}
+
+// wire sends calls to one server.
+type wire struct {
+	*config
+	pause func(ctx context.Context, d time.Duration) error
+}
+
+func newWire(c *config) *wire { return &wire{config: c, pause: pauseFor} }
+
+// pauseFor waits, at most until the context ends.
+func pauseFor(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// do sends a call and reads its answer into out, which may be nil. The error is an
+// *Error.
+func (w *wire) do(ctx context.Context, c call, out any) error {
+	if _, bounded := ctx.Deadline(); !bounded && !c.endless {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTime)
+		defer cancel()
+	}
+	res, err := w.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if out == nil || res.StatusCode == http.StatusNoContent {
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxErrorBody)) // so that the connection is kept
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	if err != nil {
+		return noAnswer(err)
+	}
+	if json.Unmarshal(body, out) != nil { // its error could quote the answer
+		return &Error{Code: CodeBadResponse, Status: res.StatusCode, Message: "The answer is none of this service's.", RequestID: res.Header.Get("X-Request-Id")}
+	}
+	return nil
+}
+
+// open sends a call, as often as it may, and returns an answer that is a success. Its
+// body is the caller's to close.
+func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
+	body, err := c.encoded()
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		res, err := w.once(ctx, c, body)
+		if err == nil {
+			return res, nil
+		}
+		d, again := err.again(c.repeat, try)
+		if !again || c.stream != nil || try >= w.retries || ctx.Err() != nil {
+			return nil, err
+		}
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
+			return nil, err // which says more than that time ran out
+		}
+		if w.pause(ctx, d) != nil {
+			return nil, err
+		}
+	}
+}
+
+// again tells whether and when to repeat what got this answer.
+func (e *Error) again(r repeat, try int) (time.Duration, bool) {
+	var op *net.OpError
+	unsent := errors.As(e.cause, &op) && op.Op == "dial"
+	switch {
+	case e.Status == http.StatusTooManyRequests, e.Code == auth.CodeOverloaded, unsent:
+	case r == repeatAlways && e.Temporary():
+	default:
+		return 0, false
+	}
+	if e.RetryAfter > 0 {
+		return e.RetryAfter + jitter(firstPause), e.RetryAfter <= maxPause
+	}
+	return jitter(firstPause << try), true
+}
+
+// jitter is a time between d and twice that, so that those who failed together do not
+// come back together.
+func jitter(d time.Duration) time.Duration { return d + rand.N(d) } //nolint:gosec // no secret
+
+func (c call) encoded() ([]byte, error) {
+	if c.body == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(c.body)
+	if err != nil {
+		return nil, &Error{Code: auth.CodeValidationFailed, Message: "What was given cannot be written as JSON.", cause: fmt.Errorf("%T: %w", c.body, errors.Unwrap(err))}
+	}
+	return b, nil
+}
+
+// once sends a call.
+func (w *wire) once(ctx context.Context, c call, body []byte) (*http.Response, *Error) {
+	u := *w.base
+	u.Path, u.RawPath = "", ""
+	var content io.Reader
+	switch {
+	case c.stream != nil:
+		content = io.NopCloser(c.stream) // whose owner closes it
+	case body != nil:
+		content = bytes.NewReader(body)
+	}
+	target := u.String() + w.base.EscapedPath() + c.path
+	if len(c.query) > 0 {
+		target += "?" + c.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, c.method, target, content)
+	if err != nil {
+		return nil, &Error{Code: CodeNetwork, Message: "The request cannot be made.", cause: errors.New("malformed request")}
+	}
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
+	if r.Header.Get("Accept") == "" {
+		r.Header.Set("Accept", "application/json")
+	}
+	r.Header.Set("User-Agent", "authmount-go")
+	if content != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.mediaType != "" {
+		r.Header.Set("Content-Type", c.mediaType)
+	}
+	if w.apiKey != "" && w.kind != forAdmin {
+		r.Header.Set("apikey", w.apiKey)
+	}
+	if w.device != "" {
+		r.Header.Set("X-Device-Id", w.device)
+	}
+	if c.bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+c.bearer)
+	}
+	res, err := w.http.Do(r)
+	if err != nil {
+		return nil, noAnswer(err)
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		defer func() { _ = res.Body.Close() }()
+		return nil, refused(res)
+	}
+	return res, nil
+}
+
+// segment is one part of a path, escaped.
+func segment(s string) string { return url.PathEscape(s) }

@@ -1,0 +1,216 @@
+package authclient
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// SignUpParams are of a new account: Email or Phone, and Password.
+type SignUpParams struct {
+	Email        string         `json:"email,omitempty"`
+	Phone        string         `json:"phone,omitempty"` // E.164
+	Password     string         `json:"password"`
+	FullName     string         `json:"full_name,omitempty"`
+	UserMetadata map[string]any `json:"user_metadata,omitempty"`
+	RedirectTo   string         `json:"redirect_to,omitempty"` // where the confirmation link leads
+	CaptchaToken string         `json:"-"`
+}
+
+// SignUpResult is an account, and its session if it need not be confirmed first.
+type SignUpResult struct {
+	User      User
+	Session   *Session // nil: confirmation is required
+	RequestID string   // to give back with the confirmation code
+}
+
+// SignUp makes an account and signs it in, or has its confirmation sent. Where
+// confirmation is required, the result is the same whether the address was taken or not.
+// Errors: auth.CodeUserAlreadyExists, CodeWeakPassword (Reasons), CodeValidationFailed
+// (Fields), CodeSignupDisabled.
+func (c *Client) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, error) {
+	if err := c.load(ctx); err != nil {
+		return nil, err
+	}
+	_, generation := c.current()
+	asked := c.wire.now()
+	var w struct {
+		sessionWire
+
+		ConfirmationRequired bool   `json:"confirmation_required"`
+		RequestID            string `json:"request_id"`
+	}
+	if err := c.wire.do(ctx, call{method: http.MethodPost, path: "/signup", body: p, header: captcha(p.CaptchaToken)}, &w); err != nil {
+		c.await(err, generation)
+		return nil, err
+	}
+	if w.ConfirmationRequired {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.generation == generation && c.session == nil {
+			u := cloneUser(w.User)
+			c.unconfirmed = &u
+			c.changed()
+		}
+		return &SignUpResult{User: w.User, RequestID: w.RequestID}, nil
+	}
+	s, err := w.session(asked)
+	if err == nil {
+		err = c.signedIn(ctx, s, generation)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &SignUpResult{User: s.User, Session: s}, nil
+}
+
+func captcha(token string) http.Header {
+	if token == "" {
+		return nil
+	}
+	return http.Header{"X-Captcha-Token": {token}}
+}
+
+// PasswordParams are of a sign-in by password: Email or Phone, and Password.
+type PasswordParams struct {
+	Email        string `json:"email,omitempty"`
+	Phone        string `json:"phone,omitempty"`
+	Password     string `json:"password"`
+	TOTPCode     string `json:"totp_code,omitempty"`    // both factors in one call
+	TrustDevice  bool   `json:"trust_device,omitempty"` // do not ask this device for the factor again
+	CaptchaToken string `json:"-"`
+}
+
+// SignInWithPassword signs in. Errors: auth.CodeInvalidCredentials; CodeMFARequired,
+// after which VerifyMFA completes the sign-in; CodeMFAEnrollmentRequired, after which
+// EnrollTOTP and EnableTOTP do; CodeUserBanned.
+func (c *Client) SignInWithPassword(ctx context.Context, p PasswordParams) (*Session, error) {
+	return c.signIn(ctx, call{path: "/login", body: p, header: captcha(p.CaptchaToken)})
+}
+
+// OTPParams are of a code or link to sign in with: Email or Phone.
+type OTPParams struct {
+	Email        string
+	Phone        string // E.164
+	RedirectTo   string // of the link in the mail; it comes back there with a code, see Flow.Complete
+	NoSignUp     bool   // for existing accounts only; the answer is the same
+	CaptchaToken string
+}
+
+// SendOTP has a code sent: by text message to Phone, or with a link by mail to Email. It
+// succeeds whether there is such an account or not. The link opens only for the returned
+// flow (PKCE, RFC 7636); the code is typed: Flow.Verify.
+func (c *Client) SendOTP(ctx context.Context, p OTPParams) (*Flow, error) {
+	f := newFlow(c)
+	f.email, f.phone = p.Email, p.Phone
+	body := map[string]any{"create_user": !p.NoSignUp}
+	path := "/magic-link/send"
+	if p.Phone != "" {
+		path, body["phone"] = "/otp/send", p.Phone
+	} else {
+		body["email"] = p.Email
+		f.challenge(body)
+		if p.RedirectTo != "" {
+			body["redirect_to"] = p.RedirectTo
+		}
+	}
+	var w struct {
+		RequestID string `json:"request_id"`
+	}
+	if err := c.wire.do(ctx, call{method: http.MethodPost, path: path, body: body, header: captcha(p.CaptchaToken)}, &w); err != nil {
+		return nil, err
+	}
+	f.RequestID = w.RequestID
+	return f, nil
+}
+
+// VerifyOTPParams are of a code that was typed in, for those who keep no Flow.
+type VerifyOTPParams struct {
+	Email        string
+	Phone        string
+	Code         string
+	RequestID    string // of SendOTP: wrong tries then count for this request only
+	CodeVerifier string
+	TOTPCode     string // with Phone
+	TrustDevice  bool   // with Phone
+}
+
+// VerifyOTP signs in with a code. Errors: auth.CodeInvalidCode; those of a sign-in, see
+// SignInWithPassword.
+func (c *Client) VerifyOTP(ctx context.Context, p VerifyOTPParams) (*Session, error) {
+	if p.Phone != "" {
+		return c.signIn(ctx, call{path: "/otp/verify", body: filled{"phone": p.Phone, "otp": p.Code, "request_id": p.RequestID, "totp_code": p.TOTPCode, "trust_device": p.TrustDevice}.set()})
+	}
+	return c.signIn(ctx, call{path: "/magic-link/verify", body: filled{"email": p.Email, "code": p.Code, "request_id": p.RequestID, "code_verifier": p.CodeVerifier}.set()})
+}
+
+// VerifyMagicLink signs in with the token of a mailed link. Errors: auth.CodeInvalidToken.
+func (c *Client) VerifyMagicLink(ctx context.Context, token string) (*Session, error) {
+	return c.signIn(ctx, call{path: "/magic-link/verify", body: map[string]string{"token": token}})
+}
+
+// Exchange trades the code that a redirect brought, with the verifier of the flow that
+// it belongs to. Flow.Complete does so. Errors: auth.CodeInvalidCode,
+// CodeBadCodeVerifier: the code is gone in any case.
+func (c *Client) Exchange(ctx context.Context, code, verifier string) (*Session, error) {
+	return c.signIn(ctx, call{path: "/exchange", body: filled{"code": code, "code_verifier": verifier}.set()})
+}
+
+// IDTokenParams are of a sign-in by the library of a provider on the device.
+type IDTokenParams struct {
+	Provider    string `json:"-"`
+	IDToken     string `json:"id_token"`
+	Nonce       string `json:"nonce,omitempty"`
+	AccessToken string `json:"access_token,omitempty"`
+}
+
+// SignInWithIDToken signs in by an ID token of a provider.
+func (c *Client) SignInWithIDToken(ctx context.Context, p IDTokenParams) (*Session, error) {
+	return c.signIn(ctx, call{path: "/oauth/" + segment(p.Provider) + "/id-token", body: p})
+}
+
+// InvitationView is what an invitation says before it is accepted.
+type InvitationView struct {
+	Email         string    `json:"email"`
+	AccountExists bool      `json:"account_exists"`
+	ExpiresAt     time.Time `json:"expires_at"`
+}
+
+// AcceptInvitationParams accept an invitation. Password may be empty where the account
+// has one.
+type AcceptInvitationParams struct {
+	Token    string `json:"token"`
+	Password string `json:"password,omitempty"`
+	FullName string `json:"full_name,omitempty"`
+}
+
+// Invitation reads the invitation of a token. Errors: auth.CodeInvalidToken.
+func (c *Client) Invitation(ctx context.Context, token string) (*InvitationView, error) {
+	v := &InvitationView{}
+	err := c.wire.do(ctx, call{method: http.MethodGet, path: "/invitations/accept", query: map[string][]string{"token": {token}}, repeat: repeatAlways}, v)
+	return orNil(v, err)
+}
+
+// AcceptInvitation accepts an invitation and signs in.
+func (c *Client) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (*Session, error) {
+	return c.signIn(ctx, call{path: "/invitations/accept", body: p})
+}
+
+// filled is a body of which empty members are left out.
+type filled map[string]any
+
+func (f filled) set() map[string]any {
+	for name, v := range f {
+		if v == "" || v == false {
+			delete(f, name)
+		}
+	}
+	return f
+}
+
+func orNil[T any](v *T, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}

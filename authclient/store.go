@@ -1,0 +1,97 @@
+package authclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// TokenStore keeps the session of one person. Implementations are safe for concurrent
+// use; a call is bounded by its context. What is stored opens an account: keep it where
+// nobody else reads.
+type TokenStore interface {
+	// Load returns the session, or nil if there is none.
+	Load(ctx context.Context) (*Session, error)
+	// Save replaces the session.
+	Save(ctx context.Context, s *Session) error
+	// Clear forgets it. Nothing to forget is no error.
+	Clear(ctx context.Context) error
+}
+
+// MemoryStore keeps the session as long as the process lives. Its zero value is ready.
+type MemoryStore struct {
+	mu sync.Mutex
+	s  *Session
+}
+
+// Load implements TokenStore.
+func (m *MemoryStore) Load(context.Context) (*Session, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.clone(), nil
+}
+
+// Save implements TokenStore.
+func (m *MemoryStore) Save(_ context.Context, s *Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.s = s.clone()
+	return nil
+}
+
+// Clear implements TokenStore.
+func (m *MemoryStore) Clear(context.Context) error { return m.Save(context.Background(), nil) }
+
+// FileStore keeps the session in a file that only its owner can read, for command-line
+// programs. Several processes may share it: each reads it before it refreshes.
+type FileStore struct{ Path string }
+
+// Load implements TokenStore.
+func (f FileStore) Load(context.Context) (*Session, error) {
+	b, err := os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s Session
+	if json.Unmarshal(b, &s) != nil || s.RefreshToken == "" {
+		return nil, errors.New("the file holds no session")
+	}
+	return &s, nil
+}
+
+// Save implements TokenStore. The file is replaced in one step.
+func (f FileStore) Save(_ context.Context, s *Session) error {
+	b, err := json.Marshal(s) //nolint:gosec // tokens are what is to be stored
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(f.Path), ".session-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(b)
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), f.Path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// Clear implements TokenStore.
+func (f FileStore) Clear(context.Context) error {
+	err := os.Remove(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,306 @@
+package authclient
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/seal"
+)
+
+const (
+	keysRefresh = 10 * time.Minute // as long as the server lets its key set be cached
+	keysStale   = time.Hour        // after so long without a request, the next one waits for new keys
+	keysWait    = 2 * time.Second  // but no longer than this
+
+	// Anybody can make up key ids: so many lookups for unknown ones are made in a row,
+	// and one for each interval in the long run.
+	unknownKeys     = 5
+	unknownInterval = time.Minute
+
+	keysPause = 5 * time.Second // between tries while the server cannot be reached
+)
+
+// Verifier verifies the access tokens of an Authmount server in another process: the
+// same claims, requirements and errors as package auth has there. It is safe for
+// concurrent use, and needs no closing.
+//
+// The keys are read from the server's key set and kept. They are read again behind the
+// requests' backs every ten minutes, and when a token names a key that is not known, a
+// few times a minute at most. While the server cannot be reached the last ones stay
+// good. No request waits for the network, but the first with an unknown key and the
+// first after an hour without any.
+//
+// As with [auth.Auth.Verify], a session that has ended passes until its token expires:
+// ask for [auth.CheckSession], which asks the server each time, or call Revoke.
+type Verifier struct {
+	wire *wire
+
+	core    atomic.Pointer[auth.KitVerifier] // nil: no keys yet
+	readAt  atomic.Int64                     // when the keys were read; Unix nanoseconds
+	againAt atomic.Int64                     // not before, after a failure
+
+	mu      sync.Mutex
+	issuer  string
+	jwks    string
+	flight  *flight
+	unknown time.Time // when all lookups for unknown keys are to be had again
+}
+
+// flight is something that one does for all who wait.
+type flight struct {
+	done chan struct{}
+	err  error
+
+	waiting int    // of a refresh
+	cancel  func() // likewise
+}
+
+// NewVerifier makes a verifier for the server at a URL, to which /auth/v1 is added if it
+// is a bare origin, and reads its keys. ctx bounds that, and not what the verifier does
+// later. The error says why there are no keys, see [WithLateStart]; a server that signs
+// with a shared secret (HS256) publishes none.
+func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, error) {
+	c, err := newConfig(forVerifier, url, opts)
+	if err != nil {
+		return nil, err
+	}
+	c.retries = 0
+	v := &Verifier{wire: newWire(c), issuer: c.issuer}
+	if err := v.wait(ctx, v.read()); err != nil && !c.late {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Verify checks an access token as [auth.Auth.Verify] does: signature, issuer, audience,
+// type and times. ctx bounds how long to wait for a key that is not known yet. The claims
+// are the caller's own copy. Errors (*auth.Error): CodeBadToken, CodeSessionEnded and
+// CodeTokenStale of what Revoke told of, CodeUnavailable while there are no keys.
+func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, error) {
+	return withKeys(ctx, v, func(k *auth.KitVerifier) (*auth.Claims, error) { return k.Verify(token) })
+}
+
+// Require lets only requests with a valid access token through to next, which finds
+// its claims by [ClaimsFrom]. Others are answered as [auth.Auth.Require] answers them.
+// Of the requirements, auth.CheckSession asks the server. A token from which permissions
+// were left out because they are too many does not meet auth.HasPermission here: nobody
+// but the server knows the roles.
+func (v *Verifier) Require(next http.Handler, reqs ...auth.Requirement) http.Handler {
+	return v.RequireAll(reqs...)(next)
+}
+
+// RequireAll is Require in the form that routers take as middleware:
+//
+//	r.Use(v.RequireAll(auth.HasRole("editor")))
+func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			admitted, err := withKeys(r.Context(), v, func(k *auth.KitVerifier) (*http.Request, error) { return k.Admit(r, reqs) })
+			if err != nil {
+				v.refuse(w, r, err)
+				return
+			}
+			next.ServeHTTP(w, admitted)
+		})
+	}
+}
+
+// ClaimsFrom returns the claims of the request that Require let through, or nil. They
+// are the caller's own copy. It is [auth.ClaimsFrom], which works as well.
+func ClaimsFrom(ctx context.Context) *auth.Claims { return auth.ClaimsFrom(ctx) }
+
+// Revoke makes the verifier refuse the access tokens of what has ended, or is stale, as
+// [auth.Auth.Revoke] does: for services that learn of it, such as by pgstore's
+// WatchRevocations.
+func (v *Verifier) Revoke(r auth.Revocation) {
+	v.mu.Lock() // so that keys that arrive meanwhile do not bring an older list along
+	defer v.mu.Unlock()
+	if k := v.core.Load(); k != nil {
+		k.Revoke(r)
+	}
+}
+
+// withKeys judges by the keys there are, and once more if it seems that there are newer.
+func withKeys[T any](ctx context.Context, v *Verifier, judge func(*auth.KitVerifier) (T, error)) (T, error) {
+	k := v.keys(ctx)
+	if k == nil {
+		var none T
+		return none, unavailable()
+	}
+	out, err := judge(k)
+	if err == nil || !k.NamesOtherKey(err) || !v.mayLookUp() {
+		return out, err
+	}
+	if v.wait(ctx, v.read()) != nil {
+		return out, err
+	}
+	if newer := v.core.Load(); newer != k {
+		return judge(newer)
+	}
+	return out, err
+}
+
+// keys are those to judge by. It sees to it that they are read again in time.
+func (v *Verifier) keys(ctx context.Context) *auth.KitVerifier {
+	k, now := v.core.Load(), v.wire.now().UnixNano()
+	age := time.Duration(now - v.readAt.Load())
+	if k != nil && age < keysRefresh || now < v.againAt.Load() {
+		return k
+	}
+	f := v.read()
+	if k != nil && age < keysStale {
+		return k
+	}
+	ctx, cancel := context.WithTimeout(ctx, keysWait)
+	defer cancel()
+	_ = v.wait(ctx, f) // the last good ones will do
+	return v.core.Load()
+}
+
+// read has the keys read, by one for all, and apart from the caller's context: it may
+// leave while others wait.
+func (v *Verifier) read() *flight {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.flight != nil {
+		return v.flight
+	}
+	f := &flight{done: make(chan struct{})}
+	v.flight = f
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), callTime)
+		defer cancel()
+		f.err = v.fetch(ctx)
+		if f.err != nil {
+			v.againAt.Store(v.wire.now().Add(keysPause).UnixNano())
+			v.wire.log.WarnContext(ctx, "authclient: the keys cannot be read; the last good ones stay", "error", f.err)
+		}
+		v.mu.Lock()
+		v.flight = nil
+		v.mu.Unlock()
+		close(f.done)
+	}()
+	return f
+}
+
+func (v *Verifier) wait(ctx context.Context, f *flight) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.done:
+		return f.err
+	}
+}
+
+// fetch reads the issuer, if it is not known, and the keys. Both come from below the
+// configured URL, whatever the discovery document names: nothing else is contacted.
+func (v *Verifier) fetch(ctx context.Context) error {
+	v.mu.Lock()
+	issuer := v.issuer
+	v.mu.Unlock()
+	if issuer == "" {
+		var doc struct {
+			Issuer string `json:"issuer"`
+		}
+		if err := v.wire.do(ctx, call{method: http.MethodGet, path: "/.well-known/openid-configuration"}, &doc); err != nil {
+			return err
+		}
+		if issuer = doc.Issuer; issuer == "" {
+			return &Error{Code: CodeBadResponse, Message: "The discovery document names no issuer."}
+		}
+	}
+	var set rawDocument
+	if err := v.wire.do(ctx, call{method: http.MethodGet, path: "/.well-known/jwks.json"}, &set); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if old := v.core.Load(); old == nil || v.jwks != string(set) {
+		next, err := v.newCore(old, issuer, set)
+		if err != nil {
+			return &Error{Code: CodeBadResponse, Message: "The server publishes no keys.", cause: err}
+		}
+		v.core.Store(&next)
+	}
+	v.issuer, v.jwks = issuer, string(set)
+	v.readAt.Store(v.wire.now().UnixNano())
+	v.againAt.Store(0)
+	return nil
+}
+
+func (v *Verifier) newCore(old *auth.KitVerifier, issuer string, jwks []byte) (auth.KitVerifier, error) {
+	if old != nil {
+		return old.WithKeys(jwks)
+	}
+	c := v.wire.config
+	return auth.NewKitVerifier(seal.New(), auth.KitVerifierParams{
+		Tokens: auth.TokenOptions{Issuer: issuer, Audience: c.audience, TokenType: c.tokType, Remember: c.remember},
+		URL:    c.base, JWKS: jwks, Live: v.live, Log: c.log, Now: c.now,
+	})
+}
+
+// live asks the server whether the session of a request is, for auth.CheckSession.
+func (v *Verifier) live(r *http.Request) error {
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e) && (e.Status == http.StatusUnauthorized && e.Code != auth.CodeInvalidAPIKey || e.Code == auth.CodeUserBanned || e.Code == auth.CodeImpersonationForbidden):
+		return auth.Reject(e.Code, e.Message)
+	}
+	v.wire.log.WarnContext(r.Context(), "authclient: whether a session is live cannot be asked", "error", err)
+	return unavailable()
+}
+
+// refuse answers a request as the server would.
+func (v *Verifier) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if k := v.core.Load(); k != nil {
+		k.WriteError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write([]byte(`{"code":"unavailable","message":"The service is not available right now. Try again soon.","request_id":""}` + "\n"))
+}
+
+func unavailable() *auth.Error {
+	e := auth.Reject(auth.CodeUnavailable, "")
+	e.RetryAfter = time.Second
+	return e
+}
+
+// mayLookUp draws one lookup for an unknown key.
+func (v *Verifier) mayLookUp() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.wire.now()
+	full := v.unknown
+	if full.Before(now) {
+		full = now
+	}
+	full = full.Add(unknownInterval)
+	if full.Sub(now) > unknownKeys*unknownInterval {
+		return false
+	}
+	v.unknown = full
+	return true
+}
+
+// rawDocument is a JSON document as it came.
+type rawDocument []byte
+
+// UnmarshalJSON keeps the document.
+func (d *rawDocument) UnmarshalJSON(b []byte) error {
+	*d = append((*d)[:0], b...)
+	return nil
+}

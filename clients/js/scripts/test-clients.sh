@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Everything about the npm package: installs what it needs, or says what is missing; then types,
+# build, sizes, tests in Node, and applications built from the packed package in Chromium.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+repository=$(cd ../.. && pwd)
+
+for tool in node npm go; do
+	command -v "$tool" >/dev/null || { echo "test-clients: $tool is missing" >&2; exit 1; }
+done
+if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+	echo "test-clients: Node 20 or later is needed, this is $(node --version)" >&2
+	exit 1
+fi
+"$repository/scripts/ensure-chromium.sh"
+"$repository/scripts/ensure-postgres.sh"
+
+if [ -f package-lock.json ]; then npm ci --no-audit --no-fund; else npm install --no-audit --no-fund; fi
+
+# One build of the server for all that start it.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(cd "$repository" && go build -o "$work/server" ./examples/server)
+export AUTHMOUNT_SERVER="$work/server"
+
+ADMIN_DOCUMENT=$(node scripts/document.mjs) node scripts/admin.mjs --check
+npm run build
+npm run sizes
+npm test
+nice -n 19 node --test test/server/*.test.mjs test/admin/*.test.mjs test/frameworks/*.test.mjs
+nice -n 19 node --test --test-concurrency=1 test/apps/*.test.mjs

@@ -1,0 +1,178 @@
+import { failed, readFailure, type Result as AnyResult } from "../server/result.js";
+import { open } from "./operations.js";
+import type { AdminErrorCode } from "./wire.js";
+
+/** What an operation comes to: one of the two is null. */
+export type Result<T> = AnyResult<T, AdminErrorCode>;
+
+/** What any call may be told besides its arguments. */
+export interface CallOptions {
+  /** Revision that the target has to have, else `precondition_failed`. */
+  ifMatch?: number | string;
+  /** Makes a repetition harmless for 24 hours; made up for each call where absent. */
+  idempotencyKey?: string;
+  /** Gives up. */
+  signal?: AbortSignal;
+}
+
+/** A page, and from there on all items: `for await (const user of admin.users.list())`. */
+export interface Pages<Page, Item> extends Promise<Result<Page>>, AsyncIterable<Item> {}
+
+/** Rows of an import: one by one, or as NDJSON text, or as a stream of that. */
+export type Rows<Row> = Iterable<Row> | AsyncIterable<Row> | string | ReadableStream<Uint8Array>;
+
+/** What a `for await` over pages throws: there is no other way to tell of a failure there. */
+export class AdminError extends Error {
+  override name = "AdminError";
+  /** @param failure what the call came to */
+  constructor(readonly failure: NonNullable<Result<unknown>["error"]>) {
+    super(failure.message);
+  }
+  /** The server's code. */
+  get code(): AdminErrorCode | "network_error" | "aborted" {
+    return this.failure.code;
+  }
+}
+
+/** Where calls go, and as whom. */
+export interface Connection {
+  base: string;
+  secretKey: string;
+  fetch: typeof fetch;
+  retries: number;
+  timeout: number;
+}
+
+const snake = (name: string) => (name.includes(".") ? name : name.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase()));
+
+/** Names as the wire has them; what is the application's own keeps its names. */
+export function toWire(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toWire);
+  if (!value || typeof value !== "object" || value instanceof Date) return value;
+  return Object.fromEntries(Object.entries(value).map(([k, v]) => [snake(k), open.includes(snake(k)) ? v : toWire(v)]));
+}
+
+function query(input: Record<string, unknown> = {}): string {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(input)) {
+    if (value === undefined || value === null) continue;
+    if (typeof value === "object" && !Array.isArray(value)) for (const [k, v] of Object.entries(value)) q.append(`${snake(name)}.${k}`, String(v));
+    else q.append(snake(name), String(value));
+  }
+  return q.size ? `?${q}` : "";
+}
+
+/** NDJSON (one JSON value a line) of rows. */
+async function* ndjson(rows: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  const text = new TextEncoder();
+  for await (const row of rows) yield text.encode(JSON.stringify(row) + "\n");
+}
+
+/** The values of an NDJSON stream, such as `users.export` and `jobs.results` answer with. */
+export async function* lines<T = unknown>(stream: ReadableStream<Uint8Array>): AsyncGenerator<T> {
+  const reader = stream.getReader();
+  const text = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const parts = (rest + (done ? text.decode() : text.decode(value, { stream: true }))).split("\n");
+      rest = done ? "" : parts.pop()!;
+      for (const line of parts) if (line.trim()) yield JSON.parse(line) as T;
+      if (done) return;
+    }
+  } finally {
+    await reader.cancel().catch(() => {}); // whoever leaves the loop wants no more of it
+  }
+}
+
+const wait = (seconds: number, signal?: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+
+/** One operation, as the table has it: verb, path, where the input goes, what the answer is. */
+export function operation(connection: Connection, spec: string): (...args: any[]) => unknown {
+  const [verb = "", path = "", takes, answer] = spec.split(" ");
+  const holes = path.match(/\{\w+\}/g) ?? [];
+  const streams = answer === "stream";
+
+  const request = (args: any[]): Promise<Result<any>> => {
+    const rest = [...args];
+    const target = holes.reduce((at, hole) => {
+      const value = rest.shift();
+      // An empty id would be another operation, and "." another path.
+      if (typeof value !== "string" || /^\.{0,2}$/.test(value)) throw new TypeError(`${verb} ${path} needs ${hole}`);
+      return at.replace(hole, () => encodeURIComponent(value));
+    }, path);
+    const rows: Rows<unknown> | undefined = takes === "rows" ? rest.shift() : undefined;
+    const input = takes === "none" ? undefined : rest.shift();
+    const options: CallOptions | undefined = rest[0];
+    return takes === "body" ? send(verb, target, input ?? {}, rows, options) : send(verb, target + query(input), undefined, rows, options);
+  };
+
+  const send = async (
+    method: string,
+    target: string,
+    input: unknown,
+    rows: Rows<unknown> | undefined,
+    options: CallOptions = {},
+  ): Promise<Result<any>> => {
+    const headers: Record<string, string> = { authorization: `Bearer ${connection.secretKey}` };
+    if (method === "POST") headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
+    if (options.ifMatch !== undefined) headers["if-match"] = `"${options.ifMatch}"`;
+    const init: RequestInit & { duplex?: "half" } = { method, headers, redirect: "manual" };
+    if (rows !== undefined) {
+      headers["content-type"] = "application/x-ndjson";
+      init.body = typeof rows === "string" || rows instanceof ReadableStream ? rows : (ndjson(rows) as unknown as BodyInit);
+      init.duplex = "half";
+    } else if (input !== undefined) {
+      headers["content-type"] = "application/json";
+      init.body = JSON.stringify(toWire(input));
+    }
+    const repeatable = rows === undefined || typeof rows === "string";
+    for (let attempt = 0; ; attempt++) {
+      const result = await once(target, init, options.signal, rows !== undefined);
+      const { error } = result;
+      if (!error || !repeatable || attempt >= connection.retries || options.signal?.aborted) return result;
+      // 429 and 503 did nothing; what may have been done is asked for again where that does no harm.
+      const refused = error.status === 429 || error.status === 503;
+      const lost = error.code === "network_error" && (method === "GET" || method === "POST");
+      if (!refused && !lost) return result;
+      const pause = error.retryAfter ?? 0.2 * 2 ** attempt * (0.5 + Math.random());
+      if (pause > 10) return result;
+      await wait(pause, options.signal);
+    }
+  };
+
+  const once = async (target: string, init: RequestInit, signal: AbortSignal | undefined, rows: boolean): Promise<Result<any>> => {
+    const signals = [signal, streams || rows ? undefined : AbortSignal.timeout(connection.timeout)].filter((s) => s !== undefined);
+    try {
+      const response = await connection.fetch(connection.base + target, { ...init, ...(signals.length ? { signal: AbortSignal.any(signals) } : {}) });
+      if (!response.ok) return (await readFailure(response)) as Result<never>;
+      return { data: streams ? response.body : response.status === 204 ? null : await response.json(), error: null };
+    } catch {
+      return failed(signal?.aborted ? "aborted" : "network_error") as Result<never>;
+    }
+  };
+
+  if (!answer || streams) return (...args) => request(args);
+  return (...args) => {
+    const first = request(args);
+    const at = holes.length; // where the query is among the arguments
+    return Object.assign(first, {
+      async *[Symbol.asyncIterator]() {
+        for (let page = first; ; ) {
+          const { data, error } = await page;
+          if (error) throw new AdminError(error);
+          yield* data[answer];
+          if (!data.next_cursor) return;
+          const next = [...args];
+          next[at] = { ...args[at], cursor: data.next_cursor };
+          page = request(next);
+        }
+      },
+    });
+  };
+}

@@ -1,0 +1,44 @@
+import type { Error as Body, WireCode } from "./wire.js";
+
+/**
+ * Why a call failed: a code of the server, or of the client itself.
+ *
+ * - `network_error`: no answer, or none in time. `bad_response`: not one of this server.
+ * - `aborted`: by the caller's signal, or the client was disposed of.
+ * - `other_browser`: a link that was asked for elsewhere; nothing of it is used up.
+ */
+export type ErrorCode = WireCode | "network_error" | "bad_response" | "aborted" | "other_browser";
+
+/** What a call failed with. It carries no token, password or code. */
+export class AuthError extends Error {
+  override readonly name = "AuthError";
+  /** @internal What a second factor is shown with; not enumerable. */
+  declare readonly mfa?: { token: string; expires_in: number; factors: ("totp" | "recovery_code")[] };
+  constructor(
+    /** Compare with this. */
+    readonly code: ErrorCode,
+    /** For people. */
+    message: string,
+    /** Of HTTP; 0: the client said so. */
+    readonly status = 0,
+    /** Which field, why a password is weak, which permission. */
+    readonly details: NonNullable<Body["details"]> = {},
+    /** The X-Request-Id, to find it in the server's log. */
+    readonly requestId: string | null = null,
+    /** Seconds to wait before trying again; null: not said. */
+    readonly retryAfter: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** Whether an error says nothing about the session: the network, a limit, a server in trouble (RFC 9110 section 15.5.9, RFC 6585 section 4). */
+export const isOutage = ({ code, status }: AuthError): boolean =>
+  code === "network_error" || code === "bad_response" || status === 408 || status === 429 || status >= 500;
+
+/** Whether an error of a refresh, or of a request with a token, ends the session. Nothing else does. */
+export const endsSession = ({ code, status }: AuthError): boolean =>
+  (status === 400 && /^(invalid_refresh_token|refresh_token_reused|session_ended)$/.test(code)) || (status === 403 && code === "user_banned");
+
+/** Whether a token was not taken, and another one may be. */
+export const isRefused = ({ code, status }: AuthError): boolean => status === 401 && /^(token_stale|bad_token|missing_token|session_ended)$/.test(code);

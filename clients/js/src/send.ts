@@ -1,0 +1,108 @@
+import { AuthError } from "./error.js";
+import type { Options, Storage } from "./types.js";
+
+/** What one request carries. */
+export interface Call {
+  body?: object | undefined;
+  bearer?: string | null | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** The requests of a client, and the server's clock. `device` is where the name of this device is kept. */
+export function createSender(url: string, apiKey: string | undefined, { cookies, debug, timeout = 20_000, fetch: given }: Options, device: [Storage, key: string] | null) {
+  const controls = new Set<AbortController>();
+  let disposed = false;
+  let skew = 0; // how far the server's clock is ahead, in seconds
+  const now = () => Date.now() / 1000 + skew;
+
+  /** A random name of this device, kept over sign-outs: strangers' guesses at an account are told apart by it. */
+  async function deviceId([storage, key]: [Storage, string]) {
+    let id = await storage.getItem(key);
+    if (!id) await storage.setItem(key, (id = crypto.randomUUID().replace(/-/g, "")));
+    return id;
+  }
+
+  /** Sends a request, and returns its answer's data. Throws AuthError. */
+  async function send<T>(method: string, path: string, { body, bearer, signal }: Call = {}): Promise<T> {
+    const { captcha_token, ...json } = (body ?? {}) as Record<string, unknown>;
+    const control = new AbortController();
+    const stop = () => control.abort();
+    const gone = () => disposed || signal?.aborted;
+    const timer = setTimeout(stop, timeout);
+    const began = Date.now();
+    let status = 0;
+    let error: AuthError | undefined;
+    controls.add(control);
+    signal?.addEventListener("abort", stop);
+    try {
+      if (gone()) stop();
+      const response = await (given ?? fetch)(url + path, {
+        method,
+        headers: Object.fromEntries(
+          Object.entries({
+            accept: "application/json",
+            apikey: apiKey,
+            authorization: bearer && `Bearer ${bearer}`,
+            "content-type": body && "application/json",
+            "x-session-transport": cookies && "cookie",
+            "x-captcha-token": captcha_token,
+            "x-device-id": body && device && (await deviceId(device).catch(() => null)),
+          }).filter(([, value]) => value),
+        ) as Record<string, string>,
+        body: body ? JSON.stringify(json) : null,
+        credentials: cookies ? "include" : "omit",
+        redirect: "error", // what is sent is for this server alone
+        cache: "no-store",
+        keepalive: path.startsWith("/logout"), // outlives the page
+        signal: control.signal,
+      });
+      status = response.status;
+      return read(response, await response.text());
+    } catch (e) {
+      error = e instanceof AuthError ? e : gone() ? new AuthError("aborted", "The call was given up.") : new AuthError("network_error", "The server cannot be reached.");
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      controls.delete(control);
+      signal?.removeEventListener("abort", stop);
+      debug?.({ method, path: path.split("?")[0]!, status, ms: Date.now() - began, ...(error && { code: error.code, requestId: error.requestId }) });
+    }
+  }
+
+  /** What an answer says. */
+  function read({ ok, status, headers }: Response, text: string) {
+    let body: any;
+    try {
+      body = text && JSON.parse(text);
+    } catch {
+      // below
+    }
+    const seconds = (name: string) => Date.parse(headers.get(name) ?? "") / 1000;
+    // Where a page of another origin cannot see the date, a session tells it.
+    const at = seconds("date") || body?.expires_at - body?.expires_in;
+    if (Math.abs(at - now()) > 2) skew = at - Date.now() / 1000;
+    if (ok && body !== undefined) return body;
+    const after = headers.get("retry-after");
+    const known = body?.code;
+    const error = new AuthError(
+      known ?? "bad_response",
+      known ? body.message : "The answer is not one of the server.",
+      status,
+      body?.details,
+      body?.request_id,
+      after && Math.max(1, +after || seconds("retry-after") - now() || 1) as any,
+    );
+    // Not to be seen by who prints the error.
+    if (body?.mfa_token) Object.defineProperty(error, "mfa", { value: { token: body.mfa_token, expires_in: body.expires_in, factors: body.factors } });
+    throw error;
+  }
+
+  return {
+    send,
+    now,
+    dispose() {
+      disposed = true;
+      for (const control of controls) control.abort();
+    },
+  };
+}

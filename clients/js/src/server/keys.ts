@@ -1,0 +1,58 @@
+/** For how long fetched keys are fresh; older ones are used while newer ones are fetched. */
+const FRESH = 600_000;
+/** After an unknown key id, or a failure, nothing is asked for this long. */
+const PAUSE = 10_000;
+/** Without any keys, it is tried again after this. */
+const RETRY = 1_000;
+
+/** What each algorithm needs of a key, and how WebCrypto calls it (RFC 7518, RFC 8037). */
+const ways: [alg: string, kty: string, crv: string | undefined, use: { name: string; namedCurve?: string; hash?: string }][] = [
+  ["ES256", "EC", "P-256", { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" }],
+  ["RS256", "RSA", undefined, { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" }],
+  ["EdDSA", "OKP", "Ed25519", { name: "Ed25519" }],
+];
+
+/** Checks a signature. Rejects if the keys could not be fetched. */
+export type CheckSignature = (alg: string, kid: string, signature: BufferSource, signed: BufferSource) => Promise<boolean>;
+
+/**
+ * The public keys of a server (RFC 7517), fetched when the first token comes. A failure keeps
+ * the last good ones; an unknown key id asks again, at most once every ten seconds, so that
+ * nobody can make this server ask in a loop by inventing ids.
+ */
+export function keySet(get: () => Promise<Response>): CheckSignature {
+  let keys: Map<string, { alg: string; use: AlgorithmIdentifier; key: CryptoKey }> | undefined;
+  let fetchedAt = 0;
+  let askedAt = 0;
+  let asking: Promise<void> | undefined;
+  const passed = (since: number, wait: number) => Math.abs(Date.now() - since) >= wait; // the clock may be set back
+
+  const load = async (): Promise<void> => {
+    askedAt = Date.now();
+    const response = await get();
+    const found: typeof keys = new Map();
+    for (const jwk of (await response.json()).keys) {
+      // The key says what it is for, never the token (RFC 8725, section 3.1).
+      const way = ways.find(([alg, kty, crv]) => jwk.kty === kty && jwk.crv === crv && (jwk.alg ?? alg) === alg && (jwk.use ?? "sig") === "sig");
+      const key = way && (await crypto.subtle.importKey("jwk", jwk, way[3], false, ["verify"]).catch(() => null));
+      if (key) found.set(jwk.kid, { alg: way[0], use: way[3], key });
+    }
+    keys = found;
+    fetchedAt = Date.now();
+  };
+  // A Cloudflare worker may not wait for what another request began.
+  const renew = () => (globalThis.navigator?.userAgent === "Cloudflare-Workers" ? load() : (asking ??= load().finally(() => (asking = undefined))));
+
+  return async (alg, kid, signature, signed) => {
+    if (!keys) {
+      if (!asking && !passed(askedAt, RETRY)) throw new Error();
+      await renew();
+    } else if (!keys.has(kid) || passed(fetchedAt, FRESH)) {
+      // What is there is good until something newer is.
+      const asked = (asking || passed(askedAt, PAUSE)) && renew().catch(() => {});
+      if (!keys.has(kid)) await asked;
+    }
+    const known = keys!.get(kid);
+    return known?.alg === alg && crypto.subtle.verify(known.use, known.key, signature, signed);
+  };
+}

@@ -1,0 +1,41 @@
+import type { Claims } from "./claims.js";
+import type { CheckSignature } from "./keys.js";
+
+/** Clocks of servers differ a little; the auth server allows itself the same. */
+const LEEWAY = 30;
+/** RFC 9068: no other kind of JWT passes for an access token. */
+const TYPE = "at+jwt";
+const LONGEST = 16 << 10;
+
+const bytes = (text: string) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
+const json = (text: string) => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes(text)));
+
+/** What a token has to be besides signed. */
+export interface Expected {
+  issuer: string;
+  audience: string;
+}
+
+/**
+ * The claims of an access token if it is one of this server's and good now, else null
+ * (RFC 7519, section 7.2; RFC 8725). Rejects if the keys could not be fetched.
+ */
+export async function checkToken(token: string, expected: Expected, check: CheckSignature): Promise<Claims | null> {
+  if (token.length > LONGEST || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
+  const [head, body, signature] = token.split(".") as [string, string, string];
+  let header, claims, signed;
+  try {
+    header = json(head);
+    claims = json(body);
+    signed = bytes(signature);
+  } catch {
+    return null;
+  }
+  if (header?.typ !== TYPE || "crit" in header) return null;
+  const now = Date.now() / 1000;
+  const { iss, sub, aud, exp, iat, nbf = iat } = claims ?? {};
+  const until = (time: unknown, sign: number) => typeof time === "number" && sign * (time - now) <= LEEWAY;
+  if (iss !== expected.issuer || ![aud].flat().includes(expected.audience) || typeof sub !== "string" || !until(exp, -1) || !until(iat, 1) || !until(nbf, 1))
+    return null; // before the keys are asked for: what is not for us costs the server nothing
+  return (await check(header.alg, header.kid, signed, new TextEncoder().encode(`${head}.${body}`))) ? claims : null;
+}
