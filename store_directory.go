@@ -43,10 +43,10 @@ type UserQuery struct {
 	ID       string
 	IDs      []string // one of these; at most MaxQueryIDs; none: any
 	Email    string   // the whole address, by EmailKey
-	Phone    string // E.164
-	Provider string // there is an identity of it
-	Subject  string // and it is this one
-	Prefix   string // of the address (by EmailKey) or of the name (by NameKey)
+	Phone    string   // E.164
+	Provider string   // there is an identity of it
+	Subject  string   // and it is this one
+	Prefix   string   // of the address (by EmailKey) or of the name (by NameKey)
 	Role     string
 
 	// Metadata are members of AppMetadata, by name: each has this text as its value,
