@@ -32,7 +32,7 @@ func BenchmarkScreens(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/dashboard"+at, nil)
-				r.AddCookie(&http.Cookie{Name: "__Host-authmount-admin-access", Value: owner.AccessToken})
+				r.AddCookie(&http.Cookie{Name: "__Host-authmount-admin-access", Value: owner.AccessToken}) //nolint:gosec // of a request, not set
 				w := httptest.NewRecorder()
 				d.ServeHTTP(w, r)
 				if w.Code != http.StatusOK {
