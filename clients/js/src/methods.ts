@@ -245,7 +245,8 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
         return null;
       });
       const response = await go(bearer);
-      if (!someone() || !isRefused({ status: response.status, ...(await response.clone().json().catch(() => ({}))) })) return response;
+      // Only a refusal is read: what is answered may be a stream without an end.
+      if (response.status !== 401 || !someone() || !isRefused({ status: 401, code: (await response.clone().json().catch(() => null))?.code })) return response;
       await core.refresh(bearer);
       return go(core.kept?.access_token);
     },

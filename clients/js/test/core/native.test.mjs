@@ -45,7 +45,9 @@ for (const [name, make] of Object.entries({ secureStore, asyncStorage })) {
     // What is in memory is used: a storage that keeps less is no other session.
     assert.equal((await first.getToken()).error, null);
     assert.equal((await first.updateUser({ fullName: "Ada" })).error, null);
-    assert.deepEqual(paths, ["POST /signup", "PATCH /me"]);
+    assert.equal((await first.getToken()).error, null);
+    assert.equal((await first.getUser()).error, null);
+    assert.deepEqual(paths, ["POST /signup", "PATCH /me", "GET /me"]);
     first.dispose();
 
     paths.length = 0;

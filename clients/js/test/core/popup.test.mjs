@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { afterEach, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 import { load } from "../lib/core.mjs";
 
 const { completePopup, createClient, signInWithPopup } = await load("index", "popup");
 const page = "https://app.example.com/sign-in?next=1";
 const user = { id: "1", email: "ada@example.com" };
 
+let giveUp; // ends what a test that fails leaves waiting
+beforeEach(() => (giveUp = new AbortController()));
 afterEach(() => {
+  giveUp.abort();
   delete globalThis.location;
   delete globalThis.open;
   delete globalThis.close;
@@ -43,7 +46,7 @@ const back = (seen, query) => `${seen.query.redirect_to}&${query}`;
 
 test("the page that opened the window gets the session, with a verifier that never left it", async () => {
   const { auth, seen } = scene();
-  const result = signInWithPopup(auth, { provider: "google", redirectTo: "/signed-in" });
+  const result = signInWithPopup(auth, { provider: "google", redirectTo: "/signed-in" }, { signal: giveUp.signal });
   await opened(seen);
   const [url, name, features] = seen.opened[0];
   assert.deepEqual([url, name], ["https://id.example.com/authorize", "_blank"]);
@@ -62,14 +65,14 @@ test("the page that opened the window gets the session, with a verifier that nev
 
 test("what the provider refuses, and a second factor, are said where the window was opened", async () => {
   const refused = scene();
-  let result = signInWithPopup(refused.auth, { provider: "google" });
+  let result = signInWithPopup(refused.auth, { provider: "google" }, { signal: giveUp.signal });
   await opened(refused.seen);
   completePopup(back(refused.seen, "error=access_denied&error_code=oauth_denied&error_description=No."));
   assert.equal((await result).error.code, "oauth_denied");
   assert.deepEqual(refused.seen.exchanged, []);
 
   const asked = scene({ exchange: () => Response.json({ code: "mfa_required", message: "…", mfa_token: "m", expires_in: 300, factors: ["totp"] }, { status: 403 }) });
-  result = signInWithPopup(asked.auth, { provider: "google" });
+  result = signInWithPopup(asked.auth, { provider: "google" }, { signal: giveUp.signal });
   await opened(asked.seen);
   completePopup(back(asked.seen, "code=c2"));
   assert.equal((await result).error.code, "mfa_required");
@@ -90,10 +93,10 @@ test("a person who gives up ends the wait, and a window that comes back later si
 
 test("two windows at once do not take each other's code", async () => {
   const { auth, seen } = scene();
-  const first = signInWithPopup(auth, { provider: "google" });
+  const first = signInWithPopup(auth, { provider: "google" }, { signal: giveUp.signal });
   await opened(seen);
   const back1 = back(seen, "code=one");
-  const second = signInWithPopup(auth, { provider: "google" });
+  const second = signInWithPopup(auth, { provider: "google" }, { signal: giveUp.signal });
   while (seen.opened.length < 2) await new Promise((done) => setImmediate(done));
   const challenge2 = seen.query.code_challenge;
   completePopup(back(seen, "code=two"));
