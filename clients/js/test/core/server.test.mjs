@@ -13,7 +13,7 @@ let number = 0;
 
 before(async () => {
   server = await startServer(["-account-deletion", "-cookies"]);
-  strict = await startServer(["-require-confirmation", "-api-key", "pk_test"]);
+  strict = await startServer(["-require-confirmation", "-api-key", "pk_of_these_tests"]);
 });
 after(async () => {
   await server?.stop();
@@ -72,11 +72,11 @@ test("sign up, sign out, sign in, and be somebody", async (t) => {
 
 test("where an address has to be confirmed: by the code, and by the link's token", async (t) => {
   for (const by of ["code", "token"]) {
-    const auth = client(t, {}, strict, "pk_test");
+    const auth = client(t, {}, strict, "pk_of_these_tests");
     const email = address();
     assert.equal((await good(auth.signUp({ email, password }))).session, null);
     assert.equal(auth.state.status, "confirm");
-    await refused(client(t, {}, strict, "pk_test").signInWithPassword({ email, password }), "invalid_credentials");
+    await refused(client(t, {}, strict, "pk_of_these_tests").signInWithPassword({ email, password }), "invalid_credentials");
     const sent = await mail(strict, email, "verify_email");
     if (by === "code") await good(auth.verifyOtp({ email, code: sent.code }));
     else await good(auth.verifyOtp({ token: new URL(sent.link).searchParams.get("token"), type: "email" }));
@@ -122,14 +122,14 @@ test("a text message's code, and a new number", async (t) => {
   const phone = "+4930" + String(Date.now()).slice(-7);
   const auth = client(t);
   await good(auth.signInWithOtp({ phone }));
-  await good(auth.verifyOtp({ phone, code: (await mail(server, phone, "otp")).code }));
+  await good(auth.verifyOtp({ phone, code: (await mail(server, phone, "phone_code")).code }));
   assert.equal(auth.state.user.phone_verified, true);
 
   const { auth: other, email } = await person(t);
   await good(other.verifyOtp({ email, code: (await mail(server, email, "verify_email")).code }));
   const number = phone.slice(0, -1) + ((Number(phone.at(-1)) + 1) % 10);
   await good(other.updateUser({ phone: number }));
-  await good(other.confirmPhone({ phone: number, code: (await mail(server, number, "otp")).code }));
+  await good(other.confirmPhone({ phone: number, code: (await mail(server, number, "phone_code")).code }));
   assert.equal(other.state.user.phone, number);
 });
 
@@ -140,7 +140,7 @@ test("a new address holds once its code is typed", async (t) => {
   await good(auth.updateUser({ email: next, userMetadata: { theme: "dark" } }));
   assert.equal(auth.state.user.email, email);
   assert.deepEqual(auth.state.user.user_metadata, { theme: "dark" });
-  const { code } = await mail(server, next, "verify_email").catch(() => mail(server, next, "change_email"));
+  const { code } = await mail(server, next, "change_email");
   await good(auth.verifyOtp({ email: next, code }));
   assert.equal(auth.state.user.email, next);
 });
@@ -204,7 +204,7 @@ test("passwords: changed, forgotten, chosen anew", async (t) => {
   await good(auth.changePassword({ current: password, next: "another good password" }));
   await good(auth.confirm({ password: "another good password" }));
   await good(auth.resetPasswordForEmail(email));
-  const sent = await mail(server, email, "reset_password").catch(() => mail(server, email, "password_reset"));
+  const sent = await mail(server, email, "reset_password");
   const token = new URL(sent.link).searchParams.get("token");
   await refused(auth.resetPassword({ token, newPassword: "short" }), "weak_password");
   await good(auth.resetPassword({ token, newPassword: "a third good password" }));
@@ -275,7 +275,7 @@ test("the server is killed and comes back: offline, and then as before", async (
   await good(auth.getToken());
   assert.equal(auth.state.status, "signed-in");
   await good(auth.getUser());
-  assert.ok(!seen.slice(1).includes("signed-out"), String(seen));
+  assert.ok(!seen.slice(seen.indexOf("signed-in")).includes("signed-out"), String(seen));
 });
 
 test("limits are told with their wait", async (t) => {
