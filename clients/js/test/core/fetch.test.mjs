@@ -26,7 +26,7 @@ async function signedIn(api, { life = 900, ...options } = {}) {
   return { auth, asked };
 }
 
-test("fetch: an answer that never ends is handed over as it begins", async () => {
+test("fetch: an answer that never ends is handed over as it begins", { timeout: 5_000 }, async () => {
   const { auth } = await signedIn(() => new Response(new ReadableStream({ start: (c) => c.enqueue(new TextEncoder().encode("data: 1\n\n")) })));
   const response = await auth.fetch("https://app.example.com/api/events");
   assert.equal(response.status, 200);
