@@ -1,7 +1,7 @@
 import { AuthError, endsSession, isOutage, isRefused } from "./error.js";
 import { createSender, type Call } from "./send.js";
 import { isBrowser, storageOf } from "./storage.js";
-import type { CallOptions, Options, Pending, Session, State, Status, User } from "./types.js";
+import type { CallOptions, Options, Session, State, Status, User } from "./types.js";
 import type * as wire from "./wire.js";
 
 /** A session as it is kept: an adapter may keep the refresh token alone. */
@@ -81,8 +81,15 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   let failures = 0;
   let retryTimer = 0;
 
+  /** Tells other tabs, unless this one is over. */
+  const post = (message: object) => sender.live() && channel?.postMessage(message);
+
   /** Changes the state, and tells of it unless nothing changed. */
-  function set(status: Status, user: User | null = null, session: Session | null = null, pending?: Pending) {
+  function set(status: Status, user: User | null = null, session: Session | null = null, pending = user && state.user && mfaToken ? state.pending : undefined) {
+    if (!pending?.expires_at) {
+      mfaToken = null; // no factor is waited for any more
+      clearTimeout(mfaTimer);
+    }
     const next: State = { status, user, session, ...(pending && { pending }) };
     if (same(next, state)) return;
     state = next;
@@ -111,7 +118,6 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   /** The sign-in that waits for a factor is over. */
   function dropMfa() {
     mfaToken = null;
-    clearTimeout(mfaTimer);
     if (state.pending) set(state.user ? state.status : "signed-out", state.user, state.session);
   }
 
@@ -158,7 +164,6 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     if (!asked) {
       generation++;
       mfaToken = null;
-      clearTimeout(mfaTimer);
     }
     const began = generation;
     if (!cookies) {
@@ -170,7 +175,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
       if (generation !== began) return kept ? undefined : write(null);
     }
     take(next);
-    if (!asked || !cookies) channel?.postMessage({});
+    if (!asked || !cookies) post({});
   }
 
   /** Nobody is signed in any more, here. */
@@ -179,13 +184,12 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     ended = nameOf(kept);
     kept = outage = null;
     clearTimeout(retryTimer);
-    dropMfa();
     set("signed-out");
   }
 
   /** Nobody is signed in any more, in every tab. */
   async function end() {
-    channel?.postMessage({ ended: nameOf(kept) });
+    post({ ended: nameOf(kept) });
     leave();
     if (!cookies) await write(null);
   }
@@ -227,6 +231,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         const answer = await send<wire.Session>("POST", "/refresh", { body: cookies ? {} : { refresh_token: asked } });
         if (generation === began) await accept(answer, asked ?? "in a cookie");
         refused = undefined;
+        if (kept?.refresh_token === answer.refresh_token) return; // however short it lives: one refresh is enough
       } catch (e) {
         const error = e as AuthError;
         if (error.code === "aborted") throw error;
@@ -319,7 +324,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     if (generation !== began) return;
     kept = next;
     set(state.status === "offline" ? "offline" : "signed-in", user, sessionOf(next));
-    channel?.postMessage({});
+    post({});
   }
 
   const online = () => {

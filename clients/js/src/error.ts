@@ -41,4 +41,4 @@ export const endsSession = ({ code, status }: AuthError): boolean =>
   (status === 400 && /^(invalid_refresh_token|refresh_token_reused|session_ended)$/.test(code)) || (status === 403 && code === "user_banned");
 
 /** Whether a token was not taken, and another one may be. */
-export const isRefused = ({ code, status }: AuthError): boolean => status === 401 && /^(token_stale|bad_token|missing_token|session_ended)$/.test(code);
+export const isRefused = ({ code, status }: { code: string; status: number }): boolean => status === 401 && /^(token_stale|bad_token|missing_token|session_ended)$/.test(code);

@@ -116,12 +116,6 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     const [id, code, error, error_code, description] = taken;
     if (!id || !(code || error)) return null;
     if (globalThis.location?.href === href) history.replaceState(history.state, "", url);
-    if (id.startsWith("popup-")) {
-      // Whoever opened this window has the verifier, and waits.
-      new BroadcastChannel(id).postMessage({ code, error, error_code, description });
-      globalThis.close?.();
-      return null;
-    }
     const flow = await flows.find(id);
     await flows.end(id);
     if (error) throw new AuthError((error_code ?? "oauth_denied") as "oauth_denied", description ?? "The sign-in was not completed.", 400);
@@ -251,7 +245,8 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
         return null;
       });
       const response = await go(bearer);
-      if (!someone() || !isRefused({ status: response.status, ...(await response.clone().json().catch(() => ({}))) })) return response;
+      // Only a refusal is read: what is answered may be a stream without an end.
+      if (response.status !== 401 || !someone() || !isRefused({ status: 401, code: (await response.clone().json().catch(() => null))?.code })) return response;
       await core.refresh(bearer);
       return go(core.kept?.access_token);
     },

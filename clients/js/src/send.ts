@@ -35,7 +35,7 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
     controls.add(control);
     signal?.addEventListener("abort", stop);
     try {
-      if (gone()) stop();
+      if (gone()) throw stop; // judged below
       const response = await (given ?? fetch)(url + path, {
         method,
         headers: Object.fromEntries(
@@ -100,6 +100,7 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
   return {
     send,
     now,
+    live: () => !disposed,
     dispose() {
       disposed = true;
       for (const control of controls) control.abort();

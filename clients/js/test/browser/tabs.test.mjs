@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { startChromium } from "../lib/browser.mjs";
-import { freePort } from "../lib/ports.mjs";
+import { freePorts } from "../lib/ports.mjs";
 import { startPostgres } from "../lib/postgres.mjs";
 import { startProxy } from "../lib/proxy.mjs";
 import { password, startServer } from "../lib/server.mjs";
@@ -32,7 +32,7 @@ before(async () => {
     target: "es2022",
   });
   postgres = await startPostgres();
-  port = await freePort();
+  [port] = await freePorts(1);
   await start();
   proxy = await startProxy({
     target: () => server.url,

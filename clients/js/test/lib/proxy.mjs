@@ -3,7 +3,7 @@
  * are late or lost on the way back, and say a time of day that is `shift` seconds ahead.
  */
 import { createServer, request as httpRequest } from "node:http";
-import { freePort } from "./ports.mjs";
+import { freePorts } from "./ports.mjs";
 
 /**
  * @param {object} o
@@ -52,7 +52,7 @@ export async function startProxy({ target, pages, latency = 0, lost = 0 }) {
     upstream.on("error", () => request.socket.destroy());
     upstream.end(Buffer.concat(chunks));
   });
-  const port = await freePort();
+  const [port] = await freePorts(1);
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   proxy.url = `http://127.0.0.1:${port}`;
   proxy.stop = () => {

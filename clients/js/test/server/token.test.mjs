@@ -99,7 +99,8 @@ test("keys are fetched once for many tokens", async () => {
   const m = await mint("ES256");
   const server = keyServer([m.jwk]);
   const auth = client(server);
-  await Promise.all(Array.from({ length: 20 }, async () => assert.ok((await auth.verify(await m.sign())).data)));
+  const token = await m.sign();
+  for (const { error } of await Promise.all(Array.from({ length: 20 }, () => auth.verify(token)))) assert.equal(error, null);
   assert.equal(server.asked, 1);
 });
 
@@ -129,7 +130,8 @@ test("an unknown key id asks once, and then not for ten seconds", async (t) => {
   assert.equal(server.asked, 1, "asked a moment ago");
   t.mock.timers.tick(10_000);
   server.keys = [old.jwk, fresh.jwk];
-  const found = await Promise.all(Array.from({ length: 20 }, async () => auth.verify(await fresh.sign())));
+  const rotated = await fresh.sign();
+  const found = await Promise.all(Array.from({ length: 20 }, () => auth.verify(rotated)));
   assert.ok(found.every((f) => f.data), "the rotation is seen, by all that wait for it");
   assert.equal(server.asked, 2);
 });
@@ -152,6 +154,25 @@ test("a set with a key that is unusable still serves the others", async () => {
   const m = await mint("ES256");
   const auth = client(keyServer([{ kty: "EC", crv: "P-256", kid: "broken", x: "AA", y: "AA" }, { kty: "oct", kid: "secret", k: "AA" }, m.jwk]));
   assert.ok((await auth.verify(await m.sign())).data);
+});
+
+test("a token that is about to expire: renewed beside cookies only, and good until then in an outage", async () => {
+  const m = await mint("ES256");
+  const server = keyServer([m.jwk]);
+  const asked = [];
+  const auth = client(server, {
+    fetch: async (url, init) => {
+      if (String(url).endsWith("jwks.json")) return server.fetch();
+      asked.push(String(url));
+      return Response.json({ code: "unavailable", message: "…" }, { status: 503 });
+    },
+  });
+  const token = await m.sign({ exp: Math.floor(Date.now() / 1000) + 30 });
+  const refresh = "__Host-authmount-refresh=v1.x";
+  assert.ok((await auth.session({ headers: { authorization: `Bearer ${token}`, cookie: refresh } })).data);
+  assert.deepEqual(asked, [], "the cookies may be somebody else's");
+  assert.ok((await auth.session({ headers: { cookie: `__Host-authmount-access=${token}; ${refresh}` } })).data, "an outage");
+  assert.equal(asked.length, 1);
 });
 
 test("no error holds the token", async () => {
