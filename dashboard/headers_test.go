@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -108,6 +109,29 @@ func TestCookiesOfSiblingHosts(t *testing.T) {
 		got := send(http.MethodGet, "/dashboard/users", nil, cookies...).StatusCode //nolint:bodyclose // likewise
 		if want := map[bool]int{true: http.StatusOK, false: http.StatusSeeOther}[what == "its own"]; got != want {
 			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+}
+
+// What cookies say that are only shown is text, and leads nowhere else, whoever wrote it.
+func TestForgedNotices(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New(), admin.Options{})
+	for _, value := range []string{
+		hostile, `{"l":"` + "<script>alert(1)</script>" + `","i":"01990000-0000-7000-8000-000000000001"}`, `{"l":"x","i":"../users/1/delete"}`, `{"l":7}`, "null", strings.Repeat("x", 3000), "\x00\xff",
+	} {
+		b := o.signedIn("owner@example.com")
+		b.header.Set("Cookie", "authmount-admin-acting="+base64.RawURLEncoding.EncodeToString([]byte(value))+"; authmount-admin-notice="+base64.RawURLEncoding.EncodeToString([]byte(value)))
+		b.get("/dashboard/roles")
+		b.want(http.StatusOK, "Roles and permissions")
+		b.harmless()
+		if strings.HasPrefix(value, `{"l":"<script>`) && !strings.Contains(b.text(), "you act as <script>alert(1)</script>") {
+			t.Error("a well-formed cookie is not shown, so that this test shows nothing")
+		}
+		for _, to := range b.links() {
+			if strings.Contains(to, "impersonations/") && !strings.Contains(to, "01990000-0000-7000-8000-000000000001/end") {
+				t.Errorf("%.60q leads to %s", value, to)
+			}
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 )
@@ -212,7 +214,7 @@ func (v *visit) acts(as acting, seconds int) {
 func (v *visit) actingAs() *acting {
 	var as acting
 	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, actingCookie))
-	if err != nil || json.Unmarshal(b, &as) != nil || as.ID == "" {
+	if err != nil || json.Unmarshal(b, &as) != nil || uuid.Validate(as.ID) != nil {
 		return nil
 	}
 	return &as
