@@ -31,7 +31,7 @@ export function withCookies(cookies: string, lines: string[]): string {
   const set = lines.map((line) => split(line)[0]);
   return [
     ...split(cookies).filter((c) => c && !set.some((s) => pair(s)[0] === pair(c)[0])),
-    ...set.filter((_, i) => !/; *max-age=0/i.test(lines[i]!)),
+    ...set.filter((_, i) => !/; Max-Age=0/.test(lines[i]!)),
   ].join("; ");
 }
 
@@ -43,7 +43,7 @@ export function withCookies(cookies: string, lines: string[]): string {
 export function crossSite(request: RequestLike): boolean {
   const origin = header(request, "origin");
   const site = header(request, "sec-fetch-site");
-  if (/^(GET|HEAD|OPTIONS)$/i.test(request.method ?? "GET")) return false;
+  if (/^(GET|HEAD|OPTIONS)$/.test(request.method ?? "GET")) return false;
   // "none" says that the visitor made the request by hand, which is no word on one that names an origin.
   if (site && !(site === "none" && origin)) return !/^(same-origin|none)$/.test(site);
   return !!origin && origin.split("//")[1] !== header(request, "host");

@@ -121,7 +121,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     } catch {
       return failed("network_error");
     }
-    return token ? failed("bad_token", 401) : failed("missing_token", 401);
+    return failed(token ? "bad_token" : "missing_token", 401);
   };
 
   const verify = async (source: RequestLike | string): Promise<Result<Claims>> => {
