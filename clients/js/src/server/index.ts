@@ -126,16 +126,13 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
 
   const verify = async (source: RequestLike | string): Promise<Result<Claims>> => {
     if (typeof source === "string") return judge(source);
-    const given = bearer(source);
-    const result = foreign(source) || (await judge(given ?? access(cookies(source))));
+    const result = foreign(source) || (await judge(bearer(source) ?? access(cookies(source))));
     // With a refresh token nobody is signed out yet.
-    return result.error?.status === 401 && given === undefined && refresh(cookies(source))
-      ? failed("token_stale", 401)
-      : result;
+    return result.error?.status === 401 && bearer(source) === undefined && refresh(cookies(source)) ? failed("token_stale", 401) : result;
   };
 
   const call = async <T>(request: RequestLike, method: string, path: string, body?: object): Promise<ServerResult<T>> => {
-    const own = cookies(request);
+    const cookie = cookies(request);
     let setCookie: string[] = [];
     let result: Result<T> | false = foreign(request);
     if (!result) {
@@ -144,7 +141,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
         "content-type": "application/json",
         "x-session-transport": "cookie",
         // Of all that the browser keeps, the server needs its own.
-        cookie: split(own).filter((c) => c.startsWith(prefix)).join("; "),
+        cookie: split(cookie).filter((c) => c.startsWith(prefix)).join("; "),
         "user-agent": header(request, "user-agent"),
         ...(bearer(request) && { authorization: header(request, "authorization") }),
         ...(options.apiKey && { apikey: options.apiKey }),
@@ -158,7 +155,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
         result = failed("network_error");
       }
     }
-    return { ...result, setCookie, cookie: withCookies(own, setCookie) };
+    return { ...result, setCookie, cookie: withCookies(cookie, setCookie) };
   };
 
   const session = async (request: RequestLike, renewing?: () => void): Promise<ServerResult<Claims>> => {

@@ -37,6 +37,6 @@ export async function readFailure(response: Response): Promise<{ data: null; err
 /** The base URL of a server: a bare origin gets the usual path, `/auth/v1`. */
 export function baseURL(url: string, path?: string): string {
   const { protocol, origin, pathname, search } = new URL(url);
-  if (!/^http/.test(protocol) || search) throw new TypeError("Not a project URL.");
+  if (!/^http/.test(protocol) || search) throw new TypeError("Not an http URL");
   return origin + (path ?? (pathname === "/" ? "/auth/v1" : pathname)).replace(/\/$/, "");
 }
