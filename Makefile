@@ -3,7 +3,7 @@ TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 PG_VERSIONS ?= 14 15 16 17 18
 
-.PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults race mutants fuzz bench bench-pg bench-growth vuln api check
+.PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults test-clients race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -21,7 +21,7 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 	@scripts/ensure-chromium.sh
 	@scripts/ensure-axe.sh
 	@scripts/ensure-postgres.sh
-	@unformatted=$$(gofmt -l .) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(git ls-files -z "*.go" | xargs -0 gofmt -l) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go test -race -timeout 45m ./...
 	cd examples/web && go vet ./... && go test -race ./...
@@ -39,6 +39,9 @@ test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" na
 		bin=$$(scripts/ensure-postgres-versions.sh $$v) || exit 1; \
 		AUTH_TEST_DATABASE_URL= AUTH_TEST_POSTGRES_BIN=$$bin go test -count=1 -timeout 30m ./pgstore || failed="$$failed $$v"; \
 	done; if [ -n "$$failed" ]; then echo "tests failed on Postgres$$failed" >&2; exit 1; fi
+
+test-clients: ## the npm package: types, sizes, scenarios, Node, and applications built from it in browsers
+	@clients/js/scripts/test-clients.sh
 
 test-peers: ## sign in through a real OpenID provider, in a browser
 	@scripts/ensure-chromium.sh
@@ -81,4 +84,4 @@ vuln: ## known vulnerabilities; says so if the database cannot be reached
 api: ## write api.txt, the listing of the exported API
 	go test -run '^TestAPI$$' . -update
 
-check: test test-peers test-faults test-all lint vuln ## what CI runs
+check: test test-peers test-faults test-all test-clients lint vuln ## what CI runs

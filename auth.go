@@ -180,7 +180,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.noteSetup(ctx)
-	a.behind.open()
+	a.behind.open(c.idle)
 	a.behind.run(a.sweep)
 	a.behind.run(a.followSettings)
 	return a, nil
@@ -337,7 +337,7 @@ func (a *Auth) build() error {
 		if j, ok := Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
 			inTx = j.InTransaction
 		}
-		a.outbox.keepIn(store, inTx)
+		a.outbox.keepIn(store, inTx, c.idle)
 	}
 	return nil
 }

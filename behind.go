@@ -11,10 +11,12 @@ type behind struct {
 	ctx    context.Context //nolint:containedctx // of no request
 	stop   context.CancelFunc
 	closed bool
+	idle   bool // nothing is run: WithoutBackground
 	all    sync.WaitGroup
 }
 
-func (b *behind) open() {
+func (b *behind) open(idle bool) {
+	b.idle = idle
 	b.ctx, b.stop = context.WithCancel(context.Background()) //nolint:gosec,nolintlint // close calls it, which the linter sees only sometimes
 }
 
@@ -22,7 +24,7 @@ func (b *behind) open() {
 func (b *behind) run(f func(context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed {
+	if !b.closed && !b.idle {
 		b.all.Go(func() { f(b.ctx) })
 	}
 }

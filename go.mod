@@ -2,6 +2,9 @@ module github.com/authmount/auth
 
 go 1.25.0
 
+// Packages of npm hold Go files of their own.
+ignore node_modules
+
 require (
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
 	github.com/chromedp/chromedp v0.14.2

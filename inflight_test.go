@@ -74,6 +74,21 @@ func TestRefreshWhileClaimsFail(t *testing.T) {
 	}
 }
 
+// Nor does a step-up answer as if it had made tokens.
+func TestStepUpWhileClaimsFail(t *testing.T) {
+	down := false
+	w := newWorld(t, auth.WithClaims(func(context.Context, auth.User) (map[string]any, error) {
+		if down {
+			return nil, errors.New("the application's database is away")
+		}
+		return nil, nil
+	}))
+	s := w.signUp("ada@example.com")
+	e := w.enrol(s.AccessToken)
+	down = true
+	w.do("POST", "/2fa/verify", map[string]any{"totp_code": w.later(e.secret)}, bearer(e.AccessToken)).want(503, auth.CodeUnavailable)
+}
+
 // A link to a new address dies with the session that asked for it: the thief of a
 // session cannot wait until its owner has ended it.
 func TestNewAddressNeedsTheSession(t *testing.T) {

@@ -46,9 +46,13 @@ func newKeeper() keeper {
 }
 
 // keepIn makes a store the keeper of messages and begins to look for those that
-// are overdue.
-func (b *outbox) keepIn(s OutboxStore, inTx func(context.Context) bool) {
+// are overdue, unless others do (idle).
+func (b *outbox) keepIn(s OutboxStore, inTx func(context.Context) bool, idle bool) {
 	b.store, b.inTx = s, inTx
+	if idle {
+		b.inTx = func(context.Context) bool { return true }
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop, b.ended = stop, make(chan struct{})
 	go b.watch(ctx)
@@ -69,7 +73,8 @@ func (b *outbox) holds(m *SealedMessage) bool {
 }
 
 // joins tells whether what is recorded with this context is a part of the
-// application's own transaction, and comes about with that.
+// application's own transaction, and comes about with that, or is for others to send
+// anyway.
 func (b *outbox) joins(ctx context.Context) bool { return b.inTx != nil && b.inTx(ctx) }
 
 // watch looks for messages that are overdue, until ctx ends. Instances that were

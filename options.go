@@ -32,6 +32,7 @@ type config struct {
 	prefixed  bool // by WithPrefix
 	madeUpURL bool // by WithDevMode
 	devMode   bool
+	idle      bool // WithoutBackground
 	log       *slog.Logger
 	now       func() time.Time
 	mailer    Mailer
@@ -553,6 +554,12 @@ func WithClock(now func() time.Time) Option {
 		c.now = now
 	}
 }
+
+// WithoutBackground is for commands that do something and end: New starts nothing that
+// goes on behind the callers' backs, no sweeper, no sender of messages, no follower of
+// settings and no worker of jobs. With a store that keeps messages (OutboxStore), what is
+// to be sent is recorded, and sent by an instance of the service that has the same secret.
+func WithoutBackground() Option { return func(c *config) { c.idle = true } }
 
 // WithDevMode is for development on one's own machine: an ephemeral secret if
 // none is set, http on loopback, redirects to loopback, and, if no mailer is

@@ -268,6 +268,44 @@ func TestOutboxGivesUp(t *testing.T) {
 	}
 }
 
+// A command beside the service sends nothing of its own: what it records is sent by an
+// instance of the service, with all that is overdue.
+func TestWithoutBackground(t *testing.T) {
+	store, busy, command, service := newStore(t), &postOffice{answer: func(int) error { return errors.New("busy") }}, &postOffice{}, &postOffice{}
+	one := instance(t, store, busy)
+	auth.Retries(one.Auth, time.Second)
+	magicLink(t, one, "ada@example.com")
+	shut(t, one)
+	e := instance(t, store, command, auth.WithoutBackground())
+	magicLink(t, e, "eve@example.com")
+	shut(t, e)
+	if len(command.got) != 0 {
+		t.Errorf("the command sent %v", command.received())
+	}
+	later(t, instance(t, store, service), time.Minute)
+	if !service.wrote("ada@example.com") || !service.wrote("eve@example.com") {
+		t.Errorf("the service sent %v", service.received())
+	}
+}
+
+// A message without a token is worth sending for three days, and no longer.
+func TestOutboxNoticesLast(t *testing.T) {
+	for pause, kept := range map[time.Duration]int{71 * time.Hour: 1, 73 * time.Hour: 0} {
+		store := newStore(t)
+		e := instance(t, store, &postOffice{answer: func(int) error { return errors.New("busy") }})
+		s := e.LoginAs(t, "ada@example.com")
+		auth.Retries(e.Auth, pause)
+		by := auth.Caller{UserID: s.User.ID, SessionID: s.SessionID}
+		if err := e.ChangePassword(t.Context(), auth.ChangePasswordParams{Caller: by, Current: authtest.Password, New: "another phrase of words"}); err != nil {
+			t.Fatal(err)
+		}
+		shut(t, e)
+		if n := waiting(t, store, e.Clock.Now().Add(pause)); n != kept {
+			t.Errorf("%d wait for an attempt after %s, want %d", n, pause, kept)
+		}
+	}
+}
+
 // A message that waited for longer than its lease is not sent by the process that
 // held it: another may be at it.
 func TestOutboxLeaseRunsOut(t *testing.T) {

@@ -131,7 +131,7 @@ func (a *Auth) newCORS(origins []string) *cors.Cors {
 		AllowedOrigins:   origins,
 		AllowedMethods:   []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowedHeaders:   []string{"Accept", "Accept-Language", "Apikey", "Authorization", "Content-Type", captchaHeader, "X-Api-Key", "X-Device-Id", "X-Request-Id", transportHeader},
-		ExposedHeaders:   []string{"Retry-After", "X-Request-Id"},
+		ExposedHeaders:   []string{"Date", "Retry-After", "X-Request-Id"},
 		AllowCredentials: a.cfg.cookies != nil,
 		MaxAge:           600,
 	})

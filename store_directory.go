@@ -41,11 +41,12 @@ var ErrTooBroad = errors.New("auth: query reads too much")
 // UserQuery picks accounts. Fields at zero pick all; those set have to hold together.
 type UserQuery struct {
 	ID       string
-	Email    string // the whole address, by EmailKey
-	Phone    string // E.164
-	Provider string // there is an identity of it
-	Subject  string // and it is this one
-	Prefix   string // of the address (by EmailKey) or of the name (by NameKey)
+	IDs      []string // one of these; at most MaxQueryIDs; none: any
+	Email    string   // the whole address, by EmailKey
+	Phone    string   // E.164
+	Provider string   // there is an identity of it
+	Subject  string   // and it is this one
+	Prefix   string   // of the address (by EmailKey) or of the name (by NameKey)
 	Role     string
 
 	// Metadata are members of AppMetadata, by name: each has this text as its value,
@@ -101,6 +102,9 @@ func (q *UserQuery) Cursor(u User) *UserCursor {
 	return &UserCursor{Time: u.CreatedAt, ID: u.ID}
 }
 
+// MaxQueryIDs is how many ids a query names at most.
+const MaxQueryIDs = 200
+
 // maxMetadataFilters bounds how many members of the metadata a query names.
 const maxMetadataFilters = 10
 
@@ -124,6 +128,10 @@ func (q *UserQuery) Check() error {
 	switch {
 	case q.ID != "" && !isID(strings.ToLower(q.ID)):
 		return invalid("id", "is no UUID")
+	case len(q.IDs) > MaxQueryIDs:
+		return invalid("ids", "are more than 200")
+	case slices.ContainsFunc(q.IDs, func(id string) bool { return !isID(strings.ToLower(id)) }):
+		return invalid("ids", "are not all UUIDs")
 	case q.Subject != "" && q.Provider == "":
 		return invalid("provider", "is required with a subject")
 	case !slices.Contains([]UserSort{"", SortCreated, SortSignedIn, SortEmail}, q.Sort):

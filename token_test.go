@@ -69,8 +69,13 @@ func TestAccessTokenContents(t *testing.T) {
 		t.Error("user_metadata in the token")
 	}
 	c, err := w.Verify(ada.AccessToken)
-	if err != nil || !c.HasRole("editor") || c.Custom["plan"] != "pro" || c.AppMetadata["team"] != 7.0 || c.AMR[0].Method != "password" {
+	if err != nil || !c.HasRole("editor") || c.Custom["plan"] != "pro" || c.AppMetadata["team"] != 7.0 || c.AMR[0].Method != "password" ||
+		c.UserID != ada.User.ID || c.SessionID != ada.SessionID || c.Email != "ada@example.com" || !c.EmailVerified || c.Phone != "" || c.AAL != auth.LevelAAL1 {
 		t.Errorf("claims %+v, %v", c, err)
+	}
+	c, err = w.Verify(w.LoginAs(t, "eve@example.com", authtest.Unverified()).AccessToken)
+	if err != nil || c.EmailVerified {
+		t.Errorf("claims of an address that is not proved: %+v, %v", c, err)
 	}
 }
 

@@ -195,6 +195,10 @@ func TestUpdateUser(t *testing.T) {
 			t.Errorf("%v", a.body)
 		}
 		o.Mail(t, "Countess@example.com", auth.KindPhoneChanged)
+		if n := o.countEvents(auth.EventEmailVerified); n != 1 {
+			t.Errorf("%d events tell that the address was verified", n)
+		}
+		o.do(owner, path, `{"full_name":"Ada K."}`).want(200)
 		if a = o.do(owner, path, `{"phone":null,"full_name":null,"email_verified":false}`).want(200); a.body["phone"] != nil || a.body["phone_verified"] != false || a.body["full_name"] != nil || a.body["email_verified"] != false {
 			t.Errorf("%v", a.body)
 		}

@@ -54,6 +54,9 @@ func (v *values) userFilters() ListUsersParams {
 		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
 		Sort: auth.UserSort(v.text("sort")), Now: v.m.kit.Now(),
 	}}
+	if ids := v.text("ids"); ids != "" {
+		p.IDs = strings.Split(ids, ",")
+	}
 	switch v.text("status") {
 	case "":
 	case "active":

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,6 +89,34 @@ func (o *office) operator(email string, permissions ...string) *authtest.SignedI
 
 func actor(s *authtest.SignedIn) admin.Actor {
 	return admin.User(auth.Caller{UserID: s.User.ID, SessionID: s.SessionID})
+}
+
+// countEvents is how many events of a type the audit log has.
+func (o *office) countEvents(of auth.EventType) int {
+	o.t.Helper()
+	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Type: string(of), Limit: 200}})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return len(p.Events)
+}
+
+// lines is a log that tests read.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // answer is what an endpoint returned.

@@ -1,10 +1,13 @@
 package admin_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/storetap"
 )
 
 // An invitation by a key is good only while the key could still make it.
@@ -53,4 +56,29 @@ func TestInvitationByAKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever answers for the key that invited is judged with the effect: what happens to
+// them between the look and the change counts.
+func TestInvitationByAKeyWhoseMakerGoesMeanwhile(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		o.permit("inviter", admin.PermUsersWrite, admin.PermUsersRead)
+		maker := o.imported("maker@example.com", "inviter").User
+		k := o.keyOf(maker, admin.PermUsersWrite, admin.PermUsersRead)
+		_, token := o.invite(admin.Key(k.Secret.Reveal()), "ada@example.com")
+		var once sync.Once
+		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+			if method == "RedeemToken" {
+				once.Do(func() {
+					if _, err := o.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: maker.ID, Reason: "left"}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}})
+		_, err := o.accept(token)
+		wantCode(t, err, auth.CodeInvalidToken)
+	})
 }

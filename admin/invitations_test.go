@@ -116,11 +116,38 @@ func TestInvitationPage(t *testing.T) {
 		if page := o.page("POST", "/invitations/accept", "token="+token+"&password=short"); !strings.Contains(page, "fewer than") {
 			t.Errorf("page: %s", page)
 		}
+		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="); !strings.Contains(page, "<form") {
+			t.Errorf("a form without a password: %s", page)
+		}
 		if page := o.page("POST", "/invitations/accept", "token="+token+"&password="+url.QueryEscape(password)); !strings.Contains(page, "You have accepted") {
 			t.Errorf("page: %s", page)
 		}
 		if page := o.page("GET", "/invitations/accept?token="+token, ""); strings.Contains(page, "<form") {
 			t.Errorf("page: %s", page)
+		}
+	})
+}
+
+// Whether there is an account is told of one that proved the address, and to whoever
+// is signed in to it.
+func TestInvitationTellsOfAccounts(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, boss := withRole(t, store)
+		eve, err := o.SignUp(t.Context(), auth.SignUpParams{Email: "eve@example.com", Password: password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token := o.invite(actor(boss), "eve@example.com")
+		for access, want := range map[string]string{"": `"account_exists":false`, eve.Tokens.AccessToken: `"account_exists":true`} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/auth/v1/invitations/accept?token="+token, nil)
+			if access != "" {
+				r.Header.Set("Authorization", "Bearer "+access)
+			}
+			w := httptest.NewRecorder()
+			o.Handler().ServeHTTP(w, r)
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("signed in %t: %s", access != "", w.Body)
+			}
 		}
 	})
 }

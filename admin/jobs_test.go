@@ -141,6 +141,27 @@ func TestImport(t *testing.T) {
 	})
 }
 
+// Where the application has a word in new accounts, rows are made one after the other, and
+// each is told of.
+func TestImportAsksTheApplication(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {
+			if strings.HasPrefix(u.Email, "eve") {
+				return auth.Reject(auth.CodeSignupDisabled, "Nobody called so.")
+			}
+			return nil
+		}}))
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		results := o.imports(owner, "", `{"email":"ada@old.example.com"}`, `{"email":"eve@old.example.com"}`, `{"email":"bob@old.example.com"}`)
+		wantResults(t, results, "done", "failed "+string(auth.CodeSignupDisabled), "done")
+		for email, there := range map[string]bool{"ada@old.example.com": true, "eve@old.example.com": false, "bob@old.example.com": true} {
+			if _, err := store.User(t.Context(), auth.ByEmail(email)); (err == nil) != there {
+				t.Errorf("%s: %v", email, err)
+			}
+		}
+	})
+}
+
 // What a row does with an account that is there.
 func TestImportConflicts(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
@@ -159,6 +180,7 @@ func TestImportConflicts(t *testing.T) {
 		}
 		wantResults(t, o.imports(owner, "?on_conflict=update", row, `{"email":"owner@example.com","full_name":"Me"}`, `{"email":"ada@old.example.com","totp_secret":"GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"}`),
 			"done", "skipped target_stronger", "failed validation_failed totp_secret")
+		wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"ada@old.example.com","full_name":"`+strings.Repeat("x", 1000)+`"}`), "failed validation_failed full_name")
 		now := o.read(ada.ID)
 		if _, there := now.UserMetadata["a"]; now.FullName != "Countess" || there || !now.EmailVerified() || now.Roles[0] != "support" {
 			t.Errorf("%+v", now)

@@ -1,8 +1,12 @@
 package admin_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +14,10 @@ import (
 	"testing"
 
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/memstore"
 )
 
-var update = flag.Bool("update", false, "write testdata/operations.txt")
+var update = flag.Bool("update", false, "write testdata/operations.txt and openapi.json")
 
 // What each operation asks for is written down a second time, apart from the code that
 // the other tests read it from: one that forgets its permission, its proof or how strong
@@ -49,5 +54,27 @@ func TestOperationsAskForWhatIsWrittenDown(t *testing.T) {
 		if have := strings.Split(string(want), "\n"); i >= len(have) || have[i] != line {
 			t.Fatalf("line %d: %s\nif this is meant, write it down with -update", i+1, line)
 		}
+	}
+}
+
+// The document of a service with its admin side is committed, for clients to generate
+// from, and so that a change of it is seen.
+func TestDocumentFile(t *testing.T) {
+	o := newOffice(t, memstore.New())
+	w := httptest.NewRecorder()
+	o.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/openapi.json", nil))
+	var doc bytes.Buffer
+	if err := json.Indent(&doc, w.Body.Bytes(), "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	doc.WriteByte('\n')
+	const name = "openapi.json"
+	if *update {
+		if err := os.WriteFile(name, doc.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc.Bytes()) {
+		t.Errorf("%s is not what the handler serves (%v): go test ./admin -run TestDocumentFile -update", name, err)
 	}
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
@@ -15,13 +14,15 @@ import (
 type Room struct {
 	m   *Admin
 	mux *http.ServeMux
+	ops map[string]operation // by their patterns
 }
 
 // Room returns the machinery for Authmount's own packages.
 func (m *Admin) Room(key seal.Key) Room {
 	key.Check()
-	r := Room{m: m, mux: http.NewServeMux()}
+	r := Room{m: m, mux: http.NewServeMux(), ops: map[string]operation{}}
 	for _, e := range endpoints() {
+		r.ops[e.op.pattern] = e.op
 		r.mux.HandleFunc(e.op.pattern, func(w http.ResponseWriter, req *http.Request) {
 			c, ok := req.Context().Value(callKey{}).(*call)
 			if ok {
@@ -92,12 +93,11 @@ func (r Room) Known(ctx context.Context, who Actor) (Known, error) {
 // about is judged when it happens. Errors: CodeNotAdmin, CodeMissingPermission,
 // CodeInsufficientAAL, CodeReauthNeeded; CodeNotFound if there is no such operation.
 func (k Known) May(pattern string) error {
-	list := endpoints()
-	i := slices.IndexFunc(list, func(e endpoint) bool { return e.op.pattern == pattern })
-	if i < 0 {
+	op, ok := k.r.ops[pattern]
+	if !ok {
 		return k.r.m.kit.Error(auth.CodeNotFound, nil)
 	}
-	return k.r.m.allow(k.a, list[i].op)
+	return k.r.m.allow(k.a, op)
 }
 
 // Holds tells whether somebody has a permission.

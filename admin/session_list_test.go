@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,9 @@ func TestRevokeSessionsOfSeveral(t *testing.T) {
 		if live(ada) || !live(bob) || !live(owner) || !live(op) {
 			t.Errorf("ada %t, bob %t, owner %t, operator %t", live(ada), live(bob), live(owner), live(op))
 		}
+		ids := strings.Repeat(`"00000000-0000-4000-8000-000000000000",`, 999)
+		o.do(op, "POST /sessions/revoke", `{"user_ids":[`+ids+`"`+ada.User.ID+`"]}`).want(200)
+		o.do(op, "POST /sessions/revoke", `{"user_ids":[`+ids+ids[:len(ids)/999*2]+`"`+ada.User.ID+`"]}`).want(422, auth.CodeValidationFailed)
 		o.do(op, "POST /sessions/revoke", `{"before":"`+o.Clock.Now().Add(-time.Hour).Format(time.RFC3339)+`"}`).want(200)
 		if !live(bob) {
 			t.Error("bob's is younger")

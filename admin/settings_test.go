@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -213,6 +214,20 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 	})
 }
 
+// An owner who could still sign in is found however many there are who could not.
+func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
+	o := newOffice(t, memstore.New())
+	o.LoginAs(t, "first@example.com", authtest.Roles(auth.RoleOwner)) // the oldest, who comes last in the list
+	o.Clock.Advance(time.Minute)
+	for i := range 250 {
+		o.imported(fmt.Sprintf("owner%d@example.com", i), auth.RoleOwner)
+	}
+	_, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"magic_link_enabled": false}})
+	if err != nil {
+		t.Errorf("the one with a password was not found: %v", err)
+	}
+}
+
 // An owner without a factor is left a way in while factors can be set up.
 func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
@@ -331,7 +346,8 @@ func TestSettingsCostNoStatement(t *testing.T) {
 func TestSettingsEverywhere(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
-		one, two, three := newOffice(t, store), newOffice(t, store), newOffice(t, tap)
+		log := &lines{}
+		one, two, three := newOffice(t, store), newOffice(t, store), newOffice(t, tap, auth.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 		owner := one.owner()
 		one.do(owner, "PATCH /settings", `{"signup_enabled":false}`).want(200)
 		changed := time.Now()
@@ -356,8 +372,15 @@ func TestSettingsEverywhere(t *testing.T) {
 		if three.Settings(t.Context()).SignUp.On() {
 			t.Error("what could not be read is in force")
 		}
+		if text := log.String(); strings.Contains(text, "the settings can be read again") {
+			t.Errorf("they cannot be read yet: %s", text)
+		}
 		tap.Reset(storetap.Hooks{})
 		three.await(func() bool { return three.Settings(t.Context()).SignUp.On() })
+		three.await(func() bool { return strings.Contains(log.String(), "the settings can be read again") })
+		if n := strings.Count(log.String(), "the settings cannot be read"); n != 1 {
+			t.Errorf("an outage is told %d times", n)
+		}
 	})
 }
 

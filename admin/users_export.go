@@ -242,6 +242,9 @@ func filtersOfUsers(p ListUsersParams) map[string]any {
 			all[name] = at
 		}
 	}
+	if len(p.IDs) > 0 {
+		all["ids"] = p.IDs
+	}
 	if len(p.Metadata) > 0 {
 		all["metadata"] = p.Metadata
 	}

@@ -102,7 +102,7 @@ func (b *bench) measureAdmin(ctx context.Context) error {
 		ratios := all(b.rounds, func(i int) float64 { return p.took[0][i] / p.took[1][i] })
 		b.printf("| %s | %.0f | %.0f | %.2f (%.2f–%.2f) | ≤ %.1f |\n", p.name, median(p.took[0]), median(p.took[1]), median(ratios), slices.Min(ratios), slices.Max(ratios), adminGoal)
 	}
-	return nil
+	return b.measureDashboard(ctx, a, adm)
 }
 
 // measure lets both take turns.

@@ -28,6 +28,7 @@ type action struct {
 	show   func(*visit, object) (*page, error)           // or what is shown, once
 	path   func(*visit) string                           // of the operation; nil: as the page's
 	ask    func(*visit, map[string]any) (object, error)  // in place of the operation
+	then   func(*visit)                                  // done besides, once the operation was
 	plain  bool                                          // no dialog, as it needs room
 }
 
@@ -62,8 +63,14 @@ func (v *visit) runAction() error {
 		}
 		return v.render(e.Status, p)
 	}
+	if a.then != nil {
+		a.then(v)
+	}
 	if a.show != nil {
 		p, err := a.show(v, out)
+		if v.gone {
+			return err
+		}
 		if err != nil || p != nil {
 			if err == nil {
 				err = v.render(http.StatusOK, p)

@@ -45,6 +45,7 @@ func showAudit(v *visit) (*page, error) {
 func (v *visit) events(o, of object) *table {
 	about := of.str("id")
 	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
+	names := v.namesIn(o.list("events"))
 	last, times := "", 0
 	for _, e := range o.list("events") {
 		actor := e.of("actor")
@@ -70,7 +71,7 @@ func (v *visit) events(o, of object) *table {
 		if r := e.str("reason"); r != "" {
 			what.Tags = append(what.Tags, tag{Text: r})
 		}
-		by, target := v.actor(actor), v.target(e)
+		by, target := v.actor(actor, names), v.target(e, names)
 		if about != "" && actor.str("id") == about {
 			by = v.user(about, of.label())
 		}
@@ -89,9 +90,23 @@ func (v *visit) events(o, of object) *table {
 	return t
 }
 
+// namesIn are the names of whom events only have the ids.
+func (v *visit) namesIn(events []object) map[string]string {
+	var unnamed []string
+	for _, e := range events {
+		if e.str("target") == "" {
+			unnamed = append(unnamed, e.str("user_id"))
+		}
+		if a := e.of("actor"); a.str("kind") == "user" && a.str("label") == "" {
+			unnamed = append(unnamed, a.str("id"))
+		}
+	}
+	return v.names(unnamed...)
+}
+
 // actor is who did something.
-func (v *visit) actor(a object) cell {
-	label := or(a.str("label"), a.str("id"))
+func (v *visit) actor(a object, names map[string]string) cell {
+	label := or(a.str("label"), or(names[a.str("id")], a.str("id")))
 	switch a.str("kind") {
 	case "user":
 		return v.user(a.str("id"), label)
@@ -102,9 +117,9 @@ func (v *visit) actor(a object) cell {
 }
 
 // target is what something happened to.
-func (v *visit) target(e object) cell {
+func (v *visit) target(e object, names map[string]string) cell {
 	if e.str("user_id") != "" {
-		return v.user(e.str("user_id"), e.str("target"))
+		return v.user(e.str("user_id"), or(e.str("target"), names[e.str("user_id")]))
 	}
 	return cell{Text: e.str("target")}
 }
@@ -115,10 +130,11 @@ func showEvent(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	names := v.namesIn([]object{e})
 	p := &page{Title: v.t(e.str("type")), Tags: []tag{{v.t(e.str("outcome")), map[string]string{"denied": "bad", "failed": "warn"}[e.str("outcome")]}}}
 	facts := []fact{
 		{Name: v.t("What"), Cells: []cell{{Text: e.str("type"), Code: true, To: v.path("/audit") + "?" + url.Values{"action": {e.str("type")}}.Encode()}}},
-		{Name: v.t("When"), Cells: []cell{{Time: e.time("at")}}}, {Name: v.t("By whom"), Cells: []cell{v.actor(e.of("actor"))}}, {Name: v.t("Of what"), Cells: []cell{v.target(e)}},
+		{Name: v.t("When"), Cells: []cell{{Time: e.time("at")}}}, {Name: v.t("By whom"), Cells: []cell{v.actor(e.of("actor"), names)}}, {Name: v.t("Of what"), Cells: []cell{v.target(e, names)}},
 	}
 	for _, f := range []struct{ name, field, filter string }{
 		{"Reason", "reason", ""}, {"Operation", "operation", ""}, {"Method", "method", ""}, {"Provider", "provider", ""}, {"Address", "ip", "ip"}, {"Browser", "user_agent", ""}, {"Request", "request_id", "request_id"}, {"Session", "session_id", ""}, {"Event", "id", ""},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -21,11 +22,18 @@ func (o *office) window(email string, scripts bool) context.Context {
 	o.t.Helper()
 	ctx := browsertest.New(o.t, 1440, 900)
 	browsertest.Complaints(ctx, o.t)
-	browsertest.Do(ctx, o.t, emulation.SetScriptExecutionDisabled(!scripts),
+	browsertest.Do(ctx, o.t, emulation.SetScriptExecutionDisabled(!scripts))
+	o.enter(ctx, o.t, email)
+	return ctx
+}
+
+// enter has a browser sign in, whoever it was signed in as.
+func (o *office) enter(ctx context.Context, t *testing.T, email string) {
+	t.Helper()
+	browsertest.Do(ctx, t, network.ClearBrowserCookies(),
 		chromedp.Navigate(o.url+"/dashboard/"),
 		chromedp.SendKeys(`[name=login]`, email, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, authtest.Password+kb.Enter, chromedp.ByQuery),
 		chromedp.WaitVisible(`nav.side`, chromedp.ByQuery))
-	return ctx
 }
 
 // screens are all that there is to look at, by names of files.

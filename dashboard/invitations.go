@@ -11,9 +11,16 @@ func showInvitations(v *visit) (*page, error) {
 	}
 	p := &page{Title: v.t("Invitations"), Buttons: []link{v.to("Invite", "POST /invitations", "/invitations/new", false)}}
 	t := &table{Name: v.t("Invitations"), Columns: v.columns("Address", "Roles", "By whom", "Sent", "Ends", ""), Empty: v.t("No invitation waits. Invite somebody."), Next: v.next(o)}
+	var inviters []string
+	for _, i := range o.list("invitations") {
+		if by := i.of("invited_by"); by.str("kind") == "user" {
+			inviters = append(inviters, by.str("id"))
+		}
+	}
+	names := v.names(inviters...)
 	for _, i := range o.list("invitations") {
 		at := "/invitations/" + url.PathEscape(i.str("id"))
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.str("email")}, {Tags: words(i.texts("roles"))}, v.actor(i.of("invited_by")), {Time: i.time("sent_at")}, {Time: i.time("expires_at")},
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.str("email")}, {Tags: words(i.texts("roles"))}, v.actor(i.of("invited_by"), names), {Time: i.time("sent_at")}, {Time: i.time("expires_at")},
 			{Links: []link{v.to("Send again", "POST /invitations/{id}/resend", at+"/resend", false), v.to("Take back", "DELETE /invitations/{id}", at+"/withdraw", true)}}}})
 	}
 	p.Blocks = []block{{Table: t}}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/authmount/auth"
@@ -33,7 +34,7 @@ func (v *visit) filters(fields ...field) *form {
 		f.Value = q.Get(f.Name)
 		f.Options = slices.Clone(f.Options)
 		for j := range f.Options {
-			f.Options[j].Chosen = f.Options[j].Value == f.Value
+			f.Options[j].Chosen = slices.Contains(q[f.Name], f.Options[j].Value) || f.Type == "select" && f.Options[j].Value == f.Value
 		}
 	}
 	out := &form{To: v.r.URL.Path, Method: "get", Submit: v.t("Show"), Fields: fields}
@@ -83,6 +84,38 @@ func (v *visit) user(id, label string) cell {
 		return cell{Text: label}
 	}
 	return cell{Text: label, To: v.path("/users/" + url.PathEscape(id))}
+}
+
+// names are what accounts are called, by their ids, for lists of something else; nil
+// for visitors who may not read accounts. An account that is gone has no name.
+func (v *visit) names(ids ...string) map[string]string {
+	slices.Sort(ids)
+	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
+	if len(ids) == 0 || !v.may("GET /users") {
+		return nil
+	}
+	names := map[string]string{}
+	for some := range slices.Chunk(ids, auth.MaxQueryIDs) {
+		o, err := v.get("/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(auth.MaxQueryIDs)}})
+		if err != nil {
+			return names // ids do for names
+		}
+		for _, u := range o.list("users") {
+			names[u.str("id")] = u.label()
+		}
+	}
+	return names
+}
+
+// ids are what members of a list's elements say.
+func ids(list []object, members ...string) []string {
+	var out []string
+	for _, o := range list {
+		for _, m := range members {
+			out = append(out, o.str(m))
+		}
+	}
+	return out
 }
 
 // listed is a list as far as it can be: a query that the operation refuses is told of,

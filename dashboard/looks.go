@@ -74,7 +74,7 @@ func (d *Dashboard) load() error {
 		}
 		l.texts[lang] = t
 	}
-	if l.page, err = template.New("page.html").Option("missingkey=error").Funcs(template.FuncMap{"absolute": absolute, "iso": iso, "list": func(v ...any) []any { return v }}).ParseFS(in, "*.html"); err != nil {
+	if l.page, err = template.New("page.html").Option("missingkey=error").Funcs(template.FuncMap{"absolute": absolute, "iso": iso, "tag": drawTag, "cell": drawCell, "button": drawAnyButton, "rows": drawRows, "list": func(v ...any) []any { return v }}).ParseFS(in, "*.html"); err != nil {
 		return err
 	}
 	css, err := files.ReadFile("assets/dashboard.css")

@@ -77,6 +77,7 @@ type table struct {
 	Empty   string // what to do where there are none
 	Next    string // the page after
 	Select  *selection
+	Matrix  bool // its first column stays where it is
 }
 
 type column struct {
@@ -133,6 +134,7 @@ type layout struct {
 	SignOut                                  string
 	Notice, Problem                          string
 	Path                                     string
+	Acting                                   *acting
 	Now                                      time.Time
 	t                                        func(string, ...any) string
 }
@@ -149,6 +151,9 @@ func (v *visit) render(status int, p *page) error {
 		page: p, Lang: v.lang, Brand: v.d.look.Brand, Logo: v.d.look.Logo, Prefix: v.d.prefix, Path: v.r.URL.Path,
 		Script: v.path("/assets/dashboard.js?v=" + v.d.looks.versions["dashboard.js"]), Style: v.path("/assets/dashboard.css?v=" + v.d.looks.versions["dashboard.css"]),
 		Who: v.me.Label, Notice: v.noted(), Now: v.d.kit.Now(), t: v.t,
+	}
+	if v.me.Admin {
+		l.Acting = v.actingAs()
 	}
 	if v.d.signIn != nil && v.me.Label != "" {
 		l.SignOut = v.path("/sign-out")

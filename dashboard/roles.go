@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -12,16 +13,26 @@ func showRoles(v *visit) (*page, error) {
 		return nil, err
 	}
 	p := &page{Title: v.t("Roles and permissions"), Buttons: []link{v.to("New role", "POST /roles", "/roles/new", false)}}
-	list := &table{Name: v.t("Roles"), Columns: v.columns("Role", "")}
-	t := &table{Name: v.t("Who holds what"), Columns: []column{{Text: v.t("Permission")}}, Empty: v.t("No permission is declared.")}
-	roles := o.texts("roles")
-	for _, name := range roles {
+	p.Filters = v.filters(field{Name: "q", Label: "Search", Type: "search", Hint: v.t("Part of a role's name")})
+	list := &table{Name: v.t("Roles"), Columns: v.columns("Role", ""), Empty: v.t("No role is called so.")}
+	t := &table{Name: v.t("Who holds what"), Columns: []column{{Text: v.t("Permission")}}, Empty: v.t("No permission is declared."), Matrix: true}
+	q := v.r.URL.Query()
+	roles := slices.DeleteFunc(o.texts("roles"), func(name string) bool { return !strings.Contains(name, q.Get("q")) })
+	rest := roles
+	if after := q.Get("after"); after != "" {
+		rest = rest[min(len(rest), slices.Index(rest, after)+1):]
+	}
+	if len(rest) > rolesAtOnce {
+		rest = rest[:rolesAtOnce]
+		list.Next = v.here(func(q url.Values) { q.Set("after", rest[len(rest)-1]) })
+	}
+	for _, name := range rest {
 		list.Rows = append(list.Rows, row{Cells: []cell{{Text: name, To: v.path("/roles/" + url.PathEscape(name))}, {Links: []link{{Text: v.t("Users"), To: v.path("/users") + "?" + url.Values{"role": {name}}.Encode()}}}}})
 	}
 	shown := roles
 	if len(shown) > maxMatrix { // more could not be read, and each is a page of its own
 		shown = shown[:maxMatrix]
-		p.Under = v.t("The first {n} roles are in the table; all are in the list below.", "n", maxMatrix)
+		p.Under = v.t("The first {n} roles of {all} are in the matrix; all are in the list below it.", "n", maxMatrix, "all", thousands(int64(len(roles))))
 	}
 	for _, name := range shown {
 		t.Columns = append(t.Columns, column{Text: name})
@@ -48,15 +59,15 @@ func showRoles(v *visit) (*page, error) {
 		}
 		t.Rows = append(t.Rows, row{Cells: cells})
 	}
-	if len(list.Rows) > maxMatrix*20 {
-		list.Rows = list.Rows[:maxMatrix*20]
-	}
 	p.Blocks = []block{{Table: t}, {Title: v.t("Roles"), Table: list}}
 	return p, nil
 }
 
 // maxMatrix is how many roles the matrix shows.
 const maxMatrix = 25
+
+// rolesAtOnce is how many roles a page lists, and up to how many a form shows boxes for.
+const rolesAtOnce = 100
 
 // showRole is a role, what it permits and who has it.
 func showRole(v *visit) (*page, error) {

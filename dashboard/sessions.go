@@ -20,8 +20,9 @@ func showSessions(v *visit) (*page, error) {
 		return nil, err
 	}
 	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("No session is live that matches."), Next: v.next(o)}
+	names := v.names(ids(o.list("sessions"), "user_id")...)
 	for _, s := range o.list("sessions") {
-		t.Rows = append(t.Rows, row{Cells: append([]cell{v.user(s.str("user_id"), "")}, v.session(s.of("session"), s.str("user_id"))...)})
+		t.Rows = append(t.Rows, row{Cells: append([]cell{v.user(s.str("user_id"), names[s.str("user_id")])}, v.session(s.of("session"), s.str("user_id"))...)})
 	}
 	ip := v.r.URL.Query().Get("ip")
 	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {ip}}.Encode(), true)}
@@ -99,7 +100,11 @@ func sessionActions() []action {
 				return &page{Title: v.t("Sessions"), Blocks: []block{{Text: text, Link: &link{Text: v.t("To the sessions"), To: v.path("/sessions")}}}}, nil
 			},
 		},
-		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false)},
+		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false), then: func(v *visit) {
+			if as := v.actingAs(); as != nil && as.ID == v.r.PathValue("id") {
+				v.acts(acting{}, -1)
+			}
+		}},
 	}
 }
 
@@ -109,8 +114,9 @@ func showImpersonations(v *visit) (*page, error) {
 		return nil, err
 	}
 	t := &table{Name: v.t("Who acts as whom"), Columns: v.columns("Who", "As whom", "Reason", "Begun", "Ends", ""), Empty: v.t("Nobody acts as anybody.")}
+	names := v.names(ids(o.list("impersonations"), "actor_id", "user_id")...)
 	for _, i := range o.list("impersonations") {
-		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.str("actor_id"), ""), v.user(i.str("user_id"), ""), {Text: i.str("reason")}, {Time: i.time("created_at")}, {Time: i.time("expires_at")},
+		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.str("actor_id"), names[i.str("actor_id")]), v.user(i.str("user_id"), names[i.str("user_id")]), {Text: i.str("reason")}, {Time: i.time("created_at")}, {Time: i.time("expires_at")},
 			{Links: []link{v.to("End", "DELETE /impersonations/{id}", "/impersonations/"+url.PathEscape(i.str("id"))+"/end", true)}}}})
 	}
 	return &page{Title: v.t("Who acts as whom"), Blocks: []block{{Table: t}}}, nil

@@ -29,7 +29,7 @@ func showSettings(v *visit) (*page, error) {
 	all := o.of("settings")
 	for _, name := range settingNames(all) {
 		s := all.of(name)
-		value := cell{Text: settingText(s["value"])}
+		value := cell{Text: v.settingText(name, s["value"])}
 		if on, ok := s["value"].(bool); ok {
 			value = cell{Tags: []tag{{v.t("Off"), ""}}}
 			if on {
@@ -63,8 +63,14 @@ func settingNames(all object) []string {
 	return names
 }
 
-func settingText(value any) string {
+// settingText is a value as people read it. Those of sessions are spans, in seconds.
+func (v *visit) settingText(name string, value any) string {
 	switch value := value.(type) {
+	case float64:
+		if strings.HasPrefix(name, "session_") {
+			return v.span(int64(value))
+		}
+		return strconv.FormatFloat(value, 'f', -1, 64)
 	case []any:
 		var parts []string
 		for _, p := range value {
@@ -80,6 +86,21 @@ func settingText(value any) string {
 		return "—"
 	}
 	return or(fmt.Sprint(value), "—")
+}
+
+// span is a number of seconds in the largest unit that has a whole number of them.
+func (v *visit) span(seconds int64) string {
+	switch {
+	case seconds == 0:
+		return v.t("None")
+	case seconds%86400 == 0:
+		return v.t("{n} days", "n", seconds/86400)
+	case seconds%3600 == 0:
+		return v.t("{n} hours", "n", seconds/3600)
+	case seconds%60 == 0:
+		return v.t("{n} minutes", "n", seconds/60)
+	}
+	return v.t("{n} seconds", "n", seconds)
 }
 
 func settingsActions() []action {
@@ -120,7 +141,7 @@ func settingFields(v *visit) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := field{Name: "value", Label: v.t(name), Type: "text", Value: settingText(s["value"])}
+	f := field{Name: "value", Label: v.t(name), Type: "text", Value: v.settingText(name, s["value"])}
 	switch value := s["value"].(type) {
 	case bool:
 		f.Type, f.Checked = "check", value
@@ -169,13 +190,4 @@ func settingBody(v *visit, _ []field) (map[string]any, error) {
 		return map[string]any{name: o}, nil
 	}
 	return map[string]any{name: text}, nil
-}
-
-// showDiagnostics is how this instance is doing.
-func showDiagnostics(v *visit) (*page, error) {
-	o, err := v.get("/diagnostics", nil)
-	if err != nil {
-		return nil, err
-	}
-	return &page{Title: v.t("Diagnostics"), Under: v.t("As the instance sees it that answered."), Blocks: []block{{Code: pretty(map[string]any(o))}}}, nil
 }

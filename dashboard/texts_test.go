@@ -55,8 +55,10 @@ func said(t *testing.T) []string {
 					return true
 				}
 				switch sel.Sel.Name {
-				case "t", "to", "sorted", "secret":
+				case "t", "to", "sorted", "secret", "fact":
 					add(n.Args[0])
+				case "suspect":
+					add(n.Args[2])
 				case "columns":
 					for _, a := range n.Args {
 						add(a)

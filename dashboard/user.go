@@ -74,7 +74,7 @@ func userOverview(v *visit, p *page, u object, at string) error {
 			{Name: v.t("Phone number"), Cells: v.proved(u, "phone"), Link: &address},
 			{Name: v.t("Made"), Cells: []cell{{Time: u.time("created_at")}}},
 			{Name: v.t("Last sign-in"), Cells: []cell{v.when(u, "last_sign_in_at")}},
-			{Name: v.t("Roles"), Cells: []cell{{Text: strings.Join(u.texts("roles"), ", ")}}},
+			{Name: v.t("Roles"), Cells: []cell{{Text: or(strings.Join(u.texts("roles"), ", "), "—")}}},
 			{Name: v.t("Notes"), Cells: []cell{{Text: or(u.str("notes"), "—")}}, Link: &edit},
 		}})
 	p.Buttons = []link{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"strings"
 
 	"github.com/authmount/auth"
 )
@@ -120,16 +121,29 @@ func accessActions() []action {
 				return []field{reason(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, Hint: v.t("An address of the list of redirects, which trades the code for a session")}}, nil
 			},
 			show: func(v *visit, o object) (*page, error) {
+				if u, err := v.account(); err == nil {
+					v.acts(acting{Label: u.label(), ID: o.str("session_id")}, impersonationSeconds)
+				}
 				return &page{Title: v.t("Act as this user"), Blocks: []block{{Text: v.t("The link is good for a minute."), Link: &link{Text: v.t("Go on as this user"), To: o.str("url")}}}}, nil
 			},
 		},
 		{
 			at: "/users/{id}/roles", asks: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles are changed, in every session within a second.", back: toUser("roles"),
 			fields: roleFields,
+			body: func(v *visit, fields []field) (map[string]any, error) {
+				body := bodyOf(v, fields)
+				if body["roles"] == nil {
+					body["roles"] = []string{}
+				}
+				return body, nil
+			},
 		},
 		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false)},
 	}
 }
+
+// impersonationSeconds is for how long somebody acts as somebody else.
+const impersonationSeconds = 15 * 60
 
 // seen is the revision of an account that a form begins with.
 func seen(u object) field {
@@ -210,6 +224,10 @@ func roleFields(v *visit) ([]field, error) {
 		has[name] = true
 	}
 	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
+	if len(o.list("roles")) > rolesAtOnce {
+		f.Type, f.Value, f.Hint = "lines", strings.Join(u.texts("roles"), "\n"), v.t("Separated by spaces")
+		return []field{f, reason(v, false), seen(u)}, nil
+	}
 	left := maps.Clone(has)
 	for _, r := range o.list("roles") {
 		name := r.str("name")

@@ -21,6 +21,7 @@ func showUsers(v *visit) (*page, error) {
 		field{Name: "created_from", Label: "Made from", Type: "date"},
 		field{Name: "created_to", Label: "Made before", Type: "date"},
 		field{Name: "signed_in_from", Label: "Signed in from", Type: "date"},
+		field{Name: "column", Label: "Columns", Type: "checks", Options: v.choices("status", "Status", "name", "Name", "phone", "Phone number", "roles", "Roles", "created", "Made", "signed_in", "Last sign-in", "id", "Id")},
 	)}
 	q := v.query(userFilters...)
 	for name, list := range v.r.URL.Query() {
@@ -42,19 +43,58 @@ func showUsers(v *visit) (*page, error) {
 	if v.may("GET /users/export") {
 		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/users/export") + "?" + v.query(userFilters...).Encode(), Post: true})
 	}
-	t := &table{Name: v.t("Users"), Columns: []column{v.sorted("User", "email"), {Text: v.t("Status")}, {Text: v.t("Roles")}, v.sorted("Made", "created_at"), v.sorted("Last sign-in", "last_sign_in_at")},
+	t := &table{Name: v.t("Users"), Columns: []column{v.sorted("User", "email")},
 		Empty: v.t("Nobody matches. Take a filter away, or invite somebody."), Next: v.next(o), Select: v.bulk()}
+	columns := v.userColumns()
+	for _, c := range columns {
+		t.Columns = append(t.Columns, c.head)
+	}
 	for _, u := range o.list("users") {
 		who := v.user(u.str("id"), u.label())
-		if name := u.str("full_name"); name != "" && name != who.Text {
+		if name := u.str("full_name"); name != "" && name != who.Text && !slices.Contains(v.r.URL.Query()["column"], "name") {
 			who.Tags = []tag{{Text: name}}
 		}
-		t.Rows = append(t.Rows, row{ID: u.str("id"), Label: u.label(), Cells: []cell{
-			who, {Tags: v.status(u)}, {Tags: words(u.texts("roles"))}, {Time: u.time("created_at")}, v.when(u, "last_sign_in_at"),
-		}})
+		r := row{ID: u.str("id"), Label: u.label(), Cells: []cell{who}}
+		for _, c := range columns {
+			r.Cells = append(r.Cells, c.of(u))
+		}
+		t.Rows = append(t.Rows, r)
 	}
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
+}
+
+// userColumn is one of the table of users.
+type userColumn struct {
+	head column
+	of   func(u object) cell
+}
+
+// userColumns are those that the page's address names, or some.
+func (v *visit) userColumns() []userColumn {
+	all := []struct {
+		name string
+		userColumn
+	}{
+		{"status", userColumn{column{Text: v.t("Status")}, func(u object) cell { return cell{Tags: v.status(u)} }}},
+		{"name", userColumn{column{Text: v.t("Name")}, func(u object) cell { return cell{Text: or(u.str("full_name"), "—")} }}},
+		{"phone", userColumn{column{Text: v.t("Phone number")}, func(u object) cell { return cell{Text: or(u.str("phone"), "—")} }}},
+		{"roles", userColumn{column{Text: v.t("Roles")}, func(u object) cell { return cell{Tags: words(u.texts("roles"))} }}},
+		{"created", userColumn{v.sorted("Made", "created_at"), func(u object) cell { return cell{Time: u.time("created_at")} }}},
+		{"signed_in", userColumn{v.sorted("Last sign-in", "last_sign_in_at"), func(u object) cell { return v.when(u, "last_sign_in_at") }}},
+		{"id", userColumn{column{Text: v.t("Id")}, func(u object) cell { return cell{Text: u.str("id"), Code: true} }}},
+	}
+	chosen := v.r.URL.Query()["column"]
+	if len(chosen) == 0 {
+		chosen = []string{"status", "roles", "created", "signed_in"}
+	}
+	var list []userColumn
+	for _, c := range all {
+		if slices.Contains(chosen, c.name) {
+			list = append(list, c.userColumn)
+		}
+	}
+	return list
 }
 
 // counted says how many there are, and what a search was taken for.
@@ -250,8 +290,9 @@ func bulkResults(v *visit, o object) (*page, error) {
 	}
 	p.Under = v.t("{done} done, {skipped} skipped, {failed} failed", "done", o.num("done"), "skipped", o.num("skipped"), "failed", o.num("failed"))
 	t := &table{Name: p.Title, Columns: v.columns("User", "Result", "Why"), Empty: v.t("Nothing.")}
+	names := v.names(ids(o.list("results"), "id")...)
 	for _, r := range o.list("results") {
-		t.Rows = append(t.Rows, row{Cells: []cell{v.user(r.str("id"), ""), {Text: v.t(r.str("result"))}, {Text: v.t(r.str("message"))}}})
+		t.Rows = append(t.Rows, row{Cells: []cell{v.user(r.str("id"), names[r.str("id")]), {Text: v.t(r.str("result"))}, {Text: v.t(r.str("message"))}}})
 	}
 	p.Blocks = []block{{Table: t}}
 	return p, nil

@@ -23,6 +23,7 @@ type visit struct {
 	r    *http.Request
 	ctx  context.Context
 	who  admin.Actor
+	gone bool // the browser was sent elsewhere
 	me   admin.Known
 	form url.Values // what was posted
 	lang string
@@ -75,6 +76,11 @@ func (v *visit) request(method, path string, query url.Values, body any) (*http.
 		return nil, err
 	}
 	r.URL.RawQuery, r.RemoteAddr = query.Encode(), v.r.RemoteAddr
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} { // for the diagnostics
+		if list := v.r.Header.Values(name); len(list) > 0 {
+			r.Header[name] = list
+		}
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -169,6 +175,7 @@ func (v *visit) elsewhere(err error) error {
 
 // redirect sends the browser on, with GET.
 func (v *visit) redirect(to string) {
+	v.gone = true
 	h := v.w.Header()
 	h.Set("Location", to)
 	h.Set("Cache-Control", "no-store")
@@ -180,6 +187,35 @@ const noticeCookie = "admin-notice"
 
 func (v *visit) note(text string) {
 	v.d.kit.SetCookie(v.w, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
+}
+
+// actingCookie says as whom the visitor acts in the application, for as long as that
+// lasts. It opens nothing: what it says is shown.
+const actingCookie = "admin-acting"
+
+// acting is as whom a visitor acts.
+type acting struct {
+	Label string `json:"l"`
+	ID    string `json:"i"` // of the impersonation
+}
+
+// acts has every page say as whom the visitor acts, until that is over.
+func (v *visit) acts(as acting, seconds int) {
+	b, err := json.Marshal(as)
+	if err != nil {
+		return // strings only
+	}
+	v.d.kit.SetCookie(v.w, actingCookie, base64.RawURLEncoding.EncodeToString(b), seconds)
+}
+
+// actingAs is as whom the visitor acts, or nil.
+func (v *visit) actingAs() *acting {
+	var as acting
+	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, actingCookie))
+	if err != nil || json.Unmarshal(b, &as) != nil || as.ID == "" {
+		return nil
+	}
+	return &as
 }
 
 // noted is what has just been done, and forgets it.

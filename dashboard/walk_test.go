@@ -8,6 +8,34 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
+// Lists of something else call accounts by their names.
+func TestListsNameAccounts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	ada := o.scene()
+	b := o.signedIn("owner@example.com")
+	for _, at := range []string{"/dashboard/sessions", "/dashboard/audit?action=user.signed_in", "/dashboard/users?q=ada"} {
+		b.get(at)
+		b.want(http.StatusOK, "ada@example.com")
+		if strings.Contains(b.text(), ada.ID) {
+			t.Errorf("%s shows an id", at)
+		}
+	}
+	clerk := o.user("clerk@example.com")
+	if _, err := o.adm.CreateRole(t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "guard", Permissions: []string{admin.PermSessionsRead}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: clerk.ID, Roles: []string{"guard"}}); err != nil {
+		t.Fatal(err)
+	}
+	b = o.signedIn("clerk@example.com")
+	b.get("/dashboard/sessions")
+	b.want(http.StatusOK, ada.ID) // whoever may not read accounts sees no names
+	if strings.Contains(b.text(), "ada@example.com") {
+		t.Error("a name is shown to whom it is not for")
+	}
+}
+
 // Whatever a page leads to is there, by GET, and changes nothing.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	t.Parallel()

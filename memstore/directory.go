@@ -59,6 +59,7 @@ func picked(u *user, q *auth.UserQuery) bool {
 		return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
 	})
 	return begins && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
+		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return strings.EqualFold(u.ID, id) })) &&
 		(q.Email == "" || u.Email != "" && auth.EmailKey(u.Email) == auth.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
 		(q.Role == "" || slices.Contains(u.Roles, q.Role)) && q.HasMetadata(u.AppMetadata) &&
 		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unproved()) && is(q.MFA, u.MFAEnabled) && is(q.Password, u.hash != "") &&

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/pages"
 )
 
 // Managers of passwords and browsers fill fields in that say what they are for.
@@ -32,5 +35,21 @@ func TestFieldsSayWhatTheyAreFor(t *testing.T) {
 	}
 	if n < 10 {
 		t.Errorf("%d fields", n)
+	}
+}
+
+// Who may sign in by number is asked for either, and nobody else is.
+func TestSignInFieldNamesWhatIsOn(t *testing.T) {
+	t.Parallel()
+	for label, phones := range map[string]auth.Switch{"E-mail address": auth.Off, "E-mail address or phone number": auth.On} {
+		b := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Phone: phones})).browser(t)
+		page := b.open("/account/sign-in")
+		kind := "email"
+		if phones.On() {
+			kind = "text"
+		}
+		if got := attr(page.input("login"), "type"); got != kind || !strings.Contains(page.text(), label) {
+			t.Errorf("%v: a field of type %q in %q", phones, got, page.text())
+		}
 	}
 }

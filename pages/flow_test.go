@@ -43,3 +43,29 @@ func TestFlowFitsInCookie(t *testing.T) {
 		}
 	}
 }
+
+// What the browser keeps of a sign-in under way is gone after twenty minutes.
+func TestFlowLife(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	b := s.browser(t)
+	b.signIn(address)
+	b.open("/account/second-factor")
+	enrol(t, b)
+	s.Clock.Advance(time.Minute)
+	o := s.browser(t)
+	o.open("/account/sign-in")
+	res := o.send(http.MethodPost, "/account/sign-in", url.Values{"login": {address}, "password": {password}}) //nolint:bodyclose // a recorder's
+	n := 0
+	for _, c := range res.Cookies() {
+		if c.Value == "" || !strings.HasSuffix(c.Name, "pages") {
+			continue
+		}
+		n++
+		if c.MaxAge != 20*60 || !c.HttpOnly {
+			t.Errorf("%s is kept for %d s", c.Name, c.MaxAge)
+		}
+	}
+	if n == 0 {
+		t.Error("nothing is kept")
+	}
+}

@@ -55,7 +55,7 @@ func TestSignUpThatExists(t *testing.T) {
 }
 
 func TestSignUpToConfirm(t *testing.T) {
-	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}), auth.WithMail(auth.MailOptions{AppName: "Notes", Sync: true}))
 	b := s.browser(t)
 	b.open("/account/sign-up")
 	b.submit("email", address, "password", password).want(t, 200, "/account/sign-up/code", "Enter the code")

@@ -96,6 +96,9 @@ func (b *query) filterNames(q auth.UserQuery) {
 	if q.ID != "" {
 		b.where(`u.id = ?::uuid`, q.ID)
 	}
+	if len(q.IDs) > 0 {
+		b.where(`u.id = any(?::uuid[])`, q.IDs)
+	}
 	if q.Email != "" {
 		b.where(`u.email_key = ?::text`, auth.EmailKey(q.Email))
 	}

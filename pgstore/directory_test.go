@@ -47,6 +47,7 @@ func TestDirectoryPlans(t *testing.T) {
 	}{
 		"all":              {},
 		"id":               {auth.UserQuery{ID: id}, []string{"users_pkey"}, true},
+		"ids":              {auth.UserQuery{IDs: []string{id, "00000000-0000-7000-8000-000000000000"}}, []string{"users_pkey"}, true},
 		"address":          {auth.UserQuery{Email: "7@example.org"}, []string{"users_email_key_key"}, true},
 		"number":           {auth.UserQuery{Phone: "+49301000010"}, []string{"users_phone_key"}, true},
 		"identity":         {auth.UserQuery{Provider: "google", Subject: "7@example.org"}, []string{"users_pkey"}, true},

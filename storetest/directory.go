@@ -74,6 +74,7 @@ func expected(u auth.User, q auth.UserQuery) bool {
 		q.Role == "" || slices.Contains(u.Roles, q.Role),
 		q.Banned == nil || *q.Banned == u.Banned(q.Now),
 		q.ID == "" || q.ID == u.ID,
+		len(q.IDs) == 0 || slices.Contains(q.IDs, u.ID),
 		q.Email == "" || key == auth.EmailKey(q.Email),
 		q.Phone == "" || u.Phone == q.Phone,
 		q.Provider == "" || slices.ContainsFunc(u.Identities, func(i auth.Identity) bool {
@@ -172,6 +173,10 @@ func directory() checks {
 			everybody := b.crowd()
 			b.pages("by an id", auth.UserQuery{ID: everybody[3].ID, Limit: 5, Now: now}, everybody[3:4])
 			b.pages("by nobody's id", auth.UserQuery{ID: b.id(), Limit: 5, Now: now}, nil)
+		},
+		"by several ids": func(b *bench) {
+			everybody := b.crowd()
+			b.pages("by ids", auth.UserQuery{IDs: []string{everybody[9].ID, b.id(), everybody[3].ID, strings.ToUpper(everybody[3].ID)}, Limit: 5, Now: now}, []auth.User{everybody[3], everybody[9]})
 		},
 		"counts are of all that a query picks": func(b *bench) {
 			everybody := b.crowd()

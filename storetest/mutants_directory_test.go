@@ -25,6 +25,7 @@ func directoryMutants() map[string]mutant {
 		"lists know no whole address":  lists(whole, func(q *auth.UserQuery) { q.Email = "" }),
 		"lists know no numbers":        lists(whole, func(q *auth.UserQuery) { q.Phone = "" }),
 		"lists know no ids":            lists("by an id", func(q *auth.UserQuery) { q.ID = "" }),
+		"lists know no lists of ids":   lists("by several ids", func(q *auth.UserQuery) { q.IDs = nil }),
 		"counts know no filters":       lists(counts, func(q *auth.UserQuery) { *q = auth.UserQuery{Limit: q.Limit, Now: q.Now} }),
 		"clearing clears nothing":      clears("the buckets named are full again, and no others", func(c *auth.ClearLimits) { c.Keys = nil }),
 		"clearing clears more":         clears("the buckets named are full again, and no others", func(c *auth.ClearLimits) { c.Keys = append(c.Keys, "b") }),

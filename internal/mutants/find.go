@@ -54,6 +54,13 @@ func isJudge(file string) bool {
 			return false
 		}
 	}
+	if screen, ok := strings.CutPrefix(file, "dashboard/"); ok {
+		switch screen {
+		case "action.go", "dashboard.go", "first_owner.go", "page.go", "routes.go", "visit.go":
+			return true
+		}
+		return false // draws what operations answered, which judge for themselves
+	}
 	switch file {
 	case "document.go", "page_template.go", "mail_template.go": // what people read
 		return false

@@ -78,6 +78,9 @@ func TestDiscovery(t *testing.T) {
 		}, func(s string) Document {
 			return Document{s + "/a", s + "/t", "", s + "/k", false, true, []string{"ES256", "PS512"}}
 		}, ""},
+		"every algorithm": {map[string]any{"id_token_signing_alg_values_supported": []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA", "HS384", "HS512"}}, func(s string) Document {
+			return Document{s + "/a", s + "/t", s + "/u", s + "/k", true, false, []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA"}}
+		}, ""},
 		"basic among others": {map[string]any{"token_endpoint_auth_methods_supported": []string{"private_key_jwt", "client_secret_basic"}}, func(s string) Document {
 			return Document{s + "/a", s + "/t", s + "/u", s + "/k", true, false, []string{"RS256"}}
 		}, ""},

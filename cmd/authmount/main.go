@@ -1,0 +1,108 @@
+// Authmount does what an operator needs at a shell, on the database of a service:
+//
+//	authmount user grant ada@example.com owner
+//	authmount user withdraw ada@example.com owner
+//
+// Whom an address names has to have proved it; an id names whoever there is. What is done
+// is recorded in the audit log, and the rules of package admin hold: the last owner stays.
+// The database is that of -database, or of the PG… environment variables.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/pgstore"
+)
+
+const usage = `usage: authmount [-database url] user grant <address or id> <role>
+       authmount [-database url] user withdraw <address or id> <role>
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "authmount:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// run does what arguments say.
+func run(ctx context.Context, args []string, out, problems io.Writer) error {
+	fs := flag.NewFlagSet("authmount", flag.ContinueOnError)
+	fs.SetOutput(problems)
+	fs.Usage = func() {
+		_, _ = io.WriteString(problems, usage)
+		fs.PrintDefaults()
+	}
+	database := fs.String("database", os.Getenv("AUTH_DATABASE"), "connection string (AUTH_DATABASE); default: what the PG… environment variables say")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	a := fs.Args()
+	if len(a) != 4 || a[0] != "user" || a[1] != "grant" && a[1] != "withdraw" {
+		fs.Usage()
+		return errors.New("that is no command")
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	store, err := pgstore.Open(ctx, *database)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	service, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithoutBackground(), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	u, err := assign(ctx, service, a[1], a[2], a[3])
+	if err := errors.Join(err, service.Close(ctx)); err != nil {
+		return err
+	}
+	roles := strings.Join(slices.Sorted(slices.Values(u.Roles)), ", ")
+	if roles == "" {
+		roles = "none"
+	}
+	_, err = fmt.Fprintf(out, "%s (%s) has the roles: %s\n", u.Email, u.ID, roles)
+	return err
+}
+
+// assign gives somebody a role, or takes it away.
+func assign(ctx context.Context, service *auth.Auth, do, whom, role string) (auth.User, error) {
+	adm, err := admin.New(ctx, service, admin.Options{})
+	if err != nil {
+		return auth.User{}, err
+	}
+	by := admin.System("authmount user " + do)
+	isID := uuid.Validate(whom) == nil
+	switch {
+	case do == "grant" && isID:
+		return adm.Grant(ctx, by, whom, role)
+	case do == "grant":
+		return adm.GrantByAddress(ctx, by, whom, role)
+	case !isID:
+		u, err := adm.LookupUser(ctx, by, auth.ByEmail(whom))
+		if err != nil {
+			return auth.User{}, err
+		}
+		whom = u.ID
+	}
+	return adm.Withdraw(ctx, by, whom, role)
+}

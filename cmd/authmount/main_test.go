@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/pgstore"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// An operator makes the first owner at a shell, of an address that is proved or of an id;
+// it is recorded who did so, and the last owner stays.
+func TestUserGrant(t *testing.T) {
+	ctx, database := t.Context(), pgtest.Database(t)
+	store, err := pgstore.Open(ctx, database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	if err := store.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close(context.Background()) })
+	adm, err := admin.New(ctx, a, admin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := func(email string, proved bool) auth.User {
+		u, err := a.ImportUser(ctx, auth.ImportUserParams{Email: email, EmailVerified: proved})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	ada, eve := user("ada@example.com", true), user("eve@example.com", false)
+	for _, c := range []struct {
+		args string
+		says string
+		is   error // nil: it is done
+	}{
+		{"user grant ada@example.com owner", "ada@example.com (" + ada.ID + ") has the roles: owner", nil},
+		{"user grant ADA@example.com support", "has the roles: owner, support", nil},
+		{"user withdraw ada@example.com support", "has the roles: owner\n", nil},
+		{"user withdraw ada@example.com owner", "", auth.CodeLastOwner},
+		{"user grant eve@example.com owner", "", auth.CodeEmailNotVerified},
+		{"user grant " + eve.ID + " auditor", "has the roles: auditor", nil},
+		{"user withdraw " + eve.ID + " auditor", "has the roles: none", nil},
+		{"user grant nobody@example.com owner", "", auth.CodeUserNotFound},
+		{"user grant ada@example.com king", "", auth.CodeRoleNotFound},
+	} {
+		var out, problems strings.Builder
+		err := run(ctx, append([]string{"-database", database}, strings.Fields(c.args)...), &out, &problems)
+		if !errors.Is(err, c.is) || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: %v, %q", c.args, err, out.String())
+		}
+	}
+	p, err := adm.AuditLog(ctx, admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{ActorID: "authmount user grant", Outcome: auth.EventDone}})
+	if err != nil || len(p.Events) != 3 {
+		t.Errorf("%d events, %v", len(p.Events), err)
+	}
+	for _, args := range []string{"", "user", "user grant ada@example.com", "user make ada@example.com owner", "role grant ada@example.com owner", "user grant a b c"} {
+		var out, problems strings.Builder
+		if err := run(ctx, append([]string{"-database", database}, strings.Fields(args)...), &out, &problems); err == nil || !strings.Contains(problems.String(), "usage:") {
+			t.Errorf("%q: %v, %q", args, err, problems.String())
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+// showDiagnostics is how the instance is doing that answers.
+func showDiagnostics(v *visit) (*page, error) {
+	o, err := v.get("/diagnostics", nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: v.t("Diagnostics"), Under: v.t("As the instance sees it that answered.")}
+	store, client, mail, settings, feed := o.of("store"), o.of("client"), o.of("mail"), o.of("settings"), o.of("feed")
+	p.Blocks = []block{
+		{Title: v.t("Store"), Facts: []fact{
+			v.fact("Clock of this instance", cell{Time: o.time("now")}),
+			v.fact("The store's clock is ahead by", cell{Text: seconds(store, "ahead_by")}),
+			v.fact("Version of the schema", cell{Text: or(store.str("schema_version"), "—")}),
+			v.fact("Time that an answer takes", cell{Text: seconds(store, "response_seconds")}),
+		}},
+		{Title: v.t("Your address, as it is seen here"), Facts: []fact{
+			v.fact("Address", v.suspect(client.str("ip"), client.flag("unheeded"), "Headers of a proxy are not heeded: name it with WithTrustedProxies")),
+			v.fact("Connected from", cell{Text: client.str("peer")}),
+			v.fact("Headers about another client", cell{Text: or(strings.Join(client.texts("forwarded"), ", "), "—")}),
+			v.fact("Trusted proxies", cell{Text: thousands(client.num("trusted_proxies"))}),
+		}},
+		{Title: v.t("Messages"), Facts: []fact{
+			v.fact("Waiting in this instance", cell{Text: thousands(mail.num("here"))}),
+			v.fact("Waiting in the store", cell{Text: or(mail.str("waiting"), "—"), To: v.path("/messages")}),
+			v.fact("The oldest is of", v.when(mail, "oldest")),
+		}},
+		{Title: v.t("Settings"), Facts: []fact{
+			v.fact("Revision", v.suspect(settings.str("revision"), settings.flag("failing"), "They cannot be read; those read last stay in force")),
+			v.fact("Read", v.when(settings, "read_at")),
+		}},
+		{Title: v.t("Sign-outs everywhere"), Facts: []fact{
+			v.fact("Feeds that are followed", cell{Text: thousands(feed.num("following"))}), v.fact("Looked at", v.when(feed, "looked_at")),
+		}},
+	}
+	keys := &table{Name: v.t("Signing keys"), Columns: v.columns("Id", "Algorithm", "Use"), Empty: v.t("None.")}
+	for _, k := range o.list("keys") {
+		use := v.t("Verifies")
+		if k.flag("signs") {
+			use = v.t("Signs and verifies")
+		}
+		keys.Rows = append(keys.Rows, row{Cells: []cell{{Text: k.str("kid"), Code: true}, {Text: k.str("alg")}, {Text: use}}})
+	}
+	ages := &table{Name: v.t("Ages of API keys"), Columns: v.columns("Key", "Of", "Last used", "Ends"), Empty: v.t("There is no secret key.")}
+	for _, k := range o.list("api_keys") {
+		name := cell{Text: k.str("name"), To: v.path("/keys/" + url.PathEscape(k.str("id")))}
+		if k.flag("ageing") {
+			name.Tags = []tag{{v.t("Old"), "warn"}}
+		}
+		ages.Rows = append(ages.Rows, row{Cells: []cell{name, {Time: k.time("since")}, v.when(k, "last_used_at"), v.when(k, "expires_at")}})
+	}
+	p.Blocks = append(p.Blocks, block{Title: v.t("Signing keys"), Table: keys}, block{Title: v.t("Ages of API keys"), Table: ages}, block{Title: "JSON", Code: pretty(map[string]any(o))})
+	return p, nil
+}
+
+func (v *visit) fact(name string, c cell) fact { return fact{Name: v.t(name), Cells: []cell{c}} }
+
+// suspect is a value, and what is wrong with it if something is.
+func (v *visit) suspect(text string, is bool, why string) cell {
+	c := cell{Text: text}
+	if is {
+		c.Tags = []tag{{v.t(why), "warn"}}
+	}
+	return c
+}
+
+// seconds is a span that may be a fraction of one.
+func seconds(o object, name string) string {
+	s, ok := o[name].(float64)
+	if !ok {
+		return "—"
+	}
+	return time.Duration(s * float64(time.Second)).Round(10 * time.Microsecond).String()
+}
