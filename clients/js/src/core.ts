@@ -1,5 +1,5 @@
-import { AuthError, endsSession, isOutage, isRefused } from "./error.js";
-import { createSender, type Call } from "./send.js";
+import { AuthError, endsSession, isRefused } from "./error.js";
+import { createSender } from "./send.js";
 import { isBrowser, storageOf } from "./storage.js";
 import type { CallOptions, Options, Session, State, Status, User } from "./types.js";
 import type * as wire from "./wire.js";
@@ -41,8 +41,8 @@ function later(run: () => void, seconds: number): number {
 }
 
 const report = (error: unknown) => (typeof reportError === "function" ? reportError(error) : console.error(error));
-const missing = () => new AuthError("missing_token", "Nobody is signed in.");
-const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+const missing = () => new AuthError("missing_token");
+export const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /** A promise, or the end of the wait for it; what it stands for goes on for others. */
 function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -50,7 +50,7 @@ function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise
   return Promise.race([
     promise,
     new Promise<never>((_, fail) => {
-      const stop = () => fail(new AuthError("aborted", "The call was given up."));
+      const stop = () => fail(new AuthError("aborted"));
       if (signal.aborted) stop();
       signal.addEventListener("abort", stop, { once: true });
     }),
@@ -261,11 +261,8 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         const user = await send<User>("GET", "/me");
         if (generation === began) take({ refresh_token: null, user });
       }
-    } catch (e) {
-      const error = e as AuthError;
-      if (cookies && isRefused(error)) await refresh(null).catch(() => {});
-      else if (cookies && !isOutage(error) && error.status) leave();
-      else if (cookies && error.status + 1) try { rest(error); } catch {}
+    } catch {
+      if (cookies) await refresh(null).catch(() => {}); // whether that is an outage, the refresh finds out
     }
   }
 
@@ -290,28 +287,28 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   async function call<T>(method: string, path: string, body?: object, o?: CallOptions, as?: boolean | string | null): Promise<T> {
     const signal = o?.signal;
     const own = as === true;
-    const bearer = own ? await token(signal) : as || null;
+    let bearer = own ? await token(signal) : as || null;
     const began = generation;
-    const request: Call = { body, signal };
-    try {
+    for (let again = own; ; again = false) {
       try {
-        return await send<T>(method, path, { ...request, bearer });
-      } catch (error) {
-        if (!own || !isRefused(error as AuthError)) throw error;
-        await until(refresh(bearer), signal);
-        return await send<T>(method, path, { ...request, bearer: kept?.access_token });
+        return await send<T>(method, path, { body, signal, bearer });
+      } catch (e) {
+        const error = e as AuthError;
+        if (again && isRefused(error)) {
+          await until(refresh(bearer), signal);
+          bearer = kept?.access_token ?? null;
+          continue;
+        }
+        if (own && endsSession(error) && generation === began) await end();
+        const { mfa } = error;
+        if (mfa) {
+          mfaToken = mfa.token;
+          clearTimeout(mfaTimer);
+          mfaTimer = later(dropMfa, mfa.expires_in);
+          set(state.user ? state.status : error.code === "mfa_required" ? "mfa" : "enroll", state.user, state.session, { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
+        } else if (mfaToken && error.code === "invalid_token") dropMfa();
+        throw error;
       }
-    } catch (e) {
-      const error = e as AuthError;
-      if (own && endsSession(error) && generation === began) await end();
-      const { mfa } = error;
-      if (mfa) {
-        mfaToken = mfa.token;
-        clearTimeout(mfaTimer);
-        mfaTimer = later(dropMfa, mfa.expires_in);
-        set(state.user ? state.status : error.code === "mfa_required" ? "mfa" : "enroll", state.user, state.session, { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
-      } else if (mfaToken && error.code === "invalid_token") dropMfa();
-      throw error;
     }
   }
 

@@ -18,7 +18,7 @@ export class AuthError extends Error {
     /** Compare with this. */
     readonly code: ErrorCode,
     /** For people. */
-    message: string,
+    message = code.replace(/_/g, " "),
     /** Of HTTP; 0: the client said so. */
     readonly status = 0,
     /** Which field, why a password is weak, which permission. */
@@ -32,13 +32,8 @@ export class AuthError extends Error {
   }
 }
 
-/** Whether an error says nothing about the session: the network, a limit, a server in trouble (RFC 9110 section 15.5.9, RFC 6585 section 4). */
-export const isOutage = ({ code, status }: AuthError): boolean =>
-  code === "network_error" || code === "bad_response" || status === 408 || status === 429 || status >= 500;
-
 /** Whether an error of a refresh, or of a request with a token, ends the session. Nothing else does. */
-export const endsSession = ({ code, status }: AuthError): boolean =>
-  (status === 400 && /^(invalid_refresh_token|refresh_token_reused|session_ended)$/.test(code)) || (status === 403 && code === "user_banned");
+export const endsSession = ({ code, status }: AuthError): boolean => /^(400 (invalid_refresh_token|refresh_token_reused|session_ended)|403 user_banned)$/.test(`${status} ${code}`);
 
 /** Whether a token was not taken, and another one may be. */
-export const isRefused = ({ code, status }: { code: string; status: number }): boolean => status === 401 && /^(token_stale|bad_token|missing_token|session_ended)$/.test(code);
+export const isRefused = ({ code, status }: { code: string; status: number }): boolean => /^401 (token_stale|bad_token|missing_token|session_ended)$/.test(`${status} ${code}`);

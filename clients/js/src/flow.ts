@@ -13,7 +13,6 @@ const base64url = (bytes: ArrayBuffer) => btoa(String.fromCharCode(...new Uint8A
 
 /** A verifier and its challenge by S256 (RFC 7636 section 4). */
 export async function pkce(): Promise<[verifier: string, challenge: string]> {
-  if (!globalThis.crypto?.subtle) throw new Error("PKCE needs WebCrypto, which browsers have on https and localhost only.");
   const verifier = base64url(crypto.getRandomValues(new Uint8Array(32)).buffer);
   return [verifier, base64url(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)))];
 }
@@ -28,7 +27,7 @@ export function redirectURL(redirectTo: string | undefined, { redirectOrigins }:
   } catch {
     // not a URL
   }
-  throw new AuthError("redirect_not_allowed", "redirectTo is of another origin, which redirectOrigins does not have.");
+  throw new AuthError("redirect_not_allowed", "redirectTo is not in redirectOrigins");
 }
 
 /** What flows by redirect need: each has a verifier of its own, kept under the name that comes back in the URL. */

@@ -13,7 +13,7 @@ import { createMethods } from "./methods.js";
 import { isBrowser } from "./storage.js";
 import type { AuthClient, Options } from "./types.js";
 
-export { AuthError, isOutage, type ErrorCode } from "./error.js";
+export { AuthError, type ErrorCode } from "./error.js";
 export type * from "./types.js";
 export type { Export, Identity, Prompt, RecoveryCodes, SentCode, SessionInfo, Settings, TakenOver, TOTPSetup, WireCode } from "./wire.js";
 
@@ -29,9 +29,10 @@ const registry = Symbol.for("authmount.clients");
  */
 export function createClient(url: string, key?: string | null, options: Options = {}): AuthClient {
   const at = new URL(url);
-  if (!/^https?:$/.test(at.protocol) || at.username || at.password || at.search || at.hash) throw new TypeError("The URL has to be http(s), without user, query and fragment.");
-  if (key?.startsWith("sk_")) throw new TypeError("This is a secret key; a client takes a public one, pk_….");
-  const base = at.origin + (at.pathname.replace(/\/+$/, "") || (options.path ?? "/auth/v1").replace(/\/+$/, ""));
+  const { origin, pathname } = at;
+  if (!/^http/.test(origin) || at.href !== origin + pathname) throw new TypeError("not a project URL");
+  if (key?.startsWith("sk_")) throw new TypeError("a secret key is not for clients");
+  const base = origin + (pathname === "/" ? options.path ?? "/auth/v1" : pathname).replace(/\/+$/, "");
   const storageKey = options.storageKey ?? `authmount:${base}`;
   const clients: Map<string, AuthClient> | undefined = isBrowser() ? ((globalThis as { [registry]?: Map<string, AuthClient> })[registry] ??= new Map()) : undefined;
   const name = `${base} ${storageKey}`;

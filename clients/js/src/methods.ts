@@ -1,6 +1,7 @@
-import type { Core } from "./core.js";
+import { same, type Core } from "./core.js";
 import { AuthError, isRefused } from "./error.js";
 import { createFlows, redirectURL } from "./flow.js";
+import { present } from "./send.js";
 import type { AuthClient, CallOptions, OAuthParams, Options, Result, SignedIn, State, User } from "./types.js";
 import type * as wire from "./wire.js";
 
@@ -55,11 +56,13 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
   const done = async (path: string, body?: object, o?: O, as?: boolean) => void (await post(path, body, o, as));
   const del = async (path: string, o?: O) => void (await call("DELETE", path, undefined, o, true));
 
-  /** A POST that signs in. */
+  /** A POST that signs in; not yet, where the answer names a request for a code. */
   async function enter<T extends object = {}>(path: string, body: object, o?: O, as?: boolean | string | null): Promise<SignedIn & T> {
     await core.ready();
-    const { access_token: _, refresh_token: __, expires_in: ___, expires_at: ____, token_type: _____, ...rest } = await post<wire.Session>(path, body, o, as).then(async (answer) => (await core.accept(answer), answer));
-    return { ...rest, session: core.session } as SignedIn & T;
+    const answer = await post<any>(path, body, o, as);
+    const { user, recovery_codes, recovery_codes_left, request_id } = answer;
+    if (!request_id) await core.accept(answer);
+    return present({ user, recovery_codes, recovery_codes_left, request_id, session: request_id ? null : core.session }) as unknown as SignedIn & T;
   }
   /** Of who is signed in, if somebody is. */
   const someone = () => !!core.state.user;
@@ -96,8 +99,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
 
   async function oauthURL({ provider, redirectTo, scopes, ...rest }: OAuthParams, o?: O): Promise<{ url: string }> {
     const [, fields] = await flows.begin(redirectTo);
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries({ ...wired(rest), ...fields, scopes: scopes?.join(" ") })) if (value !== undefined) query.set(name, String(value));
+    const query = new URLSearchParams(present({ ...wired(rest), ...fields, scopes: scopes?.join(" ") }) as Record<string, string>);
     return call("GET", `/oauth/${encodeURIComponent(provider)}?${query}`, undefined, o);
   }
 
@@ -118,22 +120,20 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     if (globalThis.location?.href === href) history.replaceState(history.state, "", url);
     const flow = await flows.find(id);
     await flows.end(id);
-    if (error) throw new AuthError((error_code ?? "oauth_denied") as "oauth_denied", description ?? "The sign-in was not completed.", 400);
-    if (!flow) throw new AuthError("other_browser", "This was asked for in another browser: go on there, or type the code of the mail.");
+    if (error) throw new AuthError((error_code ?? "oauth_denied") as "oauth_denied", description ?? undefined, 400);
+    if (!flow) throw new AuthError("other_browser", "Asked for in another browser: type the code of the mail there.");
     return enter("/exchange", { code, code_verifier: flow.verifier }, o, flow.link);
   }
 
   const methods = returning<Plain>({
     async signUp({ redirectTo, ...params }, o) {
-      await core.ready();
-      const answer = await post<wire.Session | wire.ConfirmationRequired>("/signup", { ...params, ...redirect(redirectTo) }, o);
+      const answer = await enter<wire.SentCode>("/signup", { ...params, ...redirect(redirectTo) }, o);
       const { email, phone } = params;
-      if ("access_token" in answer) await core.accept(answer);
-      else {
+      if (!answer.session) {
         await remember({ to: email ?? phone, request_id: answer.request_id, confirms: !!email });
         if (!someone()) core.set("confirm", null, null, email ? { email } : { phone: phone! });
       }
-      return { user: answer.user, session: "access_token" in answer ? core.session : null };
+      return answer;
     },
     signInWithPassword: (params, o) => enter("/login", params, o),
     oauthURL,
@@ -159,7 +159,8 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     async resend({ email, phone, ...params }, o) {
       const who = core.state.user;
       const fields = { ...wired(params), ...(email ? { email } : { phone }) };
-      if (!who || (await sentTo(email ?? phone))?.fields) return sendCode({ ...(await sentTo(email ?? phone))?.fields, ...fields }, o);
+      const again = (await sentTo(email ?? phone))?.fields;
+      if (!who || again) return sendCode({ ...again, ...fields }, o);
       if (email && email === who.email) await done("/verify-email", {}, o, true);
       else await user("PATCH", fields, o);
       return {};
@@ -221,12 +222,11 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
         if (status === "loading") return;
         const before = last;
         last = next;
-        const changed = (name: "user" | "session") => JSON.stringify(next[name]) !== JSON.stringify(before![name]);
         if (!before) listener("INITIAL_SESSION", session);
         else if (user?.id !== before.user?.id) listener(user ? "SIGNED_IN" : "SIGNED_OUT", session);
         else if (user && status !== "offline") {
-          if (changed("user")) listener("USER_UPDATED", session);
-          if (changed("session")) listener("TOKEN_REFRESHED", session);
+          if (!same(user, before.user)) listener("USER_UPDATED", session);
+          if (!same(session, before.session)) listener("TOKEN_REFRESHED", session);
         }
       });
     },
@@ -234,7 +234,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     async fetch(input, init) {
       const request = new Request(input instanceof Request ? input : new URL(input, globalThis.location?.href ?? core.url), init);
       const { origin } = new URL(request.url);
-      if (![new URL(core.url).origin, ...(options.fetchOrigins ?? [])].includes(origin)) throw new TypeError(`fetch gives the token to the project's origin and fetchOrigins, not to ${origin}.`);
+      if (![new URL(core.url).origin, ...(options.fetchOrigins ?? [])].includes(origin)) throw new TypeError(`${origin} is not in fetchOrigins`);
       const go = (bearer: string | null | undefined) => {
         const one = new Request(request.clone(), core.cookies ? { credentials: "include" } : {});
         if (bearer) one.headers.set("authorization", `Bearer ${bearer}`);

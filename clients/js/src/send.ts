@@ -8,6 +8,9 @@ export interface Call {
   signal?: AbortSignal | undefined;
 }
 
+/** A copy without members that are undefined. */
+export const present = <T extends object>(members: T): T => JSON.parse(JSON.stringify(members));
+
 /** The requests of a client, and the server's clock. `device` is where the name of this device is kept. */
 export function createSender(url: string, apiKey: string | undefined, { cookies, debug, timeout = 20_000, fetch: given }: Options, device: [Storage, key: string] | null) {
   const controls = new Set<AbortController>();
@@ -38,17 +41,15 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
       if (gone()) throw stop; // judged below
       const response = await (given ?? fetch)(url + path, {
         method,
-        headers: Object.fromEntries(
-          Object.entries({
-            accept: "application/json",
-            apikey: apiKey,
-            authorization: bearer && `Bearer ${bearer}`,
-            "content-type": body && "application/json",
-            "x-session-transport": cookies && "cookie",
-            "x-captcha-token": captcha_token,
-            "x-device-id": body && device && (await deviceId(device).catch(() => null)),
-          }).filter(([, value]) => value),
-        ) as Record<string, string>,
+        headers: present({
+          accept: "application/json",
+          apikey: apiKey || undefined,
+          authorization: bearer ? `Bearer ${bearer}` : undefined,
+          "content-type": body && "application/json",
+          "x-session-transport": cookies ? "cookie" : undefined,
+          "x-captcha-token": captcha_token,
+          "x-device-id": body && device ? await deviceId(device).catch(() => {}) : undefined,
+        }) as Record<string, string>,
         body: body ? JSON.stringify(json) : null,
         credentials: cookies ? "include" : "omit",
         redirect: "error", // what is sent is for this server alone
@@ -59,7 +60,7 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
       status = response.status;
       return read(response, await response.text());
     } catch (e) {
-      error = e instanceof AuthError ? e : gone() ? new AuthError("aborted", "The call was given up.") : new AuthError("network_error", "The server cannot be reached.");
+      error = e instanceof AuthError ? e : gone() ? new AuthError("aborted") : new AuthError("network_error");
       throw error;
     } finally {
       clearTimeout(timer);
@@ -83,17 +84,17 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
     if (Math.abs(at - now()) > 2) skew = at - Date.now() / 1000;
     if (ok && body !== undefined) return body;
     const after = headers.get("retry-after");
-    const known = body?.code;
+    const { code = "bad_response", message, details, request_id, mfa_token: token, expires_in, factors } = body ?? {};
     const error = new AuthError(
-      known ?? "bad_response",
-      known ? body.message : "The answer is not one of the server.",
+      code,
+      message,
       status,
-      body?.details,
-      body?.request_id,
+      details,
+      request_id,
       after && Math.max(1, +after || seconds("retry-after") - now() || 1) as any,
     );
     // Not to be seen by who prints the error.
-    if (body?.mfa_token) Object.defineProperty(error, "mfa", { value: { token: body.mfa_token, expires_in: body.expires_in, factors: body.factors } });
+    if (token) Object.defineProperty(error, "mfa", { value: { token, expires_in, factors } });
     throw error;
   }
 

@@ -14,15 +14,13 @@ export function memory(): Storage {
 }
 
 /** The storage that was asked for, and whether other tabs see it. Where the browser refuses its own, memory. */
-export function storageOf(asked: Options["storage"]): [storage: Storage, shared: boolean] {
-  if (asked && typeof asked === "object") return [asked, true];
-  if (isBrowser() && asked !== "memory") {
-    try {
-      const found = asked === "session" ? sessionStorage : localStorage; // the getter throws where storage is blocked
-      if (found) return [found, asked !== "session"];
-    } catch {
-      // memory, below
-    }
+export function storageOf(asked: Options["storage"] = "local"): [storage: Storage, shared: boolean] {
+  if (typeof asked === "object") return [asked, true];
+  try {
+    const found: Storage | undefined = isBrowser() && (globalThis as any)[`${asked}Storage`]; // the getter throws where storage is blocked
+    if (found) return [found, asked === "local"];
+  } catch {
+    // memory, below
   }
   return [memory(), false];
 }

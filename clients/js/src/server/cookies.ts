@@ -17,18 +17,13 @@ export const split = (text: string, by: string | RegExp = ";") => text.split(by)
 /** Name and value; only the first "=" is between them. */
 export const pair = (text: string) => split(text, /=(.*)/s);
 
-/** Those of a browser's cookies whose names are given; a name that is there twice is left in twice. */
-export function pickCookies(cookies: string, names: string[]): string[] {
-  return split(cookies).filter((c) => names.includes(pair(c)[0]));
-}
-
 /**
  * The value of the only cookie of that name, or "". Of two none is believed: another host of
  * the site, or a path below, may have planted one of them.
  */
 export function soleCookie(cookies: string, name: string): string {
-  const found = pickCookies(cookies, [name]);
-  return found.length === 1 ? pair(found[0]!)[1]! : "";
+  const found = split(cookies).map(pair).filter(([n]) => n === name);
+  return found.length === 1 ? found[0]![1]! : "";
 }
 
 /** The Cookie header of a browser that has taken Set-Cookie lines (RFC 6265, section 5.3). */
@@ -36,7 +31,7 @@ export function withCookies(cookies: string, lines: string[]): string {
   const set = lines.map((line) => split(line)[0]);
   return [
     ...split(cookies).filter((c) => c && !set.some((s) => pair(s)[0] === pair(c)[0])),
-    ...set.filter((_, i) => !/; *max-age=0/i.test(lines[i]!)),
+    ...set.filter((_, i) => !/; Max-Age=0/.test(lines[i]!)),
   ].join("; ");
 }
 
@@ -45,10 +40,10 @@ export function withCookies(cookies: string, lines: string[]): string {
  * cookies let through what a neighbouring subdomain sends, so the browser's own word counts
  * (Fetch Metadata), or else the Origin.
  */
-export function crossSite(request: RequestLike, trusted: string[] = []): boolean {
+export function crossSite(request: RequestLike): boolean {
   const origin = header(request, "origin");
   const site = header(request, "sec-fetch-site");
-  if (/^(GET|HEAD|OPTIONS)$/i.test(request.method ?? "GET") || trusted.includes(origin)) return false;
+  if (/^(GET|HEAD|OPTIONS)$/.test(request.method ?? "GET")) return false;
   // "none" says that the visitor made the request by hand, which is no word on one that names an origin.
   if (site && !(site === "none" && origin)) return !/^(same-origin|none)$/.test(site);
   return !!origin && origin.split("//")[1] !== header(request, "host");

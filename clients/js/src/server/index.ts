@@ -12,7 +12,7 @@
  * @module
  */
 import type { Claims } from "./claims.js";
-import { crossSite, header, pickCookies, soleCookie, withCookies, type RequestLike } from "./cookies.js";
+import { crossSite, header, soleCookie, split, withCookies, type RequestLike } from "./cookies.js";
 import { keySet } from "./keys.js";
 import { baseURL, failed, readFailure, type Result } from "./result.js";
 import { checkToken } from "./token.js";
@@ -24,9 +24,8 @@ export type { HeadersLike, RequestLike } from "./cookies.js";
 /** A session is renewed this long before its access token expires, in seconds. */
 const EARLY = 60;
 const TIMEOUT = 5_000;
-const TOKEN = /^(missing|bad)_token$/;
-/** Only these say that a session is over. */
-const ENDS = /^(invalid_refresh_token|refresh_token_reused|session_ended|user_banned)$/;
+/** Of the codes of POST /refresh, those that say that the session is over. */
+const ENDS = /_(token|reused|ended|banned)$/;
 
 /** What {@link createServerClient} may be told. */
 export interface ServerOptions {
@@ -42,8 +41,6 @@ export interface ServerOptions {
   audience?: string;
   /** Name that the server's cookies begin with; default "authmount". */
   cookieName?: string;
-  /** Other origins whose pages may change something by cookie. */
-  trustedOrigins?: string[];
   /** Passes X-Forwarded-For on, so that the server's limits count the visitor. Only behind a proxy that sets it. */
   forwardedFor?: boolean;
   /** In place of the global fetch. */
@@ -104,18 +101,18 @@ export interface ServerClient {
  */
 export function createServerClient(url: string, options: ServerOptions = {}): ServerClient {
   const base = baseURL(url, options.path);
-  const at = options.internalUrl ? baseURL(options.internalUrl, new URL(base).pathname) : base;
+  const at = baseURL(options.internalUrl ?? base, new URL(base).pathname);
   const ask = (path: string, init?: RequestInit) =>
     (options.fetch ?? fetch)(at + path, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT), ...init });
   const check = keySet(() => ask("/.well-known/jwks.json"));
   const expected = { issuer: options.issuer ?? base, audience: options.audience ?? "authenticated" };
   // The prefix makes browsers refuse a planted cookie (RFC 6265bis); it needs https.
   const prefix = `${base.startsWith("https:") ? "__Host-" : ""}${options.cookieName ?? "authmount"}-`;
-  const [access, refresh, device] = ["access", "refresh", "device"].map((what) => prefix + what) as [string, string, string];
-
+  const access = (cookies: string) => soleCookie(cookies, prefix + "access");
+  const refresh = (cookies: string) => soleCookie(cookies, prefix + "refresh");
   const cookies = (r: RequestLike) => header(r, "cookie");
   const bearer = (r: RequestLike) => /^bearer +(.*)$/i.exec(header(r, "authorization"))?.[1];
-  const foreign = (r: RequestLike) => bearer(r) === undefined && crossSite(r, options.trustedOrigins) && failed("cross_site_request", 403);
+  const foreign = (r: RequestLike) => bearer(r) === undefined && crossSite(r) && failed("cross_site_request", 403);
 
   const judge = async (token: string): Promise<Result<Claims>> => {
     try {
@@ -124,51 +121,51 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     } catch {
       return failed("network_error");
     }
-    return token ? failed("bad_token", 401) : failed("missing_token", 401);
+    return failed(token ? "bad_token" : "missing_token", 401);
   };
 
   const verify = async (source: RequestLike | string): Promise<Result<Claims>> => {
     if (typeof source === "string") return judge(source);
-    const given = bearer(source);
-    const result = foreign(source) || (await judge(given ?? soleCookie(cookies(source), access)));
+    const result = foreign(source) || (await judge(bearer(source) ?? access(cookies(source))));
     // With a refresh token nobody is signed out yet.
-    return TOKEN.test(result.error?.code ?? "") && given === undefined && soleCookie(cookies(source), refresh)
-      ? failed("token_stale", 401)
-      : result;
+    return result.error?.status === 401 && bearer(source) === undefined && refresh(cookies(source)) ? failed("token_stale", 401) : result;
   };
 
   const call = async <T>(request: RequestLike, method: string, path: string, body?: object): Promise<ServerResult<T>> => {
-    const own = cookies(request);
-    const refused = foreign(request);
-    if (refused) return { ...refused, setCookie: [], cookie: own };
-    const headers = new Headers({ accept: "application/json", "content-type": "application/json", "x-session-transport": "cookie" });
-    const send = (name: string, value = header(request, name)) => value && headers.set(name, value);
-    send("cookie", pickCookies(own, [access, refresh, device]).join("; "));
-    if (bearer(request)) send("authorization");
-    if (options.apiKey) send("apikey", options.apiKey);
-    send("user-agent");
-    if (options.forwardedFor) send("x-forwarded-for");
+    const cookie = cookies(request);
     let setCookie: string[] = [];
-    let result: Result<T>;
-    try {
-      const response = await ask(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
-      setCookie = response.headers.getSetCookie();
-      result = response.ok ? { data: response.status === 204 ? null : await response.json(), error: null } : await readFailure(response);
-    } catch {
-      result = failed("network_error");
+    let result: Result<T> | false = foreign(request);
+    if (!result) {
+      const headers = {
+        accept: "application/json",
+        "content-type": "application/json",
+        "x-session-transport": "cookie",
+        // Of all that the browser keeps, the server needs its own.
+        cookie: split(cookie).filter((c) => c.startsWith(prefix)).join("; "),
+        "user-agent": header(request, "user-agent"),
+        ...(bearer(request) && { authorization: header(request, "authorization") }),
+        ...(options.apiKey && { apikey: options.apiKey }),
+        ...(options.forwardedFor && { "x-forwarded-for": header(request, "x-forwarded-for") }),
+      };
+      try {
+        const response = await ask(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+        setCookie = response.headers.getSetCookie();
+        result = response.ok ? { data: response.status === 204 ? null : await response.json(), error: null } : await readFailure(response);
+      } catch {
+        result = failed("network_error");
+      }
     }
-    return { ...result, setCookie, cookie: withCookies(own, setCookie) };
+    return { ...result, setCookie, cookie: withCookies(cookie, setCookie) };
   };
 
   const session = async (request: RequestLike, renewing?: () => void): Promise<ServerResult<Claims>> => {
     const cookie = cookies(request);
     const now = { ...(await verify(request)), setCookie: [], cookie };
-    const early = now.data && now.data.exp - Date.now() / 1000 < EARLY && bearer(request) === undefined && soleCookie(cookie, refresh);
-    if (!early && now.error?.code !== "token_stale") return now;
+    if (now.error ? now.error.code !== "token_stale" : now.data.exp - Date.now() / 1000 > EARLY || bearer(request) !== undefined || !refresh(cookie)) return now;
     renewing?.();
     const { error, setCookie } = await call(request, "POST", "/refresh");
     const after = { setCookie, cookie: withCookies(cookie, setCookie) };
-    if (!error) return { ...(await judge(soleCookie(after.cookie, access))), ...after };
+    if (!error) return { ...(await judge(access(after.cookie))), ...after };
     // In an outage the token that is there may still be good for a minute.
     return now.error || ENDS.test(error.code) ? { data: null, error, ...after } : now;
   };
@@ -178,6 +175,6 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
     verify,
     session,
     call,
-    getUser: (source) => call({ headers: typeof source === "string" ? { authorization: `Bearer ${source}` } : source.headers }, "GET", "/me"),
+    getUser: (source) => call(typeof source === "string" ? { headers: { authorization: `Bearer ${source}` } } : source, "GET", "/me"),
   };
 }

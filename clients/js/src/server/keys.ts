@@ -2,14 +2,12 @@
 const FRESH = 600_000;
 /** After an unknown key id, or a failure, nothing is asked for this long. */
 const PAUSE = 10_000;
-/** Without any keys, it is tried again after this. */
-const RETRY = 1_000;
 
 /** What each algorithm needs of a key, and how WebCrypto calls it (RFC 7518, RFC 8037). */
-const ways: [alg: string, kty: string, crv: string | undefined, use: { name: string; namedCurve?: string; hash?: string }][] = [
-  ["ES256", "EC", "P-256", { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" }],
-  ["RS256", "RSA", undefined, { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" }],
-  ["EdDSA", "OKP", "Ed25519", { name: "Ed25519" }],
+const ways: [alg: string, kty: string, crv: string | undefined, name: string][] = [
+  ["ES256", "EC", "P-256", "ECDSA"],
+  ["RS256", "RSA", undefined, "RSASSA-PKCS1-v1_5"],
+  ["EdDSA", "OKP", "Ed25519", "Ed25519"],
 ];
 
 /** Checks a signature. Rejects if the keys could not be fetched. */
@@ -33,9 +31,12 @@ export function keySet(get: () => Promise<Response>): CheckSignature {
     const found: typeof keys = new Map();
     for (const jwk of (await response.json()).keys) {
       // The key says what it is for, never the token (RFC 8725, section 3.1).
-      const way = ways.find(([alg, kty, crv]) => jwk.kty === kty && jwk.crv === crv && (jwk.alg ?? alg) === alg && (jwk.use ?? "sig") === "sig");
-      const key = way && (await crypto.subtle.importKey("jwk", jwk, way[3], false, ["verify"]).catch(() => null));
-      if (key) found.set(jwk.kid, { alg: way[0], use: way[3], key });
+      for (const [alg, kty, namedCurve, name] of ways) {
+        if (jwk.kty !== kty || jwk.crv !== namedCurve || (jwk.alg ?? alg) !== alg) continue;
+        const use = { name, namedCurve, hash: "SHA-256" } as EcKeyImportParams; // each takes of it what it knows
+        const key = await crypto.subtle.importKey("jwk", jwk, use, false, ["verify"]).catch(() => null);
+        if (key) found.set(jwk.kid, { alg, use, key });
+      }
     }
     keys = found;
     fetchedAt = Date.now();
@@ -44,10 +45,8 @@ export function keySet(get: () => Promise<Response>): CheckSignature {
   const renew = () => (globalThis.navigator?.userAgent === "Cloudflare-Workers" ? load() : (asking ??= load().finally(() => (asking = undefined))));
 
   return async (alg, kid, signature, signed) => {
-    if (!keys) {
-      if (!asking && !passed(askedAt, RETRY)) throw new Error();
-      await renew();
-    } else if (!keys.has(kid) || passed(fetchedAt, FRESH)) {
+    if (!keys) await renew();
+    else if (!keys.has(kid) || passed(fetchedAt, FRESH)) {
       // What is there is good until something newer is.
       const asked = (asking || passed(askedAt, PAUSE)) && renew().catch(() => {});
       if (!keys.has(kid)) await asked;

@@ -2,7 +2,7 @@
 export interface Failure<Code extends string = string> {
   /** The server's code; "network_error": no answer, or none that could be read; "aborted": by the caller's signal. */
   code: Code | "network_error" | "aborted";
-  /** For people. */
+  /** For people; the code itself, where the client found out by itself. */
   message: string;
   /** Status of the response; 0 without one. */
   status: number;
@@ -19,15 +19,15 @@ export interface Failure<Code extends string = string> {
 /** What a call comes to: one of the two is null. What the server says is never thrown. */
 export type Result<T, Code extends string = string> = { data: T; error: null } | { data: null; error: Failure<Code> };
 
-/** A result without data; what is found out here needs no more words than its code. */
+/** A result without data. */
 export const failed = (code: string, status = 0, more?: Partial<Failure>): { data: null; error: Failure } => ({
   data: null,
-  error: { code, message: code.replace(/_/g, " "), status, requestId: null, retryAfter: null, details: {}, ...more },
+  error: { code, message: code, status, requestId: null, retryAfter: null, details: {}, ...more },
 });
 
 /** Reads the error that a response carries; any other body counts as no answer. */
 export async function readFailure(response: Response): Promise<{ data: null; error: Failure }> {
-  const { code = "network_error", message = "no answer of the server", details = {}, mfa_token: value } = (await response.json().catch(() => null)) ?? {};
+  const { code = "network_error", message = code, details = {}, mfa_token: value } = (await response.json().catch(() => null)) ?? {};
   const header = (name: string) => response.headers.get(name);
   const result = failed(code, response.status, { message, details, requestId: header("x-request-id"), retryAfter: Number(header("retry-after")) || null });
   Object.defineProperty(result.error, "mfaToken", { value });
@@ -36,7 +36,7 @@ export async function readFailure(response: Response): Promise<{ data: null; err
 
 /** The base URL of a server: a bare origin gets the usual path, `/auth/v1`. */
 export function baseURL(url: string, path?: string): string {
-  const [, origin, own] = /^(https?:\/\/[^/?#@]+)(\/[^?#]*)?$/.exec(url) ?? [];
-  if (!origin) throw new TypeError("Not a project URL.");
-  return origin + (path ?? (own && own !== "/" ? own : "/auth/v1")).replace(/\/$/, "");
+  const { protocol, origin, pathname, search } = new URL(url);
+  if (!/^http/.test(protocol) || search) throw new TypeError("Not an http URL");
+  return origin + (path ?? (pathname === "/" ? "/auth/v1" : pathname)).replace(/\/$/, "");
 }
