@@ -89,20 +89,26 @@ test("a listener that throws, or never ends, stops nobody", async (t) => {
   const reported = [];
   globalThis.reportError = (error) => reported.push(error.message);
   t.after(() => delete globalThis.reportError);
-  const auth = client(t, fake({ "POST /login": () => json(session(1)) }));
+  const kept = storage();
+  const same = session(1);
+  const auth = client(t, fake({ "POST /login": () => json(same) }), { storage: kept });
   const seen = [];
+  let stored;
+  auth.subscribe(({ status }) => { if (status === "signed-in") stored ??= kept.kept.has("session"); });
   auth.subscribe(() => { throw new Error("thrown"); });
   auth.subscribe(async () => { throw new Error("rejected"); });
   auth.subscribe(() => new Promise(() => {}));
   const stop = auth.subscribe(({ status }) => seen.push(status));
+  assert.deepEqual(seen, [], "a listener is not called from inside of subscribe");
   assert.equal((await auth.signInWithPassword({ email: "a@example.com", password: "p" })).error, null);
   await settle();
   assert.equal(seen.at(-1), "signed-in");
   assert.ok(reported.includes("thrown") && reported.includes("rejected"));
-  stop();
+  assert.equal(stored, true, "what a listener is told is stored already");
   await auth.signInWithPassword({ email: "a@example.com", password: "p" });
   await settle();
-  assert.equal(seen.filter((s) => s === "signed-in").length, 1, "the same session again is no change, and nobody listens");
+  assert.equal(seen.filter((s) => s === "signed-in").length, 1, "the same session again is no change");
+  stop();
 });
 
 test("a sign-out while a refresh is under way wins", async (t) => {
@@ -207,7 +213,7 @@ test("a link of another browser is not used up; an error of the provider is told
   assert.equal(server.calls.length, 0);
   const { error } = await auth.completeRedirect(`${origin}/here?am_flow=x&error=access_denied&error_code=oauth_denied&error_description=No.`);
   assert.deepEqual([error.code, error.message], ["oauth_denied", "No."]);
-  assert.equal((await auth.completeRedirect(`${origin}/here?code=of-somebody-else`)).data, null, "a code of no flow of ours is left alone: nobody is signed in by a link that they were sent");
+  assert.deepEqual(await auth.completeRedirect(`${origin}/here?code=of-somebody-else`), { data: null, error: null }, "a code of no flow of ours is left alone: nobody is signed in by a link that they were sent");
 });
 
 test("redirectTo leads to this origin, or one that is listed", async (t) => {
