@@ -152,6 +152,6 @@ const late = Object.entries(files).filter(([path, text]) => {
   return old !== text;
 });
 if (process.argv.includes("--check") && late.length) {
-  console.error(`Not what the document says: ${late.map(([p]) => p).join(", ")}. Run: npm run types`);
+  console.error(`Not what the document says: ${late.map(([p]) => p).join(", ")}. Run: node scripts/admin.mjs`);
   process.exit(1);
 }

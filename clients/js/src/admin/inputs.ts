@@ -34,6 +34,8 @@ export interface UsersListInput {
   cursor?: string | undefined;
   /** The whole address, whatever its case. */
   email?: string | undefined;
+  /** One of these ids, with commas between them; at most 200. */
+  ids?: string | undefined;
   limit?: number | undefined;
   mfa?: boolean | undefined;
   order?: "asc" | "desc" | undefined;
@@ -245,6 +247,8 @@ export interface UsersExportInput {
   fields?: string | undefined;
   /** ndjson: one object a line. csv: with a line of names, lists and objects as JSON; a cell that begins with =, +, -, @, a tab or a carriage return has an apostrophe before it. */
   format?: "ndjson" | "csv" | undefined;
+  /** One of these ids, with commas between them; at most 200. */
+  ids?: string | undefined;
   mfa?: boolean | undefined;
   order?: "asc" | "desc" | undefined;
   phone?: string | undefined;

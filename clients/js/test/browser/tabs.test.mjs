@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { startChromium } from "../lib/browser.mjs";
+import { src } from "../lib/core.mjs";
 import { freePorts } from "../lib/ports.mjs";
 import { startPostgres } from "../lib/postgres.mjs";
 import { startProxy } from "../lib/proxy.mjs";
@@ -25,7 +25,7 @@ async function start() {
 
 before(async () => {
   const { outputFiles } = await build({
-    stdin: { contents: `import { createClient } from "./index.ts"; globalThis.createClient = createClient;`, resolveDir: fileURLToPath(new URL("../../src/", import.meta.url)) },
+    stdin: { contents: `import { createClient } from "./index.ts"; globalThis.createClient = createClient;`, resolveDir: src },
     bundle: true,
     write: false,
     format: "iife",
