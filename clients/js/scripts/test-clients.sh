@@ -15,7 +15,7 @@ fi
 "$repository/scripts/ensure-chromium.sh"
 "$repository/scripts/ensure-postgres.sh"
 
-if [ -f package-lock.json ]; then npm ci --no-audit --no-fund; else npm install --no-audit --no-fund; fi
+npm ci --no-audit --no-fund
 
 # One build of the server for all that start it.
 work=$(mktemp -d)
@@ -27,5 +27,6 @@ node scripts/admin.mjs --check
 npm run build
 npm run sizes
 npm test
-nice -n 19 node --test test/server/*.test.mjs test/admin/*.test.mjs test/frameworks/*.test.mjs
-nice -n 19 node --test --test-concurrency=1 test/apps/*.test.mjs
+npm run test:tabs
+node --test test/server/*.test.mjs test/admin/*.test.mjs test/frameworks/*.test.mjs
+node --test --test-concurrency=1 test/apps/*.test.mjs
