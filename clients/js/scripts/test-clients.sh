@@ -15,7 +15,8 @@ fi
 "$repository/scripts/ensure-chromium.sh"
 "$repository/scripts/ensure-postgres.sh"
 
-npm ci --no-audit --no-fund
+# Not npm ci, which refuses a lock without the packages of other platforms, as some registries leave them out.
+npm install --no-audit --no-fund
 
 # One build of the server for all that start it.
 work=$(mktemp -d)
