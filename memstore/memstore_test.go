@@ -153,7 +153,7 @@ func TestTimesAreUTC(t *testing.T) {
 	}
 	s := withUser(t, auth.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
 	first := newSession(sessionID)
-	first.CreatedAt = at
+	first.CreatedAt, first.ExpiresAt = at, at.Add(24*time.Hour)
 	_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(at), Session: first})
 	ok(t, err)
 	got, err := s.UpdateUser(ctx, auth.UpdateUser{Change: system(at), UserID: userID, Patch: auth.UserPatch{
@@ -165,7 +165,7 @@ func TestTimesAreUTC(t *testing.T) {
 	}
 	sess, _, err := s.AdvanceSession(ctx, auth.Advance{Change: system(at), SessionID: sessionID, IdleUntil: at.Add(time.Hour)})
 	ok(t, err)
-	if sess.CreatedAt != now || sess.RotatedAt != now || sess.IdleUntil != now.Add(time.Hour) {
+	if sess.CreatedAt != now || sess.RotatedAt != now || sess.IdleUntil != now.Add(time.Hour) || sess.ExpiresAt != now.Add(24*time.Hour) {
 		t.Errorf("%+v", sess)
 	}
 }

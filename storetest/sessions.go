@@ -34,20 +34,6 @@ func sessions() checks {
 			b.ok(err)
 			equal(b, "Session.AMR[0].Method, after callers wrote into theirs,", again.AMR[0].Method, "password")
 		},
-		"a session's instants come back in UTC": func(b *bench) {
-			east := time.FixedZone("east", 5*60*60+30*60)
-			s := b.newSession(b.user("ada@example.com").ID)
-			s.ExpiresAt = now.Add(24 * time.Hour)
-			want := s
-			for _, at := range []*time.Time{&s.RotatedAt, &s.CreatedAt, &s.LastActiveAt, &s.IdleUntil, &s.ExpiresAt} {
-				*at = at.In(east)
-			}
-			_, err := b.signIn(s)
-			b.ok(err)
-			got, _, err := b.Session(b.ctx(), s.ID, now)
-			b.ok(err)
-			b.sameSession(got, want)
-		},
 		"a session's life leaves its user alone": func(b *bench) {
 			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
 			s := b.newSession(want.User.ID)

@@ -17,8 +17,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds a whole walk.
-const patience = 90 * time.Second
+// patience bounds a whole walk. The longest drives dozens of forms, or looks at dozens of
+// screens, under the race detector and beside other tests.
+const patience = 5 * time.Minute
 
 // New opens a window of the given size. It fails the test, rather than skipping
 // it, if there is no browser.
