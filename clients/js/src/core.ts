@@ -333,7 +333,14 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
       else if (!cookies) void reread();
       else send<User>("GET", "/me").then((user) => take({ ...(kept?.user?.id === user.id ? kept : {}), refresh_token: null, user }), () => {});
     };
-  if (isBrowser()) globalThis.addEventListener?.("online", online);
+  // A message may come before what it tells of is in this tab's storage: that has a word of its own when it is.
+  const written = ({ key }: { key: string | null }) => {
+    if (key === storageKey) void reread();
+  };
+  if (isBrowser()) {
+    globalThis.addEventListener?.("online", online);
+    globalThis.addEventListener?.("storage", written);
+  }
   // On servers nothing is known, and nothing is looked for, until something is asked for.
   if (!initial && (isBrowser() || typeof options.storage === "object")) queueMicrotask(ready);
 
@@ -361,6 +368,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
       clearTimeout(retryTimer);
       clearTimeout(mfaTimer);
       globalThis.removeEventListener?.("online", online);
+      globalThis.removeEventListener?.("storage", written);
     },
   };
 }

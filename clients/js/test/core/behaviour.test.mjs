@@ -111,6 +111,33 @@ test("a listener that throws, or never ends, stops nobody", async (t) => {
   stop();
 });
 
+test("a sign-in of another tab is seen though its message comes before storage has it", async (t) => {
+  const { kept } = page(t);
+  const listeners = new Map();
+  globalThis.addEventListener = (name, listener) => listeners.set(name, listener);
+  globalThis.removeEventListener = (name) => listeners.delete(name);
+  const auth = createClient(origin, "pk_test", { fetch: fake({}).fetch, storageKey: "session" });
+  t.after(() => {
+    auth.dispose();
+    assert.equal(listeners.size, 0, "a client that is over listens to nothing");
+    delete globalThis.addEventListener;
+    delete globalThis.removeEventListener;
+  });
+  await settle();
+  assert.equal(auth.state.status, "signed-out");
+  const other = new BroadcastChannel("session");
+  other.postMessage({});
+  other.close();
+  await settle();
+  kept.set("session", JSON.stringify(session(1)));
+  listeners.get("storage")({ key: "another" });
+  await settle();
+  assert.equal(auth.state.status, "signed-out");
+  listeners.get("storage")({ key: "session" });
+  await settle();
+  assert.equal(auth.state.status, "signed-in");
+});
+
 test("a sign-out while a refresh is under way wins", async (t) => {
   const { open, opened } = gate();
   const kept = storage(session(1, -10));
