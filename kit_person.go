@@ -11,7 +11,9 @@ func (k Kit) Export(ctx context.Context, userID string) (*Export, error) {
 	return k.a.exportOf(ctx, SessionsParams{UserID: userID}, CodeUserNotFound)
 }
 
-// Anonymize makes an account nobody's. Errors: the store's.
+// Anonymize makes an account nobody's. What this process has still to record is written
+// before, so that it is made nobody's, too; what another one has still to record, for a
+// second at most, is not. Errors: the store's.
 func (k Kit) Anonymize(ctx context.Context, c Change, u User, label string) (User, error) {
 	s, ok := Capability[AnonymizeStore](k.a.store)
 	if !ok {
@@ -25,6 +27,9 @@ func (k Kit) Anonymize(ctx context.Context, c Change, u User, label string) (Use
 	}
 	if u.Phone != "" {
 		p.Subjects, p.Recipients = append(p.Subjects, u.Phone), append(p.Recipients, k.a.recipient(u.Phone))
+	}
+	if err := k.a.recorder.flush(ctx); err != nil {
+		return User{}, storeFailed(err)
 	}
 	return s.AnonymizeUser(ctx, p)
 }

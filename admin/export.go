@@ -47,7 +47,8 @@ type AnonymizeUserParams struct {
 // id, so that what the application keeps by it holds: name, addresses, metadata,
 // identities, ways in, sessions, tokens and messages that wait go, and in the audit log
 // the id takes the place of what people called them; addresses and user agents of the
-// account's own doings go from there, too. Nobody signs in to it any more, and besides
+// account's own doings go from there, too, but for a failed sign-in of the second before
+// that another instance has still to record. Nobody signs in to it any more, and besides
 // being deleted nothing can be done to it: CodeUserNotFound. It cannot be undone. What
 // the application keeps of the person is the application's to remove, see
 // auth.EventUserAnonymized. Errors as for BanUser.
