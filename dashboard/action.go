@@ -90,7 +90,7 @@ func (v *visit) carryOut(a *action) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.TrimSpace(v.form.Get("typed")) != want {
+		if !strings.EqualFold(strings.TrimSpace(v.form.Get("typed")), want) {
 			return nil, v.d.kit.Invalid("typed", "has to be "+want)
 		}
 	}

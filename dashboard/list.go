@@ -31,7 +31,9 @@ func (v *visit) filters(fields ...field) *form {
 	for i := range fields {
 		f := &fields[i]
 		f.Label = v.t(f.Label)
-		f.Value = q.Get(f.Name)
+		if f.Value = q.Get(f.Name); f.Type == "date" { // a link may name an instant, which such a field does not take
+			f.Value, _, _ = strings.Cut(f.Value, "T")
+		}
 		f.Options = slices.Clone(f.Options)
 		for j := range f.Options {
 			f.Options[j].Chosen = slices.Contains(q[f.Name], f.Options[j].Value) || f.Type == "select" && f.Options[j].Value == f.Value

@@ -185,7 +185,10 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, e *auth.Erro
 	case http.StatusForbidden, http.StatusUnauthorized:
 		p.Title = v.t("Not allowed")
 	}
-	p.Blocks = []block{{Text: v.problemText(e), Warn: true, Link: &link{Text: v.t("To the overview"), To: d.path("/")}}}
+	p.Blocks = []block{{Text: v.problemText(e), Warn: true}}
+	if e.Code != auth.CodeNotAdmin { // whom no page opens for, it does not either
+		p.Blocks[0].Link = &link{Text: v.t("To the overview"), To: d.path("/")}
+	}
 	if d.signIn != nil {
 		p.Blocks = append(p.Blocks, block{Form: &form{To: d.path("/sign-out"), Method: "post", Submit: v.t("Sign out")}})
 	}

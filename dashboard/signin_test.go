@@ -8,7 +8,28 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
 )
+
+// Whose session was ended is led to the sign-in page, not around in a circle, and can
+// sign in again.
+func TestEndedSession(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New(), admin.Options{})
+	b := o.signedIn("owner@example.com")
+	if _, err := o.adm.EndSessions(t.Context(), admin.System("test"), o.owner.ID, "lost"); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"/dashboard/sessions", "/dashboard/sign-in"} {
+		b.get(at)
+		if b.status != http.StatusOK || b.at.Path != "/dashboard/sign-in" {
+			t.Fatalf("%s leads to %s, %d", at, b.at, b.status)
+		}
+	}
+	b.post(b.at.RequestURI(), url.Values{"login": {"owner@example.com"}, "password": {authtest.Password}})
+	b.want(http.StatusOK, "Overview")
+}
 
 // By a provider, too, one comes in, into the dashboard's own cookies, and where one was
 // going.

@@ -165,6 +165,9 @@ func (v *visit) elsewhere(err error) error {
 		if !errors.Is(err, c) {
 			continue
 		}
+		if c == auth.CodeSessionEnded { // else the sign-in page would lead back with them
+			v.d.kit.ClearCookies(v.w, v.r)
+		}
 		back := v.r.URL.RequestURI()
 		if v.rt.file != nil {
 			back = v.path("/")

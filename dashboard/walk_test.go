@@ -8,6 +8,19 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
+// A figure leads to a list whose fields keep what they were asked by.
+func TestFiguresLeadToTheirLists(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	o.scene()
+	b := o.signedIn("owner@example.com")
+	b.get("/dashboard/audit?action=user.signed_up&from=2026-01-01T07:00:00Z")
+	b.want(http.StatusOK)
+	if !strings.Contains(b.body, `name="from" value="2026-01-01"`) {
+		t.Error("the field has forgotten from when")
+	}
+}
+
 // Lists of something else call accounts by their names.
 func TestListsNameAccounts(t *testing.T) {
 	t.Parallel()
