@@ -22,16 +22,16 @@ const (
 
 // postedForm is a form, and what it says besides the endpoint's own fields.
 type postedForm struct {
-	values   url.Values // each name once
+	values   url.Values // each name once, but for boxes
 	returnTo string
 	remember *bool // nil: there is no such box, or it is not ticked
 }
 
-// readPosted reads a form as strictly as JSON.
-func readPosted(r *http.Request) (*postedForm, error) {
+// readPosted reads a form as strictly as JSON. The names given are of several boxes.
+func readPosted(r *http.Request, boxes ...string) (*postedForm, error) {
 	values, err := wire.ReadForm(r)
 	if err == nil {
-		err = wire.CheckForm(values)
+		err = wire.CheckForm(values, boxes...)
 	}
 	if err != nil {
 		return nil, formFailed(err)

@@ -126,12 +126,13 @@ func (k Kit) servePage(w http.ResponseWriter, r *http.Request, h func(http.Respo
 	return h(w, r)
 }
 
-// ReadForm reads a posted form. Errors: CodeUnsupportedMediaType, CodeBadJSON.
-func (k Kit) ReadForm(r *http.Request) (url.Values, error) {
+// ReadForm reads a posted form, in which each name comes once but for those given, which
+// are of several boxes. Errors: CodeUnsupportedMediaType, CodeBadJSON.
+func (k Kit) ReadForm(r *http.Request, boxes ...string) (url.Values, error) {
 	if !isForm(r) {
 		return nil, fail(CodeUnsupportedMediaType, errors.New("no form"))
 	}
-	f, err := readPosted(r)
+	f, err := readPosted(r, boxes...)
 	if err != nil {
 		return nil, err
 	}

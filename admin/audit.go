@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -173,7 +174,7 @@ func (v eventView) cells() ([]string, error) {
 // harmless is a text as the cell of a table: what a spreadsheet would take for a
 // formula is text.
 func harmless(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r＝＋－＠", first) { // some take the wide forms for these
 		return "'" + s
 	}
 	return s

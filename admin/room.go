@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"path"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
@@ -52,7 +53,7 @@ func (r Room) Auth() *auth.Auth { return r.m.auth }
 func (r Room) Serve(who Actor, w http.ResponseWriter, req *http.Request) error {
 	c := &call{who: who, err: r.m.kit.Error(auth.CodeNotFound, nil)}
 	req = req.WithContext(context.WithValue(req.Context(), callKey{}, c))
-	if _, pattern := r.mux.Handler(req); pattern != "" {
+	if _, pattern := r.mux.Handler(req); pattern != "" && path.Clean(req.URL.Path) == req.URL.Path {
 		r.mux.ServeHTTP(w, req)
 	}
 	return c.err

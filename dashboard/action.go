@@ -28,6 +28,7 @@ type action struct {
 	show   func(*visit, object) (*page, error)           // or what is shown, once
 	path   func(*visit) string                           // of the operation; nil: as the page's
 	ask    func(*visit, map[string]any) (object, error)  // in place of the operation
+	boxes  []string                                      // names of fields that are several boxes
 	then   func(*visit)                                  // done besides, once the operation was
 	plain  bool                                          // no dialog, as it needs room
 }
@@ -184,6 +185,11 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	}
 	f.Fields, f.Hidden = split(f.Fields)
 	if v.form != nil {
+		for i := range f.Hidden { // what was entered was entered into what there was then
+			if h := &f.Hidden[i]; v.form.Has(h.Name) {
+				h.Value = v.form.Get(h.Name)
+			}
+		}
 		for i := range f.Fields {
 			f.Fields[i].entered(v.form)
 		}
@@ -196,6 +202,9 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	}
 	f.Curl = v.curl(a, f.Fields)
 	p := &page{Title: v.t(a.title), Blocks: []block{{Form: f}}}
+	if failed != nil && failed.Code == auth.CodePreconditionFailed {
+		p.Blocks[0].Link = &link{Text: v.t("See it as it is now"), To: v.r.URL.RequestURI()}
+	}
 	if a.text != "" {
 		p.Blocks[0].Text = v.t(a.text)
 	}

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -34,7 +33,7 @@ func showAudit(v *visit) (*page, error) {
 	}
 	p.Buttons = []link{live}
 	if v.may("GET /audit-logs/export") {
-		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/audit/export") + "?" + q.Encode(), Post: true})
+		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/audit/export") + "?" + v.filtered(auditFilters...).Encode(), Post: true})
 	}
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
@@ -53,7 +52,9 @@ func (v *visit) events(o, of object) *table {
 		if n := len(t.Rows); about != "" && same == last && n > 0 {
 			times++
 			tags := t.Rows[n-1].Cells[1].Tags
-			tags = slices.DeleteFunc(tags, func(g tag) bool { return strings.HasPrefix(g.Text, "×") })
+			if times > 2 {
+				tags = tags[:len(tags)-1] // how often it was until now
+			}
 			t.Rows[n-1].Cells[1].Tags = append(tags, tag{Text: "×" + thousands(int64(times))})
 			continue
 		}
@@ -78,7 +79,7 @@ func (v *visit) events(o, of object) *table {
 		if about != "" && e.str("user_id") == about {
 			target = v.user(about, of.label())
 		}
-		if about != "" && actor.str("id") != about {
+		if about != "" && actor.str("kind") == "user" && actor.str("id") != about {
 			by.Tags = append(by.Tags, tag{v.t("Somebody else"), "warn"})
 		}
 		ip := cell{Text: e.str("ip")}
@@ -160,7 +161,7 @@ func showEvent(v *visit) (*page, error) {
 }
 
 func exportAudit(v *visit) error {
-	q := v.query(auditFilters...)
+	q := v.filtered(auditFilters...)
 	q.Set("format", "csv")
 	return v.download("/audit-logs/export", q, "audit-log.csv")
 }

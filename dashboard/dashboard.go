@@ -101,7 +101,10 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gone := d.taken(r.URL.Path); gone != "" {
 		r = r.Clone(r.Context())
 		r.RequestURI = gone + r.URL.RequestURI()
-		r.URL.Path, r.URL.RawPath = gone+r.URL.Path, ""
+		r.URL.Path = gone + r.URL.Path
+		if r.URL.RawPath != "" {
+			r.URL.RawPath = gone + r.URL.RawPath
+		}
 	}
 	d.mux.ServeHTTP(w, r)
 }
@@ -125,10 +128,25 @@ func (d *Dashboard) mount() *http.ServeMux {
 	mux.Handle("GET "+d.prefix+"/assets/{file}", http.HandlerFunc(d.serveAsset))
 	if d.signIn != nil {
 		for _, below := range []string{"/sign-in", "/sign-in/", "/sign-out", "/signed-out", "/second-factor", "/forgot-password", "/forgot-password/"} {
-			mux.Handle(d.prefix+below, d.signIn)
+			mux.Handle(d.prefix+below, d.whileOn(below, d.signIn))
 		}
 	}
 	mux.Handle(d.prefix, http.RedirectHandler(d.path("/"), http.StatusSeeOther))
 	mux.Handle("/", d.handle(route{show: func(v *visit) (*page, error) { return nil, v.d.kit.Error(auth.CodeNotFound, nil) }}))
 	return mux
+}
+
+// whileOn serves what the service's own endpoints do not either while it is switched off:
+// those who may switch it on sign in, and nobody is mailed a way to choose a password.
+func (d *Dashboard) whileOn(below string, h http.Handler) http.Handler {
+	if !strings.HasPrefix(below, "/forgot-password") {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.room.Auth().Settings(r.Context()).Enabled.On() {
+			d.problem(w, r, d.kit.WriteError(w, r, d.kit.Error(auth.CodeNotFound, nil)))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }

@@ -138,6 +138,12 @@ func (b *browser) send(method, target string, form url.Values) {
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
+	b.do(r)
+}
+
+// do sends a request, and reads the page.
+func (b *browser) do(r *http.Request) {
+	b.t.Helper()
 	res, err := b.client.Do(r)
 	if err != nil {
 		b.t.Fatal(err)

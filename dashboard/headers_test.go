@@ -118,9 +118,14 @@ func TestForgedNotices(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
 	for _, value := range []string{
-		hostile, `{"l":"` + "<script>alert(1)</script>" + `","i":"01990000-0000-7000-8000-000000000001"}`, `{"l":"x","i":"../users/1/delete"}`, `{"l":7}`, "null", strings.Repeat("x", 3000), "\x00\xff",
+		hostile, `{"l":"` + "<script>alert(1)</script>" + `","i":"01990000-0000-7000-8000-000000000001","b":"{session}"}`, `{"l":"x","i":"../users/1/delete"}`, `{"l":7}`, "null", strings.Repeat("x", 3000), "\x00\xff",
 	} {
 		b := o.signedIn("owner@example.com")
+		sessions, err := o.adm.UserSessions(t.Context(), admin.System("test"), o.owner.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value = strings.ReplaceAll(value, "{session}", sessions[0].ID)
 		b.header.Set("Cookie", "authmount-admin-acting="+base64.RawURLEncoding.EncodeToString([]byte(value))+"; authmount-admin-notice="+base64.RawURLEncoding.EncodeToString([]byte(value)))
 		b.get("/dashboard/roles")
 		b.want(http.StatusOK, "Roles and permissions")

@@ -9,11 +9,22 @@ import (
 	"github.com/authmount/auth"
 )
 
-// query is what of the page's address an endpoint is asked with.
+// query is what of the page's address an endpoint is asked with, and at which page.
 func (v *visit) query(names ...string) url.Values {
+	q := v.filtered(names...)
+	if cursor := v.r.URL.Query().Get("cursor"); cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	return q
+}
+
+// filtered is what a list is asked by, whichever page of it. A name that ends in a dot
+// stands for all that begin so.
+func (v *visit) filtered(names ...string) url.Values {
 	q := url.Values{}
 	for name, list := range v.r.URL.Query() {
-		if (slices.Contains(names, name) || name == "cursor") && list[0] != "" {
+		begin, _, dotted := strings.Cut(name, ".")
+		if (slices.Contains(names, name) || dotted && slices.Contains(names, begin+".")) && list[0] != "" {
 			q.Set(name, list[0])
 		}
 	}

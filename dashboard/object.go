@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/authmount/auth/internal/wire"
 )
 
 // object is an answer of the wire.
@@ -81,7 +83,7 @@ func (o object) texts(name string) []string {
 
 // label is what people call an account.
 func (o object) label() string {
-	for _, name := range []string{"email", "phone", "full_name"} {
+	for _, name := range []string{"email", "phone"} { // not the name, which may be somebody else's address
 		if s := o.str(name); s != "" {
 			return s
 		}
@@ -117,8 +119,20 @@ func mergePatch(from, to map[string]any) map[string]any {
 	return out
 }
 
+// readObject reads an object as strictly as the endpoints do, so that one that is nested
+// without end costs nothing.
 func readObject(text string) (map[string]any, error) {
-	var o map[string]any
-	err := json.Unmarshal([]byte(text), &o)
-	return o, err
+	members := map[string]json.RawMessage{}
+	if err := wire.Unmarshal([]byte(text), &members); err != nil {
+		return nil, err
+	}
+	o := make(map[string]any, len(members))
+	for name, raw := range members {
+		var value any
+		if err := json.Unmarshal(raw, &value); err != nil {
+			return nil, err
+		}
+		o[name] = value
+	}
+	return o, nil
 }

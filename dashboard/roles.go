@@ -105,7 +105,7 @@ func roleActions() []action {
 	toRole := func(v *visit) string { return v.path("/roles/" + url.PathEscape(v.r.PathValue("role"))) }
 	return []action{
 		{
-			at: "/roles/new", asks: "POST /roles", title: "New role", submit: "Make it", plain: true, done: "The role was made.",
+			at: "/roles/new", boxes: []string{"permissions"}, asks: "POST /roles", title: "New role", submit: "Make it", plain: true, done: "The role was made.",
 			back: func(v *visit) string { return v.path("/roles") },
 			fields: func(v *visit) ([]field, error) {
 				permissions, err := v.permissions(nil)
@@ -117,7 +117,7 @@ func roleActions() []action {
 			body: roleBody,
 		},
 		{
-			at: "/roles/{role}/edit", asks: "PATCH /roles/{role}", title: "Change the role", submit: "Save", plain: true, back: toRole,
+			at: "/roles/{role}/edit", boxes: []string{"permissions"}, asks: "PATCH /roles/{role}", title: "Change the role", submit: "Save", plain: true, back: toRole,
 			text: "First it is only tried: you see how many users it touches.",
 			fields: func(v *visit) ([]field, error) {
 				o, err := v.get("/roles/"+url.PathEscape(v.r.PathValue("role")), nil)
@@ -131,7 +131,7 @@ func roleActions() []action {
 				permissions, err := v.permissions(r.texts("permissions"))
 				return []field{
 					{Name: "description", Label: v.t("Description"), Type: "text", Value: r.str("description")}, permissions, v.others(r.texts("permissions")),
-					{Name: "sure", Label: v.t("Save it now; else it is only tried"), Type: "check"},
+					{Name: "sure", Label: v.t("Save it now; else it is only tried"), Type: "check"}, seen(o),
 				}, err
 			},
 			body: func(v *visit, fields []field) (map[string]any, error) {
@@ -154,7 +154,11 @@ func roleActions() []action {
 			},
 		},
 		{at: "/roles/{role}/delete", asks: "DELETE /roles/{role}", title: "Delete the role", text: "Only a role that nobody has can be deleted.", submit: "Delete", danger: true, done: "The role is gone.",
-			back:  func(v *visit) string { return v.path("/roles") },
+			back: func(v *visit) string { return v.path("/roles") },
+			fields: func(v *visit) ([]field, error) {
+				o, err := v.get("/roles/"+url.PathEscape(v.r.PathValue("role")), nil)
+				return []field{seen(o)}, err
+			},
 			typed: func(v *visit) (string, error) { return v.r.PathValue("role"), nil }},
 	}
 }

@@ -124,7 +124,11 @@ func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*vi
 		err = v.me.May(rt.asks)
 	}
 	if r.Method == http.MethodPost && err == nil {
-		v.form, err = d.kit.ReadForm(r)
+		var boxes []string
+		if rt.form != nil {
+			boxes = rt.form.boxes
+		}
+		v.form, err = d.kit.ReadForm(r, boxes...)
 	}
 	return v, err
 }

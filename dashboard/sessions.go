@@ -54,7 +54,7 @@ func (v *visit) session(s object, of string) []cell {
 	if v.may("DELETE /sessions/{id}") {
 		back := v.path("/sessions")
 		if of == "" {
-			back = v.here(func(url.Values) {})
+			back = v.r.URL.Path + "?tab=sessions"
 		}
 		end.To = v.path("/sessions/"+url.PathEscape(s.str("id"))+"/end") + "?" + url.Values{"back": {strings.TrimPrefix(back, v.d.prefix)}}.Encode()
 	}

@@ -1,9 +1,9 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"maps"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/authmount/auth"
@@ -128,7 +128,7 @@ func accessActions() []action {
 			},
 		},
 		{
-			at: "/users/{id}/roles", asks: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles are changed, in every session within a second.", back: toUser("roles"),
+			at: "/users/{id}/roles", boxes: []string{"roles"}, asks: "PUT /users/{id}/roles", title: "Change the roles", submit: "Save", done: "The roles are changed, in every session within a second.", back: toUser("roles"),
 			fields: roleFields,
 			body: func(v *visit, fields []field) (map[string]any, error) {
 				body := bodyOf(v, fields)
@@ -198,11 +198,11 @@ func metadataBody(v *visit, _ []field) (map[string]any, error) {
 	}
 	body := map[string]any{}
 	for _, name := range []string{"app_metadata", "user_metadata"} {
-		var to map[string]any
-		if err := json.Unmarshal([]byte(v.form.Get(name)), &to); err != nil || to == nil {
+		to, err := readObject(v.form.Get(name))
+		if err != nil {
 			return nil, v.d.kit.Invalid(name, "has to be a JSON object")
 		}
-		if from := map[string]any(u.of(name)); pretty(from) != pretty(to) {
+		if from := map[string]any(u.of(name)); !reflect.DeepEqual(from, to) {
 			body[name] = mergePatch(from, to)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // userFilters are the filters of GET /users that have a field.
-var userFilters = []string{"q", "status", "role", "mfa", "provider", "created_from", "created_to", "signed_in_from", "signed_in_to", "sort", "order"}
+var userFilters = []string{"q", "status", "role", "mfa", "provider", "created_from", "created_to", "signed_in_from", "signed_in_to", "metadata.", "sort", "order"}
 
 func showUsers(v *visit) (*page, error) {
 	p := &page{Title: v.t("Users"), Filters: v.filters(
@@ -24,11 +24,6 @@ func showUsers(v *visit) (*page, error) {
 		field{Name: "column", Label: "Columns", Type: "checks", Options: v.choices("status", "Status", "name", "Name", "phone", "Phone number", "roles", "Roles", "created", "Made", "signed_in", "Last sign-in", "id", "Id")},
 	)}
 	q := v.query(userFilters...)
-	for name, list := range v.r.URL.Query() {
-		if strings.HasPrefix(name, "metadata.") {
-			q.Set(name, list[0])
-		}
-	}
 	q.Set("count", "estimate")
 	o, err := v.listed(p, "/users", q)
 	if err != nil {
@@ -41,7 +36,7 @@ func showUsers(v *visit) (*page, error) {
 		v.to("Import", "POST /users/import", "/users/import", false),
 	}
 	if v.may("GET /users/export") {
-		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/users/export") + "?" + v.query(userFilters...).Encode(), Post: true})
+		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/users/export") + "?" + v.filtered(userFilters...).Encode(), Post: true})
 	}
 	t := &table{Name: v.t("Users"), Columns: []column{v.sorted("User", "email")},
 		Empty: v.t("Nobody matches. Take a filter away, or invite somebody."), Next: v.next(o), Select: v.bulk()}
@@ -198,7 +193,7 @@ func (v *visit) bulk() *selection {
 }
 
 func exportUsers(v *visit) error {
-	q := v.query(userFilters...)
+	q := v.filtered(userFilters...)
 	q.Set("format", "csv")
 	return v.download("/users/export", q, "users.csv")
 }

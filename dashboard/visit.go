@@ -115,6 +115,9 @@ func (v *visit) answered(r *http.Request) (object, error) {
 			return nil, err
 		}
 	}
+	if _, there := out["revision"]; !there && a.header.Get("ETag") != "" {
+		out["revision"] = strings.Trim(a.header.Get("ETag"), `"`)
+	}
 	return out, nil
 }
 
@@ -202,10 +205,12 @@ const actingCookie = "admin-acting"
 type acting struct {
 	Label string `json:"l"`
 	ID    string `json:"i"` // of the impersonation
+	By    string `json:"b"` // the visitor's session, with which it ends
 }
 
 // acts has every page say as whom the visitor acts, until that is over.
 func (v *visit) acts(as acting, seconds int) {
+	as.By = v.ownSession()
 	b, err := json.Marshal(as)
 	if err != nil {
 		return // strings only
@@ -213,11 +218,19 @@ func (v *visit) acts(as acting, seconds int) {
 	v.d.kit.SetCookie(v.w, actingCookie, base64.RawURLEncoding.EncodeToString(b), seconds)
 }
 
+// ownSession is the visitor's; "" where the application has an admin login of its own.
+func (v *visit) ownSession() string {
+	if c := auth.ClaimsFrom(v.ctx); c != nil {
+		return c.SessionID
+	}
+	return ""
+}
+
 // actingAs is as whom the visitor acts, or nil.
 func (v *visit) actingAs() *acting {
 	var as acting
 	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, actingCookie))
-	if err != nil || json.Unmarshal(b, &as) != nil || uuid.Validate(as.ID) != nil {
+	if err != nil || json.Unmarshal(b, &as) != nil || uuid.Validate(as.ID) != nil || as.By != v.ownSession() {
 		return nil
 	}
 	return &as

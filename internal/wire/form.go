@@ -10,13 +10,14 @@ import (
 )
 
 // CheckForm refuses what two readers could read differently: a name that comes
-// twice, and text that is not UTF-8. Errors: ErrDuplicateName, ErrNotUTF8.
-func CheckForm(form url.Values) error {
+// twice, but for those named, which are of several boxes, and text that is not UTF-8.
+// Errors: ErrDuplicateName, ErrNotUTF8.
+func CheckForm(form url.Values, boxes ...string) error {
 	for name, values := range form {
-		if len(values) > 1 {
+		if len(values) > 1 && !slices.Contains(boxes, name) {
 			return ErrDuplicateName
 		}
-		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
+		if !utf8.ValidString(name) || slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
 			return ErrNotUTF8
 		}
 	}

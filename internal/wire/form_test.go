@@ -19,6 +19,14 @@ func TestCheckForm(t *testing.T) {
 			t.Errorf("%q: %v, want %v", body, err, want)
 		}
 	}
+	if err := CheckForm(url.Values{"a": {"b", "c"}, "d": {"e"}}, "a"); err != nil {
+		t.Errorf("boxes of one name: %v", err)
+	}
+	for _, form := range []url.Values{{"a": {"b"}, "d": {"e", "f"}}, {"a": {"b", "\xff"}}} {
+		if CheckForm(form, "a") == nil {
+			t.Errorf("%v is taken", form)
+		}
+	}
 }
 
 func TestFillForm(t *testing.T) {
