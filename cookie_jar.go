@@ -6,8 +6,9 @@ import (
 )
 
 // KitJar is where the pages of a room keep sessions that are not the application's:
-// cookies of their own, which nothing else takes for a credential, and which no other
-// origin can make a browser use, those of WithCORS neither.
+// cookies with names of their own, so that a browser signed in to one is not signed in to
+// the other, and which no other origin can make a browser use, those of WithCORS neither.
+// The tokens in them are tokens like any: who holds one can use it anywhere.
 type KitJar struct {
 	Name      string // "admin"
 	SignInURL string // where RequirePage sends visitors

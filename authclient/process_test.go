@@ -54,9 +54,6 @@ func serve(t *testing.T, bin, addr string, args ...string) (at string, kill func
 // answers 429 and 503.
 func TestOtherProcess(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds and runs a server")
-	}
 	ctx := t.Context()
 	bin := filepath.Join(t.TempDir(), "server")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "../examples/server").CombinedOutput(); err != nil {

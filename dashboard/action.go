@@ -208,6 +208,13 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	if a.text != "" {
 		p.Blocks[0].Text = v.t(a.text)
 	}
+	if strings.HasPrefix(a.at, "/users/{id}/") && v.may("GET /users/{id}") {
+		u, err := v.account()
+		if err != nil {
+			return nil, err
+		}
+		p.Under = u.label()
+	}
 	return p, nil
 }
 

@@ -138,6 +138,7 @@ func (v *visit) listed(p *page, path string, query url.Values) (object, error) {
 	switch e := asError(err); {
 	case e != nil && (e.Code == auth.CodeValidationFailed || e.Code == auth.CodeQueryTooBroad):
 		p.Blocks = append(p.Blocks, block{Text: v.problemText(e), Warn: true})
+		p.Refused = true
 		return object{}, nil
 	}
 	return o, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type page struct {
 	Buttons []link
 	Filters *form // posted by GET
 	Blocks  []block
+	Refused bool // the query is wrong: that nothing was found is not so
 	Live    bool // its tables are read anew now and then
 }
 
@@ -147,6 +149,9 @@ func (l *layout) LogoURL() template.URL { return template.URL(l.Logo) } //nolint
 
 // render sends a page.
 func (v *visit) render(status int, p *page) error {
+	if p.Refused {
+		p.Blocks = slices.DeleteFunc(p.Blocks, func(b block) bool { return b.Table != nil })
+	}
 	l := &layout{
 		page: p, Lang: v.lang, Brand: v.d.look.Brand, Logo: v.d.look.Logo, Prefix: v.d.prefix, Path: v.r.URL.Path,
 		Script: v.path("/assets/dashboard.js?v=" + v.d.looks.versions["dashboard.js"]), Style: v.path("/assets/dashboard.css?v=" + v.d.looks.versions["dashboard.css"]),

@@ -50,11 +50,16 @@ func (v *visit) account() (object, error) {
 	return v.get("/users/"+url.PathEscape(v.r.PathValue("id")), nil)
 }
 
-func userOverview(v *visit, p *page, u object, at string) error {
+// locked are warnings of what holds sign-ins off.
+func (v *visit) locked(p *page, u object, at string) {
 	for _, l := range u.list("locks") {
 		p.Blocks = append(p.Blocks, block{Warn: true, Text: v.t("Too many failures hold sign-ins off ({what}) until {time}.", "what", v.t(l.str("limit")), "time", absolute(l.time("until"))),
 			Link: ptr(v.to("Unlock", "POST /users/{id}/unlock", at+"/unlock", false))})
 	}
+}
+
+func userOverview(v *visit, p *page, u object, at string) error {
+	v.locked(p, u, at)
 	if until := u.time("banned_until"); u.str("status") == "banned" {
 		text := v.t("Banned until {time}.", "time", absolute(until))
 		if until.Year() > 9000 {
@@ -128,6 +133,7 @@ func userSessions(v *visit, p *page, u object, at string) error {
 
 // userAccess is what lets somebody in.
 func userAccess(v *visit, p *page, u object, at string) error {
+	v.locked(p, u, at)
 	password := fact{Name: v.t("Password"), Cells: []cell{{Text: v.t("None")}}, Link: ptr(v.to("Set", "POST /users/{id}/password", at+"/password", false))}
 	if u.flag("has_password") {
 		password.Cells = []cell{{Text: v.t("There is one")}}

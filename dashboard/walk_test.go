@@ -8,6 +8,24 @@ import (
 	"github.com/authmount/auth/admin"
 )
 
+// A query that is wrong is told of, and not that nothing was found by it; a form about
+// somebody says about whom.
+func TestPagesSayWhatIsSo(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	ada := o.scene()
+	b := o.signedIn("owner@example.com")
+	b.get("/dashboard/sessions?client=firefox")
+	b.want(http.StatusOK, "That cannot be done as it was entered")
+	if strings.Contains(b.text(), "No session is live") {
+		t.Errorf("and it says that there is none: %s", b.text())
+	}
+	for _, form := range []string{"unlock", "password", "roles", "sign-out", "impersonate", "send"} {
+		b.get("/dashboard/users/" + ada.ID + "/" + form)
+		b.want(http.StatusOK, "ada@example.com")
+	}
+}
+
 // A figure leads to a list whose fields keep what they were asked by.
 func TestFiguresLeadToTheirLists(t *testing.T) {
 	t.Parallel()
