@@ -1,0 +1,80 @@
+package authclient
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/authmount/auth"
+)
+
+// A second factor is asked for and given; one who has to set one up does so without a
+// session.
+func TestSecondFactor(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	c := signedIn(t, s, "ada@example.com")
+	setup, err := c.EnrollTOTP(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := func() string {
+		s.clock.Advance(30 * time.Second)
+		code, err := totp.GenerateCode(setup.Secret, s.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code
+	}
+	recovery, err := c.EnableTOTP(t.Context(), code())
+	if err != nil || len(recovery) != 10 {
+		t.Fatal(recovery, err)
+	}
+	fresh := newClient(t, s)
+	login := PasswordParams{Email: "ada@example.com", Password: password}
+	if _, err := fresh.SignInWithPassword(t.Context(), login); !errors.Is(err, auth.CodeMFARequired) || fresh.State().Status != StatusMFA {
+		t.Fatal(err, fresh.State())
+	}
+	if _, err := fresh.VerifyMFA(t.Context(), MFAParams{TOTPCode: "000000"}); !errors.Is(err, auth.CodeInvalidTOTPCode) || fresh.State().Status != StatusMFA {
+		t.Fatal(err, fresh.State())
+	}
+	if _, err := fresh.VerifyMFA(t.Context(), MFAParams{TOTPCode: code()}); err != nil || fresh.State().Status != StatusSignedIn {
+		t.Fatal(err, fresh.State())
+	}
+	late := newClient(t, s)
+	_, _ = late.SignInWithPassword(t.Context(), login)
+	s.clock.Advance(6 * time.Minute)
+	if got := late.State().Status; got != StatusSignedOut {
+		t.Error("the question does not end:", got)
+	}
+	if sess, err := late.SignInWithPassword(t.Context(), PasswordParams{Email: login.Email, Password: password, TOTPCode: code()}); err != nil || !sess.User.MFAEnabled {
+		t.Fatal(err)
+	}
+	if err := late.Confirm(t.Context(), ConfirmParams{Password: password}); err != nil {
+		t.Error(err)
+	}
+	if codes, err := late.RecoveryCodes(t.Context()); err != nil || len(codes) != 10 {
+		t.Error(codes, err)
+	}
+	if err := late.DisableTOTP(t.Context(), MFAParams{TOTPCode: code()}); err != nil {
+		t.Error(err)
+	}
+
+	forced := newService(t, auth.WithSettings(auth.Settings{MFARequired: auth.On}))
+	n := newClient(t, forced)
+	if _, err := n.SignUp(t.Context(), SignUpParams{Email: "eve@example.com", Password: password}); !errors.Is(err, auth.CodeMFAEnrollmentRequired) || n.State().Status != StatusEnroll {
+		t.Fatal(err, n.State())
+	}
+	if setup, err = n.EnrollTOTP(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now, err := totp.GenerateCode(setup.Secret, forced.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.EnableTOTP(t.Context(), now); err != nil || n.State().Status != StatusSignedIn {
+		t.Fatal(err, n.State())
+	}
+}
