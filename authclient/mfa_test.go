@@ -2,6 +2,8 @@ package authclient
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -76,5 +78,34 @@ func TestSecondFactor(t *testing.T) {
 	}
 	if _, err := n.EnableTOTP(t.Context(), now); err != nil || n.State().Status != StatusSignedIn {
 		t.Fatal(err, n.State())
+	}
+}
+
+// A sign-in that waits takes the place of a sign-up that does, for good: when its time
+// ends, nobody is signed in, and the listeners are told.
+func TestWaitForAFactorEnds(t *testing.T) {
+	t.Parallel()
+	s := newService(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	c := newClient(t, s)
+	timers := &scenarioTimers{clock: s.clock, timers: map[int]scenarioTimer{}}
+	c.wire.after = timers.after
+	if _, err := c.SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password}); err != nil || c.State().Pending == nil || c.State().User != nil {
+		t.Fatal(err, c.State())
+	}
+	s.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.WriteHeader(403)
+		_, _ = io.WriteString(w, `{"code":"mfa_required","mfa_token":"t","expires_in":300,"factors":["totp"]}`)
+	})
+	if _, err := c.SignInWithPassword(t.Context(), PasswordParams{Email: "ada@example.com", Password: password}); !errors.Is(err, auth.CodeMFARequired) {
+		t.Fatal(err)
+	}
+	told := make(chan State, 2)
+	defer c.Subscribe(func(st State) { told <- st })()
+	if st := <-told; st.Status != StatusMFA || len(st.Pending.Factors) != 1 {
+		t.Error(st)
+	}
+	timers.advance(5 * time.Minute)
+	if st := <-told; st.Status != StatusSignedOut || st.Pending != nil {
+		t.Error(st)
 	}
 }
