@@ -99,6 +99,9 @@ func (c *Client) ConfirmEmail(ctx context.Context, p ConfirmEmailParams) (*Email
 	v := &EmailConfirmation{}
 	if s, _ := c.current(); s == nil {
 		err := c.wire.do(ctx, k, v)
+		if err == nil {
+			c.confirmed()
+		}
 		return orNil(v, err)
 	}
 	return orNil(v, c.as(ctx, k, v))
@@ -132,12 +135,10 @@ func (c *Client) ChangePassword(ctx context.Context, current, next string) error
 }
 
 // Confirm proves anew who is there, by password or a code of the app, for what asks for
-// a recent proof (auth.CodeReauthNeeded). The token is renewed, which carries the proof.
+// a recent proof (auth.CodeReauthNeeded). The server keeps it with the session; no token
+// changes.
 func (c *Client) Confirm(ctx context.Context, p ConfirmParams) error {
-	if err := c.as(ctx, call{method: http.MethodPost, path: "/me/confirm", body: p}, nil); err != nil {
-		return err
-	}
-	return c.Refresh(ctx)
+	return c.as(ctx, call{method: http.MethodPost, path: "/me/confirm", body: p}, nil)
 }
 
 // ConfirmParams are a proof: Password or TOTPCode.

@@ -190,6 +190,60 @@ func TestAdminChangesOnce(t *testing.T) {
 	}
 }
 
+// An import whose answer was lost is asked for again with the same key: it is the same
+// job, no account is there twice, and the rows of another import are refused.
+func TestImportOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	a := newAdminClient(t, s)
+	var lost atomic.Bool
+	done := make(chan string, 1)
+	s.set(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/auth/v1/admin/users/import" && !lost.Swap(true) {
+			rec := httptest.NewRecorder()
+			next.ServeHTTP(rec, r)
+			done <- rec.Body.String()
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, r)
+	})
+	once := IdempotencyKey("import-1")
+	if id, err := a.ImportUsers(t.Context(), accounts(30), ImportParams{}, once); !errors.Is(err, CodeNetwork) || id != "" {
+		t.Fatal(id, err)
+	}
+	first := <-done
+	if n := s.count("POST /admin/users/import"); n != 1 {
+		t.Error("rows that can be read only once were sent", n, "times")
+	}
+	id, err := a.ImportUsers(t.Context(), accounts(30), ImportParams{}, once)
+	if err != nil || id == "" || !strings.Contains(first, id) {
+		t.Fatal(id, err, first)
+	}
+	for state := ""; state != "done"; {
+		job, err := a.Job(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state = job.State; state == "done" && (job.Done != 30 || job.Failed+job.Skipped != 0) {
+			t.Errorf("%+v", job)
+		}
+	}
+	n := 0
+	for _, err := range a.Users(t.Context(), UserQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 30 {
+		t.Error(n, "accounts")
+	}
+	var e *Error
+	if _, err := a.ImportUsers(t.Context(), accounts(31), ImportParams{}, once); !errors.As(err, &e) || e.Fields["Idempotency-Key"] == "" {
+		t.Error("another import under the same key:", err)
+	}
+}
+
 // Keys belong where they are meant to be.
 func TestKeysAreNotMixedUp(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,7 @@ package authclient
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"sync"
-	"time"
-
-	"github.com/authmount/auth"
 )
 
 // Client acts as one person: it signs in, keeps the session, refreshes it and calls the
@@ -26,8 +21,9 @@ type Client struct {
 	mu          sync.Mutex
 	session     *Session
 	loaded      bool
-	offline     bool // the last refresh got no answer
+	outage      outage
 	mfa         pending
+	endWait     func() // stops the timer of mfa
 	unconfirmed *User
 	generation  uint64 // rises with every sign-in and sign-out
 	flight      *flight
@@ -50,10 +46,15 @@ func NewClient(url string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Restore reads the store, if that was not done yet, and returns the state. It does not
-// contact the server. Calls that need a session do so themselves.
+// Restore reads the store, if that was not done yet, and returns the state. It contacts
+// the server only if the store holds a refresh token alone, to learn whose it is; while
+// it cannot be asked, the status is StatusLoading. Calls that need a session do all of
+// it themselves.
 func (c *Client) Restore(ctx context.Context) (State, error) {
 	err := c.load(ctx)
+	if s, _ := c.current(); err == nil && s != nil && s.User.ID == "" {
+		_, err = c.renewed(ctx, s.AccessToken)
+	}
 	return c.State(), err
 }
 
@@ -109,8 +110,9 @@ func (c *Client) replace(ctx context.Context, s *Session, generation uint64, voi
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session, c.loaded, c.offline = s.clone(), true, false
-	c.mfa, c.unconfirmed = pending{}, nil
+	c.session, c.loaded, c.outage = s.clone(), true, outage{}
+	c.waitFor(pending{})
+	c.unconfirmed = nil
 	c.changed()
 	if err != nil {
 		return true, storeFailed(err)
@@ -155,269 +157,4 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	}
 	s, _ := c.current()
 	return s, nil
-}
-
-// Token is an access token that is good for half a minute at least, refreshed if need
-// be. Errors: CodeNoSession if nobody is signed in; what ended the session, if that just
-// came out; CodeNetwork and the like, if it cannot be refreshed now.
-func (c *Client) Token(ctx context.Context) (string, error) {
-	if err := c.load(ctx); err != nil {
-		return "", err
-	}
-	s, _ := c.current()
-	if s == nil {
-		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
-	}
-	if s.fresh(c.wire.now()) {
-		return s.AccessToken, nil
-	}
-	return c.renewed(ctx, s.AccessToken)
-}
-
-// Refresh renews the session now, such as after a change of roles.
-func (c *Client) Refresh(ctx context.Context) error {
-	if err := c.load(ctx); err != nil {
-		return err
-	}
-	s, _ := c.current()
-	if s == nil {
-		return &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
-	}
-	_, err := c.renewed(ctx, s.AccessToken)
-	return err
-}
-
-// renewed returns an access token in place of one that will not do. One caller
-// refreshes for all, apart from any one's context.
-func (c *Client) renewed(ctx context.Context, old string) (string, error) {
-	c.mu.Lock()
-	switch {
-	case c.session == nil:
-		c.mu.Unlock()
-		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
-	case c.session.AccessToken != old && c.session.fresh(c.wire.now()):
-		defer c.mu.Unlock()
-		return c.session.AccessToken, nil
-	}
-	f := c.flight
-	if f == nil {
-		f = &flight{done: make(chan struct{})}
-		c.flight = f
-		apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
-		f.cancel = cancel
-		go c.fly(apart, f)
-	}
-	f.waiting++
-	c.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		c.leave(f)
-		return "", noAnswer(ctx.Err())
-	case <-f.done:
-	}
-	s, _ := c.current()
-	switch {
-	case f.err != nil:
-		return "", f.err
-	case s == nil:
-		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
-	}
-	return s.AccessToken, nil
-}
-
-func (c *Client) fly(ctx context.Context, f *flight) {
-	defer f.cancel()
-	f.err = c.refresh(ctx)
-	c.mu.Lock()
-	if c.flight == f {
-		c.flight = nil
-	}
-	c.mu.Unlock()
-	close(f.done)
-}
-
-// leave gives a refresh up that nobody waits for any more, so that the next caller does
-// not wait for a server that hangs. Whatever came of it: asked again, the server gives
-// the same successor.
-func (c *Client) leave(f *flight) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f.waiting--; f.waiting > 0 {
-		return
-	}
-	f.cancel()
-	if c.flight == f {
-		c.flight = nil
-	}
-}
-
-// refresh trades the refresh token. The store is read before: another process may have
-// been quicker, or have signed out. The server answers the same successor to whoever
-// asks a second time, so that it may be repeated after a lost answer.
-func (c *Client) refresh(ctx context.Context) error {
-	mine, generation := c.current()
-	if mine == nil {
-		return &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
-	}
-	if done, err := c.adoptStored(ctx, mine, generation); done {
-		return err
-	}
-	if s, _ := c.current(); s != nil {
-		mine = s
-	}
-	asked := c.wire.now()
-	var w sessionWire
-	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/refresh", body: map[string]string{"refresh_token": mine.RefreshToken}, repeat: repeatAlways}, &w)
-	if err == nil {
-		var s *Session
-		if s, err = w.session(asked); err == nil {
-			_, err := c.adopt(ctx, s, generation)
-			return err
-		}
-	}
-	if endsSession(err) {
-		if done, storeErr := c.adoptStored(ctx, mine, generation); done {
-			return storeErr
-		}
-		_, _ = c.adopt(ctx, nil, generation)
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.generation == generation {
-		c.offline = true
-		c.changed()
-	}
-	return err
-}
-
-// adoptStored takes what another process has stored meanwhile. done: there is nothing
-// left to refresh.
-func (c *Client) adoptStored(ctx context.Context, mine *Session, generation uint64) (done bool, err error) {
-	stored, err := c.store.Load(ctx)
-	switch {
-	case err != nil:
-		c.wire.log.WarnContext(ctx, "authclient: the stored session cannot be read", "error", err)
-		return false, nil
-	case stored == nil:
-		_, err = c.adopt(ctx, nil, generation)
-		return true, errors.Join(&Error{Code: CodeNoSession, Message: "Nobody is signed in."}, err)
-	case stored.RefreshToken == mine.RefreshToken:
-		return false, nil
-	}
-	_, err = c.adopt(ctx, stored, generation)
-	return stored.fresh(c.wire.now()), err
-}
-
-// as sends a call in the name of who is signed in. A token that the server does not take
-// is refreshed once: it may be stale (auth.CodeTokenStale), or a clock wrong; a refresh
-// also tells for sure whether the session has ended.
-func (c *Client) as(ctx context.Context, k call, out any) error {
-	token, err := c.Token(ctx)
-	if err != nil {
-		return err
-	}
-	k.bearer = token
-	err = c.wire.do(ctx, k, out)
-	if isUnauthorized(err) {
-		if k.bearer, err = c.renewed(ctx, token); err != nil {
-			return err
-		}
-		err = c.wire.do(ctx, k, out)
-	}
-	if errors.Is(err, auth.CodeUserBanned) && endsSession(err) {
-		_, generation := c.current()
-		_, _ = c.adopt(ctx, nil, generation)
-	}
-	return err
-}
-
-func isUnauthorized(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusUnauthorized &&
-		(e.Code == auth.CodeTokenStale || e.Code == auth.CodeBadToken || e.Code == auth.CodeSessionEnded)
-}
-
-// signIn sends a call that completes a sign-in, or says which second factor it lacks.
-func (c *Client) signIn(ctx context.Context, k call) (*Session, error) {
-	if err := c.load(ctx); err != nil {
-		c.wire.log.WarnContext(ctx, "authclient: the stored session cannot be read", "error", err)
-	}
-	_, generation := c.current()
-	asked := c.wire.now()
-	k.method = http.MethodPost
-	var w sessionWire
-	if err := c.wire.do(ctx, k, &w); err != nil {
-		c.await(err, generation)
-		return nil, err
-	}
-	s, err := w.session(asked)
-	if err != nil {
-		return nil, err
-	}
-	return orNil(s, c.signedIn(ctx, s, generation))
-}
-
-// await notes that a sign-in waits for a second factor.
-func (c *Client) await(err error, generation uint64) {
-	var e *Error
-	if !errors.As(err, &e) || e.mfa.token == "" {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.generation == generation {
-		c.mfa = e.mfa
-		c.mfa.until = c.wire.now().Add(max(e.mfa.life, time.Minute))
-		c.changed()
-	}
-}
-
-// waiting is the token of a sign-in that waits for a second factor, if there is one.
-func (c *Client) waiting() (pending, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mfa, c.mfa.token != "" && c.wire.now().Before(c.mfa.until)
-}
-
-// Scope says which sessions a sign-out ends.
-type Scope string
-
-// The scopes.
-const (
-	ScopeLocal  Scope = "local"  // this one
-	ScopeOthers Scope = "others" // all but this one
-	ScopeGlobal Scope = "global" // all
-)
-
-// SignOut ends sessions; an empty scope is ScopeLocal. But for ScopeOthers the client is
-// signed out whatever the server says: an error tells that the session may live on
-// there. Signed out already is no error.
-func (c *Client) SignOut(ctx context.Context, scope Scope) error {
-	if err := c.load(ctx); err != nil && scope == ScopeOthers {
-		return err
-	}
-	s, _ := c.current()
-	if scope == ScopeOthers {
-		return c.as(ctx, call{method: http.MethodPost, path: "/logout", query: map[string][]string{"scope": {string(scope)}}, repeat: repeatAlways}, nil)
-	}
-	_, storeErr := c.adopt(ctx, nil, c.void())
-	if s == nil {
-		return storeErr
-	}
-	return errors.Join(storeErr, c.logout(ctx, s, scope))
-}
-
-// logout ends a session by its refresh token, which does not expire within minutes. One
-// that has ended before is no error.
-func (c *Client) logout(ctx context.Context, s *Session, scope Scope) error {
-	k := call{method: http.MethodPost, path: "/logout", body: map[string]string{"refresh_token": s.RefreshToken}, repeat: repeatAlways}
-	if scope != "" {
-		k.query = map[string][]string{"scope": {string(scope)}}
-	}
-	err := c.wire.do(ctx, k, nil)
-	if endsSession(err) {
-		return nil
-	}
-	return err
 }

@@ -20,11 +20,11 @@ import (
 // The codes of what the server did not say itself. All others are package auth's, such
 // as [auth.CodeInvalidCredentials].
 const (
-	CodeNetwork     auth.Code = "network_error"  // no answer was to be had; the cause is in the chain
-	CodeBadResponse auth.Code = "bad_response"   // an answer that is none of Authmount's: a proxy, or another URL
-	CodeNoSession   auth.Code = "no_session"     // nobody is signed in
-	CodeUsed        auth.Code = "flow_used"      // a Flow is completed once
-	CodeForeignURL  auth.Code = "foreign_origin" // a redirect that did not come from this flow
+	CodeNetwork     auth.Code = "network_error"       // no answer was to be had; the cause is in the chain
+	CodeBadResponse auth.Code = "bad_response"        // an answer that is none of Authmount's: a proxy, or another URL
+	CodeNoSession             = auth.CodeMissingToken // nobody is signed in; a server says the same of a request without a token
+	CodeUsed        auth.Code = "flow_used"           // a Flow is completed once
+	CodeForeignURL  auth.Code = "foreign_origin"      // a redirect that did not come from this flow
 )
 
 // Error is what the server refused, or what kept it from being asked. It can be

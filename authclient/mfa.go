@@ -18,7 +18,8 @@ type MFAParams struct {
 func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 	body := filled{"totp_code": p.TOTPCode, "recovery_code": p.RecoveryCode, "trust_device": p.TrustDevice}
 	k := call{path: "/2fa/verify"}
-	if waits, ok := c.waiting(); ok {
+	waits, ok := c.waiting()
+	if ok {
 		body["mfa_token"] = waits.token
 	} else {
 		token, err := c.Token(ctx)
@@ -28,7 +29,9 @@ func (c *Client) VerifyMFA(ctx context.Context, p MFAParams) (*Session, error) {
 		k.bearer = token
 	}
 	k.body = body.set()
-	return c.signIn(ctx, k)
+	s, err := c.signIn(ctx, k)
+	c.givenUp(err, waits)
+	return s, err
 }
 
 // TOTPSetup is what an authenticator app is set up with. It is a secret.
@@ -47,6 +50,7 @@ func (c *Client) EnrollTOTP(ctx context.Context) (*TOTPSetup, error) {
 	if waits, ok := c.waiting(); ok && waits.enroll {
 		k.bearer = waits.token
 		err := c.wire.do(ctx, k, s)
+		c.givenUp(err, waits)
 		return orNil(s, err)
 	}
 	return orNil(s, c.as(ctx, k, s))
@@ -57,7 +61,8 @@ func (c *Client) EnrollTOTP(ctx context.Context) (*TOTPSetup, error) {
 // Errors: auth.CodeInvalidTOTPCode, CodeMFANotPending.
 func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []string, err error) {
 	k := call{method: http.MethodPost, path: "/2fa/verify-and-enable", body: map[string]string{"totp_code": code}}
-	if waits, ok := c.waiting(); ok && waits.enroll {
+	waits, ok := c.waiting()
+	if ok && waits.enroll {
 		k.bearer = waits.token
 	} else if k.bearer, err = c.Token(ctx); err != nil {
 		return nil, err
@@ -70,6 +75,7 @@ func (c *Client) EnableTOTP(ctx context.Context, code string) (recoveryCodes []s
 		RecoveryCodes []string `json:"recovery_codes"`
 	}
 	if err := c.wire.do(ctx, k, &w); err != nil {
+		c.givenUp(err, waits)
 		return nil, err
 	}
 	s, err := w.session(asked)

@@ -50,9 +50,16 @@ type call struct {
 type wire struct {
 	*config
 	pause func(ctx context.Context, d time.Duration) error
+	after func(d time.Duration, f func()) (stop func())
 }
 
-func newWire(c *config) *wire { return &wire{config: c, pause: pauseFor} }
+func newWire(c *config) *wire { return &wire{config: c, pause: pauseFor, after: callAfter} }
+
+// callAfter calls a function later, unless it is stopped before.
+func callAfter(d time.Duration, f func()) (stop func()) {
+	t := time.AfterFunc(d, f)
+	return func() { t.Stop() }
+}
 
 // pauseFor waits, at most until the context ends.
 func pauseFor(ctx context.Context, d time.Duration) error {

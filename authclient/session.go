@@ -12,7 +12,7 @@ import (
 // User is the wire's User object.
 type User = auth.UserView
 
-// Session is a completed sign-in. Its tokens are secrets: formatting and logging a
+// Session is a completed sign-in; stores may hold its RefreshToken alone. Its tokens are secrets: formatting and logging a
 // session show neither, marshalling it as JSON does, for stores.
 type Session struct {
 	AccessToken  string    `json:"access_token"`
@@ -39,8 +39,8 @@ func (s Session) LogValue() slog.Value {
 // arrives while it is good.
 const early = 30 * time.Second
 
-// fresh tells whether the access token can be used. Of one that lives for less than
-// twice the margin, half its life is the margin; nobody knows that after a restart.
+// fresh tells whether the access token can be used without a refresh. The margin is the
+// same for all: one that lives for no longer than it is renewed for every call.
 func (s *Session) fresh(now time.Time) bool { return now.Add(early).Before(s.ExpiresAt) }
 
 // valid tells whether the access token has not expired.

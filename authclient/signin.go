@@ -49,6 +49,7 @@ func (c *Client) SignUp(ctx context.Context, p SignUpParams) (*SignUpResult, err
 		defer c.mu.Unlock()
 		if c.generation == generation && c.session == nil {
 			u := cloneUser(w.User)
+			c.waitFor(pending{})
 			c.unconfirmed = &u
 			c.changed()
 		}
@@ -101,9 +102,15 @@ type OTPParams struct {
 // succeeds whether there is such an account or not. The link opens only for the returned
 // flow (PKCE, RFC 7636); the code is typed: Flow.Verify.
 func (c *Client) SendOTP(ctx context.Context, p OTPParams) (*Flow, error) {
+	if err := c.load(ctx); err != nil {
+		return nil, err
+	}
 	f := newFlow(c)
 	f.email, f.phone = p.Email, p.Phone
-	body := map[string]any{"create_user": !p.NoSignUp}
+	body := map[string]any{}
+	if p.NoSignUp {
+		body["create_user"] = false
+	}
 	path := "/magic-link/send"
 	if p.Phone != "" {
 		path, body["phone"] = "/otp/send", p.Phone
@@ -194,6 +201,26 @@ func (c *Client) Invitation(ctx context.Context, token string) (*InvitationView,
 // AcceptInvitation accepts an invitation and signs in.
 func (c *Client) AcceptInvitation(ctx context.Context, p AcceptInvitationParams) (*Session, error) {
 	return c.signIn(ctx, call{path: "/invitations/accept", body: p})
+}
+
+// signIn sends a call that completes a sign-in, or says which second factor it lacks.
+func (c *Client) signIn(ctx context.Context, k call) (*Session, error) {
+	if err := c.load(ctx); err != nil {
+		c.wire.log.WarnContext(ctx, "authclient: the stored session cannot be read", "error", err)
+	}
+	_, generation := c.current()
+	asked := c.wire.now()
+	k.method = http.MethodPost
+	var w sessionWire
+	if err := c.wire.do(ctx, k, &w); err != nil {
+		c.await(err, generation)
+		return nil, err
+	}
+	s, err := w.session(asked)
+	if err != nil {
+		return nil, err
+	}
+	return orNil(s, c.signedIn(ctx, s, generation))
 }
 
 // filled is a body of which empty members are left out.

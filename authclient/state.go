@@ -2,9 +2,7 @@ package authclient
 
 import (
 	"context"
-	"log/slog"
 	"reflect"
-	"time"
 )
 
 // Status is what a client knows of who is signed in.
@@ -12,7 +10,7 @@ type Status string
 
 // The statuses, and what leads on from them.
 const (
-	StatusLoading   Status = "loading"    // the store has not been read: signed-in or signed-out
+	StatusLoading   Status = "loading"    // it is not known yet: signed-in or signed-out
 	StatusSignedOut Status = "signed-out" // nobody
 	StatusSignedIn  Status = "signed-in"  // a session with a token, or one that can be had
 	StatusOffline   Status = "offline"    // a session whose token has expired, and the server cannot be asked
@@ -23,20 +21,10 @@ const (
 
 // State is a snapshot, the receiver's own. It holds no tokens.
 type State struct {
-	Status Status
-	User   *User // signed-in and offline: who; confirm: as signed up
+	Status  Status
+	User    *User    // signed-in and offline: who; else nil
+	Pending *Pending // mfa, enroll and confirm: what is waited for
 }
-
-// pending is a sign-in that a second factor has to complete.
-type pending struct {
-	token  string
-	enroll bool
-	life   time.Duration
-	until  time.Time
-}
-
-// LogValue keeps the token out of the log.
-func (pending) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
 // listener gets states one after the other, never two at once.
 type listener struct {
@@ -74,23 +62,31 @@ func (c *Client) State() State {
 func (c *Client) snapshot() State {
 	now := c.wire.now()
 	switch {
+	case c.session != nil && c.session.User.ID == "": // a refresh token alone was kept
+		return State{Status: StatusLoading}
 	case c.session != nil:
 		u := cloneUser(c.session.User)
-		if c.offline && !c.session.valid(now) {
+		if c.outage.err != nil && !c.session.valid(now) {
 			return State{Status: StatusOffline, User: &u}
 		}
 		return State{Status: StatusSignedIn, User: &u}
 	case c.mfa.token != "" && now.Before(c.mfa.until) && c.mfa.enroll:
-		return State{Status: StatusEnroll}
+		return State{Status: StatusEnroll, Pending: c.mfa.shown()}
 	case c.mfa.token != "" && now.Before(c.mfa.until):
-		return State{Status: StatusMFA}
+		return State{Status: StatusMFA, Pending: c.mfa.shown()}
 	case c.unconfirmed != nil:
-		u := cloneUser(*c.unconfirmed)
-		return State{Status: StatusConfirm, User: &u}
+		return State{Status: StatusConfirm, Pending: &Pending{Email: orEmpty(c.unconfirmed.Email), Phone: orEmpty(c.unconfirmed.Phone)}}
 	case !c.loaded:
 		return State{Status: StatusLoading}
 	}
 	return State{Status: StatusSignedOut}
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // changed tells the listeners, if there is something to tell. The caller holds the lock.

@@ -1,0 +1,142 @@
+package authclient
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// renewed returns an access token in place of one that will not do. One caller
+// refreshes for all, apart from any one's context.
+func (c *Client) renewed(ctx context.Context, old string) (string, error) {
+	c.mu.Lock()
+	switch {
+	case c.session == nil:
+		c.mu.Unlock()
+		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+	case c.session.AccessToken != old && c.session.fresh(c.wire.now()):
+		defer c.mu.Unlock()
+		return c.session.AccessToken, nil
+	}
+	f := c.flight
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		c.flight = f
+		apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		f.cancel = cancel
+		go c.fly(apart, f)
+	}
+	f.waiting++
+	c.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		c.leave(f)
+		return "", noAnswer(ctx.Err())
+	case <-f.done:
+	}
+	s, _ := c.current()
+	switch {
+	case f.err != nil:
+		return "", f.err
+	case s == nil:
+		return "", &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+	}
+	return s.AccessToken, nil
+}
+
+func (c *Client) fly(ctx context.Context, f *flight) {
+	defer f.cancel()
+	f.err = c.refresh(ctx)
+	c.mu.Lock()
+	if c.flight == f {
+		c.flight = nil
+	}
+	c.mu.Unlock()
+	close(f.done)
+}
+
+// leave gives a refresh up that nobody waits for any more, so that the next caller does
+// not wait for a server that hangs. Whatever came of it: asked again, the server gives
+// the same successor.
+func (c *Client) leave(f *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.waiting--; f.waiting > 0 {
+		return
+	}
+	f.cancel()
+	if c.flight == f {
+		c.flight = nil
+	}
+}
+
+// refresh trades the refresh token. The store is read before: another process may have
+// been quicker, or have signed out. The server answers the same successor to whoever
+// asks a second time, so that it may be repeated after a lost answer.
+func (c *Client) refresh(ctx context.Context) error {
+	mine, generation := c.current()
+	if mine == nil {
+		return &Error{Code: CodeNoSession, Message: "Nobody is signed in."}
+	}
+	if done, err := c.adoptStored(ctx, mine, generation); done {
+		return err
+	}
+	if s, _ := c.current(); s != nil {
+		mine = s
+	}
+	if err := c.held(); err != nil {
+		return err
+	}
+	asked := c.wire.now()
+	var w sessionWire
+	err := c.wire.do(ctx, call{method: http.MethodPost, path: "/refresh", body: map[string]string{"refresh_token": mine.RefreshToken}, repeat: repeatAlways}, &w)
+	if err == nil {
+		var s *Session
+		if s, err = w.session(asked); err == nil {
+			_, err := c.adopt(ctx, s, generation)
+			return err
+		}
+	}
+	if endsSession(err) {
+		if done, storeErr := c.adoptStored(ctx, mine, generation); done {
+			return storeErr
+		}
+		_, _ = c.adopt(ctx, nil, generation)
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation == generation {
+		c.outage.note(err, c.wire.now())
+		c.changed()
+	}
+	return err
+}
+
+// held is the error of an outage that is not to be tried again yet.
+func (c *Client) held() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wire.now().Before(c.outage.resume) {
+		return c.outage.err
+	}
+	return nil
+}
+
+// adoptStored takes what another process has stored meanwhile. done: there is nothing
+// left to refresh.
+func (c *Client) adoptStored(ctx context.Context, mine *Session, generation uint64) (done bool, err error) {
+	stored, err := c.store.Load(ctx)
+	switch {
+	case err != nil:
+		c.wire.log.WarnContext(ctx, "authclient: the stored session cannot be read", "error", err)
+		return false, nil
+	case stored == nil:
+		_, err = c.adopt(ctx, nil, generation)
+		return true, errors.Join(&Error{Code: CodeNoSession, Message: "Nobody is signed in."}, err)
+	case stored.RefreshToken == mine.RefreshToken:
+		return false, nil
+	}
+	_, err = c.adopt(ctx, stored, generation)
+	return stored.fresh(c.wire.now()), err
+}
