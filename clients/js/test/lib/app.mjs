@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const quiet = { ...process.env, NEXT_TELEMETRY_DISABLED: "1" };
+// Without colours: tools that see CI or a terminal colour their words, between which we look for ours.
+const quiet = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", NO_COLOR: "1" };
+delete quiet.FORCE_COLOR;
 
 /**
  * Copies an application to a temporary folder and installs its dependencies and the tarball
@@ -29,17 +31,17 @@ export function installApp(from) {
       const child = spawn(join(dir, "node_modules/.bin", name), args, { cwd: dir, env: { ...quiet, ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true });
       let log = "";
       const gone = new Promise((resolve) => child.once("exit", resolve));
-      await new Promise((resolve, reject) => {
-        gone.then(() => reject(new Error(`${name} ended:\n${log}`)));
-        for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => ready.test((log += text)) && resolve());
-      });
-      return {
-        log: () => log,
-        stop: async () => {
-          process.kill(-child.pid, "SIGTERM"); // its own group: it may have children
-          await gone;
-        },
+      const stop = async () => {
+        process.kill(-child.pid, "SIGTERM"); // its own group: it may have children
+        await gone;
       };
+      const seen = {};
+      const said = new Promise((resolve, reject) => Object.assign(seen, { resolve, reject }));
+      const waited = setTimeout(() => stop().then(() => seen.reject(new Error(`${name} has not said ${ready} in a minute:\n${log}`))), 60_000);
+      gone.then(() => seen.reject(new Error(`${name} ended:\n${log}`)));
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => ready.test((log += text)) && seen.resolve());
+      await said.finally(() => clearTimeout(waited));
+      return { log: () => log, stop };
     },
     remove: () => rmSync(dir, { recursive: true, force: true }),
   };
