@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,31 @@ func TestRevokeSessionsOfSeveral(t *testing.T) {
 		}
 		for _, body := range []string{`{}`, `{"all":true,"ip":"192.0.2.1"}`, `{"reason":"x"}`} {
 			o.do(op, "POST /sessions/revoke", body).want(422, auth.CodeValidationFailed)
+		}
+	})
+}
+
+// What is repeated with one key answers what it did, and only that: of the sessions that
+// were at the address, whatever else the account has.
+func TestRevokeSessionsAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		op := o.operator("op@example.com", admin.PermSessionsRevoke)
+		ada := o.LoginAs(t, "ada@example.com")
+		for _, ip := range []string{"192.0.2.7", "192.0.2.7", "192.0.2.8"} {
+			from := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr(ip)})
+			if _, err := o.Login(from, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		body := fmt.Sprintf(`{"user_ids":[%q],"ip":"192.0.2.7"}`, ada.User.ID)
+		first := o.do(op, "POST /sessions/revoke", body, "Idempotency-Key: one").want(200)
+		again := o.do(op, "POST /sessions/revoke", body, "Idempotency-Key: one").want(200)
+		if got := fmt.Sprint(first.body["ended"], again.body["ended"]); got != "2 2" {
+			t.Errorf("ended %s, want 2 2", got)
+		}
+		if list, err := o.adm.UserSessions(t.Context(), admin.System("test"), ada.User.ID); err != nil || len(list) != 2 {
+			t.Errorf("%d sessions are left, %v", len(list), err)
 		}
 	})
 }

@@ -29,6 +29,7 @@ type action struct {
 	path   func(*visit) string                           // of the operation; nil: as the page's
 	ask    func(*visit, map[string]any) (object, error)  // in place of the operation
 	boxes  []string                                      // names of fields that are several boxes
+	shows  func(*visit, *page) error                     // adds what the form is about to its page
 	then   func(*visit)                                  // done besides, once the operation was
 	plain  bool                                          // no dialog, as it needs room
 }
@@ -214,6 +215,9 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 			return nil, err
 		}
 		p.Under = u.label()
+	}
+	if a.shows != nil {
+		return p, a.shows(v, p)
 	}
 	return p, nil
 }

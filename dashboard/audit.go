@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -11,8 +12,8 @@ var auditFilters = []string{"actor", "action", "target", "user", "ip", "request_
 func showAudit(v *visit) (*page, error) {
 	p := &page{Title: v.t("Audit log"), Live: v.r.URL.Query().Get("live") != "", Filters: v.filters(
 		field{Name: "action", Label: "What", Type: "text", Hint: v.t("Such as user.banned, or user.*")},
-		field{Name: "actor", Label: "By whom (id)", Type: "text"},
-		field{Name: "user", Label: "About or by a user (id)", Type: "text"},
+		field{Name: "actor", Label: "By whom (address or id)", Type: "text"},
+		field{Name: "user", Label: "About or by a user (address or id)", Type: "text"},
 		field{Name: "target", Label: "Of what", Type: "text"},
 		field{Name: "ip", Label: "Address", Type: "text"},
 		field{Name: "outcome", Label: "Outcome", Type: "select", Options: v.choices("", "Any", "done", "Done", "denied", "Denied", "failed", "Failed")},
@@ -20,7 +21,7 @@ func showAudit(v *visit) (*page, error) {
 		field{Name: "from", Label: "From", Type: "date"},
 		field{Name: "to", Label: "Before", Type: "date"},
 	)}
-	q := v.query(auditFilters...)
+	q := v.byAddress(v.query(auditFilters...), "actor", "user")
 	o, err := v.listed(p, "/audit-logs", q)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func showAudit(v *visit) (*page, error) {
 	}
 	p.Buttons = []link{live}
 	if v.may("GET /audit-logs/export") {
-		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/audit/export") + "?" + v.filtered(auditFilters...).Encode(), Post: true})
+		p.Buttons = append(p.Buttons, link{Text: v.t("Export these"), To: v.path("/audit/export") + "?" + v.byAddress(v.filtered(auditFilters...), "actor", "user").Encode(), Post: true})
 	}
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
@@ -63,6 +64,7 @@ func (v *visit) events(o, of object) *table {
 		if d := or(e.str("method"), e.str("provider")); d != "" {
 			what.Tags = append(what.Tags, tag{Text: d})
 		}
+		what.Tags = append(what.Tags, rolesChanged(e)...)
 		switch e.str("outcome") {
 		case "denied":
 			what.Tags = append(what.Tags, tag{v.t("Denied"), "bad"})
@@ -89,6 +91,25 @@ func (v *visit) events(o, of object) *table {
 		t.Rows = append(t.Rows, row{Cells: []cell{{Time: e.time("at")}, what, by, target, ip}})
 	}
 	return t
+}
+
+// rolesChanged are the roles that an event gave and took, so that a list tells who gave
+// one, whatever it came with.
+func rolesChanged(e object) []tag {
+	c := e.of("changes").of("roles")
+	before, after := c.texts("before"), c.texts("after")
+	var tags []tag
+	for _, r := range after {
+		if !slices.Contains(before, r) {
+			tags = append(tags, tag{Text: "+" + r})
+		}
+	}
+	for _, r := range before {
+		if !slices.Contains(after, r) {
+			tags = append(tags, tag{Text: "−" + r})
+		}
+	}
+	return tags
 }
 
 // namesIn are the names of whom events only have the ids.

@@ -97,6 +97,11 @@ func (d *drawing) cell(c cell) {
 			d.raw(`</a>`)
 		}
 	}
+	if c.Under != "" {
+		d.raw(`<small><bdi>`)
+		d.text(c.Under)
+		d.raw(`</bdi></small>`)
+	}
 	for _, t := range c.Tags {
 		d.raw(" ")
 		d.tag(t)

@@ -31,10 +31,11 @@ func invitationActions() []action {
 	back := func(v *visit) string { return v.path("/invitations") }
 	return []action{
 		{
-			at: "/invitations/new", asks: "POST /invitations", title: "Invite", text: "A mail with a link to make an account goes to the address. It is good for seven days.", submit: "Invite", done: "The invitation is on its way.", back: back,
+			at: "/invitations/new", boxes: []string{"roles"}, asks: "POST /invitations", title: "Invite", text: "A mail with a link to make an account goes to the address. It is good for seven days.", submit: "Invite", done: "The invitation is on its way.", back: back,
 			fields: func(v *visit) ([]field, error) {
-				return []field{{Name: "email", Label: v.t("E-mail address"), Type: "email", Required: true}, {Name: "roles", Label: v.t("Roles"), Type: "lines", Hint: v.t("Separated by spaces")},
-					{Name: "redirect_to", Label: v.t("Where the page leads afterwards"), Type: "url", Hint: v.t("An address of the list of redirects")}}, nil
+				roles, err := v.roles(nil)
+				return []field{{Name: "email", Label: v.t("E-mail address"), Type: "email", Required: true}, roles,
+					{Name: "redirect_to", Label: v.t("Where the page leads afterwards"), Type: "url", Hint: v.t("An address of the list of redirects")}}, err
 			},
 		},
 		{at: "/invitations/{id}/resend", asks: "POST /invitations/{id}/resend", title: "Send the invitation again", submit: "Send", done: "The invitation is on its way.", back: back},
@@ -46,11 +47,11 @@ func showMessages(v *visit) (*page, error) {
 	p := &page{Title: v.t("Messages"), Under: v.t("What went out in the last seven days, without its text."), Filters: v.filters(
 		field{Name: "state", Label: "State", Type: "select", Options: v.choices("", "Any", "queued", "Queued", "sent", "Sent", "failed", "Failed", "dropped", "Dropped")},
 		field{Name: "kind", Label: "Kind", Type: "text"},
-		field{Name: "user", Label: "User (id)", Type: "text"},
+		field{Name: "user", Label: "User (address or id)", Type: "text"},
 		field{Name: "from", Label: "From", Type: "date"},
 		field{Name: "to", Label: "Before", Type: "date"},
 	)}
-	o, err := v.listed(p, "/messages", v.query("state", "kind", "user", "from", "to"))
+	o, err := v.listed(p, "/messages", v.byAddress(v.query("state", "kind", "user", "from", "to"), "user"))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,28 +77,38 @@ func keyActions() []action {
 	shown := func(v *visit, o object) (*page, error) { return v.secret("The key", o.str("key"), toKeys(v)), nil }
 	return []action{
 		{
-			at: "/keys/new", asks: "POST /keys", title: "New key", submit: "Make it", back: toKeys, show: shown,
+			at: "/keys/new", boxes: []string{"scopes"}, asks: "POST /keys", title: "New key", submit: "Make it", back: toKeys, show: shown,
 			fields: func(v *visit) ([]field, error) {
-				return []field{
+				scopes, err := v.scopes(nil)
+				return slices.Concat([]field{
 					{Name: "name", Label: v.t("Name"), Type: "text", Required: true},
 					{Name: "kind", Label: v.t("Kind"), Type: "select", Options: v.choices("secret", "Secret, for programs", "public", "Public, names an application")},
-					{Name: "scopes", Label: v.t("Scopes"), Type: "lines", Hint: v.t("Permissions, or patterns such as auth.users.*, separated by spaces")},
+				}, scopes, []field{
 					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Hint: v.t("From where alone it may be used, such as 192.0.2.0/24; empty: from anywhere")},
 					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Hint: v.t("In UTC. Empty: never")},
-				}, nil
+				}), err
+			},
+			body: func(v *visit, fields []field) (map[string]any, error) {
+				body := scopesGiven(v, fields)
+				if len(body["scopes"].([]string)) == 0 { // a public key takes none
+					delete(body, "scopes")
+				}
+				return body, nil
 			},
 		},
 		{
-			at: "/keys/{id}/edit", asks: "PATCH /keys/{id}", title: "Change the key", submit: "Save", done: "Saved.", back: toKey,
+			at: "/keys/{id}/edit", boxes: []string{"scopes"}, asks: "PATCH /keys/{id}", title: "Change the key", submit: "Save", done: "Saved.", back: toKey,
 			fields: func(v *visit) ([]field, error) {
 				k, err := v.key()
-				return []field{
-					{Name: "name", Label: v.t("Name"), Type: "text", Required: true, Value: k.str("name")},
-					{Name: "scopes", Label: v.t("Scopes"), Type: "lines", Value: strings.Join(k.texts("scopes"), " ")},
+				if err != nil {
+					return nil, err
+				}
+				scopes, err := v.scopes(k.texts("scopes"))
+				return slices.Concat([]field{{Name: "name", Label: v.t("Name"), Type: "text", Required: true, Value: k.str("name")}}, scopes, []field{
 					{Name: "cidrs", Label: v.t("Networks"), Type: "lines", Value: strings.Join(k.texts("cidrs"), " ")},
 					{Name: "expires_at", Label: v.t("Ends"), Type: "datetime-local", Value: day(k.time("expires_at")), Hint: v.t("In UTC. Empty: never")},
 					{Name: "revision", Type: "hidden", Value: k.str("revision")},
-				}, err
+				}), err
 			},
 			body: keyBody,
 		},
@@ -122,20 +133,47 @@ func keyActions() []action {
 	}
 }
 
+// scopes are what a key may do: boxes of all permissions and a field for patterns; or one
+// field for both, for visitors who may not read permissions.
+func (v *visit) scopes(held []string) ([]field, error) {
+	if !v.may("GET /permissions") {
+		return []field{{Name: "scopes", Label: v.t("Scopes"), Type: "lines", Value: strings.Join(held, " "), Hint: v.t("Permissions, or patterns such as auth.users.*, separated by spaces")}}, nil
+	}
+	f, err := v.permissions(held)
+	f.Name, f.Label = "scopes", v.t("Scopes")
+	rest := v.others(held)
+	for _, name := range held { // what is not declared any more stays until it is taken away
+		if !strings.Contains(name, "*") {
+			f.Options = addOption(f.Options, name, "", true)
+		}
+	}
+	return []field{f, rest}, err
+}
+
+// scopesGiven is what a form says of a key, whichever fields it has for scopes.
+func scopesGiven(v *visit, fields []field) map[string]any {
+	body := bodyOf(v, fields)
+	list, _ := body["scopes"].([]string)
+	patterns, _ := body["patterns"].([]string)
+	delete(body, "patterns")
+	body["scopes"] = slices.Concat([]string{}, list, patterns)
+	return body
+}
+
 // keyBody is what of a key is another one.
 func keyBody(v *visit, fields []field) (map[string]any, error) {
 	k, err := v.key()
 	if err != nil {
 		return nil, err
 	}
-	given, body := bodyOf(v, fields), map[string]any{}
+	given, body := scopesGiven(v, fields), map[string]any{}
 	delete(given, "revision")
 	if given["name"] != k.str("name") {
 		body["name"] = given["name"]
 	}
 	for _, name := range []string{"scopes", "cidrs"} {
 		list, _ := given[name].([]string)
-		if strings.Join(list, " ") != strings.Join(k.texts(name), " ") {
+		if !slices.Equal(slices.Sorted(slices.Values(list)), slices.Sorted(slices.Values(k.texts(name)))) {
 			body[name] = append([]string{}, list...)
 		}
 	}

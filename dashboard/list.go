@@ -36,6 +36,21 @@ func (v *visit) filtered(names ...string) url.Values {
 	return q
 }
 
+// byAddress puts ids in place of the addresses and numbers of accounts that people know
+// them by. One that nobody has is left for the operation to judge.
+func (v *visit) byAddress(q url.Values, names ...string) url.Values {
+	for _, name := range names {
+		if !strings.ContainsAny(q.Get(name), "@+") || !v.may("GET /users") {
+			continue
+		}
+		o, err := v.get("/users", url.Values{"q": {q.Get(name)}, "limit": {"1"}})
+		if list := o.list("users"); err == nil && len(list) == 1 && (o.str("matched") == "email" || o.str("matched") == "phone") {
+			q.Set(name, list[0].str("id"))
+		}
+	}
+	return q
+}
+
 // filters are fields that a list is asked by: they are in its address.
 func (v *visit) filters(fields ...field) *form {
 	q := v.r.URL.Query()

@@ -34,8 +34,12 @@ func showOverview(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	note := ""
+	if intervalOf(period) == "day" {
+		note = v.t("By days in UTC. The first is shown whole, and so holds some from before the span above.")
+	}
 	for _, m := range []struct{ metric, text, kind string }{{"sign_ups", "Sign-ups", "good"}, {"sign_ins", "Sign-ins by method", ""}, {"sign_in_failures", "Failures by reason", "bad"}} {
-		p.Blocks = append(p.Blocks, block{Title: v.t(m.text), Chart: v.chart(m.text, m.kind, m.metric, stats)})
+		p.Blocks = append(p.Blocks, block{Title: v.t(m.text), Text: note, Chart: v.chart(m.text, m.kind, m.metric, stats)})
 	}
 	return p, nil
 }

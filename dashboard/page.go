@@ -67,6 +67,7 @@ type cell struct {
 	To    string    // where it leads
 	Time  time.Time // in place of Text
 	Code  bool
+	Under string // a quiet line below it
 	Tags  []tag
 	Links []link
 }
@@ -119,7 +120,8 @@ type field struct {
 	Options                               []option
 	Checked, Required                     bool
 	Min                                   string
-	Want                                  string // typed: what to type
+	Want                                  string   // typed: what to type
+	List                                  []string // what a text may be, to choose from
 }
 
 type option struct {

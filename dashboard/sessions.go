@@ -2,15 +2,17 @@ package dashboard
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/redirect"
 )
 
 func showSessions(v *visit) (*page, error) {
 	p := &page{Title: v.t("Sessions"), Under: v.t("Those that are live, the newest first."), Filters: v.filters(
 		field{Name: "ip", Label: "Address", Type: "text"},
-		field{Name: "client", Label: "Device", Type: "text", Hint: v.t("Part of what the browser says it is")},
+		field{Name: "client", Label: "Device", Type: "text", Hint: v.t("Part of what the browser says it is; with an address or a day beside it")},
 		field{Name: "aal", Label: "Second factor", Type: "select", Options: v.choices("", "Any", "aal2", "Shown", "aal1", "Not shown")},
 		field{Name: "since", Label: "Begun from", Type: "date"},
 		field{Name: "before", Label: "Begun before", Type: "date"},
@@ -24,13 +26,78 @@ func showSessions(v *visit) (*page, error) {
 	for _, s := range o.list("sessions") {
 		t.Rows = append(t.Rows, row{Cells: append([]cell{v.user(s.str("user_id"), names[s.str("user_id")])}, v.session(s.of("session"), s.str("user_id"))...)})
 	}
-	ip := v.r.URL.Query().Get("ip")
-	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {ip}}.Encode(), true)}
+	q := v.r.URL.Query()
+	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {q.Get("ip")}, "before": {q.Get("before")}}.Encode(), true)}
 	if v.may("GET /impersonations") {
 		p.Buttons = append(p.Buttons, link{Text: v.t("Who acts as whom"), To: v.path("/impersonations")})
+		p.Under += " " + v.t("Those of operators who act as somebody are on a page of their own.")
 	}
 	p.Blocks = append(p.Blocks, block{Table: t})
 	return p, nil
+}
+
+// ending shows which sessions a form would end now, as far as one page shows them.
+func (v *visit) ending(p *page, path string, q url.Values) error {
+	o, err := v.get(path, q)
+	if err != nil {
+		return err
+	}
+	list := o.list("sessions")
+	text := v.t("{n} sessions would end now.", "n", len(list))
+	switch {
+	case o.str("next_cursor") != "":
+		text = v.t("More than {n} sessions would end now. The newest of them:", "n", len(list))
+	case len(list) == 1:
+		text = v.t("1 session would end now.")
+	}
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun"), Empty: v.t("No session is live that matches.")}
+	names := v.names(ids(list, "user_id")...)
+	for _, s := range list {
+		who := cell{Text: p.Under}
+		if id := s.str("user_id"); id != "" {
+			who = v.user(id, names[id])
+		}
+		if inner := s.of("session"); len(inner) > 0 {
+			s = inner
+		}
+		if s.flag("current") {
+			text += " " + v.t("Your own goes on.")
+		}
+		t.Rows = append(t.Rows, row{Cells: append([]cell{who}, v.session(s, "")[:3]...)})
+	}
+	p.Blocks = append(p.Blocks, block{Text: text, Table: t})
+	return nil
+}
+
+// endingThese is what the form of several sessions is about, once it says which.
+func endingThese(v *visit, p *page) error {
+	from := v.r.URL.Query()
+	if v.form != nil {
+		from = v.form
+	}
+	q := url.Values{}
+	if ip := from.Get("ip"); ip != "" {
+		q.Set("ip", ip)
+	}
+	if before := dayTime(from.Get("before")); before != "" {
+		q.Set("before", before+":00Z")
+	}
+	if len(q) == 0 || !v.may("GET /sessions") {
+		return nil
+	}
+	err := v.ending(p, "/sessions", q)
+	if e := asError(err); e != nil && e.Code == auth.CodeValidationFailed {
+		return nil // the form says so once it is sent
+	}
+	return err
+}
+
+// dayTime is a day, or an instant, as a field for instants has it.
+func dayTime(s string) string {
+	if s != "" && !strings.Contains(s, "T") {
+		s += "T00:00"
+	}
+	return s[:min(len(s), len("2006-01-02T15:04"))]
 }
 
 // session is one as a row, but for whose it is.
@@ -76,11 +143,11 @@ func sessionActions() []action {
 	return []action{
 		{at: "/sessions/{id}/end", asks: "DELETE /sessions/{id}", title: "End the session", text: "Its tokens stop working at once, where sessions are checked, and after a few minutes elsewhere.", submit: "End it", danger: true, done: "The session has ended.", back: backTo("/sessions"), fields: because(false)},
 		{
-			at: "/sessions/revoke", asks: "POST /sessions/revoke", title: "End sessions", text: "Of one address, or those begun before a time, or all there are.", submit: "End them", danger: true, back: backTo("/sessions"),
+			at: "/sessions/revoke", asks: "POST /sessions/revoke", title: "End sessions", text: "Of one address, or those begun before a time, or all there are.", submit: "End them", danger: true, back: backTo("/sessions"), shows: endingThese,
 			fields: func(v *visit) ([]field, error) {
 				return []field{
 					{Name: "ip", Label: v.t("Address"), Type: "text", Value: v.r.URL.Query().Get("ip")},
-					{Name: "before", Label: v.t("Begun before"), Type: "datetime-local", Hint: v.t("In UTC")},
+					{Name: "before", Label: v.t("Begun before"), Type: "datetime-local", Value: dayTime(v.r.URL.Query().Get("before")), Hint: v.t("In UTC")},
 					{Name: "all", Label: v.t("All sessions of everybody"), Type: "check"}, reason(v, false),
 				}, nil
 			},
@@ -109,15 +176,25 @@ func sessionActions() []action {
 }
 
 func showImpersonations(v *visit) (*page, error) {
+	t, err := v.impersonations("")
+	if err != nil {
+		return nil, err
+	}
+	return &page{Title: v.t("Who acts as whom"), Blocks: []block{{Table: t}}}, nil
+}
+
+// impersonations are those that go on, of everybody or of one account.
+func (v *visit) impersonations(of string) (*table, error) {
 	o, err := v.get("/impersonations", nil)
 	if err != nil {
 		return nil, err
 	}
+	list := slices.DeleteFunc(o.list("impersonations"), func(i object) bool { return of != "" && i.str("user_id") != of })
 	t := &table{Name: v.t("Who acts as whom"), Columns: v.columns("Who", "As whom", "Reason", "Begun", "Ends", ""), Empty: v.t("Nobody acts as anybody.")}
-	names := v.names(ids(o.list("impersonations"), "actor_id", "user_id")...)
-	for _, i := range o.list("impersonations") {
+	names := v.names(ids(list, "actor_id", "user_id")...)
+	for _, i := range list {
 		t.Rows = append(t.Rows, row{Cells: []cell{v.user(i.str("actor_id"), names[i.str("actor_id")]), v.user(i.str("user_id"), names[i.str("user_id")]), {Text: i.str("reason")}, {Time: i.time("created_at")}, {Time: i.time("expires_at")},
 			{Links: []link{v.to("End", "DELETE /impersonations/{id}", "/impersonations/"+url.PathEscape(i.str("id"))+"/end", true)}}}})
 	}
-	return &page{Title: v.t("Who acts as whom"), Blocks: []block{{Table: t}}}, nil
+	return t, nil
 }

@@ -42,6 +42,7 @@ func showUser(v *visit) (*page, error) {
 	if !ok {
 		return nil, v.d.kit.Error(auth.CodeNotFound, nil)
 	}
+	v.locked(p, u, at)
 	return p, show(v, p, u, at)
 }
 
@@ -59,11 +60,15 @@ func (v *visit) locked(p *page, u object, at string) {
 }
 
 func userOverview(v *visit, p *page, u object, at string) error {
-	v.locked(p, u, at)
+	ban := "Ban"
 	if until := u.time("banned_until"); u.str("status") == "banned" {
+		ban = "Change the ban"
 		text := v.t("Banned until {time}.", "time", absolute(until))
 		if until.Year() > 9000 {
 			text = v.t("Banned for good.")
+		}
+		if why := v.whyBanned(u.str("id")); why != "" {
+			text += " " + why
 		}
 		p.Blocks = append(p.Blocks, block{Warn: true, Text: text, Link: ptr(v.to("Lift the ban", "POST /users/{id}/unban", at+"/unban", false))})
 	}
@@ -87,11 +92,29 @@ func userOverview(v *visit, p *page, u object, at string) error {
 		v.to("Make a link", "POST /links", at+"/link", false),
 		v.to("Act as this user", "POST /users/{id}/impersonate", at+"/impersonate", false),
 		{Text: v.t("Export"), To: v.path(at + "/export"), Post: true},
-		v.to("Ban", "POST /users/{id}/ban", at+"/ban", true),
+		v.to(ban, "POST /users/{id}/ban", at+"/ban", true),
 		v.to("Anonymise", "POST /users/{id}/anonymize", at+"/anonymize", true),
 		v.to("Delete", "POST /users/{id}/delete", at+"/delete", true),
 	}
 	return nil
+}
+
+// whyBanned is who banned an account last and why, as far as that is recorded and the
+// visitor may read it.
+func (v *visit) whyBanned(id string) string {
+	if !v.may("GET /audit-logs") {
+		return ""
+	}
+	o, err := v.get("/audit-logs", url.Values{"user": {id}, "action": {string(auth.EventUserBanned)}, "outcome": {"done"}, "limit": {"1"}})
+	if err != nil || len(o.list("events")) == 0 {
+		return ""
+	}
+	e := o.list("events")[0]
+	by := v.actor(e.of("actor"), v.namesIn([]object{e})).Text
+	if e.str("reason") == "" {
+		return v.t("By {who}.", "who", by)
+	}
+	return v.t("By {who}: {reason}", "who", by, "reason", e.str("reason"))
 }
 
 // proved is an address or number with whether its owner has proved it.
@@ -128,12 +151,21 @@ func userSessions(v *visit, p *page, u object, at string) error {
 	}
 	p.Buttons = []link{v.to("Sign out everywhere", "DELETE /users/{id}/sessions", at+"/sign-out", true)}
 	p.Blocks = append(p.Blocks, block{Table: t})
+	if !v.may("GET /impersonations") {
+		return nil
+	}
+	acting, err := v.impersonations(u.str("id"))
+	if err != nil {
+		return err
+	}
+	if len(acting.Rows) > 0 {
+		p.Blocks = append(p.Blocks, block{Title: v.t("Operators who act as this user"), Table: acting})
+	}
 	return nil
 }
 
 // userAccess is what lets somebody in.
 func userAccess(v *visit, p *page, u object, at string) error {
-	v.locked(p, u, at)
 	password := fact{Name: v.t("Password"), Cells: []cell{{Text: v.t("None")}}, Link: ptr(v.to("Set", "POST /users/{id}/password", at+"/password", false))}
 	if u.flag("has_password") {
 		password.Cells = []cell{{Text: v.t("There is one")}}
@@ -161,7 +193,15 @@ func userRoles(v *visit, p *page, u object, at string) error {
 	}
 	p.Buttons = []link{v.to("Change the roles", "PUT /users/{id}/roles", at+"/roles", false)}
 	permission := v.r.URL.Query().Get("permission")
-	why := block{Title: v.t("Why can they?"), Form: v.filters(field{Name: "permission", Label: "Permission", Type: "text", Hint: v.t("Such as auth.users.ban")})}
+	ask := field{Name: "permission", Label: "Permission", Type: "text", Hint: v.t("Such as auth.users.ban")}
+	if v.may("GET /permissions") {
+		o, err := v.get("/permissions", nil)
+		if err != nil {
+			return err
+		}
+		ask.List = ids(o.list("permissions"), "name")
+	}
+	why := block{Title: v.t("Why can they?"), Form: v.filters(ask)}
 	why.Form.Hidden = []field{{Name: "tab", Value: "roles"}}
 	if permission != "" {
 		o, err := v.ask("POST", "/check", nil, map[string]any{"user_id": u.str("id"), "permission": permission})

@@ -138,7 +138,13 @@ func accessActions() []action {
 				return body, nil
 			},
 		},
-		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false)},
+		{at: "/users/{id}/sign-out", asks: "DELETE /users/{id}/sessions", title: "Sign out everywhere", submit: "Sign out", danger: true, done: "All sessions have ended.", back: toUser("sessions"), fields: because(false),
+			shows: func(v *visit, p *page) error {
+				if !v.may("GET /users/{id}/sessions") {
+					return nil
+				}
+				return v.ending(p, "/users/"+url.PathEscape(v.r.PathValue("id"))+"/sessions", nil)
+			}},
 	}
 }
 
@@ -215,18 +221,28 @@ func roleFields(v *visit) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := v.get("/roles", nil)
-	if err != nil {
-		return nil, err
+	f, err := v.roles(u.texts("roles"))
+	return []field{f, reason(v, false), seen(u)}, err
+}
+
+// roles are boxes for all roles, those that somebody has ticked; or a field to write them
+// in, where they are too many, or the visitor may not read them.
+func (v *visit) roles(held []string) (field, error) {
+	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
+	var o object
+	if v.may("GET /roles") {
+		var err error
+		if o, err = v.get("/roles", nil); err != nil {
+			return f, err
+		}
+	}
+	if n := len(o.list("roles")); n == 0 || n > rolesAtOnce {
+		f.Type, f.Value, f.Hint = "lines", strings.Join(held, "\n"), v.t("Separated by spaces")
+		return f, nil
 	}
 	has := map[string]bool{}
-	for _, name := range u.texts("roles") {
+	for _, name := range held {
 		has[name] = true
-	}
-	f := field{Name: "roles", Label: v.t("Roles"), Type: "checks"}
-	if len(o.list("roles")) > rolesAtOnce {
-		f.Type, f.Value, f.Hint = "lines", strings.Join(u.texts("roles"), "\n"), v.t("Separated by spaces")
-		return []field{f, reason(v, false), seen(u)}, nil
 	}
 	left := maps.Clone(has)
 	for _, r := range o.list("roles") {
@@ -240,7 +256,7 @@ func roleFields(v *visit) ([]field, error) {
 	for name := range left {
 		f.Options = addOption(f.Options, name, "", true)
 	}
-	return []field{f, reason(v, false), seen(u)}, nil
+	return f, nil
 }
 
 func addOption(list []option, name, why string, chosen bool) []option {

@@ -47,7 +47,7 @@ func showUsers(v *visit) (*page, error) {
 	for _, u := range o.list("users") {
 		who := v.user(u.str("id"), u.label())
 		if name := u.str("full_name"); name != "" && name != who.Text && !slices.Contains(v.r.URL.Query()["column"], "name") {
-			who.Tags = []tag{{Text: name}}
+			who.Under = name
 		}
 		r := row{ID: u.str("id"), Label: u.label(), Cells: []cell{who}}
 		for _, c := range columns {
@@ -202,16 +202,17 @@ func userActions() []action {
 	toUsers := func(v *visit) string { return v.path("/users") }
 	return []action{
 		{
-			at: "/users/new", asks: "POST /users", title: "Create a user", submit: "Create", done: "The account was made.", back: toUsers,
+			at: "/users/new", boxes: []string{"roles"}, asks: "POST /users", title: "Create a user", submit: "Create", done: "The account was made.", back: toUsers,
 			fields: func(v *visit) ([]field, error) {
+				roles, err := v.roles(nil)
 				return []field{
 					{Name: "email", Label: v.t("E-mail address"), Type: "email"},
 					{Name: "phone", Label: v.t("Phone number"), Type: "tel", Hint: v.t("With the country code, such as +4915112345678")},
 					{Name: "full_name", Label: v.t("Name"), Type: "text"},
-					{Name: "roles", Label: v.t("Roles"), Type: "lines", Hint: v.t("Separated by spaces")},
+					roles,
 					{Name: "send", Label: v.t("Send"), Type: "select", Options: v.choices("invite", "An invitation to choose a password", "verify", "A link that proves the address", "", "Nothing")},
 					{Name: "notes", Label: v.t("Notes"), Type: "textarea", Hint: v.t("For operators; the user never sees them.")},
-				}, nil
+				}, err
 			},
 		},
 		{

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"reflect"
@@ -59,6 +61,25 @@ func TestAnotherPrefix(t *testing.T) {
 	env := authtest.New(t, auth.WithCookies(auth.CookieOptions{SignInURL: "/login/sign-in"}))
 	if _, err := pages.New(env.Auth, pages.Options{Prefix: "/login"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Pages that are mounted where they do not believe to be say so, once; others never do.
+func TestMissedPrefix(t *testing.T) {
+	s := newSite(t, pages.Options{})
+	ask := func(path string) string {
+		s.pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+		return s.log.String()
+	}
+	for _, path := range []string{"/account", "/account/", "/account/nothing", "/account/sign-in"} {
+		if log := ask(path); strings.Contains(log, "missed the pages") {
+			t.Errorf("%s: %s", path, log)
+		}
+	}
+	for _, path := range []string{"/accounts", "/sign-in", "/account2/sign-in"} {
+		if log := ask(path); strings.Count(log, "missed the pages") != 1 || !strings.Contains(log, "seen=/accounts") {
+			t.Errorf("%s: %s", path, log)
+		}
 	}
 }
 

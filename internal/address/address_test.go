@@ -11,6 +11,7 @@ func TestNormalizeEmail(t *testing.T) {
 		"ada@example.com": "ada@example.com", "Ada@EXAMPLE.Com": "Ada@example.com", " ada@example.com ": "ada@example.com",
 		"ada+tag@example.com": "ada+tag@example.com", "ada@bücher.example": "ada@xn--bcher-kva.example", "jo\u0308rg@example.com": "jörg@example.com",
 		"o'neill@example.com": "o'neill@example.com", strings.Repeat("a", 64) + "@example.com": strings.Repeat("a", 64) + "@example.com",
+		"ada@" + strings.Repeat("a", 63) + ".com": "ada@" + strings.Repeat("a", 63) + ".com",
 		"": "", "ada": "", "ada@": "", "@example.com": "", "ada@localhost": "", "ada@example": "", "ada@example.com.": "", "a@b@example.com": "",
 		"a,b@example.com": "", "ada@example.com,eve@example.com": "", "Ada <ada@example.com>": "", "<ada@example.com>": "", `"a b"@example.com`: "",
 		"ada@[192.0.2.1]": "", ".ada@example.com": "", "ada.@example.com": "", "a..b@example.com": "", "ada@exa mple.com": "", "ada\n@example.com": "", "ada@example.com\r\nBcc: x": "",
