@@ -28,8 +28,9 @@ type ExportAuditLogParams struct {
 }
 
 // ExportAuditLog writes all events that a query picks, newest first, page by page, and
-// so in a few hundred kilobytes of memory. It is in the audit log itself before the
-// first byte is written: if that cannot be, nothing is. It ends when ctx or w does.
+// so in a few hundred kilobytes of memory. What the actor may do is judged anew for each.
+// It is in the audit log itself before the first byte is written: if that cannot be,
+// nothing is. It ends when ctx or w does.
 // Errors: CodeValidationFailed, those of every operation, and what w returned.
 func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogParams, w io.Writer) error {
 	if p.Format == "" {
@@ -52,11 +53,11 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 	if err != nil {
 		return err
 	}
-	return m.writeEventsTo(ctx, p, w)
+	return m.writeEventsTo(ctx, who, p, w)
 }
 
 // writeEventsTo writes page by page.
-func (m *Admin) writeEventsTo(ctx context.Context, p ExportAuditLogParams, w io.Writer) error {
+func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogParams, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	table, lines := csv.NewWriter(out), json.NewEncoder(out)
 	if p.Format == FormatCSV {
@@ -68,6 +69,9 @@ func (m *Admin) writeEventsTo(ctx context.Context, p ExportAuditLogParams, w io.
 		list, err := m.events.Events(ctx, p.EventQuery)
 		if err != nil {
 			return m.kit.StoreError(err)
+		}
+		if _, err := m.exporting(ctx, who, opAuditExport); err != nil { // after it was read: what comes too late is not written
+			return err
 		}
 		for _, e := range list {
 			if p.Format == FormatNDJSON {

@@ -136,12 +136,16 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 	if err := out.head(); err != nil {
 		return err
 	}
+	ops := []operation{opExportUsers}
+	if p.secret() {
+		ops = append(ops, opExportSecrets)
+	}
 	page := m.exportedPage(ctx, p.ListUsersParams)
 	for {
 		if page.err != nil {
 			return page.err
 		}
-		by, err := m.exporting(ctx, who, p.secret()) // after it was read: what comes too late is not written
+		by, err := m.exporting(ctx, who, ops...) // after it was read: what comes too late is not written
 		if err != nil {
 			return err
 		}
@@ -184,15 +188,14 @@ func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParam
 	return rows, nil
 }
 
-// exporting judges whether the actor may still export: a proof that has become too old
-// meanwhile is none too few.
-func (m *Admin) exporting(ctx context.Context, who Actor, secrets bool) (*acting, error) {
-	a, err := m.resolve(ctx, who, opExportUsers)
-	if err == nil {
-		err = m.allow(a, operation{permission: opExportUsers.permission})
-	}
-	if err == nil && secrets {
-		err = m.allow(a, operation{permission: opExportSecrets.permission})
+// exporting judges, page by page, whether the actor may still export: a proof that has
+// become too old meanwhile is none too few.
+func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*acting, error) {
+	a, err := m.resolve(ctx, who, ops[0])
+	for _, op := range ops {
+		if err == nil {
+			err = m.allow(a, operation{permission: op.permission})
+		}
 	}
 	return a, err
 }
