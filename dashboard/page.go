@@ -166,8 +166,8 @@ func (v *visit) render(status int, p *page) error {
 		l.SignOut = v.path("/sign-out")
 	}
 	if v.me.Admin {
-		for _, rt := range routes() {
-			if rt.nav != "" && (rt.asks == "" || v.may(rt.asks)) {
+		for _, rt := range navigation() {
+			if rt.asks == "" || v.may(rt.asks) {
 				to := strings.TrimSuffix(rt.at, "{$}")
 				here := v.r.URL.Path == v.path(to) || to != "/" && strings.HasPrefix(v.r.URL.Path, v.path(to)+"/")
 				l.Nav = append(l.Nav, link{Text: v.t(rt.nav), To: v.path(to), Here: here})

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
@@ -50,6 +51,11 @@ func routes() []route {
 		[]route{firstOwnerRoute()},
 	)
 }
+
+// navigation are the routes that the menu leads to.
+var navigation = sync.OnceValue(func() []route {
+	return slices.DeleteFunc(routes(), func(rt route) bool { return rt.nav == "" })
+})
 
 // handle serves a route as the endpoints are served.
 func (d *Dashboard) handle(rt route) http.Handler {
