@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything about the npm package: installs what it needs, or says what is missing; then types,
-# build, sizes, tests in Node, and applications built from the packed package in Chromium.
+# build, sizes, tests in Node, sign-in at a real OpenID provider, and applications built from the packed package in
+# Chromium, and one of them in Firefox and WebKit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$(cd ../.. && pwd)
@@ -13,7 +14,9 @@ if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
 	exit 1
 fi
 "$repository/scripts/ensure-chromium.sh"
+"$repository/scripts/ensure-engines.sh"
 "$repository/scripts/ensure-postgres.sh"
+"$repository/scripts/ensure-peers.sh"
 
 # Not npm ci, which refuses a lock without the packages of other platforms, as some registries leave them out.
 npm install --no-audit --no-fund
