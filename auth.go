@@ -330,7 +330,7 @@ func (a *Auth) build() error {
 	if err != nil {
 		return err
 	}
-	a.outbox.open, a.outbox.mails.app, a.outbox.mails.texts = a.openMessage, a.appName, a.mailTexts
+	a.outbox.open, a.outbox.mails.app, a.outbox.mails.texts, a.outbox.mails.look = a.openMessage, a.appName, a.mailTexts, a.mailLook
 	a.outbox.sent = func(k Kind) { a.counter.count(MetricMessages, string(k)) }
 	if keeps {
 		var inTx func(context.Context) bool

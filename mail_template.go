@@ -58,6 +58,7 @@ func textOnly(k Kind) bool { return k == KindPhoneCode || k == KindTestSMS }
 type mailTemplates struct {
 	app   func() string
 	texts func() map[string]string // Settings.Texts; nil: none
+	look  func() mailLook          // nil: that of no application
 	host  string
 	langs *webpage.Languages
 	text  map[string]*texttemplate.Template // "kind.locale"
@@ -159,10 +160,38 @@ type mailData struct {
 	Device     string // of whoever asked, as people call it; empty if unknown
 	Time       string // when it was asked for or happened
 	Subject    string
+	Look       mailLook
 	Lead       string // lines of the operators' own above the rest; mostly empty
 	Footer     string // and below
 
 	CodeMinutes int // how long a code beside a link lives
+}
+
+// mailLook is how mails look: as the sign-in pages of the application do, if it has them.
+type mailLook struct {
+	webpage.Colors
+	Logo string // an https address; empty: none
+}
+
+// builtinColors are those of mails of no application's look.
+var builtinColors = webpage.Colors{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
+
+// mailLook is the look of the pages, as far as mails can have it.
+func (a *Auth) mailLook() mailLook {
+	look := a.look()
+	return mailLook{look.Colors(), look.MailLogo(a.cfg.baseURL)}
+}
+
+// looks is how a message looks.
+func (m *mailTemplates) looks() mailLook {
+	var l mailLook
+	if m.look != nil {
+		l = m.look()
+	}
+	if l.Colors == (webpage.Colors{}) {
+		l.Colors = builtinColors
+	}
+	return l
 }
 
 // render makes the message in the reader's language.
@@ -187,6 +216,7 @@ func (m *mailTemplates) render(o outgoing) (Message, error) {
 			d.Days = d.Hours / 24
 		}
 	}
+	d.Look = m.looks()
 	d.Lead, d.Footer = m.own(string(o.Kind)+".intro", loc), m.own("footer", loc)
 	var subject, body, rich bytes.Buffer
 	if o.channel() == ChannelSMS {

@@ -24,9 +24,11 @@ type Options struct {
 	Brand string
 	// Logo is the address of an image: a path of the same origin, an https
 	// address, or data:image/…; default: none. It is shown beside the brand, 32
-	// pixels high, on white and on nearly black.
+	// pixels high, on white and on nearly black; in mails, too, if browsers load it by
+	// https.
 	Logo string
-	// Accent is the colour of buttons and links, "#rrggbb"; default: a blue. Where
+	// Accent is the colour of buttons and links, and of buttons in mails, "#rrggbb";
+	// default: a blue. Where
 	// it could not be read it is made darker, and lighter for those who prefer dark
 	// pages, so that it keeps the contrast that WCAG 2.2 asks for.
 	Accent string

@@ -61,12 +61,37 @@ const (
 // CSS sets the accent colour, as near to the one that was asked for as can be read
 // on light and on dark grounds.
 func (l Look) CSS() string {
-	c, err := parseColor(l.Accent)
-	if err != nil {
+	c := l.Colors()
+	if c == (Colors{}) {
 		return ""
 	}
-	light, dark := c.readableOn(lightGround, color{}), c.readableOn(darkGround, color{1, 1, 1})
-	return fmt.Sprintf(":root { --accent: %s; --on-accent: #fff }\n@media (prefers-color-scheme: dark) {\n  :root { --accent: %s; --on-accent: %s }\n}\n", light, dark, darkInk)
+	return fmt.Sprintf(":root { --accent: %s; --on-accent: %s }\n@media (prefers-color-scheme: dark) {\n  :root { --accent: %s; --on-accent: %s }\n}\n", c.Light, c.OnLight, c.Dark, c.OnDark)
+}
+
+// Colors are an accent colour on light and on dark grounds, each with that of text on it.
+type Colors struct{ Light, OnLight, Dark, OnDark string }
+
+// Colors returns the accent colour as it can be read; the zero value where there is none.
+func (l Look) Colors() Colors {
+	c, err := parseColor(l.Accent)
+	if err != nil {
+		return Colors{}
+	}
+	return Colors{c.readableOn(lightGround, color{}).String(), "#fff", c.readableOn(darkGround, color{1, 1, 1}).String(), darkInk}
+}
+
+// MailLogo is the address at which readers of mails find the logo, by the service's own;
+// "" where there is none that they could load: mails show no data, and nothing that
+// comes without https.
+func (l Look) MailLogo(service *url.URL) string {
+	at, err := url.Parse(l.Logo)
+	if _, wrong := l.images(); err != nil || wrong != nil || l.Logo == "" || at.Scheme == "data" {
+		return ""
+	}
+	if at = service.ResolveReference(at); at.Scheme != "https" {
+		return ""
+	}
+	return at.String()
 }
 
 // color is red, green and blue from 0 to 1.

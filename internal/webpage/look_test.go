@@ -2,6 +2,7 @@ package webpage
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"testing"
 )
@@ -38,6 +39,23 @@ func TestAccentCanBeRead(t *testing.T) {
 	}
 	if (Look{}).CSS() != "" {
 		t.Error("without a colour there is nothing to set")
+	}
+}
+
+// Mails have no logo but one that can be loaded by https.
+func TestMailLogo(t *testing.T) {
+	for _, c := range []struct{ service, logo, want string }{
+		{"https://app.test/auth/v1", "", ""}, {"https://app.test/auth/v1", "/logo.svg", "https://app.test/logo.svg"}, {"http://app.test/auth/v1", "/logo.svg", ""},
+		{"http://app.test/auth/v1", "https://a.example/x.png", "https://a.example/x.png"}, {"https://app.test/auth/v1", "data:image/png;base64,AA==", ""},
+		{"https://app.test/auth/v1", "//evil.example/x", ""}, {"https://app.test/auth/v1", "javascript:x", ""}, {"https://app.test/auth/v1", `/\\evil.example/x`, ""},
+	} {
+		u, err := url.Parse(c.service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Look{Logo: c.logo}).MailLogo(u); got != c.want {
+			t.Errorf("%s at %s: %q, want %q", c.logo, c.service, got, c.want)
+		}
 	}
 }
 
