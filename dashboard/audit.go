@@ -62,7 +62,7 @@ func (v *visit) events(o, of object) *table {
 		last, times = same, 1
 		what := cell{Text: v.t(e.str("type")), To: v.path("/audit/" + url.PathEscape(e.str("id")))}
 		if d := or(e.str("method"), e.str("provider")); d != "" {
-			what.Tags = append(what.Tags, tag{Text: d})
+			what.Tags = append(what.Tags, tag{Text: v.t(d)})
 		}
 		what.Tags = append(what.Tags, rolesChanged(e)...)
 		switch e.str("outcome") {
@@ -72,7 +72,7 @@ func (v *visit) events(o, of object) *table {
 			what.Tags = append(what.Tags, tag{v.t("Failed"), "warn"})
 		}
 		if r := e.str("reason"); r != "" {
-			what.Tags = append(what.Tags, tag{Text: r})
+			what.Tags = append(what.Tags, tag{Text: v.t(r)})
 		}
 		by, target := v.actor(actor, names), v.target(e, names)
 		if about != "" && actor.str("id") == about {
