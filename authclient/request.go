@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/authmount/auth"
@@ -103,6 +105,10 @@ func (w *wire) do(ctx context.Context, c call, out any) error {
 // open sends a call, as often as it may, and returns an answer that is a success. Its
 // body is the caller's to close.
 func (w *wire) open(ctx context.Context, c call) (*http.Response, error) {
+	if slices.ContainsFunc(strings.Split(c.path, "/")[1:], func(part string) bool { return part == "" || part == "." || part == ".." }) {
+		// Proxies tidy paths: it would be another operation.
+		return nil, &Error{Code: auth.CodeValidationFailed, Message: "An id is empty, or consists of dots."}
+	}
 	body, err := c.encoded()
 	if err != nil {
 		return nil, err

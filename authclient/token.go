@@ -2,8 +2,11 @@ package authclient
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/authmount/auth"
 )
@@ -54,9 +57,12 @@ func (c *Client) as(ctx context.Context, k call, out any) error {
 	}
 	k.bearer = token
 	err = c.wire.do(ctx, k, out)
-	if isUnauthorized(err) {
+	if refused := err; isUnauthorized(err) {
 		if k.bearer, err = c.renewed(ctx, token); err != nil {
 			return err
+		}
+		if !sameOwner(token, k.bearer) {
+			return refused
 		}
 		err = c.wire.do(ctx, k, out)
 	}
@@ -65,6 +71,28 @@ func (c *Client) as(ctx context.Context, k call, out any) error {
 		_, _ = c.adopt(ctx, nil, generation)
 	}
 	return err
+}
+
+// sameOwner tells whether two access tokens are of one account. Somebody else may have
+// signed in while a request was on its way: what one asked for is not sent again in
+// another's name.
+func sameOwner(a, b string) bool {
+	one, other := subject(a), subject(b)
+	return one != "" && one == other
+}
+
+// subject is whom an access token is of, as it says itself; "" where it cannot be read.
+func subject(token string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return ""
+	}
+	return claims.Subject
 }
 
 func isUnauthorized(err error) bool {

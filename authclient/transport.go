@@ -59,12 +59,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		again = r.Clone(r.Context())
 		again.Body = body
 	}
-	token, err = t.c.renewed(r.Context(), token)
-	if err != nil {
+	newer, err := t.c.renewed(r.Context(), token)
+	if err != nil || !sameOwner(token, newer) {
 		return res, nil //nolint:nilerr // likewise
 	}
 	_ = res.Body.Close()
-	return t.base.RoundTrip(signed(again, token))
+	return t.base.RoundTrip(signed(again, newer))
 }
 
 func signed(r *http.Request, token string) *http.Request {

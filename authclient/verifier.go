@@ -48,6 +48,7 @@ type Verifier struct {
 	mu      sync.Mutex
 	issuer  string
 	jwks    string
+	early   []auth.Revocation // of before there were keys
 	flight  *flight
 	unknown time.Time // when all lookups for unknown keys are to be had again
 }
@@ -123,6 +124,8 @@ func (v *Verifier) Revoke(r auth.Revocation) {
 	defer v.mu.Unlock()
 	if k := v.core.Load(); k != nil {
 		k.Revoke(r)
+	} else {
+		v.early = append(v.early, r)
 	}
 }
 
@@ -150,16 +153,18 @@ func withKeys[T any](ctx context.Context, v *Verifier, judge func(*auth.KitVerif
 func (v *Verifier) keys(ctx context.Context) *auth.KitVerifier {
 	k, now := v.core.Load(), v.wire.now().UnixNano()
 	age := time.Duration(now - v.readAt.Load())
-	if k != nil && age < keysRefresh || now < v.againAt.Load() {
+	if again := v.againAt.Load(); k != nil && age >= 0 && age < keysRefresh || now < again && again-now <= int64(keysPause) { // a clock may be set back
 		return k
 	}
 	f := v.read()
 	if k != nil && age < keysStale {
 		return k
 	}
-	ctx, cancel := context.WithTimeout(ctx, keysWait)
+	limited, cancel := context.WithTimeout(ctx, keysWait)
 	defer cancel()
-	_ = v.wait(ctx, f) // the last good ones will do
+	if v.wait(limited, f) != nil && k != nil && ctx.Err() == nil { // the last good ones will do, without a wait for each request
+		v.againAt.Store(v.wire.now().Add(keysPause).UnixNano())
+	}
 	return v.core.Load()
 }
 
@@ -226,6 +231,10 @@ func (v *Verifier) fetch(ctx context.Context) error {
 		if err != nil {
 			return &Error{Code: CodeBadResponse, Message: "The server publishes no keys.", cause: err}
 		}
+		for _, r := range v.early {
+			next.Revoke(r)
+		}
+		v.early = nil
 		v.core.Store(&next)
 	}
 	v.issuer, v.jwks = issuer, string(set)
