@@ -169,17 +169,17 @@ type mailData struct {
 
 // mailLook is how mails look: as the sign-in pages of the application do, if it has them.
 type mailLook struct {
-	webpage.Colors
+	webpage.Palette
 	Logo string // an https address; empty: none
 }
 
 // builtinColors are those of mails of no application's look.
-var builtinColors = webpage.Colors{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
+var builtinColors = webpage.Palette{Light: "#1f4fd8", OnLight: "#ffffff", Dark: "#8ab4ff", OnDark: "#0b1a33"}
 
 // mailLook is the look of the pages, as far as mails can have it.
 func (a *Auth) mailLook() mailLook {
 	look := a.look()
-	return mailLook{look.Colors(), look.MailLogo(a.cfg.baseURL)}
+	return mailLook{look.Palette(), look.MailLogo(a.cfg.baseURL)}
 }
 
 // looks is how a message looks.
@@ -188,8 +188,8 @@ func (m *mailTemplates) looks() mailLook {
 	if m.look != nil {
 		l = m.look()
 	}
-	if l.Colors == (webpage.Colors{}) {
-		l.Colors = builtinColors
+	if l.Palette == (webpage.Palette{}) {
+		l.Palette = builtinColors
 	}
 	return l
 }

@@ -17,7 +17,7 @@ func TestMailsLookLikePages(t *testing.T) {
 		not  string
 	}{
 		"none":    {pages.Options{}, []string{"background:#1f4fd8;color:#ffffff", "background: #8ab4ff !important; color: #0b1a33"}, "<img"},
-		"colour":  {pages.Options{Accent: "#0a7d5a"}, []string{"background:#0a7d5a;color:#fff", "background: " + webpage.Look{Accent: "#0a7d5a"}.Colors().Dark}, "#1f4fd8"},
+		"colour":  {pages.Options{Accent: "#0a7d5a"}, []string{"background:#0a7d5a;color:#fff", "background: " + webpage.Look{Accent: "#0a7d5a"}.Palette().Dark}, "#1f4fd8"},
 		"logo":    {pages.Options{Logo: "/logo.svg"}, []string{`<img src="https://app.test/logo.svg" alt=""`}, "none"},
 		"https":   {pages.Options{Logo: "https://cdn.example/logo.png?v=1&w=2"}, []string{`<img src="https://cdn.example/logo.png?v=1&amp;w=2" alt=""`}, "none"},
 		"as data": {pages.Options{Logo: "data:image/png;base64,AA=="}, nil, "<img"},

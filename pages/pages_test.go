@@ -68,7 +68,7 @@ func TestAnotherPrefix(t *testing.T) {
 func TestMissedPrefix(t *testing.T) {
 	s := newSite(t, pages.Options{})
 	ask := func(path string) string {
-		s.pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+		s.pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		return s.log.String()
 	}
 	for _, path := range []string{"/account", "/account/", "/account/nothing", "/account/sign-in"} {

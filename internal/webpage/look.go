@@ -61,23 +61,23 @@ const (
 // CSS sets the accent colour, as near to the one that was asked for as can be read
 // on light and on dark grounds.
 func (l Look) CSS() string {
-	c := l.Colors()
-	if c == (Colors{}) {
+	c := l.Palette()
+	if c == (Palette{}) {
 		return ""
 	}
 	return fmt.Sprintf(":root { --accent: %s; --on-accent: %s }\n@media (prefers-color-scheme: dark) {\n  :root { --accent: %s; --on-accent: %s }\n}\n", c.Light, c.OnLight, c.Dark, c.OnDark)
 }
 
-// Colors are an accent colour on light and on dark grounds, each with that of text on it.
-type Colors struct{ Light, OnLight, Dark, OnDark string }
+// Palette is an accent colour on light and on dark grounds, each with that of text on it.
+type Palette struct{ Light, OnLight, Dark, OnDark string }
 
-// Colors returns the accent colour as it can be read; the zero value where there is none.
-func (l Look) Colors() Colors {
+// Palette returns the accent colour as it can be read; the zero value where there is none.
+func (l Look) Palette() Palette {
 	c, err := parseColor(l.Accent)
 	if err != nil {
-		return Colors{}
+		return Palette{}
 	}
-	return Colors{c.readableOn(lightGround, color{}).String(), "#fff", c.readableOn(darkGround, color{1, 1, 1}).String(), darkInk}
+	return Palette{c.readableOn(lightGround, color{}).String(), "#fff", c.readableOn(darkGround, color{1, 1, 1}).String(), darkInk}
 }
 
 // MailLogo is the address at which readers of mails find the logo, by the service's own;

@@ -40,6 +40,9 @@ function later(run: () => void, seconds: number): number {
   return timer;
 }
 
+/** Whether something that was stored, or answered, is a session. */
+const isSession = (kept: Kept | null | undefined) => typeof kept?.refresh_token === "string";
+
 const report = (error: unknown) => (typeof reportError === "function" ? reportError(error) : console.error(error));
 const missing = () => new AuthError("missing_token");
 export const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
@@ -71,6 +74,8 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   let seen: string | null = null; // what storage had when it was read or written last
   let broken = false; // storage does not take what it is given: memory knows better
   let generation = 0; // rises with every sign-in and sign-out: what began before one does not undo it
+  let turn = 0; // rises with each sign-in that begins, and each sign-out
+  let settled = 0; // the last of them that took effect: an answer to one before it comes to nothing
   let ended: string | null = null; // the session that was signed out of here: a slower tab cannot bring it back
   let flight: Promise<void> | null = null;
   let starting: Promise<void> | null = null;
@@ -130,6 +135,12 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     if (next.user) set("signed-in", next.user, sessionOf(next));
   }
 
+  /** Somebody else is signed in, or nobody: what began before comes to nothing. */
+  function changed() {
+    generation++;
+    settled = ++turn;
+  }
+
   /** Stores a session; null takes it away. */
   async function write(next: Kept | null) {
     seen = next && JSON.stringify(next);
@@ -148,10 +159,10 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
       const text = await storage.getItem(storageKey);
       if (text === seen) return;
       const stored: Kept | null = JSON.parse(text!);
-      if (stored && nameOf(stored) === ended) return;
+      if (stored && (!isSession(stored) || nameOf(stored) === ended)) return;
       seen = text;
       if (!stored) return kept ? leave() : undefined;
-      if (nameOf(stored) !== nameOf(kept)) generation++;
+      if (nameOf(stored) !== nameOf(kept)) changed();
       take(stored);
     } catch {
       // what cannot be read says nothing
@@ -159,9 +170,18 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   }
 
   /** Takes what a sign-in, or a refresh of the token `asked`, was answered. */
-  async function accept({ refresh_token, access_token, expires_at, expires_in, user }: wire.Session, asked?: string) {
+  async function accept(answer: wire.Session, asked?: string, since = turn) {
+    const { refresh_token, access_token, expires_at, expires_in, user } = answer ?? {};
     const next: Kept = { refresh_token, access_token, expires_at, expires_in, user };
+    if (!(cookies ? user : isSession(next))) throw new AuthError("bad_response");
     if (!asked) {
+      if (since < settled) {
+        // Somebody signed in or out since: that one holds, and this one is ended.
+        send("POST", "/logout", { body: { refresh_token }, bearer: access_token }).catch(() => {});
+        if (cookies) await end();
+        throw new AuthError("aborted");
+      }
+      settled = since;
       generation++;
       mfaToken = null;
     }
@@ -172,7 +192,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         if (generation !== began || kept?.refresh_token !== asked) return;
       }
       await write(next);
-      if (generation !== began) return kept ? undefined : write(null);
+      if (generation !== began) return write(kept); // whatever order storage took them in
     }
     take(next);
     if (!asked || !cookies) post({});
@@ -188,7 +208,8 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   }
 
   /** Nobody is signed in any more, in every tab. */
-  async function end() {
+  async function end(asked?: boolean) {
+    if (asked) settled = ++turn;
     post({ ended: nameOf(kept) });
     leave();
     if (!cookies) await write(null);
@@ -198,7 +219,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   function rest(error: AuthError): never {
     outage = error;
     // Half of a doubling time and jitter above it, so that tabs and devices do not come back together.
-    const wait = Math.max(error.retryAfter ?? 0, Math.min(60, 2 ** failures++ / 2)) * (1 + Math.random() / 2);
+    const wait = Math.min(86400, Math.max(error.retryAfter ?? 0, Math.min(60, 2 ** failures++ / 2))) * (1 + Math.random() / 2);
     resume = Date.now() + wait * 1000;
     clearTimeout(retryTimer);
     retryTimer = later(again, wait);
@@ -287,7 +308,12 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   async function call<T>(method: string, path: string, body?: object, o?: CallOptions, as?: boolean | string | null): Promise<T> {
     const signal = o?.signal;
     const own = as === true;
+    const since = turn;
+    let who = kept?.user?.id;
+    /** Whether it is still the same person who asks. */
+    const mine = () => (who ??= kept?.user?.id) === kept?.user?.id;
     let bearer = own ? await token(signal) : as || null;
+    if (own && !mine()) throw new AuthError("aborted");
     const began = generation;
     for (let again = own; ; again = false) {
       try {
@@ -296,12 +322,13 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         const error = e as AuthError;
         if (again && isRefused(error)) {
           await until(refresh(bearer), signal);
+          if (!mine()) throw error;
           bearer = kept?.access_token ?? null;
           continue;
         }
         if (own && endsSession(error) && generation === began) await end();
         const { mfa } = error;
-        if (mfa) {
+        if (mfa && since >= settled) {
           mfaToken = mfa.token;
           clearTimeout(mfaTimer);
           mfaTimer = later(dropMfa, mfa.expires_in);
@@ -316,11 +343,10 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   async function setUser(user: User, began: number) {
     await reread();
     if (!kept || generation !== began || same(kept.user, user)) return;
-    const next = { ...kept, user };
-    if (!cookies) await write(next);
-    if (generation !== began) return;
-    kept = next;
+    const next = (kept = { ...kept, user });
     set(state.status === "offline" ? "offline" : "signed-in", user, sessionOf(next));
+    if (!cookies) await write(next);
+    if (kept !== next) return void (cookies || (await write(kept))); // a refresh or a sign-out came in between
     post({});
   }
 
@@ -329,9 +355,12 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   };
   if (channel)
     channel.onmessage = ({ data }) => {
-      if (data.ended ? data.ended === nameOf(kept) : cookies && "ended" in data) leave();
+      if (data?.ended ? data.ended === nameOf(kept) : cookies && data?.ended === null) leave();
       else if (!cookies) void reread();
-      else send<User>("GET", "/me").then((user) => take({ ...(kept?.user?.id === user.id ? kept : {}), refresh_token: null, user }), () => {});
+      else {
+        const began = ++generation; // what was asked before may be of somebody else
+        send<User>("GET", "/me").then((user) => generation === began && take({ ...(kept?.user?.id === user.id ? kept : {}), refresh_token: null, user }), () => {});
+      }
     };
   // A message may come before what it tells of is in this tab's storage: that has a word of its own when it is.
   const written = ({ key }: { key: string | null }) => {
@@ -352,6 +381,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     get generation() {
       return generation;
     },
+    begin: () => ++turn,
     get mfaToken() {
       return mfaToken;
     },

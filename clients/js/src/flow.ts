@@ -1,5 +1,6 @@
 import type { Core } from "./core.js";
 import { AuthError } from "./error.js";
+import { parsed } from "./send.js";
 import type { Options } from "./types.js";
 
 /** What is remembered of a flow between its begin and its end in a redirect. */
@@ -20,10 +21,10 @@ export async function pkce(): Promise<[verifier: string, challenge: string]> {
 /** Where to come back to: this page by default. Throws for another's origin that is not allowed. */
 export function redirectURL(redirectTo: string | undefined, { redirectOrigins }: Options): URL | undefined {
   const here = globalThis.location as Location | undefined;
-  if (!redirectTo) return here && new URL(here.pathname, here.href);
+  if (!redirectTo) return here && new URL(here.origin + here.pathname);
   try {
     const url = new URL(redirectTo, here?.href);
-    if (!here || url.origin === here.origin || redirectOrigins?.some((o) => o === url.origin || o === url.protocol)) return url;
+    if (url.origin === here?.origin || (redirectOrigins ? redirectOrigins.some((o) => o === url.origin || o === url.protocol) : !here)) return url;
   } catch {
     // not a URL
   }
@@ -48,7 +49,7 @@ export function createFlows({ storage, storageKey }: Core, options: Options) {
     },
     /** The flow of a name, if it began here. */
     async find(id: string | undefined): Promise<Flow | null> {
-      return id ? JSON.parse((await storage.getItem(prefix + id)) ?? "null") : null;
+      return id ? parsed(await storage.getItem(prefix + id)) : null;
     },
     /** Forgets it. */
     end: async (id: string | undefined) => void (await storage.removeItem(prefix + id)),

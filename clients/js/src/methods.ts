@@ -1,7 +1,7 @@
 import { same, type Core } from "./core.js";
 import { AuthError, isRefused } from "./error.js";
 import { createFlows, redirectURL } from "./flow.js";
-import { present } from "./send.js";
+import { parsed, present } from "./send.js";
 import type { AuthClient, CallOptions, OAuthParams, Options, Result, SignedIn, State, User } from "./types.js";
 import type * as wire from "./wire.js";
 
@@ -49,7 +49,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
   const { call, storage, token } = core;
   const flows = createFlows(core, options);
   const sentKey = `${core.storageKey}.sent`;
-  let redirecting: Promise<SignedIn | null> | null = null;
+  const redirecting: Record<string, Promise<SignedIn | null>> = Object.create(null);
 
   const post = <T>(path: string, body: object | undefined, o?: O, as?: boolean | string | null) => call<T>("POST", path, wired(body), o, as);
   /** A POST whose answer says no more than that it is done. */
@@ -59,9 +59,10 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
   /** A POST that signs in; not yet, where the answer names a request for a code. */
   async function enter<T extends object = {}>(path: string, body: object, o?: O, as?: boolean | string | null): Promise<SignedIn & T> {
     await core.ready();
+    const since = core.begin();
     const answer = await post<any>(path, body, o, as);
-    const { user, recovery_codes, recovery_codes_left, request_id } = answer;
-    if (!request_id) await core.accept(answer);
+    const { user, recovery_codes, recovery_codes_left, request_id } = answer ?? {};
+    if (!request_id) await core.accept(answer, undefined, since);
     return present({ user, recovery_codes, recovery_codes_left, request_id, session: request_id ? null : core.session }) as unknown as SignedIn & T;
   }
   /** Of who is signed in, if somebody is. */
@@ -78,7 +79,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
 
   const remember = async (sent: Sent) => void (await storage.setItem(sentKey, JSON.stringify(sent)));
   async function sentTo(to: string | undefined): Promise<Sent | null> {
-    const sent = JSON.parse((await storage.getItem(sentKey)) ?? "null");
+    const sent = parsed<Sent>(await storage.getItem(sentKey));
     return sent?.to === to ? sent : null;
   }
   const redirect = (redirectTo: string | undefined) => redirectTo && { redirect_to: redirectURL(redirectTo, options)!.href };
@@ -104,7 +105,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
   }
 
   function go(to: { url: string }) {
-    globalThis.location?.assign(to.url);
+    if (/^https?:/i.test(to.url)) globalThis.location?.assign(to.url);
     return to;
   }
 
@@ -120,7 +121,8 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     if (globalThis.location?.href === href) history.replaceState(history.state, "", url);
     const flow = await flows.find(id);
     await flows.end(id);
-    if (error) throw new AuthError((error_code ?? "oauth_denied") as "oauth_denied", description ?? undefined, 400);
+    // Of a flow that did not begin here, anybody may have written the words.
+    if (error) throw new AuthError(((flow && error_code) ?? "oauth_denied") as "oauth_denied", (flow && description) ?? undefined, 400);
     if (!flow) throw new AuthError("other_browser", "Asked for in another browser: type the code of the mail there.");
     return enter("/exchange", { code, code_verifier: flow.verifier }, o, flow.link);
   }
@@ -166,7 +168,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
       return {};
     },
     acceptInvitation: (params, o) => enter("/invitations/accept", params, o, someone()),
-    completeRedirect: (href = globalThis.location?.href, o) => (redirecting ??= (href ? complete(href, o) : Promise.resolve(null)).finally(() => (redirecting = null))),
+    completeRedirect: (href = globalThis.location?.href ?? "", o) => (redirecting[href] ??= (href ? complete(href, o) : Promise.resolve(null)).finally(() => delete redirecting[href])),
 
     getUser: (accessToken, o) => (typeof accessToken === "string" ? call<User>("GET", "/me", undefined, o, accessToken) : user("GET", undefined, accessToken)),
     getToken: (o) => token(o?.signal),
@@ -181,13 +183,13 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
       if (scope === "others") return done(path, {}, o, true);
       const { kept, cookies } = core;
       const live = core.usable();
-      if (!kept && !cookies) return core.end();
+      if (!kept && !cookies) return core.end(true);
       const told = done(path, live ? {} : { refresh_token: kept?.refresh_token }, o, (live && kept?.access_token) as false).catch((error) => {
         if (error.status !== 401) throw error; // it is over already
       });
       // Only the server can take its cookies away: until it has, somebody is signed in.
       if (cookies) await told;
-      await Promise.all([core.end(), told]);
+      await Promise.all([core.end(true), told]);
     },
 
     resetPasswordForEmail: async (email, { redirectTo, ...params } = {}, o) => done("/forgot-password", { email, ...params, ...redirect(redirectTo) }, o),
@@ -247,7 +249,9 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
       const response = await go(bearer);
       // Only a refusal is read: what is answered may be a stream without an end.
       if (response.status !== 401 || !someone() || !isRefused({ status: 401, code: (await response.clone().json().catch(() => null))?.code })) return response;
+      const began = core.generation;
       await core.refresh(bearer);
+      if (core.generation !== began) return response;
       return go(core.kept?.access_token);
     },
 
@@ -265,7 +269,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
       list: async (o) => (await call<wire.Sessions>("GET", "/sessions", undefined, o, true)).sessions,
       async end(id, o) {
         const own = id && id === core.state.session?.id;
-        await del(`/sessions${id ? `/${encodeURIComponent(id)}` : ""}`, o);
+        await del(`/sessions${id === undefined ? "" : `/${encodeURIComponent(id)}`}`, o);
         if (own) await core.end();
       },
     }),

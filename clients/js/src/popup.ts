@@ -31,7 +31,7 @@ export interface PopupOptions extends CallOptions {
  */
 export async function signInWithPopup(auth: AuthClient, params: OAuthParams, { signal, features = "width=480,height=640" }: PopupOptions = {}): Promise<Result<SignedIn>> {
   const id = crypto.randomUUID();
-  const target = new URL(params.redirectTo ?? location.pathname, location.href);
+  const target = new URL(params.redirectTo ?? location.origin + location.pathname, location.href);
   target.searchParams.set(parameter, id);
   const to = await auth.oauthURL({ ...params, redirectTo: target.href }, { signal });
   if (to.error) return to;

@@ -11,6 +11,15 @@ export interface Call {
 /** A copy without members that are undefined. */
 export const present = <T extends object>(members: T): T => JSON.parse(JSON.stringify(members));
 
+/** What a text of JSON says; null where it says nothing. */
+export function parsed<T>(text: string | null): T | null {
+  try {
+    return JSON.parse(text!);
+  } catch {
+    return null;
+  }
+}
+
 /** The requests of a client, and the server's clock. `device` is where the name of this device is kept. */
 export function createSender(url: string, apiKey: string | undefined, { cookies, debug, timeout = 20_000, fetch: given }: Options, device: [Storage, key: string] | null) {
   const controls = new Set<AbortController>();
@@ -39,6 +48,8 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
     signal?.addEventListener("abort", stop);
     try {
       if (gone()) throw stop; // judged below
+      // An id that is empty, or dots: proxies tidy paths, and it would be another call.
+      if (/\/\.{0,2}([/?]|$)/.test(path)) throw new AuthError("validation_failed");
       const response = await (given ?? fetch)(url + path, {
         method,
         headers: present({

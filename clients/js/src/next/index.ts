@@ -20,7 +20,7 @@
  */
 import { cookies, headers } from "next/headers.js";
 import { NextResponse, type NextRequest } from "next/server.js";
-import { createServerClient, type Claims, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
+import { createServerClient, type Claims, type Failure, type RequestLike, type Result, type ServerClient, type ServerOptions } from "../server/index.js";
 import type { State, User } from "../types.js";
 import { parseSetCookie } from "./set-cookie.js";
 
@@ -89,7 +89,10 @@ async function keep(lines: string[]): Promise<void> {
 export function createNextAuth(url: string, { protect = [], signIn = "/sign-in", ...options }: NextOptions = {}): NextAuth {
   const server = createServerClient(url, options);
   const mount = new URL(server.url).pathname;
-  const below = (path: string, at: string) => path === at || path.startsWith(at + "/");
+  const below = (path: string, at: string) => (path + "/").startsWith(at.replace(/\/*$/, "/"));
+  /** Whether the server has said that nobody is signed in: a proxy that refuses has not. */
+  const refused = ({ code, status }: Failure) => code !== "network_error" && status >= 400 && status < 429;
+  for (const path of protect) if (!path.startsWith("/")) throw new TypeError(`protect: ${path} does not begin with a slash`);
   const incoming = async (): Promise<RequestLike> => ({ headers: await headers() });
   const getUser = async () => server.getUser<User>(await incoming());
 
@@ -101,7 +104,7 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
       const path = request.nextUrl.pathname;
       if (below(path, mount)) return NextResponse.next(); // the server's own business
       const { error, setCookie, cookie } = await server.session(request);
-      const away = error && error.status >= 400 && error.status < 429 && /^(GET|HEAD)$/.test(request.method) && protect.some((p) => below(path, p));
+      const away = error && refused(error) && /^(GET|HEAD)$/.test(request.method) && protect.some((p) => below(path, p));
       let response;
       if (away) {
         const to = request.nextUrl.clone();
@@ -132,7 +135,7 @@ export function createNextAuth(url: string, { protect = [], signIn = "/sign-in",
       const known = await server.verify(await incoming());
       const { data, error } = known.data ? await getUser() : known;
       if (!error) return { status: "signed-in", user: data, session: null };
-      const out = error.code !== "token_stale" && error.status >= 400 && error.status < 429;
+      const out = error.code !== "token_stale" && refused(error);
       return { status: out ? "signed-out" : "loading", user: null, session: null };
     },
 

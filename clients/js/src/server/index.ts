@@ -111,7 +111,7 @@ export function createServerClient(url: string, options: ServerOptions = {}): Se
   const access = (cookies: string) => soleCookie(cookies, prefix + "access");
   const refresh = (cookies: string) => soleCookie(cookies, prefix + "refresh");
   const cookies = (r: RequestLike) => header(r, "cookie");
-  const bearer = (r: RequestLike) => /^bearer +(.*)$/i.exec(header(r, "authorization"))?.[1];
+  const bearer = (r: RequestLike) => /^bearer +(.*)/i.exec(header(r, "authorization"))?.[1];
   const foreign = (r: RequestLike) => bearer(r) === undefined && crossSite(r) && failed("cross_site_request", 403);
 
   const judge = async (token: string): Promise<Result<Claims>> => {

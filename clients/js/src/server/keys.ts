@@ -38,8 +38,8 @@ export function keySet(get: () => Promise<Response>): CheckSignature {
         if (key) found.set(jwk.kid, { alg, use, key });
       }
     }
-    keys = found;
-    fetchedAt = Date.now();
+    if (found.size) keys = found; // none at all is a fault of the server's
+    fetchedAt = askedAt;
   };
   // A Cloudflare worker may not wait for what another request began.
   const renew = () => (globalThis.navigator?.userAgent === "Cloudflare-Workers" ? load() : (asking ??= load().finally(() => (asking = undefined))));

@@ -29,7 +29,7 @@ export const failed = (code: string, status = 0, more?: Partial<Failure>): { dat
 export async function readFailure(response: Response): Promise<{ data: null; error: Failure }> {
   const { code = "network_error", message = code, details = {}, mfa_token: value } = (await response.json().catch(() => null)) ?? {};
   const header = (name: string) => response.headers.get(name);
-  const result = failed(code, response.status, { message, details, requestId: header("x-request-id"), retryAfter: Number(header("retry-after")) || null });
+  const result = failed(code, response.status, { message, details, requestId: header("x-request-id"), retryAfter: +header("retry-after")! || null });
   Object.defineProperty(result.error, "mfaToken", { value });
   return result;
 }

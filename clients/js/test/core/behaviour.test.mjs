@@ -238,6 +238,7 @@ test("a link of another browser is not used up; an error of the provider is told
   const auth = client(t, server, { storage: undefined });
   assert.equal((await auth.completeRedirect()).error.code, "other_browser");
   assert.equal(server.calls.length, 0);
+  localStorage.setItem("session.flow.x", JSON.stringify({ verifier: "v" }));
   const { error } = await auth.completeRedirect(`${origin}/here?am_flow=x&error=access_denied&error_code=oauth_denied&error_description=No.`);
   assert.deepEqual([error.code, error.message], ["oauth_denied", "No."]);
   assert.deepEqual(await auth.completeRedirect(`${origin}/here?code=of-somebody-else`), { data: null, error: null }, "a code of no flow of ours is left alone: nobody is signed in by a link that they were sent");

@@ -180,3 +180,20 @@ test("no error holds the token", async () => {
   const token = await m.sign({ iss: "x" });
   assert.ok(!JSON.stringify(await client(keyServer([m.jwk])).verify(token)).includes(token.split(".")[2]));
 });
+
+test("an answer without keys throws no good ones away, and is no refusal where there were none", async (t) => {
+  const m = await mint("ES256");
+  const server = keyServer([m.jwk]);
+  const auth = client(server);
+  const token = await m.sign({ exp: Math.floor(Date.now() / 1000) + 9000 });
+  assert.ok((await auth.verify(token)).data);
+  server.keys = [];
+  const real = Date.now;
+  t.after(() => (Date.now = real));
+  Date.now = () => real() + 700_000;
+  for (let i = 0; i < 3; i++) {
+    assert.ok((await auth.verify(token)).data);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal((await client(keyServer([])).verify(token)).error?.code, "network_error");
+});
