@@ -95,7 +95,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
       mfaToken = null; // no factor is waited for any more
       clearTimeout(mfaTimer);
     }
-    const next: State = { status, user, session, ...(pending && { pending }) };
+    const next = { status, user, session, ...(pending && { pending }) } as State;
     if (same(next, state)) return;
     state = next;
     for (const listener of listeners) tell(listener);
@@ -103,14 +103,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
 
   function tell(listener: (state: State) => void) {
     const snapshot = state;
-    queueMicrotask(() => {
-      if (listeners.has(listener))
-        try {
-          Promise.resolve(listener(snapshot)).catch(report);
-        } catch (error) {
-          report(error);
-        }
-    });
+    void Promise.resolve().then(() => listeners.has(listener) && listener(snapshot)).catch(report);
   }
 
   function subscribe(listener: (state: State) => void) {
@@ -173,7 +166,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   async function accept(answer: wire.Session, asked?: string, since = turn) {
     const { refresh_token, access_token, expires_at, expires_in, user } = answer ?? {};
     const next: Kept = { refresh_token, access_token, expires_at, expires_in, user };
-    if (!(cookies ? user : isSession(next))) throw new AuthError("bad_response");
+    if (!(cookies ? user && !refresh_token : isSession(next))) throw new AuthError("bad_response", cookies && !!user && "The server has cookies off.");
     if (!asked) {
       if (since < settled) {
         // Somebody signed in or out since: that one holds, and this one is ended.

@@ -17,8 +17,8 @@ export class AuthError extends Error {
   constructor(
     /** Compare with this. */
     readonly code: ErrorCode,
-    /** For people. */
-    message = code.replace(/_/g, " "),
+    /** For people, in the server's words; of the client's own codes, the code as words. */
+    message?: string | false | null,
     /** Of HTTP; 0: the client said so. */
     readonly status = 0,
     /** Which field, why a password is weak, which permission. */
@@ -28,7 +28,7 @@ export class AuthError extends Error {
     /** Seconds to wait before trying again; null: not said. */
     readonly retryAfter: number | null = null,
   ) {
-    super(message);
+    super(message || code.replace(/_/g, " "));
   }
 }
 

@@ -49,7 +49,7 @@ export function createFlows({ storage, storageKey }: Core, options: Options) {
     },
     /** The flow of a name, if it began here. */
     async find(id: string | undefined): Promise<Flow | null> {
-      return id ? parsed(await storage.getItem(prefix + id)) : null;
+      return parsed(await storage.getItem(prefix + id));
     },
     /** Forgets it. */
     end: async (id: string | undefined) => void (await storage.removeItem(prefix + id)),

@@ -2,7 +2,7 @@
  * The client of an Authmount server, for browsers and programs.
  *
  * ```ts
- * const auth = createClient("https://app.example.com", "pk_…");
+ * const auth = createClient("https://app.example.com", "pk_your_key");
  * const { data, error } = await auth.signInWithPassword({ email, password });
  * ```
  *
@@ -25,13 +25,12 @@ const registry = Symbol.for("authmount.clients");
  * same URL and storage key returns the same client; on servers every call makes its own, and keeps nothing.
  *
  * @param key the public API key, pk_…, where the server has one
- * @throws TypeError for a URL that is none, and for a secret key
+ * @throws TypeError for a URL that is none, and for a key that is secret or cannot be sent in a header
  */
 export function createClient(url: string, key?: string | null, options: Options = {}): AuthClient {
-  const at = new URL(url);
-  const { origin, pathname } = at;
-  if (!/^http/.test(origin) || at.href !== origin + pathname) throw new TypeError("not a project URL");
-  if (key?.startsWith("sk_")) throw new TypeError("a secret key is not for clients");
+  const { origin, pathname, href } = new URL(url);
+  if (!/^http/.test(origin) || href !== origin + pathname) throw new TypeError("not a project URL");
+  if (!/^(?!sk_)[!-~]*$/.test(key ?? "")) throw new TypeError("not a public API key");
   const base = origin + (pathname === "/" ? options.path ?? "/auth/v1" : pathname).replace(/\/+$/, "");
   const storageKey = options.storageKey ?? `authmount:${base}`;
   const clients: Map<string, AuthClient> | undefined = isBrowser() ? ((globalThis as { [registry]?: Map<string, AuthClient> })[registry] ??= new Map()) : undefined;

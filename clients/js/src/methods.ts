@@ -31,14 +31,14 @@ const returning = <M>(calls: { [K in keyof M]: Throwing<M[K]> }): M =>
   Object.fromEntries(
     Object.entries<any>(calls).map(([name, run]) => [
       name,
-      (...args: unknown[]) =>
-        (async () => run(...args))().then(
-          (data) => ({ data: data ?? null, error: null }),
-          (error) => {
-            if (error instanceof AuthError) return { data: null, error };
-            throw error;
-          },
-        ),
+      async (...args: unknown[]) => {
+        try {
+          return { data: (await run(...args)) ?? null, error: null };
+        } catch (error) {
+          if (error instanceof AuthError) return { data: null, error };
+          throw error;
+        }
+      },
     ]),
   ) as M;
 
@@ -77,7 +77,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     return data;
   }
 
-  const remember = async (sent: Sent) => void (await storage.setItem(sentKey, JSON.stringify(sent)));
+  const remember = async (sent: Sent | null) => void (await storage.setItem(sentKey, JSON.stringify(sent)));
   async function sentTo(to: string | undefined): Promise<Sent | null> {
     const sent = parsed<Sent>(await storage.getItem(sentKey));
     return sent?.to === to ? sent : null;
@@ -110,6 +110,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
   }
 
   async function complete(href: string, o?: O): Promise<SignedIn | null> {
+    if (!href) return null;
     const url = new URL(href);
     const taken = ["am_flow", "code", "error", "error_code", "error_description"].map((name) => {
       const value = url.searchParams.get(name);
@@ -122,7 +123,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
     const flow = await flows.find(id);
     await flows.end(id);
     // Of a flow that did not begin here, anybody may have written the words.
-    if (error) throw new AuthError(((flow && error_code) ?? "oauth_denied") as "oauth_denied", (flow && description) ?? undefined, 400);
+    if (error) throw new AuthError(((flow && error_code) ?? "oauth_denied") as "oauth_denied", flow && description, 400);
     if (!flow) throw new AuthError("other_browser", "Asked for in another browser: type the code of the mail there.");
     return enter("/exchange", { code, code_verifier: flow.verifier }, o, flow.link);
   }
@@ -168,7 +169,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
       return {};
     },
     acceptInvitation: (params, o) => enter("/invitations/accept", params, o, someone()),
-    completeRedirect: (href = globalThis.location?.href ?? "", o) => (redirecting[href] ??= (href ? complete(href, o) : Promise.resolve(null)).finally(() => delete redirecting[href])),
+    completeRedirect: (href = globalThis.location?.href ?? "", o) => (redirecting[href] ??= complete(href, o).finally(() => delete redirecting[href])),
 
     getUser: (accessToken, o) => (typeof accessToken === "string" ? call<User>("GET", "/me", undefined, o, accessToken) : user("GET", undefined, accessToken)),
     getToken: (o) => token(o?.signal),
@@ -189,7 +190,7 @@ export function createMethods(core: Core, options: Options): Omit<AuthClient, "s
       });
       // Only the server can take its cookies away: until it has, somebody is signed in.
       if (cookies) await told;
-      await Promise.all([core.end(true), told]);
+      await Promise.all([core.end(true), remember(null).catch(() => {}), told]);
     },
 
     resetPasswordForEmail: async (email, { redirectTo, ...params } = {}, o) => done("/forgot-password", { email, ...params, ...redirect(redirectTo) }, o),

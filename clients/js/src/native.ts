@@ -7,7 +7,7 @@
  * import { createClient } from "authmount";
  * import { followAppState, nativeStorage } from "authmount/native";
  *
- * const auth = createClient("https://app.example.com", "pk_…", { storage: nativeStorage(SecureStore), redirectOrigins: ["myapp:"] });
+ * const auth = createClient("https://app.example.com", "pk_your_key", { storage: nativeStorage(SecureStore), redirectOrigins: ["myapp:"] });
  * followAppState(auth, AppState);
  * ```
  *

@@ -71,7 +71,7 @@ export function createSender(url: string, apiKey: string | undefined, { cookies,
       status = response.status;
       return read(response, await response.text());
     } catch (e) {
-      error = e instanceof AuthError ? e : gone() ? new AuthError("aborted") : new AuthError("network_error");
+      error = e instanceof AuthError ? e : new AuthError(gone() ? "aborted" : "network_error");
       throw error;
     } finally {
       clearTimeout(timer);

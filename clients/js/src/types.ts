@@ -33,16 +33,16 @@ export interface Pending {
   readonly phone?: string;
 }
 
-/** What a client knows: a new object for every change, never changed itself. */
-export interface State {
-  readonly status: Status;
-  /** Who is signed in; also offline. Null otherwise. */
-  readonly user: User | null;
-  /** Null while nobody is signed in. Absent values of it are null where the session is in cookies. */
+/** What a client knows: a new object for every change, never changed itself. Its status says what is there. */
+export type State = {
+  /** Null while nobody is signed in, and in what a server rendered. Absent values of it are null where the session is in cookies. */
   readonly session: Session | null;
-  /** Only in mfa, enroll and confirm. */
+  /** In mfa, enroll and confirm; of somebody signed in while a second factor is asked for once more. */
   readonly pending?: Pending;
-}
+} & (
+  | { readonly status: "signed-in" | "offline"; /** Who is signed in. */ readonly user: User }
+  | { readonly status: Exclude<Status, "signed-in" | "offline">; readonly user: null }
+);
 
 /** What every call returns: data, or why there is none. It does not throw for what a server said or a network did. */
 export type Result<T> = { data: T; error: null } | { data: null; error: AuthError };
@@ -141,7 +141,7 @@ export interface AuthClient {
   signInWithIdToken(params: Remember & { provider: string; idToken: string; nonce?: string; accessToken?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
   /** Sends a link and a code by mail, or a code by text message. */
   signInWithOtp(params: OtpParams, options?: CallOptions): Promise<Result<wire.SentCode>>;
-  /** Takes such a code. For a confirmed address the data's user and session are null: it signs nobody in. */
+  /** Takes such a code, or the token of a link: whoever wrote that link is who is signed in then, so ask before taking one that nobody asked for here. For a confirmed address the data's user and session are null: it signs nobody in. */
   verifyOtp(params: VerifyOtpParams, options?: CallOptions): Promise<Result<SignedIn | ({ user: null; session: null } & Partial<wire.TakenOver>)>>;
   /** Sends once more what was sent last to an address or number. */
   resend(params: Who & Captcha & Redirect, options?: CallOptions): Promise<Result<Partial<wire.SentCode>>>;
@@ -239,9 +239,9 @@ export interface Options {
   path?: string;
   /** Sessions in HttpOnly cookies of the server, and nothing in script. The server has to be on the page's origin, with cookies on. */
   cookies?: boolean;
-  /** Where tokens are kept. Default: local in browsers, else memory. */
+  /** Where tokens are kept. Default: local in browsers, else memory. With session a duplicated tab has a copy of the session: when the other has renewed it, the server takes the copy for a stolen one and ends both. */
   storage?: "local" | "session" | "memory" | Storage;
-  /** Under which name. Default: one made of the URL. */
+  /** Under which name; another one for each project of an origin. Default: one made of the URL. */
   storageKey?: string;
   /** What is known already, such as from a server's rendering: then nothing is fetched until something is asked for. */
   initial?: State;

@@ -163,13 +163,14 @@ export function operation(connection: Connection, spec: string): (...args: any[]
     const at = holes.length; // where the query is among the arguments
     return Object.assign(first, {
       async *[Symbol.asyncIterator]() {
-        for (let page = first; ; ) {
+        for (let page = first, last = args[at]?.cursor; ; ) {
           const { data, error } = await page;
           if (error) throw new AdminError(error);
           yield* data[answer];
           if (!data.next_cursor) return;
+          if (data.next_cursor === last) throw new AdminError(failed("network_error", 0, { message: "the same page would come again, without an end" }).error as AdminError["failure"]);
           const next = [...args];
-          next[at] = { ...args[at], cursor: data.next_cursor };
+          next[at] = { ...args[at], cursor: (last = data.next_cursor) };
           page = request(next);
         }
       },

@@ -128,6 +128,15 @@ test("import of rows as they come, its results, and the export, as streams", asy
   assert.equal(exported.length, 5);
 });
 
+test("an iterator over pages that never end throws", async () => {
+  let asked = 0;
+  const users = fake(async () => (asked++, Response.json({ users: [{ id: "1" }], next_cursor: "the same" }))).users.list();
+  await assert.rejects(async () => {
+    for await (const _ of users) if (asked > 5) break;
+  }, { name: "AdminError", code: "network_error" });
+  assert.equal(asked, 2);
+});
+
 test("a lost answer is asked for once more, with the same idempotency key", async () => {
   const keys = [];
   const lossy = createAdminClient(server.url, key, {

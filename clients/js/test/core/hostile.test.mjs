@@ -1,7 +1,7 @@
 /** Links, pages and servers that mean ill. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { client, createClient, fake, json, origin, page, session, sleep, storage } from "../lib/fake.mjs";
+import { client, createClient, fake, json, origin, page, session, signInWithPopup, sleep, storage } from "../lib/fake.mjs";
 
 test("Retry-After of a month is no storm", async (t) => {
   let n = 0;
@@ -57,4 +57,45 @@ test("sibling paths by ids: sessions.end('..'), unlinkIdentity('..'), provider '
   await auth.getToken();
   for (const f of [() => auth.sessions.end(".."), () => auth.sessions.end("."), () => auth.unlinkIdentity({ provider: ".." }), () => auth.unlinkIdentity({ provider: "." }), () => auth.oauthURL({ provider: ".." }), () => auth.signInWithIdToken({ provider: "..", idToken: "x" })]) await f().catch(() => {});
   assert.deepEqual(urls.filter((u) => u !== "/auth/v1/me"), []);
+});
+
+test("cookies: true at a server with cookies off says so, and nobody seems signed in", async (t) => {
+  const auth = client(t, fake({ "GET /me": () => json({ code: "missing_token" }, 401), "POST /refresh": () => json({ code: "validation_failed" }, 422), "POST /login": () => json(session(1)) }), { cookies: true });
+  const { error } = await auth.signInWithPassword({ email: "ada@example.com", password: "p" });
+  assert.deepEqual([error?.code, error?.message], ["bad_response", "The server has cookies off."]);
+  assert.equal(auth.state.status, "signed-out");
+});
+
+test("a key that is secret, or that no header can carry, is refused when the client is made", () => {
+  for (const key of ["sk_live", "pk_…", "pk_a b", "pk_a\nx"]) assert.throws(() => createClient(origin, key), { name: "TypeError", message: "not a public API key" }, key);
+  for (const key of ["", null, undefined]) createClient(origin, key).dispose();
+});
+
+test("a sign-out forgets to whom a code was sent", async (t) => {
+  const kept = storage(session(1));
+  const auth = client(t, fake({ "POST /otp/send": { request_id: "r" }, "POST /logout": () => json(null, 204) }), { storage: kept });
+  await auth.getToken();
+  await auth.signInWithOtp({ phone: "+4930123456" });
+  assert.match([...kept.kept.values()].join(), /4930123456/);
+  assert.equal((await auth.signOut()).error, null);
+  assert.doesNotMatch([...kept.kept.values()].join(), /4930123456/);
+});
+
+test("a sign-out holds where storage takes nothing", async (t) => {
+  const kept = storage(session(1));
+  const auth = client(t, fake({ "POST /logout": () => json(null, 204) }), { storage: { ...kept, setItem: () => { throw new Error("full"); } } });
+  await auth.getToken();
+  assert.equal((await auth.signOut()).error, null);
+  assert.deepEqual([auth.state.status, kept.kept.has("session")], ["signed-out", false]);
+});
+
+test("a server that answers with a URL of script opens no window", async (t) => {
+  page(t);
+  const opened = [];
+  globalThis.open = (url) => void opened.push(url);
+  t.after(() => delete globalThis.open);
+  const auth = createClient(origin, "pk_test", { fetch: async () => json({ url: "javascript:alert(1)" }), storageKey: "session" });
+  t.after(() => auth.dispose());
+  const { error } = await signInWithPopup(auth, { provider: "google" }, { signal: AbortSignal.timeout(50) });
+  assert.deepEqual([error?.code, opened], ["aborted", []]);
 });

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const blocks = [...readFileSync(`${root}README.md`, "utf8").matchAll(/^```tsx?\n([\s\S]*?)^```/gm)].map(([, code], i) => [`${root}readme-${i + 1}.ts`, code]);
+const blocks = [...readFileSync(`${root}README.md`, "utf8").matchAll(/^```(tsx?)\n([\s\S]*?)^```/gm)].map(([, kind, code], i) => [`${root}readme-${i + 1}.${kind}`, code]);
 
 test("the README has examples, and its first screen is one", () => {
   assert.ok(blocks.length >= 6);
