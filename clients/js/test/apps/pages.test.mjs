@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { installApp } from "../lib/app.mjs";
 import { mail, openPage, startChromium } from "../lib/browser.mjs";
 import { freePorts } from "../lib/ports.mjs";
@@ -7,8 +9,20 @@ import { startPostgres } from "../lib/postgres.mjs";
 import { password, startServer, totp } from "../lib/server.mjs";
 
 // The same drive for each framework: a page built from the packed package, with tokens in localStorage.
-const apps = { react: "../../examples/react/", vue: "apps/vue/", svelte: "apps/svelte/", solid: "apps/solid/" };
+const apps = { react: "../../examples/react/", vue: "apps/vue/", svelte: "apps/svelte/", svelte4: "apps/svelte/", solid: "apps/solid/" };
 const chosen = process.env.APPS ? process.env.APPS.split(",") : Object.keys(apps);
+
+/** The application of Svelte 5 as one of Svelte 4. */
+function svelte4(dir) {
+  const rewrite = (name, ...changes) => {
+    const path = join(dir, name);
+    writeFileSync(path, changes.reduce((text, [from, to]) => text.replaceAll(from, to), readFileSync(path, "utf8")));
+  };
+  rewrite("package.json", ['"svelte": "^5.0.0"', '"svelte": "^4.0.0"'], ['"vite": "^8.0.0"', '"vite": "^5.0.0"'], ['"@sveltejs/vite-plugin-svelte": "^7.0.0"', '"@sveltejs/vite-plugin-svelte": "^3.0.0"']);
+  rewrite("src/App.svelte", [/\$state\((.*)\)/g, "$1"], ["onclick=", "on:click="], ["onsubmit=", "on:submit="]);
+  rewrite("src/main.ts", ['import { mount } from "svelte";\n', ""], ["mount(App, {", "new App({"]);
+}
+const changes = { svelte4 };
 
 let postgres, browser;
 before(async () => {
@@ -35,7 +49,7 @@ for (const name of chosen) {
       ]);
     let server = await start();
     running.push(() => server.stop());
-    const app = installApp(apps[name]);
+    const app = installApp(apps[name], changes[name]);
     running.push(() => app.remove());
     const env = { AUTH_INTERNAL_URL: `http://127.0.0.1:${port}` };
     app.run("vite", ["build"], env);

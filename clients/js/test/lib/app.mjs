@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -11,12 +11,13 @@ const quiet = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", NO_COLOR: "1" };
 delete quiet.FORCE_COLOR;
 
 /**
- * Copies an application to a temporary folder and installs its dependencies and the tarball
- * that `npm pack` makes.
+ * Copies an application to a temporary folder, lets it be changed there, and installs its dependencies and the
+ * tarball that `npm pack` makes.
  */
-export function installApp(from) {
+export function installApp(from, change = (dir) => {}) {
   const dir = mkdtempSync(join(tmpdir(), "authmount-app-"));
   cpSync(fileURLToPath(new URL(from, `file://${root}`)), dir, { recursive: true, filter: (path) => !/\/(node_modules|\.next|dist)(\/|$)/.test(path) });
+  change(dir);
   const [{ filename }] = JSON.parse(execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", dir], { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
   const manifest = JSON.parse(readFileSync(join(dir, "package.json"), "utf8"));
   manifest.dependencies.authmount = `file:./${filename}`;
@@ -25,7 +26,7 @@ export function installApp(from) {
   return {
     dir,
     /** Runs a binary of the application's own to its end. */
-    run: (name, args, env = {}) => execFileSync(join(dir, "node_modules/.bin", name), args, { cwd: dir, env: { ...quiet, ...env }, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" }),
+    run: (name, args, env = {}) => execFileSync(resolve(dir, "node_modules/.bin", name), args, { cwd: dir, env: { ...quiet, ...env }, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" }),
     /** Starts one, and waits for what it prints when it is ready. */
     async start(name, args, ready, env = {}) {
       const child = spawn(join(dir, "node_modules/.bin", name), args, { cwd: dir, env: { ...quiet, ...env }, stdio: ["ignore", "pipe", "pipe"], detached: true });
