@@ -53,10 +53,12 @@ func invariants() map[string]func(*played, *reference) []string {
 }
 
 // answersAreOurs: no 500, and a 503 only of a store that failed, with the time to
-// come back.
+// come back; and whatever is done says so.
 func answersAreOurs(p *played, _ *reference) (list []string) {
 	for _, a := range p.answers {
 		switch {
+		case a.status == http.StatusOK && len(a.body) == 0:
+			list = append(list, "answers 200 and nothing")
 		case a.status < http.StatusInternalServerError:
 		case a.status == http.StatusServiceUnavailable && p.hit && a.header.Get("Retry-After") != "":
 		case strings.HasSuffix(codeOf(a), string(auth.CodeProviderError)) && p.hit: // it was asked by somebody who left

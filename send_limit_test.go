@@ -261,3 +261,14 @@ func TestPasswordChangesAreLimited(t *testing.T) {
 	s = w.again("ada@example.com")
 	change(12).want(200)
 }
+
+// An account of an address that a provider vouches for is sent nothing to prove it,
+// and draws for the account alone, once.
+func TestProvedAddressesDrawNoMail(t *testing.T) {
+	w, idp := providerWorld(t, auth.WithRateLimits(auth.RateLimits{SendPerIP: auth.Rate{Burst: 1, Per: time.Hour}, SignupPerIP: auth.Rate{Burst: 3, Per: time.Hour}}))
+	for _, name := range []string{"ada", "bob", "cyd"} {
+		w.visitor(idp).signIn("google", authtest.Person{Subject: name, Email: name + "@example.com", EmailVerified: true}, "").session()
+	}
+	w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
+	w.visitor(idp).signIn("google", authtest.Person{Subject: "dan", Email: "dan@example.com", EmailVerified: true}, "").want(429, auth.CodeRateLimited)
+}
