@@ -37,11 +37,16 @@ type KitSite struct {
 	SignInURL string // where RequirePage sends visitors; "" without WithCookies
 	Style     []byte // the style sheet of the link pages
 	Captcha   bool   // WithCaptcha is on: endpoints ask for one, methods do not
+
+	Redirects []string // WithRedirectURLs: what browsers may be sent to
 }
 
 // Site tells what pages need to know of the service that they are of.
 func (k Kit) Site() KitSite {
 	s := KitSite{App: k.a.appName(), Locale: k.a.pages.langs.Names[0], Origin: originOf(k.a.cfg.baseURL.String()), Mount: k.a.cfg.baseURL.String(), Style: k.a.pages.css, Captcha: k.a.cfg.captcha != nil}
+	for _, p := range k.a.cfg.redirects {
+		s.Redirects = append(s.Redirects, p.String())
+	}
 	if k.a.cfg.cookies != nil {
 		s.SignInURL = k.a.cfg.cookies.SignInURL
 	}

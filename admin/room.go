@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"path"
+	"slices"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
@@ -100,6 +101,9 @@ func (k Known) May(pattern string) error {
 	}
 	return k.r.m.allow(k.a, op)
 }
+
+// KeysMay tells whether a key may have a permission at all.
+func (r Room) KeysMay(permission string) bool { return !slices.Contains(notForKeys(), permission) }
 
 // Holds tells whether somebody has a permission.
 func (k Known) Holds(permission string) bool { return k.a.may(permission) }

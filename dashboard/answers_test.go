@@ -95,3 +95,37 @@ func TestFiltersByAddress(t *testing.T) {
 		t.Error("somebody who is not there has events")
 	}
 }
+
+// Forms offer what can be: scopes that keys may hold, addresses of the list of redirects;
+// and say so where nobody was selected.
+func TestFormsOfferWhatCanBe(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{}, auth.WithRedirectURLs("https://app.test/after"))
+	ids := o.ids()
+	b := o.signedIn("owner@example.com")
+	b.get("/dashboard/keys/new")
+	b.want(http.StatusOK)
+	for _, box := range []string{admin.PermUsersRead, admin.PermSettingsRead} {
+		if !strings.Contains(b.body, `value="`+box+`"`) {
+			t.Errorf("%s is not offered", box)
+		}
+	}
+	for _, never := range []string{admin.PermKeysWrite, admin.PermRolesAssign, admin.PermImpersonate} {
+		if strings.Contains(b.body, `value="`+never+`"`) {
+			t.Errorf("%s is offered", never)
+		}
+	}
+	for _, at := range []string{ids.Replace("/users/{ada}/impersonate"), "/invitations/new"} {
+		b.get("/dashboard" + at)
+		b.want(http.StatusOK)
+		if !strings.Contains(b.body, `<option value="https://app.test/after">`) {
+			t.Errorf("%s does not say where it may lead", at)
+		}
+	}
+	b.get("/dashboard/users/bulk?action=ban")
+	b.want(http.StatusOK, "Nobody was selected")
+	b.get("/dashboard" + ids.Replace("/users/bulk?action=ban&ids={ada}"))
+	if strings.Contains(b.text(), "Nobody was selected") {
+		t.Error("somebody was")
+	}
+}

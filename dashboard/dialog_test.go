@@ -1,11 +1,15 @@
 package dashboard_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -96,12 +100,56 @@ const fillIn = `(() => {
 	f.requestSubmit();
 })()`
 
+// goes presses g and another key until the page is there: on a busy machine more time
+// passes between the two than the module lets pass.
+func goes(key, to string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			if err := chromedp.Run(ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent(key)); err != nil {
+				return err
+			}
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			err := chromedp.Run(short, browsertest.Until(`location.pathname === '`+to+`' && document.readyState === 'complete'`))
+			cancel()
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+}
+
+// A log that is kept up to date is so while somebody is there: it does not keep the session
+// of somebody who left from ending.
+func TestLiveTailRests(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, admin.Options{})
+	ctx := o.window("owner@example.com", true)
+	const hold = `window.setInterval = (f) => { window.tick = f; }; const go = window.fetch; window.asked = 0; window.fetch = (...a) => { window.asked++; return go(...a); };
+const now = Date.now; window.later = 0; Date.now = () => now() + window.later;`
+	ticks := func(script string, want int) chromedp.Action {
+		return chromedp.ActionFunc(func(ctx context.Context) error {
+			var n int
+			err := chromedp.Evaluate(script+`; (async () => { await window.tick(); return window.asked; })()`, &n, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }).Do(ctx)
+			if err == nil && n != want {
+				err = fmt.Errorf("%d requests after %q, want %d", n, script, want)
+			}
+			return err
+		})
+	}
+	browsertest.Do(ctx, t, chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(hold).Do(ctx)
+		return err
+	}), chromedp.Navigate(o.url+"/dashboard/audit?live=1"), browsertest.Until(`window.tick`),
+		ticks("0", 1), ticks("window.later = 14 * 60000", 2), ticks("window.later = 16 * 60000", 2),
+		ticks("dispatchEvent(new Event('pointermove'))", 3), ticks("window.later = 30 * 60000", 4), ticks("window.later = 32 * 60000", 4))
+}
+
 // The keyboard leads to the screens, to the search and to what its keys do.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, admin.Options{})
 	ctx := o.window("owner@example.com", true)
-	browsertest.Do(ctx, t, chromedp.KeyEvent("g"), chromedp.KeyEvent("u"), chromedp.WaitVisible(`input[type=search]`, chromedp.ByQuery),
+	browsertest.Do(ctx, t, goes("u", "/dashboard/users"), chromedp.WaitVisible(`input[type=search]`, chromedp.ByQuery),
 		chromedp.KeyEvent("/"), browsertest.Until(`document.activeElement.type === 'search'`), chromedp.Evaluate(`document.activeElement.value = ''`, nil), // the driver types the key, too
 		chromedp.SendKeys(`input[type=search]`, "owner@example.com"+kb.Enter, chromedp.ByQuery), browsertest.Until(`document.body.textContent.includes("somebody's whole address")`),
 		chromedp.KeyEvent("?"), chromedp.WaitVisible(`#help[open]`, chromedp.ByQuery), chromedp.KeyEvent(kb.Escape), browsertest.Until(`!document.querySelector('#help[open]')`))

@@ -35,7 +35,7 @@ func invitationActions() []action {
 			fields: func(v *visit) ([]field, error) {
 				roles, err := v.roles(nil)
 				return []field{{Name: "email", Label: v.t("E-mail address"), Type: "email", Required: true}, roles,
-					{Name: "redirect_to", Label: v.t("Where the page leads afterwards"), Type: "url", Hint: v.t("An address of the list of redirects")}}, err
+					{Name: "redirect_to", Label: v.t("Where the page leads afterwards"), Type: "url", List: v.redirects(), Hint: v.t("An address of the list of redirects")}}, err
 			},
 		},
 		{at: "/invitations/{id}/resend", asks: "POST /invitations/{id}/resend", title: "Send the invitation again", submit: "Send", done: "The invitation is on its way.", back: back},

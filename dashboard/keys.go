@@ -141,6 +141,7 @@ func (v *visit) scopes(held []string) ([]field, error) {
 	}
 	f, err := v.permissions(held)
 	f.Name, f.Label = "scopes", v.t("Scopes")
+	f.Options = slices.DeleteFunc(f.Options, func(o option) bool { return !v.d.room.KeysMay(o.Value) })
 	rest := v.others(held)
 	for _, name := range held { // what is not declared any more stays until it is taken away
 		if !strings.Contains(name, "*") {

@@ -158,3 +158,15 @@ func (v *visit) listed(p *page, path string, query url.Values) (object, error) {
 	}
 	return o, err
 }
+
+// redirects are where pages may lead to: the addresses of the list, and what is at the top
+// of those that stand for everything below.
+func (v *visit) redirects() []string {
+	var list []string
+	for _, p := range v.d.kit.Site().Redirects {
+		if strings.HasPrefix(p, "http") {
+			list = append(list, strings.TrimSuffix(p, "*"))
+		}
+	}
+	return list
+}

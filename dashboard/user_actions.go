@@ -118,7 +118,7 @@ func accessActions() []action {
 		{
 			at: "/users/{id}/impersonate", asks: "POST /users/{id}/impersonate", title: "Act as this user", text: "For 15 minutes, in the application. It is recorded, and the user sees it among their sessions.", submit: "Begin", danger: true, back: toUser(""),
 			fields: func(v *visit) ([]field, error) {
-				return []field{reason(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, Hint: v.t("An address of the list of redirects, which trades the code for a session")}}, nil
+				return []field{reason(v, true), {Name: "redirect_to", Label: v.t("Where in the application"), Type: "url", Required: true, List: v.redirects(), Hint: v.t("An address of the list of redirects, which trades the code for a session")}}, nil
 			},
 			show: func(v *visit, o object) (*page, error) {
 				if u, err := v.account(); err == nil {

@@ -263,6 +263,9 @@ func bulkFields(v *visit) ([]field, error) {
 	if do == "" || do == "send" {
 		f = append(f, field{Name: "type", Label: v.t("Message"), Type: "select", Options: v.choices("", "None", "verify", "Proof of the address", "reset", "Password reset", "magic_link", "Sign-in link")})
 	}
+	if len(from["ids"]) == 0 {
+		f[1].Hint = v.t("Nobody was selected: go back and tick some users, or enter their ids, one a line.")
+	}
 	return append(f, field{Name: "sure", Label: v.t("Do it now; else it is only tried"), Type: "check"}), nil
 }
 

@@ -125,11 +125,14 @@ document.addEventListener('keydown', (e) => {
 });
 
 // Lists that are to be kept up to date are read anew, while somebody looks and reads on
-// top of them.
+// top of them. Who has touched nothing for a quarter of an hour may have left: reading on
+// would keep their session from ending of idleness.
 const every = Number(main?.dataset.live);
 if (every) {
+  let touched = Date.now();
+  for (const way of ['pointermove', 'pointerdown', 'keydown', 'scroll']) addEventListener(way, () => { touched = Date.now(); }, { passive: true });
   setInterval(async () => {
-    if (document.hidden || dialog.open || document.activeElement?.matches('input, select, textarea')) return;
+    if (Date.now() - touched > 900_000 || document.hidden || dialog.open || document.activeElement?.matches('input, select, textarea')) return;
     const r = await fetch(location.href, { headers: { Accept: 'text/html' } });
     if (!r.ok || r.redirected) return;
     const page = parse(await r.text());
