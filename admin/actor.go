@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -24,7 +25,21 @@ type Actor struct {
 	begun          bool
 	keyID, keyName string
 	keyAt          int64
+
+	seen *seen // of who looks at a page
 }
+
+// seen is an actor's session as it was read for a page, whose other reads go by it: a page
+// is judged once, when it is asked for, and by itself when it is a slow one. What changes
+// something reads it anew.
+type seen struct {
+	at      time.Time
+	session auth.Session
+	user    auth.User
+}
+
+// seenFor is how long that holds.
+const seenFor = time.Second
 
 // User is a person who is signed in to a session, see Claims.Caller. Their roles are
 // read anew for every operation; the token's do not count.
@@ -90,6 +105,10 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	if who.external != nil {
 		return a, m.resolveExternal(*who.external, a)
 	}
+	if now := m.kit.Now(); who.seen != nil && op.reads() && now.Sub(who.seen.at) < seenFor {
+		a.signedIn(who.seen.session, who.seen.user)
+		return a, nil
+	}
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
 	switch {
 	case errors.Is(err, auth.ErrBanned):
@@ -99,9 +118,14 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	case err != nil:
 		return nil, m.kit.StoreError(err)
 	}
-	a.user, a.session, a.label = &u, s, labelOf(u)
-	a.permissions = permissionsIn(table, u.Roles)
+	a.signedIn(s, u)
 	return a, nil
+}
+
+// signedIn makes the actor somebody with a session.
+func (a *acting) signedIn(s auth.Session, u auth.User) {
+	a.user, a.session, a.label = &u, s, labelOf(u)
+	a.permissions = permissionsIn(a.roles, u.Roles)
 }
 
 // rolesFor is the table that an operation goes by: as it is now for one that changes

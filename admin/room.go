@@ -79,17 +79,26 @@ type Known struct {
 	Admin bool // they may do anything at all here
 	r     Room
 	a     *acting
+	who   Actor
 }
 
 // Known reads who somebody is. Errors: CodeSessionEnded, CodeUserBanned,
 // CodeMissingToken.
 func (r Room) Known(ctx context.Context, who Actor) (Known, error) {
+	at := r.m.kit.Now()
 	a, err := r.m.resolve(ctx, who, opMe)
 	if err != nil {
 		return Known{}, err
 	}
-	return Known{Label: a.label, Admin: r.m.permissions.admits(a.permissions), r: r, a: a}, nil
+	if a.user != nil {
+		who.seen = &seen{at: at, session: a.session, user: *a.user}
+	}
+	return Known{Label: a.label, Admin: r.m.permissions.admits(a.permissions), r: r, a: a, who: who}, nil
 }
+
+// Looking is somebody for the operations of one page: those that change nothing go by the
+// session as it was read.
+func (k Known) Looking() Actor { return k.who }
 
 // May judges what an operation, by its method and path, asks of somebody; whom it is
 // about is judged when it happens. Errors: CodeNotAdmin, CodeMissingPermission,

@@ -123,6 +123,9 @@ func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*vi
 	if v.me, err = d.room.Known(r.Context(), v.who); err != nil {
 		return v, err
 	}
+	if r.Method != http.MethodPost {
+		v.who = v.me.Looking()
+	}
 	if !v.me.Admin && !rt.anybody {
 		return v, d.kit.Error(auth.CodeNotAdmin, nil)
 	}
