@@ -142,6 +142,23 @@ func drawRows(t *table, picks string) template.HTML {
 	return d.html()
 }
 
+// drawMenu are links to screens or parts, of which one may be here.
+func drawMenu(list []link) template.HTML {
+	var d drawing
+	for _, l := range list {
+		d.raw(`<li><a href="`)
+		d.href(l.To)
+		d.raw(`"`)
+		if l.Here {
+			d.raw(` aria-current="page"`)
+		}
+		d.raw(`>`)
+		d.text(l.Text)
+		d.raw(`</a></li>`)
+	}
+	return d.html()
+}
+
 func drawCell(c cell) template.HTML {
 	var d drawing
 	d.cell(c)

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -124,12 +126,18 @@ func (v *visit) names(ids ...string) map[string]string {
 	}
 	names := map[string]string{}
 	for some := range slices.Chunk(ids, auth.MaxQueryIDs) {
-		o, err := v.get("/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(auth.MaxQueryIDs)}})
+		r, err := v.request(http.MethodGet, "/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(auth.MaxQueryIDs)}}, nil)
+		var found struct {
+			Users []struct{ ID, Email, Phone string }
+		}
+		if err == nil {
+			_, err = v.read(r, &found)
+		}
 		if err != nil {
 			return names // ids do for names
 		}
-		for _, u := range o.list("users") {
-			names[u.str("id")] = u.label()
+		for _, u := range found.Users {
+			names[u.ID] = cmp.Or(u.Email, u.Phone, u.ID)
 		}
 	}
 	return names

@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,9 +37,30 @@ func (t texts) of(text string, values ...any) string {
 	return text
 }
 
+// constant is a text of the templates that never differs.
+var constant = regexp.MustCompile(`\{\{\$?l?\.T "([^"]*)"\}\}`)
+
+// templates are those of a language: what they always say is put in once.
+func (t texts) templates(in fs.FS) (*template.Template, error) {
+	all := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"tag": drawTag, "cell": drawCell, "button": drawAnyButton, "rows": drawRows, "menu": drawMenu, "list": func(v ...any) []any { return v }})
+	for _, name := range []string{"page.html", "parts.html"} {
+		raw, err := fs.ReadFile(in, name)
+		if err != nil {
+			return nil, err
+		}
+		text := constant.ReplaceAllStringFunc(string(raw), func(call string) string {
+			return template.HTMLEscapeString(t.of(constant.FindStringSubmatch(call)[1]))
+		})
+		if _, err := all.New(name).Parse(text); err != nil {
+			return nil, err
+		}
+	}
+	return all.Lookup("page.html"), nil
+}
+
 // looks are templates, texts and files.
 type looks struct {
-	page     *template.Template
+	pages    map[string]*template.Template // by language
 	langs    *webpage.Languages
 	texts    map[string]texts
 	assets   map[string]asset
@@ -62,7 +84,7 @@ func (d *Dashboard) load() error {
 	if l.langs, err = webpage.FindLanguages(webpage.Layers{Builtin: in}, ".", "texts", "json", "en"); err != nil {
 		return err
 	}
-	l.texts, l.assets, l.versions = map[string]texts{}, map[string]asset{}, map[string]string{}
+	l.pages, l.texts, l.assets, l.versions = map[string]*template.Template{}, map[string]texts{}, map[string]asset{}, map[string]string{}
 	for _, lang := range l.langs.Names {
 		raw, err := fs.ReadFile(in, "texts."+lang+".json")
 		if err != nil {
@@ -73,9 +95,9 @@ func (d *Dashboard) load() error {
 			return fmt.Errorf("texts.%s.json: %w", lang, err)
 		}
 		l.texts[lang] = t
-	}
-	if l.page, err = template.New("page.html").Option("missingkey=error").Funcs(template.FuncMap{"absolute": absolute, "iso": iso, "tag": drawTag, "cell": drawCell, "button": drawAnyButton, "rows": drawRows, "list": func(v ...any) []any { return v }}).ParseFS(in, "*.html"); err != nil {
-		return err
+		if l.pages[lang], err = t.templates(in); err != nil {
+			return err
+		}
 	}
 	css, err := files.ReadFile("assets/dashboard.css")
 	if err != nil {

@@ -138,7 +138,7 @@ type layout struct {
 	SignOut                                  string
 	Notice, Problem                          string
 	Path                                     string
-	Acting                                   *acting
+	Acting                                   []acting
 	Now                                      time.Time
 	t                                        func(string, ...any) string
 }
@@ -175,7 +175,7 @@ func (v *visit) render(status int, p *page) error {
 		}
 	}
 	var b bytes.Buffer
-	if err := v.d.looks.page.Execute(&b, l); err != nil {
+	if err := v.d.looks.pages[v.lang].Execute(&b, l); err != nil {
 		return err
 	}
 	v.d.send(v.w, v.r, status, b.Bytes())

@@ -168,9 +168,7 @@ func sessionActions() []action {
 			},
 		},
 		{at: "/impersonations/{id}/end", asks: "DELETE /impersonations/{id}", title: "End the impersonation", submit: "End it", danger: true, done: "It has ended.", back: func(v *visit) string { return v.path("/impersonations") }, fields: because(false), then: func(v *visit) {
-			if as := v.actingAs(); as != nil && as.ID == v.r.PathValue("id") {
-				v.acts(acting{}, -1)
-			}
+			v.keepActing(v.actsNoMore(v.r.PathValue("id")))
 		}},
 	}
 }

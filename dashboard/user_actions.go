@@ -122,7 +122,7 @@ func accessActions() []action {
 			},
 			show: func(v *visit, o object) (*page, error) {
 				if u, err := v.account(); err == nil {
-					v.acts(acting{Label: u.label(), ID: o.str("session_id")}, impersonationSeconds)
+					v.acts(u.label(), o.str("session_id"))
 				}
 				return &page{Title: v.t("Act as this user"), Blocks: []block{{Text: v.t("The link is good for a minute."), Link: &link{Text: v.t("Go on as this user"), To: o.str("url")}}}}, nil
 			},

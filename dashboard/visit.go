@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 )
@@ -103,17 +101,24 @@ func (v *visit) stream(method, path string, query url.Values, body string) (obje
 	return v.answered(r)
 }
 
-// answered has an endpoint answer, and reads that.
-func (v *visit) answered(r *http.Request) (object, error) {
+// read has an endpoint answer, and reads that into what out points to.
+func (v *visit) read(r *http.Request, out any) (*answer, error) {
 	a := &answer{header: http.Header{}}
 	if err := v.d.room.Serve(v.who, a, r); err != nil {
 		return nil, err
 	}
+	if a.body.Len() == 0 {
+		return a, nil
+	}
+	return a, json.Unmarshal(a.body.Bytes(), out)
+}
+
+// answered has an endpoint answer, and reads that.
+func (v *visit) answered(r *http.Request) (object, error) {
 	out := object{}
-	if a.body.Len() > 0 {
-		if err := json.Unmarshal(a.body.Bytes(), &out); err != nil {
-			return nil, err
-		}
+	a, err := v.read(r, &out)
+	if err != nil {
+		return nil, err
 	}
 	if _, there := out["revision"]; !there && a.header.Get("ETag") != "" {
 		out["revision"] = strings.Trim(a.header.Get("ETag"), `"`)
@@ -195,45 +200,6 @@ const noticeCookie = "admin-notice"
 
 func (v *visit) note(text string) {
 	v.d.kit.SetCookie(v.w, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), 60)
-}
-
-// actingCookie says as whom the visitor acts in the application, for as long as that
-// lasts. It opens nothing: what it says is shown.
-const actingCookie = "admin-acting"
-
-// acting is as whom a visitor acts.
-type acting struct {
-	Label string `json:"l"`
-	ID    string `json:"i"` // of the impersonation
-	By    string `json:"b"` // the visitor's session, with which it ends
-}
-
-// acts has every page say as whom the visitor acts, until that is over.
-func (v *visit) acts(as acting, seconds int) {
-	as.By = v.ownSession()
-	b, err := json.Marshal(as)
-	if err != nil {
-		return // strings only
-	}
-	v.d.kit.SetCookie(v.w, actingCookie, base64.RawURLEncoding.EncodeToString(b), seconds)
-}
-
-// ownSession is the visitor's; "" where the application has an admin login of its own.
-func (v *visit) ownSession() string {
-	if c := auth.ClaimsFrom(v.ctx); c != nil {
-		return c.SessionID
-	}
-	return ""
-}
-
-// actingAs is as whom the visitor acts, or nil.
-func (v *visit) actingAs() *acting {
-	var as acting
-	b, err := base64.RawURLEncoding.DecodeString(v.d.kit.Cookie(v.r, actingCookie))
-	if err != nil || json.Unmarshal(b, &as) != nil || uuid.Validate(as.ID) != nil || as.By != v.ownSession() {
-		return nil
-	}
-	return &as
 }
 
 // noted is what has just been done, and forgets it.
