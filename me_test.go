@@ -247,3 +247,30 @@ func TestDeletionIsOff(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A change of one's name alone asks nothing of what texts may cost: it is possible when
+// that is spent.
+func TestNamesCostNoTexts(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 1, Per: time.Hour}}))
+	s := w.signUp("ada@example.com")
+	w.do("POST", "/otp/send", map[string]any{"phone": number}).want(200)
+	w.do("PATCH", "/me", map[string]any{"full_name": "Ada"}, bearer(s.AccessToken)).want(200)
+	w.do("PATCH", "/me", map[string]any{"phone": "+4930999999"}, bearer(s.AccessToken)).want(429, auth.CodeRateLimited)
+}
+
+// The limit on changes of a password is for whoever knows it, not for the application,
+// which answers for its own.
+func TestApplicationsChangePasswordsAtWill(t *testing.T) {
+	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{PasswordChangesPerUser: auth.Rate{Burst: 1, Per: time.Hour}}))
+	id, was := w.signUp("ada@example.com").User.ID, goodPassword
+	for i := range 3 {
+		next := fmt.Sprintf("another horse battery %d", i)
+		if err := w.ChangePassword(t.Context(), auth.ChangePasswordParams{Caller: auth.ByApplication(id), Current: was, New: next}); err != nil {
+			t.Fatal(i, err)
+		}
+		was = next
+	}
+	s := w.login("ada@example.com", was).session()
+	w.do("POST", "/me/password", map[string]any{"current_password": was, "new_password": goodPassword}, bearer(s.AccessToken)).want(200)
+	w.do("POST", "/me/password", map[string]any{"current_password": goodPassword, "new_password": was}, bearer(s.AccessToken)).want(429, auth.CodeRateLimited)
+}

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
 )
 
 // A role is made once, changed in what is named, and deleted once nobody has it; what
@@ -209,4 +211,13 @@ func TestRolesOfTheApplicationsOwn(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A role for an address that nobody has is for nobody, and is told as that.
+func TestGrantByAddressOfNobody(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	if _, err := o.adm.GrantByAddress(t.Context(), admin.System("setup"), "nobody@example.com", auth.RoleOwner); !errors.Is(err, auth.CodeUserNotFound) {
+		t.Errorf("error %v", err)
+	}
 }

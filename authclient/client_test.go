@@ -123,3 +123,12 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 }
+
+// Nobody's session is not renewed.
+func TestRefreshOfNobody(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	if err := newClient(t, s).Refresh(t.Context()); !errors.Is(err, CodeNoSession) || s.count("POST /refresh") != 0 {
+		t.Error(err)
+	}
+}

@@ -41,7 +41,7 @@ func TestParsePattern(t *testing.T) {
 	}
 	for s, want := range map[string]string{
 		"": "plain URL", "*": "scheme", "/*": "scheme", "app.test/*": "scheme", "https://*.app.test/*": "wildcard", "https://app.test/a*": "wildcard", "https://app.test/*/x": "wildcard",
-		"https://app.test/?a=b": "query", "https://app.test/#a": "query", "https:///*": "no host", "javascript:/*": "scheme", "https://a@app.test/*": "user information", "myapp:auth/*": "no host", "blob://app.test/*": "scheme", "data://app.test/*": "scheme", "vbscript://app.test/*": "scheme", "file://app.test/*": "scheme",
+		"https://app.test/?a=b": "query", "https://app.test/#a": "query", "https:///*": "no host", "http:///*": "no host", "javascript:/*": "scheme", "https://a@app.test/*": "user information", "myapp:auth/*": "no host", "blob://app.test/*": "scheme", "data://app.test/*": "scheme", "vbscript://app.test/*": "scheme", "file://app.test/*": "scheme",
 		"https://app.test/a/../*": "dots", "https://app.test//*": "misread", "https://äpp.test/*": "escaping", "https://app.test:x/*": "is not a URL",
 		"http://app.test/*": "loopback", "HTTP://app.test/cb": "loopback", "http://localhost.evil.test/*": "loopback", "http://10.0.0.1/*": "loopback",
 	} {
