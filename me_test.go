@@ -252,7 +252,7 @@ func TestDeletionIsOff(t *testing.T) {
 // that is spent.
 func TestNamesCostNoTexts(t *testing.T) {
 	w := newWorld(t, auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 1, Per: time.Hour}}))
-	s := w.signUp("ada@example.com")
+	s := w.member("ada@example.com")
 	w.do("POST", "/otp/send", map[string]any{"phone": number}).want(200)
 	w.do("PATCH", "/me", map[string]any{"full_name": "Ada"}, bearer(s.AccessToken)).want(200)
 	w.do("PATCH", "/me", map[string]any{"phone": "+4930999999"}, bearer(s.AccessToken)).want(429, auth.CodeRateLimited)
