@@ -172,7 +172,7 @@ func TestImportConflicts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const row = `{"email":"ada@old.example.com","full_name":"Countess","user_metadata":{"a":null},"email_verified":true,"roles":["support"]}`
+		const row = `{"email":"ada@old.example.com","full_name":"Countess","user_metadata":{"a":null},"email_verified":true,"phone":"+4930123456","phone_verified":true,"roles":["support"]}`
 		wantResults(t, o.imports(owner, "?on_conflict=skip", row), "skipped user_already_exists email")
 		wantResults(t, o.imports(owner, "?on_conflict=error", row), "failed user_already_exists email")
 		if now := o.read(ada.ID); now.FullName != "Ada" || now.Revision != ada.Revision {
@@ -182,7 +182,7 @@ func TestImportConflicts(t *testing.T) {
 			"done", "skipped target_stronger", "failed validation_failed totp_secret")
 		wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"ada@old.example.com","full_name":"`+strings.Repeat("x", 1000)+`"}`), "failed validation_failed full_name")
 		now := o.read(ada.ID)
-		if _, there := now.UserMetadata["a"]; now.FullName != "Countess" || there || !now.EmailVerified() || now.Roles[0] != "support" {
+		if _, there := now.UserMetadata["a"]; now.FullName != "Countess" || there || !now.EmailVerified() || now.Phone != "+4930123456" || !now.PhoneVerified() || now.Roles[0] != "support" {
 			t.Errorf("%+v", now)
 		}
 		o.do(owner, "POST /users/import?on_conflict=replace", row, ndjson).want(422, auth.CodeValidationFailed)

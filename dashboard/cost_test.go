@@ -73,10 +73,13 @@ func TestNoResetsWhileOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New(), admin.Options{})
 	o.user("ada@example.com")
+	b := o.browser()
+	b.post("/dashboard/forgot-password", url.Values{"email": {"ada@example.com"}})
+	b.want(http.StatusOK)
+	o.Mail(t, "ada@example.com", auth.KindResetPassword)
 	if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"enabled": false}}); err != nil {
 		t.Fatal(err)
 	}
-	b := o.browser()
 	before := len(o.Inbox.Messages())
 	b.post("/dashboard/forgot-password", url.Values{"email": {"ada@example.com"}})
 	if b.status != http.StatusNotFound || len(o.Inbox.Messages()) != before {
