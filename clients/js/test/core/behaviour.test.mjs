@@ -2,61 +2,7 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { test } from "node:test";
-import { load } from "../lib/core.mjs";
-
-const { createClient } = await load("index");
-const origin = "https://app.example.com";
-const user = { id: "1", email: "ada@example.com", roles: [] };
-const session = (n, life = 900) => ({ access_token: `access-${n}`, refresh_token: `refresh-${n}`, token_type: "bearer", expires_in: 900, expires_at: Math.floor(Date.now() / 1000) + life, user });
-const json = (body, status = 200) => new Response(status === 204 ? null : JSON.stringify(body), { status, headers: { date: new Date().toUTCString() } });
-const settle = async () => { for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve)); };
-
-/** A server by method and path; `held` answers wait until they are let go. */
-function fake(routes) {
-  const calls = [];
-  const fetch = async (url, init) => {
-    const name = `${init.method} ${url.slice(`${origin}/auth/v1`.length)}`;
-    calls.push({ name, url, init, body: init.body && JSON.parse(init.body) });
-    const route = routes[name] ?? routes[name.split("?")[0]];
-    assert.ok(route, `unexpected ${name}`);
-    return new Promise((resolve, reject) => {
-      init.signal.addEventListener("abort", () => reject(init.signal.reason));
-      Promise.resolve(typeof route === "function" ? route(init) : json(route)).then(resolve, reject);
-    });
-  };
-  return { calls, fetch, count: (name) => calls.filter((c) => c.name.startsWith(name)).length };
-}
-function gate() {
-  let open;
-  const opened = new Promise((resolve) => (open = resolve));
-  return { open, opened };
-}
-function storage(first) {
-  const kept = new Map(first ? [["session", JSON.stringify(first)]] : []);
-  return { kept, getItem: (k) => kept.get(k) ?? null, setItem: (k, v) => void kept.set(k, v), removeItem: (k) => void kept.delete(k) };
-}
-function client(t, server, options = {}) {
-  const made = createClient(origin, "pk_test", { fetch: server.fetch, storage: storage(), storageKey: "session", ...options });
-  t.after(() => made.dispose());
-  return made;
-}
-/** Globals of a page, for as long as the test runs. */
-function page(t, href = `${origin}/here`) {
-  const at = new URL(href);
-  const replaced = [];
-  const assigned = [];
-  const values = storage();
-  const local = new Proxy({}, { ownKeys: () => [...values.kept.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }), get: (_, name) => values[name] });
-  const globals = {
-    document: {},
-    location: { href: at.href, origin: at.origin, pathname: at.pathname, assign: (to) => assigned.push(to) },
-    history: { state: null, replaceState: (_, __, url) => replaced.push(String(url)) },
-    localStorage: local,
-  };
-  for (const [name, value] of Object.entries(globals)) Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
-  t.after(() => Object.keys(globals).forEach((name) => delete globalThis[name]));
-  return { replaced, assigned, kept: values.kept };
-}
+import { client, createClient, fake, gate, json, origin, page, session, settle, storage, user } from "../lib/fake.mjs";
 
 test("every call from inside a listener comes to its end: no lock is held while listeners run", { timeout: 10_000 }, async (t) => {
   const server = fake({
