@@ -31,3 +31,6 @@ func Work(ctx context.Context, m *Admin) {
 	for m.workOne(ctx) {
 	}
 }
+
+// EndsAtOnce sets how many sessions a change ends where all are to.
+func (m *Admin) EndsAtOnce(n int) { m.endsAtOnce = n }

@@ -23,6 +23,12 @@ type Identity struct {
 	AuthTime    time.Time // when they last proved who they are
 }
 
+// same tells whether two are one, who may do the same.
+func (i Identity) same(o Identity) bool {
+	sorted := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	return i.ID == o.ID && i.AAL == o.AAL && slices.Equal(sorted(i.Permissions), sorted(o.Permissions))
+}
+
 // maxIdentity is how long ID and Label may be, in bytes.
 const maxIdentity = 255
 

@@ -144,6 +144,11 @@ func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Write
 		if err != nil {
 			return m.kit.StoreError(err)
 		}
+		if n > 0 { // who reads slowly may not be who they were
+			if _, err := m.mayReadJob(ctx, who, opJobResults, id); err != nil {
+				return err
+			}
+		}
 		if _, err := w.Write(c.Output); err != nil {
 			return err
 		}
@@ -193,9 +198,10 @@ func (a *acting) forJob() jobActor {
 	return jobActor{Kind: auth.ActorSystem, Name: a.by.System}
 }
 
-// same tells whether two are the same actor.
+// same tells whether two are the same actor. Of those whom the application alone knows a
+// job keeps what they may do: they have to be who they were in that, too.
 func (a jobActor) same(o jobActor) bool {
-	if (a.External == nil) != (o.External == nil) || a.External != nil && a.External.ID != o.External.ID {
+	if (a.External == nil) != (o.External == nil) || a.External != nil && !a.External.same(*o.External) {
 		return false
 	}
 	a.External, o.External = nil, nil

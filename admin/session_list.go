@@ -180,32 +180,53 @@ func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids
 // revokedAtOnce is how many sessions a change ends where all are to.
 const revokedAtOnce = 5000
 
+// revokedAll is how far revokeAll has come. It is kept with the first change, so that
+// whoever repeats the request has the rest ended, and nothing that was begun since.
+type revokedAll struct {
+	RevokeSessionsResult
+	Until  time.Time `json:"until"`
+	Except string    `json:"except,omitempty"`
+	whole  bool
+}
+
 // revokeAll ends everybody's sessions: the first change tells the feed and leaves the
 // row of the audit log, and those behind it end what that left, a part at a time.
 func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSessionsResult, error) {
-	return carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res RevokeSessionsResult, err error) {
+	res, err := carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res revokedAll, err error) {
 		if err := m.because(t, why); err != nil {
 			return res, err
 		}
 		t.record.Target = permAll
-		c := auth.EndEverySession{Change: t.change, Until: t.change.Now, Limit: revokedAtOnce}
+		res.Until = t.change.Now
 		if t.user != nil {
-			c.Except = t.session.ID
+			res.Except = t.session.ID
 		}
-		for {
-			n, err := m.sessions.EndEverySession(ctx, c)
-			if err != nil && res.Ended > 0 {
-				return res, m.kit.StoreError(fmt.Errorf("%d sessions were ended before this, repeat it: %w", res.Ended, err))
-			}
-			if err != nil {
-				return res, err
-			}
-			m.auth.Revoke(auth.Revocation{All: true, At: c.Until, Spared: c.Except})
-			res.Ended += n
-			if n < c.Limit {
-				return res, nil
-			}
-			c.Change = auth.Change{Now: t.change.Now, By: t.change.By}
+		if err := t.keep(res); err != nil {
+			return res, err
 		}
+		res.Ended, res.whole, err = m.revokePart(ctx, t.change, res)
+		return res, err
 	})
+	if err != nil || res.whole {
+		return res.RevokeSessionsResult, err
+	}
+	a, err := m.resolve(ctx, who, opRevokeAll)
+	for err == nil && !res.whole {
+		var n int
+		n, res.whole, err = m.revokePart(ctx, m.kit.Change(ctx, a.by), res)
+		res.Ended += n
+	}
+	if err != nil {
+		err = m.kit.StoreError(fmt.Errorf("%d sessions were ended before this, repeat it: %w", res.Ended, err))
+	}
+	return res.RevokeSessionsResult, err
+}
+
+// revokePart ends some of the sessions, and tells whether those were all.
+func (m *Admin) revokePart(ctx context.Context, c auth.Change, of revokedAll) (n int, whole bool, err error) {
+	n, err = m.sessions.EndEverySession(ctx, auth.EndEverySession{Change: c, Until: of.Until, Except: of.Except, Limit: m.endsAtOnce})
+	if err == nil {
+		m.auth.Revoke(auth.Revocation{All: true, At: of.Until, Spared: of.Except})
+	}
+	return n, err == nil && n < m.endsAtOnce, err
 }
