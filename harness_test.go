@@ -338,7 +338,7 @@ func (w *world) invited(email string) string {
 		w.t.Fatal(err)
 	}
 	c := kit.Change(ctx, auth.Authority{System: "test"})
-	if err := kit.Invite(ctx, &c, &auth.KitSend{}, inv); err != nil {
+	if err := kit.Invite(ctx, &c, &auth.KitSend{}, inv, nil); err != nil {
 		w.t.Fatal(err)
 	}
 	kit.Committed(ctx, c, nil)

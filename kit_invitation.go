@@ -69,9 +69,10 @@ func (k Kit) CleanInvitation(inv Invitation, life time.Duration) (Invitation, er
 	return inv, k.a.allowRedirect(inv.RedirectTo)
 }
 
-// Invite stores an invitation, which has passed CleanInvitation, in place of an older
-// one to the address, and encloses its mail. Errors: CodeRateLimited, and the store's.
-func (k Kit) Invite(ctx context.Context, c *Change, send *KitSend, inv Invitation) error {
+// Invite stores an invitation, which has passed CleanInvitation, in place of the one to
+// the address that was seen, by its hash (empty: none), and encloses its mail. Errors:
+// CodeRateLimited, ErrStale if another one waits now, and the store's.
+func (k Kit) Invite(ctx context.Context, c *Change, send *KitSend, inv Invitation, seen []byte) error {
 	a := k.a
 	permit, err := send.draw(ctx, a, KindInvitation, inv.Email)
 	if err != nil {
@@ -81,7 +82,7 @@ func (k Kit) Invite(ctx context.Context, c *Change, send *KitSend, inv Invitatio
 	secret, t := a.newLink(PurposeInvitation, life, linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
 	t.Subject, t.CreatedAt, t.ExpiresAt = inv.ID, inv.SentAt, inv.ExpiresAt
 	a.enclose(ctx, c, outgoing{Kind: KindInvitation, To: inv.Email, Link: a.linkURL(KindInvitation, secret), ExpiresIn: life, permit: permit}, User{}, &t)
-	return a.store.PutToken(ctx, PutToken{Change: *c, Token: t})
+	return a.store.PutToken(ctx, PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 
 // WithdrawInvitation uses an invitation up for nothing. ErrNotFound if it is not

@@ -10,11 +10,12 @@ import (
 // store_change.go describe. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
+//   - 5: [PutToken].Supersedes
 //   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
-const ContractVersion = 4
+const ContractVersion = 5
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -114,7 +115,7 @@ type Store interface {
 
 	// PutToken keeps a token and removes any older one of the same purpose and
 	// subject. An empty subject supersedes nothing. ErrNotFound if its UserID
-	// names a user who is gone.
+	// names a user who is gone; ErrStale if it is to supersede another one.
 	PutToken(ctx context.Context, c PutToken) error
 	// PeekToken reads a live token and leaves it as it is. ErrNotFound if it is
 	// unknown, used, superseded or expired.
@@ -310,6 +311,10 @@ type (
 	PutToken struct {
 		Change
 		Token Token
+
+		// Supersedes: the live token of the purpose and subject has this hash (empty:
+		// there is none), else ErrStale. Nil is not asked.
+		Supersedes *[]byte
 	}
 	// Redemption is the parameter of Store.RedeemToken.
 	Redemption struct {

@@ -271,6 +271,13 @@ func TestEndedSessionsAreNamed(t *testing.T) {
 				t.Errorf("recorded %v, told %v, want %v", rows[i].SessionIDs, hook.SessionIDs, want)
 			}
 		}
+		fourth := o.LoginAs(t, "ada@example.com")
+		if _, err := o.adm.RevokeSessions(t.Context(), admin.System("test"), admin.RevokeSessionsParams{UserIDs: []string{first.User.ID}, Reason: "lost"}); err != nil {
+			t.Fatal(err)
+		}
+		if row, hook := o.audit()[0], told[len(told)-1]; !slices.Equal(row.SessionIDs, []string{fourth.SessionID}) || hook.ID != row.ID || !slices.Equal(hook.SessionIDs, row.SessionIDs) {
+			t.Errorf("recorded %v, told %v, want %v", row.SessionIDs, hook.SessionIDs, fourth.SessionID)
+		}
 		ban := o.LoginAs(t, "bob@example.com")
 		if _, err := o.adm.BanUser(t.Context(), admin.System("test"), admin.BanUserParams{UserID: ban.User.ID, Reason: "x"}); err != nil {
 			t.Fatal(err)

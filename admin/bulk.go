@@ -134,7 +134,7 @@ func bulkActionOf(name BulkAction) (bulkAction, bool) {
 }
 
 var (
-	opBulk = operation{pattern: "POST /users/bulk", fails: []auth.Code{auth.CodeMissingPermission, auth.CodeReauthNeeded, auth.CodeNotFound, auth.CodeRoleNotFound, auth.CodeQueryTooBroad}}
+	opBulk = operation{pattern: "POST /users/bulk", fails: []auth.Code{auth.CodeMissingPermission, auth.CodeReauthNeeded, auth.CodeNotFound, auth.CodeRoleNotFound, auth.CodeQueryTooBroad, auth.CodeRateLimited}}
 
 	bulkJob = jobKind{name: "bulk", permission: func(params []byte) string {
 		var p bulkJobParams

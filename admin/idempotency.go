@@ -91,17 +91,23 @@ func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
 		return nil
 	}
 	i := &auth.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(cmp.Or(o.life, keptRepetitions))}
+	i.Actor = a.name()
+	return i
+}
+
+// name is by what an actor is told from all others, in whichever session.
+func (a *acting) name() string {
 	switch {
 	case a.by.Session != nil:
-		i.Actor = string(auth.ActorUser) + ":" + a.by.Session.UserID
+		return string(auth.ActorUser) + ":" + a.by.Session.UserID
 	case a.by.Key != nil:
-		i.Actor = string(auth.ActorKey) + ":" + a.by.Key.ID
+		return string(auth.ActorKey) + ":" + a.by.Key.ID
+	case a.key != nil: // of an option
+		return "option:" + a.key.Name
 	case a.by.External != "":
-		i.Actor = string(auth.ActorExternal) + ":" + a.by.External
-	default:
-		i.Actor = string(auth.ActorSystem) + ":" + a.by.System
+		return string(auth.ActorExternal) + ":" + a.by.External
 	}
-	return i
+	return string(auth.ActorSystem) + ":" + a.by.System
 }
 
 // wasDone asks whether a request was carried out before, with a change that cannot

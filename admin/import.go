@@ -28,11 +28,12 @@ const (
 const (
 	maxImportLine = 256 << 10 // bytes
 	maxImportRows = 1_000_000
+	maxImportSize = 4 << 30 // bytes of all lines
 	chunkBytes    = 1 << 20 // of the lines of a chunk, about
 )
 
 var (
-	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON}}
+	opImportUsers = operation{pattern: "POST /users/import", permission: PermUsersImport, stepUp: true, streams: true, fails: []auth.Code{auth.CodeUnsupportedMediaType, auth.CodeBadJSON, auth.CodeRateLimited}}
 
 	// What an import does to an account that is there.
 	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, against: managing}
@@ -63,8 +64,9 @@ type importLine struct {
 // something verified need auth.credentials, too, rows with roles auth.roles.assign and
 // the permissions of the roles, and banned ones auth.users.ban. No message is sent, but the notices of what
 // OnConflictUpdate changes.
-// Lines have up to 256 KiB, and there are up to a million. Errors:
-// CodeValidationFailed, CodeBadJSON (rows broke off), those of every operation.
+// Lines have up to 256 KiB, there are up to a million, and 4 GiB in all. Errors:
+// CodeValidationFailed, CodeBadJSON (rows broke off), CodeRateLimited (above 120 an hour),
+// those of every operation.
 func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams, rows io.Reader) (string, error) {
 	switch p.OnConflict {
 	case "":
@@ -113,11 +115,14 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 		}
 		return m.addRows(ctx, j, n, chunk)
 	}
-	n := 0
+	n, all := 0, 0
 	for lines.Scan() {
 		n++
+		all += len(lines.Bytes())
 		line := bytes.TrimSpace(lines.Bytes())
 		switch {
+		case all > m.importSize:
+			return m.kit.Invalid("rows", fmt.Sprintf("have more than %d bytes", m.importSize))
 		case n > 2*maxImportRows:
 			return m.kit.Invalid("rows", "have too many empty lines")
 		case len(line) == 0:

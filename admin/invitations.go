@@ -40,11 +40,11 @@ func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (auth.Inv
 	}
 	var send auth.KitSend
 	return carryOut(ctx, m, who, opInvite, "", auth.EventInvited, func(t *turn) (auth.Invitation, error) {
-		before, _, err := m.invitation(ctx, inv.ID)
+		before, hash, err := m.invitation(ctx, inv.ID)
 		if err != nil && !errors.Is(err, auth.CodeNotFound) {
 			return inv, err
 		}
-		return m.invite(ctx, t, &send, inv, before.Roles)
+		return m.invite(ctx, t, &send, inv, before.Roles, hash)
 	})
 }
 
@@ -65,7 +65,7 @@ func (m *Admin) Invitations(ctx context.Context, who Actor, after *auth.Invitati
 func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (auth.Invitation, error) {
 	var send auth.KitSend
 	return carryOut(ctx, m, who, opInviteAgain, "", auth.EventInvited, func(t *turn) (auth.Invitation, error) {
-		before, _, err := m.invitation(ctx, id)
+		before, hash, err := m.invitation(ctx, id)
 		if err != nil {
 			return before, err
 		}
@@ -73,7 +73,7 @@ func (m *Admin) InviteAgain(ctx context.Context, who Actor, id string) (auth.Inv
 		if err != nil {
 			return inv, err
 		}
-		return m.invite(ctx, t, &send, inv, before.Roles)
+		return m.invite(ctx, t, &send, inv, before.Roles, hash)
 	})
 }
 
@@ -116,9 +116,9 @@ func (m *Admin) invitation(ctx context.Context, id string) (auth.Invitation, []b
 	return list[0], hashes[0], nil
 }
 
-// invite stores and sends an invitation in the actor's name, in place of one that gave
-// the roles before.
-func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv auth.Invitation, before []string) (auth.Invitation, error) {
+// invite stores and sends an invitation in the actor's name, in place of the one that was
+// seen, by its hash, and gave the roles before.
+func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv auth.Invitation, before []string, seen []byte) (auth.Invitation, error) {
 	t.record.Target = auth.EmailKey(inv.Email)
 	if self := cmp.Or(t.user, t.creator); self != nil && auth.EmailKey(self.Email) == auth.EmailKey(inv.Email) {
 		return inv, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
@@ -136,7 +136,7 @@ func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv aut
 	if err := t.keep(inv); err != nil {
 		return inv, err
 	}
-	return inv, m.kit.Invite(ctx, &t.change, send, inv)
+	return inv, m.kit.Invite(ctx, &t.change, send, inv, seen)
 }
 
 // mayInvite judges whether the actor may make, replace or take back an invitation

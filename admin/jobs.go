@@ -222,9 +222,18 @@ func (a jobActor) actor() Actor {
 	return Actor{system: a.Name, begun: true}
 }
 
+// jobRate is how many jobs an actor may have received, started or not: what waits takes
+// room.
+var jobRate = auth.Rate{Burst: 120, Per: time.Hour}
+
 // receive adds a job without rows, in the name of an actor, to which its rows are added
-// and which does nothing until it is started.
+// and which does nothing until it is started. Errors: CodeRateLimited.
 func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any) (auth.Job, error) {
+	if !a.system() {
+		if err := m.kit.Take(ctx, m.kit.Draw(jobRate, "admin_jobs", a.name(), 1)); err != nil {
+			return auth.Job{}, err
+		}
+	}
 	now := m.kit.Now()
 	j := auth.Job{ID: m.kit.NewID(), Kind: kind, State: auth.JobReceiving, CreatedAt: now, ExpiresAt: now.Add(jobWait)}
 	var err error

@@ -102,7 +102,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 		}
 	}
 	for _, id := range ids {
-		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) ([]string, error) {
+		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
 			if err := m.because(t, p.Reason); err != nil {
 				return nil, err
 			}
@@ -118,7 +118,8 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 				return nil, err
 			}
 			c.Change = t.change
-			return m.store.RevokeSessions(ctx, c)
+			t.ended, err = m.store.RevokeSessions(ctx, c)
+			return t.ended, err
 		})
 		switch {
 		case errors.Is(err, auth.CodeTargetStronger), errors.Is(err, auth.CodeUserNotFound):

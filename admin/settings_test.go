@@ -207,10 +207,16 @@ func TestSettingsLeaveAnOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.onlyOwners(u.ID)
-		_, err = o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"password_enabled": true}})
-		if err != nil { // nobody could before, and one switched on harms nobody
+		seen, err := o.adm.Settings(t.Context(), admin.System("test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := admin.SetSettingsParams{Set: map[string]any{"password_enabled": true}, Revision: &seen.Revision}
+		if _, err = o.adm.SetSettings(t.Context(), admin.System("test"), p); err != nil { // nobody could before, and one switched on harms nobody
 			t.Error(err)
 		}
+		_, err = o.adm.SetSettings(t.Context(), admin.System("test"), p)
+		wantCode(t, err, auth.CodePreconditionFailed)
 	})
 }
 

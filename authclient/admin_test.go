@@ -190,6 +190,21 @@ func TestAdminChangesOnce(t *testing.T) {
 	}
 }
 
+// An import that is refused before its rows are read fails with the refusal, and not with
+// what became of the rows.
+func TestImportRefusedEarly(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	a := newAdminClient(t, s)
+	s.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"code":"missing_permission"}`)
+	})
+	if id, err := a.ImportUsers(t.Context(), accounts(100_000), ImportParams{}); !errors.Is(err, auth.CodeMissingPermission) || id != "" {
+		t.Error(id, err)
+	}
+}
+
 // An import whose answer was lost is asked for again with the same key: it is the same
 // job, no account is there twice, and the rows of another import are refused.
 func TestImportOnce(t *testing.T) {

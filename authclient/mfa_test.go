@@ -81,6 +81,18 @@ func TestSecondFactor(t *testing.T) {
 	}
 }
 
+// Without a session, and without a sign-in that asks for it, no factor is switched on.
+func TestEnableTOTPSignedOut(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	if codes, err := newClient(t, s).EnableTOTP(t.Context(), "123456"); err == nil {
+		t.Error("switched on, with", codes)
+	}
+	if n := s.count("POST /2fa/verify-and-enable"); n != 0 {
+		t.Error(n, "requests")
+	}
+}
+
 // A sign-in that waits takes the place of a sign-up that does, for good: when its time
 // ends, nobody is signed in, and the listeners are told.
 func TestWaitForAFactorEnds(t *testing.T) {

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"time"
@@ -14,11 +15,23 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 		if c.Token.UserID != "" && s.users[c.Token.UserID] == nil {
 			return nil, auth.ErrNotFound
 		}
+		if c.Supersedes != nil && !bytes.Equal(s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now), *c.Supersedes) {
+			return nil, auth.ErrStale
+		}
 		return &effect{about: c.Token.UserID, apply: func() error {
 			s.addToken(c.Token)
 			return nil
 		}}, nil
 	})
+}
+
+// liveHash is of the live token about something; nil: there is none.
+func (s *Store) liveHash(about subject, now time.Time) []byte {
+	id, ok := s.live[about]
+	if t := s.liveToken(id, now); ok && t != nil {
+		return t.Hash
+	}
+	return nil
 }
 
 func (s *Store) addToken(t auth.Token) {

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,11 +27,18 @@ const (
 const insertTokensOnly = insertTokens + ` from jsonb_to_recordset($1::jsonb) as ` + tokenRecord + supersede
 
 // putToken locks the user before the token, as everybody does.
-const putToken = `with who as materialized (
+const putToken = putTokenHead + supersede + putTokenTail
+
+// putFirstToken puts a token that supersedes none, or nothing.
+const putFirstToken = putTokenHead + ` on conflict (purpose, subject) where subject <> '' do nothing` + putTokenTail
+
+const putTokenHead = `with who as materialized (
 		select u.id from auth.users u where u.id = $3::uuid for key share
 	), token as (
 		` + insertTokens + ` from jsonb_to_recordset($4::jsonb) as ` + tokenRecord + `
-		where $3::uuid is null or exists (select from who)` + supersede + `
+		where $3::uuid is null or exists (select from who)`
+
+const putTokenTail = `
 		returning user_id
 	), about as (
 		select user_id, 0 as outcome from token
@@ -45,11 +53,11 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 	if _, ok := canonical(c.Token.UserID); !ok && c.Token.UserID != "" {
 		return cmp.Or(ctx.Err(), auth.ErrNotFound)
 	}
-	if plain(&c.Change) && len(c.IfUsers) == 0 && areAbout(c.Messages, c.Token.UserID) {
+	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Supersedes == nil && areAbout(c.Messages, c.Token.UserID) {
 		events, tried := s.noting(&c.Change)
 		var ok bool
 		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-			ok, err = s.putToken(ctx, q, c.Token, events, messagesInput(c.Messages))
+			ok, err = s.putToken(ctx, q, putToken, c.Token, events, messagesInput(c.Messages))
 			return err
 		})
 		if err == nil && (!ok || !tried) {
@@ -57,15 +65,53 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 		}
 		return err
 	}
-	return s.change(ctx, &c.Change, target{users: []string{c.Token.UserID}}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
-		_, err := s.putToken(ctx, tx, c.Token, none, none)
+	return s.change(ctx, &c.Change, target{users: []string{c.Token.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
+		var err error
+		if c.Token.UserID != "" && h.user(c.Token.UserID) == nil {
+			return nil, auth.ErrNotFound
+		}
+		if c.Supersedes == nil {
+			_, err = s.putToken(ctx, tx, putToken, c.Token, none, none)
+		} else {
+			err = s.putTokenOver(ctx, tx, &c)
+		}
 		return &result{about: c.Token.UserID}, err
 	})
 }
 
+const (
+	//nolint:gosec // no credentials
+	lockTokenAbout = `select t.hash from auth.tokens t where t.purpose = $1::text and t.subject = $2::text and t.subject <> '' and t.expires_at > $3::timestamptz for update`
+
+	//nolint:gosec // no credentials
+	dropDeadToken = `delete from auth.tokens t where t.purpose = $1::text and t.subject = $2::text and t.subject <> '' and t.expires_at <= $3::timestamptz`
+)
+
+// putTokenOver keeps a token in place of the one that it names.
+func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *auth.PutToken) error {
+	var hash []byte
+	err := tx.QueryRow(ctx, s.sql(lockTokenAbout), string(c.Token.Purpose), c.Token.Subject, c.Now).Scan(&hash)
+	switch {
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return err
+	case !bytes.Equal(hash, *c.Supersedes):
+		return auth.ErrStale
+	case len(hash) > 0:
+		_, err = s.putToken(ctx, tx, putToken, c.Token, none, none)
+		return err
+	}
+	if _, err = tx.Exec(ctx, s.sql(dropDeadToken), string(c.Token.Purpose), c.Token.Subject, c.Now); err == nil {
+		_, err = s.putToken(ctx, tx, putFirstToken, c.Token, none, none)
+	}
+	if errors.Is(err, auth.ErrNotFound) { // somebody put one meanwhile
+		err = auth.ErrStale
+	}
+	return err
+}
+
 // putToken tells whether the events were recorded.
-func (s *Store) putToken(ctx context.Context, q querier, t auth.Token, events, messages string) (ok bool, err error) {
-	err = q.QueryRow(ctx, s.sql(putToken), events, messages, orNull(t.UserID), tokensInput(t)).Scan(&ok)
+func (s *Store) putToken(ctx context.Context, q querier, sql string, t auth.Token, events, messages string) (ok bool, err error) {
+	err = q.QueryRow(ctx, s.sql(sql), events, messages, orNull(t.UserID), tokensInput(t)).Scan(&ok)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = auth.ErrNotFound
 	}

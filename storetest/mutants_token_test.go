@@ -12,18 +12,20 @@ import (
 
 func tokenMutants() map[string]mutant {
 	return map[string]mutant{
-		"redeem is get, then update":  caught("tokens/of parallel redemptions one wins", func(b base) auth.Store { return getThenRedeem{b} }),
-		"redeem burns on failure":     caught("tokens/an effect that fails leaves the token good", func(b base) auth.Store { return burning{b} }),
-		"token expiry is forgotten":   caught("tokens/token expiry is exact", func(b base) auth.Store { return undying{b} }),
-		"tokens serve any purpose":    caught("tokens/a token serves its purpose only", func(b base) auth.Store { return anyPurpose{b} }),
-		"older tokens stay good":      caught("tokens/a newer token supersedes", func(b base) auth.Store { return noSupersede{b} }),
-		"tokens are shared":           caught("tokens/tokens are copies", func(b base) auth.Store { return &sharesTokens{base: b, kept: map[string][]byte{}} }),
-		"wrong codes are not counted": caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, uncounted: true} }),
-		"the right code wins at last": caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, late: true} }),
-		"conditions before the count": caught("codes/a wrong code is counted whatever the conditions", func(b base) auth.Store { return conditionsFirst{b} }),
-		"a refused code is used up":   caught("codes/an effect that fails leaves the code good and untried", func(b base) auth.Store { return burnsCodes{b} }),
-		"codes have no effect":        caught("codes/a code's effect is applied with it", func(b base) auth.Store { return idleCodes{b} }),
-		"a code is judged, then used": caught("codes/of parallel uses of a code one wins", func(b base) auth.Store { return judgesThenUses{b} }),
+		"redeem is get, then update":        caught("tokens/of parallel redemptions one wins", func(b base) auth.Store { return getThenRedeem{b} }),
+		"redeem burns on failure":           caught("tokens/an effect that fails leaves the token good", func(b base) auth.Store { return burning{b} }),
+		"token expiry is forgotten":         caught("tokens/token expiry is exact", func(b base) auth.Store { return undying{b} }),
+		"tokens serve any purpose":          caught("tokens/a token serves its purpose only", func(b base) auth.Store { return anyPurpose{b} }),
+		"older tokens stay good":            caught("tokens/a newer token supersedes", func(b base) auth.Store { return noSupersede{b} }),
+		"tokens supersede what nobody saw":  caught("tokens/a token supersedes the one that was seen, and no other", func(b base) auth.Store { return supersedesAny{b} }),
+		"what is superseded is read before": caught("tokens/of parallel tokens that supersede one thing one is put", func(b base) auth.Store { return seesThenPuts{b} }),
+		"tokens are shared":                 caught("tokens/tokens are copies", func(b base) auth.Store { return &sharesTokens{base: b, kept: map[string][]byte{}} }),
+		"wrong codes are not counted":       caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, uncounted: true} }),
+		"the right code wins at last":       caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, late: true} }),
+		"conditions before the count":       caught("codes/a wrong code is counted whatever the conditions", func(b base) auth.Store { return conditionsFirst{b} }),
+		"a refused code is used up":         caught("codes/an effect that fails leaves the code good and untried", func(b base) auth.Store { return burnsCodes{b} }),
+		"codes have no effect":              caught("codes/a code's effect is applied with it", func(b base) auth.Store { return idleCodes{b} }),
+		"a code is judged, then used":       caught("codes/of parallel uses of a code one wins", func(b base) auth.Store { return judgesThenUses{b} }),
 	}
 }
 
@@ -80,6 +82,26 @@ type noSupersede struct{ base }
 func (s noSupersede) PutToken(ctx context.Context, c auth.PutToken) error {
 	if c.Token.MaxTries == 0 {
 		c.Token.Subject = ""
+	}
+	return s.Store.PutToken(ctx, c)
+}
+
+type supersedesAny struct{ base }
+
+func (s supersedesAny) PutToken(ctx context.Context, c auth.PutToken) error {
+	c.Supersedes = nil
+	return s.Store.PutToken(ctx, c)
+}
+
+type seesThenPuts struct{ base }
+
+func (s seesThenPuts) PutToken(ctx context.Context, c auth.PutToken) error {
+	if c.Supersedes != nil && len(*c.Supersedes) > 0 {
+		if _, err := s.PeekToken(ctx, c.Token.Purpose, *c.Supersedes, c.Now); err != nil {
+			return auth.ErrStale
+		}
+		pause()
+		c.Supersedes = nil
 	}
 	return s.Store.PutToken(ctx, c)
 }

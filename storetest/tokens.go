@@ -106,6 +106,43 @@ func tokens() checks {
 			_, err := b.PeekToken(b.ctx(), auth.PurposeReset, other.Hash, now)
 			b.ok(err)
 		},
+		"a token supersedes the one that was seen, and no other": func(b *bench) {
+			over := func(secret string, seen []byte) error {
+				t := newToken(secret, "subject")
+				t.ExpiresAt = now.Add(60 * minute)
+				return b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: t, Supersedes: &seen})
+			}
+			b.is(over("first", hashOf("none")), auth.ErrStale)
+			b.is(b.redeem("first"), auth.ErrNotFound)
+			dead := newToken("dead", "subject")
+			dead.ExpiresAt = now
+			b.token(dead)
+			b.is(over("first", hashOf("dead")), auth.ErrStale)
+			b.ok(over("first", nil))
+			b.is(over("second", nil), auth.ErrStale)
+			b.is(over("second", hashOf("other")), auth.ErrStale)
+			b.ok(over("second", hashOf("first")))
+			b.is(b.redeem("first"), auth.ErrNotFound)
+			b.is(over("third", hashOf("first")), auth.ErrStale)
+			b.ok(b.redeem("second"))
+			b.is(over("third", hashOf("second")), auth.ErrStale)
+			t := newToken("whose", "subject")
+			t.UserID = b.user("ada@example.com").ID
+			b.ok(b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: t, Supersedes: new([]byte)}))
+			b.is(b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: t, Supersedes: new([]byte)}), auth.ErrStale)
+		},
+		"of parallel tokens that supersede one thing one is put": func(b *bench) {
+			for _, seen := range [][]byte{nil, hashOf("seen")} {
+				subject := fmt.Sprintf("subject %x", seen)
+				if len(seen) > 0 {
+					b.token(newToken("seen", subject))
+				}
+				won, lost := b.race(func(i int) error {
+					return b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: newToken(fmt.Sprint(i, seen), subject), Supersedes: &seen})
+				}, auth.ErrStale)
+				b.oneWon(won, lost, auth.ErrStale)
+			}
+		},
 		"tokens about nothing live side by side": func(b *bench) {
 			b.token(newToken("one", ""))
 			b.token(newToken("two", ""))

@@ -58,6 +58,7 @@ func TestUserGrant(t *testing.T) {
 		{"user grant " + eve.ID + " auditor", "has the roles: auditor", nil},
 		{"user withdraw " + eve.ID + " auditor", "has the roles: none", nil},
 		{"user grant nobody@example.com owner", "", auth.CodeUserNotFound},
+		{"user withdraw nobody@example.com auditor", "", auth.CodeUserNotFound},
 		{"user grant ada@example.com king", "", auth.CodeRoleNotFound},
 	} {
 		var out, problems strings.Builder

@@ -69,7 +69,7 @@ func New() *Store {
 
 // Contract is a literal and never auth.ContractVersion: a later auth may ask for
 // conditions that this code does not know, and has to be able to tell.
-func (s *Store) Contract() int { return 4 }
+func (s *Store) Contract() int { return 5 }
 
 // Ping tells whether the store can answer.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
@@ -458,8 +458,23 @@ func (t *tx) revoke(userID string, f auth.SessionFilter, now time.Time) []string
 
 // PutToken keeps a token in place of an older one about the same.
 func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
-	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) { return nil, t.addToken(c.Token) })
+	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) {
+		if c.Supersedes != nil && !bytes.Equal(t.liveHash(c.Token.Purpose, c.Token.Subject, c.Now), *c.Supersedes) {
+			return nil, auth.ErrStale
+		}
+		return nil, t.addToken(c.Token)
+	})
 	return err
+}
+
+// liveHash is of the live token about something; nil: there is none.
+func (db *tables) liveHash(p auth.Purpose, subject string, now time.Time) []byte {
+	for _, token := range db.tokens {
+		if subject != "" && token.Purpose == p && token.Subject == subject && now.Before(token.ExpiresAt) {
+			return token.Hash
+		}
+	}
+	return nil
 }
 
 func (t *tx) addToken(token auth.Token) error {

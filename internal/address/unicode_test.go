@@ -126,6 +126,15 @@ func TestLocalPartsOfTheWorld(t *testing.T) {
 	}
 }
 
+// Parts of Korean syllables that no whole one is made of are no name.
+func TestConjoiningJamo(t *testing.T) {
+	for _, r := range []rune{0x1100, 0x1160, 0x11ff, 0xa960, 0xa97c, 0xd7b0, 0xd7fb} {
+		if got, err := NormalizeEmail("사용자" + string(r) + "@example.com"); err == nil {
+			t.Errorf("%U passes: %q", r, got)
+		}
+	}
+}
+
 func TestDomains(t *testing.T) {
 	for in, want := range map[string]string{
 		"straße.de": "xn--strae-oqa.de", "STRASSE.de": "strasse.de", "BÜCHER.example": "xn--bcher-kva.example", "bu\u0308cher.example": "xn--bcher-kva.example",

@@ -336,7 +336,7 @@ export interface AdminOperations {
     /**
      * Import accounts.
      *
-     * One account a line, up to 256 KiB each and a million. They are made behind the caller's back once the last line is there; nothing is made before. A row that cannot be made hinders no other. A hash, an identity, a TOTP secret or something verified needs auth.credentials, too, roles need auth.roles.assign and their permissions, a ban auth.users.ban. No message is sent, but the notices of what an update changes. Needs a proof of the last 15 minutes. auth.users.import
+     * One account a line, up to 256 KiB each, a million and 4 GiB in all; 120 imports and dry runs of selections an hour for an actor. They are made behind the caller's back once the last line is there; nothing is made before. A row that cannot be made hinders no other. A hash, an identity, a TOTP secret or something verified needs auth.credentials, too, roles need auth.roles.assign and their permissions, a ban auth.users.ban. No message is sent, but the notices of what an update changes. Needs a proof of the last 15 minutes. auth.users.import
      *
      * `POST /admin/users/import`
      */
