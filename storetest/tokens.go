@@ -138,7 +138,7 @@ func tokens() checks {
 					b.token(newToken("seen", subject))
 				}
 				won, lost := b.race(func(i int) error {
-					return b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: newToken(fmt.Sprint(i, seen), subject), Supersedes: &seen})
+					return b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: newToken(fmt.Sprint(i, subject), subject), Supersedes: &seen})
 				}, auth.ErrStale)
 				b.oneWon(won, lost, auth.ErrStale)
 			}
