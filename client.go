@@ -11,6 +11,8 @@ type Client struct {
 	IP        netip.Addr `json:"ip"`
 	UserAgent string     `json:"user_agent,omitempty"`
 	Device    string     `json:"-"` // hash of what the device says it is; empty: it does not say
+
+	unsure bool // IP is the nearest place that proxies vouch for, and may not be the client's
 }
 
 type clientKey struct{}

@@ -44,7 +44,7 @@ func (a *Auth) isStoredKey(ctx context.Context, text string) (bool, error) {
 		return false, storeFailed(err)
 	}
 	k, now := known.byHash[string(apikey.Hash(text))], a.now()
-	if k == nil || !k.Live(now) || !k.until.IsZero() && !now.Before(k.until) || !k.usableFrom(clientFrom(ctx).IP) {
+	if k == nil || !k.Live(now) || !k.until.IsZero() && !now.Before(k.until) || !k.usableFrom(clientFrom(ctx)) {
 		return false, nil
 	}
 	if k.noted.CompareAndSwap(false, true) {

@@ -140,17 +140,18 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found APIKey, wr
 		return APIKey{}, errUnknownSecretKey, nil
 	case !k.Live(now):
 		return APIKey{}, mistake{fmt.Errorf("the secret key %s was revoked or has expired", k.ID)}, nil
-	case !k.usableFrom(clientFrom(ctx).IP):
+	case !k.usableFrom(clientFrom(ctx)):
 		return APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from the address that this comes from", k.ID)}, nil
 	}
 	return k, nil, nil
 }
 
-// usableFrom tells whether the key may be used from an address.
-func (k *APIKey) usableFrom(ip netip.Addr) bool {
-	return len(k.Networks) == 0 || slices.ContainsFunc(k.Networks, func(n string) bool {
+// usableFrom tells whether the key may be used from where a client is. Where a client
+// that is unsure seems to be is often the proxy, which is in many a network of one's own.
+func (k *APIKey) usableFrom(c Client) bool {
+	return len(k.Networks) == 0 || !c.unsure && slices.ContainsFunc(k.Networks, func(n string) bool {
 		p, err := netip.ParsePrefix(n)
-		return err == nil && p.Contains(ip.Unmap())
+		return err == nil && p.Contains(c.IP.Unmap())
 	})
 }
 

@@ -124,5 +124,6 @@ func (a *Auth) clientOf(r *http.Request) Client {
 			a.cfg.log.InfoContext(r.Context(), "auth: X-Forwarded-For or Forwarded of a peer that is no trusted proxy counts for nothing: if it is your proxy, name it by WithTrustedProxies", "peer", r.RemoteAddr)
 		})
 	}
-	return Client{IP: clientip.Of(r, a.cfg.trustedProxies), UserAgent: clientip.CleanUserAgent(r.UserAgent())}
+	ip, known := clientip.Of(r, a.cfg.trustedProxies)
+	return Client{IP: ip, UserAgent: clientip.CleanUserAgent(r.UserAgent()), unsure: !known}
 }

@@ -19,27 +19,31 @@ import (
 // without an equals sign is none: every element that a proxy writes has one, so the
 // client made it up, which must not make it the proxy. X-Forwarded-For has no
 // grammar that would tell.
-func Of(r *http.Request, proxies []netip.Prefix) netip.Addr {
+//
+// known tells whether that is where the request came from, and not the nearest place
+// that is vouched for: what opens something to an address asks for it.
+func Of(r *http.Request, proxies []netip.Prefix) (client netip.Addr, known bool) {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return netip.Addr{}
+		return netip.Addr{}, false
 	}
 	peer := remote.Addr().Unmap()
 	if !within(peer, proxies) {
-		return peer
+		return peer, true
 	}
-	client, found := peer, false
+	client, known = peer, true
+	found := false
 	for _, hops := range [][]string{forwardedFor(r.Header), forwarded(r.Header)} {
 		if hops == nil {
 			continue
 		}
-		ip := beyond(peer, hops, proxies)
+		ip, ok := beyond(peer, hops, proxies)
 		if found && ip != client {
-			return peer
+			return peer, false
 		}
-		client, found = ip, true
+		client, known, found = ip, known && ok, true
 	}
-	return client
+	return client, known
 }
 
 // Unheeded tells whether a request has forwarding headers that count for nothing,
@@ -52,20 +56,21 @@ func Unheeded(r *http.Request, proxies []netip.Prefix) bool {
 	return err == nil && !within(remote.Addr().Unmap(), proxies)
 }
 
-// beyond is the client that hops lead to, as far as they are vouched for.
-func beyond(peer netip.Addr, hops []string, proxies []netip.Prefix) netip.Addr {
-	client := peer
+// beyond is the client that hops lead to, as far as they are vouched for, and whether
+// that is all the way.
+func beyond(peer netip.Addr, hops []string, proxies []netip.Prefix) (client netip.Addr, known bool) {
+	client = peer
 	for i := len(hops) - 1; i >= 0; i-- {
 		ip, ok := parseHop(hops[i])
 		if !ok {
-			break // what lies beyond a garbled hop is not vouched for
+			return client, false // what lies beyond a garbled hop is not vouched for
 		}
 		client = ip
 		if !within(ip, proxies) {
 			break
 		}
 	}
-	return client
+	return client, true
 }
 
 func within(ip netip.Addr, networks []netip.Prefix) bool {

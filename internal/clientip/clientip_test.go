@@ -57,7 +57,7 @@ func TestOf(t *testing.T) {
 		for _, v := range c.forwarded {
 			h.Add("Forwarded", v)
 		}
-		got := Of(&http.Request{RemoteAddr: c.remote, Header: h}, proxies)
+		got, _ := Of(&http.Request{RemoteAddr: c.remote, Header: h}, proxies)
 		if got.IsValid() != (c.want != "") || (got.IsValid() && got.String() != c.want) {
 			t.Errorf("%s: %v, want %q", name, got, c.want)
 		}
@@ -98,18 +98,19 @@ func FuzzOf(f *testing.F) {
 		if forwarded != "" {
 			h.Set("Forwarded", forwarded)
 		}
-		if ip := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies); !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
+		if ip, _ := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies); !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
 			t.Errorf("address %v", ip)
 		}
 		// A client that adds the header that its proxy does not write gains no address
-		// of its choice.
+		// of its choice, and none that is known for sure but its own.
 		h.Set("X-Forwarded-For", "198.51.100.9")
-		if ip := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies).String(); ip != "198.51.100.9" && ip != "192.0.2.1" {
-			t.Errorf("address %v", ip)
+		ip, known := Of(&http.Request{RemoteAddr: "192.0.2.1:1", Header: h}, proxies)
+		if own := ip.String() == "198.51.100.9"; !own && (known || ip.String() != "192.0.2.1") {
+			t.Errorf("address %v, known: %t", ip, known)
 		}
 		// From anybody else the headers mean nothing.
-		if ip := Of(&http.Request{RemoteAddr: "203.0.113.9:1", Header: h}, proxies); ip.String() != "203.0.113.9" {
-			t.Errorf("address %v", ip)
+		if ip, known := Of(&http.Request{RemoteAddr: "203.0.113.9:1", Header: h}, proxies); ip.String() != "203.0.113.9" || !known {
+			t.Errorf("address %v, known: %t", ip, known)
 		}
 	})
 }

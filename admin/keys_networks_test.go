@@ -1,0 +1,59 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// A key that is bound to networks in which the proxies are, too, is used from there
+// alone: no header that a client makes up, and the proxy passes on, turns the client into
+// the proxy.
+func TestKeysBehindProxies(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithTrustedProxies("10.0.0.0/16"))
+		k, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "job", Scopes: []string{admin.PermUsersRead}, Networks: []string{"10.0.0.0/8"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			remote        string
+			xff, standard string
+			want          int
+		}{
+			"on a proxy":                         {remote: "10.0.0.1:1", want: 200},
+			"in the network":                     {remote: "10.1.0.1:1", want: 200},
+			"in the network, behind a proxy":     {remote: "10.0.0.1:1", xff: "10.1.0.1", want: 200},
+			"in the network, both headers":       {remote: "10.0.0.1:1", xff: "10.1.0.1", standard: "for=10.1.0.1", want: 200},
+			"on a proxy, behind another":         {remote: "10.0.0.1:1", xff: "10.0.0.2", want: 200},
+			"elsewhere":                          {remote: "203.0.113.9:1", want: 401},
+			"elsewhere, with a header":           {remote: "203.0.113.9:1", xff: "10.1.0.1", want: 401},
+			"elsewhere, behind a proxy":          {remote: "10.0.0.1:1", xff: "203.0.113.9", want: 401},
+			"elsewhere, with the other header":   {remote: "10.0.0.1:1", xff: "203.0.113.9", standard: "for=1.1.1.1", want: 401},
+			"elsewhere, with the other's proxy":  {remote: "10.0.0.1:1", xff: "203.0.113.9", standard: "for=10.0.0.1", want: 401},
+			"elsewhere, with a made-up header":   {remote: "10.0.0.1:1", xff: "x", standard: "for=203.0.113.9", want: 401},
+			"elsewhere, with an empty header":    {remote: "10.0.0.1:1", xff: " ", standard: "for=203.0.113.9", want: 401},
+			"hidden by the proxy":                {remote: "10.0.0.1:1", standard: "for=_hidden", want: 401},
+			"unknown to the proxy":               {remote: "10.0.0.1:1", xff: "unknown", want: 401},
+			"unknown beyond the proxy's network": {remote: "10.0.0.1:1", xff: "unknown, 10.0.0.2", want: 401},
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/admin/users", nil)
+			r.RemoteAddr = c.remote
+			r.Header.Set("Authorization", "Bearer "+k.Secret.Reveal())
+			if c.xff != "" {
+				r.Header.Set("X-Forwarded-For", c.xff)
+			}
+			if c.standard != "" {
+				r.Header.Set("Forwarded", c.standard)
+			}
+			w := httptest.NewRecorder()
+			o.mux.ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("%s: %d, want %d", name, w.Code, c.want)
+			}
+		}
+	})
+}
