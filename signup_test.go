@@ -241,6 +241,9 @@ func TestSwitchedOff(t *testing.T) {
 		})
 	}
 	w := newWorld(t, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
+	if s := w.PublicSettings(t.Context()); s.Enabled || s.SignupEnabled {
+		t.Errorf("switched off, and yet %+v", s)
+	}
 	for _, path := range []string{"/settings", "/openapi.json", "/.well-known/jwks.json", "/.well-known/openid-configuration"} {
 		w.do("GET", path, nil).want(404, auth.CodeNotFound)
 	}

@@ -93,6 +93,39 @@ func TestInvitationMakesAnAccount(t *testing.T) {
 	})
 }
 
+// A page of invitations goes on where the one before ended.
+func TestInvitationPages(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o, _ := withRole(t, store)
+		system := admin.System("test")
+		var want, got []string
+		for i := range 3 {
+			o.Clock.Advance(time.Minute)
+			made, err := o.adm.Invite(t.Context(), system, admin.InviteParams{Email: fmt.Sprintf("u%d@example.com", i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append([]string{made.ID}, want...)
+		}
+		var after *auth.InvitationCursor
+		for range 5 {
+			page, next, err := o.adm.Invitations(t.Context(), system, after, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range page {
+				got = append(got, i.ID)
+			}
+			if after = next; next == nil {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("listed %v, want %v", got, want)
+		}
+	})
+}
+
 // page asks for a page of links as a browser does.
 func (o *office) page(method, path, form string) string {
 	o.t.Helper()
