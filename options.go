@@ -435,8 +435,9 @@ func WithRateLimits(l RateLimits) Option {
 // X-Forwarded-For and Forwarded headers are believed. A proxy has to see to one of
 // them, and should remove the other: where both are there and lead to different
 // addresses, the client is taken to be the proxy, so that whoever sends the other
-// shares the proxy's rate limits, and no key that is bound to networks is good. A Forwarded without an equals sign counts for
-// nothing. By default the client is whoever connects. Further calls add more.
+// shares the proxy's rate limits, and no key that is bound to networks is good. A
+// Forwarded without an equals sign counts for nothing. By default the client is whoever
+// connects. Further calls add more.
 func WithTrustedProxies(cidrs ...string) Option {
 	return func(c *config) {
 		for _, s := range cidrs {

@@ -70,7 +70,7 @@ type Admin struct {
 
 	jobs       auth.JobStore
 	endsAtOnce int           // see revokedAtOnce
-	importSize int           // see maxImportSize
+	importSize int64         // see maxImportSize
 	wake       chan struct{} // there may be something to do
 
 	handler http.Handler

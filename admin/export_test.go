@@ -33,7 +33,7 @@ func Work(ctx context.Context, m *Admin) {
 }
 
 // ImportSize sets how many bytes an import may have.
-func (m *Admin) ImportSize(n int) { m.importSize = n }
+func (m *Admin) ImportSize(n int64) { m.importSize = n }
 
 // EndsAtOnce sets how many sessions a change ends where all are to.
 func (m *Admin) EndsAtOnce(n int) { m.endsAtOnce = n }

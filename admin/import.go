@@ -28,7 +28,7 @@ const (
 const (
 	maxImportLine = 256 << 10 // bytes
 	maxImportRows = 1_000_000
-	maxImportSize = 4 << 30 // bytes of all lines
+	maxImportSize = 4 << 30 // bytes of all lines, an int64
 	chunkBytes    = 1 << 20 // of the lines of a chunk, about
 )
 
@@ -115,10 +115,10 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 		}
 		return m.addRows(ctx, j, n, chunk)
 	}
-	n, all := 0, 0
+	n, all := 0, int64(0)
 	for lines.Scan() {
 		n++
-		all += len(lines.Bytes())
+		all += int64(len(lines.Bytes()))
 		line := bytes.TrimSpace(lines.Bytes())
 		switch {
 		case all > m.importSize:

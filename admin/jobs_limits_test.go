@@ -47,7 +47,7 @@ func TestImportSize(t *testing.T) {
 		o := newOffice(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		row := `{"email":"a@example.com"}`
-		o.adm.ImportSize(3 * len(row))
+		o.adm.ImportSize(int64(3 * len(row)))
 		wantResults(t, o.imports(owner, "", row, "", strings.ReplaceAll(row, "a@", "b@"), strings.ReplaceAll(row, "a@", "c@")), "done", "done", "done")
 		a := o.do(owner, "POST /users/import", strings.Join([]string{row, row, row, " {} "}, "\n"), ndjson).want(422, auth.CodeValidationFailed)
 		if !strings.Contains(a.text, "bytes") {

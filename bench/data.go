@@ -31,9 +31,9 @@ func sessionID(user, session int) uuid.UUID { return idOf(2, user, session) }
 func idOf(kind byte, user, session int) uuid.UUID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d", kind, user, session))
 	id := uuid.UUID(sum[:16])
-	at := uint64(1_700_000_000_000 + 1000*user + 100*session) //nolint:gosec // milliseconds since 1970
-	binary.BigEndian.PutUint32(id[:], uint32(at>>16))         //nolint:gosec // 48 bits in all
-	binary.BigEndian.PutUint16(id[4:], uint16(at))            //nolint:gosec // see above
+	at := uint64(1_700_000_000_000 + int64(1000*user+100*session)) //nolint:gosec // milliseconds since 1970
+	binary.BigEndian.PutUint32(id[:], uint32(at>>16))              //nolint:gosec // 48 bits in all
+	binary.BigEndian.PutUint16(id[4:], uint16(at))                 //nolint:gosec // see above
 	id[6], id[8] = id[6]&0x0f|0x70, id[8]&0x3f|0x80
 	return id
 }
