@@ -44,7 +44,8 @@ func ErrorStatuses() map[Code]int {
 // that. It is to be called before the first password.
 func CheapPasswords(a *Auth) error {
 	a.passwords.usual = true
-	return Kit{a}.CheapPasswords()
+	_, err := Kit{a}.CheapPasswords()
+	return err
 }
 
 // RouteLimits maps the routes that rate limits may refuse to the names of those.

@@ -1,13 +1,13 @@
 package auth
 
 // CheapPasswords makes hashing cost next to nothing, for package authtest, whose
-// services are there to test anything but that; costs that an option names stay. It
-// is to be called before the first password.
-func (k Kit) CheapPasswords() error {
+// services are there to test anything but that, and tells whether it does; costs that
+// an option names stay. It is to be called before the first password.
+func (k Kit) CheapPasswords() (cheap bool, err error) {
 	p := k.a.passwords
 	if !p.usual {
-		return nil
+		return false, nil
 	}
 	p.o.Argon2id = Argon2idParams{Memory: 64, Time: 1, Threads: 1}
-	return p.standIn()
+	return true, p.standIn()
 }
