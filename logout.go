@@ -96,16 +96,20 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 	if c := a.impersonator(r); c != nil {
 		return a.logoutImpersonation(w, r, c, scope)
 	}
-	by, err := a.loggingOut(ctx, r, p.RefreshToken)
+	by, old, err := a.loggingOut(ctx, r, p.RefreshToken)
 	if err != nil {
 		return err
 	}
+	ends := scope
+	if old {
+		ends = LogoutLocal
+	}
 	if by.SessionID != "" {
-		if err := a.Logout(ctx, LogoutParams{Caller: by, Scope: scope}); err != nil {
+		if err := a.Logout(ctx, LogoutParams{Caller: by, Scope: ends}); err != nil {
 			return err
 		}
 	}
-	if scope != LogoutOthers {
+	if ends != LogoutOthers {
 		a.signOut(w, r)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -113,33 +117,35 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 }
 
 // loggingOut finds the session of a logout. One that has ended is no session and
-// no error.
-func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) (Caller, error) {
+// no error. old tells that it was named by a refresh token that was replaced more
+// than once since: a copy, which may end the session, as it would if it were used
+// (RFC 9700, 4.14.2), and no other.
+func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
 	if refresh == "" {
 		claims, err := a.authenticate(r)
 		if err == nil {
-			return claims.Caller(), nil
+			return claims.Caller(), false, nil
 		}
 		var foreign error
 		switch refresh, foreign = a.refreshCookie(r); {
 		case foreign != nil:
-			return Caller{}, foreign
+			return Caller{}, false, foreign
 		case refresh == "":
-			return Caller{}, err
+			return Caller{}, false, err
 		}
 	}
-	id, _, ok := a.keys.ParseRefreshToken(refresh)
+	id, counter, ok := a.keys.ParseRefreshToken(refresh)
 	if !ok {
-		return Caller{}, fail(CodeInvalidRefreshToken, nil)
+		return Caller{}, false, fail(CodeInvalidRefreshToken, nil)
 	}
 	s, _, err := a.store.Session(ctx, id, a.now())
 	switch {
 	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
-		return Caller{}, nil
+		return Caller{}, false, nil
 	case err != nil && !errors.Is(err, ErrBanned):
-		return Caller{}, storeFailed(err)
+		return Caller{}, false, storeFailed(err)
 	}
-	return Caller{UserID: s.UserID, SessionID: s.ID}, nil
+	return Caller{UserID: s.UserID, SessionID: s.ID}, counter+1 < s.Counter, nil
 }
 
 // EndSessionParams end one session of a user, End, from within another or from

@@ -50,6 +50,7 @@ func prove(u User, by root, inside bool, now time.Time) (p UserPatch, still User
 	takenOver = !verified && !inside
 	if takenOver {
 		takeOver(&p)
+		p.FullName, p.UserMetadata = new(string), map[string]any{} // a stranger's words about themselves
 	}
 	return p, still, takenOver
 }

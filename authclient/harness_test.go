@@ -99,7 +99,7 @@ func newService(tb testing.TB, opts ...auth.Option) *service {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := s.Kit(seal.New()).CheapPasswords(); err != nil {
+	if _, err := s.Kit(seal.New()).CheapPasswords(); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close(context.Background()) })
