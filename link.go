@@ -58,7 +58,11 @@ func (a *Auth) putToken(ctx context.Context, by Authority, t Token, still ...Use
 
 func (a *Auth) putChange(ctx context.Context, c Change, t Token, still []UserAt) error {
 	c.IfUsers = still
-	err := a.store.PutToken(ctx, PutToken{Change: c, Token: t})
+	return a.keepToken(ctx, PutToken{Change: c, Token: t})
+}
+
+func (a *Auth) keepToken(ctx context.Context, p PutToken) error {
+	err := a.store.PutToken(ctx, p)
 	if errors.Is(err, ErrStale) {
 		return err
 	}

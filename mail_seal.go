@@ -106,7 +106,8 @@ func shortLocale(accept string) string {
 func (a *Auth) mailToken(ctx context.Context, by Authority, t Token, o outgoing, u User) error {
 	c := a.newChange(ctx, by)
 	a.enclose(ctx, &c, o, u, &t)
-	err := a.putChange(ctx, c, t, nil)
+	nobodys := t.UserID == "" && o.To == "" // a stranger's question is to put no end to what was sent before
+	err := a.keepToken(ctx, PutToken{Change: c, Token: t, Yields: nobodys})
 	if err == nil {
 		a.committed(ctx, c, OutcomeDone, nil)
 	}

@@ -10,12 +10,13 @@ import (
 // store_change.go describe. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
+//   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
 //   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
-const ContractVersion = 5
+const ContractVersion = 6
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //
@@ -315,6 +316,11 @@ type (
 		// Supersedes: the live token of the purpose and subject has this hash (empty:
 		// there is none), else ErrStale. Nil is not asked.
 		Supersedes *[]byte
+
+		// Yields leaves a live token of the purpose and subject in its place, and
+		// Token is not kept; all else happens as it does without. It takes as long
+		// as superseding does, since who asked is not to learn of the other.
+		Yields bool
 	}
 	// Redemption is the parameter of Store.RedeemToken.
 	Redemption struct {

@@ -19,7 +19,9 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 			return nil, auth.ErrStale
 		}
 		return &effect{about: c.Token.UserID, apply: func() error {
-			s.addToken(c.Token)
+			if !c.Yields || s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now) == nil {
+				s.addToken(c.Token)
+			}
 			return nil
 		}}, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,8 +27,21 @@ const (
 
 const insertTokensOnly = insertTokens + ` from jsonb_to_recordset($1::jsonb) as ` + tokenRecord + supersede
 
-// putToken locks the user before the token, as everybody does.
-const putToken = putTokenHead + supersede + putTokenTail
+// putToken locks the user before the token, as everybody does. It is one statement
+// for tokens that supersede and those that yield, so that the time it takes does not
+// tell which it was.
+var putToken = putTokenHead + yield() + putTokenTail
+
+// yield is supersede, but for a token that is live at $5, if there is one: that is
+// written again as it is.
+func yield() string {
+	var set []string
+	for _, column := range []string{"hash", "user_id", "data", "created_at", "expires_at", "max_tries", "tries", "code", "code_expires_at"} {
+		set = append(set, column+" = case when tokens.expires_at > $5::timestamptz then tokens."+column+" else excluded."+column+" end")
+	}
+	return `
+		on conflict (purpose, subject) where subject <> '' do update set ` + strings.Join(set, ",\n\t\t\t")
+}
 
 // putFirstToken puts a token that supersedes none, or nothing.
 const putFirstToken = putTokenHead + ` on conflict (purpose, subject) where subject <> '' do nothing` + putTokenTail
@@ -57,7 +71,7 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 		events, tried := s.noting(&c.Change)
 		var ok bool
 		err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-			ok, err = s.putToken(ctx, q, putToken, c.Token, events, messagesInput(c.Messages))
+			ok, err = s.putToken(ctx, q, &c, events, messagesInput(c.Messages))
 			return err
 		})
 		if err == nil && (!ok || !tried) {
@@ -71,7 +85,7 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 			return nil, auth.ErrNotFound
 		}
 		if c.Supersedes == nil {
-			_, err = s.putToken(ctx, tx, putToken, c.Token, none, none)
+			_, err = s.putToken(ctx, tx, &c, none, none)
 		} else {
 			err = s.putTokenOver(ctx, tx, &c)
 		}
@@ -97,11 +111,11 @@ func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *auth.PutToken) e
 	case !bytes.Equal(hash, *c.Supersedes):
 		return auth.ErrStale
 	case len(hash) > 0:
-		_, err = s.putToken(ctx, tx, putToken, c.Token, none, none)
+		_, err = s.putToken(ctx, tx, c, none, none)
 		return err
 	}
 	if _, err = tx.Exec(ctx, s.sql(dropDeadToken), string(c.Token.Purpose), c.Token.Subject, c.Now); err == nil {
-		_, err = s.putToken(ctx, tx, putFirstToken, c.Token, none, none)
+		_, err = s.insertToken(ctx, tx, putFirstToken, c.Token, none, none)
 	}
 	if errors.Is(err, auth.ErrNotFound) { // somebody put one meanwhile
 		err = auth.ErrStale
@@ -109,9 +123,19 @@ func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *auth.PutToken) e
 	return err
 }
 
-// putToken tells whether the events were recorded.
-func (s *Store) putToken(ctx context.Context, q querier, sql string, t auth.Token, events, messages string) (ok bool, err error) {
-	err = q.QueryRow(ctx, s.sql(sql), events, messages, orNull(t.UserID), tokensInput(t)).Scan(&ok)
+// putToken keeps a token that supersedes any, or yields to a live one.
+func (s *Store) putToken(ctx context.Context, q querier, c *auth.PutToken, events, messages string) (ok bool, err error) {
+	var yieldsAt *time.Time
+	if c.Yields {
+		yieldsAt = &c.Now
+	}
+	return s.insertToken(ctx, q, putToken, c.Token, events, messages, yieldsAt)
+}
+
+// insertToken tells whether the events were recorded.
+func (s *Store) insertToken(ctx context.Context, q querier, sql string, t auth.Token, events, messages string, more ...any) (ok bool, err error) {
+	args := append([]any{events, messages, orNull(t.UserID), tokensInput(t)}, more...)
+	err = q.QueryRow(ctx, s.sql(sql), args...).Scan(&ok)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = auth.ErrNotFound
 	}

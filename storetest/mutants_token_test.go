@@ -17,6 +17,8 @@ func tokenMutants() map[string]mutant {
 		"token expiry is forgotten":         caught("tokens/token expiry is exact", func(b base) auth.Store { return undying{b} }),
 		"tokens serve any purpose":          caught("tokens/a token serves its purpose only", func(b base) auth.Store { return anyPurpose{b} }),
 		"older tokens stay good":            caught("tokens/a newer token supersedes", func(b base) auth.Store { return noSupersede{b} }),
+		"tokens that yield supersede":       caught("tokens/a token that yields leaves a live one", func(b base) auth.Store { return neverYields{b} }),
+		"tokens that yield are dropped":     caught("tokens/a token that yields leaves a live one", func(b base) auth.Store { return alwaysYields{b} }),
 		"tokens supersede what nobody saw":  caught("tokens/a token supersedes the one that was seen, and no other", func(b base) auth.Store { return supersedesAny{b} }),
 		"what is superseded is read before": caught("tokens/of parallel tokens that supersede one thing one is put", func(b base) auth.Store { return seesThenPuts{b} }),
 		"tokens are shared":                 caught("tokens/tokens are copies", func(b base) auth.Store { return &sharesTokens{base: b, kept: map[string][]byte{}} }),
@@ -82,6 +84,22 @@ type noSupersede struct{ base }
 func (s noSupersede) PutToken(ctx context.Context, c auth.PutToken) error {
 	if c.Token.MaxTries == 0 {
 		c.Token.Subject = ""
+	}
+	return s.Store.PutToken(ctx, c)
+}
+
+type neverYields struct{ base }
+
+func (s neverYields) PutToken(ctx context.Context, c auth.PutToken) error {
+	c.Yields = false
+	return s.Store.PutToken(ctx, c)
+}
+
+type alwaysYields struct{ base }
+
+func (s alwaysYields) PutToken(ctx context.Context, c auth.PutToken) error {
+	if c.Yields {
+		return nil
 	}
 	return s.Store.PutToken(ctx, c)
 }

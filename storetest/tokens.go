@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/authmount/auth"
 )
@@ -142,6 +143,30 @@ func tokens() checks {
 				}, auth.ErrStale)
 				b.oneWon(won, lost, auth.ErrStale)
 			}
+		},
+		"a token that yields leaves a live one": func(b *bench) {
+			yields := func(secret, subject string, at time.Time) {
+				t := newToken(secret, subject)
+				t.ExpiresAt = at.Add(60 * minute)
+				b.ok(b.PutToken(b.ctx(), auth.PutToken{Change: by(at), Token: t, Yields: true}))
+			}
+			b.token(newToken("live", "subject"))
+			yields("late", "subject", now)
+			b.is(b.redeem("late"), auth.ErrNotFound)
+			want := newToken("live", "subject")
+			got, err := b.PeekToken(b.ctx(), want.Purpose, want.Hash, now)
+			b.ok(err)
+			b.sameToken(got, want)
+			b.ok(b.redeem("live"))
+			yields("first", "subject", now)
+			b.ok(b.redeem("first"))
+			b.token(newToken("dead", "subject"))
+			yields("next", "subject", want.ExpiresAt)
+			b.ok(b.redeem("next"))
+			yields("one", "", now)
+			yields("two", "", now)
+			b.ok(b.redeem("one"))
+			b.ok(b.redeem("two"))
 		},
 		"tokens about nothing live side by side": func(b *bench) {
 			b.token(newToken("one", ""))

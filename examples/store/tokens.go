@@ -19,6 +19,9 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 		if c.Supersedes != nil && !bytes.Equal(t.liveHash(c.Token.Purpose, c.Token.Subject, c.Now), *c.Supersedes) {
 			return nil, auth.ErrStale
 		}
+		if c.Yields && t.liveHash(c.Token.Purpose, c.Token.Subject, c.Now) != nil {
+			return nil, t.known(c.Token.UserID)
+		}
 		return nil, t.addToken(c.Token)
 	})
 	return err
@@ -34,9 +37,17 @@ func (db *tables) liveHash(p auth.Purpose, subject string, now time.Time) []byte
 	return nil
 }
 
-func (t *tx) addToken(token auth.Token) error {
-	if _, ok := t.users[token.UserID]; !ok && token.UserID != "" {
+// known tells whether the user of a token is one; a token may be nobody's.
+func (t *tx) known(id string) error {
+	if _, ok := t.users[id]; !ok && id != "" {
 		return auth.ErrNotFound
+	}
+	return nil
+}
+
+func (t *tx) addToken(token auth.Token) error {
+	if err := t.known(token.UserID); err != nil {
+		return err
 	}
 	maps.DeleteFunc(t.tokens, func(_ tokenKey, older auth.Token) bool {
 		return token.Subject != "" && older.Subject == token.Subject && older.Purpose == token.Purpose

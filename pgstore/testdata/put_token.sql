@@ -5,9 +5,15 @@ with who as materialized (
 		select t.purpose, t.hash, t.subject, t.user_id, t.data, t.created_at, t.expires_at, t.max_tries, t.tries, t.code, t.code_expires_at from jsonb_to_recordset($4::jsonb) as t (purpose text, hash bytea, subject text, user_id uuid, data bytea,
 			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz)
 		where $3::uuid is null or exists (select from who)
-		on conflict (purpose, subject) where subject <> '' do update set hash = excluded.hash, user_id = excluded.user_id, data = excluded.data,
-			created_at = excluded.created_at, expires_at = excluded.expires_at, max_tries = excluded.max_tries, tries = excluded.tries,
-			code = excluded.code, code_expires_at = excluded.code_expires_at
+		on conflict (purpose, subject) where subject <> '' do update set hash = case when tokens.expires_at > $5::timestamptz then tokens.hash else excluded.hash end,
+			user_id = case when tokens.expires_at > $5::timestamptz then tokens.user_id else excluded.user_id end,
+			data = case when tokens.expires_at > $5::timestamptz then tokens.data else excluded.data end,
+			created_at = case when tokens.expires_at > $5::timestamptz then tokens.created_at else excluded.created_at end,
+			expires_at = case when tokens.expires_at > $5::timestamptz then tokens.expires_at else excluded.expires_at end,
+			max_tries = case when tokens.expires_at > $5::timestamptz then tokens.max_tries else excluded.max_tries end,
+			tries = case when tokens.expires_at > $5::timestamptz then tokens.tries else excluded.tries end,
+			code = case when tokens.expires_at > $5::timestamptz then tokens.code else excluded.code end,
+			code_expires_at = case when tokens.expires_at > $5::timestamptz then tokens.code_expires_at else excluded.code_expires_at end
 		returning user_id
 	), about as (
 		select user_id, 0 as outcome from token
