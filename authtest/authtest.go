@@ -340,6 +340,6 @@ func (e *Env) keyID(tb testing.TB) string {
 
 // Password, hashed with the default parameters and with next to none.
 const (
-	usualHash = "$argon2id$v=19$m=19456,t=2,p=1$extRb7sDvqc+cpFoNmTh4Q$lTvMvAgc12VEeg4/9s6ENCW3pI/d7HVtt7nLZiw692A" //nolint:gosec // for tests
-	cheapHash = "$argon2id$v=19$m=64,t=1,p=1$MQRmY9BL53AzJP6xHMQmYg$ivA9LwWXyscZpKBtYwwks48mobTxRHJjFk77kQ26e5U"    //nolint:gosec // for tests
+	usualHash = "$argon2id$v=19$m=19456,t=2,p=1$extRb7sDvqc+cpFoNmTh4Q$lTvMvAgc12VEeg4/9s6ENCW3pI/d7HVtt7nLZiw692A"
+	cheapHash = "$argon2id$v=19$m=64,t=1,p=1$MQRmY9BL53AzJP6xHMQmYg$ivA9LwWXyscZpKBtYwwks48mobTxRHJjFk77kQ26e5U"
 )
