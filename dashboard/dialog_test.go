@@ -101,14 +101,15 @@ const fillIn = `(() => {
 })()`
 
 // goes presses g and another key until the page is there: on a busy machine more time
-// passes between the two than the module lets pass.
+// passes between the two than the module lets pass. It waits longer each time, since
+// pressed again too early they begin a page anew that was on its way.
 func goes(key, to string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
-		for {
+		for wait := 2 * time.Second; ; wait *= 2 {
 			if err := chromedp.Run(ctx, chromedp.KeyEvent("g"), chromedp.KeyEvent(key)); err != nil {
 				return err
 			}
-			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			short, cancel := context.WithTimeout(ctx, wait)
 			err := chromedp.Run(short, browsertest.Until(`location.pathname === '`+to+`' && document.readyState === 'complete'`))
 			cancel()
 			if err == nil || ctx.Err() != nil {
