@@ -210,13 +210,13 @@ func TestOutboxDecoys(t *testing.T) {
 	}
 	send()
 	shut(t, e)
-	e.Clock.Advance(2 * time.Minute)
+	e.Clock.Advance(2 * time.Hour) // the first ones are dead: they would not make way
 	send()
 	if n := waiting(t, store, e.Clock.Now().Add(auth.Lease(e.Auth))); n != 3 {
 		t.Errorf("%d decoys are recorded and not erased, want the 3 of the process that cannot send", n)
 	}
 	next := instance(t, store, mail)
-	later(t, next, 2*time.Minute+auth.Lease(e.Auth))
+	later(t, next, 2*time.Hour+auth.Lease(e.Auth))
 	if n := waiting(t, store, next.Clock.Now().Add(time.Minute)); n != 0 || len(mail.got) != 0 {
 		t.Errorf("%d wait, sent %v", n, mail.received())
 	}
