@@ -32,8 +32,8 @@ func (o *office) enter(ctx context.Context, t *testing.T, email string) {
 	t.Helper()
 	browsertest.Do(ctx, t, network.ClearBrowserCookies(),
 		chromedp.Navigate(o.url+"/dashboard/"),
-		chromedp.SendKeys(`[name=login]`, email, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, authtest.Password+kb.Enter, chromedp.ByQuery),
-		chromedp.WaitVisible(`nav.side`, chromedp.ByQuery))
+		browsertest.Type(`[name=login]`, email), browsertest.Type(`[name=password]`, authtest.Password+kb.Enter),
+		browsertest.Visible(`nav.side`))
 }
 
 // screens are all that there is to look at, by names of files.

@@ -26,13 +26,13 @@ func TestDialogs(t *testing.T) {
 	ids := o.ids()
 	ctx := o.window("owner@example.com", true)
 	at := ids.Replace("/dashboard/users/{ada}")
-	browsertest.Do(ctx, t, chromedp.Navigate(o.url+at), chromedp.Click(`a[href$="/ban"]`, chromedp.ByQuery),
-		chromedp.WaitVisible(`dialog[open] [name=typed]`, chromedp.ByQuery),
-		chromedp.SendKeys(`dialog [name=reason]`, "spam", chromedp.ByQuery), chromedp.SendKeys(`dialog [name=typed]`, "somebody else"+kb.Enter, chromedp.ByQuery),
-		chromedp.WaitVisible(`dialog .wrong`, chromedp.ByQuery),
-		chromedp.SendKeys(`dialog [name=typed]`, "ada@example.com"+kb.Enter, chromedp.ByQuery),
-		chromedp.WaitVisible(`main .notice`, chromedp.ByQuery), browsertest.Until(`document.querySelector('main').textContent.includes('Banned for good.') && !document.querySelector('dialog[open]')`),
-		chromedp.Click(`a[href$="/unban"]`, chromedp.ByQuery), chromedp.WaitVisible(`dialog[open] form`, chromedp.ByQuery), chromedp.KeyEvent(kb.Escape),
+	browsertest.Do(ctx, t, chromedp.Navigate(o.url+at), browsertest.Click(`a[href$="/ban"]`),
+		browsertest.Visible(`dialog[open] [name=typed]`),
+		browsertest.Type(`dialog [name=reason]`, "spam"), browsertest.Type(`dialog [name=typed]`, "somebody else"+kb.Enter),
+		browsertest.Visible(`dialog .wrong`),
+		browsertest.Type(`dialog [name=typed]`, "ada@example.com"+kb.Enter),
+		browsertest.Visible(`main .notice`), browsertest.Until(`document.querySelector('main').textContent.includes('Banned for good.') && !document.querySelector('dialog[open]')`),
+		browsertest.Click(`a[href$="/unban"]`), browsertest.Visible(`dialog[open] form`), browsertest.Press(kb.Escape),
 		browsertest.Until(`!document.querySelector('dialog[open]')`))
 	u, err := o.adm.User(t.Context(), admin.System("test"), at[strings.LastIndex(at, "/")+1:])
 	if err != nil || !u.Banned(o.Clock.Now()) {
@@ -108,7 +108,7 @@ func goes(key, to string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for wait := 2 * time.Second; ; wait *= 2 {
 			short, cancel := context.WithTimeout(ctx, wait)
-			err := chromedp.Run(short, chromedp.KeyEvent("g"), chromedp.KeyEvent(key), browsertest.Until(`location.pathname === '`+to+`' && document.readyState === 'complete'`))
+			err := chromedp.Run(short, browsertest.Press("g"), browsertest.Press(key), browsertest.Until(`location.pathname === '`+to+`' && document.readyState === 'complete'`))
 			cancel()
 			if err == nil || ctx.Err() != nil {
 				return err
@@ -149,7 +149,7 @@ func TestKeys(t *testing.T) {
 	o := newOffice(t, nil, admin.Options{})
 	ctx := o.window("owner@example.com", true)
 	browsertest.Do(ctx, t, goes("u", "/dashboard/users"), browsertest.Until(`document.querySelector('input[type=search]').checkVisibility()`),
-		chromedp.KeyEvent("/"), browsertest.Until(`document.activeElement.type === 'search'`), chromedp.Evaluate(`document.activeElement.value = ''`, nil), // the driver types the key, too
-		chromedp.KeyEvent("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address")`),
-		chromedp.KeyEvent("?"), browsertest.Until(`document.querySelector('#help[open]').checkVisibility()`), chromedp.KeyEvent(kb.Escape), browsertest.Until(`!document.querySelector('#help[open]')`))
+		browsertest.Press("/"), browsertest.Until(`document.activeElement.type === 'search'`), chromedp.Evaluate(`document.activeElement.value = ''`, nil), // the driver types the key, too
+		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address")`),
+		browsertest.Press("?"), browsertest.Until(`document.querySelector('#help[open]').checkVisibility()`), browsertest.Press(kb.Escape), browsertest.Until(`!document.querySelector('#help[open]')`))
 }

@@ -68,7 +68,7 @@ func (s *served) tab(selector string) {
 	s.t.Helper()
 	for range 60 {
 		var there bool
-		s.do(chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`document.activeElement.matches(`+quote(selector)+`)`, &there))
+		s.do(browsertest.Press(kb.Tab), chromedp.Evaluate(`document.activeElement.matches(`+quote(selector)+`)`, &there))
 		if there {
 			return
 		}
@@ -78,7 +78,7 @@ func (s *served) tab(selector string) {
 
 func quote(s string) string { return "`" + s + "`" }
 
-func (s *served) typed(text string) { s.t.Helper(); s.do(chromedp.KeyEvent(text)) }
+func (s *served) typed(text string) { s.t.Helper(); s.do(browsertest.Press(text)) }
 
 // value reads a field's value.
 func (s *served) value(selector string) (v string) {
@@ -134,11 +134,11 @@ func TestBackAfterSignOut(t *testing.T) {
 	s := serveSite(t)
 	s.LoginAs(t, address)
 	s.open("/account/sign-in")
-	s.do(chromedp.SendKeys("#login", address), chromedp.SendKeys("#password", password+kb.Enter))
+	s.do(browsertest.Type("#login", address), browsertest.Type("#password", password+kb.Enter))
 	s.at("/notes")
 	s.open("/account/")
 	s.at("/account/")
-	s.do(chromedp.Click("form[action$='/sign-out'] button"))
+	s.do(browsertest.Click("form[action$='/sign-out'] button"))
 	s.at("/account/signed-out")
 	s.do(chromedp.Evaluate(`history.back()`, nil))
 	s.at("/account/sign-in")
@@ -156,21 +156,21 @@ func TestProviderInBrowser(t *testing.T) {
 	}
 	shown("kept", true)
 	shown("brief", false)
-	s.do(chromedp.Click("input[name=remember]"))
+	s.do(browsertest.Click("input[name=remember]"))
 	shown("kept", false)
 	shown("brief", true)
-	s.do(chromedp.Click("a.brief[href*='/with/acme']"))
+	s.do(browsertest.Click("a.brief[href*='/with/acme']"))
 	s.at("/notes")
 	s.open("/account/")
 	s.do(browsertest.Until(`document.body.textContent.includes('Unlink')`))
 	s.LoginAs(t, "bob@example.com")
-	s.do(chromedp.Click("form[action$='/sign-out'] button"))
+	s.do(browsertest.Click("form[action$='/sign-out'] button"))
 	s.at("/account/signed-out")
 	s.idp.SignsIn(authtest.Person{Subject: "2", Email: "bob@work.example", EmailVerified: true})
 	s.open("/account/sign-in")
-	s.do(chromedp.SendKeys("#login", "bob@example.com"), chromedp.SendKeys("#password", password+kb.Enter))
+	s.do(browsertest.Type("#login", "bob@example.com"), browsertest.Type("#password", password+kb.Enter))
 	s.at("/notes")
 	s.open("/account/")
-	s.do(chromedp.Click("button[value=link]"))
+	s.do(browsertest.Click("button[value=link]"))
 	s.do(browsertest.Until(`location.pathname === '/account/' && document.body.textContent.includes('bob@work.example')`))
 }

@@ -80,15 +80,15 @@ func TestDemo(t *testing.T) {
 	password := said(t, says, `with the password (\S+)`)
 	ctx := browsertest.New(t, 1440, 900)
 	browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/?period=30d"),
-		chromedp.SendKeys(`[name=login]`, demoOwner, chromedp.ByQuery), chromedp.SendKeys(`[name=password]`, password+kb.Enter, chromedp.ByQuery),
-		chromedp.WaitVisible(`.plot rect`, chromedp.ByQuery), browsertest.Shot(t, "demo-overview"),
-		chromedp.Navigate(url+"/dashboard/users"), chromedp.WaitVisible(`//a[text()="radia@example.com" or .//*[text()="radia@example.com"]]`, chromedp.BySearch), browsertest.Shot(t, "demo-users"),
-		chromedp.Click(`//a[.//*[text()="radia@example.com"]]`, chromedp.BySearch), chromedp.WaitVisible(`a[href$="/ban"]`, chromedp.ByQuery), browsertest.Shot(t, "demo-user"),
-		chromedp.Click(`a[href$="/ban"]`, chromedp.ByQuery), chromedp.WaitVisible(`dialog[open] [name=typed]`, chromedp.ByQuery), browsertest.Shot(t, "demo-ban"),
-		chromedp.KeyEvent(kb.Escape), chromedp.Click(`a[href$="tab=timeline"]`, chromedp.ByQuery), chromedp.WaitVisible(`table time`, chromedp.ByQuery),
+		browsertest.Type(`[name=login]`, demoOwner), browsertest.Type(`[name=password]`, password+kb.Enter),
+		browsertest.Visible(`.plot rect`), browsertest.Shot(t, "demo-overview"),
+		chromedp.Navigate(url+"/dashboard/users"), browsertest.Visible(`//a[text()="radia@example.com" or .//*[text()="radia@example.com"]]`), browsertest.Shot(t, "demo-users"),
+		browsertest.Click(`//a[.//*[text()="radia@example.com"]]`), browsertest.Visible(`a[href$="/ban"]`), browsertest.Shot(t, "demo-user"),
+		browsertest.Click(`a[href$="/ban"]`), browsertest.Visible(`dialog[open] [name=typed]`), browsertest.Shot(t, "demo-ban"),
+		browsertest.Press(kb.Escape), browsertest.Click(`a[href$="tab=timeline"]`), browsertest.Visible(`table time`),
 		chromedp.EmulateViewport(390, 800), browsertest.Shot(t, "demo-timeline"), chromedp.EmulateViewport(1440, 900))
 	for _, screen := range []string{"roles", "settings", "audit", "sessions", "keys", "invitations", "messages"} {
-		browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/"+screen), chromedp.WaitVisible(`h1`, chromedp.ByQuery), browsertest.Shot(t, "demo-"+screen))
+		browsertest.Do(ctx, t, chromedp.Navigate(url+"/dashboard/"+screen), browsertest.Visible(`h1`), browsertest.Shot(t, "demo-"+screen))
 	}
 }
 
@@ -126,56 +126,56 @@ func TestWalk(t *testing.T) {
 	// openMessage follows the link of the newest message of a subject.
 	openMessage := func(subject string) {
 		t.Helper()
-		do(chromedp.Navigate(url+"/dev/inbox"), chromedp.Click(`//article[contains(h2, "`+subject+`")]//a`, chromedp.BySearch), chromedp.WaitVisible("#title", chromedp.ByQuery))
+		do(chromedp.Navigate(url+"/dev/inbox"), browsertest.Click(`//article[contains(h2, "`+subject+`")]//a`), browsertest.Visible("#title"))
 	}
 	// openNewest follows the link of the newest message, as one reads mail.
 	openNewest := func(subject string) {
 		t.Helper()
 		do(chromedp.Navigate(url+"/dev/inbox"), browsertest.Until(`document.querySelector('article h2') && document.querySelector('article h2').textContent.includes(`+quote(subject)+`)`),
-			shot("inbox"), chromedp.Click("article .link a", chromedp.ByQuery), chromedp.WaitVisible("#title", chromedp.ByQuery))
+			shot("inbox"), browsertest.Click("article .link a"), browsertest.Visible("#title"))
 	}
 
-	do(chromedp.Navigate(url), chromedp.WaitVisible("#signup"), shot("start"),
-		chromedp.SendKeys("#su-email", "ada@example.com"), chromedp.SendKeys("#su-name", "Ada Lovelace"), chromedp.SendKeys("#su-password", "password"),
-		chromedp.Click("#signup button"))
+	do(chromedp.Navigate(url), browsertest.Visible("#signup"), shot("start"),
+		browsertest.Type("#su-email", "ada@example.com"), browsertest.Type("#su-name", "Ada Lovelace"), browsertest.Type("#su-password", "password"),
+		browsertest.Click("#signup button"))
 	says("common")
-	do(chromedp.SetValue("#su-password", "correct horse battery"), chromedp.Click("#signup button"), chromedp.WaitVisible("#signed-in"),
-		chromedp.WaitVisible("#me-confirmed"), shot("signed-in"))
+	do(browsertest.SetValue("#su-password", "correct horse battery"), browsertest.Click("#signup button"), browsertest.Visible("#signed-in"),
+		browsertest.Visible("#me-confirmed"), shot("signed-in"))
 	says("inbox")
 	wantText(ctx, t, "#me-confirmed", "not yet")
 
 	openNewest("Confirm")
-	do(shot("confirm-email"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#me-confirmed"))
+	do(shot("confirm-email"), browsertest.Click("main button"), browsertest.Visible("#signed-in"), browsertest.Visible("#me-confirmed"))
 	wantText(ctx, t, "#me-confirmed", "yes")
-	do(chromedp.Click("#hello"))
+	do(browsertest.Click("#hello"))
 	says("Hello ada@example.com")
-	do(chromedp.Click("#refresh"))
+	do(browsertest.Click("#refresh"))
 	says("New tokens")
-	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"))
+	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"))
 
-	do(chromedp.Click("#tab-forgot"), chromedp.SendKeys("#fp-email", "ada@example.com"), chromedp.Click("#forgot button"))
+	do(browsertest.Click("#tab-forgot"), browsertest.Type("#fp-email", "ada@example.com"), browsertest.Click("#forgot button"))
 	says("reset link")
 	openNewest("new password")
-	do(shot("reset-password"), chromedp.SendKeys("#new_password", "qwertyuiop"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#problem"), shot("reset-refused"),
-		chromedp.SendKeys("#new_password", "another horse battery"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-out"))
-	do(chromedp.Click("#tab-login"), chromedp.SendKeys("#li-email", "ada@example.com"), chromedp.SendKeys("#li-password", "correct horse battery"), chromedp.Click("#login button"))
+	do(shot("reset-password"), browsertest.Type("#new_password", "qwertyuiop"), browsertest.Click("main button"), browsertest.Visible("#problem"), shot("reset-refused"),
+		browsertest.Type("#new_password", "another horse battery"), browsertest.Click("main button"), browsertest.Visible("#signed-out"))
+	do(browsertest.Click("#tab-login"), browsertest.Type("#li-email", "ada@example.com"), browsertest.Type("#li-password", "correct horse battery"), browsertest.Click("#login button"))
 	says("not right")
-	do(chromedp.SetValue("#li-password", "another horse battery"), chromedp.Click("#login button"), chromedp.WaitVisible("#signed-in"),
-		chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"))
+	do(browsertest.SetValue("#li-password", "another horse battery"), browsertest.Click("#login button"), browsertest.Visible("#signed-in"),
+		browsertest.Click("#logout"), browsertest.Visible("#signed-out"))
 
-	do(chromedp.Click("#tab-magic"), chromedp.SendKeys("#ml-email", "ada@example.com"), chromedp.Click("#magic button"))
+	do(browsertest.Click("#tab-magic"), browsertest.Type("#ml-email", "ada@example.com"), browsertest.Click("#magic button"))
 	says("sign-in link")
 	openNewest("sign-in link")
-	do(shot("confirm-sign-in"), chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"))
+	do(shot("confirm-sign-in"), browsertest.Click("main button"), browsertest.Visible("#signed-in"))
 	says("Signed in by magic link")
 
 	// By phone, on a page of its own: the code is read from the inbox's JSON.
-	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#tab-phone"), chromedp.SendKeys("#ph-phone", "+49 30 123456"),
-		chromedp.Click("#ph-button"), chromedp.WaitVisible("#ph-otp"))
+	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#tab-phone"), browsertest.Type("#ph-phone", "+49 30 123456"),
+		browsertest.Click("#ph-button"), browsertest.Visible("#ph-otp"))
 	var code string
 	do(chromedp.Evaluate(`fetch('/dev/messages').then(r => r.json()).then(l => l[l.length - 1].code)`, &code, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
 		shot("phone"))
-	do(chromedp.SendKeys("#ph-otp", code), chromedp.Click("#ph-button"), chromedp.WaitVisible("#signed-in"), shot("phone-signed-in"))
+	do(browsertest.Type("#ph-otp", code), browsertest.Click("#ph-button"), browsertest.Visible("#signed-in"), shot("phone-signed-in"))
 	says("Signed in by phone")
 
 	// A second factor, with a real generator of codes: switched on by somebody who
@@ -187,40 +187,40 @@ func TestWalk(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return chromedp.SendKeys(field, code).Do(ctx)
+			return browsertest.Type(field, code).Do(ctx)
 		})
 	}
-	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#tab-magic"), chromedp.SetValue("#ml-email", "bob@example.com"), chromedp.Click("#magic button"))
+	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#tab-magic"), browsertest.SetValue("#ml-email", "bob@example.com"), browsertest.Click("#magic button"))
 	says("sign-in link")
 	openNewest("sign-in link")
-	do(chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#me-confirmed"),
-		chromedp.Click("#mfa-setup"), browsertest.Until(`document.getElementById('mfa-qr').naturalWidth > 100`), chromedp.Text("#mfa-secret", &secret, chromedp.ByQuery), shot("mfa-setup"),
-		enterCode("#mfa-first", 0), chromedp.Click("#mfa-enable button"), chromedp.WaitVisible("#mfa-codes"), shot("mfa-on"))
+	do(browsertest.Click("main button"), browsertest.Visible("#signed-in"), browsertest.Visible("#me-confirmed"),
+		browsertest.Click("#mfa-setup"), browsertest.Until(`document.getElementById('mfa-qr').naturalWidth > 100`), browsertest.Text("#mfa-secret", &secret), shot("mfa-setup"),
+		enterCode("#mfa-first", 0), browsertest.Click("#mfa-enable button"), browsertest.Visible("#mfa-codes"), shot("mfa-on"))
 	says("factor is on")
 	do(chromedp.Evaluate(`call('POST', '/me/password', {new_password: 'a third horse battery'})`, nil, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
-		chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#tab-login"), chromedp.SetValue("#li-email", "bob@example.com"),
-		chromedp.SetValue("#li-password", "a third horse battery"), chromedp.Click("#login button"), chromedp.WaitVisible("#second"), shot("mfa-asked"),
-		enterCode("#mfa-code", 30*time.Second), chromedp.Click("#mfa button"), chromedp.WaitVisible("#signed-in"))
+		browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#tab-login"), browsertest.SetValue("#li-email", "bob@example.com"),
+		browsertest.SetValue("#li-password", "a third horse battery"), browsertest.Click("#login button"), browsertest.Visible("#second"), shot("mfa-asked"),
+		enterCode("#mfa-code", 30*time.Second), browsertest.Click("#mfa button"), browsertest.Visible("#signed-in"))
 	says("both factors")
 
 	// By a provider: a stranger, then cancelled, then linked to an account.
-	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#dev"), chromedp.WaitVisible("input[name=person_email]"),
-		shot("provider"), chromedp.SetValue("input[name=person_email]", "eve@example.com"), chromedp.Click("button[value=go]"), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#unlink"))
+	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#dev"), browsertest.Visible("input[name=person_email]"),
+		shot("provider"), browsertest.SetValue("input[name=person_email]", "eve@example.com"), browsertest.Click("button[value=go]"), browsertest.Visible("#signed-in"), browsertest.Visible("#unlink"))
 	says("Signed in by Dev provider")
 	wantText(ctx, t, "#me-confirmed", "yes")
-	do(shot("provider-signed-in"), chromedp.Click("#unlink"))
+	do(shot("provider-signed-in"), browsertest.Click("#unlink"))
 	says("last way to sign in")
-	do(chromedp.Click("#logout"), chromedp.WaitVisible("#signed-out"), chromedp.Click("#dev"), chromedp.WaitVisible("input[name=person_email]"), chromedp.Click("button[value=cancel]"), chromedp.WaitVisible("#signed-out"))
+	do(browsertest.Click("#logout"), browsertest.Visible("#signed-out"), browsertest.Click("#dev"), browsertest.Visible("input[name=person_email]"), browsertest.Click("button[value=cancel]"), browsertest.Visible("#signed-out"))
 	says("cancelled")
-	do(chromedp.Click("#tab-signup"), chromedp.SetValue("#su-email", "carol@example.com"), chromedp.SetValue("#su-password", "correct horse battery"), chromedp.Click("#signup button"),
-		chromedp.WaitVisible("#link"), chromedp.Click("#link"))
+	do(browsertest.Click("#tab-signup"), browsertest.SetValue("#su-email", "carol@example.com"), browsertest.SetValue("#su-password", "correct horse battery"), browsertest.Click("#signup button"),
+		browsertest.Visible("#link"), browsertest.Click("#link"))
 	says("Confirm your e-mail address or phone number first")
 	openNewest("Confirm")
-	do(chromedp.Click("main button", chromedp.ByQuery), chromedp.WaitVisible("#signed-in"), chromedp.WaitVisible("#link"),
-		chromedp.Click("#link"), chromedp.WaitVisible("input[name=person_email]"), chromedp.SetValue("input[name=person_email]", "carol@work.test"),
-		chromedp.Click("button[value=go]"), chromedp.WaitVisible("#unlink"))
+	do(browsertest.Click("main button"), browsertest.Visible("#signed-in"), browsertest.Visible("#link"),
+		browsertest.Click("#link"), browsertest.Visible("input[name=person_email]"), browsertest.SetValue("input[name=person_email]", "carol@work.test"),
+		browsertest.Click("button[value=go]"), browsertest.Visible("#unlink"))
 	wantText(ctx, t, "#me-e-mail", "carol@example.com")
-	do(chromedp.Click("#unlink"), chromedp.WaitVisible("#link"))
+	do(browsertest.Click("#unlink"), browsertest.Visible("#link"))
 	says("Unlinked")
 
 	openMessage("sign-in link") // used up
@@ -234,11 +234,11 @@ func TestSmallAndDark(t *testing.T) {
 	ctx := browsertest.New(t, 375, 740, chromedp.Flag("blink-settings", "preferredColorScheme=0"))
 	var wide bool
 	fits := chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide)
-	browsertest.Do(ctx, t, chromedp.EmulateViewport(375, 740), chromedp.Navigate(url), chromedp.WaitVisible("#signup"), browsertest.Shot(t, "small-dark-start"), fits)
+	browsertest.Do(ctx, t, chromedp.EmulateViewport(375, 740), chromedp.Navigate(url), browsertest.Visible("#signup"), browsertest.Shot(t, "small-dark-start"), fits)
 	if wide {
 		t.Error("the page is wider than a phone")
 	}
-	browsertest.Do(ctx, t, chromedp.Navigate(url+"/auth/v1/magic-link/verify?token=x"), chromedp.WaitVisible("#title"), browsertest.Shot(t, "small-dark-problem"), fits)
+	browsertest.Do(ctx, t, chromedp.Navigate(url+"/auth/v1/magic-link/verify?token=x"), browsertest.Visible("#title"), browsertest.Shot(t, "small-dark-problem"), fits)
 	if wide {
 		t.Error("the page is wider than a phone")
 	}
@@ -247,7 +247,7 @@ func TestSmallAndDark(t *testing.T) {
 func wantText(ctx context.Context, t *testing.T, selector, want string) {
 	t.Helper()
 	var got string
-	browsertest.Do(ctx, t, chromedp.Text(selector, &got, chromedp.ByQuery))
+	browsertest.Do(ctx, t, browsertest.Text(selector, &got))
 	if strings.TrimSpace(got) != want {
 		t.Errorf("%s says %q, want %q", selector, got, want)
 	}

@@ -31,7 +31,7 @@ func New(t *testing.T, width, height int, flags ...chromedp.ExecAllocatorOption)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(profile) }) // the browser may still be writing: not worth failing for
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(find(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
+		chromedp.ExecPath(browser(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.UserDataDir(profile))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -43,7 +43,7 @@ func New(t *testing.T, width, height int, flags ...chromedp.ExecAllocatorOption)
 	return ctx
 }
 
-func find(t *testing.T) string {
+func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -60,7 +60,9 @@ func Do(ctx context.Context, t *testing.T, steps ...chromedp.Action) {
 	t.Helper()
 	if err := chromedp.Run(ctx, steps...); err != nil {
 		var text string
-		_ = chromedp.Run(ctx, chromedp.Text("body", &text, chromedp.ByQuery))
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
+		defer cancel()
+		_ = chromedp.Run(short, Text("body", &text))
 		t.Fatalf("%v; the page says:\n%s", err, text)
 	}
 }
@@ -74,13 +76,16 @@ func Until(expression string) chromedp.Action {
 		defer tick.Stop()
 		for {
 			var holds bool
-			err := chromedp.Evaluate(`Boolean(`+expression+`)`, &holds).Do(ctx)
+			short, cancel := context.WithTimeout(ctx, answerWithin) // a page that was replaced may never answer
+			err := chromedp.Evaluate(`Boolean(`+expression+`)`, &holds).Do(short)
+			late := short.Err() != nil && ctx.Err() == nil
+			cancel()
 			var gone *cdproto.Error
 			var throws *runtime.ExceptionDetails
 			switch {
 			case err == nil && holds:
 				return nil
-			case err != nil && !errors.As(err, &gone) && !errors.As(err, &throws): // not the page, but the browser
+			case err != nil && !late && !errors.As(err, &gone) && !errors.As(err, &throws): // not the page, but the browser
 				return err
 			}
 			select {

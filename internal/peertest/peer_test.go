@@ -119,9 +119,9 @@ func peers(t *testing.T) (mount string, provider *output) {
 // logIn fills in the provider's own login page, and consents on its next one.
 func logIn(name string) chromedp.Tasks {
 	return chromedp.Tasks{
-		chromedp.WaitVisible(`input[name="login"]`), chromedp.SendKeys(`input[name="login"]`, name), chromedp.SendKeys(`input[name="password"]`, "anything"),
-		chromedp.Click(`button[type="submit"]`),
-		chromedp.WaitVisible(`//button[contains(., "Continue")]`, chromedp.BySearch), chromedp.Click(`//button[contains(., "Continue")]`, chromedp.BySearch),
+		browsertest.Visible(`input[name="login"]`), browsertest.Type(`input[name="login"]`, name), browsertest.Type(`input[name="password"]`, "anything"),
+		browsertest.Click(`button[type="submit"]`),
+		browsertest.Visible(`//button[contains(., "Continue")]`), browsertest.Click(`//button[contains(., "Continue")]`),
 	}
 }
 
@@ -152,7 +152,7 @@ func page(ctx context.Context, t *testing.T) (s session) {
 	t.Helper()
 	var text string
 	arrive(ctx, t, `location.pathname.startsWith('/auth/v1/')`)
-	browsertest.Do(ctx, t, chromedp.Text("body", &text, chromedp.ByQuery))
+	browsertest.Do(ctx, t, browsertest.Text("body", &text))
 	if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &s); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -164,7 +164,7 @@ func refused(ctx context.Context, t *testing.T, want string) {
 	t.Helper()
 	arrive(ctx, t, `location.pathname.startsWith('/auth/v1/') && document.getElementById('title') !== null`)
 	var text string
-	browsertest.Do(ctx, t, chromedp.Text("body", &text, chromedp.ByQuery))
+	browsertest.Do(ctx, t, browsertest.Text("body", &text))
 	if !strings.Contains(text, "That did not work") || !strings.Contains(text, want) {
 		t.Errorf("%s, want %s", text, want)
 	}
@@ -221,8 +221,8 @@ func TestSignIn(t *testing.T) {
 func TestCancel(t *testing.T) {
 	mount, _ := peers(t)
 	ctx := browsertest.New(t, 900, 900)
-	browsertest.Do(ctx, t, chromedp.Navigate(mount+"/oauth/oidc"), chromedp.WaitVisible(`input[name="login"]`),
-		chromedp.Click(`//a[contains(., "Cancel")]`, chromedp.BySearch))
+	browsertest.Do(ctx, t, chromedp.Navigate(mount+"/oauth/oidc"), browsertest.Visible(`input[name="login"]`),
+		browsertest.Click(`//a[contains(., "Cancel")]`))
 	refused(ctx, t, "The sign-in was cancelled.")
 }
 
