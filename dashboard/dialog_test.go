@@ -150,6 +150,6 @@ func TestKeys(t *testing.T) {
 	ctx := o.window("owner@example.com", true)
 	browsertest.Do(ctx, t, goes("u", "/dashboard/users"), browsertest.Until(`document.querySelector('input[type=search]').checkVisibility()`),
 		browsertest.Press("/"), browsertest.Until(`document.activeElement.type === 'search'`), chromedp.Evaluate(`document.activeElement.value = ''`, nil), // the driver types the key, too
-		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address")`),
+		browsertest.Press("owner@example.com"+kb.Enter), browsertest.Until(`document.body.textContent.includes("somebody's whole address") && document.readyState === 'complete'`), // else nobody listens to keys yet
 		browsertest.Press("?"), browsertest.Until(`document.querySelector('#help[open]').checkVisibility()`), browsertest.Press(kb.Escape), browsertest.Until(`!document.querySelector('#help[open]')`))
 }

@@ -40,6 +40,9 @@ func New(t *testing.T, width, height int, flags ...chromedp.ExecAllocatorOption)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
+	if err := chromedp.Run(ctx); err != nil { // the first starts it, and it ends with that one's context
+		t.Fatal(err)
+	}
 	return ctx
 }
 
@@ -54,13 +57,19 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// Do runs steps and fails the test at the first that does not work, with a
-// screenshot of what there was to see.
+// Do runs steps and fails the test at the first that does not work, with what the page
+// says then.
 func Do(ctx context.Context, t *testing.T, steps ...chromedp.Action) {
 	t.Helper()
-	if err := chromedp.Run(ctx, steps...); err != nil {
+	walk := ctx
+	if end, ok := ctx.Deadline(); ok { // the rest is for looking at what there was to see
+		var cancel context.CancelFunc
+		walk, cancel = context.WithDeadline(ctx, end.Add(-2*answerWithin))
+		defer cancel()
+	}
+	if err := chromedp.Run(walk, steps...); err != nil {
 		var text string
-		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
+		short, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		_ = chromedp.Run(short, Text("body", &text))
 		t.Fatalf("%v; the page says:\n%s", err, text)
