@@ -77,6 +77,8 @@ func TestKitHandler(t *testing.T) {
 		t.Errorf("current %v", mine)
 	}
 	on("GET", "/room/panic", nil).want(500, auth.CodeInternal)
+	drawn := kit.Page(func(http.ResponseWriter, *http.Request) error { panic("page") }, func(rw http.ResponseWriter, r *http.Request, e *auth.Error) { w.WriteError(rw, r, e) })
+	w.doOn(drawn, "GET", "/page", nil).want(500, auth.CodeInternal)
 	on("DELETE", "/room/open", nil).want(405, auth.CodeMethodNotAllowed)
 	on("GET", "/room/other", nil).want(404, auth.CodeNotFound)
 	if err := w.Logout(t.Context(), auth.LogoutParams{Caller: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}}); err != nil {

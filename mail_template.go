@@ -264,8 +264,9 @@ func safeName(s string) string {
 	if len([]rune(s)) > 60 || strings.ContainsAny(s, "/\\@:<>[](){}%$=&#!?\"") || strings.Contains(strings.ToLower(s), "www") {
 		return ""
 	}
-	for i := 0; i+2 < len(s); i++ { // "evil.com": mail clients make links of it
-		if s[i] == '.' && s[i+1] != ' ' && i > 0 && s[i-1] != ' ' {
+	dotted := plainDots(s)
+	for i := 0; i+2 < len(dotted); i++ { // "evil.com": mail clients make links of it
+		if dotted[i] == '.' && dotted[i+1] != ' ' && i > 0 && dotted[i-1] != ' ' {
 			return ""
 		}
 	}

@@ -66,14 +66,26 @@ func checkMailText(name, text string) error {
 		return fmt.Errorf("has to have 1 to %d characters", most)
 	case strings.TrimSpace(text) != text || !onlyLines(text):
 		return errors.New("has to be visible text, without spaces around it")
-	case linked.MatchString(text):
+	case linked.MatchString(plainDots(text)):
 		return errors.New("may hold no links, nor what mail programs make links of")
 	}
 	return nil
 }
 
 // linked finds links, and names of hosts, which mail programs make links of.
-var linked = regexp.MustCompile(`(?i)://|www\.|[\pL\pN-][.\x{3002}\x{FF0E}\x{FF61}]\pL{2,}`)
+var linked = regexp.MustCompile(`(?i)://|www\.|[\pL\pN-]\.\pL{2,}|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:tel|sms|mailto):`)
+
+// plainDots puts a full stop for what names of hosts take for one (UTS #46), and for the
+// leader that looks like it.
+func plainDots(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '\u3002', '\uFF0E', '\uFF61', '\u2024':
+			return '.'
+		}
+		return r
+	}, s)
+}
 
 // isLanguage tells whether a text is a language as templates are named by.
 func isLanguage(s string) bool {

@@ -276,6 +276,12 @@ func TestOAuthSettings(t *testing.T) {
 	w, idp = providerWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 	unproved := authtest.Person{Subject: "3", Email: "bob@example.com"}
 	w.visitor(idp).signIn("github", unproved, "").want(403, auth.CodeEmailNotVerified)
+	first := w.linkToken("bob@example.com", auth.KindVerifyEmail)
+	w.Clock.Advance(10 * time.Minute)
+	w.visitor(idp).signIn("github", unproved, "").want(403, auth.CodeEmailNotVerified) // whoever comes again is sent another link
+	if again := w.linkToken("bob@example.com", auth.KindVerifyEmail); again == first {
+		t.Error("the second try sent no link")
+	}
 	w.confirm("bob@example.com")
 	w.visitor(idp).signIn("github", unproved, "").session()
 	w.visitor(idp).signIn("google", ada, "").session()

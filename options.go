@@ -467,7 +467,7 @@ func WithCORS(origins ...string) Option {
 }
 
 func checkOrigin(o string) error {
-	if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || strings.Contains(o, "*")) {
+	if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.User != nil || strings.Contains(o, "*")) {
 		return fmt.Errorf("%q is not an origin like https://app.example.com", o)
 	}
 	return nil

@@ -45,6 +45,7 @@ func TestSignUpRefuses(t *testing.T) {
 		code   auth.Code
 	}{
 		"no e-mail":            {`{"password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
+		"no number":            {`{"phone":"123","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
 		"no password":          {`{"email":"a@example.com"}`, 422, auth.CodeValidationFailed},
 		"not an address":       {`{"email":"a@b@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},
 		"two addresses":        {`{"email":"a@example.com,b@example.com","password":"correct horse battery"}`, 422, auth.CodeValidationFailed},

@@ -551,3 +551,13 @@ func TestStoreWithoutFactors(t *testing.T) {
 		t.Error("settings tell of what is not there")
 	}
 }
+
+// The code that switched the second factor on is spent, too.
+func TestEnrolmentSpendsItsCode(t *testing.T) {
+	w := newWorld(t)
+	ada := w.LoginAs(t, "ada@example.com")
+	secret := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(200)).Secret
+	code := w.code(secret, 0)
+	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": code}, bearer(ada.AccessToken)).want(200)
+	w.verifyMFA(w.mfaToken(), code).want(422, auth.CodeInvalidTOTPCode)
+}

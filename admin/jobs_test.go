@@ -181,6 +181,16 @@ func TestImportConflicts(t *testing.T) {
 		wantResults(t, o.imports(owner, "?on_conflict=update", row, `{"email":"owner@example.com","full_name":"Me"}`, `{"email":"ada@old.example.com","totp_secret":"GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"}`),
 			"done", "skipped target_stronger", "failed validation_failed totp_secret")
 		wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"ada@old.example.com","full_name":"`+strings.Repeat("x", 1000)+`"}`), "failed validation_failed full_name")
+		hash, err := bcrypt.GenerateFromPassword([]byte(authtest.Password), bcrypt.MinCost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantResults(t, o.imports(owner, "?on_conflict=update", fmt.Sprintf(`{"email":"ada@old.example.com","password_hash":"%s"}`, hash)), "done")
+		if !slices.ContainsFunc(o.audit(), func(e auth.Event) bool {
+			return e.UserID == ada.ID && e.Record != nil && e.Record.Changes["password"].After == true
+		}) {
+			t.Error("no event says that the import set a password")
+		}
 		now := o.read(ada.ID)
 		if _, there := now.UserMetadata["a"]; now.FullName != "Countess" || there || !now.EmailVerified() || now.Phone != "+4930123456" || !now.PhoneVerified() || now.Roles[0] != "support" {
 			t.Errorf("%+v", now)

@@ -139,6 +139,12 @@ func TestSettingsRefused(t *testing.T) {
 			`{"sender_name":""}`:                                                  "sender_name",
 			`{"sender_name":"a\r\nBcc: b@example.com"}`:                           "sender_name",
 			`{"sender_name":"Win at evil.example"}`:                               "sender_name",
+			`{"sender_name":"evil\u3002example"}`:                                 "sender_name",
+			`{"sender_name":"evil\u2024example"}`:                                 "sender_name",
+			`{"texts":{"footer":"see evil\u2024com"}}`:                            "texts",
+			`{"texts":{"footer":"open 1.2.3.4/x"}}`:                               "texts",
+			`{"texts":{"footer":"call tel:+15551234567"}}`:                        "texts",
+			`{"cors_origins":["https://a@b.test"]}`:                               "cors_origins",
 			`{"texts":{"footer":"Notes Ltd","phone_code.intro":"x"}}`:             "texts", // no mail
 			`{"texts":{"gone.intro":"x"}}`:                                        "texts",
 			`{"texts":{"magic_link":"x"}}`:                                        "texts",

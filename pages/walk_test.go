@@ -351,9 +351,11 @@ func TestRememberOtherWays(t *testing.T) {
 	}
 	// Nothing to choose where there is no box.
 	s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{Password: auth.Off}))
-	if b := s.browser(t); strings.Contains(b.open("/account/sign-in").body, "remember=false") {
+	b := s.browser(t)
+	if strings.Contains(b.open("/account/sign-in").body, "remember=false") {
 		t.Error(b.page.body)
 	}
+	b.open("/account/forgot-password").want(t, 403, "/account/forgot-password", "") // there is no password to choose
 }
 
 func TestProviderThatFails(t *testing.T) {

@@ -70,3 +70,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A number is read as it was written, or not at all.
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	written := digits([]byte{1, 2, 3}, 5)
+	if b, ok := number(written, 5, 3); !ok || string(b) != "\x01\x02\x03" {
+		t.Errorf("%q is %v, %v", written, b, ok)
+	}
+	for _, s := range []string{"", written + "0", written[1:], "-" + written[1:], "+" + written[1:], "_" + written[1:], "zzzzz"} {
+		if b, ok := number(s, 5, 3); ok || b != nil {
+			t.Errorf("%q is %v, %v", s, b, ok)
+		}
+	}
+}

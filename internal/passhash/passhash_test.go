@@ -95,6 +95,7 @@ func TestParseRefuses(t *testing.T) {
 		"$argon2id$v=19$m=4294967297,t=2,p=1$" + salt + "$" + sum, "$argon2id$v=19$m=-1,t=2,p=1$" + salt + "$" + sum,
 		"$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$AAAA", "$scrypt$ln=63,r=8,p=1$" + salt + "$" + sum, "$scrypt$ln=20,r=64,p=16$" + salt + "$" + sum,
 		"$scrypt$ln=14,r=8,p=17$" + salt + "$" + sum, "$pbkdf2-sha256$i=10000001$" + salt + "$" + sum, "$pbkdf2-md5$i=1000$" + salt + "$" + sum,
+		"pbkdf2_sha256$1000$salt", "pbkdf2_sha256$1000$salt$" + sum + "$x", "pbkdf2_sha256$",
 		"pbkdf2_md5$1000$salt$" + sum, "pbkdf2_sha256$1000$$" + sum, "$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
 		"$2a$05$short", "$2a$05!CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "$2a$05$CCCCCCCCCC!CCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
 		"$2a$05$CCCCCCCCCCCCCCCCCCCCC.$5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$$Bw", "$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$" + strings.Repeat("A", 1024),

@@ -1,0 +1,17 @@
+package auth_test
+
+import (
+	"testing"
+
+	"github.com/authmount/auth"
+)
+
+// A copy of a record shares nothing with it that could be changed.
+func TestRecordCloneIsApart(t *testing.T) {
+	t.Parallel()
+	r := &auth.Record{Changes: map[string]auth.FieldChange{"roles": {After: "editor"}}}
+	r.Clone().Changes["roles"] = auth.FieldChange{After: "owner"}
+	if r.Changes["roles"].After != "editor" {
+		t.Errorf("the copy changed %v", r.Changes)
+	}
+}
