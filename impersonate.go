@@ -185,6 +185,9 @@ func (k Kit) NewSessionID() string { return k.a.idAt(k.a.now()) }
 // the caller's own.
 func (k Kit) SessionInfo(s Session, current string) SessionInfo { return sessionInfo(s, current) }
 
+// SessionView is what SessionInfo writes as JSON, for pages that read it as it is.
+func (k Kit) SessionView(s SessionInfo) any { return s.view() }
+
 // CheckRedirect judges a redirect_to. Errors: CodeRedirectNotAllowed.
 func (k Kit) CheckRedirect(target string) error { return k.a.allowRedirect(target) }
 

@@ -104,12 +104,14 @@ type sessionInfoView struct {
 }
 
 // MarshalJSON writes the wire's entry of GET /sessions.
-func (s SessionInfo) MarshalJSON() ([]byte, error) {
-	return json.Marshal(sessionInfoView{
+func (s SessionInfo) MarshalJSON() ([]byte, error) { return json.Marshal(s.view()) }
+
+func (s SessionInfo) view() sessionInfoView {
+	return sessionInfoView{
 		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.ExpiresAt),
 		IP: optional(Client{IP: s.IP}.ipString()), UserAgent: optional(s.UserAgent), Device: optional(s.Device),
 		AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.Current, ImpersonatedBy: optional(s.ImpersonatedBy),
-	})
+	}
 }
 
 func optional(s string) *string {

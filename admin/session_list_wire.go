@@ -9,8 +9,8 @@ import (
 
 // sessionOf is a session in a list of everybody's.
 type sessionOf struct {
-	UserID  string           `json:"user_id"`
-	Session auth.SessionInfo `json:"session"`
+	UserID  string `json:"user_id"`
+	Session any    `json:"session"`
 }
 
 func (m *Admin) handleListSessions(who Actor, w http.ResponseWriter, r *http.Request) error {
@@ -34,7 +34,7 @@ func (m *Admin) handleListSessions(who Actor, w http.ResponseWriter, r *http.Req
 		NextCursor *string     `json:"next_cursor"`
 	}{Sessions: []sessionOf{}}
 	for _, s := range page.Sessions {
-		out.Sessions = append(out.Sessions, sessionOf{s.UserID, m.kit.SessionInfo(s, who.caller.SessionID)})
+		out.Sessions = append(out.Sessions, sessionOf{s.UserID, m.kit.SessionView(m.kit.SessionInfo(s, who.caller.SessionID))})
 	}
 	if page.Next != nil {
 		out.NextCursor = ptr(cursorOf(page.Next.After))

@@ -15,7 +15,11 @@ func (m *Admin) handleUserSessions(who Actor, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return err
 	}
-	return m.kit.WriteJSON(w, http.StatusOK, map[string]any{"sessions": list})
+	views := make([]any, 0, len(list))
+	for _, s := range list {
+		views = append(views, m.kit.SessionView(s))
+	}
+	return m.kit.WriteJSON(w, http.StatusOK, map[string]any{"sessions": views})
 }
 
 func (m *Admin) handleEndSessions(who Actor, w http.ResponseWriter, r *http.Request) error {

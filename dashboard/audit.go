@@ -170,11 +170,11 @@ func showEvent(v *visit) (*page, error) {
 		}
 	}
 	p.Blocks = []block{{Facts: facts}}
-	if changes := e.of("changes"); len(changes) > 0 {
+	if changes := e.of("changes"); changes != nil {
 		t := &table{Name: v.t("What changed"), Columns: v.columns("Field", "Before", "After")}
-		for _, name := range sortedKeys(changes) {
+		for _, name := range changes.names() {
 			c := changes.of(name)
-			t.Rows = append(t.Rows, row{Cells: []cell{{Text: name, Code: true}, {Text: compactText(c["before"]), Code: true}, {Text: compactText(c["after"]), Code: true}}})
+			t.Rows = append(t.Rows, row{Cells: []cell{{Text: name, Code: true}, {Text: compactText(c.get("before")), Code: true}, {Text: compactText(c.get("after")), Code: true}}})
 		}
 		p.Blocks = append(p.Blocks, block{Title: v.t("What changed"), Table: t})
 	}

@@ -56,7 +56,7 @@ func showDiagnostics(v *visit) (*page, error) {
 		}
 		ages.Rows = append(ages.Rows, row{Cells: []cell{name, {Time: k.time("since")}, v.when(k, "last_used_at"), v.when(k, "expires_at")}})
 	}
-	p.Blocks = append(p.Blocks, block{Title: v.t("Signing keys"), Table: keys}, block{Title: v.t("Ages of API keys"), Table: ages}, block{Title: "JSON", Code: pretty(map[string]any(o))})
+	p.Blocks = append(p.Blocks, block{Title: v.t("Signing keys"), Table: keys}, block{Title: v.t("Ages of API keys"), Table: ages}, block{Title: "JSON", Code: pretty(o.whole())})
 	return p, nil
 }
 
@@ -73,7 +73,7 @@ func (v *visit) suspect(text string, is bool, why string) cell {
 
 // seconds is a span that may be a fraction of one.
 func seconds(o object, name string) string {
-	s, ok := o[name].(float64)
+	s, ok := o.get(name).(float64)
 	if !ok {
 		return "—"
 	}

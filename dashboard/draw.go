@@ -119,6 +119,9 @@ func (d *drawing) cell(c cell) {
 // called by, with the row's name behind it.
 func drawRows(t *table, picks string) template.HTML {
 	var d drawing
+	if len(t.Rows) > 0 {
+		d.Grow(len(t.Rows) * (len(t.Rows[0].Cells) + 1) * 160) // of a cell, about
+	}
 	for _, r := range t.Rows {
 		if r.Off {
 			d.raw("\n<tr class=\"gone\">")

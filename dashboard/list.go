@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -126,18 +124,12 @@ func (v *visit) names(ids ...string) map[string]string {
 	}
 	names := map[string]string{}
 	for some := range slices.Chunk(ids, auth.MaxQueryIDs) {
-		r, err := v.request(http.MethodGet, "/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(auth.MaxQueryIDs)}}, nil)
-		var found struct {
-			Users []struct{ ID, Email, Phone string }
-		}
-		if err == nil {
-			_, err = v.read(r, &found)
-		}
+		found, err := v.get("/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(auth.MaxQueryIDs)}})
 		if err != nil {
 			return names // ids do for names
 		}
-		for _, u := range found.Users {
-			names[u.ID] = cmp.Or(u.Email, u.Phone, u.ID)
+		for _, u := range found.list("users") {
+			names[u.str("id")] = u.label()
 		}
 	}
 	return names
@@ -162,7 +154,7 @@ func (v *visit) listed(p *page, path string, query url.Values) (object, error) {
 	case e != nil && (e.Code == auth.CodeValidationFailed || e.Code == auth.CodeQueryTooBroad):
 		p.Blocks = append(p.Blocks, block{Text: v.problemText(e), Warn: true})
 		p.Refused = true
-		return object{}, nil
+		return nil, nil
 	}
 	return o, err
 }

@@ -2,9 +2,7 @@ package dashboard
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -145,8 +143,6 @@ func thousands(n int64) string {
 	}
 	return s
 }
-
-func sortedKeys(o object) []string { return slices.Sorted(maps.Keys(o)) }
 
 // compactText is a value on one line.
 func compactText(v any) string {

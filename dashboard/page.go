@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/authmount/auth"
@@ -149,6 +150,12 @@ func (l *layout) T(text string, values ...any) string { return l.t(text, values.
 // LogoURL is the logo, which was judged by webpage.Look.
 func (l *layout) LogoURL() template.URL { return template.URL(l.Logo) } //nolint:gosec // judged by Look.Check
 
+// buffers are for pages in the making: what they grow to is used again.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxKept is the largest that is kept, in bytes.
+const maxKept = 1 << 20
+
 // render sends a page.
 func (v *visit) render(status int, p *page) error {
 	if p.Refused {
@@ -174,8 +181,14 @@ func (v *visit) render(status int, p *page) error {
 			}
 		}
 	}
-	var b bytes.Buffer
-	if err := v.d.looks.pages[v.lang].Execute(&b, l); err != nil {
+	b, _ := buffers.Get().(*bytes.Buffer)
+	b.Reset()
+	defer func() {
+		if b.Cap() <= maxKept {
+			buffers.Put(b)
+		}
+	}()
+	if err := v.d.looks.pages[v.lang].Execute(b, l); err != nil {
 		return err
 	}
 	v.d.send(v.w, v.r, status, b.Bytes())

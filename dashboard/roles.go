@@ -82,7 +82,7 @@ func showRole(v *visit) (*page, error) {
 		return nil, err
 	}
 	r := o
-	if inner := o.of("role"); len(inner) > 0 {
+	if inner := o.of("role"); inner != nil {
 		r = inner
 	}
 	p := &page{Title: name, Under: r.str("description")}
@@ -125,7 +125,7 @@ func roleActions() []action {
 					return nil, err
 				}
 				r := o
-				if inner := o.of("role"); len(inner) > 0 {
+				if inner := o.of("role"); inner != nil {
 					r = inner
 				}
 				permissions, err := v.permissions(r.texts("permissions"))

@@ -57,7 +57,7 @@ func (v *visit) ending(p *page, path string, q url.Values) error {
 		if id := s.str("user_id"); id != "" {
 			who = v.user(id, names[id])
 		}
-		if inner := s.of("session"); len(inner) > 0 {
+		if inner := s.of("session"); inner != nil {
 			s = inner
 		}
 		if s.flag("current") {

@@ -29,8 +29,8 @@ func showSettings(v *visit) (*page, error) {
 	all := o.of("settings")
 	for _, name := range settingNames(all) {
 		s := all.of(name)
-		value := cell{Text: v.settingText(name, s["value"])}
-		if on, ok := s["value"].(bool); ok {
+		value := cell{Text: v.settingText(name, s.get("value"))}
+		if on, ok := s.get("value").(bool); ok {
 			value = cell{Tags: []tag{{v.t("Off"), ""}}}
 			if on {
 				value.Tags = []tag{{v.t("On"), "good"}}
@@ -48,10 +48,10 @@ func showSettings(v *visit) (*page, error) {
 
 // settingNames are those with a switch first, and by name.
 func settingNames(all object) []string {
-	names := sortedKeys(all)
+	names := all.names()
 	slices.SortStableFunc(names, func(a, b string) int {
-		_, x := all.of(a)["value"].(bool)
-		_, y := all.of(b)["value"].(bool)
+		_, x := all.of(a).get("value").(bool)
+		_, y := all.of(b).get("value").(bool)
 		switch {
 		case x == y:
 			return cmp.Compare(a, b)
@@ -129,7 +129,7 @@ func (v *visit) setting() (name string, s, all object, err error) {
 		return "", nil, nil, err
 	}
 	name = v.r.PathValue("name")
-	if s = all.of("settings").of(name); len(s) == 0 {
+	if s = all.of("settings").of(name); s == nil {
 		return "", nil, nil, v.d.kit.Error("not_found", nil)
 	}
 	return name, s, all, nil
@@ -141,8 +141,8 @@ func settingFields(v *visit) ([]field, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := field{Name: "value", Label: v.t(name), Type: "text", Value: v.settingText(name, s["value"])}
-	switch value := s["value"].(type) {
+	f := field{Name: "value", Label: v.t(name), Type: "text", Value: v.settingText(name, s.get("value"))}
+	switch value := s.get("value").(type) {
 	case bool:
 		f.Type, f.Checked = "check", value
 	case float64:
@@ -171,7 +171,7 @@ func settingBody(v *visit, _ []field) (map[string]any, error) {
 	if v.form.Get("unset") != "" {
 		return map[string]any{name: nil}, nil
 	}
-	switch s["value"].(type) {
+	switch s.get("value").(type) {
 	case bool:
 		return map[string]any{name: text != ""}, nil
 	case float64:

@@ -34,7 +34,7 @@ func showUser(v *visit) (*page, error) {
 	shown := map[string]func(*visit, *page, object, string) error{
 		"": userOverview, "timeline": userTimeline, "sessions": userSessions, "access": userAccess, "roles": userRoles, "metadata": userMetadata,
 		"json": func(_ *visit, p *page, u object, _ string) error {
-			p.Blocks = append(p.Blocks, block{Code: pretty(map[string]any(u))})
+			p.Blocks = append(p.Blocks, block{Code: pretty(u.whole())})
 			return nil
 		},
 	}
@@ -221,8 +221,8 @@ func userRoles(v *visit, p *page, u object, at string) error {
 func userMetadata(v *visit, p *page, u object, at string) error {
 	p.Buttons = []link{v.to("Change", "PATCH /users/{id}", at+"/metadata", false)}
 	p.Blocks = append(p.Blocks,
-		block{Title: "app_metadata", Text: v.t("The application's; the user can read it and not change it."), Code: pretty(u["app_metadata"])},
-		block{Title: "user_metadata", Text: v.t("The user's own; never to be trusted."), Code: pretty(u["user_metadata"])})
+		block{Title: "app_metadata", Text: v.t("The application's; the user can read it and not change it."), Code: pretty(u.get("app_metadata"))},
+		block{Title: "user_metadata", Text: v.t("The user's own; never to be trusted."), Code: pretty(u.get("user_metadata"))})
 	return nil
 }
 

@@ -57,8 +57,8 @@ func accessActions() []action {
 			fields: func(v *visit) ([]field, error) {
 				u, err := v.account()
 				return []field{
-					{Name: "app_metadata", Label: "app_metadata", Type: "textarea", Value: pretty(u["app_metadata"]), Hint: v.t("The application's; the user can read it and not change it.")},
-					{Name: "user_metadata", Label: "user_metadata", Type: "textarea", Value: pretty(u["user_metadata"]), Hint: v.t("The user's own; never to be trusted.")},
+					{Name: "app_metadata", Label: "app_metadata", Type: "textarea", Value: pretty(u.get("app_metadata")), Hint: v.t("The application's; the user can read it and not change it.")},
+					{Name: "user_metadata", Label: "user_metadata", Type: "textarea", Value: pretty(u.get("user_metadata")), Hint: v.t("The user's own; never to be trusted.")},
 					seen(u),
 				}, err
 			},
@@ -208,7 +208,7 @@ func metadataBody(v *visit, _ []field) (map[string]any, error) {
 		if err != nil {
 			return nil, v.d.kit.Invalid(name, "has to be a JSON object")
 		}
-		if from := map[string]any(u.of(name)); !reflect.DeepEqual(from, to) {
+		if from := u.of(name).whole(); !reflect.DeepEqual(from, to) {
 			body[name] = mergePatch(from, to)
 		}
 	}

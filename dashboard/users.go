@@ -49,7 +49,7 @@ func showUsers(v *visit) (*page, error) {
 		if name := u.str("full_name"); name != "" && name != who.Text && !slices.Contains(v.r.URL.Query()["column"], "name") {
 			who.Under = name
 		}
-		r := row{ID: u.str("id"), Label: u.label(), Cells: []cell{who}}
+		r := row{ID: u.str("id"), Label: u.label(), Cells: append(make([]cell, 0, 1+len(columns)), who)}
 		for _, c := range columns {
 			r.Cells = append(r.Cells, c.of(u))
 		}
@@ -102,7 +102,7 @@ func (v *visit) counted(o object) string {
 	if !c.flag("exact") {
 		text = v.t("About {n} users", "n", thousands(c.num("users")))
 	}
-	if len(o) == 0 {
+	if o == nil {
 		return ""
 	}
 	switch o.str("matched") {

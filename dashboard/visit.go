@@ -9,10 +9,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/wire"
 )
 
 // visit is one request of a page.
@@ -36,16 +38,19 @@ func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *
 	return v
 }
 
-// answer is what an endpoint returned.
+// answer is what an endpoint returned: a value, or the text of a file.
 type answer struct {
 	header http.Header
-	status int
+	value  any
 	body   bytes.Buffer
 }
 
 func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) WriteHeader(int)             {}
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// TakeAnswer has the value that would be written as JSON (wire.Write).
+func (a *answer) TakeAnswer(v wire.Answer) { a.value = v.Value }
 
 // ask has an endpoint do something in the visitor's name, and reads its answer.
 func (v *visit) ask(method, path string, query url.Values, body any) (object, error) {
@@ -101,28 +106,22 @@ func (v *visit) stream(method, path string, query url.Values, body string) (obje
 	return v.answered(r)
 }
 
-// read has an endpoint answer, and reads that into what out points to.
-func (v *visit) read(r *http.Request, out any) (*answer, error) {
+// answered has an endpoint answer, and reads that.
+func (v *visit) answered(r *http.Request) (object, error) {
 	a := &answer{header: http.Header{}}
 	if err := v.d.room.Serve(v.who, a, r); err != nil {
 		return nil, err
 	}
-	if a.body.Len() == 0 {
-		return a, nil
+	if a.value == nil && a.body.Len() > 0 {
+		if err := json.Unmarshal(a.body.Bytes(), &a.value); err != nil {
+			return nil, err
+		}
 	}
-	return a, json.Unmarshal(a.body.Bytes(), out)
-}
-
-// answered has an endpoint answer, and reads that.
-func (v *visit) answered(r *http.Request) (object, error) {
-	out := object{}
-	a, err := v.read(r, &out)
-	if err != nil {
-		return nil, err
+	out := recordOf(a.value)
+	if out == nil {
+		out = &record{value: reflect.ValueOf(map[string]any{})}
 	}
-	if _, there := out["revision"]; !there && a.header.Get("ETag") != "" {
-		out["revision"] = strings.Trim(a.header.Get("ETag"), `"`)
-	}
+	out.revision = strings.Trim(a.header.Get("ETag"), `"`)
 	return out, nil
 }
 
