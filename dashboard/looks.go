@@ -42,7 +42,7 @@ var constant = regexp.MustCompile(`\{\{\$?l?\.T "([^"]*)"\}\}`)
 
 // templates are those of a language: what they always say is put in once.
 func (t texts) templates(in fs.FS) (*template.Template, error) {
-	all := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"tag": drawTag, "cell": drawCell, "button": drawAnyButton, "rows": drawRows, "menu": drawMenu, "list": func(v ...any) []any { return v }})
+	all := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"tag": drawTag, "cell": drawCell, "button": drawAnyButton, "rows": drawRows, "menu": drawMenu, "fields": drawFields, "list": func(v ...any) []any { return v }})
 	for _, name := range []string{"page.html", "parts.html"} {
 		raw, err := fs.ReadFile(in, name)
 		if err != nil {

@@ -19,6 +19,7 @@ type object = *record
 // JSON: to write fifty accounts as JSON and to read them again costs more than the page.
 type record struct {
 	value    reflect.Value // a struct, or a map by strings
+	shape    *shape        // of a struct; nil of a map
 	revision string        // of the answer, where it says so besides
 }
 
@@ -29,7 +30,9 @@ func asRecord(v reflect.Value) object {
 	switch {
 	case !v.IsValid() || v.Type() == timeType:
 		return nil
-	case v.Kind() == reflect.Struct, v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
+	case v.Kind() == reflect.Struct:
+		return &record{value: v, shape: shapeOf(v.Type())}
+	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
 		return &record{value: v}
 	}
 	return nil
@@ -52,6 +55,7 @@ type member struct {
 	index     []int
 	omitEmpty bool
 	omitZero  bool
+	simple    bool // it is as it is read: no pointer, no list, no method of its own
 }
 
 var shapes sync.Map // of reflect.Type
@@ -76,11 +80,20 @@ func shapeOf(t reflect.Type) *shape {
 				continue // the shallower one counts
 			}
 			with := strings.Split(options, ",")
-			s.fields[name] = member{f.Index, slices.Contains(with, "omitempty"), slices.Contains(with, "omitzero")}
+			s.fields[name] = member{f.Index, slices.Contains(with, "omitempty"), slices.Contains(with, "omitzero"), isSimple(f.Type)}
 		}
 	}
 	was, _ := shapes.LoadOrStore(t, s)
 	return was.(*shape) //nolint:forcetypeassert // likewise
+}
+
+// isSimple tells whether values of a type need no look at what they hold.
+func isSimple(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.Map, reflect.Slice:
+		return false
+	}
+	return !shapeOf(t).own
 }
 
 // plain is what a pointer or an interface leads to, and of a type that writes itself what
@@ -124,14 +137,14 @@ func (o *record) member(name string) reflect.Value {
 	if !v.IsValid() && name == "revision" && o.revision != "" {
 		return reflect.ValueOf(o.revision)
 	}
-	return plain(v)
+	return v
 }
 
 func (o *record) raw(name string) reflect.Value {
-	if o.value.Kind() == reflect.Map {
-		return o.value.MapIndex(reflect.ValueOf(name).Convert(o.value.Type().Key()))
+	if o.shape == nil {
+		return plain(o.value.MapIndex(reflect.ValueOf(name).Convert(o.value.Type().Key())))
 	}
-	m, ok := shapeOf(o.value.Type()).fields[name]
+	m, ok := o.shape.fields[name]
 	if !ok {
 		return reflect.Value{}
 	}
@@ -139,7 +152,10 @@ func (o *record) raw(name string) reflect.Value {
 	if err != nil || m.omitZero && v.IsZero() || m.omitEmpty && isEmpty(v) {
 		return reflect.Value{}
 	}
-	return v
+	if m.simple {
+		return v
+	}
+	return plain(v)
 }
 
 // isEmpty is what encoding/json leaves out by omitempty.

@@ -29,8 +29,9 @@ func showSettings(v *visit) (*page, error) {
 	all := o.of("settings")
 	for _, name := range settingNames(all) {
 		s := all.of(name)
-		value := cell{Text: v.settingText(name, s.get("value"))}
-		if on, ok := s.get("value").(bool); ok {
+		is := s.get("value")
+		value := cell{Text: v.settingText(name, is)}
+		if on, ok := is.(bool); ok {
 			value = cell{Tags: []tag{{v.t("Off"), ""}}}
 			if on {
 				value.Tags = []tag{{v.t("On"), "good"}}
@@ -48,12 +49,13 @@ func showSettings(v *visit) (*page, error) {
 
 // settingNames are those with a switch first, and by name.
 func settingNames(all object) []string {
-	names := all.names()
+	names, switches := all.names(), map[string]bool{}
+	for _, name := range names {
+		_, switches[name] = all.of(name).get("value").(bool)
+	}
 	slices.SortStableFunc(names, func(a, b string) int {
-		_, x := all.of(a).get("value").(bool)
-		_, y := all.of(b).get("value").(bool)
-		switch {
-		case x == y:
+		switch x := switches[a]; {
+		case x == switches[b]:
 			return cmp.Compare(a, b)
 		case x:
 			return -1

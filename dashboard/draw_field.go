@@ -1,0 +1,191 @@
+package dashboard
+
+import "html/template"
+
+// Fields are in every form and above every list: templates draw them too slowly.
+
+// drawFields are fields below each other.
+func drawFields(list []field) template.HTML {
+	var d drawing
+	d.Grow(len(list) * 400) // of a field, about
+	for _, f := range list {
+		d.raw(`<div class="field">`)
+		d.field(f)
+		d.raw(`</div>`)
+	}
+	return d.html()
+}
+
+func (d *drawing) field(f field) {
+	switch f.Type {
+	case "check":
+		d.raw(`<label class="check"><input type="checkbox"`)
+		d.named(f.Name, "1")
+		d.when(f.Checked, ` checked`)
+		d.described(f)
+		d.raw(`> `)
+		d.text(f.Label)
+		d.raw(`</label>`)
+	case "checks":
+		d.raw(`<fieldset><legend>`)
+		d.text(f.Label)
+		d.raw(`</legend><div class="checks">`)
+		for _, o := range f.Options {
+			d.box(f.Name, o)
+		}
+		d.raw(`</div></fieldset>`)
+	default:
+		d.raw(`<label for="`)
+		d.id(f, "")
+		d.raw(`">`)
+		d.text(f.Label)
+		d.raw(`</label>`)
+		d.entry(f)
+	}
+	d.about(f)
+}
+
+// box is one of several.
+func (d *drawing) box(name string, o option) {
+	d.raw(`<label class="check"><input type="checkbox"`)
+	d.named(name, o.Value)
+	d.when(o.Chosen, ` checked`)
+	d.raw(`> <span><bdi>`)
+	d.text(o.Text)
+	d.raw(`</bdi>`)
+	if o.Why != "" {
+		d.raw(`<small>`)
+		d.text(o.Why)
+		d.raw(`</small>`)
+	}
+	d.raw(`</span></label>`)
+}
+
+// entry is what takes a value.
+func (d *drawing) entry(f field) {
+	switch f.Type {
+	case "select":
+		d.open("select", "", f)
+		d.described(f)
+		d.raw(`>`)
+		for _, o := range f.Options {
+			d.raw(`<option value="`)
+			d.text(o.Value)
+			d.raw(`"`)
+			d.when(o.Chosen, ` selected`)
+			d.raw(`>`)
+			d.text(o.Text)
+			d.raw(`</option>`)
+		}
+		d.raw(`</select>`)
+	case "textarea", "lines":
+		d.open("textarea", "", f)
+		rows := "6"
+		if f.Type == "lines" {
+			rows = "2"
+		}
+		d.raw(` rows="`, rows, `" spellcheck="false"`)
+		d.when(f.Required, ` required`)
+		d.described(f)
+		d.raw(`>`)
+		d.text(f.Value)
+		d.raw(`</textarea>`)
+	case "typed":
+		d.open("input", "text", f)
+		d.raw(` autocomplete="off" autocapitalize="none" spellcheck="false" required`)
+		d.described(f)
+		d.raw(`>`)
+	case "password":
+		d.open("input", "password", f)
+		d.raw(` autocomplete="new-password"`)
+		d.described(f)
+		d.raw(`>`)
+	default:
+		d.open("input", f.Type, f)
+		d.raw(` value="`)
+		d.text(f.Value)
+		d.raw(`" autocomplete="off"`)
+		d.when(f.Required, ` required`)
+		if len(f.List) > 0 {
+			d.raw(` list="`)
+			d.id(f, "-list")
+			d.raw(`"`)
+		}
+		d.described(f)
+		d.raw(`>`)
+	}
+}
+
+// open begins an element, and leaves it open for more; kind is of an input.
+func (d *drawing) open(element, kind string, f field) {
+	d.raw(`<`, element, ` id="`)
+	d.id(f, "")
+	if kind != "" {
+		d.raw(`" type="`)
+		d.text(kind)
+	}
+	d.raw(`" name="`)
+	d.text(f.Name)
+	d.raw(`"`)
+}
+
+// about is what stands below a field.
+func (d *drawing) about(f field) {
+	if len(f.List) > 0 {
+		d.raw(`<datalist id="`)
+		d.id(f, "-list")
+		d.raw(`">`)
+		for _, value := range f.List {
+			d.raw(`<option value="`)
+			d.text(value)
+			d.raw(`"></option>`)
+		}
+		d.raw(`</datalist>`)
+	}
+	for _, line := range []struct{ class, suffix, text string }{{"hint", "-hint", f.Hint}, {"wrong", "-error", f.Error}} {
+		if line.text != "" {
+			d.raw(`<p class="`, line.class, `" id="`)
+			d.id(f, line.suffix)
+			d.raw(`">`)
+			d.text(line.text)
+			d.raw(`</p>`)
+		}
+	}
+}
+
+// described says which lines are about a field, what is wrong with it first.
+func (d *drawing) described(f field) {
+	if f.Hint == "" && f.Error == "" {
+		return
+	}
+	d.raw(` aria-describedby="`)
+	if f.Error != "" {
+		d.id(f, "-error")
+		d.when(f.Hint != "", " ")
+	}
+	if f.Hint != "" {
+		d.id(f, "-hint")
+	}
+	d.raw(`"`)
+	d.when(f.Error != "", ` aria-invalid="true"`)
+}
+
+func (d *drawing) id(f field, suffix string) {
+	d.raw("f-")
+	d.text(f.Name)
+	d.raw(suffix)
+}
+
+func (d *drawing) named(name, value string) {
+	d.raw(` name="`)
+	d.text(name)
+	d.raw(`" value="`)
+	d.text(value)
+	d.raw(`"`)
+}
+
+func (d *drawing) when(is bool, markup string) {
+	if is {
+		d.raw(markup)
+	}
+}
