@@ -45,7 +45,7 @@ func showAudit(v *visit) (*page, error) {
 func (v *visit) events(o, of object) *table {
 	about := of.str("id")
 	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
-	names := v.namesIn(o.list("events"))
+	names := v.namesIn(o.list("events"), about)
 	last, times := "", 0
 	for _, e := range o.list("events") {
 		actor := e.of("actor")
@@ -112,14 +112,14 @@ func rolesChanged(e object) []tag {
 	return tags
 }
 
-// namesIn are the names of whom events only have the ids.
-func (v *visit) namesIn(events []object) map[string]string {
+// namesIn are the names of whom events only have the ids, but for one that is known.
+func (v *visit) namesIn(events []object, known string) map[string]string {
 	var unnamed []string
 	for _, e := range events {
-		if e.str("target") == "" {
-			unnamed = append(unnamed, e.str("user_id"))
+		if id := e.str("user_id"); id != known && e.str("target") == "" {
+			unnamed = append(unnamed, id)
 		}
-		if a := e.of("actor"); a.str("kind") == "user" && a.str("label") == "" {
+		if a := e.of("actor"); a.str("kind") == "user" && a.str("label") == "" && a.str("id") != known {
 			unnamed = append(unnamed, a.str("id"))
 		}
 	}
@@ -152,7 +152,7 @@ func showEvent(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := v.namesIn([]object{e})
+	names := v.namesIn([]object{e}, "")
 	p := &page{Title: v.t(e.str("type")), Tags: []tag{{v.t(e.str("outcome")), map[string]string{"denied": "bad", "failed": "warn"}[e.str("outcome")]}}}
 	facts := []fact{
 		{Name: v.t("What"), Cells: []cell{{Text: e.str("type"), Code: true, To: v.path("/audit") + "?" + url.Values{"action": {e.str("type")}}.Encode()}}},

@@ -110,7 +110,7 @@ func (v *visit) whyBanned(id string) string {
 		return ""
 	}
 	e := o.list("events")[0]
-	by := v.actor(e.of("actor"), v.namesIn([]object{e})).Text
+	by := v.actor(e.of("actor"), v.namesIn([]object{e}, "")).Text
 	if e.str("reason") == "" {
 		return v.t("By {who}.", "who", by)
 	}
