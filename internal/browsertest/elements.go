@@ -57,7 +57,7 @@ func Click(selector string) chromedp.Action {
 		var at struct{ X, Y float64 }
 		if err := chromedp.Run(ctx, Visible(selector), chromedp.Evaluate(fmt.Sprintf(`{
 			const element = %s;
-			element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+			element.scrollIntoView({ block: 'center', inline: 'center' });
 			const box = element.getClientRects()[0];
 			({ X: box.x + box.width / 2, Y: box.y + box.height / 2 })
 		}`, find(selector)), &at)); err != nil {
