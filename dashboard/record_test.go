@@ -155,6 +155,11 @@ func sameRecord(t *testing.T, at string, is, want object) {
 	}
 }
 
+// hiding is a text that JSON does not show.
+type hiding string
+
+func (hiding) MarshalText() ([]byte, error) { return []byte("[hidden]"), nil }
+
 // What encoding/json does with members of structs, records do, too.
 func TestRecordsOfStructs(t *testing.T) {
 	t.Parallel()
@@ -184,8 +189,9 @@ func TestRecordsOfStructs(t *testing.T) {
 			U      uint8             `json:"u"`
 			F      float64           `json:"f"`
 			Bad    string            `json:"bad"`
+			Secret hiding            `json:"secret"`
 			hidden string
-		}{Inner: Inner{"ada", "inner"}, Shared: "outer", At: time.Unix(1, 5).UTC(), Raw: json.RawMessage(`{"a":[1,"b"]}`), Bytes: []byte("x"), Parts: []*part{{&number}, nil}, Any: Inner{Name: "any"}, Texts: map[string]string{"a": "b"}, U: 200, F: 1e21, Bad: "a\xffb", hidden: "x"},
+		}{Inner: Inner{"ada", "inner"}, Shared: "outer", At: time.Unix(1, 5).UTC(), Raw: json.RawMessage(`{"a":[1,"b"]}`), Bytes: []byte("x"), Parts: []*part{{&number}, nil}, Any: Inner{Name: "any"}, Texts: map[string]string{"a": "b"}, U: 200, F: 1e21, Bad: "a\xffb", Secret: "sk_live_1", hidden: "x"},
 		map[string]any{"list": []string{"a"}, "objects": []map[string]int{{"n": 1}}, "none": nil},
 	} {
 		b, err := json.Marshal(v)
