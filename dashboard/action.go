@@ -51,7 +51,8 @@ func (v *visit) runAction() error {
 		if err != nil {
 			return err
 		}
-		return v.render(http.StatusOK, p)
+		v.render(http.StatusOK, p)
+		return nil
 	}
 	out, err := v.carryOut(a)
 	if err != nil {
@@ -63,7 +64,8 @@ func (v *visit) runAction() error {
 		if again != nil {
 			return err
 		}
-		return v.render(e.Status, p)
+		v.render(e.Status, p)
+		return nil
 	}
 	if a.then != nil {
 		a.then(v)
@@ -73,10 +75,10 @@ func (v *visit) runAction() error {
 		if v.gone {
 			return err
 		}
+		if err == nil && p != nil {
+			v.render(http.StatusOK, p)
+		}
 		if err != nil || p != nil {
-			if err == nil {
-				err = v.render(http.StatusOK, p)
-			}
 			return err
 		}
 	}

@@ -45,11 +45,16 @@ func showAudit(v *visit) (*page, error) {
 func (v *visit) events(o, of object) *table {
 	about := of.str("id")
 	t := &table{Name: v.t("Events"), Columns: v.columns("When", "What", "By whom", "Of what", "Address"), Next: v.next(o)}
-	names := v.namesIn(o.list("events"), about)
+	list := o.list("events")
+	t.Rows = make([]row, 0, len(list))
+	names := v.namesIn(list, about)
 	last, times := "", 0
-	for _, e := range o.list("events") {
+	for _, e := range list {
 		actor := e.of("actor")
-		same := strings.Join([]string{e.str("type"), e.str("outcome"), actor.str("id"), e.str("user_id"), e.str("target"), e.str("ip"), e.str("reason")}, "\x00")
+		same := ""
+		if about != "" {
+			same = strings.Join([]string{e.str("type"), e.str("outcome"), actor.str("id"), e.str("user_id"), e.str("target"), e.str("ip"), e.str("reason")}, "\x00")
+		}
 		if n := len(t.Rows); about != "" && same == last && n > 0 {
 			times++
 			tags := t.Rows[n-1].Cells[1].Tags

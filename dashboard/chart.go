@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +12,9 @@ import (
 // as a table for those who do not see it.
 type chart struct {
 	Name  string
-	SVG   template.HTML
 	Lines []line
+	Times []time.Time // of its bars
+	Hours bool        // a bar is an hour, not a day
 	Table *table
 	Empty string
 }
@@ -42,7 +42,7 @@ func (v *visit) chart(name, kind, metric string, stats object) *chart {
 	if len(c.Lines) == 0 || len(times) == 0 {
 		return c
 	}
-	c.SVG = draw(c.Lines, times, stats.str("interval") == "hour")
+	c.Times, c.Hours = times, stats.str("interval") == "hour"
 	c.Table = &table{Name: c.Name, Columns: []column{{Text: v.t("From")}}}
 	for _, l := range c.Lines {
 		c.Table.Columns = append(c.Table.Columns, column{Text: l.Name})
@@ -109,53 +109,6 @@ func colourOf(name, kind string, used map[string]bool) string {
 		}
 	}
 	return "c1"
-}
-
-// draw makes the picture. All that it writes are numbers and names of classes.
-func draw(lines []line, times []time.Time, hourly bool) template.HTML {
-	top := int64(1)
-	for _, t := range times {
-		var sum int64
-		for _, l := range lines {
-			sum += l.At[t]
-		}
-		top = max(top, sum)
-	}
-	scale := nice(top)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" aria-hidden="true" focusable="false">`, chartWidth, chartHeight)
-	high := float64(chartHeight - chartBottom - 8)
-	for i := range 3 { // lines to read it by
-		y := 8 + high*float64(i)/2
-		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`, chartLeft, chartWidth, y, y, chartLeft-6, y+4, short(scale*float64(2-i)/2))
-	}
-	step := float64(chartWidth-chartLeft) / float64(len(times))
-	gap := min(3, step/4)
-	for i, t := range times {
-		y := 8 + high
-		for _, l := range lines {
-			n := l.At[t]
-			if n <= 0 {
-				continue
-			}
-			h := max(1, high*float64(n)/scale)
-			y -= h
-			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, l.Class, chartLeft+float64(i)*step+gap/2, max(0, y), max(0.5, min(step-gap, 60)), h)
-		}
-	}
-	for _, i := range ticks(len(times)) {
-		text := times[i].Format("01-02")
-		if hourly {
-			text = times[i].Format("15:04")
-		}
-		anchor, x := "middle", chartLeft+(float64(i)+0.5)*step
-		if i == len(times)-1 && len(times) > 1 {
-			anchor, x = "end", chartWidth
-		}
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, x, chartHeight-5, anchor, text)
-	}
-	b.WriteString(`</svg>`)
-	return template.HTML(b.String()) //nolint:gosec // numbers, and names of classes and times of our own
 }
 
 // nice is a round number that is not below n.

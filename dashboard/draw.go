@@ -1,26 +1,37 @@
 package dashboard
 
 import (
+	"bytes"
 	"html/template"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// What lists repeat by the hundred, a template draws too slowly: cells, their tags and
-// their buttons are written here, where every text and every address passes a drawing's
-// text and href.
+// Pages are drawn in Go: a template takes longer for its frame alone than the operations
+// behind it do.
 
-// drawing is a part of a page in the making.
-type drawing struct{ strings.Builder }
+// markup is what stands in a page as it is. Only what is written in the code can become
+// it: a text that is not constant does not compile, and nothing converts one
+// (TestMarkup).
+type markup string
+
+// drawing is a page in the making. Everything that goes into it passes one of its
+// methods raw, text, href, decimal and instant.
+type drawing struct {
+	to *bytes.Buffer
+	t  func(text string, values ...any) string // in the visitor's language
+}
 
 // raw writes markup of the code's own.
-func (d *drawing) raw(parts ...string) {
+func (d *drawing) raw(parts ...markup) {
 	for _, p := range parts {
-		_, _ = d.WriteString(p) // never fails
+		d.to.WriteString(string(p))
 	}
 }
 
 // text writes what may be anything, for a text or an attribute in double quotes.
-func (d *drawing) text(s string) { d.raw(template.HTMLEscapeString(s)) }
+func (d *drawing) text(s string) { d.to.WriteString(template.HTMLEscapeString(s)) }
 
 // href writes where a link leads: a path of this host, or a page elsewhere, and never
 // anything that would run.
@@ -32,7 +43,31 @@ func (d *drawing) href(to string) {
 	d.text(to)
 }
 
-func (d *drawing) html() template.HTML { return template.HTML(d.String()) } //nolint:gosec // of parts that were escaped
+// decimal writes a number with that many places.
+func (d *drawing) decimal(n float64, places int) {
+	d.to.Write(strconv.AppendFloat(d.to.AvailableBuffer(), n, 'f', places, 64))
+}
+
+// instant writes a time.
+func (d *drawing) instant(t time.Time, layout string) {
+	d.to.Write(t.UTC().AppendFormat(d.to.AvailableBuffer(), layout))
+}
+
+// when writes markup if something is so.
+func (d *drawing) when(is bool, m markup) {
+	if is {
+		d.raw(m)
+	}
+}
+
+// element writes a text between its tags; nothing if there is none.
+func (d *drawing) element(begin markup, s string, end markup) {
+	if s != "" {
+		d.raw(begin)
+		d.text(s)
+		d.raw(end)
+	}
+}
 
 func (d *drawing) tag(t tag) {
 	d.raw(`<span class="tag`)
@@ -55,9 +90,7 @@ func (d *drawing) button(l link) {
 		d.raw(`</button></form>`)
 	case l.To != "":
 		d.raw(`<a class="button other`)
-		if l.Danger {
-			d.raw(" danger")
-		}
+		d.when(l.Danger, " danger")
 		d.raw(`" href="`)
 		d.href(l.To)
 		d.raw(`">`)
@@ -74,15 +107,33 @@ func (d *drawing) button(l link) {
 	}
 }
 
-func (d *drawing) cell(c cell) {
-	kind := "bdi" // names may be written from right to left
+// menu is links to screens or parts, of which one may be here.
+func (d *drawing) menu(list []link) {
+	for _, l := range list {
+		d.raw(`<li><a href="`)
+		d.href(l.To)
+		d.raw(`"`)
+		d.when(l.Here, ` aria-current="page"`)
+		d.raw(`>`)
+		d.text(l.Text)
+		d.raw(`</a></li>`)
+	}
+}
+
+func (d *drawing) cell(c *cell) {
+	open, end := markup("<bdi>"), markup("</bdi>") // names may be written from right to left
 	if c.Code {
-		kind = "code"
+		open, end = "<code>", "</code>"
 	}
 	switch {
 	case !c.Time.IsZero():
-		at := absolute(c.Time)
-		d.raw(`<time datetime="`, iso(c.Time), `" title="`, at, `">`, at, `</time>`)
+		d.raw(`<time datetime="`)
+		d.instant(c.Time, time.RFC3339)
+		d.raw(`" title="`)
+		d.instant(c.Time, forPeople)
+		d.raw(`">`)
+		d.instant(c.Time, forPeople)
+		d.raw(`</time>`)
 	case c.Text == "" && c.To == "":
 	default:
 		if c.To != "" {
@@ -90,18 +141,12 @@ func (d *drawing) cell(c cell) {
 			d.href(c.To)
 			d.raw(`">`)
 		}
-		d.raw("<", kind, ">")
+		d.raw(open)
 		d.text(c.Text)
-		d.raw("</", kind, ">")
-		if c.To != "" {
-			d.raw(`</a>`)
-		}
+		d.raw(end)
+		d.when(c.To != "", `</a>`)
 	}
-	if c.Under != "" {
-		d.raw(`<small><bdi>`)
-		d.text(c.Under)
-		d.raw(`</bdi></small>`)
-	}
+	d.element(`<small><bdi>`, c.Under, `</bdi></small>`)
 	for _, t := range c.Tags {
 		d.raw(" ")
 		d.tag(t)
@@ -113,75 +158,4 @@ func (d *drawing) cell(c cell) {
 		}
 		d.raw(`</span>`)
 	}
-}
-
-// drawRows are the rows of a table; picks is what the box of one that can be selected is
-// called by, with the row's name behind it.
-func drawRows(t *table, picks string) template.HTML {
-	var d drawing
-	if len(t.Rows) > 0 {
-		d.Grow(len(t.Rows) * (len(t.Rows[0].Cells) + 1) * 160) // of a cell, about
-	}
-	for _, r := range t.Rows {
-		if r.Off {
-			d.raw("\n<tr class=\"gone\">")
-		} else {
-			d.raw("\n<tr>")
-		}
-		if t.Select != nil {
-			d.raw(`<td><input type="checkbox" name="ids" value="`)
-			d.text(r.ID)
-			d.raw(`" aria-label="`)
-			d.text(picks + " " + r.Label)
-			d.raw(`"></td>`)
-		}
-		for _, c := range r.Cells {
-			d.raw("<td>")
-			d.cell(c)
-			d.raw("</td>")
-		}
-		d.raw("</tr>")
-	}
-	return d.html()
-}
-
-// drawMenu are links to screens or parts, of which one may be here.
-func drawMenu(list []link) template.HTML {
-	var d drawing
-	for _, l := range list {
-		d.raw(`<li><a href="`)
-		d.href(l.To)
-		d.raw(`"`)
-		if l.Here {
-			d.raw(` aria-current="page"`)
-		}
-		d.raw(`>`)
-		d.text(l.Text)
-		d.raw(`</a></li>`)
-	}
-	return d.html()
-}
-
-func drawCell(c cell) template.HTML {
-	var d drawing
-	d.cell(c)
-	return d.html()
-}
-
-func drawTag(t tag) template.HTML {
-	var d drawing
-	d.tag(t)
-	return d.html()
-}
-
-// drawAnyButton takes what templates have: a link, or where one is.
-func drawAnyButton(l any) template.HTML {
-	var d drawing
-	switch l := l.(type) {
-	case link:
-		d.button(l)
-	case *link:
-		d.button(*l)
-	}
-	return d.html()
 }

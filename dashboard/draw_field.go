@@ -1,22 +1,77 @@
 package dashboard
 
-import "html/template"
-
-// Fields are in every form and above every list: templates draw them too slowly.
-
-// drawFields are fields below each other.
-func drawFields(list []field) template.HTML {
-	var d drawing
-	d.Grow(len(list) * 400) // of a field, about
-	for _, f := range list {
-		d.raw(`<div class="field">`)
-		d.field(f)
-		d.raw(`</div>`)
+// form is fields with a button; its problem stands above them.
+func (d *drawing) form(f *form) {
+	d.raw("\n", `<form method="`)
+	d.text(f.Method)
+	d.raw(`" action="`)
+	d.href(f.To)
+	d.raw(`" class="entry">`)
+	d.element("\n<p class=\"wrong\" role=\"alert\">", f.Problem, `</p>`)
+	d.fields(f.Hidden, f.Fields)
+	d.raw("\n", `<div class="buttons"><button type="submit"`)
+	d.when(f.Danger, ` class="danger"`)
+	d.raw(`>`)
+	d.text(f.Submit)
+	d.raw(`</button>`)
+	if f.Back != "" {
+		d.raw(`<a class="button other" href="`)
+		d.href(f.Back)
+		d.raw(`">`)
+		d.text(d.t("Cancel"))
+		d.raw(`</a>`)
 	}
-	return d.html()
+	d.raw(`</div>`)
+	if f.Curl != "" {
+		d.raw("\n<details><summary>")
+		d.text(d.t("As curl"))
+		d.raw(`</summary>`)
+		d.code(f.Curl)
+		d.raw(`</details>`)
+	}
+	d.raw("\n</form>")
 }
 
-func (d *drawing) field(f field) {
+// filters are what a list is asked by, the rarer ones folded away.
+func (d *drawing) filters(f *form) {
+	d.raw("\n", `<form method="get" action="`)
+	d.href(f.To)
+	d.raw(`" class="filters" role="search">`)
+	d.fields(f.Hidden, f.Fields)
+	d.raw("\n", `<div class="field end"><button type="submit">`)
+	d.text(f.Submit)
+	d.raw(`</button> <a href="`)
+	d.href(f.To)
+	d.raw(`">`)
+	d.text(d.t("Reset"))
+	d.raw(`</a></div>`)
+	if len(f.More) > 0 {
+		d.raw("\n<details")
+		d.when(f.Open, ` open`)
+		d.raw(`><summary>`)
+		d.text(d.t("More filters"))
+		d.raw(`</summary><div>`)
+		d.fields(nil, f.More)
+		d.raw(`</div></details>`)
+	}
+	d.raw("\n</form>")
+}
+
+// fields are those that nobody sees, and the others below each other.
+func (d *drawing) fields(hidden, list []field) {
+	for _, f := range hidden {
+		d.raw(`<input type="hidden"`)
+		d.named(f.Name, f.Value)
+		d.raw(`>`)
+	}
+	for i := range list {
+		d.raw(`<div class="field">`)
+		d.field(&list[i])
+		d.raw(`</div>`)
+	}
+}
+
+func (d *drawing) field(f *field) {
 	switch f.Type {
 	case "check":
 		d.raw(`<label class="check"><input type="checkbox"`)
@@ -62,7 +117,7 @@ func (d *drawing) box(name string, o option) {
 }
 
 // entry is what takes a value.
-func (d *drawing) entry(f field) {
+func (d *drawing) entry(f *field) {
 	switch f.Type {
 	case "select":
 		d.open("select", "", f)
@@ -80,7 +135,7 @@ func (d *drawing) entry(f field) {
 		d.raw(`</select>`)
 	case "textarea", "lines":
 		d.open("textarea", "", f)
-		rows := "6"
+		rows := markup("6")
 		if f.Type == "lines" {
 			rows = "2"
 		}
@@ -117,7 +172,7 @@ func (d *drawing) entry(f field) {
 }
 
 // open begins an element, and leaves it open for more; kind is of an input.
-func (d *drawing) open(element, kind string, f field) {
+func (d *drawing) open(element markup, kind string, f *field) {
 	d.raw(`<`, element, ` id="`)
 	d.id(f, "")
 	if kind != "" {
@@ -130,7 +185,7 @@ func (d *drawing) open(element, kind string, f field) {
 }
 
 // about is what stands below a field.
-func (d *drawing) about(f field) {
+func (d *drawing) about(f *field) {
 	if len(f.List) > 0 {
 		d.raw(`<datalist id="`)
 		d.id(f, "-list")
@@ -142,7 +197,10 @@ func (d *drawing) about(f field) {
 		}
 		d.raw(`</datalist>`)
 	}
-	for _, line := range []struct{ class, suffix, text string }{{"hint", "-hint", f.Hint}, {"wrong", "-error", f.Error}} {
+	for _, line := range []struct {
+		class, suffix markup
+		text          string
+	}{{"hint", "-hint", f.Hint}, {"wrong", "-error", f.Error}} {
 		if line.text != "" {
 			d.raw(`<p class="`, line.class, `" id="`)
 			d.id(f, line.suffix)
@@ -154,7 +212,7 @@ func (d *drawing) about(f field) {
 }
 
 // described says which lines are about a field, what is wrong with it first.
-func (d *drawing) described(f field) {
+func (d *drawing) described(f *field) {
 	if f.Hint == "" && f.Error == "" {
 		return
 	}
@@ -170,7 +228,7 @@ func (d *drawing) described(f field) {
 	d.when(f.Error != "", ` aria-invalid="true"`)
 }
 
-func (d *drawing) id(f field, suffix string) {
+func (d *drawing) id(f *field, suffix markup) {
 	d.raw("f-")
 	d.text(f.Name)
 	d.raw(suffix)
@@ -182,10 +240,4 @@ func (d *drawing) named(name, value string) {
 	d.raw(`" value="`)
 	d.text(value)
 	d.raw(`"`)
-}
-
-func (d *drawing) when(is bool, markup string) {
-	if is {
-		d.raw(markup)
-	}
 }

@@ -9,10 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -20,7 +18,7 @@ import (
 	"github.com/authmount/auth/internal/webpage"
 )
 
-//go:embed templates assets
+//go:embed texts assets
 var files embed.FS
 
 // texts are the texts of a language by the English ones. "{name}" in them is replaced.
@@ -37,30 +35,8 @@ func (t texts) of(text string, values ...any) string {
 	return text
 }
 
-// constant is a text of the templates that never differs.
-var constant = regexp.MustCompile(`\{\{\$?l?\.T "([^"]*)"\}\}`)
-
-// templates are those of a language: what they always say is put in once.
-func (t texts) templates(in fs.FS) (*template.Template, error) {
-	all := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"tag": drawTag, "cell": drawCell, "button": drawAnyButton, "rows": drawRows, "menu": drawMenu, "fields": drawFields, "list": func(v ...any) []any { return v }})
-	for _, name := range []string{"page.html", "parts.html"} {
-		raw, err := fs.ReadFile(in, name)
-		if err != nil {
-			return nil, err
-		}
-		text := constant.ReplaceAllStringFunc(string(raw), func(call string) string {
-			return template.HTMLEscapeString(t.of(constant.FindStringSubmatch(call)[1]))
-		})
-		if _, err := all.New(name).Parse(text); err != nil {
-			return nil, err
-		}
-	}
-	return all.Lookup("page.html"), nil
-}
-
-// looks are templates, texts and files.
+// looks are texts and files.
 type looks struct {
-	pages    map[string]*template.Template // by language
 	langs    *webpage.Languages
 	texts    map[string]texts
 	assets   map[string]asset
@@ -76,7 +52,7 @@ type asset struct {
 
 // load reads everything once.
 func (d *Dashboard) load() error {
-	in, err := fs.Sub(files, "templates")
+	in, err := fs.Sub(files, "texts")
 	if err != nil {
 		return err
 	}
@@ -84,7 +60,7 @@ func (d *Dashboard) load() error {
 	if l.langs, err = webpage.FindLanguages(webpage.Layers{Builtin: in}, ".", "texts", "json", "en"); err != nil {
 		return err
 	}
-	l.pages, l.texts, l.assets, l.versions = map[string]*template.Template{}, map[string]texts{}, map[string]asset{}, map[string]string{}
+	l.texts, l.assets, l.versions = map[string]texts{}, map[string]asset{}, map[string]string{}
 	for _, lang := range l.langs.Names {
 		raw, err := fs.ReadFile(in, "texts."+lang+".json")
 		if err != nil {
@@ -95,9 +71,6 @@ func (d *Dashboard) load() error {
 			return fmt.Errorf("texts.%s.json: %w", lang, err)
 		}
 		l.texts[lang] = t
-		if l.pages[lang], err = t.templates(in); err != nil {
-			return err
-		}
 	}
 	css, err := files.ReadFile("assets/dashboard.css")
 	if err != nil {
@@ -155,8 +128,10 @@ func (d *Dashboard) serveAsset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
-// absolute is an instant for people: in UTC, which it says.
-func absolute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// forPeople is how an instant is written: in UTC, which it says.
+const forPeople = "2006-01-02 15:04 UTC"
+
+func absolute(t time.Time) string { return t.UTC().Format(forPeople) }
 
 func iso(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"html/template"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/authmount/auth"
 )
 
-// page is what a screen shows, in blocks: one template draws them all.
+// page is what a screen shows, in blocks.
 type page struct {
 	Title   string
 	Under   string // a line below the title
@@ -130,25 +129,16 @@ type option struct {
 	Chosen           bool
 }
 
-// layout is what the template sees.
+// layout is a page with what stands around it.
 type layout struct {
 	*page
 	Lang, Brand, Logo, Prefix, Script, Style string
 	Nav                                      []link
 	Who                                      string
 	SignOut                                  string
-	Notice, Problem                          string
-	Path                                     string
+	Notice                                   string
 	Acting                                   []acting
-	Now                                      time.Time
-	t                                        func(string, ...any) string
 }
-
-// T is a text in the visitor's language.
-func (l *layout) T(text string, values ...any) string { return l.t(text, values...) }
-
-// LogoURL is the logo, which was judged by webpage.Look.
-func (l *layout) LogoURL() template.URL { return template.URL(l.Logo) } //nolint:gosec // judged by Look.Check
 
 // buffers are for pages in the making: what they grow to is used again.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -157,14 +147,14 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 const maxKept = 1 << 20
 
 // render sends a page.
-func (v *visit) render(status int, p *page) error {
+func (v *visit) render(status int, p *page) {
 	if p.Refused {
 		p.Blocks = slices.DeleteFunc(p.Blocks, func(b block) bool { return b.Table != nil })
 	}
 	l := &layout{
-		page: p, Lang: v.lang, Brand: v.d.look.Brand, Logo: v.d.look.Logo, Prefix: v.d.prefix, Path: v.r.URL.Path,
+		page: p, Lang: v.lang, Brand: v.d.look.Brand, Logo: v.d.look.Logo, Prefix: v.d.prefix,
 		Script: v.path("/assets/dashboard.js?v=" + v.d.looks.versions["dashboard.js"]), Style: v.path("/assets/dashboard.css?v=" + v.d.looks.versions["dashboard.css"]),
-		Who: v.me.Label, Notice: v.noted(), Now: v.d.kit.Now(), t: v.t,
+		Who: v.me.Label, Notice: v.noted(),
 	}
 	if v.me.Admin {
 		l.Acting = v.actingAs()
@@ -188,11 +178,8 @@ func (v *visit) render(status int, p *page) error {
 			buffers.Put(b)
 		}
 	}()
-	if err := v.d.looks.pages[v.lang].Execute(b, l); err != nil {
-		return err
-	}
+	(&drawing{to: b, t: v.t}).page(l)
 	v.d.send(v.w, v.r, status, b.Bytes())
-	return nil
 }
 
 // problem is the page for what no page could be made of.
@@ -212,9 +199,7 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *http.Request, e *auth.Erro
 	if d.signIn != nil {
 		p.Blocks = append(p.Blocks, block{Form: &form{To: d.path("/sign-out"), Method: "post", Submit: v.t("Sign out")}})
 	}
-	if err := v.render(e.Status, p); err != nil {
-		d.room.Auth().WriteError(w, r, err)
-	}
+	v.render(e.Status, p)
 }
 
 // policy lets nothing through but what the dashboard serves itself.

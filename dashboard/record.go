@@ -263,6 +263,8 @@ func (o *record) get(name string) any {
 		return v.Bool()
 	case v.Kind() == reflect.String:
 		return text(v)
+	case v.CanInt():
+		return float64(v.Int())
 	}
 	return asJSON(v)
 }

@@ -37,21 +37,24 @@ func showRoles(v *visit) (*page, error) {
 	for _, name := range shown {
 		t.Columns = append(t.Columns, column{Text: name})
 	}
-	for _, r := range o.list("permissions") {
-		via := map[string]string{}
+	permissions, via := o.list("permissions"), map[string]string{}
+	t.Rows = make([]row, 0, len(permissions))
+	for _, r := range permissions {
+		clear(via)
 		for _, h := range r.list("held_by") {
 			via[h.str("role")] = h.str("via")
 		}
-		head := cell{Text: r.str("name"), Code: true}
+		permission := r.str("name")
+		head := cell{Text: permission, Code: true}
 		if r.flag("privileged") {
 			head.Tags = []tag{{v.t("Privileged"), "warn"}}
 		}
-		cells := []cell{head}
+		cells := append(make([]cell, 0, 1+len(shown)), head)
 		for _, name := range shown {
 			switch how := via[name]; how {
 			case "":
 				cells = append(cells, cell{Text: "–"})
-			case r.str("name"):
+			case permission:
 				cells = append(cells, cell{Text: "✓"})
 			default:
 				cells = append(cells, cell{Text: "✓ " + how})

@@ -103,7 +103,8 @@ func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) erro
 	default:
 		var p *page
 		if p, err = rt.show(v); err == nil {
-			return v.render(http.StatusOK, p)
+			v.render(http.StatusOK, p)
+			return nil
 		}
 	}
 	return v.elsewhere(err)

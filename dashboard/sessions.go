@@ -21,10 +21,12 @@ func showSessions(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("No session is live that matches."), Next: v.next(o)}
-	names := v.names(ids(o.list("sessions"), "user_id")...)
-	for _, s := range o.list("sessions") {
-		t.Rows = append(t.Rows, row{Cells: append([]cell{v.user(s.str("user_id"), names[s.str("user_id")])}, v.session(s.of("session"), s.str("user_id"))...)})
+	list := o.list("sessions")
+	t := &table{Name: v.t("Sessions"), Columns: v.columns("User", "Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("No session is live that matches."), Next: v.next(o), Rows: make([]row, 0, len(list))}
+	names, back := v.names(ids(list, "user_id")...), v.back("/sessions")
+	for _, s := range list {
+		id := s.str("user_id")
+		t.Rows = append(t.Rows, row{Cells: v.session(s.of("session"), back, v.user(id, names[id]))})
 	}
 	q := v.r.URL.Query()
 	p.Buttons = []link{v.to("End sessions", "POST /sessions/revoke", "/sessions/revoke?"+url.Values{"ip": {q.Get("ip")}, "before": {q.Get("before")}}.Encode(), true)}
@@ -63,7 +65,7 @@ func (v *visit) ending(p *page, path string, q url.Values) error {
 		if s.flag("current") {
 			text += " " + v.t("Your own goes on.")
 		}
-		t.Rows = append(t.Rows, row{Cells: append([]cell{who}, v.session(s, "")[:3]...)})
+		t.Rows = append(t.Rows, row{Cells: v.session(s, "", who)[:4]})
 	}
 	p.Blocks = append(p.Blocks, block{Text: text, Table: t})
 	return nil
@@ -100,8 +102,9 @@ func dayTime(s string) string {
 	return s[:min(len(s), len("2006-01-02T15:04"))]
 }
 
-// session is one as a row, but for whose it is.
-func (v *visit) session(s object, of string) []cell {
+// session is one as a row: behind the cells that there are, the others. back is where a
+// form that ends it goes on.
+func (v *visit) session(s object, back string, cells ...cell) []cell {
 	device := cell{Text: or(s.str("device"), v.t("Unknown device"))}
 	if s.flag("current") {
 		device.Tags = append(device.Tags, tag{v.t("This one"), "good"})
@@ -119,14 +122,13 @@ func (v *visit) session(s object, of string) []cell {
 	}
 	end := link{Text: v.t("End"), Danger: true}
 	if v.may("DELETE /sessions/{id}") {
-		back := v.path("/sessions")
-		if of == "" {
-			back = v.r.URL.Path + "?tab=sessions"
-		}
-		end.To = v.path("/sessions/"+url.PathEscape(s.str("id"))+"/end") + "?" + url.Values{"back": {strings.TrimPrefix(back, v.d.prefix)}}.Encode()
+		end.To = v.path("/sessions/"+url.PathEscape(s.str("id"))+"/end") + back
 	}
-	return []cell{device, ip, {Time: s.time("created_at")}, {Time: s.time("last_active_at")}, {Tags: proofs}, {Links: []link{end}}}
+	return append(slices.Grow(cells, 6), device, ip, cell{Time: s.time("created_at")}, cell{Time: s.time("last_active_at")}, cell{Tags: proofs}, cell{Links: []link{end}})
 }
+
+// back is a query that has a form go on at a page of the dashboard.
+func (v *visit) back(to string) string { return "?" + url.Values{"back": {to}}.Encode() }
 
 // backTo is where the page's address says to go on, within the dashboard.
 func backTo(other string) func(*visit) string {

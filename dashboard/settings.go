@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,43 +27,52 @@ func showSettings(v *visit) (*page, error) {
 		p.Buttons = append(p.Buttons, link{Text: v.t("Diagnostics"), To: v.path("/diagnostics")})
 	}
 	t := &table{Name: v.t("Settings"), Columns: v.columns("Setting", "Value", "From", "")}
-	all := o.of("settings")
-	for _, name := range settingNames(all) {
-		s := all.of(name)
-		is := s.get("value")
-		value := cell{Text: v.settingText(name, is)}
-		if on, ok := is.(bool); ok {
-			value = cell{Tags: []tag{{v.t("Off"), ""}}}
-			if on {
-				value.Tags = []tag{{v.t("On"), "good"}}
-			}
+	list := settingsOf(o.of("settings"))
+	t.Rows = make([]row, 0, len(list))
+	for _, s := range list {
+		var value cell
+		switch {
+		case s.flag("value"):
+			value.Tags = []tag{{v.t("On"), "good"}}
+		case s.box:
+			value.Tags = []tag{{v.t("Off"), ""}}
+		default:
+			value.Text = v.settingText(s.name, s.get("value"))
 		}
-		change := v.to("Change", "PATCH /settings", "/settings/"+url.PathEscape(name)+"/edit", false)
+		change := v.to("Change", "PATCH /settings", "/settings/"+url.PathEscape(s.name)+"/edit", false)
 		if s.flag("locked") {
 			change = link{Text: v.t("Locked"), Why: or(s.str("locked_because"), v.t("An option sets it."))}
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(name), Tags: []tag{{Text: name}}}, value, {Text: v.t(s.str("source"))}, {Links: []link{change}}}})
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(s.name), Tags: []tag{{Text: s.name}}}, value, {Text: v.t(s.str("source"))}, {Links: []link{change}}}})
 	}
 	p.Blocks = []block{{Table: t}}
 	return p, nil
 }
 
-// settingNames are those with a switch first, and by name.
-func settingNames(all object) []string {
-	names, switches := all.names(), map[string]bool{}
-	for _, name := range names {
-		_, switches[name] = all.of(name).get("value").(bool)
+// setting is one of the settings.
+type setting struct {
+	name string
+	*record
+	box bool // it is on or off
+}
+
+// settingsOf are all of them, those with a switch first, and by name.
+func settingsOf(all object) []setting {
+	var list []setting
+	for _, name := range all.names() {
+		s := all.of(name)
+		list = append(list, setting{name, s, s.member("value").Kind() == reflect.Bool})
 	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		switch x := switches[a]; {
-		case x == switches[b]:
-			return cmp.Compare(a, b)
-		case x:
+	slices.SortStableFunc(list, func(a, b setting) int {
+		switch {
+		case a.box == b.box:
+			return cmp.Compare(a.name, b.name)
+		case a.box:
 			return -1
 		}
 		return 1
 	})
-	return names
+	return list
 }
 
 // settingText is a value as people read it. Those of sessions are spans, in seconds.

@@ -146,8 +146,9 @@ func userSessions(v *visit, p *page, u object, at string) error {
 		return err
 	}
 	t := &table{Name: v.t("Sessions"), Columns: v.columns("Device", "Address", "Begun", "Last active", "Proofs", ""), Empty: v.t("Signed in nowhere.")}
+	back := v.back(strings.TrimPrefix(v.r.URL.Path, v.d.prefix) + "?tab=sessions")
 	for _, s := range o.list("sessions") {
-		t.Rows = append(t.Rows, row{Cells: v.session(s, "")})
+		t.Rows = append(t.Rows, row{Cells: v.session(s, back)})
 	}
 	p.Buttons = []link{v.to("Sign out everywhere", "DELETE /users/{id}/sessions", at+"/sign-out", true)}
 	p.Blocks = append(p.Blocks, block{Table: t})

@@ -44,12 +44,15 @@ func showUsers(v *visit) (*page, error) {
 	for _, c := range columns {
 		t.Columns = append(t.Columns, c.head)
 	}
-	for _, u := range o.list("users") {
-		who := v.user(u.str("id"), u.label())
-		if name := u.str("full_name"); name != "" && name != who.Text && !slices.Contains(v.r.URL.Query()["column"], "name") {
+	list, named := o.list("users"), slices.Contains(v.r.URL.Query()["column"], "name")
+	t.Rows = make([]row, 0, len(list))
+	for _, u := range list {
+		r := row{ID: u.str("id"), Label: u.label(), Cells: make([]cell, 0, 1+len(columns))}
+		who := v.user(r.ID, r.Label)
+		if name := u.str("full_name"); name != "" && name != who.Text && !named {
 			who.Under = name
 		}
-		r := row{ID: u.str("id"), Label: u.label(), Cells: append(make([]cell, 0, 1+len(columns)), who)}
+		r.Cells = append(r.Cells, who)
 		for _, c := range columns {
 			r.Cells = append(r.Cells, c.of(u))
 		}
@@ -136,7 +139,7 @@ func (v *visit) status(u object) []tag {
 }
 
 func words(list []string) []tag {
-	var tags []tag
+	tags := make([]tag, 0, len(list))
 	for _, s := range list {
 		tags = append(tags, tag{Text: s})
 	}

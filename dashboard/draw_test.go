@@ -1,0 +1,102 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// fill puts a text wherever a value has room for one, and one element into each list.
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int64:
+		v.SetInt(7)
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		fill(v.Elem(), text)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), text)
+	case reflect.Struct:
+		if at, ok := v.Addr().Interface().(*time.Time); ok {
+			*at = time.Unix(1, 0)
+			return
+		}
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fill(v.Field(i), text)
+			}
+		}
+	}
+}
+
+// A text that would run, or lead to something that does, harms no page, wherever it
+// stands: in every member of everything that a page is made of.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`"><script>alert(1)</script><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `' onclick='alert(1)`, `//evil.example`, "</title><style>*{}</style>", "{{.}}&lt;script&gt;"} {
+		for _, kind := range []string{"", "check", "checks", "select", "textarea", "lines", "typed", "password", text} {
+			for _, post := range []bool{true, false} {
+				l := &layout{page: &page{}}
+				fill(reflect.ValueOf(l).Elem(), text)
+				fill(reflect.ValueOf(l.page).Elem(), text)
+				l.Filters.Fields[0].Type, l.Blocks[0].Form.Fields[0].Type, l.Buttons[0].Post = kind, kind, post
+				if post { // a cell shows its time, or its text
+					l.Blocks[0].Table.Rows[0].Cells[0].Time = time.Time{}
+				}
+				var b bytes.Buffer
+				(&drawing{to: &b, t: func(s string, values ...any) string { return s + fmt.Sprint(values...) }}).page(l)
+				checkHarmless(t, text, b.String())
+			}
+		}
+	}
+}
+
+func checkHarmless(t *testing.T, text, page string) {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, images, shown := 0, 0, false
+	for n := range doc.Descendants() {
+		shown = shown || n.Type == html.TextNode && strings.Contains(n.Data, text)
+		if n.Type != html.ElementNode {
+			continue
+		}
+		switch n.Data {
+		case "script":
+			if scripts++; n.FirstChild != nil {
+				t.Errorf("%q: a script says %q", text, n.FirstChild.Data)
+			}
+		case "img":
+			images++
+		case "style", "iframe", "object", "base", "template":
+			t.Errorf("%q: there is a <%s>", text, n.Data)
+		}
+		for _, a := range n.Attr {
+			switch {
+			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcdoc", strings.ContainsAny(a.Key, `"'<>`):
+				t.Errorf("%q: <%s> has %s=%q", text, n.Data, a.Key, a.Val)
+			case (a.Key == "href" || a.Key == "action") && a.Val != "data:,":
+				if !strings.HasPrefix(a.Val, "#") && (!strings.HasPrefix(a.Val, "/") || strings.HasPrefix(a.Val, "//")) {
+					t.Errorf("%q: <%s> leads to %q", text, n.Data, a.Val)
+				}
+			}
+		}
+	}
+	if scripts != 1 || images != 1 || !shown {
+		t.Errorf("%q: %d scripts, %d images, shown: %v", text, scripts, images, shown)
+	}
+}

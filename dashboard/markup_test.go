@@ -1,0 +1,60 @@
+package dashboard
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a page is made of passes the methods of a drawing that escape it. The compiler sees
+// to it that markup is constant, as long as nothing converts a text to it and nothing
+// writes to a page besides.
+func TestMarkup(t *testing.T) {
+	t.Parallel()
+	names, err := fs.Glob(os.DirFS("."), "*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range f.Imports {
+			if slices.Contains([]string{`"html/template"`, `"text/template"`}, i.Path.Value) && name != "draw.go" {
+				t.Errorf("%s imports %s: what it makes would have to be escaped a second time, or not at all", name, i.Path.Value)
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				fun, ok := n.Fun.(*ast.Ident)
+				if !ok || fun.Name != "markup" {
+					return true
+				}
+				drawn++
+				if _, constant := n.Args[0].(*ast.BasicLit); !constant {
+					t.Errorf("%s makes markup of what is not written there", set.Position(n.Pos()))
+				}
+			case *ast.SelectorExpr:
+				if on, ok := n.X.(*ast.Ident); ok && on.Name == "d" && n.Sel.Name == "to" && name != "draw.go" {
+					t.Errorf("%s writes to a page past the methods of draw.go", set.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+	if drawn == 0 {
+		t.Error("nothing makes markup: this looks for it wrongly")
+	}
+}
