@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"bytes"
-	"html/template"
+	"html"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +31,7 @@ func (d *drawing) raw(parts ...markup) {
 }
 
 // text writes what may be anything, for a text or an attribute in double quotes.
-func (d *drawing) text(s string) { d.to.WriteString(template.HTMLEscapeString(s)) }
+func (d *drawing) text(s string) { d.to.WriteString(html.EscapeString(s)) }
 
 // href writes where a link leads: a path of this host, or a page elsewhere, and never
 // anything that would run.

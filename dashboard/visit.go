@@ -30,10 +30,12 @@ type visit struct {
 	form url.Values // what was posted
 	lang string
 	t    func(text string, values ...any) string
+
+	judged map[string]bool // what May said: lists ask for each of their rows
 }
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{d: d, rt: rt, w: w, r: r, ctx: r.Context(), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{}))}
+	v := &visit{d: d, rt: rt, w: w, r: r, ctx: r.Context(), lang: d.looks.langs.Pick(d.kit.PreferredLocale(r.Context(), auth.User{})), judged: map[string]bool{}}
 	v.t = d.looks.texts[v.lang].of
 	return v
 }
@@ -145,8 +147,13 @@ func (v *visit) download(path string, query url.Values, name string) error {
 // may tells whether the visitor may do an operation, now or after they have shown once
 // more that it is them.
 func (v *visit) may(pattern string) bool {
-	err := v.me.May(pattern)
-	return err == nil || errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL)
+	is, known := v.judged[pattern]
+	if !known {
+		err := v.me.May(pattern)
+		is = err == nil || errors.Is(err, auth.CodeReauthNeeded) || errors.Is(err, auth.CodeInsufficientAAL)
+		v.judged[pattern] = is
+	}
+	return is
 }
 
 // path is where something of the dashboard is.
