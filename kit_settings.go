@@ -67,9 +67,10 @@ func (k Kit) EditSettings(stored StoredSettings, changes map[string]json.RawMess
 	return e, nil
 }
 
-// LetsIn tells whether somebody could sign in before an edit and after it.
-func (k Kit) LetsIn(e KitSettingsEdit, c Credentials) (before, after bool) {
-	return k.a.wayIn(e.before, c), k.a.wayIn(e.after, c)
+// LetsIn tells whether somebody could sign in before an edit and after it, with a second
+// factor if one is asked for, whatever the settings say.
+func (k Kit) LetsIn(e KitSettingsEdit, c Credentials, factor bool) (before, after bool) {
+	return k.a.wayIn(e.before, c, factor), k.a.wayIn(e.after, c, factor)
 }
 
 // ReadSettings puts what was just written in force in this process. What cannot be

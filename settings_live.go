@@ -175,8 +175,9 @@ func (a *Auth) letIn(ctx context.Context, u User) error {
 }
 
 // wayIn tells whether somebody could sign in under settings, with something of theirs
-// that is proved and the second factor that they would be asked for.
-func (a *Auth) wayIn(s Settings, c Credentials) bool {
+// that is proved and the second factor that they would be asked for: by the settings, or
+// anyway.
+func (a *Auth) wayIn(s Settings, c Credentials, factor bool) bool {
 	u := &c.User
 	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
 	switch {
@@ -187,5 +188,5 @@ func (a *Auth) wayIn(s Settings, c Credentials) bool {
 	default:
 		return false
 	}
-	return u.MFAEnabled || !a.mfaRequiredBy(s, *u) || a.factors != nil && s.TOTP.On()
+	return u.MFAEnabled || !factor && !a.mfaRequiredBy(s, *u) || a.factors != nil && s.TOTP.On()
 }

@@ -108,7 +108,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 }
 
 // leavesAnOwner judges that somebody who could switch everything back can still sign
-// in, and makes it a condition of the change that they stay who they are. Where no
+// in, and be let in here, and makes it a condition of the change that they stay who they are. Where no
 // owner could before, nobody is shut out. Errors: CodeLastOwner.
 func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit auth.KitSettingsEdit) error {
 	unbanned, lost := false, false
@@ -126,7 +126,7 @@ func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit auth.KitSetting
 			if err != nil {
 				return err
 			}
-			before, after := m.kit.LetsIn(edit, c)
+			before, after := m.kit.LetsIn(edit, c, m.requireMFA)
 			if after {
 				t.change.KeepOwner = true
 				t.change.IfUsers = append(t.change.IfUsers, auth.UserAt{ID: u.ID, CredentialRevision: &c.User.CredentialRevision})

@@ -240,10 +240,11 @@ func TestSettingsLeaveAnOwnerAmongMany(t *testing.T) {
 	}
 }
 
-// An owner without a factor is left a way in while factors can be set up.
+// An owner without a factor is left a way in, to the admin side too, while factors can be
+// set up.
 func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+		o := newOfficeWith(t, store, admin.Options{RequireMFA: auth.Off})
 		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "plain@example.com", EmailVerified: true, Roles: []string{auth.RoleOwner}})
 		if err != nil {
 			t.Fatal(err)
@@ -253,11 +254,17 @@ func TestSettingsAskOwnersForAFactor(t *testing.T) {
 			_, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{name: v}})
 			return err
 		}
-		if err := set("mfa_required", true); err != nil {
+		if err := errors.Join(set("totp_enabled", false), set("totp_enabled", true), set("mfa_required", true)); err != nil {
 			t.Fatal(err)
 		}
 		wantCode(t, set("totp_enabled", false), auth.CodeLastOwner)
 	})
+	o := newOffice(t, memstore.New()) // whose operators need a factor, whatever users do
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
+	keeper := o.operator("keeper@example.com", admin.PermSettingsWrite)
+	o.do(keeper, "PATCH /settings", `{"totp_enabled":false}`).want(409, auth.CodeLastOwner)
+	o.arm(owner)
+	o.do(keeper, "PATCH /settings", `{"totp_enabled":false}`).want(200)
 }
 
 // A link that was sent while strangers could sign up makes no account once they cannot.
