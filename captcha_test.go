@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -15,10 +16,15 @@ import (
 
 // solver is a Verifier that takes the tokens "good"; others are refused, but for
 // "down".
-type solver struct{ asked []string }
+type solver struct {
+	asked []string
+	wait  time.Duration // that the last had at most
+}
 
-func (s *solver) Verify(_ context.Context, token string, ip netip.Addr) error {
+func (s *solver) Verify(ctx context.Context, token string, ip netip.Addr) error {
 	s.asked = append(s.asked, token)
+	until, _ := ctx.Deadline()
+	s.wait = time.Until(until)
 	switch {
 	case !ip.IsValid():
 		return errors.New("without an address")
@@ -148,6 +154,17 @@ func TestCaptchaOptions(t *testing.T) {
 	}
 	if _, err := w.SignUp(t.Context(), auth.SignUpParams{Email: "go@example.com", Password: goodPassword}); err != nil {
 		t.Errorf("from Go: %v", err)
+	}
+}
+
+// The service that judges a captcha has so long, and five seconds unless it is said.
+func TestCaptchaTimeout(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, time.Minute: time.Minute} {
+		w, s := captchaWorld(t, auth.CaptchaOptions{Timeout: set})
+		w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}, captcha("good")).want(200)
+		if s.wait > want || s.wait < want-5*time.Second {
+			t.Errorf("%v: %v, want %v", set, s.wait, want)
+		}
 	}
 }
 

@@ -203,6 +203,13 @@ func TestConfirmationOfKnownIdentity(t *testing.T) {
 	for range 2 {
 		w.visitor(idp).signIn("facebook", ada, "").want(403, auth.CodeEmailNotVerified)
 	}
+	u, err := w.Store.User(t.Context(), auth.ByIdentity("facebook", ada.Subject))
+	if err != nil {
+		t.Fatal(err)
+	}
+	phone, at := number, w.Clock.Now()
+	w.patch(u.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at}) // a proved number does for an address
+	w.visitor(idp).signIn("facebook", ada, "").session()
 }
 
 // A banned user's account gets no further ways in, for when the ban is over.

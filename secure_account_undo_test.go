@@ -133,6 +133,13 @@ func TestStopUndoesWhatTheSessionAdded(t *testing.T) {
 		grow(r)
 		r.fired()
 		r.uses(r.owners).want(200)
+		r.mu.Lock()
+		for i, name := range []string{"google", "github"} {
+			if got := r.events[i].Provider; got != name {
+				t.Errorf("event %d is of %q, want %q", i, got, name)
+			}
+		}
+		r.mu.Unlock()
 		r.wantEvents(auth.EventIdentityUnlinked, auth.EventIdentityUnlinked, auth.EventUserUpdated, auth.EventMFADisabled, auth.EventAccountSecured, auth.EventEmailChanged)
 		if u := r.user(); u.Phone != "" || u.PhoneVerified() || u.MFAEnabled || len(u.Identities) != 0 || u.Email != "ada@example.com" {
 			t.Errorf("left: %+v", u)

@@ -398,6 +398,12 @@ func TestRecoveryCodes(t *testing.T) {
 	eve := w.LoginAs(t, "eve@example.com")
 	w.do("POST", "/2fa/recovery-codes", nil, bearer(eve.AccessToken)).want(409, auth.CodeMFANotEnabled)
 	w.do("POST", "/2fa/verify", map[string]any{"totp_code": "123456"}, bearer(eve.AccessToken)).want(409, auth.CodeMFANotEnabled)
+	// Of somebody who has signed out, nothing is told.
+	w.do("POST", "/logout", nil, bearer(eve.AccessToken)).want(204)
+	_, err := w.NewRecoveryCodes(t.Context(), auth.NewRecoveryCodesParams{Caller: auth.Caller{UserID: eve.User.ID, SessionID: eve.SessionID}})
+	if !errors.Is(err, auth.CodeSessionEnded) {
+		t.Errorf("after signing out: %v", err)
+	}
 }
 
 func TestDisable(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -219,5 +220,19 @@ func TestGrantByAddressOfNobody(t *testing.T) {
 	o := newOffice(t, memstore.New())
 	if _, err := o.adm.GrantByAddress(t.Context(), admin.System("setup"), "nobody@example.com", auth.RoleOwner); !errors.Is(err, auth.CodeUserNotFound) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Whoever gives a role its permissions is told what each of Authmount's own is for.
+func TestPermissionsAreDescribed(t *testing.T) {
+	t.Parallel()
+	list, err := newOffice(t, memstore.New()).adm.Permissions(t.Context(), admin.System("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		if strings.HasPrefix(p.Name, "auth.") && !strings.HasSuffix(p.Description, ".") {
+			t.Errorf("%s says %q", p.Name, p.Description)
+		}
 	}
 }

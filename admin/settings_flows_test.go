@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -171,4 +172,31 @@ func TestSettingsReachFlows(t *testing.T) {
 	set("mfa_required", false)
 	set("password_enabled", false)
 	wantCode(t, login(), auth.CodeMethodDisabled)
+}
+
+// A link or code that was sent while strangers could sign up makes no account once they cannot.
+func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "new@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		token := o.token("new@example.com", auth.KindMagicLink)
+		const number = "+4930123457"
+		if _, err := o.SendPhoneCode(t.Context(), auth.SendPhoneCodeParams{Phone: number}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"signup_enabled": false}}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token})
+		wantCode(t, err, auth.CodeInvalidToken)
+		_, err = o.VerifyPhoneCode(t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: o.Mail(t, number, auth.KindPhoneCode).Code})
+		wantCode(t, err, auth.CodeInvalidCode)
+		for _, key := range []auth.UserKey{auth.ByEmail("new@example.com"), auth.ByPhone(number)} {
+			if _, err := o.behind().User(t.Context(), key); !errors.Is(err, auth.ErrNotFound) {
+				t.Errorf("there is an account: %v", err)
+			}
+		}
+	})
 }

@@ -267,25 +267,6 @@ func TestSettingsAskOwnersForAFactor(t *testing.T) {
 	o.do(keeper, "PATCH /settings", `{"totp_enabled":false}`).want(200)
 }
 
-// A link that was sent while strangers could sign up makes no account once they cannot.
-func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
-		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "new@example.com"}); err != nil {
-			t.Fatal(err)
-		}
-		token := o.token("new@example.com", auth.KindMagicLink)
-		if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"signup_enabled": false}}); err != nil {
-			t.Fatal(err)
-		}
-		_, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token})
-		wantCode(t, err, auth.CodeInvalidToken)
-		if _, err := o.behind().User(t.Context(), auth.ByEmail("new@example.com")); !errors.Is(err, auth.ErrNotFound) {
-			t.Errorf("there is an account: %v", err)
-		}
-	})
-}
-
 // The owner who was to be left a way in may lose it between the judgement and the
 // change: then the change is judged anew.
 func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
