@@ -159,6 +159,7 @@ type Error struct {
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	RetryAfter time.Duration     // rate_limited, unavailable, overloaded
 	Permission string            // missing_permission: which, if one was asked for by its name
+	Role       string            // missing_permission: which role was asked for in place of a permission
 	MFAToken   string            // mfa_required, mfa_enrollment_required: to go on with; a secret
 	Factors    []string          // mfa_required: what is accepted
 	ExpiresIn  int               // of MFAToken, in seconds

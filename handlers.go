@@ -288,6 +288,8 @@ func (a *Auth) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		body.Details = map[string]any{"reasons": e.Reasons}
 	case e.Permission != "":
 		body.Details = map[string]any{"permission": e.Permission}
+	case e.Role != "":
+		body.Details = map[string]any{"role": e.Role}
 	}
 	writeErrorHeaders(w, e)
 	_ = writeJSON(w, e.Status, body) // strings only: it can be encoded

@@ -30,7 +30,9 @@ func HasRole(role string) Requirement {
 		if c.HasRole(role) {
 			return nil
 		}
-		return fail(CodeMissingPermission, nil)
+		err := fail(CodeMissingPermission, nil)
+		err.Role = role
+		return err
 	}
 }
 

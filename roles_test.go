@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,8 +94,8 @@ func TestClaimsAreTheCallersOwn(t *testing.T) {
 	}
 	rec := httptest.NewRecorder()
 	w.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), auth.HasRole("admin")).ServeHTTP(rec, request())
-	if rec.Code != http.StatusForbidden {
-		t.Errorf("admin route: %d", rec.Code)
+	if rec.Code != http.StatusForbidden || !strings.Contains(rec.Body.String(), `"details":{"role":"admin"}`) {
+		t.Errorf("admin route: %d %s", rec.Code, rec.Body)
 	}
 	c, err := w.Verify(ada.AccessToken)
 	if err != nil || c.UserID != ada.User.ID || !slices.Equal(c.Roles, []string{"reader"}) || c.AMR[0].Method != "password" || c.HasPermission("x") ||

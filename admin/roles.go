@@ -76,7 +76,7 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 	return carryOut(ctx, m, who, opCreateRole, "", auth.EventRoleChanged, func(t *turn) (RoleChange, error) {
 		t.record.Target = role.Name
 		if role.Name == auth.RoleOwner || find(t.roles, role.Name).Name != "" {
-			return RoleChange{}, m.kit.Invalid("name", "is the name of another role")
+			return RoleChange{}, m.kit.Invalid("name", "is a role that is there, as owner, admin, support and auditor are from the first start; PATCH or UpdateRole changes one")
 		}
 		if err := m.atRoles(t, p.Revision); err != nil {
 			return RoleChange{}, err

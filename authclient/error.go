@@ -39,6 +39,7 @@ type Error struct {
 	Fields     map[string]string // validation_failed: what is wrong with which field
 	Reasons    []string          // weak_password: "length", "too_long", "breached", "common", "similar"
 	Permission string            // missing_permission
+	Role       string            // missing_permission, where a role was asked for in place of one
 	Factors    []string          // mfa_required: what is accepted
 
 	mfa   pending
@@ -115,6 +116,7 @@ func refused(res *http.Response) *Error {
 			Fields     map[string]string `json:"fields"`
 			Reasons    []string          `json:"reasons"`
 			Permission string            `json:"permission"`
+			Role       string            `json:"role"`
 		} `json:"details"`
 		MFAToken  string   `json:"mfa_token"`
 		ExpiresIn int      `json:"expires_in"`
@@ -127,7 +129,7 @@ func refused(res *http.Response) *Error {
 		return e
 	}
 	e.Code, e.Message, e.Fields, e.Reasons = w.Code, w.Message, w.Details.Fields, w.Details.Reasons
-	e.Permission, e.Factors = w.Details.Permission, w.Factors
+	e.Permission, e.Role, e.Factors = w.Details.Permission, w.Details.Role, w.Factors
 	if w.RequestID != "" {
 		e.RequestID = w.RequestID
 	}

@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -157,7 +158,7 @@ type person struct {
 }
 
 // Roles gives the user roles. What they permit is up to PutRole on Env.Store; see
-// Permissions.
+// Permissions. One that permits nothing, as nobody made it, is named in the test's log.
 func Roles(roles ...string) UserOption {
 	return func(p *person) { p.Roles = append(p.Roles, roles...) }
 }
@@ -196,6 +197,7 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 		p.Roles = append(p.Roles, own)
 		e.permit(tb, own, p.permissions)
 	}
+	e.nameUnknown(tb, p.Roles)
 	_, err := e.ImportUser(tb.Context(), p.ImportUserParams)
 	made := err == nil
 	if err != nil && !errors.Is(err, auth.CodeUserAlreadyExists) {
@@ -213,6 +215,25 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 		t = e.enrol(tb, email, t)
 	}
 	return &SignedIn{Tokens: *t}
+}
+
+// nameUnknown logs roles that nobody made: a misspelt one would leave whoever reads the
+// test in the dark.
+func (e *Env) nameUnknown(tb testing.TB, names []string) {
+	tb.Helper()
+	store, ok := auth.Capability[auth.RoleStore](e.Store)
+	if !ok || len(names) == 0 {
+		return
+	}
+	table, err := store.Roles(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range names {
+		if name != auth.RoleOwner && !slices.ContainsFunc(table.Roles, func(r auth.RolePermissions) bool { return r.Name == name }) {
+			tb.Logf("authtest.Roles: nobody made the role %q, so that it permits nothing", name)
+		}
+	}
 }
 
 // permit says what a role permits.

@@ -1,8 +1,10 @@
 package authtest_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +34,28 @@ func TestLoginAsWithPermissions(t *testing.T) {
 	}
 	if got := answers(t, env, bob, auth.HasPermission("notes.write")); got != 403 {
 		t.Errorf("somebody else: %d", got)
+	}
+}
+
+// listener is a test whose log is looked at.
+type listener struct {
+	testing.TB
+	said string
+}
+
+func (l *listener) Logf(format string, values ...any) { l.said += fmt.Sprintf(format, values...) }
+
+// A role that nobody made, such as a misspelt one, is told of.
+func TestUnknownRolesAreNamed(t *testing.T) {
+	env := authtest.New(t)
+	l := &listener{TB: t}
+	env.LoginAs(l, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.Permissions("notes.write"))
+	if l.said != "" {
+		t.Errorf("of roles that are there: %s", l.said)
+	}
+	env.LoginAs(l, "ada@example.com", authtest.Roles("editr"))
+	if !strings.Contains(l.said, `"editr"`) {
+		t.Errorf("said %q", l.said)
 	}
 }
 

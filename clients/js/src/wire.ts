@@ -64,6 +64,8 @@ export type Error = {
     permission?: string;
     /** weak_password: why. */
     reasons?: ("length" | "too_long" | "common" | "similar" | "breached")[];
+    /** missing_permission: the role that was asked for in place of a permission. */
+    role?: string;
   };
   /** Seconds the mfa_token lives. */
   expires_in?: number;
