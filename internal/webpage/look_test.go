@@ -71,3 +71,13 @@ func TestLookIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Three digits are short for six.
+func TestShortColours(t *testing.T) {
+	t.Parallel()
+	for short, long := range map[string]string{"#1bf": "#11bbff", "#A0c": "#aa00cc"} {
+		if c, err := parseColor(short); err != nil || c.String() != long {
+			t.Errorf("%s is %v, %v; want %s", short, c, err, long)
+		}
+	}
+}
