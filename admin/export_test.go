@@ -35,5 +35,8 @@ func Work(ctx context.Context, m *Admin) {
 // ImportSize sets how many bytes an import may have.
 func (m *Admin) ImportSize(n int64) { m.importSize = n }
 
+// ExportPage sets how many accounts an export reads at a time.
+func (m *Admin) ExportPage(n int) { m.exportPage = n }
+
 // EndsAtOnce sets how many sessions a change ends where all are to.
 func (m *Admin) EndsAtOnce(n int) { m.endsAtOnce = n }

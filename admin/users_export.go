@@ -26,6 +26,9 @@ const (
 	fieldWithheld = "secrets_withheld"
 )
 
+// usersAtOnce is how many accounts an export reads at a time: each page is judged and planned anew.
+const usersAtOnce = 1000
+
 // ExportUsersParams pick what to export.
 type ExportUsersParams struct {
 	ListUsersParams // Limit, After and Count do not count
@@ -47,7 +50,7 @@ func (p *ExportUsersParams) secret() bool {
 }
 
 // ExportUsers writes all accounts that a query picks, page by page, and so in a few
-// hundred kilobytes of memory. FieldPasswordHash and FieldTOTPSecret are exported only
+// megabytes of memory. FieldPasswordHash and FieldTOTPSecret are exported only
 // where Fields names them, which needs auth.credentials, too; of accounts that the actor
 // is not stronger than, and of the actor's own, they stay empty, and the row says so
 // ("secrets_withheld"). That is judged for each row, and what the actor may do anew for
@@ -100,7 +103,7 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 			return m.kit.Invalid("fields", "names one twice")
 		}
 	}
-	p.Limit, p.After, p.Count = maxPage, nil, false
+	p.Limit, p.After, p.Count = m.exportPage, nil, false
 	if p.Now.IsZero() {
 		p.Now = m.kit.Now()
 	}
@@ -169,13 +172,13 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 
 // exportedRows are accounts as they are exported, but for those who are gone where it
 // is known.
-func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.User) ([]*exportedRow, error) {
-	rows := make([]*exportedRow, 0, len(users))
+func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.User) ([]exportedRow, error) {
+	rows := make([]exportedRow, 0, len(users))
 	hash, totp := p.secrets()
 	for _, u := range users {
-		row := &exportedRow{userView: m.view(u)}
+		row := exportedRow{userView: m.view(u)}
 		if p.secret() {
-			gone, err := m.addSecrets(ctx, by, u.ID, row, hash, totp)
+			gone, err := m.addSecrets(ctx, by, u.ID, &row, hash, totp)
 			if err != nil {
 				return nil, err
 			}

@@ -127,9 +127,9 @@ func (o *userWriter) row(r *exportedRow) error {
 }
 
 // page writes accounts, and passes them on.
-func (o *userWriter) page(rows []*exportedRow) error {
-	for _, r := range rows {
-		if err := o.row(r); err != nil {
+func (o *userWriter) page(rows []exportedRow) error {
+	for i := range rows {
+		if err := o.row(&rows[i]); err != nil {
 			return err
 		}
 	}

@@ -58,6 +58,7 @@ func TestUsersExport(t *testing.T) {
 		o := newOffice(t, store)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		o.permit("writer")
+		o.adm.ExportPage(200)
 		var list []auth.ImportUserParams
 		for i := range 450 { // more than two pages
 			list = append(list, auth.ImportUserParams{Email: fmt.Sprintf("u%d@example.com", i), FullName: []string{"=HYPERLINK(1)", "@x", "Ada \"B\", C"}[i%3], PasswordHash: aHash, Roles: []string{"writer"}, AppMetadata: map[string]any{"plan": "a,b"}})
@@ -155,6 +156,7 @@ func TestUsersExportBreaksOff(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		tap := storetap.New(store)
 		o := newOffice(t, tap)
+		o.adm.ExportPage(200)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		o.LoginAs(t, "second@example.com", authtest.Roles(auth.RoleOwner))
 		for i := range 450 {
@@ -212,6 +214,7 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 		t.Run(row.Pattern, func(t *testing.T) {
 			onStores(t, func(t *testing.T, store auth.Store) {
 				o := newOffice(t, store)
+				o.adm.ExportPage(200)
 				owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 				o.LoginAs(t, "second@example.com", authtest.Roles(auth.RoleOwner))
 				for i := range 450 {
