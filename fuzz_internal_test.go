@@ -23,6 +23,16 @@ func FuzzRate(f *testing.F) {
 	})
 }
 
+// A rate of nothing refuses nothing, and has nobody wait.
+func TestNoRate(t *testing.T) {
+	t.Parallel()
+	for _, r := range []Rate{{}, {Burst: 5}, {Per: time.Minute}} {
+		if _, ok, wait, remaining := r.Apply(time.Time{}, time.Now(), 7); !ok || wait != 0 || remaining < 1 {
+			t.Errorf("%v: %t %v %d", r, ok, wait, remaining)
+		}
+	}
+}
+
 func FuzzVerify(f *testing.F) {
 	c := &config{secrets: [][]byte{[]byte("a secret of the fuzzer's, 32 b.!")}, now: func() time.Time { return time.Unix(1767323045, 0) }}
 	c.tokens.Issuer = "https://auth.test"

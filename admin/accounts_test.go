@@ -195,6 +195,10 @@ func TestUpdateUser(t *testing.T) {
 			t.Errorf("%v", a.body)
 		}
 		o.Mail(t, "Countess@example.com", auth.KindPhoneChanged)
+		o.Clock.Advance(time.Second)
+		if again := o.do(owner, path, `{"email_verified":true}`).want(200); again.body["email_verified_at"] != a.body["email_verified_at"] {
+			t.Errorf("verified at %v, and not at %v", again.body["email_verified_at"], a.body["email_verified_at"])
+		}
 		if n := o.countEvents(auth.EventEmailVerified); n != 1 {
 			t.Errorf("%d events tell that the address was verified", n)
 		}

@@ -31,13 +31,13 @@ func TestEventsAreKeptWhole(t *testing.T) {
 
 // Strangers' text cannot make an event fail.
 func TestEventsWithoutNUL(t *testing.T) {
-	e := auth.Event{Reason: "a\x00b", Client: auth.Client{UserAgent: "c\x00d"}}
+	e := auth.Event{Reason: "a\x00b", Client: auth.Client{UserAgent: "c\x00d"}, Record: &auth.Record{Changes: map[string]auth.FieldChange{"name": {Before: "e\x00f", After: "g\x00h"}}}}
 	b, err := json.Marshal(dataOf(e))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d eventData
-	if err := json.Unmarshal(b, &d); err != nil || d.Reason != "ab" || d.Client.UserAgent != "cd" {
+	if err := json.Unmarshal(b, &d); err != nil || d.Reason != "ab" || d.Client.UserAgent != "cd" || d.Record.Changes["name"] != (auth.FieldChange{Before: "ef", After: "gh"}) {
 		t.Errorf("%s, %v", b, err)
 	}
 }

@@ -18,7 +18,6 @@ var blank = &unicode.RangeTable{
 	R32: []unicode.Range32{
 		{Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, // Khitan filler
 		{Lo: 0x1d159, Hi: 0x1d159, Stride: 1}, // musical null note head
-		{Lo: 0xe0000, Hi: 0xe0fff, Stride: 1}, // tags, and what is reserved beside them
 	},
 }
 
