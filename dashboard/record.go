@@ -297,6 +297,18 @@ func (o *record) names() []string {
 	return list
 }
 
+// each gives all members of a map that are objects, in no order.
+func (o *record) each(take func(name string, of object)) {
+	if o == nil || o.value.Kind() != reflect.Map {
+		return
+	}
+	for all := o.value.MapRange(); all.Next(); {
+		if r := asRecord(plain(all.Value())); r != nil {
+			take(all.Key().String(), r)
+		}
+	}
+}
+
 // label is what people call an account.
 func (o *record) label() string {
 	for _, name := range []string{"email", "phone"} { // not the name, which may be somebody else's address

@@ -29,6 +29,7 @@ func showSettings(v *visit) (*page, error) {
 	t := &table{Name: v.t("Settings"), Columns: v.columns("Setting", "Value", "From", "")}
 	list := settingsOf(o.of("settings"))
 	t.Rows = make([]row, 0, len(list))
+	change := v.to("Change", "PATCH /settings", "/settings/", false)
 	for _, s := range list {
 		var value cell
 		switch {
@@ -39,11 +40,14 @@ func showSettings(v *visit) (*page, error) {
 		default:
 			value.Text = v.settingText(s.name, s.get("value"))
 		}
-		change := v.to("Change", "PATCH /settings", "/settings/"+url.PathEscape(s.name)+"/edit", false)
-		if s.flag("locked") {
-			change = link{Text: v.t("Locked"), Why: or(s.str("locked_because"), v.t("An option sets it."))}
+		do := change
+		switch {
+		case s.flag("locked"):
+			do = link{Text: v.t("Locked"), Why: or(s.str("locked_because"), v.t("An option sets it."))}
+		case do.To != "":
+			do.To += url.PathEscape(s.name) + "/edit"
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(s.name), Tags: []tag{{Text: s.name}}}, value, {Text: v.t(s.str("source"))}, {Links: []link{change}}}})
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: v.t(s.name), Tags: []tag{{Text: s.name}}}, value, {Text: v.t(s.str("source"))}, {Links: []link{do}}}})
 	}
 	p.Blocks = []block{{Table: t}}
 	return p, nil
@@ -59,11 +63,10 @@ type setting struct {
 // settingsOf are all of them, those with a switch first, and by name.
 func settingsOf(all object) []setting {
 	var list []setting
-	for _, name := range all.names() {
-		s := all.of(name)
+	all.each(func(name string, s object) {
 		list = append(list, setting{name, s, s.member("value").Kind() == reflect.Bool})
-	}
-	slices.SortStableFunc(list, func(a, b setting) int {
+	})
+	slices.SortFunc(list, func(a, b setting) int {
 		switch {
 		case a.box == b.box:
 			return cmp.Compare(a.name, b.name)
