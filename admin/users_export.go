@@ -144,6 +144,7 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 		ops = append(ops, opExportSecrets)
 	}
 	page := m.exportedPage(ctx, p.ListUsersParams)
+	var rows []exportedRow // each page's in turn
 	for {
 		if page.err != nil {
 			return page.err
@@ -152,8 +153,7 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 		if err != nil {
 			return err
 		}
-		rows, err := m.exportedRows(ctx, by, p, page.users)
-		if err != nil {
+		if rows, err = m.exportedRows(ctx, by, p, page.users, rows[:0]); err != nil {
 			return err
 		}
 		next := make(chan exportedPage, 1)
@@ -170,10 +170,10 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 	}
 }
 
-// exportedRows are accounts as they are exported, but for those who are gone where it
-// is known.
-func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.User) ([]exportedRow, error) {
-	rows := make([]exportedRow, 0, len(users))
+// exportedRows appends accounts as they are exported, but for those who are gone where
+// it is known.
+func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.User, rows []exportedRow) ([]exportedRow, error) {
+	rows = slices.Grow(rows, len(users))
 	hash, totp := p.secrets()
 	for _, u := range users {
 		row := exportedRow{userView: m.view(u)}

@@ -32,6 +32,9 @@ const (
 // one table may pick most of another, or of the same with other values.
 const bounds = `select set_config('statement_timeout', $1::text, true), set_config('plan_cache_mode', 'force_custom_plan', true)`
 
+// fullPage bounds what room is made for a list before it is read.
+const fullPage = 1000
+
 // listPatience is for how long a list may read.
 const listPatience = 2 * time.Second
 
@@ -189,6 +192,9 @@ func prefix(s string) string {
 // for as long as that lets it.
 func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
 	list := []auth.User{}
+	if q.Limit > auth.MaxQueryIDs { // an export's, of which all pages but the last are full
+		list = make([]auth.User, 0, min(q.Limit, fullPage))
+	}
 	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) (err error) {
 		list, err = pgx.AppendRows(list[:0], rows, func(row pgx.CollectableRow) (auth.User, error) {
 			var r userRow
