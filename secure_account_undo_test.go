@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,10 +135,8 @@ func TestStopUndoesWhatTheSessionAdded(t *testing.T) {
 		r.fired()
 		r.uses(r.owners).want(200)
 		r.mu.Lock()
-		for i, name := range []string{"google", "github"} {
-			if got := r.events[i].Provider; got != name {
-				t.Errorf("event %d is of %q, want %q", i, got, name)
-			}
+		if of := []string{r.events[0].Provider, r.events[1].Provider}; !slices.Contains(of, "google") || !slices.Contains(of, "github") {
+			t.Errorf("the identities that went are of %q", of)
 		}
 		r.mu.Unlock()
 		r.wantEvents(auth.EventIdentityUnlinked, auth.EventIdentityUnlinked, auth.EventUserUpdated, auth.EventMFADisabled, auth.EventAccountSecured, auth.EventEmailChanged)
