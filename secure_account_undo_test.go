@@ -2,8 +2,8 @@ package auth_test
 
 import (
 	"context"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
