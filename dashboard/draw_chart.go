@@ -3,9 +3,7 @@ package dashboard
 // chart is a picture with what its colours mean, and the same numbers as a table.
 func (d *drawing) chart(c *chart) {
 	if len(c.Times) == 0 {
-		d.raw(`<p class="empty">`)
-		d.text(c.Empty)
-		d.raw(`</p>`)
+		d.element(`<p class="empty">`, c.Empty, `</p>`)
 		return
 	}
 	d.raw("\n", `<figure class="chart"><div class="plot" role="img" aria-label="`)

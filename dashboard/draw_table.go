@@ -2,9 +2,7 @@ package dashboard
 
 func (d *drawing) table(t *table) {
 	if len(t.Rows) == 0 {
-		d.raw(`<p class="empty">`)
-		d.text(t.Empty)
-		d.raw(`</p>`)
+		d.element(`<p class="empty">`, t.Empty, `</p>`)
 		return
 	}
 	picks := ""
