@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,7 @@ func checkHarmless(t *testing.T, text, page string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkNesting(t, page)
 	scripts, images, shown := 0, 0, false
 	for n := range doc.Descendants() {
 		shown = shown || n.Type == html.TextNode && strings.Contains(n.Data, text)
@@ -98,5 +100,28 @@ func checkHarmless(t *testing.T, text, page string) {
 	}
 	if scripts != 1 || images != 1 || !shown {
 		t.Errorf("%q: %d scripts, %d images, shown: %v", text, scripts, images, shown)
+	}
+}
+
+// checkNesting fails for an element that is not ended, or not within its own.
+func checkNesting(t *testing.T, page string) {
+	t.Helper()
+	var open []string
+	for z := html.NewTokenizer(strings.NewReader(page)); ; {
+		kind := z.Next()
+		name := z.Token().Data
+		switch {
+		case kind == html.ErrorToken:
+			if len(open) > 0 {
+				t.Errorf("never ended: %q", open)
+			}
+			return
+		case kind == html.StartTagToken && !slices.Contains([]string{"meta", "link", "img", "input"}, name):
+			open = append(open, name)
+		case kind == html.EndTagToken && (len(open) == 0 || open[len(open)-1] != name):
+			t.Fatalf("</%s> within %q", name, open)
+		case kind == html.EndTagToken:
+			open = open[:len(open)-1]
+		}
 	}
 }

@@ -56,7 +56,7 @@ func isJudge(file string) bool {
 	}
 	if screen, ok := strings.CutPrefix(file, "dashboard/"); ok {
 		switch screen {
-		case "action.go", "dashboard.go", "draw.go", "first_owner.go", "page.go", "routes.go", "visit.go":
+		case "action.go", "dashboard.go", "first_owner.go", "markup.go", "page.go", "routes.go", "visit.go":
 			return true
 		}
 		return false // draws what operations answered, which judge for themselves
