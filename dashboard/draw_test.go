@@ -103,6 +103,38 @@ func checkHarmless(t *testing.T, text, page string) {
 	}
 }
 
+// Each way into a page writes what it is given, and a link leads to paths of this host and
+// to pages elsewhere.
+func TestMarkupMethods(t *testing.T) {
+	t.Parallel()
+	drawn := func(draw func(d *drawing)) string {
+		var b bytes.Buffer
+		draw(&drawing{to: &b})
+		return b.String()
+	}
+	for to, want := range map[string]string{
+		"/users?a=1&b=2": "/users?a=1&amp;b=2", "https://example.com/": "https://example.com/", "http://127.0.0.1/": "http://127.0.0.1/",
+		"//evil.example": "#", `/\evil.example`: "#", "javascript:alert(1)": "#", "JAVASCRIPT:alert(1)": "#", "data:text/html,x": "#", "": "#", "users": "#", " /users": "#",
+	} {
+		if got := drawn(func(d *drawing) { d.href(to) }); got != want {
+			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+	for want, draw := range map[string]func(d *drawing){
+		"1.50": func(d *drawing) { d.decimal(1.5, 2) },
+		"2026-01-02": func(d *drawing) {
+			d.instant(time.Date(2026, 1, 3, 1, 0, 0, 0, time.FixedZone("", 7200)), time.DateOnly)
+		},
+		"<p>a &lt; b</p>":   func(d *drawing) { d.element("<p>", "a < b", "</p>") },
+		"":                  func(d *drawing) { d.element("<p>", "", "</p>"); d.when(false, "x") },
+		"<b>&#34;&#39;</b>": func(d *drawing) { d.raw("<b>"); d.text(`"'`); d.when(true, "</b>") },
+	} {
+		if got := drawn(draw); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // checkNesting fails for an element that is not ended, or not within its own.
 func checkNesting(t *testing.T, page string) {
 	t.Helper()
