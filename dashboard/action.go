@@ -184,7 +184,7 @@ func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.Fields = append(f.Fields, field{Name: "typed", Type: "typed", Want: want, Label: v.t("Type {what} to go on", "what", want), Required: true})
+		f.Fields = append(f.Fields, field{Name: "typed", Type: "typed", Label: v.t("Type {what} to go on", "what", want), Required: true})
 	}
 	f.Fields, f.Hidden = split(f.Fields)
 	if v.form != nil {

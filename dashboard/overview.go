@@ -107,19 +107,14 @@ func (v *visit) figures(o object) []figure {
 	}
 	from := url.QueryEscape(iso(o.time("from")))
 	var list []figure
-	for _, f := range []struct {
-		metric, text, to string
-		bad              bool
-	}{
-		{"sign_ups", "Sign-ups", "/audit?action=user.signed_up&from=" + from, false}, {"sign_ins", "Sign-ins", "/audit?action=user.signed_in&from=" + from, false},
-		{"sign_in_failures", "Failures", "/audit?action=sign_in.failed&from=" + from, true}, {"factors", "Second factors", "/audit?action=mfa.*&from=" + from, false},
-		{"messages_sent", "Messages sent", "/messages", false}, {"messages_failed", "Messages failed", "/messages?state=failed", true},
-		{"limits_hit", "Limits hit", "/audit?outcome=failed&from=" + from, true}, {"operations_denied", "Operations denied", "/audit?outcome=denied&from=" + from, true},
+	for _, f := range []struct{ metric, text, to string }{
+		{"sign_ups", "Sign-ups", "/audit?action=user.signed_up&from=" + from}, {"sign_ins", "Sign-ins", "/audit?action=user.signed_in&from=" + from},
+		{"sign_in_failures", "Failures", "/audit?action=sign_in.failed&from=" + from}, {"factors", "Second factors", "/audit?action=mfa.*&from=" + from},
+		{"messages_sent", "Messages sent", "/messages"}, {"messages_failed", "Messages failed", "/messages?state=failed"},
+		{"limits_hit", "Limits hit", "/audit?outcome=failed&from=" + from}, {"operations_denied", "Operations denied", "/audit?outcome=denied&from=" + from},
 	} {
 		s := sums[f.metric]
-		g := figure{Label: v.t(f.text), Value: thousands(s.now), Change: change(s.now, s.before), To: v.path(f.to)}
-		g.Worse, g.Better = f.bad && s.now > s.before, f.bad && s.now < s.before
-		list = append(list, g)
+		list = append(list, figure{Label: v.t(f.text), Value: thousands(s.now), Change: change(s.now, s.before), To: v.path(f.to)})
 	}
 	return list
 }

@@ -51,7 +51,6 @@ type tag struct{ Text, Kind string } // Kind: "good", "bad", "warn" or ""
 // figure is a number with the change to the span before.
 type figure struct {
 	Label, Value, Change, To string
-	Better, Worse            bool
 }
 
 // fact is a line about something.
@@ -119,8 +118,6 @@ type field struct {
 	Name, Label, Type, Value, Hint, Error string // Type: text, email, …, textarea, select, check, checks, typed
 	Options                               []option
 	Checked, Required                     bool
-	Min                                   string
-	Want                                  string   // typed: what to type
 	List                                  []string // what a text may be, to choose from
 }
 
