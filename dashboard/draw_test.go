@@ -57,7 +57,7 @@ func TestHostileTexts(t *testing.T) {
 					l.Blocks[0].Table.Rows[0].Cells[0].Time = time.Time{}
 				}
 				var b bytes.Buffer
-				(&drawing{to: &b, t: func(s string, values ...any) string { return s + fmt.Sprint(values...) }}).page(l)
+				newDrawing(&b, func(s string, values ...any) string { return s + fmt.Sprint(values...) }).page(l)
 				checkHarmless(t, text, b.String())
 			}
 		}
@@ -109,7 +109,7 @@ func TestMarkupMethods(t *testing.T) {
 	t.Parallel()
 	drawn := func(draw func(d *drawing)) string {
 		var b bytes.Buffer
-		draw(&drawing{to: &b})
+		draw(newDrawing(&b, nil))
 		return b.String()
 	}
 	for to, want := range map[string]string{

@@ -19,19 +19,23 @@ type markup string
 // drawing is a page in the making. Everything that goes into it passes one of its
 // methods raw, text, href, decimal and instant.
 type drawing struct {
-	to *bytes.Buffer
-	t  func(text string, values ...any) string // in the visitor's language
+	written *bytes.Buffer
+	t       func(text string, values ...any) string // in the visitor's language
+}
+
+func newDrawing(b *bytes.Buffer, t func(text string, values ...any) string) *drawing {
+	return &drawing{written: b, t: t}
 }
 
 // raw writes markup of the code's own.
 func (d *drawing) raw(parts ...markup) {
 	for _, p := range parts {
-		d.to.WriteString(string(p))
+		d.written.WriteString(string(p))
 	}
 }
 
 // text writes what may be anything, for a text or an attribute in double quotes.
-func (d *drawing) text(s string) { d.to.WriteString(html.EscapeString(s)) }
+func (d *drawing) text(s string) { d.written.WriteString(html.EscapeString(s)) }
 
 // href writes where a link leads: a path of this host, or a page elsewhere, and never
 // anything that would run.
@@ -45,12 +49,12 @@ func (d *drawing) href(to string) {
 
 // decimal writes a number with that many places.
 func (d *drawing) decimal(n float64, places int) {
-	d.to.Write(strconv.AppendFloat(d.to.AvailableBuffer(), n, 'f', places, 64))
+	d.written.Write(strconv.AppendFloat(d.written.AvailableBuffer(), n, 'f', places, 64))
 }
 
 // instant writes a time.
 func (d *drawing) instant(t time.Time, layout string) {
-	d.to.Write(t.UTC().AppendFormat(d.to.AvailableBuffer(), layout))
+	d.written.Write(t.UTC().AppendFormat(d.written.AvailableBuffer(), layout))
 }
 
 // when writes markup if something is so.

@@ -20,7 +20,7 @@ func TestMarkup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drawn := 0
+	drawn, wrote := 0, 0
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -47,14 +47,21 @@ func TestMarkup(t *testing.T) {
 					t.Errorf("%s makes markup of what is not written there", set.Position(n.Pos()))
 				}
 			case *ast.SelectorExpr:
-				if on, ok := n.X.(*ast.Ident); ok && on.Name == "d" && n.Sel.Name == "to" && name != "markup.go" {
-					t.Errorf("%s writes to a page past the methods of markup.go", set.Position(n.Pos()))
+				if n.Sel.Name == "written" {
+					wrote++
+					if name != "markup.go" {
+						t.Errorf("%s writes to a page past the methods of markup.go", set.Position(n.Pos()))
+					}
+				}
+			case *ast.CompositeLit:
+				if is, ok := n.Type.(*ast.Ident); ok && is.Name == "drawing" && name != "markup.go" {
+					t.Errorf("%s makes a drawing of a buffer that it can write to; newDrawing does", set.Position(n.Pos()))
 				}
 			}
 			return true
 		})
 	}
-	if drawn == 0 {
-		t.Error("nothing makes markup: this looks for it wrongly")
+	if drawn == 0 || wrote == 0 {
+		t.Error("nothing makes markup, or writes it: this looks for it wrongly")
 	}
 }

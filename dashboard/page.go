@@ -175,7 +175,7 @@ func (v *visit) render(status int, p *page) {
 			buffers.Put(b)
 		}
 	}()
-	(&drawing{to: b, t: v.t}).page(l)
+	newDrawing(b, v.t).page(l)
 	v.d.send(v.w, v.r, status, b.Bytes())
 }
 
