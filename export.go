@@ -99,6 +99,17 @@ func (a *Auth) held(ctx context.Context, userID string) (Held, error) {
 	return s.Held(ctx, userID, a.now())
 }
 
+// account is an account with what the store keeps about it besides.
+func (a *Auth) account(ctx context.Context, key UserKey) (c Credentials, h Held, err error) {
+	if s, ok := Capability[AccountStore](a.store); ok {
+		return s.Account(ctx, key, a.now())
+	}
+	if c, err = a.store.Credentials(ctx, key); err == nil {
+		h, err = a.held(ctx, c.User.ID)
+	}
+	return c, h, err
+}
+
 // Write writes the export as one JSON object. An error is the writer's or the
 // store's, and what was written by then is no whole object.
 func (e *Export) Write(ctx context.Context, w io.Writer) error {

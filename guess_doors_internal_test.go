@@ -117,7 +117,7 @@ func TestStoresJudgeKnownSecrets(t *testing.T) {
 		"TryCode": "guess", "UseTOTPStep": "guess", "UseRecoveryCode": "guess", "RemoveFactor": "guess",
 		"RedeemToken": "256 bits", "PeekToken": "256 bits", "PutRecoveryCodes": "new ones", "EnableFactor": "a step that judgeFirstCode found",
 	}
-	for _, i := range []reflect.Type{reflect.TypeFor[Store](), reflect.TypeFor[FactorStore](), reflect.TypeFor[KeyStore](), reflect.TypeFor[RoleStore](), reflect.TypeFor[OutboxStore](), reflect.TypeFor[EventStore](), reflect.TypeFor[ImportStore](), reflect.TypeFor[RotationStore](), reflect.TypeFor[ProofStore](), reflect.TypeFor[ExportStore](), reflect.TypeFor[StatsStore](), reflect.TypeFor[ImpersonationStore](), reflect.TypeFor[SessionListStore]()} {
+	for _, i := range []reflect.Type{reflect.TypeFor[Store](), reflect.TypeFor[FactorStore](), reflect.TypeFor[KeyStore](), reflect.TypeFor[RoleStore](), reflect.TypeFor[OutboxStore](), reflect.TypeFor[EventStore](), reflect.TypeFor[ImportStore](), reflect.TypeFor[RotationStore](), reflect.TypeFor[ProofStore](), reflect.TypeFor[ExportStore](), reflect.TypeFor[AccountStore](), reflect.TypeFor[StatsStore](), reflect.TypeFor[ImpersonationStore](), reflect.TypeFor[SessionListStore]()} {
 		for m := range i.NumMethod() {
 			method := i.Method(m)
 			for p := range method.Type.NumIn() {

@@ -33,7 +33,7 @@ type KitPending struct {
 
 // Account reads an account whole. Errors are the store's.
 func (k Kit) Account(ctx context.Context, key UserKey) (KitAccount, error) {
-	c, err := k.a.store.Credentials(ctx, key)
+	c, held, err := k.a.account(ctx, key)
 	if err != nil {
 		return KitAccount{}, err
 	}
@@ -45,10 +45,6 @@ func (k Kit) Account(ctx context.Context, key UserKey) (KitAccount, error) {
 		for i := range out.Factors.List {
 			out.Factors.List[i].Secret = nil
 		}
-	}
-	held, err := k.a.held(ctx, c.User.ID)
-	if err != nil {
-		return out, err
 	}
 	out.Pending = pendingChanges(c.User, held)
 	out.Locks, err = k.a.locks(ctx, c.User, held)

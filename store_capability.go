@@ -46,6 +46,14 @@ type ExportStore interface {
 	Held(ctx context.Context, userID string, now time.Time) (Held, error)
 }
 
+// AccountStore reads an account and what is held about it (ExportStore) at once, for
+// stores to which each question is a journey. A store that wraps one and answers
+// Credentials or Held differently answers this, too.
+type AccountStore interface {
+	// Account returns what Credentials and Held do, and the errors of Credentials.
+	Account(ctx context.Context, key UserKey, now time.Time) (Credentials, Held, error)
+}
+
 // Held is what a store keeps about a user, without anything secret.
 type Held struct {
 	Devices  []HeldDevice

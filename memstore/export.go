@@ -9,6 +9,20 @@ import (
 	"github.com/authmount/auth"
 )
 
+// Account finds one user with what is kept about them.
+func (s *Store) Account(ctx context.Context, k auth.UserKey, now time.Time) (c auth.Credentials, h auth.Held, err error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return c, h, err
+	}
+	defer unlock()
+	u := s.find(k)
+	if u == nil {
+		return c, h, auth.ErrNotFound
+	}
+	return u.credentials(k.Device), s.held(u, utc(now)), nil
+}
+
 // Held lists what is kept about a user.
 func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.Held, err error) {
 	unlock, err := s.lock(ctx)
@@ -16,11 +30,13 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.
 		return h, err
 	}
 	defer unlock()
-	now = utc(now)
-	u := s.users[userID]
-	if u == nil {
-		return h, nil
+	if u := s.users[userID]; u != nil {
+		h = s.held(u, utc(now))
 	}
+	return h, nil
+}
+
+func (s *Store) held(u *user, now time.Time) (h auth.Held) {
 	for hash, d := range u.devices {
 		if hash != forgotten && now.Before(d.Last.Add(auth.DeviceLife)) {
 			h.Devices = append(h.Devices, auth.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last})
@@ -32,7 +48,7 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.
 		}
 	}
 	for _, m := range s.messages {
-		if m.UserID == userID && now.Before(m.ExpiresAt) {
+		if m.UserID == u.ID && now.Before(m.ExpiresAt) {
 			h.Messages = append(h.Messages, auth.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
 		}
 	}
@@ -45,5 +61,5 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.
 	slices.SortFunc(h.Messages, func(a, b auth.HeldMessage) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt))
 	})
-	return h, nil
+	return h
 }

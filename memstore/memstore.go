@@ -96,6 +96,7 @@ var (
 	_ auth.RotationStore   = (*Store)(nil)
 	_ auth.ProofStore      = (*Store)(nil)
 	_ auth.ExportStore     = (*Store)(nil)
+	_ auth.AccountStore    = (*Store)(nil)
 	_ auth.SettingsStore   = (*Store)(nil)
 	_ auth.DiagnosticStore = (*Store)(nil)
 	_ auth.StatsStore      = (*Store)(nil)

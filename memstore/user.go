@@ -144,8 +144,12 @@ func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentia
 	if u == nil {
 		return auth.Credentials{}, auth.ErrNotFound
 	}
-	_, known := u.devices[k.Device]
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && k.Device != forgotten, TrustedUntil: u.trustedUntil(k.Device), Notes: u.notes}, nil
+	return u.credentials(k.Device), nil
+}
+
+func (u *user) credentials(device string) auth.Credentials {
+	_, known := u.devices[device]
+	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && device != forgotten, TrustedUntil: u.trustedUntil(device), Notes: u.notes}
 }
 
 // UpdateUser applies a patch.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 )
@@ -96,6 +98,32 @@ func TestDirectoryPlans(t *testing.T) {
 				return err
 			})
 		}
+	}
+}
+
+// An account with what is held about it is found by keys, whatever it is named by.
+func TestAccountPlans(t *testing.T) {
+	planner := &pgtest.Planner{Lists: true}
+	store := openTraced(t, planner)
+	u := newUser("ada@example.com")
+	u.User.Phone = "+4930123456"
+	u.User.Identities = []auth.Identity{{ID: uuid.NewString(), Provider: "google", Subject: "ada", CreatedAt: u.Now}}
+	ada, err := store.CreateUser(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Pool().Exec(t.Context(), strings.Replace(population, "analyze", `insert into auth.messages (id, user_id, body, created_at, next_at, expires_at)
+		select gen_random_uuid(), id, '', now(), now(), now() + interval '1 day' from auth.users;
+	analyze`, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for index, key := range map[string]auth.UserKey{
+		"users_pkey": auth.ByID(ada.ID), "users_email_key_key": auth.ByEmail(ada.Email), "users_phone_key": auth.ByPhone(ada.Phone), "identities_provider_subject_key": auth.ByIdentity("google", "ada"),
+	} {
+		check(t, planner, "account by "+index, []string{index}, func() error {
+			_, _, err := store.Account(t.Context(), key, time.Now())
+			return err
+		})
 	}
 }
 

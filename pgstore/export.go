@@ -1,7 +1,9 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,11 +12,26 @@ import (
 	"github.com/authmount/auth"
 )
 
-const selectHeld = `select 'device', d.device, '', ''::bytea, d.first_seen_at, d.last_seen_at from auth.devices d
-	where d.user_id = $1::uuid and d.device <> '` + forgotten + `' and d.last_seen_at > $2::timestamptz - interval '9600 hours'
-	union all select 'token', t.purpose, t.subject, t.data, t.created_at, t.expires_at from auth.tokens t where t.user_id = $1::uuid and t.expires_at > $2::timestamptz
-	union all select 'message', '', '', ''::bytea, m.created_at, m.expires_at from auth.messages m where m.user_id = $1::uuid and m.expires_at > $2::timestamptz
-	order by 1, 5, 6, 2`
+// heldBy is what is held about the user ($1) at a time ($2).
+func heldBy(user, now string) string {
+	return strings.NewReplacer("$1", user, "$2", now).Replace(`select 'device', d.device, '', ''::bytea, d.first_seen_at, d.last_seen_at from auth.devices d
+	where d.user_id = $1 and d.device <> '` + forgotten + `' and d.last_seen_at > $2::timestamptz - interval '9600 hours'
+	union all select 'token', t.purpose, t.subject, t.data, t.created_at, t.expires_at from auth.tokens t where t.user_id = $1 and t.expires_at > $2::timestamptz
+	union all select 'message', '', '', ''::bytea, m.created_at, m.expires_at from auth.messages m where m.user_id = $1 and m.expires_at > $2::timestamptz
+	order by 1, 5, 6, 2`)
+}
+
+var selectHeld = heldBy("$1::uuid", "$2")
+
+// heldOfKey asks it of whoever a condition finds, by the values in it and the time behind
+// them: no device is asked for.
+var heldOfKey = func() map[string]string {
+	all := map[string]string{}
+	for condition, now := range map[string]string{byID: "$2", byEmail: "$2", byPhone: "$2", byIdentity: "$3"} {
+		all[condition] = `with u as (select u.id from auth.users u where ` + strings.NewReplacer("$2", "$1", "$3", "$2").Replace(condition) + `) ` + heldBy("(select u.id from u)", now)
+	}
+	return all
+}()
 
 // Held lists what is kept about a user.
 func (s *Store) Held(ctx context.Context, userID string, now time.Time) (auth.Held, error) {
@@ -24,26 +41,56 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (auth.He
 	}
 	var h auth.Held
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		h = auth.Held{}
 		rows, err := q.Query(ctx, s.sql(selectHeld), id, now)
-		if err != nil {
-			return err
+		if err == nil {
+			h, err = heldOf(rows)
 		}
-		var kind, name, subject string
-		var data []byte
-		var from, to pgtype.Timestamptz
-		_, err = pgx.ForEachRow(rows, []any{&kind, &name, &subject, &data, &from, &to}, func() error {
-			switch kind {
-			case "device":
-				h.Devices = append(h.Devices, auth.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to)})
-			case "token":
-				h.Pending = append(h.Pending, auth.HeldToken{Purpose: auth.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
-			case "message":
-				h.Messages = append(h.Messages, auth.HeldMessage{CreatedAt: at(from), ExpiresAt: at(to)})
-			}
-			return nil
-		})
 		return err
 	})
 	return h, err
+}
+
+func heldOf(rows pgx.Rows) (h auth.Held, err error) {
+	var kind, name, subject string
+	var data []byte
+	var from, to pgtype.Timestamptz
+	_, err = pgx.ForEachRow(rows, []any{&kind, &name, &subject, &data, &from, &to}, func() error {
+		switch kind {
+		case "device":
+			h.Devices = append(h.Devices, auth.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to)})
+		case "token":
+			h.Pending = append(h.Pending, auth.HeldToken{Purpose: auth.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
+		case "message":
+			h.Messages = append(h.Messages, auth.HeldMessage{CreatedAt: at(from), ExpiresAt: at(to)})
+		}
+		return nil
+	})
+	return h, err
+}
+
+// Account finds one user with the password hash and what is kept about them, in one
+// round trip.
+func (s *Store) Account(ctx context.Context, key auth.UserKey, now time.Time) (auth.Credentials, auth.Held, error) {
+	condition, args := where(key)
+	if condition == "" {
+		return auth.Credentials{}, auth.Held{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+	}
+	var c auth.Credentials
+	var h auth.Held
+	err := s.do(ctx, func(ctx context.Context, q querier) error {
+		batch := &pgx.Batch{}
+		batch.Queue(s.sql(credentials+condition), args...).QueryRow(func(row pgx.Row) (err error) {
+			c, err = credentialsOf(row)
+			return err
+		})
+		batch.Queue(s.sql(heldOfKey[condition]), append(args[1:], now)...).Query(func(rows pgx.Rows) (err error) {
+			h, err = heldOf(rows)
+			return err
+		})
+		return q.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return auth.Credentials{}, auth.Held{}, err
+	}
+	return c, h, nil
 }

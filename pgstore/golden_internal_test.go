@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write testdata/*.sql anew")
 func TestStatementsAsSent(t *testing.T) {
 	for name, sql := range map[string]string{
 		"advance_many": advanceMany, "advance_one": advanceOne,
-		"login":         "-- Credentials, by the address\n" + credentialsByEmail + ";\n\n-- CreateSession, after the password was right\n" + createSession + ";",
+		"login":         "-- Credentials, by the address\n" + credentials + byEmail + ";\n\n-- CreateSession, after the password was right\n" + createSession + ";",
 		"login_telling": createSessionTelling,
 		"insert_user":   insertUser, "lock_users": lockUsers, "patch_user": patchUser, "put_token": putToken, "read_many": readMany, "redeem": redeem, "try_code": tryCode,
 	} {

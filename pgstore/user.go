@@ -150,16 +150,17 @@ func rolesOf(roles []string) roleLock {
 	return rolesAreNotAsked
 }
 
-// Reads of one user, by each of its unique values ($2), and whether a device ($1)
+// Reads of one user, by each of its unique values ($2, and $3), and whether a device ($1)
 // is known, and trusted. That is asked of no device, too, which none is kept as: what depends
 // on a parameter's value would be planned anew each time.
 const (
+	byID       = `u.id = $2::uuid`
+	byEmail    = `u.email_key = $2::text`
+	byPhone    = `u.phone = $2::text`
+	byIdentity = `u.id = (select i.user_id from auth.identities i where i.provider = $2::text and i.subject = $3::text)`
+
 	credentials = `select u.password_hash, u.notes, d.device is not null, case when d.trusted_revision = u.credential_revision then d.trusted_until end,
 	` + userColumns + `, ` + claimsColumn + ` from auth.users u left join auth.devices d on d.user_id = u.id and d.device = $1::text where `
-	credentialsByID       = credentials + `u.id = $2::uuid`
-	credentialsByEmail    = credentials + `u.email_key = $2::text`
-	credentialsByPhone    = credentials + `u.phone = $2::text`
-	credentialsByIdentity = credentials + `u.id = (select i.user_id from auth.identities i where i.provider = $2::text and i.subject = $3::text)`
 )
 
 // User finds one user.
@@ -170,38 +171,51 @@ func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 
 // Credentials finds one user with the password hash.
 func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
-	device := key.Device
-	if !isText(device) || device == forgotten {
-		device = ""
-	}
-	sql, args := credentialsByIdentity, []any{device, key.Provider, key.Subject}
-	switch id, ok := canonical(key.ID); {
-	case key.ID != "" && !ok:
+	condition, args := where(key)
+	if condition == "" {
 		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
-	case key.ID != "":
-		sql, args = credentialsByID, []any{device, id}
-	case key.Email != "":
-		sql, args = credentialsByEmail, []any{device, auth.EmailKey(key.Email)}
-	case key.Phone != "":
-		sql, args = credentialsByPhone, []any{device, key.Phone}
-	}
-	if !isText(key.Email + key.Phone + key.Provider + key.Subject) {
-		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound) // nobody's
 	}
 	var c auth.Credentials
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
-		var r userRow
-		var trusted pgtype.Timestamptz
-		if err = q.QueryRow(ctx, s.sql(sql), args...).Scan(append(append([]any{&c.PasswordHash, &c.Notes, &c.KnownDevice, &trusted}, r.into()...), &r.claims)...); err == nil {
-			c.TrustedUntil = at(trusted)
-			c.User, err = r.user()
-		}
+		c, err = credentialsOf(q.QueryRow(ctx, s.sql(credentials+condition), args...))
 		return err
 	})
 	if err != nil {
 		return auth.Credentials{}, err
 	}
 	return c, nil
+}
+
+// where is the condition that finds a user, with its arguments; none if that is nobody's.
+func where(key auth.UserKey) (condition string, args []any) {
+	if !isText(key.Email + key.Phone + key.Provider + key.Subject) {
+		return "", nil
+	}
+	device := key.Device
+	if !isText(device) || device == forgotten {
+		device = ""
+	}
+	switch id, ok := canonical(key.ID); {
+	case key.ID != "" && !ok:
+		return "", nil
+	case key.ID != "":
+		return byID, []any{device, id}
+	case key.Email != "":
+		return byEmail, []any{device, auth.EmailKey(key.Email)}
+	case key.Phone != "":
+		return byPhone, []any{device, key.Phone}
+	}
+	return byIdentity, []any{device, key.Provider, key.Subject}
+}
+
+func credentialsOf(row pgx.Row) (c auth.Credentials, err error) {
+	var r userRow
+	var trusted pgtype.Timestamptz
+	if err = row.Scan(append(append([]any{&c.PasswordHash, &c.Notes, &c.KnownDevice, &trusted}, r.into()...), &r.claims)...); err == nil {
+		c.TrustedUntil = at(trusted)
+		c.User, err = r.user()
+	}
+	return c, err
 }
 
 // isText tells whether Postgres keeps such a text.

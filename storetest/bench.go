@@ -34,6 +34,7 @@ type bench struct {
 	keys    auth.KeyStore
 	proofs  auth.ProofStore
 	exports auth.ExportStore
+	whose   auth.AccountStore
 	imports auth.ImportStore
 	uses    auth.RotationStore
 	people  auth.DirectoryStore
@@ -62,6 +63,7 @@ func newBench(t *testing.T, s auth.Store) *bench {
 	b.roles, _ = auth.Capability[auth.RoleStore](s)
 	b.keys, _ = auth.Capability[auth.KeyStore](s)
 	b.exports, _ = auth.Capability[auth.ExportStore](s)
+	b.whose, _ = auth.Capability[auth.AccountStore](s)
 	b.proofs, _ = auth.Capability[auth.ProofStore](s)
 	b.imports, _ = auth.Capability[auth.ImportStore](s)
 	b.people, _ = auth.Capability[auth.DirectoryStore](s)

@@ -65,7 +65,7 @@ func faces() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
 		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
-		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](),
+		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](), reflect.TypeFor[auth.AccountStore](),
 		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](), reflect.TypeFor[auth.SettingsStore](),
 		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
 		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),

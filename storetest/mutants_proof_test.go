@@ -43,6 +43,8 @@ func exportMutants() map[string]mutant {
 	return map[string]mutant{
 		"an export lists nothing":           of(check, func(b exportBase) auth.Store { return holdsNothing{b} }),
 		"an export lists what is over":      of(check, func(b exportBase) auth.Store { return holdsOver{b} }),
+		"an account without what is held":   of("accounts/an account is what its two reads are", func(b exportBase) auth.Store { return wholeHoldsNothing{b} }),
+		"an account of anybody's":           of("accounts/nobody's account is not found", func(b exportBase) auth.Store { return wholeOfNobody{b} }),
 		"an export leaves messages out":     of("exports/messages that wait are listed", func(b exportBase) auth.Store { return holdsNothing{b} }),
 		"an export lists messages for ever": of("exports/messages that wait are listed", func(b exportBase) auth.Store { return holdsOver{b} }),
 	}
@@ -64,4 +66,22 @@ type holdsOver struct{ exportBase }
 
 func (s holdsOver) Held(ctx context.Context, userID string, now time.Time) (auth.Held, error) {
 	return s.ExportStore.Held(ctx, userID, now.Add(-24*time.Hour))
+}
+
+type wholeHoldsNothing struct{ exportBase }
+
+func (s wholeHoldsNothing) Account(ctx context.Context, key auth.UserKey, _ time.Time) (auth.Credentials, auth.Held, error) {
+	c, err := s.Credentials(ctx, key)
+	return c, auth.Held{}, err
+}
+
+type wholeOfNobody struct{ exportBase }
+
+func (s wholeOfNobody) Account(ctx context.Context, key auth.UserKey, now time.Time) (auth.Credentials, auth.Held, error) {
+	c, err := s.Credentials(ctx, key)
+	if err != nil {
+		return c, auth.Held{}, nil
+	}
+	h, err := s.Held(ctx, c.User.ID, now)
+	return c, h, err
 }

@@ -30,7 +30,7 @@ type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
 // has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
-// ImportStore, RotationStore, ProofStore, ExportStore, DirectoryStore, LimitStore,
+// ImportStore, RotationStore, ProofStore, ExportStore, AccountStore, DirectoryStore, LimitStore,
 // StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore, SessionListStore,
 // InvitationStore, AnonymizeStore, MessageLogStore and FirstOwnerStore.
 // It logs which those are
@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
 		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
 		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
+		{"accounts", reflect.TypeFor[auth.AccountStore](), has.whose != nil, accounts()},
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},

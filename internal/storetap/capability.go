@@ -40,6 +40,11 @@ type (
 		tap   *Tap
 		inner auth.ExportStore
 	}
+	accounts struct {
+		link
+		tap   *Tap
+		inner auth.AccountStore
+	}
 	keys struct {
 		link
 		tap   *Tap
@@ -130,6 +135,11 @@ func (s *proofs) AddProof(ctx context.Context, c auth.AddProof) (sess auth.Sessi
 func (s *exports) Held(ctx context.Context, userID string, now time.Time) (h auth.Held, err error) {
 	defer s.tap.enter(&ctx, "Held", nil)(&err, &h)
 	return s.inner.Held(ctx, userID, now)
+}
+
+func (s *accounts) Account(ctx context.Context, key auth.UserKey, now time.Time) (c auth.Credentials, h auth.Held, err error) {
+	defer s.tap.enter(&ctx, "Account", nil)(&err, &c, &h)
+	return s.inner.Account(ctx, key, now)
 }
 
 func (s *events) Events(ctx context.Context, q auth.EventQuery) (list []auth.Event, err error) {

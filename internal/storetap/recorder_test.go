@@ -131,6 +131,10 @@ func (r *recorder) Held(_ context.Context, userID string, now time.Time) (auth.H
 	return auth.Held{}, r.saw("Held", userID, now)
 }
 
+func (r *recorder) Account(_ context.Context, key auth.UserKey, now time.Time) (auth.Credentials, auth.Held, error) {
+	return auth.Credentials{}, auth.Held{}, r.saw("Account", key, now)
+}
+
 func (r *recorder) Events(_ context.Context, q auth.EventQuery) ([]auth.Event, error) {
 	return nil, r.saw("Events", q)
 }

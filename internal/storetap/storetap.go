@@ -90,6 +90,9 @@ func New(inner auth.Store) *Tap {
 	if c, ok := auth.Capability[auth.ExportStore](inner); ok {
 		end.next = &exports{end, t, c}
 	}
+	if c, ok := auth.Capability[auth.AccountStore](inner); ok {
+		end.next = &accounts{end, t, c}
+	}
 	if c, ok := auth.Capability[auth.DirectoryStore](inner); ok {
 		end.next = &directory{end, t, c}
 	}

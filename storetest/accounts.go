@@ -1,0 +1,48 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// accounts checks AccountStore.
+func accounts() checks {
+	return checks{
+		"an account is what its two reads are": func(b *bench) {
+			need(b, "whether there is an ExportStore beside it", b.exports != nil, true)
+			u, eve := b.whole(), b.user("eve@example.com")
+			for _, id := range []string{eve.ID, u.ID} {
+				b.signInOn(id, "one", now)
+				t := newToken(b.id(), id)
+				t.Purpose, t.UserID = auth.PurposeReset, id
+				t.CreatedAt, t.ExpiresAt = now, now.Add(time.Hour)
+				b.ok(b.put(t))
+			}
+			email := auth.ByEmail("ADA@example.com")
+			email.Device = "one"
+			for _, key := range []auth.UserKey{auth.ByID(u.ID), email, auth.ByPhone(u.Phone), auth.ByIdentity("q", "1"), auth.ByID(eve.ID)} {
+				for _, at := range []time.Time{now, now.Add(time.Hour)} {
+					got, held, err := b.whose.Account(b.ctx(), key, at)
+					b.ok(err)
+					want, err := b.Credentials(b.ctx(), key)
+					b.ok(err)
+					equal(b, "account", got, want)
+					kept, err := b.exports.Held(b.ctx(), want.User.ID, at)
+					b.ok(err)
+					equal(b, "what is held", held, kept)
+					equal(b, "how many devices are held", len(held.Devices), 1)
+					equal(b, "whether a link is held", len(held.Pending) == 1, at.Equal(now))
+				}
+			}
+		},
+		"nobody's account is not found": func(b *bench) {
+			b.whole()
+			for _, key := range []auth.UserKey{auth.ByID(b.id()), auth.ByEmail("eve@example.com"), auth.ByPhone("+4930000000"), auth.ByIdentity("q", "2"), auth.ByID("\x00"), auth.ByEmail("\xff@example.com")} {
+				_, held, err := b.whose.Account(b.ctx(), key, now)
+				b.is(err, auth.ErrNotFound)
+				equal(b, "what is held", held, auth.Held{})
+			}
+		},
+	}
+}
