@@ -104,11 +104,10 @@ func digits(b []byte, n int) string {
 
 // number reads what digits wrote of so many bytes.
 func number(s string, n, size int) ([]byte, bool) {
-	isDigit := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
-	if len(s) != n || strings.ContainsFunc(s, func(r rune) bool { return !isDigit(r) }) {
+	if len(s) != n || strings.ContainsAny(s, "+-") {
 		return nil, false
 	}
-	v, ok := new(big.Int).SetString(s, 62)
+	v, ok := new(big.Int).SetString(s, 62) // which takes a sign, but nothing else beside digits
 	if !ok || v.BitLen() > 8*size {
 		return nil, false
 	}

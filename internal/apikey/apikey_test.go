@@ -28,7 +28,7 @@ func TestRoundTrip(t *testing.T) {
 			if !Is(text, Hash(text)) || Is(text+"x", Hash(text)) || Is(text, nil) {
 				t.Errorf("%q is not what its hash is of", text)
 			}
-			if seen[text] || seen[made(t, p)] {
+			if seen[text] || text == made(t, p) {
 				t.Errorf("%q twice", text)
 			}
 			seen[text] = true
@@ -61,6 +61,23 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// A checksum can be reckoned by anybody: it makes no key of what New never makes.
+func TestChecksumAloneMakesNoKey(t *testing.T) {
+	t.Parallel()
+	text := made(t, Parts{Environment: "live", ID: uuid.NewString()})
+	id, random := text[8:8+idDigits], text[9+idDigits:9+idDigits+randomDigits]
+	for body, want := range map[string]bool{
+		"sk_live_" + id + "_" + random: true,
+		"xk_live_" + id + "_" + random: false, "live_" + id + "_" + random: false, "sk_Live_" + id + "_" + random: false, "sk__" + id + "_" + random: false,
+		"sk_live_" + strings.Repeat("Z", idDigits) + "_" + random: false, "sk_live_" + id[1:] + "_" + random: false,
+		"sk_live_" + id + "_" + strings.Repeat("Z", randomDigits): false, "sk_live_" + id + "_" + random[1:]: false, "sk_live_" + id + "_-" + random[1:]: false,
+	} {
+		if p, ok := Parse(body + checksum(body)); ok != want || (!ok && p != Parts{}) {
+			t.Errorf("%q: %+v, %v", body, p, ok)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(made(f, Parts{Environment: "live", ID: uuid.NewString()}))
 	f.Add("pk_a_b_c")
@@ -78,7 +95,10 @@ func TestNumber(t *testing.T) {
 	if b, ok := number(written, 5, 3); !ok || string(b) != "\x01\x02\x03" {
 		t.Errorf("%q is %v, %v", written, b, ok)
 	}
-	for _, s := range []string{"", written + "0", written[1:], "-" + written[1:], "+" + written[1:], "_" + written[1:], "zzzzz"} {
+	if b, ok := number(digits([]byte{255, 255, 255}, 5), 5, 3); !ok || string(b) != "\xff\xff\xff" {
+		t.Errorf("the largest is %v, %v", b, ok)
+	}
+	for _, s := range []string{digits([]byte{1, 0, 0, 0}, 5), "", written + "0", written[1:], "-" + written[1:], "+" + written[1:], "_" + written[1:], "zzzzz"} {
 		if b, ok := number(s, 5, 3); ok || b != nil {
 			t.Errorf("%q is %v, %v", s, b, ok)
 		}

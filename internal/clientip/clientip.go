@@ -145,8 +145,5 @@ func CleanUserAgent(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) > 256 {
-		s = s[:256]
-	}
-	return s
+	return s[:min(len(s), 256)]
 }

@@ -13,7 +13,8 @@ func TestOf(t *testing.T) {
 		remote    string
 		xff       []string
 		forwarded []string
-		want      string // "" if not known
+		want      string // "" if there is none
+		unsure    bool   // it may come from beyond
 	}{
 		"no address":               {remote: "", want: ""},
 		"a Unix socket":            {remote: "@", xff: []string{"198.51.100.1"}, want: ""},
@@ -29,8 +30,8 @@ func TestOf(t *testing.T) {
 		"spoofed in a first field": {remote: "192.0.2.1:1", xff: []string{"1.1.1.1", "198.51.100.1"}, want: "198.51.100.1"},
 		"two proxies":              {remote: "192.0.2.1:1", xff: []string{"1.1.1.1, 198.51.100.1, 192.0.2.7"}, want: "198.51.100.1"},
 		"only proxies":             {remote: "192.0.2.1:1", xff: []string{"192.0.2.8, 192.0.2.7"}, want: "192.0.2.8"},
-		"garbled":                  {remote: "192.0.2.1:1", xff: []string{"198.51.100.1, x"}, want: "192.0.2.1"},
-		"garbled beyond a proxy":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1, , 192.0.2.7"}, want: "192.0.2.7"},
+		"garbled":                  {remote: "192.0.2.1:1", xff: []string{"198.51.100.1, x"}, want: "192.0.2.1", unsure: true},
+		"garbled beyond a proxy":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1, , 192.0.2.7"}, want: "192.0.2.7", unsure: true},
 		"with ports":               {remote: "192.0.2.1:1", xff: []string{"[2001:db8::1]:80"}, want: "2001:db8::1"},
 		"IPv4 with a port":         {remote: "192.0.2.1:1", xff: []string{"198.51.100.1:80"}, want: "198.51.100.1"},
 		"bare IPv6":                {remote: "192.0.2.1:1", xff: []string{"2001:db8::1"}, want: "2001:db8::1"},
@@ -38,17 +39,19 @@ func TestOf(t *testing.T) {
 		"zone":                     {remote: "192.0.2.1:1", xff: []string{"fe80::1%eth0"}, want: "fe80::1"},
 		"Forwarded":                {remote: "192.0.2.1:1", forwarded: []string{`for=1.1.1.1, For="[2001:db8::1]:80";proto=https;by=192.0.2.1`}, want: "2001:db8::1"},
 		"Forwarded twice":          {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1", "proto=http;for=192.0.2.7"}, want: "198.51.100.1"},
-		"hidden":                   {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, for=_hidden"}, want: "192.0.2.1"},
-		"nameless element":         {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, proto=https"}, want: "192.0.2.1"},
-		"both, which differ":       {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
+		"hidden":                   {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, for=_hidden"}, want: "192.0.2.1", unsure: true},
+		"nameless element":         {remote: "192.0.2.1:1", forwarded: []string{"for=198.51.100.1, proto=https"}, want: "192.0.2.1", unsure: true},
+		"both, which differ":       {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1", unsure: true},
 		"both, which agree":        {remote: "192.0.2.1:1", xff: []string{"1.1.1.1, 198.51.100.1, 192.0.2.7"}, forwarded: []string{"for=198.51.100.1"}, want: "198.51.100.1"},
-		"both, one garbled":        {remote: "192.0.2.1:1", xff: []string{"x"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
-		"both, one empty":          {remote: "192.0.2.1:1", xff: []string{""}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1"},
+		"both, one garbled":        {remote: "192.0.2.1:1", xff: []string{"x"}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1", unsure: true},
+		"both, one empty":          {remote: "192.0.2.1:1", xff: []string{""}, forwarded: []string{"for=198.51.100.2"}, want: "192.0.2.1", unsure: true},
 		"both, one no Forwarded":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"x, y;z", ""}, want: "198.51.100.1"},
-		"both, one hidden":         {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=_hidden"}, want: "192.0.2.1"},
-		"both, one nameless":       {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"x", "proto=https"}, want: "192.0.2.1"},
-		"both, one with a comma":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{`for=198.51.100.2;host="a, b"`}, want: "192.0.2.1"},
+		"both, one hidden":         {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"for=_hidden"}, want: "192.0.2.1", unsure: true},
+		"both, one nameless":       {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{"x", "proto=https"}, want: "192.0.2.1", unsure: true},
+		"both, one with a comma":   {remote: "192.0.2.1:1", xff: []string{"198.51.100.1"}, forwarded: []string{`for=198.51.100.2;host="a, b"`}, want: "192.0.2.1", unsure: true},
 		"no Forwarded alone":       {remote: "192.0.2.1:1", forwarded: []string{"x"}, want: "192.0.2.1"},
+		"one garbled, one agrees":  {remote: "192.0.2.1:1", xff: []string{"x"}, forwarded: []string{"for=192.0.2.1"}, want: "192.0.2.1", unsure: true},
+		"one agrees, one hidden":   {remote: "192.0.2.1:1", xff: []string{"192.0.2.1"}, forwarded: []string{"for=_hidden"}, want: "192.0.2.1", unsure: true},
 	} {
 		h := http.Header{}
 		for _, v := range c.xff {
@@ -57,9 +60,30 @@ func TestOf(t *testing.T) {
 		for _, v := range c.forwarded {
 			h.Add("Forwarded", v)
 		}
-		got, _ := Of(&http.Request{RemoteAddr: c.remote, Header: h}, proxies)
-		if got.IsValid() != (c.want != "") || (got.IsValid() && got.String() != c.want) {
-			t.Errorf("%s: %v, want %q", name, got, c.want)
+		got, known := Of(&http.Request{RemoteAddr: c.remote, Header: h}, proxies)
+		if got.IsValid() != (c.want != "") || (got.IsValid() && got.String() != c.want) || known != (c.want != "" && !c.unsure) {
+			t.Errorf("%s: %v, known: %t; want %q", name, got, known, c.want)
+		}
+	}
+}
+
+// An operator who did not name a proxy has to hear of it; nobody else does.
+func TestUnheeded(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	for name, c := range map[string]struct {
+		remote, header, value string
+		want                  bool
+	}{
+		"X-Forwarded-For from anybody": {"203.0.113.9:1", "X-Forwarded-For", "198.51.100.1", true},
+		"Forwarded from anybody":       {"203.0.113.9:1", "Forwarded", "for=198.51.100.1", true},
+		"from a proxy":                 {"192.0.2.1:1", "X-Forwarded-For", "198.51.100.1", false},
+		"from a mapped proxy":          {"[::ffff:192.0.2.1]:1", "Forwarded", "for=198.51.100.1", false},
+		"another header":               {"203.0.113.9:1", "X-Real-Ip", "198.51.100.1", false},
+		"from a Unix socket":           {"@", "X-Forwarded-For", "198.51.100.1", false},
+	} {
+		r := &http.Request{RemoteAddr: c.remote, Header: http.Header{c.header: {c.value}}}
+		if got := Unheeded(r, proxies); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
@@ -77,7 +101,7 @@ func TestLimitKey(t *testing.T) {
 func TestCleanUserAgent(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	for in, want := range map[string]string{
-		"": "", "curl/8.5.0 (x; y)": "curl/8.5.0 (x; y)", "a\r\nb\x00c\x7fd\tü\xff": "abcd", long: long, long + "y": long, strings.Repeat("ü", 300) + "z": "z",
+		"": "", "curl/8.5.0 (x; y)": "curl/8.5.0 (x; y)", " ~": " ~", "a\r\nb\x00c\x7fd\tü\xff": "abcd", long: long, long + "y": long, strings.Repeat("ü", 300) + "z": "z",
 	} {
 		if got := CleanUserAgent(in); got != want {
 			t.Errorf("%.40q: %q, want %q", in, got, want)

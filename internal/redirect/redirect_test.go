@@ -31,6 +31,7 @@ func TestParsePattern(t *testing.T) {
 		"http://[::1]/*":            {Scheme: "http", Host: "::1", Path: "/", Below: true},
 		"http://app.localhost/cb":   {Scheme: "http", Host: "app.localhost", Path: "/cb"},
 		"myapp://auth/*":            {Scheme: "myapp", Host: "auth", Path: "/", Below: true},
+		"com.example.app:/cb":       {Scheme: "com.example.app", Path: "/cb"}, // RFC 8252, 7.1
 	} {
 		if got, err := ParsePattern(s); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", s, got, err, want)
@@ -57,6 +58,7 @@ func TestCheck(t *testing.T) {
 	for _, target := range []string{
 		"https://app.test/", "https://app.test", "https://app.test/a/b?c=d#e", "https://APP.test/x", "https://app.test:443/x", "https://exact.test/cb", "https://exact.test/cb?x=1",
 		"https://port.test:8443/x", "http://localhost:3000/x", "http://[::1]:3000/x", "myapp://auth/done", "https://sub.test/app/x", "https://sub.test/app", "https://sub.test/app/",
+		"https://app.test/a!b~c", "https://app.test/" + strings.Repeat("x", 2048-len("https://app.test/")),
 	} {
 		if err := Check(target, list); err != nil {
 			t.Errorf("%q: %v", target, err)
@@ -78,7 +80,7 @@ func TestCheck(t *testing.T) {
 		`https://app.test/\evil`, "https://app.test/%5cevil", "https://app.test//evil.test", "https://app.test/%2f/evil.test", "https://sub.test/app/../admin", "https://sub.test/app/%2e%2e/admin",
 		"https://app.test/%00", "https://app.test/%0d%0aSet-Cookie:x", "javascript:alert(1)", "JavaScript:alert(1)//https://app.test/", "data:text/html,x", "file:///etc", "blob:https://app.test/x",
 		"https://app.test/\r\nSet-Cookie: x=y", "https://app.test/\tx", " https://app.test/", "https://app.test/ü", "https://аpp.test/", // the last with a Cyrillic а
-		"https://app.test/" + strings.Repeat("x", 3000),
+		"https://app.test/%7f", `https://app.test/?a=\b`, `https://app.test/#\b`, "https://app.test/?a= b", "https://[::1%25%40app.test]/", "https://app.test/" + strings.Repeat("x", 2049-len("https://app.test/")),
 	} {
 		if err := Check(target, list); err == nil || errors.Is(err, ErrNotListed) {
 			t.Errorf("%q is taken for a plain URL: %v", target, err)
@@ -89,7 +91,7 @@ func TestCheck(t *testing.T) {
 // climbing are paths that some server reads as leading out of /app/.
 var climbing = []string{
 	"..;/x", "..;a=b/x", ".;/x", "a;b/x", "x;y", "%2e%2e/x", "%2E%2E/x", ".%2e/x", "%2e./x", "..%2fx", "..%2Fx", "%2e%2e%2fx", "..%5cx", "%2e%2e%5Cx", "a%5c..%5cx",
-	"%252e%252e/x", "%252E%252e%252fx", "..%252fx", "%25252e%25252e/x", "%c0%ae%c0%ae/../x", "..%3b/x", "..%3B/x", "%2e%2e;/x", "../x", "./x", "a/../../x", "..", ".", "...", ".%20./x", "..%20/x", "%20../x", ".../x", "%2f/x", "%5cx", "a%2f..%2f..%2fx",
+	"%252e%252e/x", "%252E%252e%252fx", "..%252fx", "%25252e%25252e/x", "%c0%ae%c0%ae/../x", "..%3b/x", "..%3B/x", "%2e%2e;/x", "../x", "./x", "a/../../x", "..", ".", "...", ".%20./x", "..%20/x", "%20../x", ".../x", "%2f/x", "%5cx", "a%2f..%2f..%2fx", "a%2fb", "%2e%2e%2e/x",
 }
 
 // Below /app/* is nothing that any server would look for elsewhere.
