@@ -49,7 +49,7 @@ func (api *API) GoString() string { return api.String() }
 
 // Get reads a JSON document into v. A status other than 200 is a *StatusError.
 func (api *API) Get(ctx context.Context, rawURL string, v any) error {
-	return api.json(ctx, Request{Method: http.MethodGet, URL: rawURL}, v)
+	return api.json(ctx, Request{URL: rawURL}, v)
 }
 
 // PostForm posts a form (application/x-www-form-urlencoded) and reads a JSON
@@ -98,9 +98,6 @@ type Response struct {
 // Do sends a request, and returns the response whatever its status. The error is
 // of a request that could not be made, or of a response that did not come whole.
 func (api *API) Do(ctx context.Context, r Request) (*Response, error) {
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
 	h := r.Header.Clone()
 	if h == nil {
 		h = http.Header{}
@@ -111,7 +108,7 @@ func (api *API) Do(ctx context.Context, r Request) (*Response, error) {
 	if r.ContentType != "" {
 		h.Set("Content-Type", r.ContentType)
 	}
-	res, err := outbound.Do(ctx, api.client, outbound.Request{Method: r.Method, URL: r.URL, Header: h, Body: r.Body})
+	res, err := outbound.Do(ctx, api.client, outbound.Request{Method: r.Method, URL: r.URL, Header: h, Body: r.Body}) // no method is GET, as in net/http
 	if err != nil {
 		return nil, err
 	}

@@ -113,6 +113,10 @@ func TestAPIDo(t *testing.T) {
 	if _, err := api.Do(t.Context(), provider.Request{URL: at + "/echo", Header: in}); err != nil || len(in) != 1 {
 		t.Errorf("the caller's header became %v, %v", in, err)
 	}
+	var got echo
+	if err := provider.NewAPI(api.Provider(), nil, "").Get(t.Context(), at+"/echo", &got); err != nil || got.Token != "" {
+		t.Errorf("without a token it sends %q, %v", got.Token, err)
+	}
 }
 
 // A body of 1 MiB is read whole, a longer one is an error and not cut.

@@ -43,8 +43,7 @@ func checkTenant(p *Provider) error {
 }
 
 func isTenantID(s string) bool {
-	id, err := uuid.Parse(s)
-	return err == nil && id.String() == s
+	return len(s) == 36 && uuid.Validate(s) == nil // which takes other forms, too
 }
 
 // microsoftIssuer is the issuer of the tenant that the token names.

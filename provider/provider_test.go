@@ -96,9 +96,11 @@ func TestValidate(t *testing.T) {
 		"before /.well-known/":             provider.OIDC("oidc", "https://op.example.com/.well-known/openid-configuration", "id", "s3cr3t"),
 		"Issuer is not https":              provider.OIDC("oidc", "http://op.example.com", "id", "s3cr3t"),
 		"TokenURL is not an absolute":      set(func(p *provider.Provider) { p.TokenURL = "/token" }),
+		"AuthURL is not https":             set(func(p *provider.Provider) { p.AuthURL = "http://op.example.com" }),
+		"UserInfoURL is not https":         set(func(p *provider.Provider) { p.UserInfoURL = "http://op.example.com" }),
+		"JWKSURL is not https":             set(func(p *provider.Provider) { p.JWKSURL = "http://op.example.com" }),
 		"AuthURL and TokenURL":             set(func(p *provider.Provider) { p.AuthURL = "" }),
 		"JWKSURL is missing":               set(func(p *provider.Provider) { p.JWKSURL = "" }),
-		`AuthParams sets "state"`:          set(func(p *provider.Provider) { p.AuthParams = map[string]string{"state": "mine"} }),
 		`scope "openid"`:                   set(func(p *provider.Provider) { p.Scopes = []string{"email"} }),
 		"timeout is negative":              set(func(p *provider.Provider) { p.Timeout = -1 }),
 		"Tenant is for endpoints":          set(func(p *provider.Provider) { p.Tenant = "common" }),
@@ -134,6 +136,10 @@ func TestAppleSecret(t *testing.T) {
 		jwt.WithTimeFunc(func() time.Time { return now.Add(4 * time.Minute) }))
 	if err != nil || token.Header["kid"] != "kid" {
 		t.Errorf("%v %v", token.Header, err)
+	}
+	claims, _ := token.Claims.(jwt.MapClaims)
+	if claims["iat"] != float64(now.Unix()) || claims["exp"] != float64(now.Add(5*time.Minute).Unix()) {
+		t.Errorf("it lives from %v to %v", claims["iat"], claims["exp"])
 	}
 	for user, want := range map[string]string{
 		`{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"x"}`: "Ada Lovelace",

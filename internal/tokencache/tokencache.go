@@ -36,12 +36,11 @@ func New[V any](n int) *Cache[V] {
 func (c *Cache[V]) Get(token string, now time.Time) (V, bool) {
 	c.mu.RLock()
 	e, young := c.young[token]
-	found := young
 	if !young {
-		e, found = c.older[token]
+		e = c.older[token]
 	}
 	c.mu.RUnlock()
-	if !found || !now.Before(e.until) {
+	if !now.Before(e.until) { // or there is none
 		var none V
 		return none, false
 	}

@@ -31,6 +31,10 @@ func TestText(t *testing.T) {
 		"ශ\u0dca\u200dර\u0dd3": "ශ\u0dca\u200dර\u0dd3",
 		"م\u200c\u200cم":       "م\u200cم", // the first stands before no letter
 		"م\u200c":              "م",
+		"م\u200ca":             "مa", // joins nothing to what follows
+		"a\u200cم":             "aم",
+		"م\u200bم":             "مم", // no joiner
+		"१\u200d२":             "१२", // digits join nothing
 		"\xff\u200b":           "\ufffd",
 	} {
 		if got := Text(in); got != want {

@@ -1,0 +1,180 @@
+package provider_test
+
+import (
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth/provider"
+)
+
+// What a service documents of itself: a scope too few and there is no address, another
+// issuer and nobody gets in.
+func TestWhatServicesAskFor(t *testing.T) {
+	all := every(t)
+	for name, want := range map[string]struct{ scopes, issuer, userInfo, denied string }{
+		"google":    {"openid email profile", "https://accounts.google.com", "https://openidconnect.googleapis.com/v1/userinfo", ""},
+		"microsoft": {"openid email profile", "https://login.microsoftonline.com/{tenant}/v2.0", "", ""},
+		"apple":     {"name email", "https://appleid.apple.com", "", "user_cancelled_authorize"},
+		"github":    {"read:user user:email", "https://github.com/login/oauth", "https://api.github.com/user", ""},
+		"facebook":  {"email public_profile", "", "https://graph.facebook.com/v26.0/me", "user_denied"},
+		"twitter":   {"users.read tweet.read users.email", "", "https://api.x.com/2/users/me", ""},
+		"discord":   {"identify email", "", "https://discord.com/api/users/@me", ""},
+		"oidc":      {"openid email profile", "https://id.example.com", "", ""},
+		"own":       {"", "", "", ""},
+	} {
+		p := all[name]
+		if strings.Join(p.Scopes, " ") != want.scopes || p.Issuer != want.issuer || p.UserInfoURL != want.userInfo || strings.Join(p.DeniedBy, " ") != want.denied {
+			t.Errorf("%s: %q %q %q %q", name, p.Scopes, p.Issuer, p.UserInfoURL, p.DeniedBy)
+		}
+		if p.FormPost != (name == "apple") || p.Discovery != (name == "oidc") || (p.ClientSecret == "") != (name == "apple") {
+			t.Errorf("%s: form_post %t, discovery %t, secret %q", name, p.FormPost, p.Discovery, p.ClientSecret)
+		}
+	}
+	own := provider.OAuth2("own", provider.OAuth2Options{Scopes: []string{"me"}, BasicAuth: true})
+	if !slices.Equal(own.Scopes, []string{"me"}) || !own.BasicAuth {
+		t.Errorf("the options come to %q, basic authentication %t", own.Scopes, own.BasicAuth)
+	}
+}
+
+// What Authmount sets itself is nobody else's to set.
+func TestReservedParameters(t *testing.T) {
+	for _, name := range []string{"client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "response_mode"} {
+		p := provider.Google("id", "s", func(p *provider.Provider) { p.AuthParams = map[string]string{name: "mine"} })
+		if err := p.Validate(); err == nil || err.Error() != fmt.Sprintf("AuthParams sets %q, which Authmount sets itself", name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := provider.Google("id", "s", func(p *provider.Provider) { p.AuthParams = map[string]string{"prompt": "login"} }).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of each rule, the side that TestValidate does not try.
+func TestValidateTellsOneThing(t *testing.T) {
+	key, _ := p8(t, elliptic.P256())
+	other, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant := func(id string) provider.Provider {
+		return provider.Microsoft("id", "s", func(p *provider.Provider) { p.Tenant = id })
+	}
+	const id = "72F988BF-86f1-41af-91ab-2d7cd011db47"
+	for name, c := range map[string]struct {
+		p    provider.Provider
+		want string // "" if it will do
+	}{
+		"a public client":              {provider.OIDC("oidc", "https://op.example.com", "id", ""), ""},
+		"endpoints without an issuer":  {provider.Google("id", "s", func(p *provider.Provider) { p.Issuer = "" }), "the issuer is missing"},
+		"discovery without ID tokens":  {provider.Provider{Name: "own", ClientID: "id", Discovery: true, Profile: whoever}, "the issuer is missing"},
+		"no token endpoint":            {provider.Google("id", "s", func(p *provider.Provider) { p.TokenURL = "" }), "AuthURL and TokenURL are missing"},
+		"Apple's key without its id":   {provider.Apple("id", "team", "", key), "the team id or the key id is missing"},
+		"Apple's key of another kind":  {provider.Apple("id", "team", "key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "the private key is not of the curve P-256"},
+		"nothing of Apple's":           {provider.Apple("id", "", "", nil), "the private key is not PEM"},
+		"one tenant":                   {tenant(id), ""},
+		"personal accounts":            {tenant("consumers"), ""},
+		"a tenant as others write it":  {tenant(strings.ReplaceAll(id, "-", "")), "the tenant is"},
+		"a tenant of as many letters":  {tenant(strings.Repeat("x", len(id))), "the tenant is"},
+		"a tenant in a form with more": {tenant("{" + id + "}"), "the tenant is"},
+	} {
+		err := c.p.Validate()
+		if (err == nil) != (c.want == "") || (err != nil && (!strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n"))) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Who somebody is, as each service tells it.
+func TestProfilesOfServices(t *testing.T) {
+	ada := provider.Profile{Subject: "7", Email: "ada@example.com", EmailVerified: true, FullName: "Ada"}
+	unverified, nameless, noAddress := ada, ada, provider.Profile{Subject: "7", FullName: "Ada"}
+	unverified.EmailVerified = false
+	nameless.FullName = "countess"
+	all := every(t)
+	for name, c := range map[string]struct {
+		service string
+		pages   map[string]string // by path and query
+		want    provider.Profile
+	}{
+		"Discord":              {"discord", map[string]string{"/me": `{"id":"7","username":"countess","global_name":"Ada","email":"ada@example.com","verified":true}`}, ada},
+		"Discord's user name":  {"discord", map[string]string{"/me": `{"id":"7","username":"countess","email":"ada@example.com","verified":true}`}, nameless},
+		"Facebook, with proof": {"facebook", map[string]string{"/me?appsecret_proof=" + proof + "&fields=id%2Cname%2Cemail": `{"id":"7","name":"Ada","email":"ada@example.com"}`}, unverified},
+		"X":                    {"twitter", map[string]string{"/me?user.fields=confirmed_email": `{"data":{"id":"7","name":"Ada","username":"countess","confirmed_email":"ada@example.com"}}`}, ada},
+		"X without an address": {"twitter", map[string]string{"/me?user.fields=confirmed_email": `{"data":{"id":"7","name":"Ada"}}`}, noAddress},
+		"X's user name":        {"twitter", map[string]string{"/me?user.fields=confirmed_email": `{"data":{"id":"7","username":"countess","confirmed_email":"ada@example.com"}}`}, nameless},
+		"GitHub": {"github", map[string]string{
+			"/me": `{"id":7,"login":"countess","name":"Ada"}`, "/me/emails": `[{"email":"x@example.com","verified":true},{"email":"ada@example.com","primary":true,"verified":true},{"email":"y@example.com"}]`,
+		}, ada},
+		"GitHub's login": {"github", map[string]string{
+			"/me": `{"id":7,"login":"countess"}`, "/me/emails": `[{"email":"ada@example.com","primary":true,"verified":true}]`,
+		}, nameless},
+		"GitHub, not verified": {"github", map[string]string{
+			"/me": `{"id":7,"name":"Ada"}`, "/me/emails": `[{"email":"ada@example.com","primary":true}]`,
+		}, unverified},
+		"GitHub, withheld":  {"github", map[string]string{"/me": `{"id":7,"name":"Ada"}`, "/me/emails": "403"}, noAddress},
+		"GitHub, not there": {"github", map[string]string{"/me": `{"id":7,"name":"Ada"}`, "/me/emails": "404"}, noAddress},
+	} {
+		if got, err := profile(t, all[c.service], c.pages); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+}
+
+// proof is HMAC-SHA256 of the access token by the client secret.
+const proof = "c6a9d13ce09b1abfe6d15aa2861c9cce2fa18eb554583cfe79c5b82b1d4219b2"
+
+// profile asks a server that has these pages, whose bodies may be a status.
+func profile(t *testing.T, p provider.Provider, pages map[string]string) (provider.Profile, error) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		body, ok := pages[r.URL.String()]
+		if _, err := fmt.Sscanf(body, "%3d", &status); !ok || err == nil {
+			w.WriteHeader(max(status, http.StatusBadRequest))
+		}
+		_, _ = w.Write([]byte(body)) //nolint:gosec // read by the test alone
+	}))
+	defer srv.Close()
+	p.UserInfoURL = srv.URL + "/me"
+	return p.Profile(t.Context(), provider.NewAPI(p, nil, "t0ken"))
+}
+
+// An outage must not be taken for somebody without an address, or for nobody.
+func TestProfileOfAServiceInTrouble(t *testing.T) {
+	all := every(t)
+	for _, name := range []string{"discord", "facebook", "twitter", "github"} {
+		var status *provider.StatusError
+		if _, err := profile(t, all[name], map[string]string{"/me": "503"}); !errors.As(err, &status) {
+			t.Errorf("%s: %v", name, err)
+		}
+		p := all[name]
+		p.UserInfoURL = "https://%zz"
+		if got, err := p.Profile(t.Context(), provider.NewAPI(p, nil, "t0ken")); err == nil {
+			t.Errorf("%s at no address: %+v", name, got)
+		}
+	}
+	var status *provider.StatusError
+	if got, err := profile(t, all["github"], map[string]string{"/me": `{"id":7}`, "/me/emails": "500"}); !errors.As(err, &status) || got != (provider.Profile{}) {
+		t.Errorf("GitHub without its addresses: %+v, %v", got, err)
+	}
+	if got, err := profile(t, all["github"], map[string]string{"/me": "404", "/me/emails": `[]`}); err == nil {
+		t.Errorf("GitHub without anybody: %+v", got)
+	}
+	if got, err := profile(t, all["github"], map[string]string{"/me": `{"id":7}`, "/me/emails": `{}`}); err == nil {
+		t.Errorf("GitHub's addresses in another shape: %+v", got)
+	}
+}
