@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/rsa"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,9 @@ func TestNewRefuses(t *testing.T) {
 		"previous HMAC":      {Params{Secrets: good, Signer: edKey(1), Verifiers: public(secret("k"))}, "WithSigningKeys: keys of type []uint8"},
 		"previous cut":       {Params{Secrets: good, Signer: edKey(1), Verifiers: public(edPublic(1)[:31])}, "WithSigningKeys: an Ed25519 key"},
 		"previous off curve": {Params{Secrets: good, Signer: edKey(1), Verifiers: public(nowhere)}, "WithSigningKeys: the ECDSA key is no point"},
+		"previous nil EC":    {Params{Secrets: good, Signer: edKey(1), Verifiers: public((*ecdsa.PublicKey)(nil))}, "WithSigningKeys: an ECDSA key"},
+		"previous nil RSA":   {Params{Secrets: good, Signer: edKey(1), Verifiers: public((*rsa.PublicKey)(nil))}, "WithSigningKeys: an RSA key"},
+		"short shared":       {Params{Secrets: good, Shared: [][]byte{secret("k"), secret("k")[:31]}}, "WithSharedSecret: a secret needs"},
 		"previous empty":     {Params{Secrets: good, Signer: edKey(1), Verifiers: public(emptyRSA())}, "WithSigningKeys: an RSA key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +70,17 @@ func TestDerivedKeysAreStable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kid := func(algorithm string, shared ...[]byte) string {
+		other, err := New(Params{Secrets: [][]byte{secret("s")}, Algorithm: algorithm, Shared: shared})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return other.Signing().ID
+	}
 	for name, c := range map[string]struct{ got, want string }{
+		"EdDSA":   {kid("EdDSA"), "jfnhg-Yziqe8aKeq6AwY0L7SCGPYzGhsl79bhZ_7Z6Q"},
+		"HS256":   {kid("HS256"), "8EVJjDN4lAqLidGUPOR8RA"},
+		"shared":  {kid("", secret("k")), "iV1P0IvmWsAQLQ5wvyg_5Q"},
 		"kid":     {r.Signing().ID, "PPojeYb4YzSbe-BBPS7m24Klfg_axiStsSzaqgnB5fk"},
 		"refresh": {refresh, "v1.AaH7TCsTenGAbtZ4Q0UUAAAAAAdBdWi9xqdMJZjVJLq5LGuT3fhkfuLyixI9jNdYMtP_sw"},
 		"phone":   {hexOf(r.PhoneCode("login", "+431234567", "123456")[0]), "fdda19ac184600e894b4a19f12a98d913c03a712ef6f91dfc561155737acf10e"},

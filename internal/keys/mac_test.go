@@ -47,6 +47,19 @@ func TestPhoneCodesAreBound(t *testing.T) {
 	}
 }
 
+func TestMailCodesAreBound(t *testing.T) {
+	r := ring(t, "a")
+	parts := [5]string{"login", "u", "ada@example.com", "challenge", "123456"}
+	code := func(p [5]string) string { return string(r.MailCode(p[0], p[1], p[2], p[3], p[4])[0]) }
+	for i := range parts {
+		other := parts
+		other[i] += "x"
+		if code(other) == code(parts) {
+			t.Errorf("%q does not count", parts[i])
+		}
+	}
+}
+
 func TestRecoveryCodes(t *testing.T) {
 	r := ring(t, "a")
 	want := r.RecoveryCode("u", "abcde-fghjk")[0]

@@ -52,7 +52,7 @@ func (r *Ring) ParseRefreshToken(token string) (sessionID string, counter uint32
 	body, mac := b[:refreshBody], b[refreshBody:]
 	for _, key := range r.refresh {
 		if hmac.Equal(mac, refreshMAC(key, body)) {
-			return uuid.UUID(body[:16]).String(), binary.BigEndian.Uint32(body[16:]), true
+			return uuid.UUID(body).String(), binary.BigEndian.Uint32(body[16:]), true
 		}
 	}
 	return "", 0, false

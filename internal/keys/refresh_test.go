@@ -68,6 +68,9 @@ func TestRefreshTokenRefuses(t *testing.T) {
 		if id, n, ok := r.ParseRefreshToken(s); ok || id != "" || n != 0 {
 			t.Errorf("%s: %q, %d, %v", name, id, n, ok)
 		}
+		if IsRefreshToken(s) != (len(s) == len(good) && s[:3] == good[:3]) {
+			t.Errorf("%s: %v of another form", name, IsRefreshToken(s))
+		}
 	}
 }
 
