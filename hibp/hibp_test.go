@@ -43,6 +43,9 @@ func TestBreached(t *testing.T) {
 		"endless":          {lines(slices.Repeat([]string{strings.Repeat(" ", 25) + other + ":1"}, 20000)...), nil, false, true}, // lines of 64 bytes, so that the limit cuts none
 		"one endless line": {lines(strings.Repeat("x", 1<<20)), nil, false, true},
 		"no count":         {lines(suffix), nil, false, true},
+		"no count of it":   {lines(suffix + ":"), nil, false, true},
+		"one leak":         {lines(suffix + ":1"), nil, true, false},
+		"half a hash":      {lines(suffix[1:]+":1", suffix+":2"), nil, false, true},
 		"count of words":   {lines(suffix + ":many"), nil, false, true},
 		"slow":             {func(http.ResponseWriter, *http.Request) { <-release }, nil, false, true},
 	} {
@@ -83,5 +86,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 	if _, err := hibp.New(hibp.WithURL(":")).Breached(t.Context(), password); err == nil {
 		t.Error("no error")
+	}
+	if known, err := hibp.New(hibp.WithURL("http://a b")).Breached(t.Context(), password); err == nil || known {
+		t.Errorf("no URL: %v, %v", known, err)
 	}
 }

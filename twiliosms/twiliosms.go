@@ -82,6 +82,8 @@ type Error struct {
 	Status  int    // HTTP status
 	Code    int    // Twilio's error code; 0 if unknown
 	Message string // Twilio's words
+
+	wait time.Duration // for how long the API asks to wait
 }
 
 func (e *Error) Error() string {
@@ -101,24 +103,22 @@ func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 		return auth.Permanent(err)
 	}
 	for try := 1; ; try++ {
-		wait, err := s.try(ctx, m)
+		err := s.try(ctx, m)
 		var refused *Error
 		switch {
-		case err == nil:
-			return nil
 		case errors.As(err, &refused) && !refused.temporary():
 			return auth.Permanent(err)
 		case refused == nil || try >= s.tries:
-			return err // an answer that got lost may have been a yes: the caller decides
+			return err // nil, or an answer that got lost, which may have been a yes: the caller decides
 		}
-		if err := s.pause(ctx, max(wait, time.Duration(try)*500*time.Millisecond)); err != nil {
+		if err := s.pause(ctx, max(refused.wait, time.Duration(try)*500*time.Millisecond)); err != nil {
 			return err
 		}
 	}
 }
 
-// try sends once, and returns how long the API asks to wait.
-func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error) {
+// try sends once.
+func (s *Sender) try(ctx context.Context, m auth.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	form := url.Values{"To": {m.To}, "Body": {m.Text}}
@@ -130,21 +130,21 @@ func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error)
 	endpoint := s.url + "/2010-04-01/Accounts/" + url.PathEscape(s.accountSID) + "/Messages.json"
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
-		return 0, auth.Permanent(errors.New("twiliosms: the URL is not valid"))
+		return auth.Permanent(errors.New("twiliosms: the URL is not valid"))
 	}
 	req.SetBasicAuth(s.accountSID, s.authToken)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	res, err := s.client.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("twiliosms: %w", err)
+		return fmt.Errorf("twiliosms: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if err != nil {
-		return 0, fmt.Errorf("twiliosms: %w", err)
+		return fmt.Errorf("twiliosms: %w", err)
 	}
 	if res.StatusCode < 300 {
-		return 0, nil
+		return nil
 	}
 	var said struct {
 		Code    int    `json:"code"`
@@ -152,7 +152,7 @@ func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error)
 	}
 	_ = json.Unmarshal(body, &said) // an answer without JSON is an error all the same
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-	return time.Duration(min(max(seconds, 0), 30)) * time.Second, &Error{Status: res.StatusCode, Code: said.Code, Message: said.Message}
+	return &Error{Status: res.StatusCode, Code: said.Code, Message: said.Message, wait: time.Duration(min(max(seconds, 0), 30)) * time.Second}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -53,6 +53,7 @@ func TestSend(t *testing.T) {
 		"down":           {[]int{500}, 3, true, false},
 		"bad number":     {[]int{400}, 1, true, true},
 		"bad token":      {[]int{401}, 1, true, true},
+		"sent elsewhere": {[]int{300}, 1, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, seen, pauses := api(t, c.statuses...)
@@ -61,7 +62,7 @@ func TestSend(t *testing.T) {
 				t.Errorf("%v after %d tries", err, len(*seen))
 			}
 			var e *Error
-			if c.fails && (!errors.As(err, &e) || e.Code != 21211 || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "123456")) {
+			if c.fails && (!errors.As(err, &e) || e.Code != 21211 || e.Message != fmt.Sprintf("status %d", e.Status) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "123456")) {
 				t.Errorf("error %v", err)
 			}
 			for _, d := range *pauses {
@@ -86,7 +87,7 @@ func TestTimeout(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for name, s := range map[string]*Sender{
-		"nothing": New("", "", ""), "no sender": New("AC1", "x", ""), "two senders": New("AC1", "x", "+1", WithMessagingService("MG1")),
+		"nothing": New("", "", ""), "no account": New("", "x", "+1"), "no token": New("AC1", "", "+1"), "no sender": New("AC1", "x", ""), "two senders": New("AC1", "x", "+1", WithMessagingService("MG1")),
 	} {
 		if s.Validate() == nil || !auth.IsPermanent(s.Send(t.Context(), message)) {
 			t.Errorf("%s: accepted", name)

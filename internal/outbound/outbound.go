@@ -47,7 +47,7 @@ func NewClient() *http.Client {
 
 // Request is a request whose body is at hand.
 type Request struct {
-	Method string
+	Method string // default GET
 	URL    string
 	Header http.Header
 	Body   []byte
@@ -91,7 +91,7 @@ func Do(ctx context.Context, client *http.Client, in Request) (*Response, error)
 
 // GetJSON reads a JSON document that is there for everybody.
 func GetJSON(ctx context.Context, client *http.Client, rawURL string, v any) error {
-	res, err := Do(ctx, client, Request{Method: http.MethodGet, URL: rawURL, Header: http.Header{"Accept": {"application/json"}}})
+	res, err := Do(ctx, client, Request{URL: rawURL, Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
 		return err
 	}
@@ -154,6 +154,6 @@ func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
+	ip, _ := netip.ParseAddr(host) // the zero address is no loopback one
+	return ip.IsLoopback()
 }

@@ -94,6 +94,33 @@ func TestErrorsTellTheCause(t *testing.T) {
 	}
 }
 
+// What would send a secret in the clear is not even tried.
+func TestNothingGoesInTheClear(t *testing.T) {
+	client := &http.Client{Transport: never(func() { t.Error("it was sent") })}
+	for _, at := range []string{"http://a.test/?token=s3cr3t", "http://192.0.2.1/?token=s3cr3t"} {
+		if _, err := outbound.Do(t.Context(), client, outbound.Request{URL: at}); err == nil || err.Error() != "the URL is not https" {
+			t.Error(err)
+		}
+		if err := outbound.GetJSON(t.Context(), client, at, nil); err == nil || err.Error() != "the URL is not https" {
+			t.Error(err)
+		}
+	}
+}
+
+type never func()
+
+func (f never) RoundTrip(*http.Request) (*http.Response, error) {
+	f()
+	return nil, errors.New("never")
+}
+
+// What bounds these clients bounds no other one of the program.
+func TestDefaultTransportStaysAsItIs(t *testing.T) {
+	if shared, ok := http.DefaultTransport.(*http.Transport); !ok || outbound.NewClient().Transport == http.DefaultTransport || shared.MaxResponseHeaderBytes != 0 {
+		t.Error("the transport of all is changed")
+	}
+}
+
 // Redirects are returned, never followed, and bodies are bounded.
 func TestBounds(t *testing.T) {
 	reached := false
@@ -145,6 +172,9 @@ func TestDecodeJSON(t *testing.T) {
 		`{"n":99999999999999999999}`: "a value of the wrong type at byte 25",
 	} {
 		var v struct{ N int }
+		if err := outbound.DecodeJSON([]byte(doc), v); err == nil { // a value that cannot take it
+			t.Errorf("%s into no pointer", doc)
+		}
 		if err := outbound.DecodeJSON([]byte(doc), &v); fmt.Sprint(err) != want && (err != nil || want != "") {
 			t.Errorf("%s: %v", doc, err)
 		}
@@ -154,7 +184,7 @@ func TestDecodeJSON(t *testing.T) {
 func TestCheckURL(t *testing.T) {
 	for raw, ok := range map[string]bool{
 		"https://a.test/x": true, "http://localhost:1/": true, "http://a.localhost": true, "http://127.0.0.2": true, "http://[::1]:8080/x": true,
-		"http://a.test": false, "http://127.0.0.1.a.test": false, "http://localhost.a.test": false, "ftp://a.test": false, "a.test": false,
+		"http://a.test": false, "http://192.0.2.1": false, "http://[2001:db8::1]": false, "http://0.0.0.0": false, "ftp://localhost": false, "http://127.0.0.1.a.test": false, "http://localhost.a.test": false, "ftp://a.test": false, "a.test": false,
 		"//a.test": false, "https:///x": false, "https://u@a.test": false, "": false, "https://%zz": false, "javascript:alert(1)": false,
 	} {
 		if err := outbound.CheckURL(raw); (err == nil) != ok {

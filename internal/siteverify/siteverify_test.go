@@ -36,8 +36,8 @@ func TestVerify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method != http.MethodPost || r.FormValue("secret") != "the-secret" || r.FormValue("response") != "the-token" || r.FormValue("remoteip") != "192.0.2.1" {
-					t.Errorf("asked %s %v", r.Method, r.Form)
+				if r.Method != http.MethodPost || r.FormValue("secret") != "the-secret" || r.FormValue("response") != "the-token" || r.FormValue("remoteip") != "192.0.2.1" || r.Header.Get("Accept") != "application/json" {
+					t.Errorf("asked %s %v %v", r.Method, r.Form, r.Header)
 				}
 				w.WriteHeader(c.status)
 				_, _ = w.Write([]byte(c.body))
@@ -53,4 +53,38 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is wrong with the set-up must not be told to people as a captcha that they
+// failed.
+func TestMistakesAreNobodysCaptcha(t *testing.T) {
+	for _, code := range []string{"missing-input-secret", "invalid-input-secret", "bad-request", "internal-error", "sitekey-secret-mismatch", "not-using-dummy-passcode"} {
+		err := answered(t, `{"success":false,"error-codes":["`+code+`"]}`)
+		if err == nil || errors.Is(err, errRefused) || err.Error() != "captchas: the service says "+code {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	if err := answered(t, `{"success":true,"hostname":"evil.example.com"}`); err != nil {
+		t.Errorf("a host, where none is asked for: %v", err)
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	v := &siteverify.Service{Name: "captchas", Refused: errRefused, URL: server.URL, Client: server.Client()}
+	if err := v.Verify(t.Context(), "the-token", netip.Addr{}); err == nil || errors.Is(err, errRefused) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// answered is what comes of an answer about somebody whose address is not known.
+func answered(t *testing.T, body string) error {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("response") != "the-token" || r.Form.Has("remoteip") {
+			t.Errorf("asked %v", r.Form)
+		}
+		_, _ = w.Write([]byte(body)) //nolint:gosec // read by the test alone
+	}))
+	defer server.Close()
+	v := &siteverify.Service{Name: "captchas", Refused: errRefused, URL: server.URL, Client: server.Client()}
+	return v.Verify(t.Context(), "the-token", netip.Addr{})
 }
