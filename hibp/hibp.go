@@ -94,9 +94,9 @@ func (c *Client) search(body io.Reader, suffix string) (bool, error) {
 	limited := &io.LimitedReader{R: body, N: maxResponse}
 	lines := bufio.NewScanner(limited)
 	for lines.Scan() {
-		hash, count, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":")
+		hash, count, _ := strings.Cut(strings.TrimSpace(lines.Text()), ":")
 		n, err := strconv.Atoi(count)
-		if !ok || err != nil || len(hash) != len(suffix) {
+		if err != nil || len(hash) != len(suffix) {
 			return false, errors.New("hibp: the answer cannot be read")
 		}
 		if strings.EqualFold(hash, suffix) {

@@ -85,8 +85,8 @@ func (m *Mailer) configure(rawURL string) error {
 		m.options = append(m.options, mail.WithTLSPolicy(policy))
 	}
 	if p := u.Port(); p != "" {
-		if port, err = strconv.Atoi(p); err != nil {
-			return errors.New("smtpmail: the port is not a number")
+		if port, _ = strconv.Atoi(p); port < 1 || port > 65535 {
+			return errors.New("smtpmail: the port is none from 1 to 65535")
 		}
 	}
 	m.options = append(m.options, mail.WithPort(port))
@@ -108,12 +108,12 @@ func tlsPolicy(name, host string) (mail.TLSPolicy, error) {
 	case "none":
 		return mail.NoTLS, nil
 	case "":
-		if ip, err := netip.ParseAddr(host); host == "localhost" || (err == nil && ip.IsLoopback()) {
+		if ip, _ := netip.ParseAddr(host); host == "localhost" || ip.IsLoopback() { // the zero address is no loopback one
 			return mail.TLSOpportunistic, nil
 		}
 		return mail.TLSMandatory, nil
 	}
-	return 0, errors.New("smtpmail: tls is none of required, opportunistic and none")
+	return mail.TLSMandatory, errors.New("smtpmail: tls is none of required, opportunistic and none")
 }
 
 // Validate tells what is wrong with the URL, if anything.
@@ -177,7 +177,7 @@ func refused(err error, to string) error {
 	}
 	var e *mail.SendError
 	wrapped := fmt.Errorf("smtpmail: send: %w", address.Hide(err, to))
-	if errors.As(err, &e) && !e.IsTemp() && e.ErrorCode() >= 500 {
+	if errors.As(err, &e) && e.ErrorCode() >= 500 {
 		return auth.Permanent(wrapped)
 	}
 	return wrapped

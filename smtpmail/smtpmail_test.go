@@ -33,6 +33,7 @@ import (
 type server struct {
 	addr   string
 	refuse *smtp.SMTPError // of every recipient
+	drop   bool            // the connection at the first one
 
 	mu   sync.Mutex
 	got  []delivery
@@ -43,15 +44,17 @@ type delivery struct {
 	from, to string
 	data     []byte
 	tls      bool
+	helo     string
 }
 
 func (s *server) NewSession(c *smtp.Conn) (smtp.Session, error) {
 	_, isTLS := c.TLSConnectionState()
-	return &smtpSession{server: s, delivery: delivery{tls: isTLS}}, nil
+	return &smtpSession{server: s, conn: c, delivery: delivery{tls: isTLS, helo: c.Hostname()}}, nil
 }
 
 type smtpSession struct {
 	server *server
+	conn   *smtp.Conn
 	delivery
 }
 
@@ -72,6 +75,9 @@ func (s *smtpSession) Auth(string) (sasl.Server, error) {
 func (s *smtpSession) Mail(from string, _ *smtp.MailOptions) error { s.from = from; return nil }
 
 func (s *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if s.server.drop {
+		_ = s.conn.Conn().Close()
+	}
 	if s.server.refuse != nil {
 		return s.server.refuse
 	}
@@ -182,6 +188,9 @@ func TestSend(t *testing.T) {
 			if c.user != "" && s.seen != "ada" {
 				t.Error("did not log in")
 			}
+			if (got[0].helo == "app.example.com") != strings.Contains(c.query, "helo=") {
+				t.Errorf("it names itself %q", got[0].helo)
+			}
 			checkMessage(t, got[0].data)
 		})
 	}
@@ -201,6 +210,9 @@ func checkMessage(t *testing.T, data []byte) {
 	from, err := m.Header.AddressList("From")
 	if err != nil || from[0].Name != "Ünlü App" {
 		t.Errorf("from %v, %v", from, err)
+	}
+	if at, err := m.Header.Date(); err != nil || !at.Equal(message.At) {
+		t.Errorf("date %v, %v", at, err)
 	}
 	for name, want := range map[string]string{"Message-Id": "<" + message.ID + "@example.com>", "Auto-Submitted": "auto-generated", "Content-Language": "de"} {
 		if got := m.Header.Get(name); got != want {
@@ -231,6 +243,7 @@ func TestRefusals(t *testing.T) {
 		permanent bool
 	}{
 		"no such mailbox": {smtp.SMTPError{Code: 550, Message: "no such user"}, true},
+		"not understood":  {smtp.SMTPError{Code: 500, Message: "syntax error"}, true},
 		"greylisted":      {smtp.SMTPError{Code: 451, Message: "try again"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +302,20 @@ func TestHangingServer(t *testing.T) {
 	defer func() { _ = ln.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := smtpmail.New("smtp://"+ln.Addr().String()+"?from=a@example.com").Send(ctx, message); err == nil || auth.IsPermanent(err) {
+	if err := smtpmail.New("smtp://"+ln.Addr().String()+"?from=a@example.com").Send(ctx, message); err == nil || auth.IsPermanent(err) || !strings.HasPrefix(err.Error(), "smtpmail: connect: ") {
+		t.Errorf("error %v", err)
+	}
+	<-ctx.Done()
+	if err := smtpmail.New("smtp://"+ln.Addr().String()+"?from=a@example.com").Send(ctx, message); !errors.Is(err, context.DeadlineExceeded) || auth.IsPermanent(err) {
+		t.Errorf("out of time from the beginning: %v", err)
+	}
+}
+
+// A connection that breaks off says nothing of the message: it is tried again.
+func TestBrokenConnectionIsNoRefusal(t *testing.T) {
+	s := &server{drop: true}
+	start(t, s, nil, false)
+	if err := smtpmail.New("smtp://"+s.addr+"?from=a@example.com").Send(t.Context(), message); err == nil || auth.IsPermanent(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -298,6 +324,7 @@ func TestBadURLs(t *testing.T) {
 	for _, raw := range []string{
 		"", "smtp.example.com", "http://x?from=a@example.com", "smtp://?from=a@example.com", "smtp://host", "smtp://user:hunter2@host?from=x",
 		"smtp://host?from=a@example.com&tls=maybe", "smtp://user:hunter2@host:port?from=a@example.com",
+		"smtp://user:hunter2@host:0?from=a@example.com", "smtp://host:65536?from=a@example.com", "smtp://host:99999999999999999999?from=a@example.com",
 	} {
 		m := smtpmail.New(raw)
 		if err := m.Validate(); err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -327,8 +354,8 @@ func TestNoHeaderInjection(t *testing.T) {
 	for _, to := range []string{"a@example.com\r\nRCPT TO:<b@example.com>", "a@example.com>\r\nDATA", "a@example.com, b@example.com", ""} {
 		evil = message
 		evil.To = to
-		if err := m.Send(t.Context(), evil); err == nil {
-			t.Errorf("sent to %q", to)
+		if err := m.Send(t.Context(), evil); !auth.IsPermanent(err) {
+			t.Errorf("to %q: %v", to, err)
 		}
 	}
 	for _, d := range s.delivered(t) {
