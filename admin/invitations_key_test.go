@@ -8,6 +8,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
 )
 
 // An invitation by a key is good only while the key could still make it.
@@ -56,6 +57,40 @@ func TestInvitationByAKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where a key is lost, as by a backup from before it, its invitations are over, which is
+// no fault of the server.
+func TestInvitationByAKeyThatIsNotThere(t *testing.T) {
+	s := &keyless{Store: memstore.New()}
+	o := newOffice(t, s)
+	k := o.key(admin.System("test"), admin.PermUsersWrite, admin.PermUsersRead)
+	_, token := o.invite(admin.Key(k.Secret.Reveal()), "ada@example.com")
+	s.lost = true
+	_, err := o.accept(token)
+	wantCode(t, err, auth.CodeInvalidToken)
+}
+
+// keyless is a store that may have lost its keys.
+type keyless struct {
+	auth.Store
+	lost bool
+}
+
+func (s *keyless) Unwrap() auth.Store { return &lostKeys{s, s.Store.(auth.KeyStore)} }
+
+type lostKeys struct {
+	*keyless
+	auth.KeyStore
+}
+
+func (s *lostKeys) Unwrap() auth.Store { return s.Store }
+
+func (s *lostKeys) Key(ctx context.Context, id string) (auth.APIKey, error) {
+	if s.lost {
+		return auth.APIKey{}, auth.ErrNotFound
+	}
+	return s.KeyStore.Key(ctx, id)
 }
 
 // Whoever answers for the key that invited is judged with the effect: what happens to

@@ -40,7 +40,7 @@ func TestKeyOnTheWire(t *testing.T) {
 		for _, body := range []string{`{}`, `{"name":"x"}`, `{"name":"x","kind":"other","scopes":["auth.users.read"]}`, `{"name":"x","kind":"public","scopes":["auth.users.read"]}`, `{"name":"x","environment":"Live","scopes":["auth.users.read"]}`} {
 			o.do(owner, "POST /keys", body).want(422, auth.CodeValidationFailed)
 		}
-		for _, body := range []string{`{"overlap":-1}`, `{"overlap":2592001}`, `{"overlap":9223372036854775807}`} {
+		for _, body := range []string{`{"overlap":-1}`, `{"overlap":2592001}`, `{"overlap":9223372036854775807}`, `{"overlap":18446744074}`} {
 			o.do(owner, "POST /keys/"+id+"/rotate", body).want(422, auth.CodeValidationFailed)
 		}
 		changed := o.do(owner, "PATCH /keys/"+id, `{"name":"weekly","expires_at":null,"cidrs":["192.0.2.7/24"]}`, `If-Match: "0"`).want(200)
@@ -65,6 +65,32 @@ func TestKeyOnTheWire(t *testing.T) {
 		for pattern, body := range map[string]string{"PATCH /keys/" + id: `{"name":"x"}`, "POST /keys/" + id + "/rotate": "", "DELETE /keys/" + id: "", "DELETE /keys/x": "", "DELETE /keys/" + owner.User.ID: ""} {
 			o.do(owner, pattern, body).want(404, auth.CodeNotFound)
 		}
+	})
+}
+
+// The list says of each key whether it can be used.
+func TestKeyStatus(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		auditor := o.operator("auditor@example.com", admin.PermKeysRead)
+		k, err := o.adm.CreateKey(t.Context(), admin.System("test"), admin.CreateKeyParams{Name: "brief", Scopes: []string{admin.PermUsersRead}, ExpiresAt: o.Clock.Now().Add(time.Minute)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := func(status string) {
+			t.Helper()
+			list, _ := o.do(auditor, "GET /keys", "").want(200).body["keys"].([]any)
+			if got := list[0].(map[string]any)["status"]; got != status {
+				t.Errorf("it is %v, want %s", got, status)
+			}
+		}
+		want("live")
+		o.Clock.Advance(time.Minute)
+		want("expired")
+		if err := o.revoke(t.Context(), k.ID); err != nil {
+			t.Fatal(err)
+		}
+		want("revoked")
 	})
 }
 

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -78,7 +79,7 @@ func TestRevokeSessionsOfSeveral(t *testing.T) {
 		}
 		ids := strings.Repeat(`"00000000-0000-4000-8000-000000000000",`, 999)
 		o.do(op, "POST /sessions/revoke", `{"user_ids":[`+ids+`"`+ada.User.ID+`"]}`).want(200)
-		o.do(op, "POST /sessions/revoke", `{"user_ids":[`+ids+ids[:len(ids)/999*2]+`"`+ada.User.ID+`"]}`).want(422, auth.CodeValidationFailed)
+		o.do(op, "POST /sessions/revoke", `{"user_ids":[`+ids+ids[:len(ids)/999]+`"`+ada.User.ID+`"]}`).want(422, auth.CodeValidationFailed)
 		o.do(op, "POST /sessions/revoke", `{"before":"`+o.Clock.Now().Add(-time.Hour).Format(time.RFC3339)+`"}`).want(200)
 		if !live(bob) {
 			t.Error("bob's is younger")
@@ -90,6 +91,29 @@ func TestRevokeSessionsOfSeveral(t *testing.T) {
 		}
 		for _, body := range []string{`{}`, `{"all":true,"ip":"192.0.2.1"}`, `{"reason":"x"}`} {
 			o.do(op, "POST /sessions/revoke", body).want(422, auth.CodeValidationFailed)
+		}
+	})
+}
+
+// The end of some sessions ends no sign-in that has begun; the end of all does, so that
+// whoever was at it does not come in afterwards.
+func TestSignInsEndWithAllSessionsOnly(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		op := o.operator("op@example.com", admin.PermSessionsRevoke)
+		ada := o.LoginAs(t, "ada@example.com", authtest.AAL2())
+		_, err := o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password})
+		var begun *auth.Error
+		if !errors.As(err, &begun) || begun.MFAToken == "" {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			filter string
+			want   auth.Code
+		}{{`,"before":"2100-01-01T00:00:00Z"`, auth.CodeInvalidTOTPCode}, {`,"ip":"192.0.2.7"`, auth.CodeInvalidTOTPCode}, {"", auth.CodeInvalidToken}} {
+			o.do(op, "POST /sessions/revoke", fmt.Sprintf(`{"user_ids":[%q]%s}`, ada.User.ID, c.filter)).want(200)
+			_, err := o.VerifyMFA(t.Context(), auth.VerifyMFAParams{MFAToken: begun.MFAToken, RecoveryCode: "aaaaa-bbbbb"})
+			wantCode(t, err, c.want)
 		}
 	})
 }

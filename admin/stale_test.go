@@ -7,6 +7,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
 )
 
 // Whoever's roles change is told to refresh by the application's own routes and by the
@@ -43,5 +44,13 @@ func TestStaleTokensAreRefreshed(t *testing.T) {
 		want(401, 401)
 		ada = o.renewed(ada)
 		want(403, 200)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.permit("writer", notes)
+		wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"ada@example.com","full_name":"Ada"}`), "done")
+		want(403, 200)
+		wantResults(t, o.imports(owner, "?on_conflict=update", `{"email":"ada@example.com","roles":["writer"]}`), "done")
+		want(401, 401)
+		ada = o.renewed(ada)
+		want(200, 200)
 	})
 }
