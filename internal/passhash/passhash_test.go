@@ -2,6 +2,7 @@ package passhash
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,9 @@ var vectors = []struct{ name, encoded, password string }{
 	{"PBKDF2-SHA-256", "$pbkdf2-sha256$i=4096$c2FsdA$xeR41ZKIyEGqUw22hFxMjZYok6ABzk4RpJY4c6qYE0o", "password"},
 	{"PBKDF2-SHA-512", "$pbkdf2-sha512$i=4096$c2FsdA$0Zexsz2wFD4BixLz0dFHnmzevcyXxcD4f2kC4HL0V7UUPzBgJkGz1VzTNZiMs2uEN2Bg7NUy4Dm3QqI5Q0ry1Q", "password"},
 	{"Django", "pbkdf2_sha256$4096$salt$xeR41ZKIyEGqUw22hFxMjZYok6ABzk4RpJY4c6qYE0o=", "password"},
+	{"Django, SHA-1", "pbkdf2_sha1$4096$salt$SwB5AbdlSJq+rUnZJvch0GWkKcE=", "password"},
+	{"Django, SHA-512", "pbkdf2_sha512$4096$salt$0Zexsz2wFD4BixLz0dFHnmzevcyXxcD4f2kC4HL0V7UUPzBgJkGz1VzTNZiMs2uEN2Bg7NUy4Dm3QqI5Q0ry1Q==", "password"},
+	{"in base64url", "$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj-qf-YFY4NeBbtA", "password"},
 	{"Firebase", "$firebase-scrypt$ln=14,r=8,p=1$42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==$jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==$Bw==", "user1password"},
 }
 
@@ -106,6 +110,42 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// What is no hash is told from what asks for too much: of whoever imports, the one has
+// a typing error, the other a decision to make.
+func TestParseTellsMalformed(t *testing.T) {
+	const salt, sum, bcrypted = "c29tZXNhbHQ", "CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc", "CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
+	for _, s := range []string{
+		"", "scrypt$ln=10,r=8,p=1$" + salt + "$" + sum, "$scrypt$ln=10,r=8,p=1$" + salt, "$scrypt$ln=10,r=8,p=1$" + salt + "$" + sum + "$x", "$scrypt$ln=10,r=8$" + salt + "$" + sum,
+		"$scrypt$ln=10,r=8,p=1,x=1$" + salt + "$" + sum, "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$QUFB", "$firebase-scrypt$ln=14,r=8$" + salt + "$" + sum + "$QUFB$Bw",
+		"$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$QUFB!$Bw", "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$QUFB$Bw!", "$firebase-scrypt$ln=14,r=8,p=1$" + salt + "$" + sum + "$QUFB$Bw$x",
+		"$pbkdf2-sha256$i=1$" + salt, "$pbkdf2-sha256$i=1$" + salt + "$" + sum + "$x", "$pbkdf2-sha256$i=0$" + salt + "$" + sum, "$pbkdf2-sha256$i=x$" + salt + "$" + sum, "$pbkdf2-sha256$1$" + salt + "$" + sum,
+		"$pbkdf2-sha256$i=4294967296$" + salt + "$" + sum, "$pbkdf2-sha256$i=1$" + salt + "!$" + sum, "$pbkdf2-sha256$i=1$" + salt + "$" + sum + "!", "$argon2id$v=19$65536,2,1$" + salt + "$" + sum,
+		"pbkdf2_sha256$1$salt$" + sum + "!", "$2a$03$" + bcrypted, "$2a$32$" + bcrypted, "$2a$05$" + bcrypted[1:], "$2a$05$" + bcrypted + "x", "$pbkdf2-sha256$i=100$" + strings.Repeat("A", 960) + "$" + sum,
+	} {
+		if h, err := Parse(s); !errors.Is(err, ErrFormat) {
+			t.Errorf("%q: %+v, %v", s, h, err)
+		}
+	}
+}
+
+// What is made has 128 bits of salt and 256 of hash (RFC 9106, 4), also where it is
+// nobody's.
+func TestFormOfWhatIsMade(t *testing.T) {
+	form := regexp.MustCompile(`^\$argon2id\$v=19\$m=64,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$`)
+	p := Argon2id{Memory: 64, Time: 1, Threads: 1}
+	for _, made := range []string{p.Make("secret"), p.Nobodys()} {
+		if !form.MatchString(made) {
+			t.Error(made)
+		}
+	}
+	for _, v := range vectors {
+		h, err := Parse(v.encoded)
+		if err != nil || h.AtLeast(Argon2id{}) != (v.name == "argon2id") || (h.BcryptCost() == 0) == strings.HasPrefix(v.name, "bcrypt") {
+			t.Errorf("%s: %v, cost %d", v.name, err, h.BcryptCost())
+		}
+	}
+}
+
 // Each parameter may be within its limit while their product takes minutes; the
 // error says which limit it was and nothing of the hash.
 func TestParseBoundsWork(t *testing.T) {
@@ -124,7 +164,21 @@ func TestParseBoundsWork(t *testing.T) {
 		{"$scrypt$ln=18,r=8,p=4$" + salt + "$" + sum, ""},
 		{"$scrypt$ln=19,r=8,p=1$" + salt + "$" + sum, "memory"},
 		{"$firebase-scrypt$ln=18,r=16,p=1$" + salt + "$" + sum + "$QUFB$Bw", "memory"},
-		{"$scrypt$ln=25,r=1,p=1$" + salt + "$" + sum, "ln"},
+		{"$scrypt$ln=18,r=9,p=1$" + salt + "$" + sum, "memory"},
+		{"$scrypt$ln=24,r=1,p=1$" + salt + "$" + sum, "memory"},
+		{"$scrypt$ln=25,r=1,p=1$" + salt + "$" + sum, "ln up to"},
+		{"$scrypt$ln=1,r=64,p=16$" + salt + "$" + sum, ""},
+		{"$scrypt$ln=1,r=65,p=1$" + salt + "$" + sum, "r up to"},
+		{"$scrypt$ln=1,r=1,p=17$" + salt + "$" + sum, "p up to"},
+		{"$pbkdf2-sha1$i=10000000$" + salt + "$" + strings.Repeat("A", 27), ""},       // 20 bytes, one block
+		{"$pbkdf2-sha1$i=10000000$" + salt + "$" + strings.Repeat("A", 28), "PBKDF2"}, // 21
+		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 20), "16 to 512"},   // 15 bytes
+		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 22), ""},
+		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 683), ""},
+		{"$pbkdf2-sha512$i=1$" + salt + "$" + strings.Repeat("A", 684), "16 to 512"},
+		{"$pbkdf2-sha256$i=10$" + strings.Repeat("A", 960) + "$" + sum, ""}, // 1024 bytes in all
+		{"$argon2id$v=19$m=16,t=1,p=2$" + salt + "$" + sum, ""},
+		{"$argon2id$v=19$m=15,t=1,p=2$" + salt + "$" + sum, "8 KiB for each p"},
 		{"$2b$17$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "bcrypt cost"},
 		{"$argon2id$v=19$m=65536,t=2,p=1$$" + sum, "salt"},
 		{"$argon2id$v=19$m=65536,t=2,p=1$" + salt + "$AAAA", "16 to 512"},
