@@ -114,7 +114,7 @@ func TestCreateUser(t *testing.T) {
 			t.Errorf("%v", whole.body)
 		}
 		row := o.audit()[0]
-		if row.Type != auth.EventUserCreated || row.UserID != id || row.Record.Target != "Ada@example.com" || row.Record.Changes["password"].After != true || row.Record.Changes["notes"].After != nil {
+		if row.Type != auth.EventUserCreated || row.UserID != id || row.Record.Target != "Ada@example.com" || row.Record.Changes["password"].After != true || row.Record.Changes["notes"].After != nil || fmt.Sprint(row.Record.Changes["roles"].After, row.Record.Changes["app_metadata"].After) != "["+role+"] map[a:2]" {
 			t.Errorf("%+v %+v", row, row.Record)
 		}
 		for body, field := range map[string]string{
@@ -171,7 +171,7 @@ func TestUpdateUser(t *testing.T) {
 		}
 		reset := o.token("ada@example.com", auth.KindResetPassword)
 		a := o.do(owner, path, `{"app_metadata":{"plan":"pro","trial":null,"in":{"a":null}},"full_name":"Ada","notes":"vip"}`).want(200)
-		if got := fmt.Sprint(a.body["app_metadata"]); got != "map[in:map[b:2] plan:pro]" || a.body["full_name"] != "Ada" {
+		if got := fmt.Sprint(a.body["app_metadata"]); got != "map[in:map[b:2] plan:pro]" || a.body["full_name"] != "Ada" || a.header.Get("ETag") != `"1"` {
 			t.Errorf("%v", a.body)
 		}
 		if row := o.audit()[0]; row.Record.Changes["app_metadata"].Before == nil || fmt.Sprint(row.Record.Changes["notes"]) != "{<nil> <nil>}" {

@@ -155,6 +155,12 @@ func TestLookupUser(t *testing.T) {
 		for _, query := range []string{"", "email=ada", "provider=github", "subject=x", "email=ada@example.com&phone=%2B4930123456", "id=" + ada.User.ID, "email=ada@example.com&email=bob@example.com"} {
 			o.do(reader, "GET /users/lookup?"+query, "").want(422, auth.CodeValidationFailed)
 		}
+		// Code may name an id, but that alone, too.
+		if a, err := o.adm.LookupUser(t.Context(), admin.System("test"), auth.ByID(ada.User.ID)); err != nil || a.ID != ada.User.ID {
+			t.Errorf("by id: %+v, %v", a, err)
+		}
+		_, err := o.adm.LookupUser(t.Context(), admin.System("test"), auth.UserKey{ID: ada.User.ID, Email: "bob@example.com"})
+		wantCode(t, err, auth.CodeValidationFailed)
 	})
 }
 

@@ -175,6 +175,11 @@ func TestImportConflicts(t *testing.T) {
 		const row = `{"email":"ada@old.example.com","full_name":"Countess","user_metadata":{"a":null},"email_verified":true,"phone":"+4930123456","phone_verified":true,"roles":["support"]}`
 		wantResults(t, o.imports(owner, "?on_conflict=skip", row), "skipped user_already_exists email")
 		wantResults(t, o.imports(owner, "?on_conflict=error", row), "failed user_already_exists email")
+		wantResults(t, o.imports(owner, "", `{"email":"bob@old.example.com","email_verified_at":"2020-01-02T03:04:05Z","phone":"+4930123457","phone_verified_at":"2021-01-02T03:04:05Z"}`), "done")
+		if bob, err := o.Store.User(t.Context(), auth.ByPhone("+4930123457")); err != nil || bob.EmailVerifiedAt.Year() != 2020 || bob.PhoneVerifiedAt.Year() != 2021 {
+			t.Errorf("%+v, %v", bob, err)
+		}
+		wantResults(t, o.imports(owner, "?on_conflict=skip", `{"email":"eve@old.example.com","phone":"+4930123457"}`), "skipped user_already_exists phone")
 		if now := o.read(ada.ID); now.FullName != "Ada" || now.Revision != ada.Revision {
 			t.Errorf("%+v", now)
 		}

@@ -89,6 +89,7 @@ func TestRevokeSessionsOfSeveral(t *testing.T) {
 		if live(bob) || !live(owner) || !live(op) {
 			t.Errorf("bob %t, owner %t, operator %t", live(bob), live(owner), live(op))
 		}
+		o.do(op, "POST /sessions/revoke", `{"ip":`).want(400, auth.CodeBadJSON)
 		for _, body := range []string{`{}`, `{"all":true,"ip":"192.0.2.1"}`, `{"reason":"x"}`} {
 			o.do(op, "POST /sessions/revoke", body).want(422, auth.CodeValidationFailed)
 		}
