@@ -82,8 +82,6 @@ type Error struct {
 	Status  int    // HTTP status
 	Code    int    // Twilio's error code; 0 if unknown
 	Message string // Twilio's words
-
-	wait time.Duration // for how long the API asks to wait
 }
 
 func (e *Error) Error() string {
@@ -103,7 +101,7 @@ func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 		return auth.Permanent(err)
 	}
 	for try := 1; ; try++ {
-		err := s.try(ctx, m)
+		wait, err := s.try(ctx, m)
 		var refused *Error
 		switch {
 		case errors.As(err, &refused) && !refused.temporary():
@@ -111,14 +109,14 @@ func (s *Sender) Send(ctx context.Context, m auth.Message) error {
 		case refused == nil || try >= s.tries:
 			return err // nil, or an answer that got lost, which may have been a yes: the caller decides
 		}
-		if err := s.pause(ctx, max(refused.wait, time.Duration(try)*500*time.Millisecond)); err != nil {
+		if err := s.pause(ctx, max(wait, time.Duration(try)*500*time.Millisecond)); err != nil {
 			return err
 		}
 	}
 }
 
-// try sends once.
-func (s *Sender) try(ctx context.Context, m auth.Message) error {
+// try sends once, and returns how long the API asks to wait.
+func (s *Sender) try(ctx context.Context, m auth.Message) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	form := url.Values{"To": {m.To}, "Body": {m.Text}}
@@ -130,21 +128,21 @@ func (s *Sender) try(ctx context.Context, m auth.Message) error {
 	endpoint := s.url + "/2010-04-01/Accounts/" + url.PathEscape(s.accountSID) + "/Messages.json"
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
-		return auth.Permanent(errors.New("twiliosms: the URL is not valid"))
+		return 0, auth.Permanent(errors.New("twiliosms: the URL is not valid"))
 	}
 	req.SetBasicAuth(s.accountSID, s.authToken)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	res, err := s.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("twiliosms: %w", err)
+		return 0, fmt.Errorf("twiliosms: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if err != nil {
-		return fmt.Errorf("twiliosms: %w", err)
+		return 0, fmt.Errorf("twiliosms: %w", err)
 	}
 	if res.StatusCode < 300 {
-		return nil
+		return 0, nil
 	}
 	var said struct {
 		Code    int    `json:"code"`
@@ -152,7 +150,7 @@ func (s *Sender) try(ctx context.Context, m auth.Message) error {
 	}
 	_ = json.Unmarshal(body, &said) // an answer without JSON is an error all the same
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-	return &Error{Status: res.StatusCode, Code: said.Code, Message: said.Message, wait: time.Duration(min(max(seconds, 0), 30)) * time.Second}
+	return time.Duration(min(max(seconds, 0), 30)) * time.Second, &Error{Status: res.StatusCode, Code: said.Code, Message: said.Message}
 }
 
 func pause(ctx context.Context, d time.Duration) error {
