@@ -1,0 +1,78 @@
+package auth
+
+import (
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is promised to be taken is taken, and what is just beyond it is not.
+func TestBoundsAreAsPromised(t *testing.T) {
+	keys, err := newKeyring(&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Auth{keys: keys, cfg: config{now: time.Now}, factors: struct{ FactorStore }{}}
+	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
+	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language, of a length
+	text := func(name string) func(int) bool {
+		return func(n int) bool { return checkMailText(name, xs(n)) == nil }
+	}
+	for what, c := range map[string]struct {
+		takes       func(n int) bool
+		least, most int
+	}{
+		"a subject at a provider (OpenID Connect Core 1.0, section 2)": {func(n int) bool { return isSubject(xs(n)) }, 1, 255},
+		"an error code of a provider":                                  {func(n int) bool { return errorToken(xs(n)) == xs(n) }, 0, 64},
+		"a subject of a mail":                                          {text("magic_link.subject"), 1, 150},
+		"an introduction of a mail":                                    {text("magic_link.intro"), 1, 1000},
+		"a footer":                                                     {text("footer"), 1, 1000},
+		"a language of such a text":                                    {func(n int) bool { return isLanguage(private(n)) }, 0, 16},
+		"such texts": {func(n int) bool {
+			texts := map[string]string{}
+			for i := range n {
+				texts[fmt.Sprintf("footer.en-x-%d", i)] = "x"
+			}
+			return checkMailTexts(texts) == nil
+		}, 0, 200},
+		"a user's own language": {func(n int) bool {
+			return preferredLocale(t.Context(), User{UserMetadata: map[string]any{"locale": private(n)}}) == private(n)
+		}, 0, 63},
+		"languages of a browser": {func(n int) bool { return shortLocale(xs(n)) == xs(n) }, 0, 128},
+		"notes about an account": {func(n int) bool { return checkNotes(xs(n)) == nil }, 0, 16 << 10},
+		"seconds that an invitation is good for": {func(n int) bool {
+			_, err := Kit{a}.CleanInvitation(Invitation{Email: "ada@example.com"}, time.Duration(n)*time.Second)
+			return err == nil
+		}, 300, 30 * 24 * 3600},
+		"a TOTP secret from elsewhere": {func(n int) bool {
+			_, err := a.importTOTP("u", base32.StdEncoding.EncodeToString([]byte(xs(n))), a.now())
+			return err == nil
+		}, 10, 64},
+		"an error of a message": {func(n int) bool { return (&queuedMessage{}).told(errors.New(xs(n))) == xs(n) }, 0, 500},
+	} {
+		if c.least > 0 && (c.takes(c.least-1) || !c.takes(c.least)) {
+			t.Errorf("%s: %d is not the least", what, c.least)
+		}
+		if !c.takes(c.most) || c.takes(c.most+1) {
+			t.Errorf("%s: %d is not the most", what, c.most)
+		}
+	}
+}
+
+// A key that was revoked stops within a second everywhere, of which half is left to
+// whoever reads it.
+func TestKeysAreRememberedHalfASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := func(ago time.Duration) *knownKeys { return &knownKeys{at: time.Now().Add(-ago)} }
+		if !read(time.Second/2 - 1).fresh() {
+			t.Error("forgotten too early")
+		}
+		if read(time.Second/2).fresh() || (*knownKeys)(nil).fresh() {
+			t.Error("remembered too long")
+		}
+	})
+}
