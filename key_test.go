@@ -125,6 +125,21 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	}
 }
 
+// However many public keys there are, all of them are good.
+func TestManyPublicKeys(t *testing.T) {
+	t.Parallel()
+	store := newKeyReads(t)
+	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
+	var texts []string
+	for range 401 {
+		_, text := store.put(t, w.Clock.Now(), auth.APIKey{Public: true})
+		texts = append(texts, text)
+	}
+	for _, text := range texts {
+		w.do("GET", "/settings", nil, header{"Apikey", text}).want(200)
+	}
+}
+
 // newWorldOn is newWorld on a store.
 func newWorldOn(t *testing.T, store auth.Store, opts ...auth.Option) *world {
 	t.Helper()

@@ -232,6 +232,8 @@ func TestSwitchedOff(t *testing.T) {
 		"all, login":     {auth.Settings{Enabled: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 401, auth.CodeInvalidCredentials}, // as of nobody; see TestSwitchedOffLetsIn
 		"all, sign-up":   {auth.Settings{Enabled: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 404, auth.CodeNotFound},
 		"sign-up":        {auth.Settings{SignUp: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 403, auth.CodeSignupDisabled},
+		"by password":    {auth.Settings{Password: auth.Off}, "/signup", map[string]any{"email": "a@example.com", "password": goodPassword}, 403, auth.CodeMethodDisabled},
+		"by number":      {auth.Settings{Phone: auth.Off}, "/signup", map[string]any{"phone": number, "password": goodPassword}, 403, auth.CodeMethodDisabled},
 		"password login": {auth.Settings{Password: auth.Off}, "/login", map[string]any{"email": "a@example.com", "password": "x"}, 403, auth.CodeMethodDisabled},
 		"reset":          {auth.Settings{Password: auth.Off}, "/forgot-password", map[string]any{"email": "a@example.com"}, 403, auth.CodeMethodDisabled},
 		"reset by token": {auth.Settings{Password: auth.Off}, "/reset-password", map[string]any{"token": "x", "new_password": goodPassword}, 403, auth.CodeMethodDisabled},

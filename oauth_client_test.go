@@ -1,0 +1,80 @@
+package auth_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/provider"
+)
+
+// What a provider is asked for besides reaches it; what is empty does not.
+func TestAuthParamsReachTheProvider(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	p := idp.Google()
+	p.AuthParams = map[string]string{"access_type": "offline", "hd": ""}
+	w := newWorld(t, auth.WithProvider(p))
+	to, err := url.Parse(w.visitor(idp).start("google", "login_hint=ada"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := to.Query(); q.Get("access_type") != "offline" || q.Has("hd") || q.Has("prompt") || q.Get("login_hint") != "ada" {
+		t.Errorf("%v", q)
+	}
+}
+
+// Without the client's secret, the provider is not asked, and nobody is signed in.
+func TestClientSecretCannotBeMade(t *testing.T) {
+	idp := authtest.StartProvider(t)
+	p := idp.Google()
+	p.ClientSecret = ""
+	p.Secret = func(*provider.Provider, time.Time) (string, error) { return "", errors.New("the key is locked") }
+	w := newWorld(t, auth.WithProvider(p))
+	idp.Now = w.Clock.Now
+	w.visitor(idp).signIn("google", ada, "").want(502, auth.CodeProviderError)
+	if n := idp.Requests("/google/token"); n != 0 {
+		t.Errorf("%d requests for tokens", n)
+	}
+}
+
+// A provider that keeps its ID tokens short and fails to tell the rest signs nobody in.
+func TestUserInfoFails(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"an error": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"sub":"` + ada.Subject + `","email":"ada@example.com","email_verified":true}`))
+		},
+		"no JSON":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"no answer":    func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"no object":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) },
+		"another user": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"sub":"x"}`)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(answer)
+			t.Cleanup(srv.Close)
+			idp := authtest.StartProvider(t)
+			p := idp.OIDC("oidc")
+			p.UserInfoURL = srv.URL
+			w := newWorld(t, auth.WithProvider(p))
+			idp.Now = w.Clock.Now
+			w.visitor(idp).signIn("oidc", ada, "").want(502, auth.CodeProviderError)
+		})
+	}
+}
+
+// A form of which a part cannot be read is refused, and uses nothing up.
+func TestMalformedCallbackForm(t *testing.T) {
+	w, idp := providerWorld(t)
+	v := w.visitor(idp)
+	to := v.start("apple", "")
+	idp.SignsIn(ada)
+	back := idp.Authorize(t, to).Encode()
+	v.do("POST", "/oauth/apple/callback", back+"&x=%zz", form).want(400, auth.CodeBadOAuthState)
+	v.do("POST", "/oauth/apple/callback", "{}").want(415, auth.CodeUnsupportedMediaType)
+	v.do("POST", "/oauth/apple/callback", back, form).want(200)
+}
