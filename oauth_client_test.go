@@ -78,3 +78,19 @@ func TestMalformedCallbackForm(t *testing.T) {
 	v.do("POST", "/oauth/apple/callback", "{}").want(415, auth.CodeUnsupportedMediaType)
 	v.do("POST", "/oauth/apple/callback", back, form).want(200)
 }
+
+// People whose provider tells no address share no limit of one, and have none to
+// confirm.
+func TestPeopleWithoutAddresses(t *testing.T) {
+	w, idp := providerWorld(t, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
+	for _, subject := range []string{"1", "2", "3", "4", "5", "6"} {
+		w.visitor(idp).signIn("twitter", authtest.Person{Subject: subject}, "").session()
+	}
+}
+
+func TestStartAtAnUnknownProvider(t *testing.T) {
+	w, _ := providerWorld(t)
+	if to, err := w.StartOAuth(t.Context(), auth.StartOAuthParams{Provider: "nobody", Browser: "b"}); !errors.Is(err, auth.CodeUnknownProvider) {
+		t.Errorf("%q, %v", to, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
@@ -83,4 +84,38 @@ func TestMailedLinksLeadToAllowedPlaces(t *testing.T) {
 		body["redirect_to"] = "https://evil.test/"
 		w.do("POST", path, body).want(400, auth.CodeRedirectNotAllowed)
 	}
+}
+
+// leaks is a breach checker that is out of order.
+type leaks struct{}
+
+func (leaks) Breached(context.Context, string) (bool, error) { return false, errors.New("no answer") }
+
+// Where passwords are not to be taken unchecked, none is taken while the checker fails.
+func TestUncheckedPasswordIsNotTaken(t *testing.T) {
+	for closed, want := range map[bool]int{true: 503, false: 200} {
+		w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Breach: leaks{}, BreachFailClosed: closed}))
+		if a := w.do("POST", "/signup", map[string]any{"email": adaMail, "password": goodPassword}); a.status != want {
+			t.Errorf("fail closed %v: %d", closed, a.status)
+		}
+	}
+}
+
+// Another code to a new address has tries of its own.
+func TestNewCodeToANewAddress(t *testing.T) {
+	const newMail = "new@example.com"
+	w := newWorld(t)
+	s := w.member(adaMail)
+	ask := func() string {
+		seen := w.mailsSeen()
+		w.do("PATCH", "/me", map[string]any{"email": newMail}, bearer(s.AccessToken)).want(200)
+		return w.newMail(newMail, auth.KindChangeEmail, seen).Code
+	}
+	code := ask()
+	for range 5 {
+		w.verifyBy(newMail, other(code), bearer(s.AccessToken)).want(400, auth.CodeInvalidCode)
+	}
+	w.verifyBy(newMail, code, bearer(s.AccessToken)).want(429, auth.CodeRateLimited)
+	w.Clock.Advance(time.Minute)
+	w.verifyBy(newMail, ask(), bearer(s.AccessToken)).want(200)
 }

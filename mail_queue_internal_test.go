@@ -1,0 +1,115 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// deaf is a mailer that heeds no context.
+type deaf struct {
+	calls   atomic.Int32
+	release chan struct{}
+}
+
+func (h *deaf) Send(context.Context, Message) error {
+	h.calls.Add(1)
+	<-h.release
+	return nil
+}
+
+// A mailer that hangs holds two attempts a worker, and is not called for more.
+func TestHangingMailerPilesNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &deaf{release: make(chan struct{})}
+		b, failures := testOutbox(t, MailOptions{Workers: 1, Attempts: 1, Timeout: time.Second}, m)
+		for range 4 {
+			post(t, b, magic)
+		}
+		if err := b.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		close(m.release)
+		late := 0
+		for _, err := range failures.errors() {
+			if errors.Is(err, context.DeadlineExceeded) {
+				late++
+			}
+		}
+		if n := len(failures.errors()); n != 4 || late != 2 || m.calls.Load() != 2 {
+			t.Errorf("%d failures, %d of them late, %d calls", n, late, m.calls.Load())
+		}
+	})
+}
+
+// A message that has no template will not have one later either.
+func TestMessageWithoutATemplateIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, began := &scripted{}, time.Now()
+		b, failures := testOutbox(t, MailOptions{}, m)
+		post(t, b, outgoing{Kind: "none", To: "ada@example.com"})
+		if err := b.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.sent) != 0 || len(failures.errors()) != 1 || time.Since(began) != 0 {
+			t.Errorf("%d sent, failures %v after %s", len(m.sent), failures.errors(), time.Since(began))
+		}
+	})
+}
+
+// Attempts at working a message out are attempts at the message.
+func TestAttemptsToPrepareCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := errors.New("busy")
+		m := &scripted{answers: []error{busy, busy, busy, busy, busy, busy}}
+		b, failures := testOutbox(t, MailOptions{}, m)
+		tries := 0
+		b.prepare(t.Context(), magic.Kind, func(context.Context) (*SealedMessage, error) {
+			if tries++; tries < 3 {
+				return nil, busy
+			}
+			body := []byte(`{"Kind":"magic_link","To":"ada@example.com","Link":"https://auth.test/x?token=t"}`)
+			return &SealedMessage{ID: "1", Body: body, CreatedAt: b.now(), ExpiresAt: b.now().Add(noticeLife), Attempts: 1}, nil
+		})
+		if err := b.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if tries != 3 || len(m.sent) != 3 || len(failures.errors()) != 1 { // the third, fourth and fifth
+			t.Errorf("%d tries, %d sent, failures %v", tries, len(m.sent), failures.errors())
+		}
+	})
+}
+
+// A browser's languages are cut between two of them.
+func TestLanguagesAreCutBetweenTwo(t *testing.T) {
+	long := strings.Repeat("x", 128)
+	for accept, want := range map[string]string{"de,en": "de,en", "de,fr," + long: "de,fr", long + ",de": "", "": ""} {
+		if got := shortLocale(accept); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+}
+
+// What changes again and again is given up, and may be tried later; what is decided
+// against is not tried again.
+func TestChangeGivesUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want Code
+		n    int
+	}{
+		"changed meanwhile": {ErrStale, CodeUnavailable, 20},
+		"refused":           {fail(CodeUserBanned, ErrStale), CodeUserBanned, 1},
+	} {
+		n := 0
+		v, err := change(func() (int, error) { n++; return n, c.err })
+		var e *Error
+		if n != c.n || !errors.As(err, &e) || e.Code != c.want || c.n > 1 && (v != 0 || e.RetryAfter != time.Second) {
+			t.Errorf("%s: %d times, %d, %v", name, n, v, err)
+		}
+	}
+}
