@@ -133,7 +133,7 @@ func derivedKey(secret []byte, algorithm string) (*signingKey, error) {
 // ownKey takes a private key. A broken one is refused before it is asked for its
 // public key, which panics.
 func ownKey(s crypto.Signer) (*signingKey, error) {
-	var broken bool
+	broken := false
 	switch s := s.(type) {
 	case *ecdsa.PrivateKey:
 		broken = s == nil
@@ -202,10 +202,10 @@ func Parse(jwks []byte) (*Ring, error) {
 	r := &Ring{byID: map[string]*signingKey{}}
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
-		if key.UnmarshalJSON(raw) != nil || key.Use == "enc" {
+		if key.UnmarshalJSON(raw) != nil || !key.Valid() || !key.IsPublic() || key.Use == "enc" {
 			continue
 		}
-		k, err := verifyingKey(key.Key) // which takes public ones alone
+		k, err := verifyingKey(key.Key)
 		if err != nil || key.KeyID == "" || (key.Algorithm != "" && key.Algorithm != k.Algorithm) {
 			continue
 		}

@@ -81,32 +81,39 @@ func Check(target string, patterns []Pattern) error {
 // that it is read at, for every browser: "/notes?page=2", and neither "//host" nor
 // "/\\host" nor any that servers read in two ways.
 func IsLocal(target string) bool {
-	_, err := parse("https://local.invalid" + target)
-	return err == nil && strings.HasPrefix(target, "/")
+	if !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") {
+		return false
+	}
+	u, err := parse("https://local.invalid" + target)
+	return err == nil && u.Host == "local.invalid"
 }
 
 // parse refuses all in which parsers of URLs have been known to disagree.
 func parse(s string) (*url.URL, error) {
-	if s == "" || len(s) > 2048 || strings.Contains(s, "\\") {
+	if s == "" || len(s) > 2048 || strings.ContainsAny(s, "\\ \t\r\n") {
 		return nil, errors.New("is not a plain URL")
 	}
-	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
-		return nil, errors.New("has characters that need escaping")
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return nil, errors.New("has characters that need escaping")
+		}
 	}
 	u, err := url.Parse(s)
 	if err != nil {
 		return nil, errors.New("is not a URL")
 	}
 	switch {
-	case u.Opaque != "" || u.User != nil:
+	case u.Opaque != "" || u.User != nil || strings.Contains(u.Host, "@"):
 		return nil, errors.New("has user information or no host")
 	case u.Scheme == "javascript" || u.Scheme == "data" || u.Scheme == "vbscript" || u.Scheme == "file" || u.Scheme == "blob" || u.Scheme == "":
 		return nil, errors.New("has a scheme that is not allowed")
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() == "":
 		return nil, errors.New("has no host")
 	}
-	if strings.Contains(u.Path, "//") || strings.ContainsFunc(u.Path, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return nil, errors.New("has a path that can be misread")
+	for _, p := range []string{u.Path, u.EscapedPath()} {
+		if strings.ContainsAny(p, "\\") || strings.Contains(p, "//") || strings.ContainsFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+			return nil, errors.New("has a path that can be misread")
+		}
 	}
 	if p := u.Path; p != "" && p != path.Clean(p) && p != path.Clean(p)+"/" {
 		return nil, errors.New("has dots in its path")
@@ -173,8 +180,8 @@ func IsLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, _ := netip.ParseAddr(host) // the zero address is no loopback one
-	return ip.IsLoopback()
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 // WithQuery returns target with these parameters, which replace its own of the
