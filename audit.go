@@ -67,6 +67,7 @@ func (r *recorder) add(list []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range list {
+		e.Record = e.Record.bounded()
 		room := recordAtMost
 		if e.Type == EventSignInFailed {
 			room = recordFailed
@@ -157,7 +158,7 @@ func (r *recorder) flush(ctx context.Context) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		if err := r.write(ctx, batch); err != nil {
+		if err := r.writeAll(ctx, batch); err != nil {
 			return err
 		}
 		r.mu.Lock()
@@ -166,6 +167,51 @@ func (r *recorder) flush(ctx context.Context) error {
 		}
 		r.mu.Unlock()
 	}
+}
+
+// recordTries bounds how often a batch that is refused is divided while nothing of it
+// can be written: then it is the log that fails, and not an event.
+const recordTries = 32
+
+// writeAll writes a batch. Where the log refuses it for what an event says, the others
+// are written, and that one is lost: it must not hold up for ever what comes behind it.
+func (r *recorder) writeAll(ctx context.Context, batch []Event) error {
+	wrote, tries := false, 0
+	var refused []Event
+	var first error
+	queue := [][]Event{batch}
+	for len(queue) > 0 {
+		part := queue[0]
+		queue = queue[1:]
+		err := r.write(ctx, part)
+		tries++
+		switch {
+		case err == nil:
+			wrote = true
+		case ctx.Err() != nil:
+			return err
+		case len(part) > 1:
+			queue = append(queue, part[:len(part)/2], part[len(part)/2:])
+		default:
+			refused = append(refused, part[0])
+		}
+		if first == nil {
+			first = err
+		}
+		if !wrote && tries >= recordTries {
+			return first
+		}
+	}
+	if !wrote {
+		return first
+	}
+	for _, e := range refused {
+		r.log.Error("auth: an event cannot be recorded, and is lost", "type", string(e.Type), "id", e.ID, "error", first)
+	}
+	r.mu.Lock()
+	r.lost += len(refused)
+	r.mu.Unlock()
+	return nil
 }
 
 // close writes what waits, until ctx ends, and takes no more.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // logbook is an audit log that a test can close.
@@ -250,5 +251,44 @@ func TestWhatEventsCount(t *testing.T) {
 		if len(n.counts) != 1 || n.counts[c.want] != 1 {
 			t.Errorf("%s: %v", c.e.Type, n.counts)
 		}
+	}
+}
+
+// An event that the log refuses for what it says is lost by itself: those with it and
+// behind it are written. A log that refuses all keeps all waiting.
+func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
+	r, book, alarm, out := newTestRecorder()
+	bad := map[string]bool{"0": true, "7": true, "299": true}
+	write := r.write
+	r.write = func(ctx context.Context, list []Event) error {
+		for _, e := range list {
+			if bad[e.ID] {
+				return errors.New("refused")
+			}
+		}
+		return write(ctx, list)
+	}
+	r.add(failed(300))
+	alarm.ring()
+	if len(book.list) != 297 || r.losses() != 3 || len(r.waiting) != 0 || strings.Count(out.String(), "is lost") != 3 {
+		t.Errorf("%d written, %d lost, %d wait: %s", len(book.list), r.losses(), len(r.waiting), out)
+	}
+	tries := 0
+	r.write = func(context.Context, []Event) error { tries++; return errors.New("down") }
+	r.add(failed(200))
+	alarm.ring()
+	if len(r.waiting) != 200 || r.losses() != 3 || tries > recordTries {
+		t.Errorf("after %d tries %d wait, %d are lost", tries, len(r.waiting), r.losses())
+	}
+}
+
+// What a refused request names may be of any length; what is recorded of it is not.
+func TestLabelsAreBounded(t *testing.T) {
+	r, _, _, _ := newTestRecorder()
+	long := strings.Repeat("ä", 3000)
+	given := &Record{Actor: long, Target: long, RequestID: long}
+	r.add([]Event{{Type: EventAdminDenied, Record: given}})
+	if got := r.waiting[0].Record; len(got.Actor) > maxLabel || len(got.Target) > maxLabel || len(got.RequestID) > maxLabel || !utf8.ValidString(got.Target) || given.Target != long {
+		t.Errorf("%d, %d and %d bytes", len(got.Actor), len(got.Target), len(got.RequestID))
 	}
 }

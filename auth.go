@@ -100,9 +100,10 @@ type Auth struct {
 	pending   pendingGuesses
 	outbox    *outbox
 	pages     *pages
-	room      atomic.Pointer[KitPages]                                                   // the application's pages, if there are any
-	apart     atomic.Pointer[KitPages]                                                   // pages with sessions of their own
-	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)] // judges whether invitations still hold, if there is an admin side
+	room      atomic.Pointer[KitPages]                                                        // the application's pages, if there are any
+	apart     atomic.Pointer[KitPages]                                                        // pages with sessions of their own
+	makers    atomic.Pointer[func(context.Context, LinkMaker, User) (InvitationTerms, error)] // judges whether links that operators were given still hold, if there is an admin side
+	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)]      // judges whether invitations still hold, if there is an admin side
 	remember  *claimsCache
 	revoked   *denylist
 	settings  liveSettings

@@ -109,6 +109,11 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 	})
 }
 
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
 // serve enforces a route's access, once the whole request is there, and calls it.
 func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	var err error
@@ -123,6 +128,7 @@ func (a *Auth) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	}
 	if !rt.act {
 		if err := a.notImpersonated(r); err != nil {
+			a.deniedImpersonator(rt, r, err)
 			return err
 		}
 	}

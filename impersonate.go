@@ -94,6 +94,17 @@ func (a *Auth) notImpersonated(r *http.Request) error {
 	return err
 }
 
+// deniedImpersonator records that somebody tried an operation of the admin side as
+// somebody else, behind their back.
+func (a *Auth) deniedImpersonator(rt route, r *http.Request, err error) {
+	if rt.access != operating || !errors.Is(err, CodeImpersonationForbidden) {
+		return
+	}
+	c := a.impersonator(r)
+	a.emit(r.Context(), Event{Type: EventAdminDenied, Err: err, Actor: Actor{Kind: ActorUser, ID: c.Impersonator.UserID, SessionID: c.Impersonator.ID}, UserID: c.UserID, SessionID: c.SessionID,
+		Record: &Record{Actor: c.Impersonator.UserID, Target: c.UserID, RequestID: requestID(r.Context()), Operation: strings.Replace(rt.pattern, " /admin/", " /", 1), Denied: true}})
+}
+
 // impersonationInfos are the live impersonations of a user, for the list of sessions.
 func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]SessionInfo, error) {
 	infos := []SessionInfo{}

@@ -35,10 +35,7 @@ func (k Kit) Refusal(c Code, message string) *Error { return Reject(c, message) 
 func (k Kit) Busy(cause error) *Error { return retryAfter(CodeUnavailable, time.Second, cause) }
 
 // RequestID is the id of the request that a context is of, or "".
-func (k Kit) RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
-}
+func (k Kit) RequestID(ctx context.Context) string { return requestID(ctx) }
 
 // Emit tells the hooks of something that changed nothing.
 func (k Kit) Emit(ctx context.Context, by Authority, e Event) {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
@@ -29,6 +30,54 @@ type MadeLink struct {
 	ExpiresAt time.Time
 }
 
+// LinkMaker is who was given a link for somebody else. The link is of use only while they
+// could still make it.
+type LinkMaker struct {
+	By                 Actor `json:"by"`
+	CredentialRevision int64 `json:"credential_revision"` // of the link's account, when it was made
+}
+
+// JudgeLinks says who judges whether whoever was given a link for a user could still make
+// it, and on what that rests. Its error is CodeInvalidToken or an outage.
+func (k Kit) JudgeLinks(judge func(ctx context.Context, maker LinkMaker, u User) (InvitationTerms, error)) {
+	k.a.makers.Store(&judge)
+}
+
+// stillMade adds to a redemption what its link's maker has to be allowed still. A process
+// without the admin side cannot tell, and takes no such link.
+func (a *Auth) stillMade(ctx context.Context, t Token, d linkData, c *Change) error {
+	if d.Maker == nil {
+		return nil
+	}
+	judge := a.makers.Load()
+	if judge == nil {
+		return fail(CodeUnavailable, errors.New("links that operators made are taken where admin.New was called"))
+	}
+	u, err := a.store.User(ctx, ByID(t.UserID))
+	if err != nil {
+		return linkFailed(err)
+	}
+	terms, err := (*judge)(ctx, *d.Maker, u)
+	if err != nil {
+		return err
+	}
+	if terms.IfRoles != nil {
+		c.IfRoles = terms.IfRoles
+	}
+	c.IfUsers = append(c.IfUsers, terms.IfUsers...)
+	return nil
+}
+
+// madeBy notes in a link who is given it.
+func madeBy(t *Token, by Actor, u User) error {
+	d, err := readLink(t.Data)
+	if err == nil {
+		d.Maker = &LinkMaker{By: by, CredentialRevision: u.CredentialRevision}
+		t.Data, err = json.Marshal(d)
+	}
+	return err
+}
+
 // Link makes a link for a user, in a change that the store is given here. Errors:
 // CodeValidationFailed (the account has no such address, or needs no such link),
 // CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed, and the store's.
@@ -38,6 +87,9 @@ func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo
 	}
 	token, o, u, err := k.a.operatorsLink(ctx, t, userID, redirectTo)
 	if err != nil {
+		return MadeLink{}, err
+	}
+	if err := madeBy(&token, c.By.actor(Event{}), u); err != nil {
 		return MadeLink{}, err
 	}
 	if err := k.a.store.PutToken(ctx, PutToken{Change: *c, Token: token}); err != nil {

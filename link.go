@@ -34,6 +34,7 @@ type linkData struct {
 	By         provenBy    `json:"by,omitzero"`          // exchange, MFA and enrolment: what the proof already given rests on
 	Acts       string      `json:"acts,omitempty"`       // exchange codes: the impersonation to go on in, in place of a proof
 	Invitation *Invitation `json:"invitation,omitempty"` // of an invitation
+	Maker      *LinkMaker  `json:"maker,omitempty"`      // of a link that an operator was given
 	Opened     *opening    `json:"opened,omitempty"`     // exchange codes: the link to redeem, in place of a proof
 
 	Remember *bool `json:"remember,omitempty"` // of a sign-in: whether the browser keeps its cookies, as it was said when it began
@@ -199,6 +200,9 @@ func (a *Auth) redeemHash(ctx context.Context, p Purpose, hash []byte, decide fu
 		d = data
 		r, err := decide(t, d)
 		if err != nil {
+			return User{}, err
+		}
+		if err := a.stillMade(ctx, t, d, &r.Change); err != nil {
 			return User{}, err
 		}
 		r.Purpose, r.Hash = p, hash

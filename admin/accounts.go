@@ -129,7 +129,7 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 		}
 		nu, err := m.kit.NewAccount(ctx, n)
 		if err == nil && p.ID != "" {
-			err = m.neverUsed(ctx, nu.User.ID)
+			_, err = m.neverUsed(ctx, nu.User.ID)
 		}
 		if err == nil {
 			err = t.keep(nu.User.ID)
@@ -169,19 +169,24 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 
 // neverUsed refuses the id of an account that is gone: what is recorded of the former
 // one, and keys that it answered for, are not the next one's. The audit log tells, for
-// as long as it is kept. An account that is there is no reason of its own.
-func (m *Admin) neverUsed(ctx context.Context, id string) error {
-	if _, err := m.store.User(ctx, auth.ByID(id)); !errors.Is(err, auth.ErrNotFound) {
-		return m.storeError(err)
+// as long as it is kept. One that is there may be gone by the time that another is made,
+// and is refused, too: there.
+func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error) {
+	taken := m.kit.Error(auth.CodeUserAlreadyExists, &auth.ConflictError{Field: "id"})
+	switch _, err := m.store.User(ctx, auth.ByID(id)); {
+	case err == nil:
+		return true, taken
+	case !errors.Is(err, auth.ErrNotFound):
+		return false, m.kit.StoreError(err)
 	}
 	list, err := m.events.Events(ctx, auth.EventQuery{UserID: id, Limit: 1})
 	if err != nil {
-		return m.kit.StoreError(err)
+		return false, m.kit.StoreError(err)
 	}
 	if len(list) > 0 {
-		return m.kit.Error(auth.CodeUserAlreadyExists, &auth.ConflictError{Field: "id"})
+		return false, taken
 	}
-	return nil
+	return false, nil
 }
 
 // made notes a new account in the audit log.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -156,16 +157,7 @@ func permissionsIn(t auth.RoleTable, roles []string) []string {
 	return slices.Compact(list)
 }
 
-// labelOf is what people call somebody. It is copied into the audit log, whose rows
-// outlive the account.
-func labelOf(u auth.User) string {
-	switch {
-	case u.Email != "":
-		return u.Email
-	case u.Phone != "":
-		return u.Phone
-	case u.FullName != "":
-		return u.FullName
-	}
-	return u.ID
-}
+// labelOf is what somebody is told from others by. It is copied into the audit log, whose
+// rows outlive the account. A name is none: people choose it, and could choose another's
+// address.
+func labelOf(u auth.User) string { return cmp.Or(u.Email, u.Phone, u.ID) }

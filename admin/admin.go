@@ -29,8 +29,8 @@ type Options struct {
 	// for (auth.HasPermission).
 	Permissions []Permission
 
-	// RequireMFA asks every admin for a session that has shown a second factor. On by
-	// default; Off asks for one of those only who have a factor.
+	// RequireMFA asks every admin for a second factor, and for a session that has shown
+	// it. On by default; Off asks for such a session only of those who have a factor.
 	RequireMFA auth.Switch
 
 	// Authorize tells whose a request to /admin is, for applications with an admin login
@@ -114,6 +114,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		return nil, fmt.Errorf("admin: add the first roles: %w", err)
 	}
 	m.kit.JudgeInvitations(m.judgeInvitation)
+	m.kit.JudgeLinks(m.judgeLink)
 	if m.handler, err = m.mount(); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}

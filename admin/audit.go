@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -162,20 +164,37 @@ func (v eventView) cells() ([]string, error) {
 	}
 	row := []string{v.ID, v.At.Format(time.RFC3339Nano), string(v.Type), string(v.Outcome)}
 	for _, p := range []*string{v.Actor.Kind, v.Actor.ID, v.Actor.Label, v.Actor.SessionID, v.UserID, v.Target, v.SessionID, ptr(strings.Join(v.SessionIDs, " ")),
-		v.Method, v.Provider, v.Reason, v.IP, v.UserAgent, v.RequestID, v.Operation, ptr(string(changes))} {
+		v.Method, v.Provider, v.Reason, v.IP, v.UserAgent, v.RequestID, v.Operation} {
 		if p == nil {
 			p = new(string)
 		}
 		row = append(row, harmless(*p))
 	}
-	return row, nil
+	return append(row, harmlessJSON(string(changes))), nil
 }
+
+// formula begins what a spreadsheet would take for one: at the begin of a cell, or
+// behind what separates cells where tables are written with semicolons or tabs. Some take
+// the wide forms for the others.
+var formula = regexp.MustCompile(`(^|[;\t\r\n])(["' ]*)([=+\-@＝＋－＠])`)
 
 // harmless is a text as the cell of a table: what a spreadsheet would take for a
 // formula is text.
 func harmless(s string) string {
-	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r＝＋－＠", first) { // some take the wide forms for these
-		return "'" + s
+	if s != "" && strings.ContainsRune("\t\r\n", rune(s[0])) {
+		s = "'" + s
 	}
-	return s
+	return formula.ReplaceAllString(s, "$1$2'$3")
+}
+
+// harmlessJSON is JSON as the cell of a table, and the same value: a formula could only
+// be within its texts, where characters have another form.
+func harmlessJSON(s string) string {
+	return formula.ReplaceAllStringFunc(s, func(found string) string {
+		r, size := utf8.DecodeLastRuneInString(found)
+		if len(found) == size { // a number
+			return "'" + found
+		}
+		return fmt.Sprintf("%s\\u%04x", found[:len(found)-size], r)
+	})
 }

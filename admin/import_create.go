@@ -47,7 +47,12 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		}
 		err := im.mayWriteFields(t, fieldsOfNew(r.params()))
 		if err == nil && r.chosen {
-			err = im.neverUsed(ctx, r.ID)
+			there, used := im.neverUsed(ctx, r.ID)
+			if err = used; there {
+				if err = im.recallRow(ctx, i, &results[i]); err == nil {
+					continue // made by this very row, or the account's that is in the way
+				}
+			}
 		}
 		if outage(ctx, err) {
 			return err
@@ -135,18 +140,25 @@ func rowOf(e auth.Event) int {
 // recall tells by the audit log which rows were made: each has its event, in the same
 // step.
 func (im *importing) recall(ctx context.Context) error {
-	for i, r := range im.rows {
+	for i := range im.rows {
 		if im.results[i].Result != "" {
 			continue
 		}
-		list, err := im.events.Events(ctx, auth.EventQuery{Involving: r.ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
-		if err != nil {
+		if err := im.recallRow(ctx, i, &im.results[i]); err != nil {
 			return err
 		}
-		for _, e := range list {
-			if rowOf(e) == im.results[i].Row {
-				im.results[i].Result, im.results[i].ID = resultDone, r.ID
-			}
+	}
+	return nil
+}
+
+func (im *importing) recallRow(ctx context.Context, i int, r *rowResult) error {
+	list, err := im.events.Events(ctx, auth.EventQuery{Involving: im.rows[i].ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
+	if err != nil {
+		return im.kit.StoreError(err)
+	}
+	for _, e := range list {
+		if rowOf(e) == r.Row {
+			r.Result, r.ID = resultDone, im.rows[i].ID
 		}
 	}
 	return nil

@@ -161,47 +161,9 @@ func (m *Admin) judgeInvitation(ctx context.Context, inv auth.Invitation) (auth.
 	over := func(why string) (auth.InvitationTerms, error) {
 		return auth.InvitationTerms{}, m.kit.Error(auth.CodeInvalidToken, errors.New(why))
 	}
-	table, err := m.roles.Roles(ctx)
+	held, table, terms, err := m.holdsNow(ctx, inv.By)
 	if err != nil {
-		return auth.InvitationTerms{}, m.kit.StoreError(err)
-	}
-	terms := auth.InvitationTerms{IfRoles: &table.Revision}
-	held := []string{permAll}
-	switch inv.By.Kind {
-	case auth.ActorSystem:
-	case auth.ActorExternal: // who had "*" if it gives roles, see mayInvite
-	case auth.ActorUser:
-		u, err := m.store.User(ctx, auth.ByID(inv.By.ID))
-		switch {
-		case errors.Is(err, auth.ErrNotFound):
-			return over("the inviter is gone")
-		case err != nil:
-			return terms, m.kit.StoreError(err)
-		case u.Banned(m.kit.Now()):
-			return over("the inviter is banned")
-		}
-		held = permissionsIn(table, u.Roles)
-		terms.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision, Banned: new(bool)}}
-	case auth.ActorKey:
-		k, err := m.keys.Key(ctx, inv.By.ID)
-		switch {
-		case errors.Is(err, auth.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
-			return over("the inviter's key is over")
-		case err != nil:
-			return terms, m.kit.StoreError(err)
-		}
-		var creator *auth.User
-		held, creator, err = m.keyMay(ctx, k, table)
-		switch {
-		case errors.Is(err, auth.CodeInvalidAPIKey):
-			return over("whoever answers for the inviter's key is gone")
-		case err != nil:
-			return terms, err
-		case creator != nil:
-			terms.IfUsers = []auth.UserAt{{ID: creator.ID, CredentialRevision: &creator.CredentialRevision, Banned: new(bool)}}
-		}
-	default:
-		return over("an inviter of an unknown kind")
+		return auth.InvitationTerms{}, err
 	}
 	if !grants(held, PermUsersWrite) {
 		return over("the inviter may not invite any more")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/apikey"
+	shown "github.com/authmount/auth/internal/visible"
 )
 
 var (
@@ -335,7 +336,7 @@ func (m *Admin) clean(k *auth.APIKey, p UpdateKeyParams) error {
 }
 
 // notShown tells characters that are no part of a line.
-func notShown(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' }
+func notShown(r rune) bool { return r == '\ufffd' || r < ' ' || r == 0x7f || !shown.Rune(r) }
 
 func timeOrNone(t time.Time) any {
 	if t.IsZero() {

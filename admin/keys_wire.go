@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 )
 
@@ -109,6 +111,9 @@ func (m *Admin) handleListKeys(who Actor, w http.ResponseWriter, r *http.Request
 		q.After = &auth.KeyCursor{}
 		if err := m.readCursor(c, q.After); err != nil {
 			return err
+		}
+		if uuid.Validate(q.After.ID) != nil {
+			v.fault("cursor", "is none of this list")
 		}
 	}
 	if err := v.done(); err != nil {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -27,8 +28,8 @@ type MakeLinkParams struct {
 
 // MakeLink makes a link that lets whoever opens it do for an account what the flow of
 // the type does, for the actor to give to its owner. It takes the place of one of the
-// type that was mailed before. Its use has the notices of the flow; the audit log has
-// who made it, and not the link. Errors: CodeUserNotFound, CodeTargetStronger,
+// type that was mailed before, and is of use only while the actor could make it still. Its
+// use has the notices of the flow; the audit log has who made it, and not the link. Errors: CodeUserNotFound, CodeTargetStronger,
 // CodeValidationFailed, CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed.
 func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth.MadeLink, error) {
 	if (p.UserID == "") == (p.Email == "") {
@@ -48,6 +49,31 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 		t.change.Events[0].Event.Method = string(p.Type)
 		return m.kit.Link(ctx, &t.change, p.Type, t.target.ID, p.RedirectTo)
 	})
+}
+
+// judgeLink tells whether whoever was given a link could still make it: they have to be
+// stronger than its account as both are now, as for each operation that lets them in as it.
+// Of whom the application alone knows nothing more can be asked than that the account is
+// as strong as it was. Errors: CodeInvalidToken.
+func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error) {
+	held, table, terms, err := m.holdsNow(ctx, maker.By)
+	if err != nil {
+		return terms, err
+	}
+	a := &acting{user: &auth.User{ID: maker.By.ID}, permissions: held, roles: table}
+	switch {
+	case maker.By.Kind == auth.ActorExternal && maker.CredentialRevision != u.CredentialRevision:
+		err = errors.New("the account is another than it was")
+	case !a.may(opMakeLink.permission):
+		err = errors.New("whoever was given the link may not make one any more")
+	case maker.By.Kind != auth.ActorSystem:
+		err = m.outranks(a, u, opMakeLink.against)
+	}
+	if err != nil {
+		return terms, m.kit.Error(auth.CodeInvalidToken, err)
+	}
+	terms.IfUsers = append(terms.IfUsers, auth.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision})
+	return terms, nil
 }
 
 // SendParams have a link or code sent.

@@ -58,12 +58,20 @@ func (m *Admin) allow(a *acting, op operation) error {
 		return m.missing(op.permission)
 	case a.key != nil: // a program proves nothing anew, and what asks for that of people names its permission
 		return nil
-	case m.requireMFA && a.aal() != auth.LevelAAL2:
+	case m.factorMissing(a):
 		return m.kit.Error(auth.CodeInsufficientAAL, nil)
 	case op.stepUp && !a.begun && !m.fresh(a):
 		return m.kit.Error(auth.CodeReauthNeeded, nil)
 	}
 	return nil
+}
+
+// factorMissing tells whether the actor has to show a second factor first. Where everybody
+// needs one, a session that showed it does not go on without it.
+func (m *Admin) factorMissing(a *acting) bool {
+	has := a.user == nil || a.user.MFAEnabled
+	needed := m.requireMFA || a.user != nil && has
+	return needed && (a.aal() != auth.LevelAAL2 || !has)
 }
 
 func (m *Admin) missing(permission string) error {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -172,4 +173,53 @@ func covers(held, wanted []string) bool {
 func grants(held []string, wanted string) bool {
 	c := auth.Claims{Permissions: held}
 	return c.HasPermission(wanted)
+}
+
+// holdsNow is what somebody in whose name something waits may do by now, by the table of
+// roles as it is, and on what that rests. Errors: CodeInvalidToken if they are gone, banned
+// or over.
+func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table auth.RoleTable, terms auth.InvitationTerms, err error) {
+	over := func(why string) error { return m.kit.Error(auth.CodeInvalidToken, errors.New(why)) }
+	if table, err = m.roles.Roles(ctx); err != nil {
+		return nil, table, terms, m.kit.StoreError(err)
+	}
+	terms.IfRoles = &table.Revision
+	answers := func(u auth.User) {
+		terms.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision, Banned: new(bool)}}
+	}
+	switch by.Kind {
+	case auth.ActorSystem, auth.ActorExternal: // what the latter may do, only the application knows
+		return []string{permAll}, table, terms, nil
+	case auth.ActorUser:
+		u, err := m.store.User(ctx, auth.ByID(by.ID))
+		switch {
+		case errors.Is(err, auth.ErrNotFound):
+			return nil, table, terms, over("its maker is gone")
+		case err != nil:
+			return nil, table, terms, m.kit.StoreError(err)
+		case u.Banned(m.kit.Now()):
+			return nil, table, terms, over("its maker is banned")
+		}
+		answers(u)
+		return permissionsIn(table, u.Roles), table, terms, nil
+	case auth.ActorKey:
+		k, err := m.keys.Key(ctx, by.ID)
+		switch {
+		case errors.Is(err, auth.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
+			return nil, table, terms, over("its maker's key is over")
+		case err != nil:
+			return nil, table, terms, m.kit.StoreError(err)
+		}
+		held, creator, err := m.keyMay(ctx, k, table)
+		switch {
+		case errors.Is(err, auth.CodeInvalidAPIKey):
+			return nil, table, terms, over("whoever answers for its maker's key is gone")
+		case err != nil:
+			return nil, table, terms, err
+		case creator != nil:
+			answers(*creator)
+		}
+		return held, table, terms, nil
+	}
+	return nil, table, terms, over("its maker is of an unknown kind")
 }

@@ -26,6 +26,9 @@ var (
 
 var roleName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
+// maxRoles is how many roles there may be: every operation reads them all.
+const maxRoles = 500
+
 // maxRolePermissions is how many permissions a role may hold.
 const maxRolePermissions = 500
 
@@ -77,6 +80,9 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 		t.record.Target = role.Name
 		if role.Name == auth.RoleOwner || find(t.roles, role.Name).Name != "" {
 			return RoleChange{}, m.kit.Invalid("name", "is a role that is there, as owner, admin, support and auditor are from the first start; PATCH or UpdateRole changes one")
+		}
+		if len(t.roles.Roles) >= maxRoles {
+			return RoleChange{}, m.kit.Invalid("name", fmt.Sprintf("is one too many: there are %d roles", maxRoles))
 		}
 		if err := m.atRoles(t, p.Revision); err != nil {
 			return RoleChange{}, err
@@ -210,6 +216,8 @@ func (m *Admin) cleanRole(r *auth.RolePermissions) error {
 	switch {
 	case len(r.Description) > maxReason:
 		return m.kit.Invalid("description", "is too long")
+	case !isText(r.Description):
+		return m.kit.Invalid("description", "has characters that cannot be kept")
 	case len(r.Permissions) > maxRolePermissions:
 		return m.kit.Invalid("permissions", fmt.Sprintf("are more than %d", maxRolePermissions))
 	}
@@ -223,7 +231,9 @@ func (m *Admin) cleanRole(r *auth.RolePermissions) error {
 
 // mayWrite judges whether the actor may change a role, and returns it as it is.
 func (m *Admin) mayWrite(t *turn, name string, revision *int64) (auth.RolePermissions, error) {
-	t.record.Target = name
+	if roleName.MatchString(name) {
+		t.record.Target = name
+	}
 	before := find(t.roles, name)
 	switch {
 	case name == auth.RoleOwner:

@@ -111,6 +111,16 @@ func (k Known) May(pattern string) error {
 	return k.r.m.allow(k.a, op)
 }
 
+// Try is May for somebody who has come to do it: a refusal is recorded, as that of the
+// operation itself is.
+func (k Known) Try(ctx context.Context, pattern string) error {
+	err := k.May(pattern)
+	if op, ok := k.r.ops[pattern]; ok && err != nil {
+		return k.r.m.denied(ctx, &turn{acting: k.a, record: k.r.m.recordOf(ctx, k.a, op)}, err)
+	}
+	return err
+}
+
 // KeysMay tells whether a key may have a permission at all.
 func (r Room) KeysMay(permission string) bool { return !slices.Contains(notForKeys(), permission) }
 

@@ -74,8 +74,9 @@ type RevokeSessionsResult struct {
 // with a row of its own in the audit log. Accounts that the actor may not touch are
 // skipped; the actor's own session goes on. All ends everybody's: it needs the
 // permission "*" and a proof of the last 15 minutes, and access tokens of them die, too,
-// here at once and wherever the feed is followed within a second. Errors:
-// CodeValidationFailed, and for All CodeMissingPermission, CodeReauthNeeded.
+// here at once and wherever the feed is followed within a second. Before alone needs such a
+// proof, too, and is All if that is to come. Errors: CodeValidationFailed, for All
+// CodeMissingPermission, and for All and Before alone CodeReauthNeeded.
 func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsParams) (RevokeSessionsResult, error) {
 	var res RevokeSessionsResult
 	a, err := m.reader(ctx, who, opRevokeSessions)
@@ -92,8 +93,13 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 		return res, m.kit.Invalid("user_ids", fmt.Sprintf("are more than %d", maxRevoked))
 	case len(p.Reason) > maxReason:
 		return res, m.kit.Invalid("reason", "is too long")
-	case p.All:
+	case p.All, len(p.UserIDs) == 0 && p.IP == "" && p.Before.After(m.kit.Now()): // nobody is left
 		return m.revokeAll(ctx, who, p.Reason)
+	}
+	if len(p.UserIDs) == 0 && p.IP == "" { // whoever signed in before: as good as everybody
+		if err := m.allow(a, operation{permission: opRevokeSessions.permission, stepUp: true}); err != nil {
+			return res, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, opRevokeSessions)}, err)
+		}
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(p.UserIDs)))
 	if len(ids) == 0 {

@@ -86,6 +86,8 @@ func (m *Admin) settle(p *StatsParams) error {
 	}
 	p.From = p.From.UTC().Truncate(step)
 	switch {
+	case p.To.Year() > 9999 || p.From.Year() < 1:
+		return m.kit.Invalid("to", "is too far from now")
 	case !p.From.Before(p.To):
 		return m.kit.Invalid("from", "has to be before to")
 	case p.To.Sub(p.From) > most:

@@ -134,6 +134,8 @@ func (m *Admin) reason(s string) error {
 		return m.kit.Invalid("reason", "is required")
 	case len(s) > maxReason:
 		return m.kit.Invalid("reason", "is too long")
+	case !isText(s):
+		return m.kit.Invalid("reason", "has characters that cannot be kept")
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (o *userWriter) row(r *exportedRow) error {
 			if err != nil {
 				return err
 			}
-			o.cells[i] = harmless(text)
+			o.cells[i] = text
 			continue
 		}
 		o.line = append(o.line, o.before[i]...)
@@ -141,15 +141,15 @@ func (o *userWriter) page(rows []exportedRow) error {
 	return o.to.Flush()
 }
 
-// cellOf is a value as people write it in a table: texts without quotes, nothing for
-// null.
+// cellOf is a value as people write it in a table, and harmless: texts without quotes,
+// nothing for null.
 func cellOf(v any) (string, error) {
 	switch v := v.(type) {
 	case *string:
 		if v == nil {
 			return "", nil
 		}
-		return *v, nil
+		return harmless(*v), nil
 	case *time.Time:
 		if v == nil {
 			return "", nil
@@ -157,7 +157,7 @@ func cellOf(v any) (string, error) {
 		return v.Format(time.RFC3339Nano), nil
 	}
 	text, err := appendJSON(nil, v)
-	return string(text), err
+	return harmlessJSON(string(text)), err
 }
 
 // appendJSON appends a value as encoding/json writes it. Most are texts that need no

@@ -1,14 +1,19 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
 )
@@ -68,6 +73,9 @@ func (o operation) failures() []auth.Code {
 // never the present one (RFC 9110, section 13.1.1); and an export that another site has
 // a visitor's browser ask for.
 func (m *Admin) formed(op operation, r *http.Request) error {
+	if err := m.readable(op, r); err != nil {
+		return err
+	}
 	if slices.Contains([]string{http.MethodPost, http.MethodPatch, http.MethodPut}, r.Method) && !op.streams {
 		if err := m.values(r).done(); err != nil {
 			return err
@@ -82,6 +90,35 @@ func (m *Admin) formed(op operation, r *http.Request) error {
 	}
 	return nil
 }
+
+// readable refuses texts in the address that no store keeps, and gives ids their one form.
+func (m *Admin) readable(op operation, r *http.Request) error {
+	for _, found := range wildcard.FindAllStringSubmatch(op.pattern, -1) {
+		name := found[1]
+		value := r.PathValue(name)
+		if !isText(value) {
+			return m.kit.Invalid(name, "has characters that cannot be kept")
+		}
+		if id, err := uuid.Parse(value); err == nil {
+			r.SetPathValue(name, id.String())
+		}
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return m.kit.Invalid("query", "is malformed")
+	}
+	for name, values := range q {
+		if !isText(name + strings.Join(values, "")) {
+			return m.kit.Invalid("query", "has characters that cannot be kept")
+		}
+	}
+	return nil
+}
+
+var wildcard = regexp.MustCompile(`\{(\w+)\}`)
+
+// isText tells whether every store keeps a text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // mount serves the table. Who asks is found here, for all endpoints alike.
 func (m *Admin) mount() (http.Handler, error) {
@@ -207,7 +244,7 @@ func (m *Admin) readCursor(s string, into any) error {
 		d.DisallowUnknownFields()
 		err = d.Decode(into)
 	}
-	if err != nil {
+	if err != nil || bytes.Contains(b, []byte(`\u0000`)) {
 		return m.kit.Invalid("cursor", "is none of this list")
 	}
 	return nil

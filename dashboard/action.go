@@ -167,7 +167,7 @@ func bodyOf(v *visit, fields []field) map[string]any {
 func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	a := v.rt.form
 	if a.asks != "" {
-		if err := v.me.May(a.asks); err != nil {
+		if err := v.begins(a.asks); err != nil {
 			return nil, err
 		}
 	}

@@ -110,6 +110,15 @@ func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) erro
 	return v.elsewhere(err)
 }
 
+// begins judges what an operation asks of the visitor: for one who looks, whether it is to be
+// shown; for one who sends a form, as the operation itself would.
+func (v *visit) begins(pattern string) error {
+	if v.r.Method == http.MethodPost {
+		return v.me.Try(v.r.Context(), pattern)
+	}
+	return v.me.May(pattern)
+}
+
 // begin finds out who asks, and whether they may see the page at all.
 func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit, error) {
 	v := d.newVisit(rt, w, r)
@@ -131,7 +140,7 @@ func (d *Dashboard) begin(rt route, w http.ResponseWriter, r *http.Request) (*vi
 		return v, d.kit.Error(auth.CodeNotAdmin, nil)
 	}
 	if rt.asks != "" {
-		err = v.me.May(rt.asks)
+		err = v.begins(rt.asks)
 	}
 	if r.Method == http.MethodPost && err == nil {
 		var boxes []string

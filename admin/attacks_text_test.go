@@ -1,0 +1,103 @@
+package admin_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// An attempt whose target is a text of any length is recorded as others are, and holds up
+// none of them.
+func TestLongTargetsAreRecorded(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		op := o.operator("op@example.com", admin.PermRolesWrite)
+		o.do(op, "PATCH /roles/"+strings.Repeat("x", 6000), `{"description":"x"}`).want(404, auth.CodeRoleNotFound)
+		o.do(op, "GET /users", "").want(403, auth.CodeMissingPermission)
+		o.written()
+		if n := o.countEvents(auth.EventAdminDenied); n != 2 {
+			t.Errorf("%d of two attempts are recorded", n)
+		}
+	})
+}
+
+// Nobody is named by what they call themselves.
+func TestNamesAreNoLabels(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		u, err := o.ImportUser(t.Context(), auth.ImportUserParams{FullName: "owner@example.com", Identities: []auth.Identity{{Provider: theProvider, Subject: "1"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.do(owner, "POST /users/"+u.ID+"/ban", `{"reason":"x"}`).want(200)
+		if got := o.audit()[0].Record.Target; got != u.ID {
+			t.Errorf("the target is %s", got)
+		}
+	})
+}
+
+// What no database keeps is refused, wherever in an address or a cursor it stands.
+func TestUnreadableTexts(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		ada := o.LoginAs(t, "ada@example.com")
+		cursor := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+		for _, path := range []string{
+			"/audit-logs?actor=%ff", "/audit-logs?target=%00", "/audit-logs?request_id=%ff", "/sessions?ip=%ff", "/users/%00",
+			"/stats?to=9999-12-31T23:59:59Z", "/stats?to=0000-01-01T00:00:00Z", "/keys?cursor=" + cursor(`{"time":"2026-01-01T00:00:00Z","id":"x"}`),
+			"/users?sort=email&cursor=" + cursor(`{"email":"\u0000","id":"`+ada.User.ID+`"}`),
+		} {
+			if a := o.do(owner, "GET "+path, ""); a.status >= 500 || a.status < 400 {
+				t.Errorf("%s: %d %v", path, a.status, a.body)
+			}
+		}
+		o.do(owner, "POST /users/"+ada.User.ID+"/impersonate", `{"reason":"a\u0000b"}`).want(422, auth.CodeValidationFailed)
+		o.do(owner, "POST /roles", `{"name":"x","permissions":[],"description":"a\u0000b"}`).want(422, auth.CodeValidationFailed)
+		o.do(owner, "DELETE /invitations/%00", "").want(422, auth.CodeValidationFailed)
+		o.do(owner, "POST /messages/"+url.PathEscape("urn:uuid:"+ada.User.ID)+"/retry", "").want(404, auth.CodeNotFound)
+		o.do(owner, "DELETE /sessions/"+url.PathEscape("urn:uuid:"+ada.SessionID), "").want(204)
+	})
+}
+
+// There are not so many roles that reading them takes a while.
+func TestRolesAreBounded(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	for i := range 500 {
+		c := auth.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
+		if _, err := store.PutRole(t.Context(), auth.PutRole{Change: c, Role: auth.RolePermissions{Name: fmt.Sprintf("role%d", i), CreatedAt: c.Now, UpdatedAt: c.Now}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := newOffice(t, store)
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	o.do(owner, "POST /roles", `{"name":"one-more","permissions":[]}`).want(422, auth.CodeValidationFailed)
+}
+
+// What is tried in the name of somebody else is recorded as tried by who did.
+func TestImpersonatorsAreRecorded(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner, ada := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2()), o.LoginAs(t, "ada@example.com")
+		token := o.do(owner, "POST /users/"+ada.User.ID+"/impersonate", `{"reason":"x"}`).want(200).body["access_token"].(string)
+		o.do(nil, "POST /users/"+owner.User.ID+"/ban", `{"reason":"x"}`, "Authorization: Bearer "+token).want(403, auth.CodeImpersonationForbidden)
+		o.written()
+		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Type: string(auth.EventAdminDenied), Limit: 10}})
+		if err != nil || len(p.Events) != 1 {
+			t.Fatalf("%d events, %v", len(p.Events), err)
+		}
+		if e := p.Events[0]; e.Actor.ID != owner.User.ID || e.UserID != ada.User.ID || e.Record.Operation != "POST /users/{id}/ban" || !e.Record.Denied {
+			t.Errorf("%+v %+v", e, e.Record)
+		}
+	})
+}
