@@ -178,9 +178,18 @@ func (v eventView) cells() ([]string, error) {
 // the wide forms for the others.
 var formula = regexp.MustCompile(`(^|[;\t\r\n])(["' ]*)([=+\-@＝＋－＠])`)
 
+// suspicious tells whether a text might have a formula: most have none, and are not
+// searched.
+func suspicious(s string) bool {
+	return s != "" && (s[0] >= 0x80 || strings.IndexByte("=+-@\"' \t\r\n", s[0]) >= 0 || strings.ContainsAny(s, ";\t\r\n"))
+}
+
 // harmless is a text as the cell of a table: what a spreadsheet would take for a
 // formula is text.
 func harmless(s string) string {
+	if !suspicious(s) {
+		return s
+	}
 	if s != "" && strings.ContainsRune("\t\r\n", rune(s[0])) {
 		s = "'" + s
 	}
@@ -190,6 +199,9 @@ func harmless(s string) string {
 // harmlessJSON is JSON as the cell of a table, and the same value: a formula could only
 // be within its texts, where characters have another form.
 func harmlessJSON(s string) string {
+	if !suspicious(s) {
+		return s
+	}
 	return formula.ReplaceAllStringFunc(s, func(found string) string {
 		r, size := utf8.DecodeLastRuneInString(found)
 		if len(found) == size { // a number

@@ -113,10 +113,12 @@ func (d *Dashboard) serve(rt route, w http.ResponseWriter, r *http.Request) erro
 // begins judges what an operation asks of the visitor: for one who looks, whether it is to be
 // shown; for one who sends a form, as the operation itself would.
 func (v *visit) begins(pattern string) error {
-	if v.r.Method == http.MethodPost {
-		return v.me.Try(v.r.Context(), pattern)
+	if v.r.Method != http.MethodPost || v.denied { // once a request
+		return v.me.May(pattern)
 	}
-	return v.me.May(pattern)
+	err := v.me.Try(v.r.Context(), pattern)
+	v.denied = err != nil
+	return err
 }
 
 // begin finds out who asks, and whether they may see the page at all.

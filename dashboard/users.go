@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/authmount/auth"
 )
 
 // userFilters are the filters of GET /users that have a field.
@@ -249,7 +248,7 @@ func bulkFields(v *visit) ([]field, error) {
 	do := from.Get("action")
 	may := v.bulk()
 	if may == nil {
-		return nil, v.d.kit.Error(auth.CodeMissingPermission, nil)
+		return nil, v.begins("POST /users/{id}/ban")
 	}
 	f := []field{
 		{Name: "action", Label: v.t("What"), Type: "select", Options: may.Actions, Required: true},

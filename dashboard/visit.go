@@ -32,6 +32,7 @@ type visit struct {
 	t    func(text string, values ...any) string
 
 	judged map[string]bool // what May said: lists ask for each of their rows
+	denied bool            // an attempt was recorded
 }
 
 func (d *Dashboard) newVisit(rt route, w http.ResponseWriter, r *http.Request) *visit {

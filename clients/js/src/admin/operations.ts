@@ -414,7 +414,7 @@ export interface AdminOperations {
     /**
      * End sessions of several accounts.
      *
-     * Of these accounts, at this address, made before a time: what is given has to hold together. Of 1000 accounts in one call at most; those that one may not touch are skipped, and one's own session goes on. all ends everybody's, with their access tokens; it goes alone, and needs the permission * and a proof of the last 15 minutes. auth.sessions.revoke
+     * Of these accounts, at this address, made before a time: what is given has to hold together. Of 1000 accounts in one call at most; those that one may not touch are skipped, and one's own session goes on. all ends everybody's, with their access tokens; it goes alone, and needs the permission * and a proof of the last 15 minutes. before alone needs such a proof, too, and is all if it is to come. auth.sessions.revoke
      *
      * `POST /admin/sessions/revoke`
      */
