@@ -98,6 +98,34 @@ func TestLinksEndWithTheStrengthOfTheirMaker(t *testing.T) {
 	})
 }
 
+// Nobody can tell what a key of the options, or code of the application, may do by the time
+// that its link is used: an account that became an operator's meanwhile does not open by it.
+func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		o.do(owner, "POST /roles", `{"name":"strong","permissions":["auth.users.ban"]}`).want(201)
+		for i, promoted := range []bool{false, true} {
+			target := o.LoginAs(t, fmt.Sprintf("target%d@example.com", i))
+			made, err := o.adm.MakeLink(t.Context(), admin.System("support-key"), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: target.User.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.do(owner, "POST /users/"+target.User.ID+"/password", `{"password":"another one, of the operator's"}`).want(200)
+			if promoted {
+				o.do(owner, "POST /users/"+target.User.ID+"/roles/strong", "").want(200)
+			}
+			u, err := url.Parse(made.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: u.Query().Get("token")}); (err == nil) == promoted {
+				t.Errorf("promoted %t: %v", promoted, err)
+			}
+		}
+	})
+}
+
 // The maker of a link is banned while it is used: then it is of no use.
 func TestLinkMakerBannedMeanwhile(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {

@@ -53,21 +53,24 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 
 // judgeLink tells whether whoever was given a link could still make it: they have to be
 // stronger than its account as both are now, as for each operation that lets them in as it.
-// Of whom the application alone knows nothing more can be asked than that the account is
-// as strong as it was. Errors: CodeInvalidToken.
+// What code of the application, keys of its options, and people whom it alone knows may do,
+// nobody can tell by then: an account that may do anything has to be as it was. Errors:
+// CodeInvalidToken.
 func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error) {
 	held, table, terms, err := m.holdsNow(ctx, maker.By)
 	if err != nil {
 		return terms, err
 	}
 	a := &acting{user: &auth.User{ID: maker.By.ID}, permissions: held, roles: table}
-	switch {
-	case maker.By.Kind == auth.ActorExternal && maker.CredentialRevision != u.CredentialRevision:
-		err = errors.New("the account is another than it was")
-	case !a.may(opMakeLink.permission):
-		err = errors.New("whoever was given the link may not make one any more")
-	case maker.By.Kind != auth.ActorSystem:
-		err = m.outranks(a, u, opMakeLink.against)
+	switch maker.By.Kind {
+	case auth.ActorSystem, auth.ActorExternal:
+		if maker.CredentialRevision != u.CredentialRevision && len(permissionsIn(table, u.Roles)) > 0 {
+			err = errors.New("the account is stronger than it may have been")
+		}
+	default:
+		if err = m.outranks(a, u, opMakeLink.against); !a.may(opMakeLink.permission) {
+			err = errors.New("whoever was given the link may not make one any more")
+		}
 	}
 	if err != nil {
 		return terms, m.kit.Error(auth.CodeInvalidToken, err)
