@@ -91,7 +91,7 @@ func (l RateLimits) check() error {
 	var errs []error
 	v := reflect.ValueOf(l)
 	for i := range v.NumField() {
-		if r, ok := v.Field(i).Interface().(Rate); ok && r.Burst > 0 && r.Per <= 0 {
+		if r, _ := v.Field(i).Interface().(Rate); r.Burst > 0 && r.Per <= 0 { // what is none, has no Burst
 			errs = append(errs, fmt.Errorf("%s: a Burst of %d needs a Per, the time in which it comes back", v.Type().Field(i).Name, r.Burst))
 		}
 	}

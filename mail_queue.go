@@ -212,7 +212,7 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	if q.kept && !b.holds(q.sealed) {
 		return false
 	}
-	if q.sealed != nil && !b.now().Before(q.sealed.ExpiresAt) {
+	if !b.now().Before(q.sealed.ExpiresAt) {
 		b.giveUp(q, errExpired)
 		return false
 	}

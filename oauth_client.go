@@ -184,8 +184,6 @@ func cleanProfile(who *provider.Profile) error {
 		email, who.EmailVerified = "", false
 	}
 	who.Email = email
-	if who.FullName, err = cleanName(who.FullName); err != nil {
-		who.FullName = ""
-	}
+	who.FullName, _ = cleanName(who.FullName) // "" if it is not in order
 	return nil
 }

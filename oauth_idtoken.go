@@ -259,7 +259,7 @@ func knowsNonce(inToken, given string) bool {
 // padding; nil if it has no such form.
 func sha256In(nonce string) []byte {
 	sum, err := hex.DecodeString(nonce)
-	if err != nil || len(sum) != sha256.Size {
+	if len(sum) != sha256.Size {
 		plain := strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(nonce, "="))
 		sum, err = base64.RawURLEncoding.DecodeString(plain)
 	}

@@ -45,8 +45,8 @@ func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []str
 	if err != nil {
 		return nil, err
 	}
-	spare, err := c.spare()
-	if err == nil && !a.keys.fits(len(own)+spare) {
+	spare := c.spare()
+	if !a.keys.fits(len(own) + spare) {
 		c.AppMetadata = nil
 		c = c.bounded()
 		own, err = c.with(nil)
@@ -87,26 +87,20 @@ func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []str
 // spare is what the claims could take more if their user had chosen another address,
 // number or proof: what is left out rests on nothing that users choose, or else they
 // could have what is known of them left out.
-func (c accessClaims) spare() (int, error) {
-	amr, err := json.Marshal(c.AMR)
-	if err != nil {
-		return 0, err
-	}
+func (c accessClaims) spare() int {
+	amr, _ := json.Marshal(c.AMR) // texts and numbers, which cannot fail
 	size := max(0, maxAMRSize-len(amr))
 	for _, chosen := range []struct {
 		claim *string
 		limit int
 	}{{c.Email, maxEmailSize}, {c.Phone, maxPhoneSize}} {
-		b, err := asJSON(chosen.claim)
-		if err != nil {
-			return 0, err
-		}
+		b, _ := asJSON(chosen.claim) // likewise
 		size += max(0, chosen.limit-len(b))
 	}
 	if c.EmailVerified {
 		size += len("false") - len("true")
 	}
-	return size, nil
+	return size
 }
 
 // asJSON is json.Marshal that leaves "&", "<" and ">" as they are, which would take

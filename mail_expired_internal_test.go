@@ -1,0 +1,79 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// shelf is a store that notes what becomes of messages, and has none to claim.
+type shelf struct {
+	OutboxStore
+	finished []FinishMessage
+}
+
+func (s *shelf) FinishMessage(_ context.Context, f FinishMessage) error {
+	s.finished = append(s.finished, f)
+	return nil
+}
+
+// What has expired is not sent, wherever it was kept: it is told of, and dropped.
+func TestExpiredMessageIsDropped(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m, store := &scripted{}, &shelf{}
+			b, _ := testOutbox(t, MailOptions{}, m)
+			var told Message
+			b.failed = func(_ context.Context, m Message, _ error) { told = m }
+			if kept {
+				b.store = store
+			}
+			body, err := json.Marshal(magic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.try(t.Context(), b.from(&SealedMessage{ID: "1", Body: body, ExpiresAt: b.now(), Attempts: 1})) {
+				t.Error("it is tried again")
+			}
+			if err := b.close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if len(m.sent) != 0 || told.ID != "1" || told.Kind != magic.Kind || told.Channel != ChannelEmail || told.To != magic.To {
+				t.Errorf("kept %t: sent %v, told of %+v", kept, m.sent, told)
+			}
+			if !kept {
+				return
+			}
+			if len(store.finished) != 1 || store.finished[0].ID != "1" || store.finished[0].State != MessageDropped || store.finished[0].Error == "" {
+				t.Errorf("finished %+v", store.finished)
+			}
+		})
+	}
+}
+
+// What a store keeps and nobody has claimed is left to it: whoever claims it first
+// sends it, once.
+func TestUnclaimedMessageIsLeftToTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scripted{}
+		b, _ := testOutbox(t, MailOptions{}, m)
+		b.store = &shelf{}
+		body, err := json.Marshal(magic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := b.now()
+		for _, attempts := range []int{0, 1} {
+			b.post(t.Context(), []SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
+			synctest.Wait()
+			if len(m.sent) != attempts {
+				t.Errorf("claimed %d times, sent %d times", attempts, len(m.sent))
+			}
+		}
+		if err := b.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the options' messages allow is allowed, and what is just beyond it is not.
+func TestPasswordOptionsAtTheirBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    PasswordOptions
+		good bool
+	}{
+		"shortest maximum":     {PasswordOptions{MaxLength: 64}, true},
+		"too short a maximum":  {PasswordOptions{MaxLength: 63}, false},
+		"longest maximum":      {PasswordOptions{MaxLength: 1024}, true},
+		"too long a maximum":   {PasswordOptions{MaxLength: 1025}, false},
+		"one worker":           {PasswordOptions{Workers: 1, Queue: 1}, true},
+		"least cost":           {PasswordOptions{BcryptCost: 10}, true},
+		"too little a cost":    {PasswordOptions{BcryptCost: 9}, false},
+		"largest cost":         {PasswordOptions{BcryptCost: 16}, true},
+		"too large a cost":     {PasswordOptions{BcryptCost: 17}, false},
+		"what bcrypt ignores":  {PasswordOptions{BcryptCost: 10, Argon2id: Argon2idParams{Memory: 1 << 30, Time: 1, Threads: 1}}, true},
+		"OWASP's least memory": {PasswordOptions{Argon2id: Argon2idParams{Memory: 7168, Time: 5, Threads: 1}}, true},
+	} {
+		if _, err := newPasswords(c.o, slog.New(slog.DiscardHandler)); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := newPasswords(PasswordOptions{Argon2id: Argon2idParams{Memory: 1 << 20, Time: 2, Threads: 1}}, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.HasPrefix(err.Error(), "WithPasswords: Argon2id: ") {
+		t.Errorf("%v does not name the option", err)
+	}
+}
+
+// Who is not there costs what somebody who is there costs: the stand-in is of the same kind.
+func TestStandInIsOfTheOptionsKind(t *testing.T) {
+	for prefix, o := range map[string]PasswordOptions{"$2a$10$": {BcryptCost: 10}, "$argon2id$": {}} {
+		p := testPasswords(t, o)
+		made, err := p.make("secret words")
+		if err != nil || !strings.HasPrefix(made, prefix) || (p.dummy.BcryptCost() == 10) != (o.BcryptCost == 10) {
+			t.Errorf("%s: made %q, stands in %+v, %v", prefix, made, p.dummy, err)
+		}
+	}
+}
+
+// Whoever is refused because a breach check failed is told to try again soon.
+func TestFailedBreachCheckIsTriedAgainSoon(t *testing.T) {
+	down := errors.New("down")
+	p := testPasswords(t, PasswordOptions{BreachFailClosed: true, Breach: checker(func(context.Context, string) (bool, error) { return false, down })})
+	_, err := p.check(t.Context(), passwordRules{p.o.MinLength, true}, "correct horse battery")
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeUnavailable || e.RetryAfter != 5*time.Second || !errors.Is(err, down) {
+		t.Errorf("%v", err)
+	}
+}

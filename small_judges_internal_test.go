@@ -1,0 +1,112 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testKeys are keys that a test may sign with.
+func testKeys(t *testing.T) *keyring {
+	t.Helper()
+	keys, err := newKeyring(&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// What is given back is taken back, also where the rate was stricter before.
+func TestNothingKeepsARefundOut(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	r := Rate{Burst: 2, Per: 2 * time.Second}
+	if next, ok, _, _ := r.Apply(now.Add(10*time.Second), now, -1); !ok || !next.Equal(now.Add(9*time.Second)) {
+		t.Errorf("%v %t", next, ok)
+	}
+}
+
+// Of several guesses about one thing one draws at a time: the next one has to know
+// whether there is another to wait for.
+func TestOneGuessDrawsAtATime(t *testing.T) {
+	p := &pendingGuesses{of: map[string]*pendingGuess{}}
+	at := p.join("ada")
+	if p.join("ada") != at {
+		t.Fatal("not about the same")
+	}
+	at.turn <- struct{}{}
+	select {
+	case at.turn <- struct{}{}:
+		t.Error("two draw at once")
+	default:
+	}
+}
+
+// Who is behind a change is told by its authority before its event.
+func TestActorsAreOfTheAuthority(t *testing.T) {
+	e := Event{UserID: "ada", SessionID: "s"}
+	for by, want := range map[Authority]Actor{
+		{System: "sweep"}: {Kind: ActorSystem, ID: "sweep"},
+		{External: "x"}:   {Kind: ActorExternal, ID: "x"},
+		{Proof: true}:     {Kind: ActorUser, ID: "ada", SessionID: "s"},
+	} {
+		if got := by.actor(e); got != want {
+			t.Errorf("%+v: %+v, want %+v", by, got, want)
+		}
+	}
+}
+
+// An ID token is remembered for as long as it is good, and a minute.
+func TestUsedIDTokensAreRememberedLongEnough(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
+	p := &oauthClient{}
+	for left, want := range map[time.Duration]time.Duration{-20 * time.Second: time.Minute, 0: time.Minute, time.Hour: 61 * time.Minute} {
+		if d := a.use(p, nativeToken{expires: now.Add(left)}, 1); d.Rate != (Rate{Burst: 1, Per: want}) || d.Cost != 1 {
+			t.Errorf("%v left: %+v", left, d)
+		}
+	}
+}
+
+// A nonce that only begins like a SHA-256 is none.
+func TestNonceThatBeginsLikeAHash(t *testing.T) {
+	sum := sha256.Sum256([]byte("x"))
+	whole := hex.EncodeToString(sum[:])
+	if !slices.Equal(sha256In(whole), sum[:]) {
+		t.Error("a hash is not seen")
+	}
+	for _, more := range []string{"0", "zz", "=", "!"} {
+		if got := sha256In(whole + more); got != nil {
+			t.Errorf("%q: %x", more, got)
+		}
+	}
+}
+
+// As few custom claims go as will do: not one more where the rest just fits.
+func TestNoMoreClaimsGoThanHaveTo(t *testing.T) {
+	a := &Auth{keys: testKeys(t)}
+	most := 0
+	for a.keys.fits(most + 1) {
+		most++
+	}
+	custom := map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 500) + `"`), "mean": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`), "small": json.RawMessage(`1`)}
+	rest := claimSize("mean", custom["mean"]) + claimSize("small", custom["small"])
+	for over, want := range map[int][]string{0: {"large"}, 1: {"large", "mean"}} {
+		if got := a.tooMuch(most-rest-namesSize([]string{"large"})+over, custom); !slices.Equal(got, want) {
+			t.Errorf("%d too many: %v go, want %v", over, got, want)
+		}
+	}
+}
+
+// A key ring signs by the algorithm of the options.
+func TestKeyringSignsByTheAlgorithmChosen(t *testing.T) {
+	for _, alg := range []string{"ES256", "EdDSA", "HS256"} {
+		k, err := newKeyring(&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}, tokens: TokenOptions{Algorithm: alg}})
+		if err != nil || k.signing.Algorithm != alg {
+			t.Errorf("%s: %+v, %v", alg, k, err)
+		}
+	}
+}
