@@ -213,14 +213,18 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 	if email == "" {
 		return
 	}
-	asked := ctx // for who asked and how, not for the store: the request is over by then
+	asked := ctx           // for who asked and how, not for the store: the request is over by then
+	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
 	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*SealedMessage, error) {
-		allowed, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
-		if errors.Is(err, CodeRateLimited) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
+		if allowed == (sendPermit{}) {
+			drawn, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
+			if errors.Is(err, CodeRateLimited) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			allowed = drawn
 		}
 		owner, err := a.store.User(background, ByEmail(email))
 		if errors.Is(err, ErrNotFound) {

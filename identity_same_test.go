@@ -1,0 +1,127 @@
+package auth_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// identitiesOf are somebody's identities by provider, as the store has them.
+func (w *world) identitiesOf(id string) map[string]auth.Identity {
+	w.t.Helper()
+	u, err := w.Store.User(w.t.Context(), auth.ByID(id))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]auth.Identity{}
+	for _, i := range u.Identities {
+		all[i.Provider] = i
+	}
+	return all
+}
+
+// Whoever comes back by a provider has the identity that they had, also where another
+// provider calls them the same.
+func TestIdentityStaysTheSame(t *testing.T) {
+	w, idp := providerWorld(t)
+	id := w.visitor(idp).signIn("google", ada, "").session().User.ID
+	w.Clock.Advance(time.Hour)
+	w.visitor(idp).signIn("github", ada, "").session()
+	before := w.identitiesOf(id)
+	w.Clock.Advance(time.Hour)
+	for _, name := range []string{"google", "github"} {
+		w.visitor(idp).signIn(name, ada, "").session()
+	}
+	after := w.identitiesOf(id)
+	for name, was := range before {
+		is := after[name]
+		if is.ID != was.ID || !is.CreatedAt.Equal(was.CreatedAt) || !is.LastSignInAt.After(was.LastSignInAt) {
+			t.Errorf("%s was %+v, is %+v", name, was, is)
+		}
+	}
+	if len(before) != 2 || len(after) != 2 {
+		t.Errorf("%d identities, then %d", len(before), len(after))
+	}
+}
+
+// Two identities of one provider do not come about by linking both at once.
+func TestOneIdentityOfAProviderIsLinkedInFlight(t *testing.T) {
+	idp, tap := authtest.StartProvider(t), storetap.New(newStore(t))
+	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithProvider(idp.GitHub()))}
+	idp.Now = w.Clock.Now
+	s := w.member("ada@example.com")
+	v := w.visitor(idp)
+	to := v.link("github", s, nil)
+	idp.SignsIn(authtest.Person{Subject: "9"})
+	back := idp.Authorize(t, to)
+	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
+		if method == "UpdateUser" {
+			tap.Reset(storetap.Hooks{})
+			w.patch(s.User.ID, auth.UserPatch{Link: &auth.Identity{ID: "0190b7a3-0000-7000-8000-000000000001", Provider: "github", Subject: "10", CreatedAt: w.Clock.Now()}})
+		}
+	}})
+	v.back("github", back).want(409, auth.CodeIdentityAlreadyExists)
+	if got := w.identitiesOf(s.User.ID); got["github"].Subject != "10" {
+		t.Errorf("identities %+v", got)
+	}
+}
+
+// Where the session has ended that asked for a link, not even a code is given for it.
+func TestNoCodeForALinkAfterLogout(t *testing.T) {
+	w, idp := providerWorld(t)
+	s := w.member("ada@example.com")
+	to := w.visitor(idp).link("github", s, map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)})
+	idp.SignsIn(evilGit)
+	w.do("POST", "/logout", nil, bearer(s.AccessToken)).want(204)
+	q := w.visitor(idp).back("github", idp.Authorize(t, to)).location().Query()
+	if q.Has("code") || q.Get("error_code") != string(auth.CodeBadOAuthState) {
+		t.Errorf("the redirect says %v", q)
+	}
+}
+
+// A factor is not set up for an account whose ways in have changed since it was looked at.
+func TestEnrolmentInFlightOfAChange(t *testing.T) {
+	tap := storetap.New(newStore(t))
+	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, tap)}
+	s := w.member("ada@example.com")
+	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
+		if method == "PutFactor" {
+			tap.Reset(storetap.Hooks{})
+			w.patch(s.User.ID, auth.UserPatch{PasswordHash: &otherHash})
+		}
+	}})
+	w.do("POST", "/2fa/setup-totp", nil, bearer(s.AccessToken)).want(401, auth.CodeSessionEnded)
+}
+
+// otherHash is the hash of a password that nobody knows.
+var otherHash = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
+
+// The events of a session, and the hook before it, tell whose it is.
+func TestEventsTellOfTheirSession(t *testing.T) {
+	var asked []auth.SignInAttempt
+	w := newWorld(t, auth.WithHooks(auth.Hooks{BeforeSignIn: func(_ context.Context, a auth.SignInAttempt) error {
+		asked = append(asked, a)
+		return nil
+	}}))
+	w.member("ada@example.com")
+	s := w.login("ada@example.com", goodPassword).session()
+	if len(asked) != 2 || asked[0].User.Email != "ada@example.com" || asked[0].User.ID != s.User.ID || asked[1].User.ID != s.User.ID {
+		t.Errorf("asked about %+v", asked)
+	}
+	w.enrol(s.AccessToken)
+	id, told := w.claimsOf(s).SessionID, map[auth.EventType]bool{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e.SessionID == id {
+			told[e.Type] = true
+		}
+	}
+	if !told[auth.EventSignedIn] || !told[auth.EventMFAEnabled] {
+		t.Errorf("of the session are %v", told)
+	}
+}
