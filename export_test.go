@@ -186,3 +186,10 @@ func SignInRoutes(a *Auth) []string {
 
 // SweepEvents deletes what the audit log has kept long enough.
 func SweepEvents(ctx context.Context, a *Auth, n int) (int, error) { return a.sweepEvents(ctx, n) }
+
+// AwaitedMessages is how many messages somebody waits for the first attempt at.
+func AwaitedMessages(a *Auth) int {
+	a.outbox.mu.Lock()
+	defer a.outbox.mu.Unlock()
+	return len(a.outbox.first)
+}

@@ -226,7 +226,7 @@ type seenKey struct{}
 
 // Seen is a request's context, with what Diagnose tells of the request.
 func (k Kit) Seen(r *http.Request) context.Context {
-	c := KitClient{Peer: r.RemoteAddr, Forwarded: []string{}, Unheeded: clientip.Unheeded(r, k.a.cfg.trustedProxies)}
+	c := KitClient{Peer: r.RemoteAddr, Unheeded: clientip.Unheeded(r, k.a.cfg.trustedProxies)}
 	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
 		if r.Header.Get(h) != "" {
 			c.Forwarded = append(c.Forwarded, h)
