@@ -125,3 +125,22 @@ func TestEventsTellOfTheirSession(t *testing.T) {
 		t.Errorf("of the session are %v", told)
 	}
 }
+
+// Where the session that asked for a link cannot be read, that is what is said.
+func TestLinkWhileTheSessionCannotBeRead(t *testing.T) {
+	idp, tap := authtest.StartProvider(t), storetap.New(newStore(t))
+	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithProvider(idp.GitHub()))}
+	idp.Now = w.Clock.Now
+	to := w.visitor(idp).link("github", w.member("ada@example.com"), map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)})
+	idp.SignsIn(evilGit)
+	back := idp.Authorize(t, to)
+	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+		if method == "Session" {
+			return storetap.FailsBefore
+		}
+		return storetap.NoFault
+	}})
+	if q := w.visitor(idp).back("github", back).location().Query(); q.Has("code") || q.Get("error_code") != string(auth.CodeUnavailable) {
+		t.Errorf("the redirect says %v", q)
+	}
+}
