@@ -194,10 +194,11 @@ func (p *Pages) providers(on []string, linked []auth.Identity) []Provider {
 func sample() *View {
 	const address = "ada@example.com"
 	return &View{
-		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
+		Action: "/", Query: "?return_to=%2F", Briefly: "?remember=false", SignedIn: true, Wide: true, Next: "/", Problem: "-", Reasons: []string{"-"}, Notice: "-",
 		Settings:   auth.PublicSettings{Enabled: true, SignupEnabled: true, Methods: auth.EnabledMethods{Password: true, MagicLink: true, PhoneOTP: true, OAuth: true, TOTP: true}},
-		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true,
-		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/", Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
+		LoginLabel: "label.email", LoginType: "email", Providers: []Provider{{Name: "google", Label: "Google", Linked: true, Email: address}}, OtherWays: true, Remember: true, Again: true,
+		MinLength: 8, Message: "check_mail.forgot", Channel: "mail", Address: address, SendAgain: "/",
+		Recovery: true, TrustDays: 1, Trust: true, Forced: true, Setup: &Setup{Secret: "A", Spaced: "A", QRCode: "data:,"},
 		RecoveryCodes: []string{"a"}, ContinueTo: "/", User: User{Email: address, Phone: "+15550100", FullName: "Ada", MFAEnabled: true},
 		Username: address, Devices: []Device{{ID: "1", Name: "-", Current: true}, {ID: "2", Name: "-", IP: "192.0.2.1"}}, Deletable: true, Provider: "Google",
 		values: map[string]string{}, errors: map[string]string{"email": "-", "code": "-", "password": "-"}, reasons: map[string][]string{"password": {"-"}},

@@ -88,7 +88,7 @@ func (p *Pages) begin(rt route, w http.ResponseWriter, r *http.Request) (*visit,
 			v.Briefly = v.Query + "&remember=false"
 		}
 	}
-	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), v.claims != nil && rt.access != public && p.jar == nil
+	v.Action, v.focus, v.SignedIn = r.URL.Path+v.Query, rt.focus(), rt.access != public && p.jar == nil
 	if r.Method != http.MethodPost {
 		return v, nil
 	}

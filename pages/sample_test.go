@@ -1,0 +1,29 @@
+package pages_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/pages"
+)
+
+// A mistake in a template is found by New wherever it is: also in what is shown only to
+// some, or after something went wrong.
+func TestTemplatesAreTriedWhole(t *testing.T) {
+	a := authtest.New(t, auth.WithCookies(auth.CookieOptions{})).Auth
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[pages.View]()) {
+		if !f.IsExported() {
+			continue
+		}
+		text := fmt.Sprintf(`{{define "title"}}{{end}}{{define "body"}}{{if .%s}}{{.Nonsense}}{{end}}{{end}}`, f.Name)
+		_, err := pages.New(a, pages.Options{Logo: "/logo.svg", Templates: fstest.MapFS{"sign_in.html": {Data: []byte(text)}}})
+		if err == nil || !strings.Contains(err.Error(), "Nonsense") {
+			t.Errorf("a mistake where there is a %s: %v", f.Name, err)
+		}
+	}
+}
