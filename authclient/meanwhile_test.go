@@ -1,0 +1,173 @@
+package authclient
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// answered is a door that answers one path, after something else came about.
+func answered(path string, first func(), status int, body string) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path != "/auth/v1"+path {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if first != nil {
+			first()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// A sign-up that was overtaken by a sign-in, or by one and its end, changes nothing of
+// what there is since.
+func TestLateSignUpIsNoState(t *testing.T) {
+	t.Parallel()
+	for name, out := range map[string]bool{"signed in since": false, "signed out since": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			signedIn(t, s, "bob@example.com")
+			c := newClient(t, s)
+			s.set(answered("/signup", func() {
+				if _, err := c.SignInWithPassword(context.Background(), PasswordParams{Email: "bob@example.com", Password: password}); err != nil {
+					t.Error(err)
+				}
+				if out {
+					if err := c.SignOut(context.Background(), ""); err != nil {
+						t.Error(err)
+					}
+				}
+			}, 200, `{"confirmation_required":true,"user":{"id":"","email":"ada@example.com"},"request_id":"r"}`))
+			if r, err := c.SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password}); err != nil || r.RequestID != "r" || r.Session != nil {
+				t.Fatal(r, err)
+			}
+			want := StatusSignedIn
+			if out {
+				want = StatusSignedOut
+			}
+			if got := c.State(); got.Status != want || got.Pending != nil {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// A sign-up that fails is none.
+func TestFailedSignUp(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.set(answered("/signup", nil, 200, `{"access_token":""}`))
+	if r, err := newClient(t, s).SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password}); err == nil || r != nil {
+		t.Error(r, err)
+	}
+	c := newClient(t, s, WithTokenStore(unread{}))
+	if r, err := c.SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password}); err == nil || r != nil {
+		t.Error(r, err)
+	}
+}
+
+// unread is a store that cannot be read.
+type unread struct{}
+
+func (unread) Load(context.Context) (*Session, error) { return nil, io.ErrUnexpectedEOF }
+func (unread) Save(context.Context, *Session) error   { return nil }
+func (unread) Clear(context.Context) error            { return nil }
+
+// What the server no longer waits for is over, and what waits since goes on.
+func TestOnlyTheSameWaitIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	waits := func(token string) func(http.ResponseWriter, *http.Request, http.Handler) {
+		return answered("/login", nil, 403, `{"code":"mfa_required","mfa_token":"`+token+`","expires_in":300,"factors":["totp"]}`)
+	}
+	c := newClient(t, s)
+	ask := func(token string) {
+		s.set(waits(token))
+		if _, err := c.SignInWithPassword(context.Background(), PasswordParams{Email: "ada@example.com", Password: password}); !errors.Is(err, auth.CodeMFARequired) {
+			t.Error(err)
+		}
+	}
+	ask("first")
+	s.set(answered("/2fa/verify", func() { ask("second") }, 401, `{"code":"invalid_token"}`))
+	if _, err := c.VerifyMFA(t.Context(), MFAParams{TOTPCode: "123456"}); !errors.Is(err, auth.CodeInvalidToken) || c.State().Status != StatusMFA {
+		t.Error("another sign-in's wait is given up:", err, c.State())
+	}
+	s.set(answered("/2fa/verify", nil, 401, `{"code":"invalid_token"}`))
+	if _, err := c.VerifyMFA(t.Context(), MFAParams{TOTPCode: "123456"}); !errors.Is(err, auth.CodeInvalidToken) || c.State().Status != StatusSignedOut {
+		t.Error("it waits on:", err, c.State())
+	}
+}
+
+// Of two sign-ins that wait, one after the other, only the second's time goes on.
+func TestTimerOfAWaitEndsWithIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	c := newClient(t, s)
+	running := 0
+	c.wire.after = func(time.Duration, func()) func() {
+		running++
+		return func() { running-- }
+	}
+	s.set(answered("/login", nil, 403, `{"code":"mfa_required","mfa_token":"t","expires_in":300,"factors":["totp"]}`))
+	for range 2 {
+		_, _ = c.SignInWithPassword(t.Context(), PasswordParams{Email: "ada@example.com", Password: password})
+	}
+	if running != 1 {
+		t.Error(running, "timers")
+	}
+	if err := c.SignOut(t.Context(), ""); err != nil || running != 0 {
+		t.Error(running, "timers,", err)
+	}
+}
+
+// What comes to light of an account is not kept as that of another who signed in
+// meanwhile, nor of nobody.
+func TestLateAnswerIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	signedIn(t, s, "bob@example.com")
+	c := signedIn(t, s, "ada@example.com")
+	ada := c.State().User.ID
+	s.set(answered("/me", func() {
+		if _, err := c.SignInWithPassword(context.Background(), PasswordParams{Email: "bob@example.com", Password: password}); err != nil {
+			t.Error(err)
+		}
+	}, 200, `{"id":"`+ada+`","email":"ada@example.com"}`))
+	if _, err := c.User(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.State().User; got.ID == ada || *got.Email != "bob@example.com" {
+		t.Errorf("%+v", got)
+	}
+	s.set(answered("/me", func() {
+		if err := c.SignOut(context.Background(), ""); err != nil {
+			t.Error(err)
+		}
+	}, 200, `{"id":"`+ada+`"}`))
+	if _, err := c.User(t.Context()); err != nil || c.State().Status != StatusSignedOut {
+		t.Error(err, c.State())
+	}
+}
+
+// Nobody changes what the client holds by what it returns.
+func TestReturnedUserIsACopy(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	c := newClient(t, s)
+	if _, err := c.SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password, UserMetadata: map[string]any{"plan": "free"}}); err != nil {
+		t.Fatal(err)
+	}
+	c.State().User.UserMetadata["plan"] = "pro"
+	if got := c.State().User.UserMetadata["plan"]; got != "free" {
+		t.Error(got)
+	}
+}
