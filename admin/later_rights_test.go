@@ -1,0 +1,205 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// A selection of everybody takes an owner when it is begun, too, and not only when it
+// was tried.
+func TestSelectionOfEverybodyOutlivesNoOwner(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	o.permit("guard", admin.PermUsersBan, admin.PermUsersRead)
+	o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	boss := o.LoginAs(t, "boss@example.com", authtest.Roles(auth.RoleOwner, "guard"), authtest.AAL2())
+	ids := o.crowd("many", 3)
+	tried := o.do(boss, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{}}`).want(200)
+	few := o.do(boss, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"q":"many0@example.com"}}`).want(200)
+	if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: boss.User.ID, Roles: []string{"guard"}}); err != nil {
+		t.Fatal(err)
+	}
+	boss = o.renewed(boss)
+	o.do(boss, "POST /users/bulk", fmt.Sprintf(`{"action":"ban","selection_id":"%v"}`, tried.body["selection_id"])).want(403, auth.CodeMissingPermission)
+	o.done(fmt.Sprint(o.do(boss, "POST /users/bulk", fmt.Sprintf(`{"action":"ban","selection_id":"%v"}`, few.body["selection_id"])).want(202).body["job_id"]))
+	if !o.banned(ids[0]) || o.banned(ids[1]) {
+		t.Error("another than the selected is banned")
+	}
+}
+
+// Where the application says who an admin is, no account becomes the owner by a link.
+func TestNoFirstOwnerBesideAuthorize(t *testing.T) {
+	t.Parallel()
+	if link, err := withStaff(t, memstore.New()).adm.FirstOwnerLink(t.Context()); !errors.Is(err, auth.CodeInternal) || link != "" {
+		t.Error(link, err)
+	}
+}
+
+// Whoever may not read a job is refused, whoever began it, and the refusal is recorded as
+// that of the operation.
+func TestJobsOfOthersAreNotRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	clerk := o.operator("clerk@example.com", admin.PermStatsRead)
+	for _, operation := range []string{"GET /jobs/{id}", "GET /jobs/{id}/results"} {
+		o.do(clerk, strings.ReplaceAll(operation, "{id}", o.aJob()), "").want(403, auth.CodeMissingPermission)
+		o.until("the refusal is recorded", func() bool {
+			p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Limit: 50}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(p.Events, func(e auth.Event) bool {
+				return e.Record != nil && e.Record.Denied && e.Record.Operation == operation
+			})
+		})
+	}
+	o.do(clerk, "GET /jobs/nothing", "").want(404, auth.CodeNotFound)
+}
+
+// overJobs is a store whose jobs are over before they are begun.
+type overJobs struct{ *memstore.Store }
+
+func (overJobs) StartJob(context.Context, auth.StartJob) (auth.Job, error) {
+	return auth.Job{}, auth.ErrNotFound
+}
+
+// A job that is over before it is begun is not found, and no fault of the service's.
+func TestJobThatIsOverIsNotBegun(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, overJobs{memstore.New()})
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	o.do(owner, "POST /users/import", `{"email":"ada@example.com"}`, ndjson).want(404, auth.CodeNotFound)
+}
+
+// The log tells of jobs that go wrong, and of no others: not of those that are done, and
+// not of there being none.
+func TestLogOfJobsThatGoWell(t *testing.T) {
+	t.Parallel()
+	var log lines
+	o := newOffice(t, memstore.New(), auth.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	for range 2 {
+		o.job = ""
+		o.aJob()
+	}
+	if strings.Contains(log.String(), "waits for another try") {
+		t.Error(log.String())
+	}
+}
+
+// A key that could not be read, or would never open anything, is refused with the field
+// that is wrong.
+func TestKeysThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	good := admin.CreateKeyParams{Name: "k", Scopes: []string{admin.PermUsersRead}}
+	for name, row := range map[string]struct {
+		set   func(*admin.CreateKeyParams)
+		field string
+	}{
+		"a name of spaces":     {func(p *admin.CreateKeyParams) { p.Name = "  " }, "name"},
+		"two lines":            {func(p *admin.CreateKeyParams) { p.Name = "a\nb" }, "name"},
+		"delete":               {func(p *admin.CreateKeyParams) { p.Name = "a\x7fb" }, "name"},
+		"no text":              {func(p *admin.CreateKeyParams) { p.Name = "a\xffb" }, "name"},
+		"an environment":       {func(p *admin.CreateKeyParams) { p.Environment = "te_st" }, "environment"},
+		"no scopes":            {func(p *admin.CreateKeyParams) { p.Scopes = nil }, "scopes"},
+		"a public one with":    {func(p *admin.CreateKeyParams) { p.Public = true }, "scopes"},
+		"no network":           {func(p *admin.CreateKeyParams) { p.Networks = []string{"192.0.2.1"} }, "cidrs"},
+		"one in another's":     {func(p *admin.CreateKeyParams) { p.Networks = []string{"::ffff:192.0.2.0/120"} }, "cidrs"},
+		"until now":            {func(p *admin.CreateKeyParams) { p.ExpiresAt = o.Clock.Now() }, "expires_at"},
+		"until a moment later": {func(p *admin.CreateKeyParams) { p.ExpiresAt = o.Clock.Now().Add(time.Second) }, ""},
+	} {
+		p := good
+		row.set(&p)
+		_, err := o.adm.CreateKey(t.Context(), admin.System("test"), p)
+		var e *auth.Error
+		switch {
+		case row.field == "" && err == nil:
+		case !errors.As(err, &e) || e.Code != auth.CodeValidationFailed || e.Fields[row.field] == "":
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A query that is misspelt is refused by every operation that takes one, instead of being
+// answered as if nothing had been asked for.
+func TestMisspeltQueries(t *testing.T) {
+	t.Parallel()
+	o, target := newScene(t, memstore.New())
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	for _, path := range []string{
+		"/settings", "/users", "/users/lookup", "/audit-logs", "/audit-logs/export", "/sessions", "/keys", "/stats", "/overview", "/messages", "/invitations",
+		"/impersonations", "/users/export", "/users/" + target.User.ID + "/events",
+	} {
+		if a := o.do(owner, "GET "+path+"?colour=red", ""); a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+	for _, two := range []string{"id=" + target.User.ID + "&email=x@example.com", "email=x@example.com&phone=%2B491701234567", "phone=%2B491701234567&provider=acme&subject=1", "provider=acme", "subject=1", ""} {
+		if a := o.do(owner, "GET /users/lookup?"+two, ""); a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", two, a.status)
+		}
+	}
+}
+
+// Without an interval a figure is by the hour for up to two days, and by the day beyond.
+func TestIntervalsOfFigures(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	now := o.Clock.Now()
+	for from, want := range map[time.Time]auth.Interval{{}: auth.Hourly, now.Add(-48 * time.Hour): auth.Hourly, now.Add(-48*time.Hour - time.Second): auth.Daily, now.AddDate(0, -1, 0): auth.Daily} {
+		s, err := o.adm.Stats(t.Context(), admin.System("test"), admin.StatsParams{From: from})
+		if err != nil || s.Interval != want {
+			t.Errorf("from %v: %v, %v", from, s.Interval, err)
+		}
+	}
+}
+
+// What an account was made with is in its record, and a role keeps what it is for.
+func TestMakingIsRecordedWhole(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	o.permit("writer", notes)
+	u, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "ada@example.com", Roles: []string{"writer"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := o.audit()
+	i := slices.IndexFunc(rows, func(e auth.Event) bool { return e.UserID == u.ID })
+	if i < 0 || rows[i].Record.Changes["roles"].After == nil {
+		t.Errorf("the roles are not recorded: %+v", rows)
+	}
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	o.do(owner, "POST /roles", `{"name":"reader","description":"Reads.","permissions":[]}`).want(201)
+	if a := o.do(owner, "GET /roles/reader", "").want(200); a.body["description"] != "Reads." {
+		t.Error(a.body)
+	}
+	if a := o.do(owner, "GET /users/"+u.ID, "").want(200); a.header.Get("ETag") == "" {
+		t.Error("an account without a revision")
+	}
+}
+
+// When an address was proved comes over with an import, and a number that is taken is
+// told as one.
+func TestImportKeepsWhenItWasProved(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	got := o.imports(owner, "", `{"email":"ada@example.com","email_verified_at":"2020-01-02T03:04:05Z","phone":"+491701234567","phone_verified_at":"2021-01-02T03:04:05Z"}`,
+		`{"email":"bob@example.com","phone":"+491701234567"}`)
+	wantResults(t, got, "done", "failed user_already_exists phone")
+	if ada := o.read(fmt.Sprint(got[0]["id"])); ada.EmailVerifiedAt.Year() != 2020 || ada.PhoneVerifiedAt.Year() != 2021 {
+		t.Errorf("%+v", ada)
+	}
+}
