@@ -203,3 +203,16 @@ func TestImportKeepsWhenItWasProved(t *testing.T) {
 		t.Errorf("%+v", ada)
 	}
 }
+
+// A filter that names a condition which all meet picks everybody, too.
+func TestSelectionOfAllByAConditionIsOfEverybody(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	guard := o.operator("guard@example.com", admin.PermUsersBan, admin.PermUsersRead)
+	ids := o.crowd("many", 2)
+	const unbanned = `{"action":"ban","reason":"x","dry_run":true,"filter":{"banned":"false"}}`
+	o.do(guard, "POST /users/bulk", unbanned).want(403, auth.CodeMissingPermission)
+	until := o.Clock.Now().Add(time.Hour)
+	o.patch(ids[0], auth.UserPatch{BannedUntil: &until})
+	o.do(guard, "POST /users/bulk", unbanned).want(200)
+}
