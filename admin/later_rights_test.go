@@ -209,10 +209,8 @@ func TestSelectionOfAllByAConditionIsOfEverybody(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
 	guard := o.operator("guard@example.com", admin.PermUsersBan, admin.PermUsersRead)
-	ids := o.crowd("many", 2)
-	const unbanned = `{"action":"ban","reason":"x","dry_run":true,"filter":{"banned":"false"}}`
-	o.do(guard, "POST /users/bulk", unbanned).want(403, auth.CodeMissingPermission)
-	until := o.Clock.Now().Add(time.Hour)
-	o.patch(ids[0], auth.UserPatch{BannedUntil: &until})
-	o.do(guard, "POST /users/bulk", unbanned).want(200)
+	o.crowd("many", 2)
+	const try = `{"action":"ban","reason":"x","dry_run":true,"filter":`
+	o.do(guard, "POST /users/bulk", try+`{"created_from":"2000-01-02T03:04:05Z"}}`).want(403, auth.CodeMissingPermission)
+	o.do(guard, "POST /users/bulk", try+`{"created_from":"2000-01-02T03:04:05Z","q":"many"}}`).want(200)
 }
