@@ -58,16 +58,18 @@ func TestOneInstanceSweeps(t *testing.T) {
 // finished are statements that add rows numbered from one to another, which a
 // sweep deletes.
 var finished = map[string]string{
-	"tokens":      "insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
-	"limits":      "insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
-	"revocations": "insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
-	"idempotency": "insert into auth.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'epoch' from generate_series(%d, %d) g",
-	"counts":      "insert into auth.counts (metric, label, at, n) select 'x', g::text, 'epoch', 1 from generate_series(%d, %d) g",
-	"active":      "insert into auth.active (since, period, user_id) select 'epoch', 'day', md5(g::text)::uuid from generate_series(%d, %d) g",
-	"devices":     "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.devices (user_id, device, first_seen_at, last_seen_at) select id, g::text, 'epoch', 'epoch' from u, generate_series(%d, %d) g",
-	"messages":    "insert into auth.messages (id, body, created_at, next_at, expires_at) select gen_random_uuid(), '', now(), now(), 'epoch' from generate_series(%d, %d) g",
-	"message_log": "insert into auth.message_log (id, kind, channel, shown, recipient, created_at, updated_at) select gen_random_uuid(), '', '', '', '', 'epoch', 'epoch' from generate_series(%d, %d) g",
-	"sessions":    "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
+	"tokens":         "insert into auth.tokens (purpose, hash, created_at, expires_at) select 'x', sha256(g::text::bytea), now(), 'epoch' from generate_series(%d, %d) g",
+	"limits":         "insert into auth.limits select g::text, 0 from generate_series(%d, %d) g",
+	"revocations":    "insert into auth.revocations (at) select 'epoch' from generate_series(%d, %d) g",
+	"idempotency":    "insert into auth.idempotency (actor, route, key, request_hash, result, expires_at) select 'a', 'r', g::text, '', '', 'epoch' from generate_series(%d, %d) g",
+	"counts":         "insert into auth.counts (metric, label, at, n) select 'x', g::text, 'epoch', 1 from generate_series(%d, %d) g",
+	"active":         "insert into auth.active (since, period, user_id) select 'epoch', 'day', md5(g::text)::uuid from generate_series(%d, %d) g",
+	"devices":        "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.devices (user_id, device, first_seen_at, last_seen_at) select id, g::text, 'epoch', 'epoch' from u, generate_series(%d, %d) g",
+	"messages":       "insert into auth.messages (id, body, created_at, next_at, expires_at) select gen_random_uuid(), '', now(), now(), 'epoch' from generate_series(%d, %d) g",
+	"message_log":    "insert into auth.message_log (id, kind, channel, shown, recipient, created_at, updated_at) select gen_random_uuid(), '', '', '', '', 'epoch', 'epoch' from generate_series(%d, %d) g",
+	"jobs":           "insert into auth.jobs (id, kind, state, actor, params, created_at, expires_at) select gen_random_uuid(), 'x', case when g %% 2 = 0 then 'done' else 'receiving' end, '', '', now(), 'epoch' from generate_series(%d, %d) g",
+	"impersonations": "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id), s as (insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), '2999-01-01' from u returning id, user_id) insert into auth.impersonations (id, user_id, actor_id, actor_session, created_at, expires_at, user_revision, actor_revision, roles_revision) select gen_random_uuid(), user_id, user_id, id, now(), 'epoch', 0, 0, 0 from s, generate_series(%d, %d) g",
+	"sessions":       "with u as (insert into auth.users (id, created_at, updated_at) values (gen_random_uuid(), now(), now()) returning id) insert into auth.sessions (id, user_id, counter, rotated_at, aal, created_at, last_active_at, idle_until) select gen_random_uuid(), id, 0, now(), 'aal1', now(), now(), 'epoch' from u, generate_series(%d, %d) g",
 }
 
 // finish adds rows that a sweep deletes.
