@@ -1,0 +1,136 @@
+package pgstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/memstore"
+)
+
+// whole is a store with what these tests are about.
+type whole interface {
+	auth.Store
+	auth.ImpersonationStore
+	auth.JobStore
+	auth.RotationStore
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, s whole)) {
+	t.Run("memory", func(t *testing.T) { test(t, memstore.New()) })
+	t.Run("postgres", func(t *testing.T) {
+		s, _ := openSchema(t)
+		test(t, s)
+	})
+}
+
+func done(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// somebody is a user with a session.
+func somebody(t *testing.T, s whole, rotated time.Time) auth.Session {
+	t.Helper()
+	c := auth.Change{Now: now, By: auth.Authority{System: "test"}}
+	u, err := s.CreateUser(t.Context(), auth.CreateUser{Change: c, NewUser: auth.NewUser{User: auth.User{ID: uuid.NewString(), CreatedAt: now, UpdatedAt: now}}})
+	done(t, err)
+	sess := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: rotated, IdleUntil: now.Add(time.Hour)}
+	_, err = s.CreateSession(t.Context(), auth.CreateSession{Change: c, Session: sess})
+	done(t, err)
+	return sess
+}
+
+// Impersonations end with the sessions of the user that a filter picks: those that it
+// picks, too, and no others.
+func TestFiltersPickImpersonations(t *testing.T) {
+	onBoth(t, func(t *testing.T, s whole) {
+		for name, row := range map[string]struct {
+			filter auth.SessionFilter
+			left   []string
+		}{
+			"all":    {auth.SessionFilter{}, nil},
+			"since":  {auth.SessionFilter{Since: now}, []string{"early"}},
+			"before": {auth.SessionFilter{Before: now}, []string{"late"}},
+			"at":     {auth.SessionFilter{IP: "192.0.2.1"}, []string{"late"}},
+			"one":    {auth.SessionFilter{ID: "early"}, []string{"late"}},
+			"others": {auth.SessionFilter{Except: "early"}, []string{"early"}},
+		} {
+			actor, target := somebody(t, s, now), somebody(t, s, now)
+			ids := map[string]string{"early": uuid.NewString(), "late": uuid.NewString()}
+			for which, at := range map[string]time.Time{"early": now.Add(-time.Microsecond), "late": now} {
+				i := auth.Impersonation{ID: ids[which], UserID: target.UserID, ActorID: actor.UserID, ActorSessionID: actor.ID, CreatedAt: at, ExpiresAt: now.Add(time.Hour), IP: "192.0.2.2"}
+				if which == "early" {
+					i.IP = "192.0.2.1"
+				}
+				done(t, s.BeginImpersonation(t.Context(), auth.BeginImpersonation{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Impersonation: i}))
+			}
+			f := row.filter
+			f.ID, f.Except = ids[f.ID], ids[f.Except]
+			_, err := s.RevokeSessions(t.Context(), auth.RevokeSessions{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: target.UserID, Filter: f})
+			done(t, err)
+			live, err := s.Impersonations(t.Context(), target.UserID, now)
+			done(t, err)
+			var left []string
+			for which, id := range ids {
+				if slices.ContainsFunc(live, func(i auth.Impersonation) bool { return i.ID == id }) {
+					left = append(left, which)
+				}
+			}
+			if !slices.Equal(left, row.left) {
+				t.Errorf("%s: %v are left", name, left)
+			}
+		}
+	})
+}
+
+// Jobs take turns: the one that nobody has been at for the longest is next.
+func TestJobsTakeTurns(t *testing.T) {
+	onBoth(t, func(t *testing.T, s whole) {
+		var ids []string
+		for range 6 {
+			j := auth.Job{ID: uuid.NewString(), Kind: "x", State: auth.JobReceiving, Actor: []byte("{}"), Params: []byte("{}"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+			done(t, s.PutJob(t.Context(), j))
+			done(t, s.AddJobChunk(t.Context(), auth.JobChunk{JobID: j.ID, Rows: 1, Input: []byte("x")}))
+			_, err := s.StartJob(t.Context(), auth.StartJob{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
+			done(t, err)
+			ids = append(ids, j.ID)
+		}
+		var first []string
+		for i := range ids { // each is left a moment later than the one before
+			at := now.Add(time.Duration(i) * time.Minute)
+			j, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: at, Until: at.Add(10 * time.Minute)})
+			done(t, err)
+			first = append(first, j.ID)
+		}
+		var second []string
+		for range ids {
+			at := now.Add(time.Hour)
+			j, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: at, Until: at.Add(time.Minute)})
+			done(t, err)
+			second = append(second, j.ID)
+		}
+		if !slices.Equal(first, second) {
+			t.Errorf("first %v, then %v", first, second)
+		}
+	})
+}
+
+// A key of refresh tokens is needed for as long as the oldest of them is good.
+func TestOldestRefreshIsTheOldest(t *testing.T) {
+	onBoth(t, func(t *testing.T, s whole) {
+		for _, before := range []time.Duration{2, 5, 1, 4, 3, 0} {
+			somebody(t, s, now.Add(-before*time.Minute))
+		}
+		uses, err := s.KeyUses(t.Context(), now)
+		done(t, err)
+		if !uses.OldestRefresh.Equal(now.Add(-5 * time.Minute)) {
+			t.Error(uses.OldestRefresh)
+		}
+	})
+}
