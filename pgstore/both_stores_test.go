@@ -102,9 +102,8 @@ func TestJobsTakeTurns(t *testing.T) {
 			ids = append(ids, j.ID)
 		}
 		var first []string
-		for i := range ids { // each is left a moment later than the one before
-			at := now.Add(time.Duration(i) * time.Minute)
-			j, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: at, Until: at.Add(10 * time.Minute)})
+		for i := range ids { // each is left earlier than the one before
+			j, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: now, Until: now.Add(time.Hour - time.Duration(i)*time.Minute)})
 			done(t, err)
 			first = append(first, j.ID)
 		}
@@ -115,8 +114,9 @@ func TestJobsTakeTurns(t *testing.T) {
 			done(t, err)
 			second = append(second, j.ID)
 		}
+		slices.Reverse(second)
 		if !slices.Equal(first, second) {
-			t.Errorf("first %v, then %v", first, second)
+			t.Errorf("first %v, then, from the last, %v", first, second)
 		}
 	})
 }
