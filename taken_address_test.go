@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,30 @@ func TestOwnerOfATakenAddressGetsAGoodLink(t *testing.T) {
 	mu.Unlock()
 	w.do("POST", "/reset-password", map[string]any{"token": token, "new_password": "another horse battery"}).want(200)
 	w.login(adaMail, "another horse battery").session()
+}
+
+// Whoever proved the password of an account whose address is not confirmed is sent the link
+// again, also where the store was away for it.
+func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
+	tap := storetap.New(newStore(t))
+	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))}
+	auth.Retries(w.Auth, time.Millisecond)
+	w.do("POST", "/signup", map[string]any{"email": adaMail, "password": goodPassword}).want(200)
+	w.linkToken(adaMail, auth.KindVerifyEmail)
+	w.Clock.Advance(10 * time.Minute)
+	w.Inbox.Clear()
+	var failed atomic.Bool
+	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+		if method == "PutToken" && !failed.Swap(true) {
+			return storetap.FailsBefore
+		}
+		return storetap.NoFault
+	}})
+	w.do("POST", "/login", map[string]any{"email": adaMail, "password": goodPassword}).want(403)
+	w.do("POST", "/verify-email", map[string]any{"token": w.linkToken(adaMail, auth.KindVerifyEmail)}).want(200)
+	if tap.Reset(storetap.Hooks{}); !failed.Load() {
+		t.Error("nothing failed")
+	}
 }
 
 // A token above any that is issued is not even parsed.

@@ -46,20 +46,24 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	if u.Email == "" {
 		return
 	}
-	asked := ctx // for who asked and how, not for the store: the request is over by then
+	asked := ctx           // for who asked and how, not for the store: the request is over by then
+	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
 	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*SealedMessage, error) {
-		allowed, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
-		if errors.Is(err, CodeRateLimited) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
+		if allowed == (sendPermit{}) {
+			drawn, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
+			if errors.Is(err, CodeRateLimited) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			allowed = drawn
 		}
 		link, message := a.newVerification(KindVerifyEmail, u, linkData{Email: u.Email})
 		message.permit = allowed
 		c := a.newChange(asked, byStranger("confirmation"))
 		a.enclose(asked, &c, message, u, &link)
-		err = a.putChange(background, c, link, []UserAt{credentialsStill(u)})
+		err := a.putChange(background, c, link, []UserAt{credentialsStill(u)})
 		if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
 			return nil, nil // confirmed, changed or deleted a moment ago
 		}

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
 )
 
 // userFilters are the filters of GET /users that have a field.

@@ -146,7 +146,7 @@ func profile(t *testing.T, p provider.Provider, pages map[string]string) (provid
 		if _, err := fmt.Sscanf(body, "%3d", &status); !ok || err == nil {
 			w.WriteHeader(max(status, http.StatusBadRequest))
 		}
-		_, _ = w.Write([]byte(body)) //nolint:gosec // read by the test alone
+		_, _ = w.Write([]byte(body))
 	}))
 	defer srv.Close()
 	p.UserInfoURL = srv.URL + "/me"
