@@ -65,7 +65,7 @@ func TestConfirmationIsSentAgainAfterAFault(t *testing.T) {
 		}
 		return storetap.NoFault
 	}})
-	w.do("POST", "/login", map[string]any{"email": adaMail, "password": goodPassword}).want(403)
+	w.do("POST", "/login", map[string]any{"email": adaMail, "password": goodPassword}).want(401)
 	w.do("POST", "/verify-email", map[string]any{"token": w.linkToken(adaMail, auth.KindVerifyEmail)}).want(200)
 	if tap.Reset(storetap.Hooks{}); !failed.Load() {
 		t.Error("nothing failed")
