@@ -43,7 +43,8 @@ func checkTenant(p *Provider) error {
 }
 
 func isTenantID(s string) bool {
-	return len(s) == 36 && uuid.Validate(s) == nil // which takes other forms, too
+	id, err := uuid.Parse(s)
+	return err == nil && id.String() == s
 }
 
 // microsoftIssuer is the issuer of the tenant that the token names.
