@@ -126,6 +126,7 @@ func TestSettingsReachFlows(t *testing.T) {
 	}
 
 	set("sender_name", "After")
+	o.settled() // what was asked for before is there
 	o.Inbox.Clear()
 	if err := link(""); err != nil {
 		t.Fatal(err)
@@ -139,6 +140,7 @@ func TestSettingsReachFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Clock.Advance(2 * time.Minute)
+		o.settled() // what was asked for before is there
 		o.Inbox.Clear()
 		if err := link(""); err != nil {
 			t.Fatal(err)
