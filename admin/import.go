@@ -30,7 +30,6 @@ const (
 	maxImportRows = 1_000_000
 	maxImportSize = 4 << 30 // bytes of all lines, an int64
 	chunkBytes    = 1 << 20 // of the lines of a chunk, about
-	importChunk   = 1000    // rows of a chunk: each has its commits, and is over long before its lease
 )
 
 var (
@@ -134,7 +133,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", maxImportRows))
 		}
 		size += len(line)
-		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == importChunk || size > chunkBytes {
+		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == chunkRows || size > chunkBytes {
 			if err := flush(); err != nil {
 				return err
 			}
