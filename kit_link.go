@@ -61,9 +61,7 @@ func (a *Auth) stillMade(ctx context.Context, t Token, d linkData, c *Change) er
 	if err != nil {
 		return err
 	}
-	if terms.IfRoles != nil {
-		c.IfRoles = terms.IfRoles
-	}
+	c.IfRoles = terms.IfRoles
 	c.IfUsers = append(c.IfUsers, terms.IfUsers...)
 	return nil
 }

@@ -156,6 +156,44 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 	})
 }
 
+// The role of a link's account grows while it is used: then it is of no use either.
+func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		roles, _ := auth.Capability[auth.RoleStore](store)
+		put := func(ctx context.Context, permissions ...string) error {
+			_, err := roles.PutRole(ctx, auth.PutRole{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Role: auth.RolePermissions{Name: "grows", Permissions: permissions, CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
+			return err
+		}
+		if err := put(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		maker, target := o.operator("maker@example.com", admin.PermCredentials), o.LoginAs(t, "target@example.com", authtest.Roles("grows"))
+		made, err := o.adm.MakeLink(t.Context(), actor(maker), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: target.User.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(made.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var grown error
+		once := false
+		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+			if method == "RedeemToken" && !once {
+				once, grown = true, put(ctx, admin.PermUsersBan)
+			}
+		}})
+		_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: u.Query().Get("token")})
+		tap.Reset(storetap.Hooks{})
+		if grown != nil || !once {
+			t.Fatal(grown, once)
+		}
+		wantCode(t, err, auth.CodeInvalidToken)
+	})
+}
+
 // All sessions are ended by nobody who may not end all, whatever they call it.
 func TestEverybodysSessionsByATime(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
