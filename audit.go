@@ -205,11 +205,18 @@ func (r *recorder) writeAll(ctx context.Context, batch []Event) error {
 	if !wrote {
 		return first
 	}
+	lost := 0
 	for _, e := range refused {
+		if err := r.write(ctx, []Event{e}); err == nil { // it was a moment's fault, and not the event's
+			continue
+		} else if ctx.Err() != nil {
+			return err
+		}
+		lost++
 		r.log.Error("auth: an event cannot be recorded, and is lost", "type", string(e.Type), "id", e.ID, "error", first)
 	}
 	r.mu.Lock()
-	r.lost += len(refused)
+	r.lost += lost
 	r.mu.Unlock()
 	return nil
 }

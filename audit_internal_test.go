@@ -282,6 +282,24 @@ func TestRefusedEventsHoldUpNoOthers(t *testing.T) {
 	}
 }
 
+// An event that met a moment's fault, while others were written, is not lost.
+func TestPassingFaultsLoseNoEvent(t *testing.T) {
+	r, book, alarm, _ := newTestRecorder()
+	write, faults := r.write, 2 // the batch, and the event by itself
+	r.write = func(ctx context.Context, list []Event) error {
+		if list[0].ID == "0" && faults > 0 {
+			faults--
+			return errors.New("away")
+		}
+		return write(ctx, list)
+	}
+	r.add(failed(2))
+	alarm.ring()
+	if len(book.list) != 2 || r.losses() != 0 {
+		t.Errorf("%d written, %d lost", len(book.list), r.losses())
+	}
+}
+
 // What a refused request names may be of any length; what is recorded of it is not.
 func TestLabelsAreBounded(t *testing.T) {
 	r, _, _, _ := newTestRecorder()

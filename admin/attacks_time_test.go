@@ -3,7 +3,6 @@ package admin_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -85,12 +84,8 @@ func TestLinksEndWithTheStrengthOfTheirMaker(t *testing.T) {
 				maker := o.operator(fmt.Sprintf("maker%d@example.com", n), admin.PermCredentials)
 				target := o.LoginAs(t, fmt.Sprintf("target%d@example.com", n), authtest.Roles("weak"))
 				made := o.do(maker, "POST /links", fmt.Sprintf(`{"type":%q,"user_id":%q}`, kind, target.User.ID)).want(201).body["url"].(string)
-				u, err := url.Parse(made)
-				if err != nil {
-					t.Fatal(err)
-				}
 				c.change(maker, target)
-				if err := redeem(u.Query().Get("token")); (err == nil) != c.holds || err != nil && !strings.Contains(err.Error(), string(auth.CodeInvalidToken)) {
+				if err := redeem(tokenIn(t, made)); (err == nil) != c.holds || err != nil && !strings.Contains(err.Error(), string(auth.CodeInvalidToken)) {
 					t.Errorf("%s, %s: %v", name, kind, err)
 				}
 			}
@@ -115,11 +110,7 @@ func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 			if promoted {
 				o.do(owner, "POST /users/"+target.User.ID+"/roles/strong", "").want(200)
 			}
-			u, err := url.Parse(made.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: u.Query().Get("token")}); (err == nil) == promoted {
+			if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)}); (err == nil) == promoted {
 				t.Errorf("promoted %t: %v", promoted, err)
 			}
 		}
@@ -136,10 +127,6 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := url.Parse(made.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var banned error
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 			if method == "RedeemToken" && banned == nil {
@@ -147,7 +134,7 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 				_, banned = store.UpdateUser(ctx, auth.UpdateUser{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: maker.User.ID, Patch: auth.UserPatch{BannedUntil: &until}})
 			}
 		}})
-		_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: u.Query().Get("token")})
+		_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)})
 		tap.Reset(storetap.Hooks{})
 		if banned != nil {
 			t.Fatal(banned)
@@ -174,10 +161,6 @@ func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := url.Parse(made.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var grown error
 		once := false
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
@@ -185,7 +168,7 @@ func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
 				once, grown = true, put(ctx, admin.PermUsersBan)
 			}
 		}})
-		_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: u.Query().Get("token")})
+		_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)})
 		tap.Reset(storetap.Hooks{})
 		if grown != nil || !once {
 			t.Fatal(grown, once)
