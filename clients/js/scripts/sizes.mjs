@@ -15,7 +15,7 @@ import { entries, root } from "./build.mjs";
  * it does, it grows no more.
  */
 const goals = { index: 6000 };
-const limits = { index: 7185, "react/index": 700, "vue/index": 700, "svelte/index": 700, "solid/index": 700, "next/index": 2500, "server/index": 2500 };
+const limits = { index: 6705, "react/index": 700, "vue/index": 700, "svelte/index": 700, "solid/index": 700, "next/index": 2500, "server/index": 2500 };
 
 /** Others, with what an application writes to sign people in. */
 const others = {

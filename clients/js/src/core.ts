@@ -1,12 +1,12 @@
 import { AuthError, endsSession, isRefused } from "./error.js";
-import { createSender } from "./send.js";
+import { attempt, createSender } from "./send.js";
 import { isBrowser, storageOf } from "./storage.js";
-import type { CallOptions, Options, Session, State, Status, User } from "./types.js";
+import type { Options, Pending, Session, SignedIn, State, Status, User } from "./types.js";
 import type * as wire from "./wire.js";
 
 /** A session as it is kept: an adapter may keep the refresh token alone. */
 export interface Kept {
-  refresh_token: string | null;
+  refresh_token?: string | null;
   access_token?: string | null;
   expires_at?: number | null;
   expires_in?: number;
@@ -16,22 +16,18 @@ export interface Kept {
 /** What the calls of a client are made of. Everything here throws what went wrong. */
 export type Core = ReturnType<typeof createCore>;
 
-/** What an access token says; nothing where it cannot be read. It is not verified: it decides what is shown, no more. */
-function claims(token: string | null | undefined): { session_id?: string; aal?: Session["aal"]; permissions?: string[] } {
-  try {
-    return JSON.parse(atob(token!.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/")));
-  } catch {
-    return {};
-  }
-}
+/** In whose name a call is: true, who is signed in; a string, whoever that token is of. */
+export type As = boolean | string | undefined;
 
+/** A session as the application sees it. What its token says is not verified: it decides what is shown, no more. */
 function sessionOf({ access_token = null, expires_at = null }: Kept): Session {
-  const { session_id = null, aal = null, permissions = [] } = claims(access_token);
-  return { access_token, expires_at, id: session_id, aal, permissions };
+  const claims = attempt(() => JSON.parse(atob(access_token!.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/"))));
+  const { session_id: id = null, aal = null, permissions = [] } = claims ?? {};
+  return { access_token, expires_at, id, aal, permissions };
 }
 
-/** What names a session among tabs. */
-const nameOf = (kept: Kept | null) => kept && (claims(kept.access_token).session_id ?? kept.refresh_token);
+/** What names a session among tabs; null where it is in cookies. */
+const nameOf = (kept: Kept | null) => kept && (sessionOf(kept).id ?? kept.refresh_token ?? null);
 
 /** A timer that keeps no process alive. */
 function later(run: () => void, seconds: number): number {
@@ -40,37 +36,36 @@ function later(run: () => void, seconds: number): number {
   return timer;
 }
 
-/** Whether something that was stored, or answered, is a session. */
-const isSession = (kept: Kept | null | undefined) => typeof kept?.refresh_token === "string";
-
-const report = (error: unknown) => (typeof reportError === "function" ? reportError(error) : console.error(error));
-const missing = () => new AuthError("missing_token");
 export const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /** A promise, or the end of the wait for it; what it stands for goes on for others. */
-function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
+export function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return Promise.race([
     promise,
     new Promise<never>((_, fail) => {
       const stop = () => fail(new AuthError("aborted"));
-      if (signal.aborted) stop();
-      signal.addEventListener("abort", stop, { once: true });
+      if (signal?.aborted) stop();
+      signal?.addEventListener("abort", stop);
     }),
   ]);
 }
 
 /** The state of a client and everything that may change it: answers, storage, other tabs, time. */
-export function createCore(url: string, apiKey: string | undefined, options: Options, storageKey: string) {
+export function createCore(url: string, apiKey: string | null | undefined, options: Options, storageKey: string) {
   const { cookies, initial } = options;
   const [storage, shared] = storageOf(options.storage);
   const listeners = new Set<(state: State) => void>();
-  const channel = isBrowser() && (shared || cookies) && typeof BroadcastChannel !== "undefined" ? new BroadcastChannel(storageKey) : null;
-  const sender = createSender(url, apiKey, options, !cookies && (shared || options.storage) ? [storage, `${storageKey}.device`] : null);
-  const { send, now } = sender;
+  let channel = isBrowser() && (shared || cookies) && globalThis.BroadcastChannel ? new BroadcastChannel(storageKey) : null;
+  const [send, now, life] = createSender(url, apiKey, options, async () => {
+    if (cookies || !(shared || options.storage)) return;
+    const key = `${storageKey}.device`; // a random name, kept over sign-outs
+    let id = await storage.getItem(key);
+    if (!id) await storage.setItem(key, (id = crypto.randomUUID()));
+    return id;
+  });
 
   let state: State = initial ?? { status: "loading", user: null, session: null };
-  let kept: Kept | null = cookies && initial?.user ? { refresh_token: null, user: initial.user, expires_at: initial.session?.expires_at ?? null } : null;
+  let kept: Kept | null = cookies && initial?.user ? { user: initial.user, expires_at: initial.session?.expires_at ?? null } : null;
   let seen: string | null = null; // what storage had when it was read or written last
   let broken = false; // storage does not take what it is given: memory knows better
   let generation = 0; // rises with every sign-in and sign-out: what began before one does not undo it
@@ -79,7 +74,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   let ended: string | null = null; // the session that was signed out of here: a slower tab cannot bring it back
   let flight: Promise<void> | null = null;
   let starting: Promise<void> | null = null;
-  let mfaToken: string | null = null;
+  let mfaToken: string | undefined;
   let mfaTimer = 0;
   let outage: AuthError | null = null; // why there is no token, until `resume`
   let resume = 0;
@@ -87,14 +82,18 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   let retryTimer = 0;
 
   /** Tells other tabs, unless this one is over. */
-  const post = (message: object) => sender.live() && channel?.postMessage(message);
+  const post = (message: object) => channel?.postMessage(message);
+  /** The id of who is signed in. */
+  const me = () => kept?.user?.id;
 
-  /** Changes the state, and tells of it unless nothing changed. */
-  function set(status: Status, user: User | null = null, session: Session | null = null, pending = user && state.user && mfaToken ? state.pending : undefined) {
+  /** Changes the state to what is kept, and tells of it unless nothing changed. */
+  function set(status: Status, pending: Pending | undefined = kept && state.user && mfaToken ? state.pending : undefined) {
     if (!pending?.expires_at) {
-      mfaToken = null; // no factor is waited for any more
+      mfaToken = undefined; // no factor is waited for any more
       clearTimeout(mfaTimer);
     }
+    const user = kept && (kept.user ?? state.user);
+    const session = kept && sessionOf(status === "offline" ? { ...kept, access_token: null } : kept);
     const next = { status, user, session, ...(pending && { pending }) } as State;
     if (same(next, state)) return;
     state = next;
@@ -103,7 +102,7 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
 
   function tell(listener: (state: State) => void) {
     const snapshot = state;
-    void Promise.resolve().then(() => listeners.has(listener) && listener(snapshot)).catch(report);
+    void Promise.resolve().then(() => listeners.has(listener) && listener(snapshot)).catch(globalThis.reportError ?? console.error);
   }
 
   function subscribe(listener: (state: State) => void) {
@@ -115,8 +114,8 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
 
   /** The sign-in that waits for a factor is over. */
   function dropMfa() {
-    mfaToken = null;
-    if (state.pending) set(state.user ? state.status : "signed-out", state.user, state.session);
+    mfaToken = undefined;
+    if (state.pending) set(state.user ? state.status : "signed-out");
   }
 
   /** Makes a session the current one. */
@@ -125,17 +124,12 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     outage = null;
     failures = 0;
     clearTimeout(retryTimer);
-    if (next.user) set("signed-in", next.user, sessionOf(next));
-  }
-
-  /** Somebody else is signed in, or nobody: what began before comes to nothing. */
-  function changed() {
-    generation++;
-    settled = ++turn;
+    if (next.user) set("signed-in");
   }
 
   /** Stores a session; null takes it away. */
   async function write(next: Kept | null) {
+    if (cookies) return;
     seen = next && JSON.stringify(next);
     try {
       await (seen ? storage.setItem(storageKey, seen) : storage.removeItem(storageKey));
@@ -152,10 +146,14 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
       const text = await storage.getItem(storageKey);
       if (text === seen) return;
       const stored: Kept | null = JSON.parse(text!);
-      if (stored && (!isSession(stored) || nameOf(stored) === ended)) return;
+      if (stored && (typeof stored.refresh_token !== "string" || nameOf(stored) === ended)) return;
       seen = text;
       if (!stored) return kept ? leave() : undefined;
-      if (nameOf(stored) !== nameOf(kept)) changed();
+      if (nameOf(stored) !== nameOf(kept)) {
+        // Somebody else is signed in: what began before comes to nothing.
+        generation++;
+        settled = ++turn;
+      }
       take(stored);
     } catch {
       // what cannot be read says nothing
@@ -164,19 +162,20 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
 
   /** Takes what a sign-in, or a refresh of the token `asked`, was answered. */
   async function accept(answer: wire.Session, asked?: string, since = turn) {
-    const { refresh_token, access_token, expires_at, expires_in, user } = answer ?? {};
+    const { refresh_token, access_token, expires_at, expires_in, token_type, ...said } = answer ?? {};
+    const { user } = said;
     const next: Kept = { refresh_token, access_token, expires_at, expires_in, user };
-    if (!(cookies ? user && !refresh_token : isSession(next))) throw new AuthError("bad_response", cookies && !!user && "The server has cookies off.");
+    if (cookies ? !user || refresh_token : typeof refresh_token !== "string") throw new AuthError("bad_response", cookies && !!user && "The server has cookies off.");
     if (!asked) {
       if (since < settled) {
         // Somebody signed in or out since: that one holds, and this one is ended.
-        send("POST", "/logout", { body: { refresh_token }, bearer: access_token }).catch(() => {});
+        send("POST", "/logout", { refresh_token }, access_token).catch(() => {});
         if (cookies) await end();
         throw new AuthError("aborted");
       }
       settled = since;
       generation++;
-      mfaToken = null;
+      mfaToken = undefined;
     }
     const began = generation;
     if (!cookies) {
@@ -185,10 +184,12 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         if (generation !== began || kept?.refresh_token !== asked) return;
       }
       await write(next);
-      if (generation !== began) return write(kept); // whatever order storage took them in
     }
-    take(next);
-    if (!asked || !cookies) post({});
+    if (generation === began) {
+      take(next);
+      if (!asked || !cookies) post({});
+    } else await write(kept); // whatever order storage took them in
+    return said;
   }
 
   /** Nobody is signed in any more, here. */
@@ -205,18 +206,18 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
     if (asked) settled = ++turn;
     post({ ended: nameOf(kept) });
     leave();
-    if (!cookies) await write(null);
+    await write(null);
   }
 
   /** There is no token to be had now: says so, and tries again by itself. */
   function rest(error: AuthError): never {
     outage = error;
     // Half of a doubling time and jitter above it, so that tabs and devices do not come back together.
-    const wait = Math.min(86400, Math.max(error.retryAfter ?? 0, Math.min(60, 2 ** failures++ / 2))) * (1 + Math.random() / 2);
+    const wait = Math.min(86400, error.retryAfter ?? Math.min(60, 2 ** failures++ / 2)) * (1 + Math.random() / 2);
     resume = Date.now() + wait * 1000;
     clearTimeout(retryTimer);
     retryTimer = later(again, wait);
-    if (kept?.user && !usable()) set("offline", kept.user, sessionOf({ ...kept, access_token: null }));
+    if (kept?.user && !usable()) set("offline");
     throw error;
   }
   function again() {
@@ -226,9 +227,9 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   }
 
   /** Whether the access token is good for so many seconds. One in a cookie that nothing is known of is. */
-  const usable = (margin = 0) => !!kept && (kept.expires_at || !cookies ? (!!cookies || !!kept.access_token) && kept.expires_at! - now() > margin : true);
+  const usable = (margin = 0) => kept && ((cookies && !kept.expires_at) || ((cookies || kept.access_token) && kept.expires_at! - now() > margin));
   /** Tokens are renewed this long before they expire. */
-  const fresh = () => !!kept?.user && usable(Math.min(30, (kept.expires_in ?? 900) / 5));
+  const fresh = () => kept?.user && usable(Math.min(30, (kept.expires_in ?? 900) / 5));
 
   /** Renews the session; `refused` is a token that the server did not take. One request at a time, whoever asks. */
   const refresh = (refused?: string | null): Promise<void> => (flight ??= renew(refused).finally(() => (flight = null)));
@@ -236,13 +237,13 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
   async function renew(refused?: string | null) {
     await reread();
     for (let tries = 0; ; tries++) {
-      if (!kept && (!cookies || tries)) throw missing();
+      if (!kept && (!cookies || tries)) throw new AuthError("missing_token");
       if (fresh() && (refused === undefined || (!cookies && kept!.access_token !== refused))) return;
       if (outage && Date.now() < resume) throw outage;
       const began = generation;
       const asked = kept?.refresh_token;
       try {
-        const answer = await send<wire.Session>("POST", "/refresh", { body: cookies ? {} : { refresh_token: asked } });
+        const answer = await send<wire.Session>("POST", "/refresh", cookies ? {} : { refresh_token: asked });
         if (generation === began) await accept(answer, asked ?? "in a cookie");
         refused = undefined;
         if (kept?.refresh_token === answer.refresh_token) return; // however short it lives: one refresh is enough
@@ -270,14 +271,17 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         await reread();
         if (!kept) leave();
         else if (!kept.user) await refresh();
-      } else if (state.status === "loading") {
-        const began = generation;
-        const user = await send<User>("GET", "/me");
-        if (generation === began) take({ refresh_token: null, user });
-      }
+      } else if (state.status === "loading") await ask();
     } catch {
       if (cookies) await refresh(null).catch(() => {}); // whether that is an outage, the refresh finds out
     }
+  }
+
+  /** Asks whose the session in the cookies is. */
+  async function ask() {
+    const began = generation;
+    const user = await send<User>("GET", "/me");
+    if (generation === began) take({ ...(me() === user.id && kept), user });
   }
 
   /** A token that is good now; null where it is in a cookie. */
@@ -290,108 +294,100 @@ export function createCore(url: string, apiKey: string | undefined, options: Opt
         if (!usable() || signal?.aborted) throw error;
       }
     }
-    if (!kept) throw missing();
+    if (!kept) throw new AuthError("missing_token");
     return kept.access_token ?? null;
   }
 
-  /**
-   * Every call goes through here. As true: of who is signed in, and a token that is refused is renewed once. As a
-   * string: with that token.
-   */
-  async function call<T>(method: string, path: string, body?: object, o?: CallOptions, as?: boolean | string | null): Promise<T> {
-    const signal = o?.signal;
-    const own = as === true;
-    const since = turn;
-    let who = kept?.user?.id;
+  /** Runs something with a token of who is signed in; where that is refused, once more with a new one. */
+  async function authorized<T>(run: (bearer: string | null) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    let who = me();
     /** Whether it is still the same person who asks. */
-    const mine = () => (who ??= kept?.user?.id) === kept?.user?.id;
-    let bearer = own ? await token(signal) : as || null;
-    if (own && !mine()) throw new AuthError("aborted");
-    const began = generation;
-    for (let again = own; ; again = false) {
-      try {
-        return await send<T>(method, path, { body, signal, bearer });
-      } catch (e) {
-        const error = e as AuthError;
-        if (again && isRefused(error)) {
-          await until(refresh(bearer), signal);
-          if (!mine()) throw error;
-          bearer = kept?.access_token ?? null;
-          continue;
-        }
-        if (own && endsSession(error) && generation === began) await end();
-        const { mfa } = error;
-        if (mfa && since >= settled) {
-          mfaToken = mfa.token;
-          clearTimeout(mfaTimer);
-          mfaTimer = later(dropMfa, mfa.expires_in);
-          set(state.user ? state.status : error.code === "mfa_required" ? "mfa" : "enroll", state.user, state.session, { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
-        } else if (mfaToken && error.code === "invalid_token") dropMfa();
-        throw error;
-      }
+    const mine = () => (who ??= me()) === me();
+    const bearer = await token(signal);
+    if (!mine()) throw new AuthError("aborted");
+    try {
+      return await run(bearer);
+    } catch (error) {
+      if (!isRefused(error as AuthError)) throw error;
+      await until(refresh(bearer), signal);
+      if (!mine()) throw error;
+      return run(kept?.access_token ?? null);
     }
   }
 
-  /** What the server says of the user now. */
-  async function setUser(user: User, began: number) {
-    await reread();
-    if (!kept || generation !== began || same(kept.user, user)) return;
-    const next = (kept = { ...kept, user });
-    set(state.status === "offline" ? "offline" : "signed-in", user, sessionOf(next));
-    if (!cookies) await write(next);
-    if (kept !== next) return void (cookies || (await write(kept))); // a refresh or a sign-out came in between
-    post({});
+  /** Every call goes through here. */
+  async function call<T>(signal: AbortSignal | undefined, method: string, path: string, body?: object, as?: As): Promise<T> {
+    const since = turn;
+    let began = generation;
+    const run = (bearer: string | null) => {
+      began = generation;
+      return send<T>(method, path, body, bearer, signal);
+    };
+    try {
+      return await (as === true ? authorized(run, signal) : run(as || null));
+    } catch (e) {
+      const error = e as AuthError;
+      const { code } = error;
+      const mfa = error.mfa?.();
+      if (as === true && endsSession(error) && generation === began) await end();
+      if (mfa && since >= settled) {
+        mfaToken = mfa.mfa_token;
+        clearTimeout(mfaTimer);
+        mfaTimer = later(dropMfa, mfa.expires_in);
+        set(state.user ? state.status : code === "mfa_required" ? "mfa" : "enroll", { factors: mfa.factors, expires_at: Math.floor(now() + mfa.expires_in) });
+      } else if (mfaToken && code === "invalid_token") dropMfa();
+      throw error;
+    }
   }
 
-  const online = () => {
-    if (outage && !outage.retryAfter) again();
-  };
+  /** A POST that signs in; not yet, where the answer names a request for a code. */
+  async function enter<T extends object = {}>(signal: AbortSignal | undefined, path: string, body: object, as?: As): Promise<SignedIn & T> {
+    await ready();
+    const since = ++turn;
+    const answer = await call<any>(signal, "POST", path, body, as);
+    return answer?.request_id ? { ...answer, session: null } : { ...(await accept(answer, undefined, since)), session: kept && sessionOf(kept) } as SignedIn & T;
+  }
+
+  /** A request that answers the user, who is taken as the server has them now. */
+  async function user(signal: AbortSignal | undefined, body?: object): Promise<User> {
+    await ready();
+    const began = generation;
+    const user = await call<User>(signal, body ? "PATCH" : "GET", "/me", body, true);
+    await reread();
+    if (kept && generation === began && !same(kept.user, user)) {
+      const next = (kept = { ...kept, user });
+      set(state.status === "offline" ? "offline" : "signed-in");
+      await write(next);
+      if (kept === next) post({});
+      else await write(kept); // a refresh or a sign-out came in between
+    }
+    return user;
+  }
+
   if (channel)
     channel.onmessage = ({ data }) => {
-      if (data?.ended ? data.ended === nameOf(kept) : cookies && data?.ended === null) leave();
+      const name = data?.ended;
+      if (name ? name === nameOf(kept) : cookies && name === null) leave();
       else if (!cookies) void reread();
       else {
-        const began = ++generation; // what was asked before may be of somebody else
-        send<User>("GET", "/me").then((user) => generation === began && take({ ...(kept?.user?.id === user.id ? kept : {}), refresh_token: null, user }), () => {});
+        generation++; // what was asked before may be of somebody else
+        ask().catch(() => {});
       }
     };
   // A message may come before what it tells of is in this tab's storage: that has a word of its own when it is.
-  const written = ({ key }: { key: string | null }) => {
-    if (key === storageKey) void reread();
-  };
-  if (isBrowser()) {
-    globalThis.addEventListener?.("online", online);
-    globalThis.addEventListener?.("storage", written);
-  }
+  const woken = ({ key }: { key?: string | null }) => (key ? key === storageKey && reread() : outage && !outage.retryAfter && again());
+  if (isBrowser()) for (const event of ["online", "storage"]) globalThis.addEventListener?.(event, woken as any, life);
   // On servers nothing is known, and nothing is looked for, until something is asked for.
   if (!initial && (isBrowser() || typeof options.storage === "object")) queueMicrotask(ready);
 
-  return {
-    url, storage, storageKey, cookies, set, subscribe, call, token, refresh, ready, accept, setUser, end, usable, until,
-    get state() {
-      return state;
-    },
-    get generation() {
-      return generation;
-    },
-    begin: () => ++turn,
-    get mfaToken() {
-      return mfaToken;
-    },
-    get kept() {
-      return kept;
-    },
-    get session() {
-      return kept && sessionOf(kept);
-    },
-    dispose() {
-      sender.dispose();
-      channel?.close();
-      listeners.clear();
-      clearTimeout(retryTimer);
-      clearTimeout(mfaTimer);
-      globalThis.removeEventListener?.("online", online);
-      globalThis.removeEventListener?.("storage", written);
-    },
-  };
+  function dispose() {
+    life.abort();
+    channel?.close();
+    channel = null;
+    listeners.clear();
+    clearTimeout(retryTimer);
+    clearTimeout(mfaTimer);
+  }
+
+  return [storage, set, subscribe, call, authorized, token, refresh, ready, enter, user, end, usable, dispose, () => state, () => kept, () => mfaToken] as const;
 }

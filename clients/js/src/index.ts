@@ -17,9 +17,6 @@ export { AuthError, type ErrorCode } from "./error.js";
 export type * from "./types.js";
 export type { Export, Identity, Prompt, RecoveryCodes, SentCode, SessionInfo, Settings, TakenOver, TOTPSetup, WireCode } from "./wire.js";
 
-/** Clients of this page, by name: over hot module reloads, and over two copies of this module. */
-const registry = Symbol.for("authmount.clients");
-
 /**
  * Makes a client of the server at a URL, to whose bare origin /auth/v1 is added. In browsers a second call with the
  * same URL and storage key returns the same client; on servers every call makes its own, and keeps nothing.
@@ -33,23 +30,12 @@ export function createClient(url: string, key?: string | null, options: Options 
   if (!/^(?!sk_)[!-~]*$/.test(key ?? "")) throw new TypeError("not a public API key");
   const base = origin + (pathname === "/" ? options.path ?? "/auth/v1" : pathname).replace(/\/+$/, "");
   const storageKey = options.storageKey ?? `authmount:${base}`;
-  const clients: Map<string, AuthClient> | undefined = isBrowser() ? ((globalThis as { [registry]?: Map<string, AuthClient> })[registry] ??= new Map()) : undefined;
-  const name = `${base} ${storageKey}`;
-  const there = clients?.get(name);
-  if (there) return there;
+  // Clients of this page, by name: over hot module reloads, and over two copies of this module.
+  const clients: Record<string, AuthClient> = isBrowser() ? (globalThis as any) : {};
+  const name = `${storageKey} ${base}`;
+  if (clients[name]) return clients[name];
 
-  const core = createCore(base, key ?? undefined, options, storageKey);
-  const methods = createMethods(core, options);
-  const client: AuthClient = {
-    ...methods,
-    get state() {
-      return core.state;
-    },
-    dispose() {
-      core.dispose();
-      if (clients?.get(name) === client) clients.delete(name);
-    },
-  };
-  clients?.set(name, client);
-  return client;
+  const core = createCore(base, key || null, options, storageKey);
+  const client = createMethods(base, core, storageKey, options, () => clients[name] === client && delete clients[name]);
+  return (clients[name] = client);
 }

@@ -1,3 +1,4 @@
+import { attempt } from "./send.js";
 import type { Options, Storage } from "./types.js";
 
 /** Whether this is a page: only there are clients shared, and tokens kept by default. */
@@ -16,11 +17,6 @@ export function memory(): Storage {
 /** The storage that was asked for, and whether other tabs see it. Where the browser refuses its own, memory. */
 export function storageOf(asked: Options["storage"] = "local"): [storage: Storage, shared: boolean] {
   if (typeof asked === "object") return [asked, true];
-  try {
-    const found: Storage | undefined = isBrowser() && (globalThis as any)[`${asked}Storage`]; // the getter throws where storage is blocked
-    if (found) return [found, asked === "local"];
-  } catch {
-    // memory, below
-  }
-  return [memory(), false];
+  const found: Storage | undefined = attempt(() => isBrowser() && (globalThis as any)[`${asked}Storage`]); // the getter throws where storage is blocked
+  return found ? [found, asked === "local"] : [memory(), false];
 }

@@ -60,7 +60,10 @@ test("a listener that throws, or never ends, stops nobody", async (t) => {
 test("a sign-in of another tab is seen though its message comes before storage has it", async (t) => {
   const { kept } = page(t);
   const listeners = new Map();
-  globalThis.addEventListener = (name, listener) => listeners.set(name, listener);
+  globalThis.addEventListener = (name, listener, { signal } = {}) => {
+    listeners.set(name, listener);
+    signal?.addEventListener("abort", () => listeners.delete(name)); // as the platform has it
+  };
   globalThis.removeEventListener = (name) => listeners.delete(name);
   const auth = createClient(origin, "pk_test", { fetch: fake({}).fetch, storageKey: "session" });
   t.after(() => {
