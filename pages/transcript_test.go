@@ -1,0 +1,272 @@
+package pages_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.txt anew")
+
+// transcript is all that a site was asked and answered, written so that two runs of the
+// same visits are equal: what is random has a name instead.
+type transcript struct {
+	t  *testing.T
+	mu sync.Mutex
+
+	notes []note
+	pages map[string]int // that were shown, and by which number they are called
+	heads map[string]int // headers, likewise
+	forms map[string]int // likewise
+}
+
+// note is a request, or a heading.
+type note struct {
+	asked, path string
+	answer      string
+	news        string // pages, headers and forms that were not there before
+}
+
+func newTranscript(t *testing.T) *transcript {
+	t.Helper()
+	return &transcript{t: t, pages: map[string]int{}, heads: map[string]int{}, forms: map[string]int{}}
+}
+
+// of has whatever a site answers from now on written down.
+func (tr *transcript) of(s *site) {
+	inner := s.handler
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			tr.t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		rec := httptest.NewRecorder()
+		inner.ServeHTTP(rec, r)
+		tr.note(r, string(raw), rec)
+		for name, values := range rec.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes())
+	})
+}
+
+// say heads what follows.
+func (tr *transcript) say(format string, args ...any) {
+	tr.notes = append(tr.notes, note{asked: fmt.Sprintf("\n# "+format+"\n", args...)})
+}
+
+func (tr *transcript) note(r *http.Request, form string, rec *httptest.ResponseRecorder) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	n := note{path: r.Method + " " + r.URL.Path, asked: named(r.Method + " " + r.URL.RequestURI())}
+	call := func(to *string, what string, known map[string]int, text string) {
+		if known[text] == 0 {
+			known[text] = len(known) + 1
+			n.news += fmt.Sprintf("  %s %d:\n%s", what, known[text], text)
+		}
+		*to += fmt.Sprintf(" %s %d", what, known[text])
+	}
+	if form != "" {
+		call(&n.asked, "form", tr.forms, named(fields(tr.t, form)))
+	}
+	n.asked += "\n"
+	h := rec.Header()
+	n.answer = named(fmt.Sprintf("  %d %s", rec.Code, h.Get("Location")))
+	call(&n.answer, "headers", tr.heads, headers(h))
+	if strings.HasPrefix(h.Get("Content-Type"), "text/html") {
+		doc, err := html.Parse(strings.NewReader(rec.Body.String()))
+		if err != nil {
+			tr.t.Error(err)
+		}
+		call(&n.answer, "page", tr.pages, named(outline(doc)))
+	}
+	n.answer += "\n" + named(kept(h))
+	tr.notes = append(tr.notes, n)
+}
+
+// fields are those of a form.
+func fields(t *testing.T, form string) string {
+	t.Helper()
+	var b strings.Builder
+	values, err := url.ParseQuery(form)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(&b, "    %s=%s\n", name, strings.Join(values[name], "; "))
+	}
+	return b.String()
+}
+
+// kept is what a browser is to keep.
+func kept(h http.Header) string {
+	var b strings.Builder
+	for _, c := range (&http.Response{Header: h}).Cookies() {
+		value := c.Value
+		if strings.HasSuffix(c.Name, "pages") {
+			if raw, err := base64.RawURLEncoding.DecodeString(c.Value); err == nil {
+				value = strings.TrimSpace(string(raw))
+			}
+		}
+		fmt.Fprintf(&b, "  keeps %s=%s for %d in %s%s\n", c.Name, value, c.MaxAge, c.Path, c.Domain)
+	}
+	return b.String()
+}
+
+// hidden are headers that are written down otherwise, or follow from the rest.
+var hidden = []string{"Content-Length", "Date", "X-Request-Id", "Set-Cookie", "Location", "Content-Security-Policy"}
+
+func headers(h http.Header) string {
+	var lines []string
+	for name, values := range h {
+		if !slices.Contains(hidden, name) {
+			lines = append(lines, "    "+name+": "+strings.Join(values, "; ")+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// telling are the attributes that tell something.
+var telling = []string{
+	"name", "type", "value", "action", "method", "href", "src", "autocomplete", "inputmode", "minlength", "maxlength", "required", "autofocus", "checked",
+	"aria-invalid", "aria-describedby", "content", "lang", "for",
+}
+
+// outline is what a page shows: an element with something to tell, and the text in it, a
+// line; what is above the page's own is one.
+func outline(n *html.Node) string {
+	var b strings.Builder
+	line := " "
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		switch {
+		case n.Type == html.TextNode:
+			if text := strings.Join(strings.Fields(n.Data), " "); text != "" {
+				b.WriteString(" " + text)
+			}
+		case n.Type == html.ElementNode && (n.Data == "style" || n.Data == "link" || (n.Data == "meta" && attr(n, "http-equiv") == "")):
+			return
+		case attr(n, "class") == "skip":
+			return
+		case n.Type == html.ElementNode:
+			if n.Data == "main" {
+				line = "\n    "
+			}
+			told := n.Data
+			for _, name := range telling {
+				if has(n, name) {
+					told += " " + name + "=" + attr(n, name)
+				}
+			}
+			if told != n.Data || n.Data == "h1" || n.Data == "p" {
+				b.WriteString(line + "<" + told + ">")
+			}
+		}
+		for c := range n.ChildNodes() {
+			walk(c)
+		}
+	}
+	walk(n)
+	return "    " + strings.TrimSpace(b.String()) + "\n"
+}
+
+// random are what each run has another one of, and its name.
+var random = []struct {
+	re   *regexp.Regexp
+	name string
+}{
+	{regexp.MustCompile(`data:image/png;base64,[\w+/=%]+`), "{image}"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "{id}"},
+	{regexp.MustCompile(`\b([A-Z2-7]{4} ){7}[A-Z2-7]{4}\b|\b[A-Z2-7]{32}\b`), "{key}"},
+	{regexp.MustCompile(`\b[a-z0-9]{4}(-[a-z0-9]{4}){3,}\b|\b[a-z0-9]{5}-[a-z0-9]{5}\b`), "{recovery code}"},
+	{regexp.MustCompile(`code=\d{6}\b`), "code={digits}"},
+	{regexp.MustCompile(`http(://|%3A%2F%2F)127\.0\.0\.1(:|%3A)\d+`), "{provider}"},
+	{regexp.MustCompile(`ada\d+(@|%40)`), "ada$1"},
+}
+
+var (
+	secretLike = regexp.MustCompile(`[\w-]{20,}(\.[\w-]{20,})*`)
+	words      = regexp.MustCompile(`^([A-Z]?[a-z]+|[A-Z])$`)
+)
+
+// named is a text with names in place of what is random.
+func named(text string) string {
+	for _, r := range random {
+		text = r.re.ReplaceAllString(text, r.name)
+	}
+	return secretLike.ReplaceAllStringFunc(text, func(s string) string {
+		for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '_' }) {
+			if !words.MatchString(part) {
+				return "{secret}"
+			}
+		}
+		return s
+	})
+}
+
+// String is the transcript; of one page, what has the same answer is together.
+func (tr *transcript) String() string {
+	var b strings.Builder
+	for rest := tr.notes; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].path == rest[0].path && strings.HasPrefix(rest[0].path, "GET") {
+			n++
+		}
+		of, first := map[string]string{}, map[string]note{}
+		var order []string
+		for _, one := range rest[:n] {
+			if _, known := of[one.answer]; !known {
+				order, first[one.answer] = append(order, one.answer), one
+			}
+			of[one.answer] += one.asked
+		}
+		for _, answer := range order {
+			b.WriteString(of[answer] + answer + first[answer].news)
+		}
+		rest = rest[n:]
+	}
+	return strings.ReplaceAll(b.String(), " \n", "\n")
+}
+
+// compare wants the transcript to be the one of a file.
+func (tr *transcript) compare(name string) {
+	tr.t.Helper()
+	got, file := tr.String(), filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			tr.t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	i := 0
+	for i < len(g) && i < len(w) && g[i] == w[i] {
+		i++
+	}
+	tr.t.Errorf("line %d of %s is another one; if that is meant to be so, run go test ./pages -run TestTranscript -update\ngot:\n%s\nwant:\n%s",
+		i+1, file, strings.Join(g[max(0, i-8):min(len(g), i+8)], "\n"), strings.Join(w[max(0, i-8):min(len(w), i+8)], "\n"))
+}
