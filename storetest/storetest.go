@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
 		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": upkeep(),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
-		"kept": kept(),
+		"kept": merge(kept(), records()), "gone": gone(has),
 	} {
 		run(t, group, all)
 	}
@@ -61,27 +61,27 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		has    bool
 		checks checks
 	}{
-		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born())},
-		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, merge(events(), eventLists())},
-		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, outbox()},
-		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, roles()},
-		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, keys()},
+		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords())},
+		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, merge(events(), eventLists(), eventRecords())},
+		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, merge(outbox(), outboxRecords(has))},
+		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, merge(roles(), roleRecords())},
+		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, merge(keys(), keyRecords())},
 		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
 		{"accounts", reflect.TypeFor[auth.AccountStore](), has.whose != nil, accounts()},
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
-		{"settings", reflect.TypeFor[auth.SettingsStore](), has.settings != nil, settings()},
+		{"settings", reflect.TypeFor[auth.SettingsStore](), has.settings != nil, merge(settings(), settingsRecords())},
 		{"diagnosis", reflect.TypeFor[auth.DiagnosticStore](), has.health != nil, diagnosis()},
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
 		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
 		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
 		{"first owner", reflect.TypeFor[auth.FirstOwnerStore](), has.founded != nil, firstOwner()},
-		{"jobs", reflect.TypeFor[auth.JobStore](), has.work != nil, jobs()},
+		{"jobs", reflect.TypeFor[auth.JobStore](), has.work != nil, merge(jobs(), jobRecords())},
 		{"message log", reflect.TypeFor[auth.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
 		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
 		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
-		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, impersonations()},
+		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, merge(impersonations(), impersonationRecords())},
 		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {
