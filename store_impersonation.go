@@ -20,7 +20,8 @@ type ImpersonationStore interface {
 	// BeginImpersonation keeps an impersonation with the revisions of its beginning,
 	// and touches nothing of the user's. ErrNotFound if there is no such user,
 	// ErrBanned if either is banned, ErrSessionEnded if the actor's session is not
-	// live or not the actor's. The change is about the user.
+	// live or not the actor's, a *ConflictError of "id" if the id is taken. The change
+	// is about the user.
 	BeginImpersonation(ctx context.Context, c BeginImpersonation) error
 	// Impersonation reads one with its user. ErrNotFound if there is none,
 	// ErrSessionEnded if it is not live.

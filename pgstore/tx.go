@@ -138,7 +138,7 @@ func refused(err error) bool {
 // field is which value a constraint keeps unique; empty if it is none of ours.
 func field(constraint string) string {
 	switch constraint {
-	case "users_pkey", "identities_pkey", "sessions_pkey", "factors_pkey":
+	case "users_pkey", "identities_pkey", "sessions_pkey", "factors_pkey", "impersonations_pkey":
 		return "id"
 	case "users_email_key_key":
 		return "email"
