@@ -49,9 +49,9 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	has := newBench(t, open(t))
 	for group, all := range map[string]checks{
 		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
-		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": upkeep(),
+		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
-		"kept": merge(kept(), records()), "gone": gone(has),
+		"kept": merge(kept(), records(), taken(has)), "gone": gone(has),
 	} {
 		run(t, group, all)
 	}
