@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -46,7 +47,8 @@ type office struct {
 	job    string // of a job, likewise
 	post   *postOffice
 
-	sending func() // comes before each request; may be nil
+	sending func()                                    // comes before each request; may be nil
+	mark    func(ctx context.Context) context.Context // makes that of each request; may be nil
 
 	because string // the reason that examples give besides; empty: none
 }
@@ -132,7 +134,11 @@ type answer struct {
 func (o *office) do(who *authtest.SignedIn, pattern, body string, headers ...string) *answer {
 	o.t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
-	r := httptest.NewRequestWithContext(o.t.Context(), method, "/auth/v1/admin"+path, strings.NewReader(body))
+	ctx := o.t.Context()
+	if o.mark != nil {
+		ctx = o.mark(ctx)
+	}
+	r := httptest.NewRequestWithContext(ctx, method, "/auth/v1/admin"+path, strings.NewReader(body))
 	if body == "" {
 		r.Body = http.NoBody
 	} else {
