@@ -47,7 +47,7 @@ func gone(has *bench) checks {
 // implementation is the store, or one that it wraps, that has the methods of an interface.
 func implementation(s auth.Store, face reflect.Type) reflect.Value {
 	for !reflect.TypeOf(s).Implements(face) {
-		s = s.(interface{ Unwrap() auth.Store }).Unwrap() //nolint:errcheck // found told that there is one
+		s = s.(interface{ Unwrap() auth.Store }).Unwrap() // found told that there is one
 	}
 	return reflect.ValueOf(s)
 }
