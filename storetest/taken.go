@@ -47,9 +47,10 @@ func taken(has *bench) checks {
 				first, late := b.newUser(""), b.newUser("")
 				w.users = append(w.users, first.User.ID, late.User.ID)
 				add = func(second bool) error {
-					nu, sess := first, b.newSession("")
+					nu, sess := first, b.newSession(first.User.ID)
 					if second {
 						nu, sess = late, s
+						sess.UserID = late.User.ID
 					}
 					nu.Session = &sess
 					_, err := b.create(nu)
