@@ -53,7 +53,8 @@ func New(tb testing.TB) auth.Store {
 	if shared.err != nil {
 		tb.Fatal(shared.err)
 	}
-	s, err := pgstore.New(shared.pool, pgstore.WithSchema(shared.schemas.Store(tb)))
+	// Longer than a call of an application may take: a machine that stood still for a while is no defect.
+	s, err := pgstore.New(shared.pool, pgstore.WithSchema(shared.schemas.Store(tb)), pgstore.WithTimeout(2*time.Minute))
 	if err == nil {
 		err = s.Migrate(ctx)
 	}
