@@ -17,6 +17,8 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pages"
 )
 
@@ -32,6 +34,7 @@ type site struct {
 	handler http.Handler
 	pages   *pages.Pages
 	log     *logged
+	tap     *storetap.Tap // of its store
 }
 
 // logged collects what is logged.
@@ -59,7 +62,8 @@ func newSite(t *testing.T, o pages.Options, opts ...auth.Option) *site {
 	opts = append([]auth.Option{
 		auth.WithCookies(auth.CookieOptions{}), auth.WithLogger(logger), auth.WithMail(auth.MailOptions{AppName: "Notes"}),
 	}, opts...)
-	s.Env = authtest.New(t, opts...)
+	s.tap = storetap.New(memstore.New())
+	s.Env = authtest.NewOn(t, s.tap, opts...)
 	var err error
 	if s.pages, err = pages.New(s.Auth, o); err != nil {
 		t.Fatal(err)

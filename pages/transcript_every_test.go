@@ -71,7 +71,7 @@ var wrong = []url.Values{
 	{},
 	{
 		"login": {" ada@example.com "}, "password": {"wrong-Passphrase-1"}, "email": {" none "}, "phone": {" 12 "}, "code": {" 12 - 34 "}, "full_name": {" "},
-		"current_password": {"wrong-Passphrase-1"}, "id": {"x"}, "provider": {"nobody"}, "do": {"unlink"}, "with": {"recovery"}, "trust_device": {"on"},
+		"current_password": {"wrong-Passphrase-1"}, "id": {"x"}, "provider": {"nobody"}, "do": {"unlink"}, "with": {"recovery"}, "trust_device": {"on"}, "qr": {"data:image/png;base64,abcd"},
 	},
 	{
 		"login": {"+491701234567"}, "password": {"short"}, "email": {"ada@new.example"}, "phone": {"+491701234567"}, "code": {"000 000"}, "full_name": {"Ada"},
@@ -113,6 +113,7 @@ func TestTranscriptOfEveryPage(t *testing.T) {
 			for _, q := range every {
 				_ = again().send(http.MethodGet, path+"?"+q, nil) //nolint:bodyclose // a recorder's
 			}
+			_ = again().send(http.MethodHead, path+"?code=x", nil) //nolint:bodyclose // likewise
 		}
 		for _, path := range s.pages.Posts() {
 			for _, form := range wrong {

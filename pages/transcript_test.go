@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"flag"
 	"fmt"
@@ -19,6 +20,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/storetap"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.txt anew")
@@ -33,6 +37,8 @@ type transcript struct {
 	pages map[string]int // that were shown, and by which number they are called
 	heads map[string]int // headers, likewise
 	forms map[string]int // likewise
+
+	outages bool // each call of the store fails once before it is of use
 }
 
 // note is a request, or a heading.
@@ -55,9 +61,17 @@ func (tr *transcript) of(s *site) {
 		if err != nil {
 			tr.t.Error(err)
 		}
-		r.Body = io.NopCloser(bytes.NewReader(raw))
-		rec := httptest.NewRecorder()
-		inner.ServeHTTP(rec, r)
+		ask := func() *httptest.ResponseRecorder {
+			again := r.Clone(r.Context())
+			again.Body = io.NopCloser(bytes.NewReader(raw))
+			rec := httptest.NewRecorder()
+			inner.ServeHTTP(rec, again)
+			return rec
+		}
+		rec := tr.inAnOutage(s, r, ask)
+		if rec == nil {
+			rec = ask()
+		}
 		tr.note(r, string(raw), rec)
 		for name, values := range rec.Header() {
 			w.Header()[name] = values
@@ -65,6 +79,41 @@ func (tr *transcript) of(s *site) {
 		w.WriteHeader(rec.Code)
 		_, _ = w.Write(rec.Body.Bytes())
 	})
+}
+
+// spent are the calls, by page, that come when what was typed has been used up: where they
+// fail, somebody has to begin again.
+var spent = map[string][]string{
+	"POST /account/sign-in/code":   {"CreateSession"},
+	"GET /account/sign-in/back":    {"CreateSession"},
+	"POST /account/sign-in/second": {"RedeemToken", "RaiseSession"},
+	"POST /account/second-factor":  {"RaiseSession"},
+}
+
+// inAnOutage asks while each call of the store fails in turn, and returns the first answer
+// that is none of an outage; nil if there is none, as for whatever does not come here.
+func (tr *transcript) inAnOutage(s *site, r *http.Request, ask func() *httptest.ResponseRecorder) *httptest.ResponseRecorder {
+	defer s.tap.Reset(storetap.Hooks{})
+	for k := 1; tr.outages && strings.HasPrefix(r.URL.Path, "/account/"); k++ {
+		failed := ""
+		s.tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, n int) storetap.Fault {
+			if n != k || slices.Contains(spent[r.Method+" "+r.URL.Path], method) {
+				return ""
+			}
+			failed = method
+			return storetap.FailsBefore
+		}})
+		rec := ask()
+		if failed == "" {
+			return rec
+		}
+		tr.say("%s, and %d %s fails", r.Method+" "+r.URL.Path, k, failed)
+		if rec.Code != http.StatusServiceUnavailable && !strings.Contains(kept(rec.Header()), string(auth.CodeUnavailable)) {
+			return rec
+		}
+		tr.note(r, "", rec)
+	}
+	return nil
 }
 
 // say heads what follows.
@@ -176,6 +225,9 @@ func outline(n *html.Node) string {
 					told += " " + name + "=" + attr(n, name)
 				}
 			}
+			if class := attr(n, "class"); strings.HasPrefix(class, "page") { // the frame
+				told += " " + class
+			}
 			if told != n.Data || n.Data == "h1" || n.Data == "p" {
 				b.WriteString(line + "<" + told + ">")
 			}
@@ -249,6 +301,9 @@ func (tr *transcript) String() string {
 // compare wants the transcript to be the one of a file.
 func (tr *transcript) compare(name string) {
 	tr.t.Helper()
+	if tr.outages {
+		name += "_outages"
+	}
 	got, file := tr.String(), filepath.Join("testdata", name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {

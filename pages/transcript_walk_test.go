@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"net/http"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -12,12 +13,28 @@ import (
 )
 
 // Whole visits, with everything that was shown, kept and said on the way.
-func TestTranscriptOfVisits(t *testing.T) {
+func TestTranscriptOfVisits(t *testing.T) { visits(t, false) }
+
+// The same visits, where each call of the store fails once before it is of use: whoever
+// is there is told to try again, nothing was done, and the next try goes on.
+func TestTranscriptOfVisitsThroughOutages(t *testing.T) { visits(t, true) }
+
+func visits(t *testing.T, outages bool) {
+	t.Helper()
+	open := func(t *testing.T, o pages.Options, opts ...auth.Option) (*site, *transcript) {
+		t.Helper()
+		tr := newTranscript(t)
+		tr.outages = outages
+		if outages {
+			opts = append(opts, auth.WithRateLimits(auth.RateLimits{Off: true})) // a try that failed has drawn
+		}
+		return newSite(t, o, opts...), tr
+	}
 	const number = "+491701234567"
 	confirm := auth.WithSettings(auth.Settings{RequireConfirmation: auth.On, AccountDeletion: auth.On})
 	t.Run("account", func(t *testing.T) {
-		s := newSite(t, pages.Options{}, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
-		tr, b, other := newTranscript(t), s.browser(t), s.browser(t)
+		s, tr := open(t, pages.Options{}, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
+		b, other := s.browser(t), s.browser(t)
 		tr.of(s)
 		tr.say("nobody wants the notes, and signs up")
 		b.open("/notes?page=2")
@@ -61,8 +78,8 @@ func TestTranscriptOfVisits(t *testing.T) {
 		tr.compare("visit_account")
 	})
 	t.Run("confirmation", func(t *testing.T) {
-		s := newSite(t, pages.Options{}, confirm)
-		tr, b := newTranscript(t), s.browser(t)
+		s, tr := open(t, pages.Options{}, confirm)
+		b := s.browser(t)
 		tr.of(s)
 		b.open("/account/sign-up?return_to=/notes")
 		b.submit("full_name", "Ada", "email", " "+address+" ", "password", password)
@@ -79,8 +96,8 @@ func TestTranscriptOfVisits(t *testing.T) {
 		tr.compare("visit_confirmation")
 	})
 	t.Run("without passwords", func(t *testing.T) {
-		s := newSite(t, pages.Options{})
-		tr, b := newTranscript(t), s.browser(t)
+		s, tr := open(t, pages.Options{})
+		b := s.browser(t)
 		tr.of(s)
 		b.open("/account/sign-in/mail?return_to=/notes&remember=false")
 		b.submit("email", "none")
@@ -112,10 +129,10 @@ func TestTranscriptOfVisits(t *testing.T) {
 	})
 	t.Run("second factor", func(t *testing.T) {
 		var required atomic.Bool
-		s := newSite(t, pages.Options{}, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required.Load() }, TrustDevices: 30 * 24 * time.Hour}))
+		s, tr := open(t, pages.Options{}, auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return required.Load() }, TrustDevices: 30 * 24 * time.Hour}))
 		s.LoginAs(t, address)
 		required.Store(true)
-		tr, b, other := newTranscript(t), s.browser(t), s.browser(t)
+		b, other := s.browser(t), s.browser(t)
 		tr.of(s)
 		tr.say("has to set one up")
 		b.open("/notes")
@@ -151,6 +168,11 @@ func TestTranscriptOfVisits(t *testing.T) {
 		b.submit("do", "codes", "code", "")
 		b.submit("do", "codes", "code", "123456")
 		b.submit("do", "codes", "code", code(t, s, secret))
+		tr.say("new codes, by one of these")
+		one := textOf(b.page.all("code")[0])
+		s.Clock.Advance(30 * time.Second)
+		b.open("/account/second-factor")
+		b.submit("do", "codes", "code", one)
 		tr.say("off")
 		required.Store(false)
 		s.Clock.Advance(30 * time.Second)
@@ -166,13 +188,23 @@ func TestTranscriptOfVisits(t *testing.T) {
 		late.submit("login", address, "password", password)
 		s.Clock.Advance(11 * time.Minute)
 		late.submit("code", "123456")
+		tr.say("waits too long with setting one up")
+		s.LoginAs(t, "grace@example.com")
+		required.Store(true)
+		late = s.browser(t)
+		late.open("/account/sign-in")
+		late.submit("login", "grace@example.com", "password", password)
+		s.Clock.Advance(11 * time.Minute)
+		late.submit("do", "begin")
+		late.open("/account/sign-in/enrol")
+		_ = late.send(http.MethodPost, "/account/sign-in/enrol", url.Values{"do": {"begin"}}) //nolint:bodyclose // a recorder's
 		tr.compare("visit_second_factor")
 	})
 	t.Run("provider", func(t *testing.T) {
 		idp := authtest.StartProvider(t)
-		s := newSite(t, pages.Options{ProviderLabels: map[string]string{"globex": "Globex SSO"}}, auth.WithProvider(idp.OIDC("acme")), auth.WithProvider(idp.OIDC("globex")))
+		s, tr := open(t, pages.Options{ProviderLabels: map[string]string{"globex": "Globex SSO"}}, auth.WithProvider(idp.OIDC("acme")), auth.WithProvider(idp.OIDC("globex")))
 		idp.Now = s.Clock.Now
-		tr, b := newTranscript(t), s.browser(t)
+		b := s.browser(t)
 		tr.of(s)
 		b.open("/account/sign-in?return_to=/notes")
 		b.open("/account/sign-in/with/acme?return_to=/notes&remember=false")
