@@ -3,6 +3,10 @@ TOOL := go tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 PG_VERSIONS ?= 14 15 16 17 18
 
+# One step after the other, compared with what is written down, and stores that are broken
+# to see the suite notice: nothing runs beside them that the race detector could tell of.
+STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites)
+
 .PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults test-clients race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
@@ -14,7 +18,8 @@ fmt: ## format everything
 vet: ## go vet
 	go vet ./...
 
-lint: ## golangci-lint (the first run builds it)
+lint: ## golangci-lint (the first run builds it), and whether it builds where an int has 32 bits
+	GOOS=linux GOARCH=386 go build ./...
 	$(TOOL) golangci-lint run ./...
 
 test: ## everything: format, vet, race, conformance, Postgres, browser, API listing, documents
@@ -23,8 +28,9 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(git ls-files -z "*.go" | xargs -0 gofmt -l) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
-	GOOS=linux GOARCH=386 go build ./... # where an int has 32 bits
-	GOGC=$${GOGC:-400} go test -race -timeout 45m ./...
+	GOGC=$${GOGC:-400} go test -race -timeout 45m -skip '^$(STEPWISE)' ./...
+	@dirs=$$(git grep -lE 'func $(STEPWISE)' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|'); [ -n "$$dirs" ] || exit 1; \
+		echo go test -run "'^$(STEPWISE)'" $$dirs; GOGC=$${GOGC:-400} go test -timeout 45m -run '^$(STEPWISE)' $$dirs
 	cd examples/web && go vet ./... && go test -race ./...
 	cd examples/metrics && go vet ./... && go test ./...
 
