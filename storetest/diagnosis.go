@@ -21,17 +21,19 @@ func diagnosis() checks {
 			if b.outbox == nil {
 				return
 			}
-			ids := []string{b.id(), b.id()}
+			ids := []string{b.id(), b.id(), b.id()}
 			for i, id := range ids {
-				at := now.Add(minute * time.Duration(i-1))
+				at := now.Add([]time.Duration{0, -minute, minute}[i])
 				c := auth.UpdateUser{Change: by(now), UserID: b.user("").ID, Patch: auth.UserPatch{FullName: ptr("Ada")}}
-				c.Messages = []auth.SealedMessage{{ID: id, Body: []byte("x"), CreatedAt: at, NextAt: at, ExpiresAt: now.Add(minute)}}
+				c.Messages = []auth.SealedMessage{{ID: id, Body: []byte("x"), CreatedAt: at, NextAt: at, ExpiresAt: now.Add(2 * minute)}}
 				_, err := b.UpdateUser(b.ctx(), c)
 				b.ok(err)
 			}
-			count(auth.StoreDiagnosis{Waiting: 2, Oldest: now.Add(-minute)})
-			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: ids[0]}))
-			count(auth.StoreDiagnosis{Waiting: 1, Oldest: now})
+			count(auth.StoreDiagnosis{Waiting: 3, Oldest: now.Add(-minute)})
+			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: ids[1]}))
+			count(auth.StoreDiagnosis{Waiting: 2, Oldest: now})
+			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: ids[0], State: auth.MessageFailed, At: now, Attempts: 1, KeepUntil: now.Add(minute)}))
+			count(auth.StoreDiagnosis{Waiting: 1, Oldest: now.Add(minute)})
 		},
 		"a caller who has gone learns nothing": func(b *bench) {
 			_, err := b.health.Diagnose(cancelled())

@@ -45,6 +45,17 @@ func firstOwner() checks {
 		"an owner who was made counts": func(b *bench) {
 			gone(b, "made", func() string { return b.owner().ID })
 		},
+		"an owner among many who were made at once counts": func(b *bench) {
+			if b.imports == nil {
+				return
+			}
+			gone(b, "imported", func() string {
+				row := b.row("")
+				row.User.Roles = []string{auth.RoleOwner}
+				b.ok(b.importAll(b.row(""), row)[1])
+				return row.User.ID
+			})
+		},
 		"an owner who was given the role counts, a banned one too": func(b *bench) {
 			gone(b, "given", func() string {
 				u := b.user("")

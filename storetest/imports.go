@@ -72,6 +72,15 @@ func imports() checks {
 			}
 			equal(b, "number of results for nobody", len(b.importAll()), 0)
 		},
+		"what they begin with is the store's to say": func(b *bench) {
+			row := b.row("")
+			row.User.Revision, row.User.CredentialRevision = 7, 8
+			b.ok(b.importAll(row)[0])
+			u, err := b.User(b.ctx(), auth.ByID(row.User.ID))
+			b.ok(err)
+			equal(b, "User.Revision", u.Revision, 0)
+			equal(b, "User.CredentialRevision", u.CredentialRevision, 0)
+		},
 		"an id of any version is kept": func(b *bench) {
 			row := b.row("ada@example.com")
 			row.User.ID = uuid.NewString()

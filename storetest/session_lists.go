@@ -128,6 +128,7 @@ func sessionLists() checks {
 			for {
 				n, err := b.logins.EndEverySession(b.ctx(), auth.EndEverySession{Change: by(at), Until: until, Except: spared, Limit: 2})
 				b.ok(err)
+				need(b, "the number that ended of at most 2", min(n, 2), n)
 				if total += n; n < 2 {
 					break
 				}
