@@ -61,7 +61,7 @@ func wrongly(guess string) string {
 	switch {
 	case last >= '0' && last <= '9':
 		last = '0' + (last-'0'+1)%10
-	case last == 'A':
+	case last == 'A' || last == 'a': // recovery codes are taken in any case
 		last = 'B'
 	default:
 		last = 'A'
@@ -77,6 +77,11 @@ type hostileWorld struct {
 
 func newHostileWorld(t *testing.T, r row) *hostileWorld {
 	t.Helper()
+	return newHostileWorldOn(t, newStore(t), r)
+}
+
+func newHostileWorldOn(t *testing.T, store auth.Store, r row, more ...auth.Option) *hostileWorld {
+	t.Helper()
 	w := &hostileWorld{limits: map[int]string{}}
 	var limits auth.RateLimits
 	v := reflect.ValueOf(&limits).Elem()
@@ -86,7 +91,8 @@ func newHostileWorld(t *testing.T, r row) *hostileWorld {
 			w.limits[rate.Burst] = v.Type().Field(i).Name
 		}
 	}
-	w.classWorld = newClassWorld(t, r, auth.WithRateLimits(limits), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	more = append([]auth.Option{auth.WithRateLimits(limits), auth.WithLogger(slog.New(slog.DiscardHandler))}, more...)
+	w.classWorld = newClassWorldOn(t, store, r, more...)
 	auth.HoldReturns(w.Auth) // until they are asked for
 	return w
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,11 +35,17 @@ type classWorld struct {
 	tap    *storetap.Tap
 	idp    *authtest.Provider
 	scenes int
+	known  bool // people say which device they are at
 }
 
 func newClassWorld(t *testing.T, r row, more ...auth.Option) *classWorld {
 	t.Helper()
-	w := &classWorld{tap: storetap.New(newStore(t)), idp: authtest.StartProvider(t)}
+	return newClassWorldOn(t, newStore(t), r, more...)
+}
+
+func newClassWorldOn(t *testing.T, store auth.Store, r row, more ...auth.Option) *classWorld {
+	t.Helper()
+	w := &classWorld{tap: storetap.New(store), idp: authtest.StartProvider(t)}
 	settings := auth.Settings{AccountDeletion: auth.On}
 	if r.confirm {
 		settings.RequireConfirmation = auth.On
@@ -78,6 +85,7 @@ type scene struct {
 	lost   bool     // by the act
 	start  snapshot // right before the request
 	before snapshot // right after the act
+	people int      // so far
 }
 
 // scene begins a new one.
@@ -169,6 +177,7 @@ type person struct {
 	cookies map[string]string
 	was     map[string]bool                                       // the providers that they came from
 	edit    func(path string, body map[string]any) map[string]any // of what they send, or nil
+	device  []header                                              // what their browser says of itself
 
 	access, refresh, mfa []string
 	urls                 []string // of providers, to come back from
@@ -176,7 +185,11 @@ type person struct {
 }
 
 func (s *scene) person(ctx context.Context) *person {
-	return &person{s: s, ctx: ctx, cookies: map[string]string{}, was: map[string]bool{}}
+	p := &person{s: s, ctx: ctx, cookies: map[string]string{}, was: map[string]bool{}}
+	if s.people++; s.known {
+		p.device = []header{{"X-Device-Id", fmt.Sprintf("device-of-person-%d", s.people)}, {"User-Agent", fmt.Sprintf("browser/%d", s.people)}}
+	}
+	return p
 }
 
 func (p *person) send(method, path string, body any, headers ...header) *answer {
@@ -200,7 +213,7 @@ func (p *person) send(method, path string, body any, headers ...header) *answer 
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	for _, h := range headers {
+	for _, h := range append(slices.Clip(p.device), headers...) {
 		r.Header.Set(h.name, h.value)
 	}
 	p.mu.Lock()

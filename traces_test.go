@@ -1,0 +1,315 @@
+package auth_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
+)
+
+// What comes of a request, all of it, is written down in testdata/traces: the answer
+// with its headers, each call of the store with what a change rests on, what was drawn
+// from which limits, what is different in the store, the events, and what was sent. So
+// whatever a flow forgets, or does besides, is seen, and has to be meant.
+
+// tracing is what a request is seen to do.
+type tracing struct {
+	*words
+	*played
+	mu     sync.Mutex
+	lines  []string
+	events []auth.Event
+}
+
+func (tr *tracing) say(format string, args ...any) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.lines = append(tr.lines, fmt.Sprintf(format, args...))
+}
+
+// traceWorld is a hostile world whose store can be read whole.
+type traceWorld struct {
+	*hostileWorld
+	store *memstore.Store
+	file  string
+
+	mu   sync.Mutex
+	told func(auth.Event)
+}
+
+func newTraceWorld(t *testing.T, r row, more ...auth.Option) *traceWorld {
+	t.Helper()
+	w := &traceWorld{file: filepath.Join(t.TempDir(), "store.json")}
+	store, err := memstore.Open(w.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = store
+	w.hostileWorld = newHostileWorldOn(t, store, r, append([]auth.Option{auth.WithHooks(auth.Hooks{OnEvent: w.event})}, more...)...)
+	w.known = true
+	return w
+}
+
+func (w *traceWorld) event(_ context.Context, e auth.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told != nil {
+		w.told(e)
+	}
+}
+
+func (w *traceWorld) tell(f func(auth.Event)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = f
+}
+
+// whole is all that the store keeps.
+func (w *traceWorld) whole() map[string]any {
+	w.t.Helper()
+	if err := w.Kit(seal.New()).Written(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.store.Save(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	raw, err := os.ReadFile(w.file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(raw, &all); err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// trace plays a row, with one of its guesses made wrong if there is a name of one, and
+// writes down what comes of it.
+func (w *traceWorld) trace(r row, wrong string) *tracing {
+	w.t.Helper()
+	p := &played{scene: w.scene(r), trial: trial{row: r, wrong: wrong}, limits: w.limits}
+	tr := &tracing{played: p, words: &words{names: map[string]string{}}}
+	p.request = r.prepare(p.scene)
+	tr.now = w.Clock.Now()
+	w.giveBack()
+	was, mails := w.whole(), len(p.Inbox.Messages())
+	w.tap.Reset(tr.hooks())
+	p.evil.edit = p.guess
+	w.tell(func(e auth.Event) {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.events = append(tr.events, e)
+	})
+	a := p.request()
+	w.givenBack(tr)
+	w.tell(nil)
+	is := w.whole()
+	tr.answered(a)
+	tr.lines = append(tr.lines, tr.difference(was, is)...)
+	for _, e := range tr.events {
+		if line := tr.line(e); slices.Contains(tr.lines, "+ events "+line) {
+			tr.say("told of %s", e.Type)
+		} else {
+			tr.say("told %s", line)
+		}
+	}
+	for _, m := range p.Inbox.Messages()[mails:] {
+		m.Text, m.HTML = "", ""
+		tr.say("sent %s", traceCode.ReplaceAllString(tr.line(m), "<code>"))
+	}
+	return tr
+}
+
+// took writes down draws by the limits that they are of. Two keys are the same only if
+// they have one name. What is given back comes first, and in any order.
+func (tr *tracing) took(draws []auth.Draw, d auth.Decision) {
+	var back, lines []string
+	for _, draw := range draws {
+		limit := tr.limits[draw.Rate.Burst]
+		if limit == "" {
+			limit = fmt.Sprintf("%d in %v", draw.Rate.Burst, draw.Rate.Per)
+		}
+		if draw.Cost < 0 {
+			back = append(back, fmt.Sprintf("  gives back %d of %s by %s", -draw.Cost, limit, cmp.Or(tr.names[draw.Key], "another")))
+		} else {
+			lines = append(lines, fmt.Sprintf("  draws %d of %s by %s: %t", draw.Cost, limit, tr.name("key", draw.Key), d.Allowed))
+		}
+	}
+	slices.Sort(back)
+	for _, line := range append(back, lines...) {
+		tr.say("%s", line)
+	}
+}
+
+// givenBack writes down what is given back once the request is over, in however many
+// calls that is.
+func (w *traceWorld) givenBack(tr *tracing) {
+	first := len(tr.lines)
+	w.tap.Reset(storetap.Hooks{Took: tr.took})
+	w.giveBack()
+	w.tap.Reset(storetap.Hooks{})
+	slices.Sort(tr.lines[first:])
+}
+
+func (tr *tracing) hooks() storetap.Hooks {
+	var method string
+	var c *auth.Change
+	return storetap.Hooks{
+		Skip: func(_ context.Context, method string) bool {
+			return method == "Sweep" || method == "ClaimMessages" || method == "FinishMessage"
+		},
+		Before: func(_ context.Context, m string, _ int) { method, c = m, nil },
+		Edit:   func(_ string, change *auth.Change) { kept := *change; c = &kept },
+		After: func(_ context.Context, _ string, _ int, err error) {
+			if c == nil {
+				tr.say("%s%s", method, tr.failed(err))
+				return
+			}
+			on := map[auth.Outcome][]auth.EventType{}
+			for _, e := range c.Events {
+				on[e.On] = append(on[e.On], e.Event.Type)
+			}
+			tr.say("%s %s%s", method, tr.line(map[string]any{
+				"by": c.By, "now": c.Now, "users": c.IfUsers, "roles": c.IfRoles, "owner": c.KeepOwner, "first": c.FirstOwner, "events": on, "messages": len(c.Messages),
+			}), tr.failed(err))
+		},
+		Took: tr.took,
+	}
+}
+
+func (tr *tracing) failed(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + fmt.Sprint(tr.text(err.Error()))
+}
+
+// answered writes down a response.
+func (tr *tracing) answered(a *answer) {
+	tr.say("answer %d", a.status)
+	for _, name := range slices.Sorted(maps.Keys(a.header)) {
+		for _, value := range a.header[name] {
+			if name == "Location" {
+				value = unescaped(value)
+			}
+			tr.say("  %s: %v", name, tr.text(value))
+		}
+	}
+	body := a.body
+	if strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+		body = []byte(tr.page(string(body)))
+	}
+	if len(body) > 4<<10 {
+		body = fmt.Appendf(nil, "%d KiB", len(body)>>10)
+	}
+	tr.zeros = true
+	tr.say("  %s", tr.json(body))
+	tr.zeros = false
+}
+
+func unescaped(query string) string {
+	if s, err := url.QueryUnescape(query); err == nil {
+		return s
+	}
+	return query
+}
+
+var (
+	traceHead  = regexp.MustCompile(`(?s)^.*<body[^>]*>`)
+	traceSpace = regexp.MustCompile(`\s+`)
+)
+
+// page is the body of a page on one line.
+func (tr *tracing) page(html string) string {
+	html = traceCode.ReplaceAllString(traceHead.ReplaceAllString(html, ""), "<code>")
+	return strings.TrimSpace(traceSpace.ReplaceAllString(html, " "))
+}
+
+// Whatever a request does is as it is written down.
+func TestTracesOfRequests(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(onPostgres) != "" {
+		return // what is asked of a store does not depend on which it is
+	}
+	rows := hostileRows()
+	for _, pattern := range slices.Sorted(maps.Keys(rows)) {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			var lines []string
+			for _, r := range rows[pattern] {
+				lines = append(lines, traced(t, r)...)
+			}
+			compareTrace(t, pattern, lines)
+		})
+	}
+}
+
+// traced is all that is written down of a row: of its request as it is, and with each
+// guess in it made wrong.
+func traced(t *testing.T, r row, more ...auth.Option) (lines []string) {
+	t.Helper()
+	w := newTraceWorld(t, r, more...)
+	play := func(wrong string) []string {
+		tr := w.trace(r, wrong)
+		title := "# " + r.name + " by " + string(r.kind)
+		if wrong != "" {
+			title += ", wrong " + wrong
+		}
+		lines = append(append(append(lines, title), tr.lines...), "")
+		return slices.Sorted(slices.Values(tr.fields))
+	}
+	for _, field := range play("") {
+		play(field)
+	}
+	return lines
+}
+
+// compareTrace compares what was written down with what was before, or writes it down.
+func compareTrace(t *testing.T, name string, lines []string) {
+	t.Helper()
+	name = strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
+	file, got := filepath.Join("testdata", "traces", name+".txt"), strings.Join(lines, "\n")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(raw), "\n")
+	for i := range max(len(lines), len(want)) {
+		is, was := "nothing", "nothing"
+		if i < len(lines) {
+			is = lines[i]
+		}
+		if i < len(want) {
+			was = want[i]
+		}
+		if is == was {
+			continue
+		}
+		t.Errorf("%s, line %d:\n- %s\n+ %s\nif this is meant: go test -run TestTraces -update .", file, i+1, was, is)
+		return
+	}
+}
