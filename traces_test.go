@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
@@ -33,6 +35,8 @@ type tracing struct {
 	mu     sync.Mutex
 	lines  []string
 	events []auth.Event
+
+	failing bool // the call that goes on
 }
 
 func (tr *tracing) say(format string, args ...any) {
@@ -98,13 +102,19 @@ func (w *traceWorld) whole() map[string]any {
 	return all
 }
 
-// trace plays a row, with one of its guesses made wrong if there is a name of one, and
-// writes down what comes of it.
-func (w *traceWorld) trace(r row, wrong string) *tracing {
+// trace lets a trial happen, a while after it was prepared, and writes down what comes
+// of it.
+func (w *traceWorld) trace(of trial, later time.Duration) *tracing {
 	w.t.Helper()
-	p := &played{scene: w.scene(r), trial: trial{row: r, wrong: wrong}, limits: w.limits}
+	p := &played{scene: w.scene(of.row), trial: of, limits: w.limits}
 	tr := &tracing{played: p, words: &words{names: map[string]string{}}}
-	p.request = r.prepare(p.scene)
+	p.request = of.row.prepare(p.scene)
+	w.Clock.Advance(later)
+	if later > time.Minute && p.session.RefreshToken != "" { // the sign-in is not fresh any more; the session goes on
+		if a := p.evil.send("POST", "/refresh", map[string]any{"refresh_token": p.session.RefreshToken}); a.status == http.StatusOK {
+			p.enter(a)
+		}
+	}
 	tr.now = w.Clock.Now()
 	w.giveBack()
 	was, mails := w.whole(), len(p.Inbox.Messages())
@@ -115,11 +125,12 @@ func (w *traceWorld) trace(r row, wrong string) *tracing {
 		defer tr.mu.Unlock()
 		tr.events = append(tr.events, e)
 	})
-	a := p.request()
+	p.answers = append(p.answers, p.request())
+	p.n = w.tap.Calls()
 	w.givenBack(tr)
 	w.tell(nil)
 	is := w.whole()
-	tr.answered(a)
+	tr.answered(p.answer())
 	tr.lines = append(tr.lines, tr.difference(was, is)...)
 	for _, e := range tr.events {
 		if line := tr.line(e); slices.Contains(tr.lines, "+ events "+line) {
@@ -174,7 +185,14 @@ func (tr *tracing) hooks() storetap.Hooks {
 			return method == "Sweep" || method == "ClaimMessages" || method == "FinishMessage"
 		},
 		Before: func(_ context.Context, m string, _ int) { method, c = m, nil },
-		Edit:   func(_ string, change *auth.Change) { kept := *change; c = &kept },
+		Fault: func(_ context.Context, _ string, n int) storetap.Fault {
+			if n != tr.k {
+				return storetap.NoFault
+			}
+			tr.hit, tr.failing = true, true
+			return tr.fault
+		},
+		Edit: func(_ string, change *auth.Change) { kept := *change; c = &kept },
 		After: func(_ context.Context, _ string, _ int, err error) {
 			if c == nil {
 				tr.say("%s%s", method, tr.failed(err))
@@ -193,6 +211,9 @@ func (tr *tracing) hooks() storetap.Hooks {
 }
 
 func (tr *tracing) failed(err error) string {
+	if tr.failing {
+		tr.failing, err = false, storetap.ErrFault
+	}
 	if err == nil {
 		return ""
 	}
@@ -246,15 +267,21 @@ func TestTracesOfRequests(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		return // what is asked of a store does not depend on which it is
 	}
-	rows := hostileRows()
-	for _, pattern := range slices.Sorted(maps.Keys(rows)) {
+	tracePatterns(t, "", func(t *testing.T, r row) []string { return traced(t, r) })
+}
+
+// tracePatterns writes down what comes of each row of a pattern.
+func tracePatterns(t *testing.T, what string, of func(t *testing.T, r row) []string) {
+	t.Helper()
+	for pattern, rows := range hostileRows() {
 		t.Run(pattern, func(t *testing.T) {
 			t.Parallel()
 			var lines []string
-			for _, r := range rows[pattern] {
-				lines = append(lines, traced(t, r)...)
+			slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(title(a, ""), title(b, "")) })
+			for _, r := range rows {
+				lines = append(lines, of(t, r)...)
 			}
-			compareTrace(t, pattern, lines)
+			compareTrace(t, what+pattern, lines)
 		})
 	}
 }
@@ -265,18 +292,36 @@ func traced(t *testing.T, r row, more ...auth.Option) (lines []string) {
 	t.Helper()
 	w := newTraceWorld(t, r, more...)
 	play := func(wrong string) []string {
-		tr := w.trace(r, wrong)
-		title := "# " + r.name + " by " + string(r.kind)
-		if wrong != "" {
-			title += ", wrong " + wrong
-		}
-		lines = append(append(append(lines, title), tr.lines...), "")
+		tr := w.trace(trial{row: r, wrong: wrong}, 7*time.Second)
+		lines = append(append(append(lines, title(r, wrong)), tr.lines...), "")
 		return slices.Sorted(slices.Values(tr.fields))
 	}
 	for _, field := range play("") {
 		play(field)
 	}
 	return lines
+}
+
+func title(r row, wrong string) string {
+	s := "# " + r.name + " by " + string(r.kind)
+	if wrong != "" {
+		s += ", wrong " + wrong
+	}
+	return s
+}
+
+// Once a sign-in is not fresh any more, links and codes have expired and the session
+// was refreshed, it is another story.
+func TestTracesOfLateRequests(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(onPostgres) != "" {
+		return
+	}
+	tracePatterns(t, "late ", func(t *testing.T, r row) []string {
+		t.Helper()
+		tr := newTraceWorld(t, r).trace(trial{row: r}, 20*time.Minute)
+		return append(append([]string{title(r, "")}, tr.lines...), "")
+	})
 }
 
 // compareTrace compares what was written down with what was before, or writes it down.

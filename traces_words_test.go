@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ var (
 	traceBytes  = regexp.MustCompile(`^[A-Za-z0-9+/]{16,}={0,2}$`)
 	traceCode   = regexp.MustCompile(`\b[0-9]{6}\b`)
 	traceLocal  = regexp.MustCompile(`127\.0\.0\.1(:|%3A)\d+`)
+	traceSum    = regexp.MustCompile(`sha256-[^']+`)
 	traceUpper  = regexp.MustCompile(`[A-Z0-9]`)
 )
 
@@ -57,6 +59,7 @@ func (w *words) text(s string) any {
 			return "<bytes>"
 		}
 	}
+	s = traceSum.ReplaceAllString(s, "<sum>")
 	s = traceLocal.ReplaceAllString(s, "localhost")
 	s = traceJWT.ReplaceAllString(s, "<jwt>")
 	s = traceID.ReplaceAllStringFunc(s, func(id string) string { return w.name("id", id) })
@@ -234,19 +237,20 @@ func (w *words) difference(was, is map[string]any) (lines []string) {
 		if len(before)+len(after) == 0 {
 			before, after = map[string]any{"": was[name]}, map[string]any{"": is[name]}
 		}
-		keys := slices.Collect(maps.Keys(after))
-		for k := range before {
-			if after[k] == nil {
-				keys = append(keys, k)
+		order := map[string]string{} // of what became different
+		for k, v := range after {
+			if !reflect.DeepEqual(before[k], v) {
+				order[k] = blank(v)
 			}
 		}
-		all := map[string]any{}
-		maps.Copy(all, before)
-		maps.Copy(all, after)
-		slices.SortFunc(keys, func(a, b string) int { return strings.Compare(blank(all[a]), blank(all[b])) })
+		for k, v := range before {
+			if after[k] == nil && v != nil {
+				order[k] = blank(v)
+			}
+		}
+		keys := slices.SortedFunc(maps.Keys(order), func(a, b string) int { return strings.Compare(order[a], order[b]) })
 		for _, k := range keys {
 			switch {
-			case before[k] == nil && after[k] == nil:
 			case before[k] == nil:
 				lines = append(lines, "+ "+name+" "+plainJSON(w.value("", after[k])))
 			case after[k] == nil:
