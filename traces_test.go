@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -203,11 +204,26 @@ func (tr *tracing) hooks() storetap.Hooks {
 				on[e.On] = append(on[e.On], e.Event.Type)
 			}
 			tr.say("%s %s%s", method, tr.line(map[string]any{
-				"by": c.By, "now": c.Now, "users": c.IfUsers, "roles": c.IfRoles, "owner": c.KeepOwner, "first": c.FirstOwner, "events": on, "messages": len(c.Messages),
+				"by": c.By, "now": c.Now, "users": tr.conditions(c.IfUsers), "roles": c.IfRoles, "owner": c.KeepOwner, "first": c.FirstOwner, "events": on, "messages": len(c.Messages),
 			}), tr.failed(err))
 		},
 		Took: tr.took,
 	}
+}
+
+// conditions are those that are set, also those of being false or nothing.
+func (tr *tracing) conditions(users []auth.UserAt) []string {
+	var list []string
+	for _, u := range users {
+		v, text := reflect.ValueOf(u), ""
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
+				text += fmt.Sprintf(" %s=%v", v.Type().Field(i).Name, tr.text(fmt.Sprint(f.Elem().Interface())))
+			}
+		}
+		list = append(list, fmt.Sprint(tr.text(u.ID))+":"+text)
+	}
+	return list
 }
 
 func (tr *tracing) failed(err error) string {
