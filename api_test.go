@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write api.txt")
+var update = flag.Bool("update", false, "write down what is compared: api.txt, the document, testdata/traces")
 
 // TestAPI compares the exported API with its committed listing, so that every
 // change of it is one that somebody meant.

@@ -14,7 +14,7 @@ import (
 // Whichever call of a request fails, nobody is refused as if it were for something
 // that they did: they may try again, or it was done without what failed. What there is
 // besides a refusal is written down (see traces_test.go).
-func TestOutagesAreNoRefusals(t *testing.T) {
+func TestTracesOfOutagesAreNoRefusals(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(onPostgres) != "" {
 		return // what a call returns that fails is the tap's, whatever the store

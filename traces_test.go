@@ -286,22 +286,6 @@ func TestTracesOfRequests(t *testing.T) {
 	tracePatterns(t, "", func(t *testing.T, r row) []string { return traced(t, r) })
 }
 
-// tracePatterns writes down what comes of each row of a pattern.
-func tracePatterns(t *testing.T, what string, of func(t *testing.T, r row) []string) {
-	t.Helper()
-	for pattern, rows := range hostileRows() {
-		t.Run(pattern, func(t *testing.T) {
-			t.Parallel()
-			var lines []string
-			slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(title(a, ""), title(b, "")) })
-			for _, r := range rows {
-				lines = append(lines, of(t, r)...)
-			}
-			compareTrace(t, what+pattern, lines)
-		})
-	}
-}
-
 // traced is all that is written down of a row: of its request as it is, and with each
 // guess in it made wrong.
 func traced(t *testing.T, r row, more ...auth.Option) (lines []string) {
@@ -338,39 +322,4 @@ func TestTracesOfLateRequests(t *testing.T) {
 		tr := newTraceWorld(t, r).trace(trial{row: r}, 20*time.Minute)
 		return append(append([]string{title(r, "")}, tr.lines...), "")
 	})
-}
-
-// compareTrace compares what was written down with what was before, or writes it down.
-func compareTrace(t *testing.T, name string, lines []string) {
-	t.Helper()
-	name = strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
-	file, got := filepath.Join("testdata", "traces", name+".txt"), strings.Join(lines, "\n")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := strings.Split(string(raw), "\n")
-	for i := range max(len(lines), len(want)) {
-		is, was := "nothing", "nothing"
-		if i < len(lines) {
-			is = lines[i]
-		}
-		if i < len(want) {
-			was = want[i]
-		}
-		if is == was {
-			continue
-		}
-		t.Errorf("%s, line %d:\n- %s\n+ %s\nif this is meant: go test -run TestTraces -update .", file, i+1, was, is)
-		return
-	}
 }

@@ -1,0 +1,92 @@
+package auth_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tracePatterns writes down what comes of each row of each pattern.
+func tracePatterns(t *testing.T, what string, of func(t *testing.T, r row) []string) {
+	t.Helper()
+	for pattern, rows := range hostileRows() {
+		t.Run(pattern, func(t *testing.T) {
+			t.Parallel()
+			var lines []string
+			slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(title(a, ""), title(b, "")) })
+			for _, r := range rows {
+				lines = append(lines, of(t, r)...)
+			}
+			compareTrace(t, what+pattern, lines)
+		})
+	}
+}
+
+// traceFile is where it is written down what a test calls by that name.
+func traceFile(name string) string {
+	name = strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
+	return filepath.Join("testdata", "traces", name+".txt")
+}
+
+// compareTrace compares what was written down with what was before, or writes it
+// down.
+func compareTrace(t *testing.T, name string, lines []string) {
+	t.Helper()
+	file := traceFile(name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(raw), "\n")
+	for i := range max(len(lines), len(want)) {
+		is, was := "nothing", "nothing"
+		if i < len(lines) {
+			is = lines[i]
+		}
+		if i < len(want) {
+			was = want[i]
+		}
+		if is == was {
+			continue
+		}
+		t.Errorf("%s, line %d:\n- %s\n+ %s\nif this is meant: go test -run TestTraces -update .", file, i+1, was, is)
+		return
+	}
+}
+
+// A file of a route that there is no more would be kept for ever.
+func TestTracesAreOfRoutesThatThereAre(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "traces", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for pattern := range hostileRows() {
+		for _, what := range []string{"", "late ", "outage "} {
+			want[traceFile(what+pattern)] = true
+		}
+	}
+	for _, file := range files {
+		if !want[file] {
+			t.Errorf("%s is of no route", file)
+		}
+		delete(want, file)
+	}
+	if len(want) > 0 {
+		t.Errorf("%v: not written down", slices.Sorted(maps.Keys(want)))
+	}
+}
