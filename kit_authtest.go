@@ -1,5 +1,10 @@
 package auth
 
+import (
+	"context"
+	"encoding/base32"
+)
+
 // CheapPasswords makes hashing cost next to nothing, for package authtest, whose
 // services are there to test anything but that, and tells whether it does; costs that
 // an option names stay. It is to be called before the first password.
@@ -10,4 +15,12 @@ func (k Kit) CheapPasswords() (cheap bool, err error) {
 	}
 	p.o.Argon2id = Argon2idParams{Memory: 64, Time: 1, Threads: 1}
 	return true, p.standIn()
+}
+
+// BeginTOTP is Auth.SetupTOTP without the picture for people's cameras, for package
+// authtest: to draw it costs more than all else that signing somebody in with a second
+// factor does.
+func (k Kit) BeginTOTP(ctx context.Context, p SetupTOTPParams) (secret string, err error) {
+	_, raw, err := k.a.beginTOTP(ctx, p)
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), err
 }

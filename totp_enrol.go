@@ -84,12 +84,21 @@ type SetupTOTPParams struct {
 // CodeMethodDisabled, CodeSessionEnded, CodeBadToken (MFAToken is not good any
 // more), CodeUserBanned.
 func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, error) {
+	u, secret, err := a.beginTOTP(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return a.describeTOTP(u, secret)
+}
+
+// beginTOTP is SetupTOTP up to the forms in which the secret is shown.
+func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, error) {
 	if !a.totpOn(ctx) {
-		return nil, fail(CodeMethodDisabled, nil)
+		return User{}, nil, fail(CodeMethodDisabled, nil)
 	}
 	e, err := a.enrollee(ctx, p.Caller, p.MFAToken)
 	if err != nil {
-		return nil, err
+		return User{}, nil, err
 	}
 	secret := make([]byte, totpSecret)
 	_, _ = rand.Read(secret) // never fails (crypto/rand)
@@ -103,13 +112,13 @@ func (a *Auth) SetupTOTP(ctx context.Context, p SetupTOTPParams) (*TOTPSetup, er
 	err = a.factors.PutFactor(ctx, PutFactor{Change: c, Factor: f})
 	switch {
 	case errors.Is(err, ErrConflict):
-		return nil, fail(CodeMFAAlreadyEnabled, err)
+		return User{}, nil, fail(CodeMFAAlreadyEnabled, err)
 	case errors.Is(err, ErrStale):
-		return nil, fail(CodeSessionEnded, err) // changed hands, or nearly so: sign in anew
+		return User{}, nil, fail(CodeSessionEnded, err) // changed hands, or nearly so: sign in anew
 	case err != nil:
-		return nil, goneOr(CodeSessionEnded, err)
+		return User{}, nil, goneOr(CodeSessionEnded, err)
 	}
-	return a.describeTOTP(e.user, secret)
+	return e.user, secret, nil
 }
 
 // describeTOTP is a secret in the forms that authenticator apps take.

@@ -254,11 +254,11 @@ func (e *Env) permit(tb testing.TB, role string, permissions []string) {
 func (e *Env) enrol(tb testing.TB, email string, t *auth.Tokens) *auth.Tokens {
 	tb.Helper()
 	me := auth.Caller{UserID: t.User.ID, SessionID: t.SessionID}
-	setup, err := e.SetupTOTP(tb.Context(), auth.SetupTOTPParams{Caller: me})
+	secret, err := e.Kit(seal.New()).BeginTOTP(tb.Context(), auth.SetupTOTPParams{Caller: me})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	code, err := totp.GenerateCode(setup.Secret, e.Clock.Now())
+	code, err := totp.GenerateCode(secret, e.Clock.Now())
 	if err != nil {
 		tb.Fatal(err)
 	}
