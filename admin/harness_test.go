@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,12 +76,40 @@ func newOfficeWith(t *testing.T, store auth.Store, of admin.Options, opts ...aut
 		t.Fatal(err)
 	}
 	o.mux.Handle("/auth/v1/admin/", o.adm.Handler())
-	w := httptest.NewRecorder()
-	o.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/openapi.json", nil))
-	if o.api, err = apicheck.Load(w.Body.Bytes()); err != nil {
-		t.Fatalf("%v: %.300s", err, w.Body)
+	if o.api, err = documentFor(o, of.Authorize != nil); err != nil {
+		t.Fatal(err)
 	}
 	return o
+}
+
+// checkers are of the documents that there are, by whether the application has an admin
+// login of its own: nothing else makes them differ (TestOneDocumentForAllOptions), and to
+// write and read one for each office would take longer than most tests.
+var checkers = struct {
+	sync.Mutex
+	by map[bool]*apicheck.Checker
+}{by: map[bool]*apicheck.Checker{}}
+
+func documentFor(o *office, elsewhere bool) (*apicheck.Checker, error) {
+	checkers.Lock()
+	defer checkers.Unlock()
+	if c := checkers.by[elsewhere]; c != nil {
+		return c, nil
+	}
+	doc := o.document()
+	c, err := apicheck.Load(doc)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %.300s", err, doc)
+	}
+	checkers.by[elsewhere] = c
+	return c, nil
+}
+
+// document is what the office serves as its description.
+func (o *office) document() []byte {
+	w := httptest.NewRecorder()
+	o.Handler().ServeHTTP(w, httptest.NewRequestWithContext(o.t.Context(), http.MethodGet, "/auth/v1/openapi.json", nil))
+	return w.Body.Bytes()
 }
 
 // operator signs somebody in who may do what is named, with a second factor.

@@ -2,17 +2,17 @@ package admin_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/memstore"
 )
@@ -61,10 +61,8 @@ func TestOperationsAskForWhatIsWrittenDown(t *testing.T) {
 // from, and so that a change of it is seen.
 func TestDocumentFile(t *testing.T) {
 	o := newOffice(t, memstore.New())
-	w := httptest.NewRecorder()
-	o.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/openapi.json", nil))
 	var doc bytes.Buffer
-	if err := json.Indent(&doc, w.Body.Bytes(), "", "\t"); err != nil {
+	if err := json.Indent(&doc, o.document(), "", "\t"); err != nil {
 		t.Fatal(err)
 	}
 	doc.WriteByte('\n')
@@ -76,5 +74,21 @@ func TestDocumentFile(t *testing.T) {
 	}
 	if committed, err := os.ReadFile(name); err != nil || !bytes.Equal(committed, doc.Bytes()) {
 		t.Errorf("%s is not what the handler serves (%v): go test ./admin -run TestDocumentFile -update", name, err)
+	}
+}
+
+// Whatever a service's options are, its document is the same, but for who lets operators
+// in: which is why the harness reads it once.
+func TestOneDocumentForAllOptions(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]admin.Options{"Authmount's own admins": {}, "the application's own": {Authorize: authorize}} {
+		plain := newOfficeWith(t, memstore.New(), of).document()
+		of.RequireMFA, of.TellImpersonated = auth.Off, true
+		other := newOfficeWith(t, memstore.New(), of, auth.WithSettings(auth.Settings{Password: auth.Off, SignUp: auth.Off}), auth.WithCookies(auth.CookieOptions{}),
+			auth.WithCORS(), auth.WithHooks(auth.Hooks{BeforeDelete: func(context.Context, auth.User) error { return nil }}), auth.WithTrustedProxies("10.0.0.0/8"),
+			auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_of_the_options", Scopes: []string{"*"}}))
+		if !bytes.Equal(plain, other.document()) {
+			t.Errorf("%s: another document", name)
+		}
 	}
 }
