@@ -52,6 +52,8 @@ type office struct {
 	mark    func(ctx context.Context) context.Context // makes that of each request; may be nil
 
 	because string // the reason that examples give besides; empty: none
+
+	alter func(pattern, body string, headers []string) (string, string, []string) // changes what examples send; may be nil
 }
 
 // notes is a permission of the application's.

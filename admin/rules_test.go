@@ -143,6 +143,9 @@ func (o *office) try(who *authtest.SignedIn, row admin.Row, target *authtest.Sig
 	}
 	pattern := strings.NewReplacer("{id}", id, "{role}", role, "{factor}", target.User.ID, "{identity}", target.User.ID, "{name}", theProvider, "$id", target.User.ID).Replace(row.Pattern + e.query)
 	body := strings.NewReplacer("$id", target.User.ID, "$email", target.User.Email).Replace(e.body)
+	if o.alter != nil {
+		pattern, body, headers = o.alter(pattern, body, headers)
+	}
 	if o.because != "" && !row.Reads && e.media == "" {
 		if !reasonIn.MatchString(body) {
 			body = strings.Replace(strings.Replace(cmp.Or(body, "{}"), "{", `{"reason":"",`, 1), `,}`, `}`, 1)
