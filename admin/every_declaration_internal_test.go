@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Whatever an operation declares is written down a second time, those that have no
+// endpoint of their own among them: what fields of an account, secrets of an export and
+// many accounts at once ask for. -update writes it.
+func TestDeclarationsAreWrittenDown(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, e := range endpoints() {
+		lines = append(lines, declared(e.op.pattern, e.op))
+	}
+	for name, op := range map[string]operation{
+		"the credentials of an account": fieldOfCredentials, "the roles of an account": fieldOfRoles, "the ban of an account": fieldOfBan, "the profile of an account": fieldOfProfile,
+		"the secrets of an export": opExportSecrets, "many accounts": onMany, "all accounts": onEverybody, "all sessions": opRevokeAll,
+	} {
+		lines = append(lines, declared(name, op))
+	}
+	slices.Sort(lines)
+	got, path := strings.Join(lines, ""), filepath.Join("testdata", "declarations.txt")
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := strings.SplitAfter(string(want), "\n")
+	for i, line := range strings.SplitAfter(got, "\n") {
+		if i >= len(have) || have[i] != line {
+			t.Fatalf("line %d: %sif this is meant, write it down with -update", i+1, line)
+		}
+	}
+}
+
+// declared is every member of an operation that is set.
+func declared(name string, op operation) string {
+	line, v := name+":", reflect.ValueOf(op)
+	for i := range v.NumField() {
+		if f := v.Field(i); !f.IsZero() && v.Type().Field(i).Name != "pattern" {
+			line += fmt.Sprintf(" %s=%v", v.Type().Field(i).Name, f)
+		}
+	}
+	return line + "\n"
+}
+
+// filled is a value of a type that is not its zero.
+func filled(t reflect.Type) reflect.Value {
+	v := reflect.New(t).Elem()
+	switch t.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(t, 1, 1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(t))
+	case reflect.Struct:
+		v.Set(reflect.ValueOf(time.Unix(1, 0)))
+	}
+	return v
+}
+
+// Each field that can be written of an account, alone, belongs to what it belongs to, and
+// one that comes later to nothing before somebody says so here.
+func TestEachFieldAsksForWhatItIs(t *testing.T) {
+	t.Parallel()
+	ofNew := map[string]string{
+		"EmailVerified": "credentials", "EmailVerifiedAt": "credentials", "PhoneVerified": "credentials", "PhoneVerifiedAt": "credentials",
+		"PasswordHash": "credentials", "TOTPSecret": "credentials", "Identities": "credentials", "Roles": "roles", "BannedUntil": "ban",
+	}
+	var none auth.ImportUserParams
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[auth.ImportUserParams]()) {
+		p := none
+		reflect.ValueOf(&p).Elem().FieldByIndex(field.Index).Set(filled(field.Type))
+		if got := kindOfFields(fieldsOfNew(p)); got != ofNew[field.Name] {
+			t.Errorf("%s of a new account: %q, want %q", field.Name, got, ofNew[field.Name])
+		}
+	}
+	ofPatch := map[string]string{
+		"Email": "credentials", "EmailVerifiedAt": "credentials", "Phone": "credentials", "PhoneVerifiedAt": "credentials", "PasswordHash": "credentials",
+		"FullName": "profile", "UserMetadata": "profile", "AppMetadata": "profile", "Roles": "roles", "BannedUntil": "ban",
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[auth.UserPatch]()) {
+		var p auth.UserPatch
+		reflect.ValueOf(&p).Elem().FieldByIndex(field.Index).Set(filled(field.Type))
+		if got := kindOfFields(fieldsOfPatch(p)); got != ofPatch[field.Name] {
+			t.Errorf("%s of a patch: %q, want %q", field.Name, got, ofPatch[field.Name])
+		}
+	}
+	if n, p := kindOfFields(fieldsOfNew(none)), kindOfFields(fieldsOfPatch(auth.UserPatch{})); n != "" || p != "" {
+		t.Errorf("nothing is %q of a new account, and %q of a patch", n, p)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[UpdateUserParams]()) {
+		var p UpdateUserParams
+		reflect.ValueOf(&p).Elem().FieldByIndex(field.Index).Set(filled(field.Type))
+		if want := slices.Contains([]string{"Email", "EmailVerified", "Phone", "PhoneVerified"}, field.Name); p.credentials() != want {
+			t.Errorf("%s is a way in: %t", field.Name, p.credentials())
+		}
+	}
+}
+
+func kindOfFields(f writtenFields) string {
+	var kinds []string
+	for kind, so := range map[string]bool{"profile": f.profile, "credentials": f.credentials, "ban": f.ban, "roles": f.roles != nil} {
+		if so {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return strings.Join(kinds, ", ")
+}
+
+// After some refusals whoever acts on many accounts may not go on; all others are of the
+// one account.
+func TestWhatStopsAll(t *testing.T) {
+	t.Parallel()
+	stops := []auth.Code{
+		auth.CodeSessionEnded, auth.CodeUserBanned, auth.CodeInvalidAPIKey, auth.CodeNotAdmin, auth.CodeMissingPermission, auth.CodeInsufficientAAL, auth.CodeReauthNeeded, auth.CodeUnavailable,
+	}
+	codes := slices.Concat(stops, []auth.Code{auth.CodeInternal, auth.CodeRateLimited})
+	for _, e := range endpoints() {
+		codes = append(codes, e.op.failures()...)
+	}
+	for _, code := range codes {
+		if got := stopsAll(fmt.Errorf("wrapped: %w", &auth.Error{Code: code})); got != slices.Contains(stops, code) {
+			t.Errorf("%s stops all: %t", code, got)
+		}
+	}
+	if !stopsAll(&auth.Error{Code: auth.CodeValidationFailed, Fields: map[string]string{"Idempotency-Key": "x"}}) || stopsAll(nil) || stopsAll(errors.New("another")) {
+		t.Error("a key of another request does not stop all, or no error of Authmount's does")
+	}
+}
+
+// The small rules, by tables.
+func TestSmallRules(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{-1: 50, 0: 50, 1: 1, 49: 49, 199: 199, 200: 200, 201: 200, 1 << 30: 200} {
+		if got := pageSize(n); got != want {
+			t.Errorf("a page of %d has %d", n, got)
+		}
+	}
+	for _, c := range [][]string{ // wanted, how it is held, by what
+		{"a.b", "a.b", "*", "a.*", "a.b"}, {"a.b", "a.b", "a.b"}, {"a.b", "a.*", "a.*", "b.*"}, {"a.b", "*", "*"}, {"a.b", "", "b.*", "a.c"}, {"a.b", ""},
+	} {
+		if got := heldBy(c[2:], c[0]); got != c[1] {
+			t.Errorf("%s is held by %q of %v, want %q", c[0], got, c[2:], c[1])
+		}
+	}
+	for text, want := range map[string]string{"-5": "'-5", "5": "5", "true": "true", `"=1"`: `"\u003d1"`, "{}": "{}", "": ""} {
+		if got := harmlessJSON(text); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{"x": true, "~": true, "!": true, "": true, " ": false, "a b": false, "\x7f": false, "ä": false, "\x1f": false} {
+		if visible(text) != want {
+			t.Errorf("%q is visible: %t", text, !want)
+		}
+	}
+	for _, u := range []auth.User{{ID: "1", Email: "a@b"}, {ID: "1", Email: "a@b", Phone: "+49"}, {ID: "1", Phone: "+49", FullName: "Ada"}, {ID: "1", FullName: "Ada"}} {
+		if got := labelOf(u); got != cmp.Or(u.Email, u.Phone, "1") {
+			t.Errorf("%+v is called %s", u, got)
+		}
+	}
+}
