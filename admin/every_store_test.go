@@ -1,0 +1,165 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
+)
+
+// plain is a store without any capability but those of the next one.
+type plain struct {
+	auth.Store
+	next auth.Store
+}
+
+func (p plain) Unwrap() auth.Store { return p.next }
+
+// Stores with one capability each.
+type (
+	withFactors struct {
+		plain
+		auth.FactorStore
+	}
+	withRoles struct {
+		plain
+		auth.RoleStore
+	}
+	withDirectory struct {
+		plain
+		auth.DirectoryStore
+	}
+	withEvents struct {
+		plain
+		auth.EventStore
+	}
+	withSettings struct {
+		plain
+		auth.SettingsStore
+	}
+	withLimits struct {
+		plain
+		auth.LimitStore
+	}
+	withKeys struct {
+		plain
+		auth.KeyStore
+	}
+	withStats struct {
+		plain
+		auth.StatsStore
+	}
+	withImpersonations struct {
+		plain
+		auth.ImpersonationStore
+	}
+	withSessionList struct {
+		plain
+		auth.SessionListStore
+	}
+	withJobs struct {
+		plain
+		auth.JobStore
+	}
+	withMessages struct {
+		plain
+		auth.MessageLogStore
+	}
+	withInvitations struct {
+		plain
+		auth.InvitationStore
+	}
+	withAnonymizing struct {
+		plain
+		auth.AnonymizeStore
+	}
+)
+
+// Without any one of the capabilities that it rests on the admin side does not come up,
+// and names it.
+func TestEachCapabilityIsNeeded(t *testing.T) {
+	t.Parallel()
+	m := memstore.New()
+	links := []struct {
+		name string
+		add  func(p plain) auth.Store
+	}{
+		{"auth.RoleStore", func(p plain) auth.Store { return withRoles{p, m} }},
+		{"auth.DirectoryStore", func(p plain) auth.Store { return withDirectory{p, m} }},
+		{"auth.EventStore", func(p plain) auth.Store { return withEvents{p, m} }},
+		{"auth.SettingsStore", func(p plain) auth.Store { return withSettings{p, m} }},
+		{"auth.LimitStore", func(p plain) auth.Store { return withLimits{p, m} }},
+		{"auth.KeyStore", func(p plain) auth.Store { return withKeys{p, m} }},
+		{"auth.StatsStore", func(p plain) auth.Store { return withStats{p, m} }},
+		{"auth.ImpersonationStore", func(p plain) auth.Store { return withImpersonations{p, m} }},
+		{"auth.SessionListStore", func(p plain) auth.Store { return withSessionList{p, m} }},
+		{"auth.JobStore", func(p plain) auth.Store { return withJobs{p, m} }},
+		{"auth.MessageLogStore", func(p plain) auth.Store { return withMessages{p, m} }},
+		{"auth.InvitationStore", func(p plain) auth.Store { return withInvitations{p, m} }},
+		{"auth.AnonymizeStore", func(p plain) auth.Store { return withAnonymizing{p, m} }},
+	}
+	for missing := range len(links) + 1 {
+		var s auth.Store = withFactors{plain{Store: m}, m}
+		want := ""
+		for i, l := range links {
+			if i == missing {
+				want = "admin: the store is no " + l.name
+				continue
+			}
+			s = l.add(plain{m, s})
+		}
+		got := ""
+		adm, err := admin.New(t.Context(), authtest.NewOn(t, s).Auth, admin.Options{})
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want || (adm == nil) != (want != "") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Where the first roles cannot be added, or a scope or a permission is none, the admin
+// side does not come up either.
+func TestNewTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, failing := range []string{"Roles", "PutRole"} {
+		tap := storetap.New(memstore.New())
+		env := authtest.NewOn(t, tap)
+		tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+			if method == failing {
+				return storetap.FailsBefore
+			}
+			return storetap.NoFault
+		}})
+		adm, err := admin.New(t.Context(), env.Auth, admin.Options{})
+		if adm != nil || err == nil || !strings.HasPrefix(err.Error(), "admin: add the first roles: ") || errors.Unwrap(err) == nil {
+			t.Errorf("where %s fails: %v", failing, err)
+		}
+	}
+	for want, of := range map[string]admin.Options{
+		`admin: permission "Notes": use up to 64 `: {Permissions: []admin.Permission{{Name: "Notes"}}},
+		`admin: permission "auth.x": names that `:  {Permissions: []admin.Permission{{Name: "auth.x"}}},
+		`admin: permission "a.b" is declared twi`:  {Permissions: []admin.Permission{{Name: "a.b"}, {Name: "a.b"}}},
+	} {
+		if adm, err := admin.New(t.Context(), authtest.New(t).Auth, of); adm != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	env := authtest.New(t, auth.WithSecretKeys(auth.SecretKey{Key: "sk_test_of_the_options", Scopes: []string{"no.such"}}))
+	if adm, err := admin.New(t.Context(), env.Auth, admin.Options{}); adm != nil || err == nil || err.Error() != "admin: WithSecretKeys: the scope no.such is none that is declared" {
+		t.Errorf("%v", err)
+	}
+	long := strings.Repeat("a", 61) + ".bc"
+	for name, fits := range map[string]bool{long: true, long + "d": false} {
+		if _, err := admin.New(t.Context(), authtest.New(t).Auth, admin.Options{Permissions: []admin.Permission{{Name: name}}}); (err == nil) != fits {
+			t.Errorf("a permission with %d bytes: %v", len(name), err)
+		}
+	}
+}
