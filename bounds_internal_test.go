@@ -52,6 +52,22 @@ func TestBoundsAreAsPromised(t *testing.T) {
 			_, err := a.importTOTP("u", base32.StdEncoding.EncodeToString([]byte(xs(n))), a.now())
 			return err == nil
 		}, 10, 64},
+		"a name of a role":           {func(n int) bool { return checkRoleName(xs(n)) == nil }, 1, 64},
+		"a name of a sender":         {func(n int) bool { return checkSenderName(xs(n)) == nil }, 1, 60},
+		"a name in a mail":           {func(n int) bool { return n == 0 || safeName(strings.Repeat("ü", n)) != "" }, 0, 60},
+		"an id of a request":         {func(n int) bool { return validRequestID(xs(n)) }, 1, 128},
+		"an id of a device":          {func(n int) bool { return validDeviceID(xs(n)) }, minDeviceID, maxDeviceID},
+		"a verifier (RFC 7636, 4.1)": {func(n int) bool { return checkVerifier(challengeOf(xs(n)), xs(n)) == nil }, 43, 128},
+		"a full name":                {func(n int) bool { _, err := cleanName(strings.Repeat("ü", n)); return err == nil }, 0, maxName},
+		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
+		"who is written about in an event": {func(n int) bool {
+			r := (&Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)}).bounded()
+			return r.Actor == xs(n) && r.Target == xs(n) && r.RequestID == xs(n)
+		}, 0, maxLabel},
+		"a text of a list": {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},
+		"a code from a provider": {func(n int) bool {
+			return (&oauthClient{}).judgeCallback(endpoints{}, OAuthCallback{Code: xs(n)}) == nil
+		}, 1, 4096},
 		"an error of a message": {func(n int) bool { return (&queuedMessage{}).told(errors.New(xs(n))) == xs(n) }, 0, 500},
 	} {
 		if c.least > 0 && (c.takes(c.least-1) || !c.takes(c.least)) {
