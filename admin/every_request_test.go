@@ -3,8 +3,6 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -96,17 +94,7 @@ func TestFlawsAreAnsweredAsWrittenDown(t *testing.T) {
 			})
 		}
 	})
-	got, path := strings.Join(texts, ""), filepath.Join("testdata", "flaws.txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compareLedgers(t, string(want), got)
+	asWrittenDown(t, "flaws", strings.Join(texts, ""))
 }
 
 func flawsAnswered(t *testing.T, row admin.Row) string {

@@ -263,6 +263,9 @@ func (l *ledger) request(short bool, who, pattern, body string, headers ...strin
 		failed := "the first"
 		for k := 1; failed != "" && !l.t.Failed(); k++ {
 			a, failed, changes = l.attempt(k, reads, send)
+			if failed != "" && a.status >= 500 && a.body["code"] != string(auth.CodeUnavailable) && a.body != nil {
+				l.t.Errorf("%s %s, where %s fails: %d %v", who, pattern, failed, a.status, a.body)
+			}
 			if failed != "" && a.status < 500 {
 				l.write(whereFails, fmt.Sprint(failed, ": ", a.status, " ", a.body["code"]))
 			}
