@@ -1,0 +1,134 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
+)
+
+// What an invitation or a link rests on when it is used is written down, by who made it:
+// on the table of roles as it is, and on its maker as they were read. Where any of that
+// cannot be read, that is told. -update writes it.
+func TestWhatMakersAnswerForAsWrittenDown(t *testing.T) {
+	t.Parallel()
+	everything := []string{admin.PermUsersWrite, admin.PermUsersRead, admin.PermCredentials}
+	makers := []struct {
+		name string
+		of   func(o *office, maker *authtest.SignedIn) admin.Actor
+	}{
+		{"the application", func(*office, *authtest.SignedIn) admin.Actor { return admin.System("test") }},
+		{"somebody known elsewhere", func(o *office, _ *authtest.SignedIn) admin.Actor {
+			return admin.External(admin.Identity{ID: "4711", Permissions: []string{"*"}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+		}},
+		{"a user", func(_ *office, maker *authtest.SignedIn) admin.Actor { return actor(maker) }},
+		{"a user's key", func(o *office, maker *authtest.SignedIn) admin.Actor {
+			return admin.Key(o.keyOf(maker.User, everything...).Secret.Reveal())
+		}},
+		{"a key of the service", func(o *office, _ *authtest.SignedIn) admin.Actor {
+			return admin.Key(o.key(admin.System("test"), everything...).Secret.Reveal())
+		}},
+	}
+	uses := []struct {
+		name string
+		made func(o *office, by admin.Actor, ada *authtest.SignedIn, k int) func() error
+	}{
+		{"an invitation", func(o *office, by admin.Actor, _ *authtest.SignedIn, k int) func() error {
+			_, token := o.invite(by, fmt.Sprintf("new%d@example.com", k))
+			return func() error {
+				_, err := o.AcceptInvitation(o.mark(o.t.Context()), auth.AcceptInvitationParams{Token: token, Password: password})
+				return err
+			}
+		}},
+		{"a link", func(o *office, by admin.Actor, ada *authtest.SignedIn, _ int) func() error {
+			made, err := o.adm.MakeLink(o.t.Context(), by, admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: ada.User.ID})
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			_, token, _ := strings.Cut(made.URL, "token=")
+			return func() error {
+				_, err := o.VerifyMagicLink(o.mark(o.t.Context()), auth.VerifyMagicLinkParams{Token: token})
+				return err
+			}
+		}},
+	}
+	texts := make([]string, len(makers)*len(uses))
+	t.Run("rows", func(t *testing.T) {
+		for i, m := range makers {
+			for j, u := range uses {
+				t.Run(m.name+", "+u.name, func(t *testing.T) {
+					t.Parallel()
+					o := newOffice(t, storetap.New(memstore.New()))
+					o.mark = func(ctx context.Context) context.Context { return context.WithValue(ctx, ledgerKey{}, true) }
+					ada, maker := o.LoginAs(t, "ada@example.com"), o.operator("maker@example.com", everything...)
+					by := m.of(o, maker)
+					names := strings.NewReplacer(ada.User.ID, "ada", maker.User.ID, "maker")
+					texts[i*len(uses)+j] = "> " + u.name + " of " + m.name + "\n" + anyID.ReplaceAllString(names.Replace(o.restsOn(func(k int) func() error { return u.made(o, by, ada, k) })), "the new account")
+				})
+			}
+		}
+	})
+	asWrittenDown(t, "makers", strings.Join(texts, ""))
+}
+
+// restsOn has each call of the store that something makes fail in turn, and returns which
+// they are and the terms under which it is done.
+func (o *office) restsOn(made func(k int) func() error) string {
+	o.t.Helper()
+	tap, _ := o.Store.(*storetap.Tap)
+	for k := 1; k < 40; k++ {
+		var mu sync.Mutex
+		var text strings.Builder
+		failed, use := "", made(k) // it may be used although what comes behind that fails
+		tap.Reset(storetap.Hooks{
+			Skip: func(ctx context.Context, _ string) bool { return ctx.Value(ledgerKey{}) == nil },
+			Edit: func(method string, c *auth.Change) {
+				mu.Lock()
+				defer mu.Unlock()
+				if c.IfRoles != nil {
+					fmt.Fprintf(&text, "the table of roles at %d\n", *c.IfRoles)
+				}
+				for _, u := range c.IfUsers {
+					u.Revision = nil
+					fmt.Fprintln(&text, terse(o.t, u))
+				}
+			},
+			Fault: func(_ context.Context, method string, n int) storetap.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				fmt.Fprintln(&text, method)
+				if n == k {
+					failed = method
+					return storetap.FailsBefore
+				}
+				return storetap.NoFault
+			},
+		})
+		err := use()
+		tap.Reset(storetap.Hooks{})
+		mu.Lock()
+		done, said := failed, text.String()
+		mu.Unlock()
+		switch {
+		case done == "":
+			if err != nil {
+				o.t.Error(err)
+			}
+			return said
+		case err != nil && !errors.Is(err, auth.CodeUnavailable):
+			o.t.Errorf("where %s fails: %v", done, err)
+		case err == nil:
+			o.t.Fatalf("it is done although %s fails", done)
+		}
+	}
+	o.t.Error("it makes more calls than are looked at")
+	return ""
+}
