@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 )
 
 // What people wrote of the OpenAPI document: for each noun a file of schemas and one
@@ -13,6 +14,12 @@ import (
 //
 //go:embed openapi/*.json
 var documents embed.FS
+
+// The files of each kind, joined: they are part of the program, and stay as they are.
+var (
+	allSchemas = sync.OnceValues(func() ([]byte, error) { return document("schemas") })
+	allProse   = sync.OnceValues(func() ([]byte, error) { return document("prose") })
+)
 
 // document joins the files of one kind, such as "prose", into one.
 func document(kind string) ([]byte, error) {

@@ -137,11 +137,11 @@ func (m *Admin) mount() (http.Handler, error) {
 		}})
 	}
 	routes = append(routes, m.kit.FirstOwnerRoutes()...) // with Options.Authorize, too, where no link is made
-	schemas, err := document("schemas")
+	schemas, err := allSchemas()
 	if err != nil {
 		return nil, err
 	}
-	prose, err := document("prose")
+	prose, err := allProse()
 	if err != nil {
 		return nil, err
 	}
