@@ -19,7 +19,7 @@ func TestTracesOfOutagesAreNoRefusals(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		return // what a call returns that fails is the tap's, whatever the store
 	}
-	tracePatterns(t, "outage ", outages)
+	traceTable(t, "outage ", hostileRows(), outages)
 }
 
 // outages is what comes of a row's request when each of its calls fails in turn.

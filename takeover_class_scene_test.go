@@ -173,6 +173,7 @@ func (s *scene) token(to string, k auth.Kind) string {
 type person struct {
 	s       *scene
 	ctx     context.Context
+	handler http.Handler
 	mu      sync.Mutex // of what is kept: they may ask for two things at once
 	cookies map[string]string
 	was     map[string]bool                                       // the providers that they came from
@@ -185,7 +186,7 @@ type person struct {
 }
 
 func (s *scene) person(ctx context.Context) *person {
-	p := &person{s: s, ctx: ctx, cookies: map[string]string{}, was: map[string]bool{}}
+	p := &person{s: s, ctx: ctx, handler: s.Handler(), cookies: map[string]string{}, was: map[string]bool{}}
 	if s.people++; s.known {
 		p.device = []header{{"X-Device-Id", fmt.Sprintf("device-of-person-%d", s.people)}, {"User-Agent", fmt.Sprintf("browser/%d", s.people)}}
 	}
@@ -222,7 +223,7 @@ func (p *person) send(method, path string, body any, headers ...header) *answer 
 	}
 	p.mu.Unlock()
 	rec := httptest.NewRecorder()
-	p.s.Handler().ServeHTTP(rec, r)
+	p.handler.ServeHTTP(rec, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range rec.Result().Cookies() {

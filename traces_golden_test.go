@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// tracePatterns writes down what comes of each row of each pattern.
-func tracePatterns(t *testing.T, what string, of func(t *testing.T, r row) []string) {
+// traceTable writes down what comes of each row of a table, a file for each pattern.
+func traceTable(t *testing.T, what string, table map[string][]row, of func(t *testing.T, r row) []string) {
 	t.Helper()
-	for pattern, rows := range hostileRows() {
+	for pattern, rows := range table {
 		t.Run(pattern, func(t *testing.T) {
 			t.Parallel()
 			var lines []string
@@ -79,6 +79,9 @@ func TestTracesAreOfRoutesThatThereAre(t *testing.T) {
 		for _, what := range []string{"", "late ", "outage "} {
 			want[traceFile(what+pattern)] = true
 		}
+	}
+	for pattern := range kitRows() {
+		want[traceFile(pattern)] = true
 	}
 	for _, file := range files {
 		if !want[file] {

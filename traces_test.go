@@ -283,7 +283,7 @@ func TestTracesOfRequests(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		return // what is asked of a store does not depend on which it is
 	}
-	tracePatterns(t, "", func(t *testing.T, r row) []string { return traced(t, r) })
+	traceTable(t, "", hostileRows(), func(t *testing.T, r row) []string { return traced(t, r) })
 }
 
 // traced is all that is written down of a row: of its request as it is, and with each
@@ -317,7 +317,7 @@ func TestTracesOfLateRequests(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		return
 	}
-	tracePatterns(t, "late ", func(t *testing.T, r row) []string {
+	traceTable(t, "late ", hostileRows(), func(t *testing.T, r row) []string {
 		t.Helper()
 		tr := newTraceWorld(t, r).trace(trial{row: r}, 20*time.Minute)
 		return append(append([]string{title(r, "")}, tr.lines...), "")

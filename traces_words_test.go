@@ -240,7 +240,7 @@ func (w *words) difference(was, is map[string]any) (lines []string) {
 		order := map[string]string{} // of what became different
 		for k, v := range after {
 			if !reflect.DeepEqual(before[k], v) {
-				order[k] = blank(v)
+				order[k] = blank(v) + blank(before[k])
 			}
 		}
 		for k, v := range before {
