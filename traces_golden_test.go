@@ -80,9 +80,15 @@ func TestTracesAreOfRoutesThatThereAre(t *testing.T) {
 			want[traceFile(what+pattern)] = true
 		}
 	}
-	for pattern := range kitRows() {
-		want[traceFile(pattern)] = true
+	for _, table := range []map[string][]row{kitRows(), pageRows()} {
+		for pattern := range table {
+			want[traceFile(pattern)] = true
+		}
 	}
+	for pattern := range cookieRows() {
+		want[traceFile("cookie "+pattern)] = true
+	}
+	want[traceFile("odd bodies")] = true
 	for _, file := range files {
 		if !want[file] {
 			t.Errorf("%s is of no route", file)

@@ -51,6 +51,7 @@ type traceWorld struct {
 	*hostileWorld
 	store *memstore.Store
 	file  string
+	says  []header // of the request, besides what the row has it say
 
 	mu   sync.Mutex
 	told func(auth.Event)
@@ -120,7 +121,7 @@ func (w *traceWorld) trace(of trial, later time.Duration) *tracing {
 	w.giveBack()
 	was, mails := w.whole(), len(p.Inbox.Messages())
 	w.tap.Reset(tr.hooks())
-	p.evil.edit = p.guess
+	p.evil.edit, p.evil.device = p.guess, append(p.evil.device, w.says...)
 	w.tell(func(e auth.Event) {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
