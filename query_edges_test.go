@@ -1,0 +1,106 @@
+package auth_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// Each condition on a query holds by itself, up to its very edge.
+func TestQueriesAreCheckedToTheirEdges(t *testing.T) {
+	t.Parallel()
+	const id = "01a21251-97c7-7a5f-b538-a77c53d49233"
+	at := time.Unix(1767323045, 0)
+	long := func(n int) string { return strings.Repeat("a", n) }
+	members := func(n int) map[string]string {
+		m := map[string]string{}
+		for i := range n {
+			m[fmt.Sprint("m", i)] = ""
+		}
+		return m
+	}
+	users := func(field string, edit func(q *auth.UserQuery)) queryCase {
+		q := auth.UserQuery{Limit: 1}
+		edit(&q)
+		return queryCase{&q, field}
+	}
+	events := func(field string, edit func(q *auth.EventQuery)) queryCase {
+		q := auth.EventQuery{Limit: 1}
+		edit(&q)
+		return queryCase{&q, field}
+	}
+	sessions := func(field string, edit func(q *auth.SessionQuery)) queryCase {
+		q := auth.SessionQuery{Limit: 1}
+		edit(&q)
+		return queryCase{&q, field}
+	}
+	messages := func(field string, edit func(q *auth.MessageQuery)) queryCase {
+		q := auth.MessageQuery{Limit: 1}
+		edit(&q)
+		return queryCase{&q, field}
+	}
+	for i, c := range []queryCase{
+		users("", func(*auth.UserQuery) {}),
+		users("limit", func(q *auth.UserQuery) { q.Limit = 0 }),
+		users("", func(q *auth.UserQuery) { q.Email = long(512) }), users("email", func(q *auth.UserQuery) { q.Email = long(513) }), users("email", func(q *auth.UserQuery) { q.Email = "\xff" }), users("email", func(q *auth.UserQuery) { q.Email = "\x00" }),
+		users("phone", func(q *auth.UserQuery) { q.Phone = long(513) }),
+		users("provider", func(q *auth.UserQuery) { q.Provider = long(513) }),
+		users("subject", func(q *auth.UserQuery) { q.Provider, q.Subject = "google", long(513) }),
+		users("provider", func(q *auth.UserQuery) { q.Subject = "1" }), users("", func(q *auth.UserQuery) { q.Provider, q.Subject = "google", "1" }), users("", func(q *auth.UserQuery) { q.Provider = "google" }),
+		users("q", func(q *auth.UserQuery) { q.Prefix = long(513) }),
+		users("role", func(q *auth.UserQuery) { q.Role = long(513) }),
+		users("", func(q *auth.UserQuery) { q.Metadata = members(10) }), users("metadata", func(q *auth.UserQuery) { q.Metadata = members(11) }),
+		users("metadata", func(q *auth.UserQuery) { q.Metadata = map[string]string{"": "v"} }),
+		users("", func(q *auth.UserQuery) { q.Metadata = map[string]string{long(256): long(256)} }), users("metadata", func(q *auth.UserQuery) { q.Metadata = map[string]string{long(256): long(257)} }),
+		users("metadata", func(q *auth.UserQuery) { q.Metadata = map[string]string{"\x00": "v"} }), users("metadata", func(q *auth.UserQuery) { q.Metadata = map[string]string{"n": "\xff"} }),
+		users("", func(q *auth.UserQuery) { q.ID = strings.ToUpper(id) }), users("id", func(q *auth.UserQuery) { q.ID = "1" }),
+		users("", func(q *auth.UserQuery) { q.IDs = slices.Repeat([]string{id}, 200) }), users("ids", func(q *auth.UserQuery) { q.IDs = slices.Repeat([]string{id}, 201) }),
+		users("ids", func(q *auth.UserQuery) { q.IDs = []string{id, "1"} }), users("", func(q *auth.UserQuery) { q.IDs = []string{strings.ToUpper(id)} }),
+		users("", func(q *auth.UserQuery) { q.Sort = auth.SortCreated }), users("", func(q *auth.UserQuery) { q.Sort = auth.SortSignedIn }), users("", func(q *auth.UserQuery) { q.Sort = auth.SortEmail }), users("sort", func(q *auth.UserQuery) { q.Sort = "name" }),
+		users("", func(q *auth.UserQuery) { q.After = &auth.UserCursor{ID: id} }), users("cursor", func(q *auth.UserQuery) { q.After = &auth.UserCursor{} }),
+
+		events("", func(*auth.EventQuery) {}),
+		events("", func(q *auth.EventQuery) { q.ActorID, q.Target, q.RequestID = long(320), long(320), long(320) }),
+		events("actor", func(q *auth.EventQuery) { q.ActorID = long(321) }), events("target", func(q *auth.EventQuery) { q.Target = long(321) }), events("request_id", func(q *auth.EventQuery) { q.RequestID = long(321) }),
+		events("", func(q *auth.EventQuery) { q.ID, q.UserID, q.Involving = id, id, id }),
+		events("id", func(q *auth.EventQuery) { q.ID = "1" }), events("user", func(q *auth.EventQuery) { q.UserID = "1" }), events("involving", func(q *auth.EventQuery) { q.Involving = "1" }),
+		events("", func(q *auth.EventQuery) { q.Type = long(64) }), events("action", func(q *auth.EventQuery) { q.Type = long(65) }), events("", func(q *auth.EventQuery) { q.Type = "user.*" }), events("action", func(q *auth.EventQuery) { q.Type = "*" }),
+		events("", func(q *auth.EventQuery) { q.Outcome = auth.EventDone }), events("", func(q *auth.EventQuery) { q.Outcome = auth.EventDenied }), events("", func(q *auth.EventQuery) { q.Outcome = auth.EventFailed }), events("outcome", func(q *auth.EventQuery) { q.Outcome = "other" }),
+		events("", func(q *auth.EventQuery) { q.Before = &auth.Event{At: at, ID: id} }), events("cursor", func(q *auth.EventQuery) { q.Before = &auth.Event{ID: id} }), events("cursor", func(q *auth.EventQuery) { q.Before = &auth.Event{At: at} }),
+
+		sessions("", func(*auth.SessionQuery) {}),
+		sessions("limit", func(q *auth.SessionQuery) { q.Limit = 0 }),
+		sessions("", func(q *auth.SessionQuery) { q.AAL = auth.LevelAAL1 }), sessions("", func(q *auth.SessionQuery) { q.AAL = auth.LevelAAL2 }), sessions("aal", func(q *auth.SessionQuery) { q.AAL = "aal3" }),
+		sessions("", func(q *auth.SessionQuery) { q.UserID = id }), sessions("user", func(q *auth.SessionQuery) { q.UserID = "1" }),
+		sessions("client", func(q *auth.SessionQuery) { q.Client = "c" }), sessions("", func(q *auth.SessionQuery) { q.Client, q.UserID = "c", id }), sessions("", func(q *auth.SessionQuery) { q.Client, q.IP = "c", "192.0.2.1" }), sessions("", func(q *auth.SessionQuery) { q.Client, q.Since = "c", at }),
+		sessions("", func(q *auth.SessionQuery) { q.Client, q.IP = long(256), long(64) }), sessions("client", func(q *auth.SessionQuery) { q.Client, q.IP = long(257), "i" }), sessions("client", func(q *auth.SessionQuery) { q.IP = long(65) }),
+		sessions("client", func(q *auth.SessionQuery) { q.Client, q.IP = "\x00", "i" }), sessions("client", func(q *auth.SessionQuery) { q.IP = "\x00" }),
+		sessions("", func(q *auth.SessionQuery) { q.After = &auth.SessionCursor{ID: id} }), sessions("cursor", func(q *auth.SessionQuery) { q.After = &auth.SessionCursor{} }),
+
+		messages("", func(*auth.MessageQuery) {}),
+		messages("limit", func(q *auth.MessageQuery) { q.Limit = 0 }),
+		messages("", func(q *auth.MessageQuery) { q.ID, q.UserID = id, id }), messages("id", func(q *auth.MessageQuery) { q.ID = "1" }), messages("user", func(q *auth.MessageQuery) { q.UserID = "1" }),
+		messages("", func(q *auth.MessageQuery) { q.State = auth.MessageQueued }), messages("", func(q *auth.MessageQuery) { q.State = auth.MessageSent }), messages("", func(q *auth.MessageQuery) { q.State = auth.MessageFailed }), messages("", func(q *auth.MessageQuery) { q.State = auth.MessageDropped }),
+		messages("state", func(q *auth.MessageQuery) { q.State = "other" }), messages("", func(q *auth.MessageQuery) { q.Kind = auth.KindMagicLink }), messages("kind", func(q *auth.MessageQuery) { q.Kind = "other" }),
+		messages("", func(q *auth.MessageQuery) { q.After = &auth.MessageCursor{Time: time.Unix(0, 0), ID: id} }), messages("cursor", func(q *auth.MessageQuery) { q.After = &auth.MessageCursor{Time: time.Unix(0, -1), ID: id} }), messages("cursor", func(q *auth.MessageQuery) { q.After = &auth.MessageCursor{Time: at} }),
+	} {
+		var e *auth.Error
+		switch err := c.query.Check(); {
+		case c.field == "" && err != nil:
+			t.Errorf("case %d, %+v: %v", i, c.query, err)
+		case c.field != "" && (!errors.As(err, &e) || e.Code != auth.CodeValidationFailed || len(e.Fields) != 1 || e.Fields[c.field] == ""):
+			t.Errorf("case %d, %+v: %v, and %s is wrong", i, c.query, err, c.field)
+		}
+	}
+}
+
+// queryCase is a query, with the field that is wrong, if one is.
+type queryCase struct {
+	query interface{ Check() error }
+	field string
+}
