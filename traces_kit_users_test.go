@@ -166,7 +166,15 @@ func kitEdits() (rows []row) {
 			rows = append(rows, edits(name, k, e))
 		}
 	}
-	return rows
+	return append(rows, kitRow("of the name of one made nobody's", onStolen, func(s *scene, kit auth.Kit) asking {
+		if _, err := kit.Anonymize(s.t.Context(), kit.Change(s.t.Context(), byOperator()), s.user(), "nobody"); err != nil {
+			s.t.Fatal(err)
+		}
+		return func(ctx context.Context) (any, error) {
+			c := kit.Change(ctx, byOperator())
+			return kit.Edit(ctx, &c, s.user(), auth.KitEdit{FullName: word("Nobody")})
+		}
+	}))
 }
 
 func kitAccounts() []row {

@@ -191,6 +191,9 @@ func importRows() (rows []row) {
 		"one banned for ever": func(_ *scene, p *auth.ImportUserParams) {
 			p.BannedUntil = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 		},
+		"one banned until nobody's are": func(_ *scene, p *auth.ImportUserParams) {
+			p.BannedUntil = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
+		},
 		"one banned for longer":  func(_ *scene, p *auth.ImportUserParams) { p.BannedUntil = time.Date(10000, 6, 1, 0, 0, 0, 0, time.UTC) },
 		"one of a later time":    func(s *scene, p *auth.ImportUserParams) { p.CreatedAt = s.Clock.Now().Add(time.Hour) },
 		"one seen before":        func(s *scene, p *auth.ImportUserParams) { p.LastSignInAt = s.Clock.Now().Add(-1e6 * time.Hour) },

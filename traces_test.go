@@ -54,7 +54,7 @@ type traceWorld struct {
 	says  []header // of the request, besides what the row has it say
 
 	mu   sync.Mutex
-	told func(auth.Event)
+	told func(what string, v any)
 }
 
 func newTraceWorld(t *testing.T, r row, more ...auth.Option) *traceWorld {
@@ -65,20 +65,31 @@ func newTraceWorld(t *testing.T, r row, more ...auth.Option) *traceWorld {
 		t.Fatal(err)
 	}
 	w.store = store
-	w.hostileWorld = newHostileWorldOn(t, store, r, append([]auth.Option{auth.WithHooks(auth.Hooks{OnEvent: w.event})}, more...)...)
+	w.hostileWorld = newHostileWorldOn(t, store, r, append([]auth.Option{auth.WithHooks(w.hooks())}, more...)...)
 	w.known = true
 	return w
 }
 
-func (w *traceWorld) event(_ context.Context, e auth.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.told != nil {
-		w.told(e)
+// hooks tell the trace that goes on of events, and of what they are asked.
+func (w *traceWorld) hooks() auth.Hooks {
+	return auth.Hooks{
+		OnEvent:              func(_ context.Context, e auth.Event) { _ = w.heard("", e) },
+		BeforeSignUp:         func(_ context.Context, s auth.SignUpAttempt) error { return w.heard("asked of a sign-up", s) },
+		BeforePasswordChange: func(_ context.Context, p auth.PasswordChange) error { return w.heard("asked of a password", p.Method) },
+		BeforeDelete:         func(_ context.Context, u auth.User) error { return w.heard("asked of an end", u.Email+u.Phone) },
 	}
 }
 
-func (w *traceWorld) tell(f func(auth.Event)) {
+func (w *traceWorld) heard(what string, v any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told != nil {
+		w.told(what, v)
+	}
+	return nil
+}
+
+func (w *traceWorld) tell(f func(what string, v any)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = f
@@ -122,10 +133,14 @@ func (w *traceWorld) trace(of trial, later time.Duration) *tracing {
 	was, mails := w.whole(), len(p.Inbox.Messages())
 	w.tap.Reset(tr.hooks())
 	p.evil.edit, p.evil.device = p.guess, append(p.evil.device, w.says...)
-	w.tell(func(e auth.Event) {
-		tr.mu.Lock()
-		defer tr.mu.Unlock()
-		tr.events = append(tr.events, e)
+	w.tell(func(what string, v any) {
+		if e, ok := v.(auth.Event); ok {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			tr.events = append(tr.events, e)
+			return
+		}
+		tr.say("%s %s", what, tr.line(v))
 	})
 	p.answers = append(p.answers, p.request())
 	p.n = w.tap.Calls()

@@ -84,7 +84,7 @@ func (w *words) time(at time.Time) string {
 	case at.IsZero():
 		return ""
 	case at.Year() > w.now.Year()+100:
-		return "<never>"
+		return at.UTC().Format("<never 2006-01-02>")
 	}
 	return fmt.Sprintf("<now%+v>", at.Sub(w.now))
 }
