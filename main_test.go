@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,8 @@ func TestMain(m *testing.M) {
 	flag.Bool("all", false, "run what the tests would otherwise draw a sample of")
 	flag.Uint64("seed", 0, "draw the sample of an earlier run (0: another one)")
 	flag.Parse()
-	if os.Getenv(onPostgres) == "" && flagged[string]("test.run") == "" && flagged[string]("test.skip") == "" && flagged[string]("test.list") == "" {
+	skip := flagged[string]("test.skip")
+	if os.Getenv(onPostgres) == "" && flagged[string]("test.run") == "" && (skip == "" || !regexp.MustCompile(skip).MatchString("TestEverythingOnPostgres")) && flagged[string]("test.list") == "" {
 		runOnPostgres() // from the beginning, beside the tests that wait for each other
 	}
 	os.Exit(pgtest.Main(m))
@@ -113,7 +115,7 @@ var runOnPostgres = sync.OnceValue(func() *secondRun {
 	if left > 0 {
 		left -= time.Minute // it says where it hangs, while there is time to tell
 	}
-	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left),
+	cmd := exec.Command(os.Args[0], "-test.v", fmt.Sprintf("-test.timeout=%s", left), "-test.skip="+flagged[string]("test.skip"),
 		fmt.Sprintf("-all=%v", wholly()), fmt.Sprintf("-seed=%d", flagged[uint64]("seed")))
 	cmd.Env = append(os.Environ(), onPostgres+"=1")
 	cmd.Stdout, cmd.Stderr = &r.out, &r.out
