@@ -98,7 +98,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogPa
 
 // filtersOf are the filters of a query, as the audit log has them.
 func filtersOf(q auth.EventQuery) map[string]string {
-	all := map[string]string{"user": q.Involving, "actor": q.ActorID, "target": q.Target, "action": q.Type, "request_id": q.RequestID, "outcome": string(q.Outcome)}
+	all := map[string]string{"id": q.ID, "about": q.UserID, "user": q.Involving, "actor": q.ActorID, "target": q.Target, "action": q.Type, "request_id": q.RequestID, "outcome": string(q.Outcome)}
 	if q.IP.IsValid() {
 		all["ip"] = q.IP.String()
 	}
