@@ -64,6 +64,17 @@ var bounds = map[string]struct {
 		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: fmt.Sprint("last", n)})
 		return err
 	}},
+	"a role's permissions": {500, 501, func(o *office, n int) error {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("no.such%d", i)
+		}
+		_, err := o.adm.CreateRole(o.t.Context(), admin.System("test"), admin.CreateRoleParams{Name: "many", Permissions: slices.Concat(names, names)})
+		if strings.Contains(fmt.Sprintf("%+v", err), "none that is declared") { // which is judged behind how many they are
+			return nil
+		}
+		return err
+	}},
 	"a reason to revoke many sessions": {500, 501, func(o *office, n int) error {
 		_, err := o.adm.RevokeSessions(o.t.Context(), admin.System("test"), admin.RevokeSessionsParams{UserIDs: []string{uuid.NewString()}, Reason: strings.Repeat("x", n)})
 		return err
