@@ -88,6 +88,21 @@ func owners() checks {
 			_, err = b.CreateUser(b.ctx(), c)
 			b.ok(err)
 		},
+		"owners among many who were made at once are there, unless they are banned": func(b *bench) {
+			if b.imports == nil {
+				return
+			}
+			row := b.row("")
+			row.User.Roles = []string{auth.RoleOwner}
+			c := auth.CreateUsers{Change: by(now), Users: []auth.ImportedRow{row}}
+			c.KeepOwner = true
+			c.Users[0].User.BannedUntil = now.Add(us)
+			_, err := b.imports.CreateUsers(b.ctx(), c)
+			b.is(err, auth.ErrLastOwner)
+			c.Users[0].User.BannedUntil = now
+			_, err = b.imports.CreateUsers(b.ctx(), c)
+			b.ok(err)
+		},
 		"two owners who remove each other leave one": func(b *bench) {
 			ways := []*auth.UserPatch{leaving()["demotion"], leaving()["ban"], leaving()["deletion"]}
 			for round := range 45 {
