@@ -20,10 +20,23 @@ type DirectoryStore interface {
 	// has passed its Check. No plan of it reads the table whole. A combination of
 	// filters that would read too much is ErrTooBroad.
 	ListUsers(ctx context.Context, q UserQuery) ([]User, error)
+	// ListUserRows is ListUsers for whoever passes metadata on and does not look into
+	// them: the same accounts in the same order, and the same errors. The metadata are
+	// the caller's own copies.
+	ListUserRows(ctx context.Context, q UserQuery) ([]UserRow, error)
 	// CountUsers counts the accounts that match all of a query, wherever its cursor
 	// is and whatever its Limit: exactly up to UserCountExact, and beyond that, or if
 	// it would read too much, by an estimate.
 	CountUsers(ctx context.Context, q UserQuery) (UserCount, error)
+}
+
+// UserRow is an account with its metadata as the JSON that is kept.
+type UserRow struct {
+	User // whose UserMetadata and AppMetadata are nil
+
+	// Each is the text of one JSON object, "{}" for none: valid, and spaced and ordered
+	// as the store likes.
+	UserMetadataJSON, AppMetadataJSON json.RawMessage
 }
 
 // UserCountExact is up to how many accounts are counted one by one.

@@ -180,8 +180,19 @@ var formula = regexp.MustCompile(`(^|[;\t\r\n])(["' ]*)([=+\-@＝＋－＠])`)
 
 // suspicious tells whether a text might have a formula: most have none, and are not
 // searched.
-func suspicious(s string) bool {
-	return s != "" && (s[0] >= 0x80 || strings.IndexByte("=+-@\"' \t\r\n", s[0]) >= 0 || strings.ContainsAny(s, ";\t\r\n"))
+func suspicious[T string | []byte](s T) bool {
+	if len(s) == 0 {
+		return false
+	}
+	if s[0] >= 0x80 || strings.IndexByte("=+-@\"' ", s[0]) >= 0 {
+		return true
+	}
+	for i := range len(s) {
+		if c := s[i]; c == ';' || c == '\t' || c == '\r' || c == '\n' {
+			return true
+		}
+	}
+	return false
 }
 
 // harmless is a text as the cell of a table: what a spreadsheet would take for a

@@ -51,17 +51,12 @@ func (m *Admin) ListUsers(ctx context.Context, who Actor, p ListUsersParams) (Us
 
 // listUsers lists accounts for an operation that may, as many as p.Limit says.
 func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, error) {
-	q := p.UserQuery
 	var page UserPage
-	var err error
-	if p.Search != "" {
-		if page.Matched, err = m.search(ctx, p.Search, &q); err != nil {
-			return UserPage{}, err
-		}
-	}
-	if err := q.Check(); err != nil {
+	q, matched, err := m.searched(ctx, p)
+	if err != nil {
 		return UserPage{}, err
 	}
+	page.Matched = matched
 	if page.Users, err = m.directory.ListUsers(ctx, q); err != nil {
 		return UserPage{}, m.kit.StoreError(err)
 	}
@@ -78,6 +73,18 @@ func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, err
 		page.Next = &next
 	}
 	return page, nil
+}
+
+// searched is the query for accounts that somebody asks for, and what the text was taken
+// for that they typed.
+func (m *Admin) searched(ctx context.Context, p ListUsersParams) (q auth.UserQuery, matched Matched, err error) {
+	q = p.UserQuery
+	if p.Search != "" {
+		if matched, err = m.search(ctx, p.Search, &q); err != nil {
+			return q, "", err
+		}
+	}
+	return q, matched, q.Check()
 }
 
 // search adds to a query what somebody typed. A whole address or number that nobody

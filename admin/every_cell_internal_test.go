@@ -1,52 +1,58 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/authmount/auth"
 )
 
-// What an export writes quickly is what encoding/json writes: for every character, and
-// for every field of every kind of account.
-func TestExportedJSONIsThatOfThePackage(t *testing.T) {
+// An exported account is what encoding/json writes of its view, field by field, and a cell
+// is empty where there is nothing.
+func TestExportedFieldsAreThoseOfTheView(t *testing.T) {
 	t.Parallel()
-	same := func(name string, v any) {
-		t.Helper()
-		got, err := appendJSON([]byte("before"), v)
-		want, errWant := json.Marshal(v)
-		if err != nil || errWant != nil || string(got) != "before"+string(want) {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-	for c := range 0x250 {
-		for _, text := range []string{string(rune(c)), "a" + string(rune(c)) + "b", string([]byte{byte(c)})} {
-			same("a text", &text)
-		}
-	}
 	full := auth.User{
-		ID: nobodys, Email: "a<b>@example.com", EmailVerifiedAt: time.Unix(1, 2).UTC(), Phone: "+491", PhoneVerifiedAt: time.Unix(3, 0).UTC(), FullName: `"Ada" & \co`, Roles: []string{"x", "<y>"}, MFAEnabled: true,
+		ID: nobodys, Email: "a<b>@example.com", EmailVerifiedAt: time.Unix(1, 2000).UTC(), Phone: "+491", PhoneVerifiedAt: time.Unix(3, 0).UTC(), FullName: `"Ada" & \co`, Roles: []string{"x", "<y>"}, MFAEnabled: true,
 		Identities: []auth.Identity{{ID: nobodys, Provider: "github", Subject: "7"}}, UserMetadata: map[string]any{"a": "<"}, AppMetadata: map[string]any{"b": []any{1.5, nil}},
-		CreatedAt: time.Unix(5, 6).UTC(), UpdatedAt: time.Unix(7, 0).UTC(), LastSignInAt: time.Unix(8, 0).UTC(), BannedUntil: time.Unix(9, 0).UTC(),
+		CreatedAt: time.Unix(5, 6000).UTC(), UpdatedAt: time.Unix(7, 0).UTC(), LastSignInAt: time.Unix(8, 0).UTC(), BannedUntil: time.Unix(9, 0).UTC(),
 	}
-	for name, u := range map[string]auth.User{"an account with everything": full, "an account with nothing": {}} {
+	least := auth.User{ID: nobodys, CreatedAt: full.CreatedAt, UpdatedAt: full.UpdatedAt}
+	for name, u := range map[string]auth.User{"an account with everything": full, "an account with the least": least} {
 		for _, withheld := range []bool{false, true} {
-			row := exportedRow{userView: userView{UserView: u.View(), Status: "active"}, withheld: withheld, hash: optional(u.FullName), totp: optional(u.Phone)}
+			row := exportedRow{UserRow: &auth.UserRow{User: u}, status: "active", withheld: withheld, hash: u.FullName, totp: u.Phone}
+			row.UserMetadataJSON, row.AppMetadataJSON = textOf(t, u.View().UserMetadata), textOf(t, u.View().AppMetadata)
+			view := struct {
+				userView
+				Hash     *string `json:"password_hash"`
+				TOTP     *string `json:"totp_secret"`
+				Withheld bool    `json:"secrets_withheld"`
+			}{userView{UserView: u.View(), Status: "active"}, optional(row.hash), optional(row.totp), withheld}
+			want := map[string]json.RawMessage{}
+			if err := json.Unmarshal(textOf(t, view), &want); err != nil {
+				t.Fatal(err)
+			}
 			for _, f := range allExported {
-				v := f.of(&row)
-				same(name+", "+f.name, v)
-				cell, err := cellOf(v)
-				if err != nil {
-					t.Error(err)
+				var line, cells bytes.Buffer
+				if o := newUserWriter([]string{f.name}, FormatNDJSON, &line); o.page([]exportedRow{row}) != nil || line.String() != `{"`+f.name+`":`+string(want[f.name])+"}\n" {
+					t.Errorf("%s: %s is %s, want %s", name, f.name, line.String(), want[f.name])
 				}
-				if is := reflect.ValueOf(v); is.Kind() == reflect.Pointer && is.IsNil() && cell != "" {
-					t.Errorf("%s of %s is %q in a table", f.name, name, cell)
+				if o := newUserWriter([]string{f.name}, FormatCSV, &cells); o.page([]exportedRow{row}) != nil || (string(want[f.name]) == "null") != (cells.String() == "\n") {
+					t.Errorf("%s: %s is %q in a table", name, f.name, cells.String())
 				}
 			}
 		}
 	}
+}
+
+func textOf(t *testing.T, v any) json.RawMessage {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 const nobodys = "01a1fb4c-2b13-7a71-806e-d67843451400"

@@ -112,17 +112,24 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 
 // exportedPage is a page of accounts, or why there is none.
 type exportedPage struct {
-	users []auth.User
+	users []auth.UserRow
 	more  *ListUsersParams
 	err   error
 }
 
 // exportedPage reads a page. more is what to ask for next; nil: this was the last.
 func (m *Admin) exportedPage(ctx context.Context, p ListUsersParams) (page exportedPage) {
-	list, err := m.listUsers(ctx, p)
-	page.users, page.err = list.Users, err
-	if list.Next != nil {
-		p.UserQuery, p.Search = *list.Next, ""
+	q, _, err := m.searched(ctx, p)
+	if err == nil {
+		page.users, err = m.directory.ListUserRows(ctx, q)
+	}
+	if err != nil {
+		page.err = m.kit.StoreError(err)
+		return page
+	}
+	if n := len(page.users); n == q.Limit {
+		q.After = q.Cursor(page.users[n-1].User)
+		p.UserQuery, p.Search = q, ""
 		page.more = &p
 	}
 	return page
@@ -172,11 +179,12 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 
 // exportedRows appends accounts as they are exported, but for those who are gone where
 // it is known.
-func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.User, rows []exportedRow) ([]exportedRow, error) {
+func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.UserRow, rows []exportedRow) ([]exportedRow, error) {
 	rows = slices.Grow(rows, len(users))
 	hash, totp := p.secrets()
-	for _, u := range users {
-		row := exportedRow{userView: m.view(u)}
+	for i := range users {
+		u := &users[i]
+		row := exportedRow{UserRow: u, status: m.status(&u.User)}
 		if p.secret() {
 			gone, err := m.addSecrets(ctx, by, u.ID, &row, hash, totp)
 			if err != nil {
@@ -218,16 +226,12 @@ func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *expor
 		return false, nil
 	}
 	if hash {
-		row.hash = optional(c.PasswordHash)
+		row.hash = c.PasswordHash
 	}
 	if totp {
-		secret, err := m.kit.TOTPSecret(ctx, id)
-		if err != nil {
-			return false, err
-		}
-		row.totp = optional(secret)
+		row.totp, err = m.kit.TOTPSecret(ctx, id)
 	}
-	return false, nil
+	return false, err
 }
 
 // filtersOfUsers are the filters of a query, as the audit log has them.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bufio"
-	"encoding/csv"
 	"encoding/json"
 	"io"
 	"slices"
@@ -13,41 +12,44 @@ import (
 
 // exportedRow is an account as it is exported.
 type exportedRow struct {
-	userView
+	*auth.UserRow
 
-	hash, totp *string
+	status     string
+	hash, totp string
 	withheld   bool // the secrets were
 }
 
-// exportedField is a field of exported accounts: a text, an instant, a flag, each of
-// which may be null, or anything else that is JSON.
+// exportedField is a field of exported accounts: a text or an instant, which are null if
+// they are empty, or anything else that is JSON.
 type exportedField struct {
-	name string
-	of   func(r *exportedRow) any
+	name  string
+	text  func(r *exportedRow) string
+	time  func(r *exportedRow) time.Time
+	value func(to []byte, r *exportedRow) ([]byte, error)
 }
 
 // allExported are all fields, in the order in which they are exported; the last ones
 // only where they are named.
 var allExported = []exportedField{
-	{"id", func(r *exportedRow) any { return &r.ID }},
-	{"email", func(r *exportedRow) any { return r.Email }},
-	{"email_verified_at", func(r *exportedRow) any { return r.EmailVerifiedAt }},
-	{"phone", func(r *exportedRow) any { return r.Phone }},
-	{"phone_verified_at", func(r *exportedRow) any { return r.PhoneVerifiedAt }},
-	{"full_name", func(r *exportedRow) any { return r.FullName }},
-	{"status", func(r *exportedRow) any { return &r.Status }},
-	{"roles", func(r *exportedRow) any { return r.Roles }},
-	{"mfa_enabled", func(r *exportedRow) any { return r.MFAEnabled }},
-	{"identities", func(r *exportedRow) any { return r.Identities }},
-	{"user_metadata", func(r *exportedRow) any { return r.UserMetadata }},
-	{"app_metadata", func(r *exportedRow) any { return r.AppMetadata }},
-	{"created_at", func(r *exportedRow) any { return &r.CreatedAt }},
-	{"updated_at", func(r *exportedRow) any { return &r.UpdatedAt }},
-	{"last_sign_in_at", func(r *exportedRow) any { return r.LastSignInAt }},
-	{"banned_until", func(r *exportedRow) any { return r.BannedUntil }},
-	{FieldPasswordHash, func(r *exportedRow) any { return r.hash }},
-	{FieldTOTPSecret, func(r *exportedRow) any { return r.totp }},
-	{fieldWithheld, func(r *exportedRow) any { return r.withheld }},
+	{name: "id", text: func(r *exportedRow) string { return r.ID }},
+	{name: "email", text: func(r *exportedRow) string { return r.Email }},
+	{name: "email_verified_at", time: func(r *exportedRow) time.Time { return r.EmailVerifiedAt }},
+	{name: "phone", text: func(r *exportedRow) string { return r.Phone }},
+	{name: "phone_verified_at", time: func(r *exportedRow) time.Time { return r.PhoneVerifiedAt }},
+	{name: "full_name", text: func(r *exportedRow) string { return r.FullName }},
+	{name: "status", text: func(r *exportedRow) string { return r.status }},
+	{name: "roles", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendTexts(to, r.Roles), nil }},
+	{name: "mfa_enabled", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendFlag(to, r.MFAEnabled), nil }},
+	{name: "identities", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendIdentities(to, r.Identities) }},
+	{name: "user_metadata", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendKept(to, r.UserMetadataJSON), nil }},
+	{name: "app_metadata", value: func(to []byte, r *exportedRow) ([]byte, error) { return appendKept(to, r.AppMetadataJSON), nil }},
+	{name: "created_at", time: func(r *exportedRow) time.Time { return r.CreatedAt }},
+	{name: "updated_at", time: func(r *exportedRow) time.Time { return r.UpdatedAt }},
+	{name: "last_sign_in_at", time: func(r *exportedRow) time.Time { return r.LastSignInAt }},
+	{name: "banned_until", time: func(r *exportedRow) time.Time { return r.BannedUntil }},
+	{name: FieldPasswordHash, text: func(r *exportedRow) string { return r.hash }},
+	{name: FieldTOTPSecret, text: func(r *exportedRow) string { return r.totp }},
+	{name: fieldWithheld, value: func(to []byte, r *exportedRow) ([]byte, error) { return appendFlag(to, r.withheld), nil }},
 }
 
 // exportedFields are the columns of an export without secrets.
@@ -66,17 +68,14 @@ func exportedFields() []string {
 type userWriter struct {
 	fields []exportedField
 	before [][]byte // what an object has in front of each value
-	table  *csv.Writer
-	cells  []string
+	table  bool
 	line   []byte
+	cell   []byte
 	to     *bufio.Writer
 }
 
 func newUserWriter(names []string, format string, w io.Writer) *userWriter {
-	o := &userWriter{to: bufio.NewWriterSize(w, 64<<10)}
-	if format == FormatCSV {
-		o.table = csv.NewWriter(o.to)
-	}
+	o := &userWriter{to: bufio.NewWriterSize(w, 64<<10), table: format == FormatCSV}
 	for i, name := range names {
 		at := slices.IndexFunc(allExported, func(f exportedField) bool { return f.name == name })
 		o.fields = append(o.fields, allExported[at])
@@ -85,121 +84,111 @@ func newUserWriter(names []string, format string, w io.Writer) *userWriter {
 			o.before[i][0] = '{'
 		}
 	}
-	o.cells = make([]string, len(names))
 	return o
 }
 
 // head writes the names of a table's columns.
 func (o *userWriter) head() error {
-	if o.table == nil {
+	if !o.table {
 		return nil
 	}
-	for i, f := range o.fields {
-		o.cells[i] = f.name
+	o.line = o.line[:0]
+	for _, f := range o.fields {
+		o.line = append(append(o.line, f.name...), ',')
 	}
-	return o.table.Write(o.cells)
+	return o.end("\n")
 }
 
-// row writes an account.
+// end writes the line, with an end in place of its last comma, if it has one.
+func (o *userWriter) end(with string) error {
+	if o.table {
+		o.line = o.line[:len(o.line)-1]
+	}
+	_, err := o.to.Write(append(o.line, with...))
+	return err
+}
+
+// row writes an account as an object.
 func (o *userWriter) row(r *exportedRow) error {
 	o.line = o.line[:0]
-	for i, f := range o.fields {
-		v := f.of(r)
-		if o.table != nil {
-			text, err := cellOf(v)
-			if err != nil {
-				return err
-			}
-			o.cells[i] = text
-			continue
-		}
+	for i := range o.fields {
 		o.line = append(o.line, o.before[i]...)
 		var err error
-		if o.line, err = appendJSON(o.line, v); err != nil {
+		switch f := &o.fields[i]; {
+		case f.text != nil:
+			o.line = appendText(o.line, f.text(r))
+		case f.time != nil:
+			if t := f.time(r); t.IsZero() {
+				o.line = append(o.line, "null"...)
+			} else {
+				o.line = append(appendTime(append(o.line, '"'), t), '"')
+			}
+		default:
+			o.line, err = f.value(o.line, r)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if o.table != nil {
-		return o.table.Write(o.cells)
+	return o.end("}\n")
+}
+
+// cells writes an account as a line of a table, as people write it there, and harmless:
+// texts without quotes, nothing for null.
+func (o *userWriter) cells(r *exportedRow) error {
+	o.line = o.line[:0]
+	for i := range o.fields {
+		switch f := &o.fields[i]; {
+		case f.text != nil:
+			o.line = appendCell(o.line, harmless(f.text(r)))
+		case f.time != nil:
+			if t := f.time(r); !t.IsZero() {
+				o.line = appendTime(o.line, t)
+			}
+		default:
+			var err error
+			if o.cell, err = f.value(o.cell[:0], r); err != nil {
+				return err
+			}
+			if suspicious(o.cell) {
+				o.line = appendCell(o.line, harmlessJSON(string(o.cell)))
+			} else {
+				o.line = appendCell(o.line, o.cell)
+			}
+		}
+		o.line = append(o.line, ',')
 	}
-	_, err := o.to.Write(append(o.line, '}', '\n'))
-	return err
+	return o.end("\n")
 }
 
 // page writes accounts, and passes them on.
 func (o *userWriter) page(rows []exportedRow) error {
-	for i := range rows {
-		if err := o.row(&rows[i]); err != nil {
-			return err
-		}
+	write := o.row
+	if o.table {
+		write = o.cells
 	}
-	if o.table != nil {
-		if o.table.Flush(); o.table.Error() != nil {
-			return o.table.Error()
+	for i := range rows {
+		if err := write(&rows[i]); err != nil {
+			return err
 		}
 	}
 	return o.to.Flush()
 }
 
-// cellOf is a value as people write it in a table, and harmless: texts without quotes,
-// nothing for null.
-func cellOf(v any) (string, error) {
-	switch v := v.(type) {
-	case *string:
-		if v == nil {
-			return "", nil
-		}
-		return harmless(*v), nil
-	case *time.Time:
-		if v == nil {
-			return "", nil
-		}
-		return v.Format(time.RFC3339Nano), nil
-	}
-	text, err := appendJSON(nil, v)
-	return harmlessJSON(string(text)), err
+// appendTime appends an instant as the wire has it.
+func appendTime(to []byte, t time.Time) []byte {
+	return t.UTC().Truncate(time.Microsecond).AppendFormat(to, time.RFC3339Nano)
 }
 
-// appendJSON appends a value as encoding/json writes it. Most are texts that need no
-// escapes, instants, and nothing; none is a nil map or slice.
-func appendJSON(to []byte, v any) ([]byte, error) {
-	switch v := v.(type) {
-	case *string:
-		if v != nil && isPlain(*v) {
-			return append(append(append(to, '"'), *v...), '"'), nil
-		}
-	case *time.Time:
-		if v != nil {
-			return append(v.AppendFormat(append(to, '"'), time.RFC3339Nano), '"'), nil
-		}
-	case bool:
-		if v {
-			return append(to, "true"...), nil
-		}
-		return append(to, "false"...), nil
-	case map[string]any:
-		if len(v) == 0 {
-			return append(to, "{}"...), nil
-		}
-	case []auth.IdentityView:
-		if len(v) == 0 {
-			return append(to, "[]"...), nil
-		}
-	case []string:
-		if len(v) == 0 {
-			return append(to, "[]"...), nil
-		}
+// appendIdentities appends identities as the wire shows them.
+func appendIdentities(to []byte, list []auth.Identity) ([]byte, error) {
+	if len(list) == 0 {
+		return append(to, "[]"...), nil
 	}
-	text, err := json.Marshal(v)
+	views := make([]auth.IdentityView, len(list))
+	for i, id := range list {
+		views[i] = id.View()
+	}
+	text, err := json.Marshal(views)
 	return append(to, text...), err
-}
-
-// isPlain tells whether a text is the same in JSON.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
-		}
-	}
-	return true
 }

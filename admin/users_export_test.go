@@ -178,7 +178,7 @@ func TestUsersExportBreaksOff(t *testing.T) {
 		if a := o.do(owner, "GET /users/export", ""); a.status < 500 || strings.Contains(a.text, "@example.com") {
 			t.Errorf("not recorded: %d %.100s", a.status, a.text)
 		}
-		failing("ListUsers", 2)
+		failing("ListUserRows", 2)
 		func() {
 			defer func() {
 				if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // the very one

@@ -182,14 +182,18 @@ type userView struct {
 }
 
 func (m *Admin) view(u auth.User) userView {
-	v := userView{UserView: u.View(), Revision: u.Revision, Status: "active"}
+	return userView{UserView: u.View(), Revision: u.Revision, Status: m.status(&u)}
+}
+
+// status is how an account is, in a word.
+func (m *Admin) status(u *auth.User) string {
 	switch {
 	case u.Banned(m.kit.Now()):
-		v.Status = "banned"
+		return "banned"
 	case u.Unproved():
-		v.Status = "unconfirmed"
+		return "unconfirmed"
 	}
-	return v
+	return "active"
 }
 
 // writeUser writes an account with its revision as ETag.

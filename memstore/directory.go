@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,35 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 		list[i] = copyUser(list[i])
 	}
 	return list, nil
+}
+
+// ListUserRows is ListUsers, with the metadata as JSON.
+func (s *Store) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.UserRow, error) {
+	list, err := s.ListUsers(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]auth.UserRow, len(list))
+	for i, u := range list {
+		r := &rows[i]
+		if r.UserMetadataJSON, err = object(u.UserMetadata); err != nil {
+			return nil, err
+		}
+		if r.AppMetadataJSON, err = object(u.AppMetadata); err != nil {
+			return nil, err
+		}
+		r.User = u
+		r.UserMetadata, r.AppMetadata = nil, nil
+	}
+	return rows, nil
+}
+
+// object is the text of metadata.
+func object(m map[string]any) (json.RawMessage, error) {
+	if m == nil {
+		return json.RawMessage("{}"), nil
+	}
+	return json.Marshal(m)
 }
 
 // CountUsers counts all that a query picks, exactly.

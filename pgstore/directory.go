@@ -211,6 +211,34 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 	return list, nil
 }
 
+// ListUserRows lists accounts, whose metadata are left as jsonb writes them. Exports read
+// by it, a hundred thousand accounts and more: one place receives all rows.
+func (s *Store) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.UserRow, error) {
+	var list []auth.UserRow
+	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) error {
+		defer rows.Close()
+		list = make([]auth.UserRow, 0, min(q.Limit, fullPage))
+		var r userRow
+		into := r.into()
+		for rows.Next() {
+			r = userRow{}
+			if err := rows.Scan(into...); err != nil {
+				return err
+			}
+			row, err := r.asKept()
+			if err != nil {
+				return err
+			}
+			list = append(list, row)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
 // CountUsers counts accounts one by one, as far as that is exact, and otherwise asks
 // the planner.
 func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {

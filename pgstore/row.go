@@ -79,6 +79,26 @@ func (r *userRow) user() (auth.User, error) {
 	return *u, nil
 }
 
+// asKept is user with the metadata as they are kept, also for one call.
+func (r *userRow) asKept() (row auth.UserRow, err error) {
+	for _, part := range []struct {
+		raw  *[]byte
+		into *json.RawMessage
+	}{{&r.userMetadata, &row.UserMetadataJSON}, {&r.appMetadata, &row.AppMetadataJSON}} {
+		switch {
+		case len(*part.raw) == 0 || string(*part.raw) == "null":
+			*part.into = json.RawMessage("{}")
+		case (*part.raw)[0] != '{':
+			return row, fmt.Errorf("pgstore: user %s: metadata are no object", r.u.ID)
+		default:
+			*part.into = *part.raw
+		}
+		*part.raw = nil
+	}
+	row.User, err = r.user()
+	return row, err
+}
+
 // sessionRow receives sessionColumns.
 type sessionRow struct {
 	s                                           auth.Session

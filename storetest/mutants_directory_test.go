@@ -1,7 +1,9 @@
 package storetest_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/authmount/auth"
 )
@@ -17,8 +19,43 @@ func directoryMutants() map[string]mutant {
 			return editsClearing{b, capability[auth.LimitStore](b), edit}
 		})
 	}
+	rows := func(check string, edit func(*auth.UserQuery, []auth.UserRow) []auth.UserRow) mutant {
+		return caught("rows/"+check, func(b base) auth.Store {
+			return editsRows{b, capability[auth.DirectoryStore](b), edit}
+		})
+	}
+	const given = "rows have metadata as they were given"
 	const whole, counts = "lists hold whom a query picks, in its order, page by page", "counts are of all that a query picks"
 	return map[string]mutant{
+		"rows are of whomever": rows("rows are the accounts of a list, page by page", func(q *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+			q.Banned = nil
+			return list
+		}),
+		"rows do not go on": rows("rows are the accounts of a list, page by page", func(q *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+			q.After = nil
+			return list
+		}),
+		"rows have the metadata of the application twice": rows(given, func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+			for i := range list {
+				list[i].UserMetadataJSON = list[i].AppMetadataJSON
+			}
+			return list
+		}),
+		"rows have null for no metadata": rows(given, func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+			for i := range list {
+				list[i].AppMetadataJSON = json.RawMessage("null")
+			}
+			return list
+		}),
+		"rows have metadata that are no JSON": rows(given, func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+			for i := range list {
+				list[i].UserMetadataJSON = bytes.ReplaceAll(list[i].UserMetadataJSON, []byte(`\\`), []byte(`\`))
+			}
+			return list
+		}),
+		"nobody is a row": rows("no rows are no error", func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+			return append(list, auth.UserRow{UserMetadataJSON: json.RawMessage("{}"), AppMetadataJSON: json.RawMessage("{}")})
+		}),
 		"lists know no metadata":       lists(whole, func(q *auth.UserQuery) { q.Metadata = nil }),
 		"lists know no passwords":      lists(whole, func(q *auth.UserQuery) { q.Password = nil }),
 		"lists know no subjects":       lists(whole, func(q *auth.UserQuery) { q.Subject = "" }),
@@ -48,6 +85,19 @@ func (s editsQuery) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.Use
 func (s editsQuery) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
 	s.edit(&q)
 	return s.DirectoryStore.CountUsers(ctx, q)
+}
+
+// editsRows gives other rows than it is asked for.
+type editsRows struct {
+	base
+	auth.DirectoryStore
+	edit func(*auth.UserQuery, []auth.UserRow) []auth.UserRow
+}
+
+func (s editsRows) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.UserRow, error) {
+	s.edit(&q, nil)
+	list, err := s.DirectoryStore.ListUserRows(ctx, q)
+	return s.edit(&q, list), err
 }
 
 // editsClearing clears other limits than it is told.

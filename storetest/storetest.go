@@ -71,6 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
 		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
 		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
+		{"rows", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, userRows()},
 		{"settings", reflect.TypeFor[auth.SettingsStore](), has.settings != nil, merge(settings(), settingsRecords())},
 		{"diagnosis", reflect.TypeFor[auth.DiagnosticStore](), has.health != nil, diagnosis()},
 		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},

@@ -237,6 +237,11 @@ func (s *directory) ListUsers(ctx context.Context, q auth.UserQuery) (list []aut
 	return s.inner.ListUsers(ctx, q)
 }
 
+func (s *directory) ListUserRows(ctx context.Context, q auth.UserQuery) (list []auth.UserRow, err error) {
+	defer s.tap.enter(&ctx, "ListUserRows", nil)(&err, &list)
+	return s.inner.ListUserRows(ctx, q)
+}
+
 func (s *settings) Settings(ctx context.Context) (d auth.StoredSettings, err error) {
 	defer s.tap.enter(&ctx, "Settings", nil)(&err, &d)
 	return s.inner.Settings(ctx)
