@@ -12,10 +12,11 @@ type JobStore interface {
 	// PutJob adds a job without chunks. Job.State is JobReceiving. It changes nothing
 	// else: work begins by StartJob. A *ConflictError of "job" if the id is taken.
 	PutJob(ctx context.Context, j Job) error
-	// AddJobChunk adds the next chunk (N is Job.Chunks) of a job that is received, and
-	// its rows to those of the job. ErrNotFound if there is no such job; ErrStale if it
-	// is in another state, or N is not the next.
-	AddJobChunk(ctx context.Context, c JobChunk) error
+	// AddJobChunk adds the next chunk (N is Job.Chunks) of a job that is received, or
+	// several of one job that follow each other, all of them or none, and their rows to
+	// those of the job. ErrNotFound if there is no such job; ErrStale if it is in
+	// another state, or an N is not the next.
+	AddJobChunk(ctx context.Context, chunks ...JobChunk) error
 	// StartJob has a job that was received run: it can be claimed from Change.Now on.
 	// ErrNotFound if there is none, or it is over; ErrStale if it is in another state.
 	StartJob(ctx context.Context, c StartJob) (Job, error)
@@ -30,7 +31,10 @@ type JobStore interface {
 	// FinishJobChunk keeps what came of the chunk Job.Next, forgets what was to be
 	// done, adds its counts to those of the job, and moves Next and LeaseUntil on;
 	// after the last one the job is JobDone. ErrStale if N is not Next or the job does
-	// not run; ErrNotFound if there is none.
+	// not run; ErrNotFound if there is none. That a chunk is finished whose rows were
+	// all done may be forgotten in a crash of the store while the job goes on, and so may
+	// a claim: such a chunk is done once more, and what it did is told again. Whatever
+	// else was returned is kept, and that the job is done.
 	FinishJobChunk(ctx context.Context, f FinishJobChunk) (Job, error)
 }
 

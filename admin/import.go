@@ -30,6 +30,7 @@ const (
 	maxImportRows = 1_000_000
 	maxImportSize = 4 << 30 // bytes of all lines, an int64
 	chunkBytes    = 1 << 20 // of the lines of a chunk, about
+	chunksAtOnce  = 10      // are given to the store; fewer if they have chunkBytes together
 )
 
 var (
@@ -103,17 +104,27 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 	lines := bufio.NewScanner(rows)
 	lines.Buffer(nil, maxImportLine)
 	var chunk []importLine
-	size := 0
-	flush := func() error {
+	var sealed []auth.JobChunk // not kept yet
+	size, waiting := 0, 0
+	seal := func() error {
 		if len(chunk) == 0 {
 			return nil
 		}
-		n := len(chunk)
-		defer func() { chunk, size = chunk[:0], 0 }()
+		c, err := m.chunkOf(j, len(chunk), chunk)
+		sealed, waiting = append(sealed, c), waiting+size
+		chunk, size = chunk[:0], 0
+		return err
+	}
+	flush := func() error {
+		if len(sealed) == 0 {
+			return nil
+		}
 		if _, err := m.reader(ctx, who, opImportUsers); err != nil {
 			return err
 		}
-		return m.addRows(ctx, j, n, chunk)
+		err := m.jobs.AddJobChunk(ctx, sealed...)
+		sealed, waiting = nil, 0
+		return m.storeError(err)
 	}
 	n, all := 0, int64(0)
 	for lines.Scan() {
@@ -134,6 +145,11 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 		}
 		size += len(line)
 		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == chunkRows || size > chunkBytes {
+			if err := seal(); err != nil {
+				return err
+			}
+		}
+		if len(sealed) == chunksAtOnce || waiting > chunkBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -144,6 +160,9 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 		return m.kit.Invalid("rows", fmt.Sprintf("have more than %d bytes in line %d", maxImportLine, n+1))
 	case err != nil:
 		return m.kit.Error(auth.CodeBadJSON, err)
+	}
+	if err := seal(); err != nil {
+		return err
 	}
 	if err := flush(); err != nil {
 		return err

@@ -248,13 +248,22 @@ func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any)
 
 // addRows adds a chunk to a job that is received.
 func (m *Admin) addRows(ctx context.Context, j *auth.Job, rows int, input any) error {
+	c, err := m.chunkOf(j, rows, input)
+	if err != nil {
+		return err
+	}
+	return m.storeError(m.jobs.AddJobChunk(ctx, c))
+}
+
+// chunkOf is the next chunk of a job that is received, sealed. It counts as a part of it.
+func (m *Admin) chunkOf(j *auth.Job, rows int, input any) (auth.JobChunk, error) {
 	plain, err := json.Marshal(input)
 	if err != nil {
-		return m.kit.Error(auth.CodeInternal, err)
+		return auth.JobChunk{}, m.kit.Error(auth.CodeInternal, err)
 	}
-	err = m.jobs.AddJobChunk(ctx, auth.JobChunk{JobID: j.ID, N: j.Chunks, Rows: rows, Input: m.kit.SealJob(j.ID, plain)})
+	c := auth.JobChunk{JobID: j.ID, N: j.Chunks, Rows: rows, Input: m.kit.SealJob(j.ID, plain)}
 	j.Chunks, j.Rows = j.Chunks+1, j.Rows+rows
-	return m.storeError(err)
+	return c, nil
 }
 
 func (m *Admin) storeError(err error) error {

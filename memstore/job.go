@@ -44,15 +44,22 @@ func (s *Store) PutJob(ctx context.Context, j auth.Job) error {
 	return nil
 }
 
-// AddJobChunk adds the next chunk of a job.
-func (s *Store) AddJobChunk(ctx context.Context, c auth.JobChunk) error {
-	return s.withJob(ctx, c.JobID, func(j *job) error {
-		if j.State != auth.JobReceiving || c.N != j.Chunks {
-			return auth.ErrStale
+// AddJobChunk adds the next chunks of a job.
+func (s *Store) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error {
+	if len(chunks) == 0 {
+		return ctx.Err()
+	}
+	return s.withJob(ctx, chunks[0].JobID, func(j *job) error {
+		for i, c := range chunks {
+			if j.State != auth.JobReceiving || c.JobID != j.ID || c.N != j.Chunks+i {
+				return auth.ErrStale
+			}
 		}
-		c.Output = nil
-		j.chunks = append(j.chunks, copyChunk(c))
-		j.Chunks, j.Rows = j.Chunks+1, j.Rows+c.Rows
+		for _, c := range chunks {
+			c.Output = nil
+			j.chunks = append(j.chunks, copyChunk(c))
+			j.Chunks, j.Rows = j.Chunks+1, j.Rows+c.Rows
+		}
 		return nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,12 +33,13 @@ const (
 	values ($1::uuid, $2::text, 'receiving', $3::bytea, $4::bytea, $5::timestamptz, $6::timestamptz) on conflict (id) do nothing`
 
 	// Of two at the same chunk the second waits for the first, and finds another n.
-	addJobChunk = `with j as (
-		update auth.jobs j set chunks = j.chunks + 1, rows_in = j.rows_in + $3::integer
+	addJobChunks = `with j as (
+		update auth.jobs j set chunks = j.chunks + cardinality($3::integer[]), rows_in = j.rows_in + (select sum(r) from unnest($3::integer[]) r)
 		where j.id = $1::uuid and j.state = 'receiving' and j.chunks = $2::integer
 		returning j.id
 	)
-	insert into auth.job_chunks (job_id, n, rows_in, input) select j.id, $2::integer, $3::integer, $4::bytea from j`
+	insert into auth.job_chunks (job_id, n, rows_in, input)
+		select j.id, $2::integer + c.i - 1, c.rows_in, c.input from j, unnest($3::integer[], $4::bytea[]) with ordinality c (rows_in, input, i)`
 
 	jobExists = `select exists (select from auth.jobs j where j.id = $1::uuid)`
 
@@ -103,10 +105,23 @@ func (s *Store) PutJob(ctx context.Context, j auth.Job) error {
 	})
 }
 
-// AddJobChunk adds the next chunk of a job.
-func (s *Store) AddJobChunk(ctx context.Context, c auth.JobChunk) error {
-	return s.onJob(ctx, c.JobID, func(ctx context.Context, q querier, id string) error {
-		tag, err := q.Exec(ctx, s.sql(addJobChunk), id, c.N, c.Rows, orEmpty(c.Input))
+// AddJobChunk adds the next chunks of a job.
+func (s *Store) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error {
+	if len(chunks) == 0 {
+		return ctx.Err()
+	}
+	first := chunks[0]
+	rows, inputs := make([]int, len(chunks)), make([][]byte, len(chunks))
+	follow := true
+	for i, c := range chunks {
+		follow = follow && c.N == first.N+i && strings.EqualFold(c.JobID, first.JobID)
+		rows[i], inputs[i] = c.Rows, orEmpty(c.Input)
+	}
+	return s.onJob(ctx, first.JobID, func(ctx context.Context, q querier, id string) error {
+		if !follow {
+			return pgx.ErrNoRows
+		}
+		tag, err := q.Exec(ctx, s.sql(addJobChunks), id, first.N, rows, inputs)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = pgx.ErrNoRows
 		}
@@ -149,9 +164,40 @@ func (s *Store) Job(ctx context.Context, id string, now time.Time) (auth.Job, er
 	return s.oneJob(ctx, selectJob, id, now)
 }
 
+// notYet has the commit of the statement before it, which shares its transaction, not
+// wait for the disk while there is work left of the job ($1; null: whichever).
+const notYet = `select set_config('synchronous_commit', 'off', true)
+	where $1::uuid is null or exists (select from auth.jobs j where j.id = $1::uuid and j.state = 'running')`
+
+// soon runs a statement about the work on a job. While the job goes on, what it did may
+// be forgotten if the database crashes within the second, unless a commit that waits has
+// taken it along: a lease is then anybody's, and a chunk whose rows were all done is done
+// once more, which the keys of its changes turn into a look at what came of it.
+func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, args ...any) (auth.Job, error) {
+	var j auth.Job
+	b := &pgx.Batch{}
+	b.Queue(s.sql(sql), args...).QueryRow(func(row pgx.Row) (err error) {
+		j, err = jobOf(row)
+		return err
+	})
+	if Tx(ctx) == nil { // else it would hold for the rest of the application's transaction
+		b.Queue(s.sql(notYet), id)
+	}
+	err := q.SendBatch(ctx, b).Close()
+	return j, err
+}
+
 // ClaimJob picks a job that runs and that nobody is at.
 func (s *Store) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
-	return s.oneJob(ctx, claimJob, micro(c.Now), micro(c.Until))
+	var j auth.Job
+	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
+		j, err = s.soon(ctx, q, nil, claimJob, micro(c.Now), micro(c.Until))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = auth.ErrNotFound
+		}
+		return err
+	})
+	return j, err
 }
 
 func (s *Store) oneJob(ctx context.Context, sql string, args ...any) (j auth.Job, err error) {
@@ -185,10 +231,17 @@ func (s *Store) JobChunk(ctx context.Context, id string, n int) (auth.JobChunk, 
 	return c, nil
 }
 
-// FinishJobChunk keeps what came of a chunk.
+// FinishJobChunk keeps what came of a chunk. A row that was not done could turn out
+// differently another time, whoever has read of it: its commit waits for the disk, and so
+// does that of the last chunk.
 func (s *Store) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (j auth.Job, err error) {
 	err = s.onJob(ctx, f.JobID, func(ctx context.Context, q querier, id string) error {
-		j, err = jobOf(q.QueryRow(ctx, s.sql(finishJobChunk), id, f.N, orEmpty(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)))
+		args := []any{id, f.N, orEmpty(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)}
+		if f.Counts.Skipped+f.Counts.Failed > 0 {
+			j, err = jobOf(q.QueryRow(ctx, s.sql(finishJobChunk), args...))
+		} else {
+			j, err = s.soon(ctx, q, &id, finishJobChunk, args...)
+		}
 		return err
 	})
 	return j, err

@@ -29,7 +29,12 @@ func gone(has *bench) checks {
 					b.something(v)
 					in = append(in, v)
 				}
-				out := implementation(b.Store, face).MethodByName(m.Name).Call(in)
+				call := implementation(b.Store, face).MethodByName(m.Name)
+				do := call.Call
+				if m.Type.IsVariadic() {
+					do = call.CallSlice
+				}
+				out := do(in)
 				last := out[len(out)-1]
 				err, _ := last.Interface().(error)
 				b.gone(err)

@@ -58,6 +58,28 @@ func jobs() checks {
 			_, err = b.work.JobChunk(b.ctx(), want.ID, 2)
 			b.is(err, auth.ErrNotFound)
 		},
+		"several chunks are received at once, or none of them": func(b *bench) {
+			j := b.aJob(1)
+			chunk := func(id string, n int) auth.JobChunk {
+				return auth.JobChunk{JobID: id, N: n, Rows: n, Input: fmt.Append(nil, "in ", n), Output: []byte("out")}
+			}
+			b.ok(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 1), chunk(j.ID, 2), chunk(j.ID, 3)))
+			b.is(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 6)), auth.ErrStale)
+			b.is(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(j.ID, 4)), auth.ErrStale)
+			b.is(b.work.AddJobChunk(b.ctx(), chunk(j.ID, 4), chunk(b.aJob(5).ID, 5)), auth.ErrStale)
+			b.ok(b.work.AddJobChunk(b.ctx()))
+			got, err := b.work.Job(b.ctx(), j.ID, now)
+			b.ok(err)
+			j.State, j.Chunks, j.Rows = auth.JobReceiving, 4, 2+1+2+3
+			equal(b, "job", got, j)
+			for n := 1; n < 4; n++ {
+				c, err := b.work.JobChunk(b.ctx(), j.ID, n)
+				b.ok(err)
+				equal(b, "chunk", fmt.Sprintf("%d %d %s %s", c.N, c.Rows, c.Input, c.Output), fmt.Sprintf("%d %d in %d ", n, n, n))
+			}
+			_, err = b.work.JobChunk(b.ctx(), j.ID, 4)
+			b.is(err, auth.ErrNotFound)
+		},
 		"a job is started once, and in time": func(b *bench) {
 			j := b.aJob(1)
 			start := auth.StartJob{Change: by(now), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)}

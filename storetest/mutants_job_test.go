@@ -14,6 +14,7 @@ func jobMutants() map[string]mutant {
 		started  = "jobs/a job is started once, and in time"
 		leased   = "jobs/a running job is had by one caller at a time, the one that waits longest first"
 		ordered  = "jobs/chunks are done in their order, and once"
+		several  = "jobs/several chunks are received at once, or none of them"
 		swept    = "jobs/jobs that are over go, but for running ones"
 	)
 	on := func(edit func(*jobMutant)) func(base) auth.Store {
@@ -24,13 +25,15 @@ func jobMutants() map[string]mutant {
 		}
 	}
 	return map[string]mutant{
-		"chunks are taken at any place":   caught(received, on(func(m *jobMutant) { m.anyPlace = true })),
-		"jobs start late":                 caught(started, on(func(m *jobMutant) { m.late = true })),
-		"jobs are leased to everybody":    caught(leased, on(func(m *jobMutant) { m.noLease = true })),
-		"chunks finish in any order":      caught(ordered, on(func(m *jobMutant) { m.anyOrder = true })),
-		"the output of chunks is lost":    caught(ordered, on(func(m *jobMutant) { m.noOutput = true })),
-		"jobs are never swept":            caught(swept, on(func(m *jobMutant) { m.unswept = true })),
-		"the start of a job is anybody's": caught("conditions/StartJob/a session that was revoked", on(func(m *jobMutant) { m.byAnybody = true })),
+		"chunks are taken at any place":       caught(received, on(func(m *jobMutant) { m.anyPlace = true })),
+		"chunks are taken until one is wrong": caught(several, on(func(m *jobMutant) { m.oneByOne = true })),
+		"the first chunk of several is taken": caught(several, on(func(m *jobMutant) { m.onlyOne = true })),
+		"jobs start late":                     caught(started, on(func(m *jobMutant) { m.late = true })),
+		"jobs are leased to everybody":        caught(leased, on(func(m *jobMutant) { m.noLease = true })),
+		"chunks finish in any order":          caught(ordered, on(func(m *jobMutant) { m.anyOrder = true })),
+		"the output of chunks is lost":        caught(ordered, on(func(m *jobMutant) { m.noOutput = true })),
+		"jobs are never swept":                caught(swept, on(func(m *jobMutant) { m.unswept = true })),
+		"the start of a job is anybody's":     caught("conditions/StartJob/a session that was revoked", on(func(m *jobMutant) { m.byAnybody = true })),
 	}
 }
 
@@ -38,13 +41,31 @@ type jobMutant struct {
 	base
 	auth.JobStore
 	anyPlace, late, noLease, anyOrder, noOutput, unswept, byAnybody bool
+
+	oneByOne, onlyOne bool
 }
 
-func (m *jobMutant) AddJobChunk(ctx context.Context, c auth.JobChunk) error {
-	if j, err := m.Job(ctx, c.JobID, time.Time{}); m.anyPlace && err == nil {
-		c.N = j.Chunks
+func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error {
+	if len(chunks) == 0 {
+		return m.JobStore.AddJobChunk(ctx)
 	}
-	return m.JobStore.AddJobChunk(ctx, c)
+	if j, err := m.Job(ctx, chunks[0].JobID, time.Time{}); m.anyPlace && err == nil {
+		for i := range chunks {
+			chunks[i].N = j.Chunks + i
+		}
+	}
+	if m.oneByOne {
+		for _, c := range chunks {
+			if err := m.JobStore.AddJobChunk(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if m.onlyOne {
+		chunks = chunks[:1]
+	}
+	return m.JobStore.AddJobChunk(ctx, chunks...)
 }
 
 func (m *jobMutant) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {

@@ -18,9 +18,9 @@ func (s *jobs) PutJob(ctx context.Context, j auth.Job) (err error) {
 	return s.inner.PutJob(ctx, j)
 }
 
-func (s *jobs) AddJobChunk(ctx context.Context, c auth.JobChunk) (err error) {
+func (s *jobs) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) (err error) {
 	defer s.tap.enter(&ctx, "AddJobChunk", nil)(&err)
-	return s.inner.AddJobChunk(ctx, c)
+	return s.inner.AddJobChunk(ctx, chunks...)
 }
 
 func (s *jobs) StartJob(ctx context.Context, c auth.StartJob) (j auth.Job, err error) {
