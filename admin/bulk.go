@@ -143,7 +143,7 @@ var (
 		}
 		b, _ := bulkActionOf(p.Action)
 		return b.op.permission
-	}, do: doBulk}
+	}, plan: planBulk}
 )
 
 // bulkJobParams is what a selection keeps of its dry run.

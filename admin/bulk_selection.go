@@ -107,6 +107,12 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 	return BulkResult{JobID: jobID}, err
 }
 
+func planBulk(_ context.Context, m *Admin, _ auth.Job, input []byte) (chunkWork, error) {
+	return func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error) {
+		return doBulk(ctx, m, who, j, input)
+	}, nil
+}
+
 // doBulk does a chunk of a selection.
 func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error) {
 	var p bulkJobParams

@@ -28,7 +28,9 @@ func Table() []Row {
 
 // Work works jobs off, as the process does behind the requests' backs.
 func Work(ctx context.Context, m *Admin) {
-	for m.workOne(ctx) {
+	w := &worker{Admin: m}
+	defer w.close()
+	for w.workOne(ctx) {
 	}
 }
 

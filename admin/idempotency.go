@@ -27,6 +27,10 @@ type once struct {
 	hash       []byte        // of all that the request says
 	head       []byte        // of all but its body
 	life       time.Duration // for how long it is remembered; 0: keptRepetitions
+
+	// asks tells that the operation asks by itself whether it was done before, where the
+	// store is not about to say so.
+	asks bool
 }
 
 // withKey reads Idempotency-Key of a POST. carryOut holds the request to it.

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +37,7 @@ var (
 	// What an import does to an account that is there.
 	opImportOver = operation{pattern: opImportUsers.pattern, permission: PermUsersImport, against: managing}
 
-	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, do: doImport}
+	importJob = jobKind{name: "import", permission: func([]byte) string { return PermUsersImport }, plan: planImport}
 )
 
 // ImportUsersParams say what an import does.
@@ -227,9 +225,9 @@ type importing struct {
 	results []rowResult // those with a Result are decided
 }
 
-// doImport makes the accounts of a chunk, and deals with those that are there.
-func doImport(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error) {
-	im := &importing{Admin: m, who: who, job: j}
+// planImport judges each row of a chunk by itself.
+func planImport(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkWork, error) {
+	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
 		return nil, err
@@ -238,6 +236,12 @@ func doImport(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte
 	for i, line := range lines {
 		im.parse(ctx, i, line)
 	}
+	return im.do, nil
+}
+
+// do makes the accounts of the chunk, and deals with those that are there.
+func (im *importing) do(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error) {
+	im.who, im.job = who, j
 	if err := im.createAll(ctx, fmt.Sprint("chunk ", im.job.Next)); err != nil {
 		return nil, err
 	}
@@ -275,37 +279,20 @@ func (im *importing) parse(ctx context.Context, i int, line importLine) {
 // read reads a row strictly: what it says and nobody knows would be lost.
 func (m *Admin) read(data []byte, r *importRow) error {
 	var wrong *wire.FieldError
-	err := wire.Unmarshal(data, r)
-	if errors.As(err, &wrong) {
+	unknown, err := wire.UnmarshalKnown(data, r)
+	switch {
+	case errors.As(err, &wrong):
 		return m.kit.Invalid(wrong.Name, "has the wrong type")
-	}
-	var all map[string]json.RawMessage
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
-	if err != nil {
+	case err != nil:
 		return m.kit.Error(auth.CodeBadJSON, err)
-	}
-	for name := range all {
-		if !slices.Contains(importFields, name) {
-			return m.kit.Invalid(strings.ToValidUTF8(name[:min(len(name), 64)], "?"), "is no field of accounts")
-		}
+	case len(unknown) > 0:
+		name := unknown[0]
+		return m.kit.Invalid(strings.ToValidUTF8(name[:min(len(name), 64)], "?"), "is no field of accounts")
 	}
 	return nil
 }
 
-// importFields are the names of the fields of a row, which have one spelling.
-var importFields = func() (names []string) {
-	row := reflect.TypeFor[importRow]()
-	for i := range row.NumField() {
-		if name := row.Field(i).Tag.Get("json"); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}()
-
-// onlyOnce is a context in which a part of the job is done once.
-func (im *importing) onlyOnce(ctx context.Context, part string) context.Context {
-	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept})
+// onlyOnce is a context in which a part of the job is done once; see once.asks.
+func (im *importing) onlyOnce(ctx context.Context, part string, asks bool) context.Context {
+	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept, asks: asks})
 }

@@ -11,7 +11,8 @@ import (
 // createAll makes the accounts that can be made, in one step. The results of those that
 // another account keeps from that stay undecided, unless they are to fail.
 func (im *importing) createAll(ctx context.Context, part string) error {
-	list, err := carryOut(im.onlyOnce(ctx, part), im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
+	ctx = im.onlyOnce(ctx, part, true)
+	list, err := carryOut(ctx, im.Admin, im.who, opImportOver, "", auth.EventUserImported, func(t *turn) (*[]rowResult, error) {
 		results := append([]rowResult(nil), im.results...)
 		err := im.create(ctx, t, results)
 		return &results, err
@@ -41,6 +42,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 	var of []int
 	c := auth.CreateUsers{}
 	var changes []auth.Change
+	refused := false
 	for i, r := range im.rows {
 		if results[i].Result != "" {
 			continue
@@ -48,8 +50,11 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		err := im.mayWriteFields(t, fieldsOfNew(r.params()))
 		if err == nil && r.chosen {
 			there, used := im.neverUsed(ctx, r.ID)
-			if err = used; there {
-				if err = im.recallRow(ctx, i, &results[i]); err == nil {
+			if err = used; errors.Is(used, auth.ErrConflict) {
+				if err := im.recallRow(ctx, i, &results[i]); err != nil {
+					return err
+				}
+				if there || results[i].Result != "" {
 					continue // made by this very row, or the account's that is in the way
 				}
 			}
@@ -58,7 +63,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 			return err
 		}
 		if err != nil {
-			results[i] = results[i].because(err)
+			results[i], refused = results[i].because(err), true
 			continue
 		}
 		made := im.recordRow(ctx, t, i)
@@ -67,6 +72,11 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		c.Users = append(c.Users, auth.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
 	}
 	t.change.Events = nil
+	if refused { // what was made before it would be refused is made
+		if err := im.wasDone(ctx, t.acting); err != nil {
+			return err
+		}
+	}
 	if len(of) == 0 {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (im *importing) inTheWay(ctx context.Context, r importRow) (auth.User, stri
 // operation.
 func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 	row := im.rows[i]
-	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row)), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
+	_, err := carryOut(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false), im.Admin, im.who, opImportOver, there.ID, auth.EventUserUpdated, func(t *turn) (auth.User, error) {
 		t.changed("row", nil, im.results[i].Row)
 		patch, err := im.patch(ctx, t, row)
 		if err != nil {

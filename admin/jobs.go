@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/authmount/auth"
@@ -34,10 +32,14 @@ type jobKind struct {
 	name       string
 	permission func(params []byte) string // of the operation that it carries out
 
-	// do works a chunk off, and returns what came of each of its rows. An error that
-	// has an outage for a cause leaves the chunk to another try.
-	do func(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error)
+	// plan judges a chunk by itself, perhaps before those in front of it are done, and
+	// changes nothing.
+	plan func(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkWork, error)
 }
+
+// chunkWork works a chunk off, once, and returns what came of each of its rows. An error
+// that has an outage for a cause leaves the chunk to another try.
+type chunkWork func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error)
 
 func jobKinds() []jobKind { return []jobKind{importJob, bulkJob} }
 
@@ -297,107 +299,4 @@ func (m *Admin) begun() {
 	case m.wake <- struct{}{}:
 	default: // it is awake
 	}
-}
-
-// workOff works jobs off until the end.
-func (m *Admin) workOff(ctx context.Context) {
-	tick := time.NewTicker(jobPoll)
-	defer tick.Stop()
-	for {
-		for m.workOne(ctx) {
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-m.wake:
-		}
-	}
-}
-
-// workOne works a chunk off of a job that nobody is at, and tells whether there was one:
-// jobs take turns.
-func (m *Admin) workOne(ctx context.Context) bool {
-	now := m.kit.Now()
-	j, err := m.jobs.ClaimJob(ctx, auth.ClaimJob{Now: now, Until: now.Add(jobLease)})
-	if err == nil {
-		err = m.workChunk(ctx, j)
-	}
-	switch {
-	case ctx.Err() != nil, errors.Is(err, auth.ErrNotFound):
-		return false
-	case err != nil && !errors.Is(err, auth.ErrStale): // another has it
-		m.kit.Log().WarnContext(ctx, "auth: a job waits for another try", "job", j.ID, "error", err)
-		return false
-	}
-	return true
-}
-
-// workChunk works the next chunk of a job off. What was done in it before a process
-// died is not done again (auth.Idempotency), and told as if it were done now.
-func (m *Admin) workChunk(ctx context.Context, j auth.Job) error {
-	c, err := m.jobs.JobChunk(ctx, j.ID, j.Next)
-	if err != nil {
-		return err
-	}
-	results, err := m.resultsOf(ctx, j, c)
-	if err != nil {
-		return err
-	}
-	var output []byte
-	for _, r := range results {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		output = append(append(output, line...), '\n')
-	}
-	now := m.kit.Now()
-	_, err = m.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now})
-	return err
-}
-
-// resultsOf does what a chunk asks for.
-func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c auth.JobChunk) ([]rowResult, error) {
-	var who jobActor
-	k, known := kindOf(j)
-	switch {
-	case !known && m.kit.Now().Before(j.ExpiresAt):
-		return nil, errors.New("a job of an unknown kind: another version of the service made it")
-	case !known:
-		return allFailed(c.Rows, errors.New("a job of an unknown kind")), nil
-	}
-	input, err := m.kit.OpenJob(j.ID, c.Input)
-	if err == nil {
-		err = json.Unmarshal(j.Actor, &who)
-	}
-	if err != nil { // the secret that it was sealed under is gone: no try will help
-		return allFailed(c.Rows, err), nil
-	}
-	results, err := m.careful(func() ([]rowResult, error) { return k.do(m.kit.ForJob(ctx, j.ID), m, who.actor(), j, input) })
-	if err != nil && !outage(ctx, err) {
-		return allFailed(c.Rows, err), nil
-	}
-	return results, err
-}
-
-// careful turns a panic, of a hook of the application's for one, into an error: nobody
-// waits for the answer whom it could be told.
-func (m *Admin) careful(do func() ([]rowResult, error)) (list []rowResult, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = m.kit.Error(auth.CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
-			m.kit.Log().Error("auth: a job panicked", "error", err)
-		}
-	}()
-	return do()
-}
-
-// allFailed is the result of rows that one thing keeps from being done.
-func allFailed(rows int, why error) []rowResult {
-	list := make([]rowResult, rows)
-	for i := range list {
-		list[i] = rowResult{}.because(why)
-	}
-	return list
 }

@@ -1,0 +1,237 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// forgetful is a store that loses the end of each chunk of a job some times before it
+// keeps it, as one does that crashes, or a process that ends before it can tell.
+type forgetful struct {
+	auth.Store
+	auth.JobStore
+	times atomic.Int64
+
+	meanwhile func() // comes after each that is lost; may be nil
+
+	mu   sync.Mutex
+	told map[string][]string // of each chunk: what came of it, every time
+}
+
+func forgets(s auth.Store) *forgetful {
+	jobs, _ := auth.Capability[auth.JobStore](s)
+	return &forgetful{Store: s, JobStore: jobs, told: map[string][]string{}}
+}
+
+func (s *forgetful) Unwrap() auth.Store { return s.Store }
+
+func (s *forgetful) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := fmt.Sprint(f.JobID, f.N)
+	s.told[of] = append(s.told[of], fmt.Sprintf("%s%+v", f.Output, f.Counts))
+	n := len(s.told[of])
+	if n <= int(s.times.Load()) {
+		if s.meanwhile != nil {
+			s.meanwhile()
+		}
+		return auth.Job{}, errors.New("the store has crashed")
+	}
+	return s.JobStore.FinishJobChunk(ctx, f)
+}
+
+// of is what was told of the first chunk of a job.
+func (s *forgetful) of(jobID string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told[jobID+"0"])
+}
+
+// Whatever is done more than once of a chunk, each time the same is told of each row:
+// of those that were made, of those that somebody is in the way of, and of those that were
+// refused. And nothing of it happens twice.
+func TestChunkThatIsDoneAgainTellsTheSame(t *testing.T) {
+	for name, row := range map[string]struct {
+		hook func(context.Context, auth.User) error
+		eve  string // what comes of her, whom the application refuses or not
+	}{
+		"in one step":  {nil, "done"},
+		"row by row":   {func(context.Context, auth.User) error { return nil }, "done"},
+		"with refusal": {func(context.Context, auth.User) error { return nil }, "failed signup_disabled"},
+	} {
+		if name == "with refusal" {
+			row.hook = func(_ context.Context, u auth.User) error {
+				if strings.HasPrefix(u.Email, "eve") {
+					return auth.Reject(auth.CodeSignupDisabled, "Nobody called so.")
+				}
+				return nil
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store auth.Store) {
+				s := forgets(store)
+				o := newOffice(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: row.hook}))
+				for conflicts, there := range map[string]string{
+					admin.OnConflictError: "failed user_already_exists email", admin.OnConflictSkip: "skipped user_already_exists email", admin.OnConflictUpdate: "done",
+				} {
+					want := []string{"done", there, "failed missing_permission", row.eve, "done", "failed user_already_exists id", "failed validation_failed email", there}
+					var once map[auth.EventType]int
+					for times := range 3 {
+						s.times.Store(int64(times))
+						what := fmt.Sprintf("%s, %s, %d times", name, conflicts, times)
+						id := o.importsAll(fmt.Sprintf("%s%d@example.com", conflicts, times), conflicts)
+						wantResults(t, o.done(id), want...)
+						told := s.of(id)
+						if len(told) <= times || len(slices.Compact(slices.Clone(told))) != 1 {
+							t.Errorf("%s: told\n%s", what, strings.Join(told, "\n"))
+						}
+						made := o.recordedIn(id)
+						if times == 0 {
+							once = made
+						}
+						if !maps.Equal(made, once) || made[auth.EventUserImported] < 2 {
+							t.Errorf("%s: recorded %v, want %v", what, made, once)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// importsAll imports rows of every kind, and works them off; of some the actor may not
+// write a field, or have the id.
+func (o *office) importsAll(at, conflicts string) (jobID string) {
+	o.t.Helper()
+	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersWrite)
+	o.imported("there" + at)
+	gone := o.imported("gone" + at).User.ID
+	if err := o.adm.DeleteUser(o.t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: gone, Reason: "left"}); err != nil {
+		o.t.Fatal(err)
+	}
+	jobID, err := o.adm.ImportUsers(o.t.Context(), actor(clerk), admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(fmt.Sprintf(`
+		{"email":"one%[1]s"}
+		{"email":"there%[1]s","full_name":"There"}
+		{"email":"barred%[1]s","banned_until":"2999-01-01T00:00:00Z"}
+		{"email":"eve%[1]s"}
+		{"id":"%[2]s","email":"two%[1]s"}
+		{"id":"%[3]s","email":"gone%[1]s"}
+		{"email":"nobody"}
+		{"email":"one%[1]s","full_name":"One"}`, at, uuid.NewString(), gone)))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.workedOff(jobID)
+	return jobID
+}
+
+// workedOff works a job off, whose leases are over at once.
+func (o *office) workedOff(jobID string) {
+	o.t.Helper()
+	o.until("the job is done", func() bool {
+		o.Clock.Advance(time.Minute)
+		admin.Work(o.t.Context(), o.adm)
+		j, err := o.adm.Job(o.t.Context(), admin.System("test"), jobID)
+		return err == nil && j.State == auth.JobDone
+	})
+}
+
+// recordedIn counts what the audit log has of a job, by type.
+func (o *office) recordedIn(jobID string) map[auth.EventType]int {
+	o.t.Helper()
+	made := map[auth.EventType]int{}
+	for _, e := range o.audit() {
+		if e.Record.RequestID == jobID {
+			made[e.Type]++
+		}
+	}
+	return made
+}
+
+// What a chunk made is told as made, whatever has become of it when the chunk is done
+// again: the accounts are gone, and an id that was given is not given again.
+func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
+	for name, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store auth.Store) {
+				s := forgets(store)
+				o := newOffice(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: hook}))
+				for i, row := range []string{`{"id":"%s","email":"ada@example.com"}`, `{"email":"ada@example.com"}`} {
+					id := uuid.NewString()
+					var left sync.Once
+					s.times.Store(1)
+					s.meanwhile = func() {
+						left.Do(func() {
+							u, err := store.User(t.Context(), auth.ByEmail("ada@example.com"))
+							if err == nil {
+								err = o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: u.ID, Reason: "left"})
+							}
+							if err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					if i == 0 {
+						row = fmt.Sprintf(row, id)
+					}
+					job, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(row))
+					if err != nil {
+						t.Fatal(err)
+					}
+					o.workedOff(job)
+					wantResults(t, o.done(job), "done")
+					if _, err := store.User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) || o.recordedIn(job)[auth.EventUserImported] != 1 {
+						t.Errorf("%s: %v, %v", row, err, o.recordedIn(job))
+					}
+				}
+			})
+		})
+	}
+}
+
+// Chunks are judged while the one before is done, and yet each by what that one left, as
+// often as it is done again: a value of a row of an earlier chunk is taken.
+func TestChunksPlannedAheadFollowEachOther(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		s := forgets(store)
+		o := newOffice(t, s)
+		for times := range 2 {
+			s.times.Store(int64(times))
+			var rows strings.Builder
+			const n = 4 * 200
+			for i := range n { // the second half are those of the first
+				fmt.Fprintf(&rows, "{\"email\":\"p%d-%d@example.com\"}\n", i%(n/2), times)
+			}
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: admin.OnConflictSkip}, strings.NewReader(rows.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.workedOff(id)
+			for i, r := range o.done(id) {
+				want := "done"
+				if i >= n/2 {
+					want = "skipped"
+				}
+				if r["result"] != want || r["row"] != float64(i+1) {
+					t.Fatalf("row %d: %v", i+1, r)
+				}
+			}
+			if made := o.recordedIn(id)[auth.EventUserImported]; made != n/2 {
+				t.Errorf("%d rows of the audit log", made)
+			}
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// worker works jobs off, one chunk after the other.
+type worker struct {
+	*Admin
+	next *ahead // what is planned while the chunk before it is done
+}
+
+// ahead is a chunk that is planned before it is its turn.
+type ahead struct {
+	jobID string
+	n     int
+	until time.Time // when nobody asks for it any more
+	done  chan struct{}
+
+	planned plannedChunk // once it is done
+	err     error
+}
+
+// plannedChunk is a chunk and what works it off.
+type plannedChunk struct {
+	auth.JobChunk
+	work chunkWork
+}
+
+// workOff works jobs off until the end.
+func (m *Admin) workOff(ctx context.Context) {
+	w := &worker{Admin: m}
+	defer w.close()
+	tick := time.NewTicker(jobPoll)
+	defer tick.Stop()
+	for {
+		for w.workOne(ctx) {
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-m.wake:
+		}
+	}
+}
+
+// close waits for what is planned ahead.
+func (w *worker) close() {
+	if w.next != nil {
+		<-w.next.done
+	}
+}
+
+// workOne works a chunk off of a job that nobody is at, and tells whether there was one:
+// jobs take turns.
+func (w *worker) workOne(ctx context.Context) bool {
+	now := w.kit.Now()
+	j, err := w.jobs.ClaimJob(ctx, auth.ClaimJob{Now: now, Until: now.Add(jobLease)})
+	if err == nil {
+		err = w.workChunk(ctx, j)
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, auth.ErrNotFound):
+		return false
+	case err != nil && !errors.Is(err, auth.ErrStale): // another has it
+		w.kit.Log().WarnContext(ctx, "auth: a job waits for another try", "job", j.ID, "error", err)
+		return false
+	}
+	return true
+}
+
+// workChunk works the next chunk of a job off. What was done in it before a process
+// died is not done again (auth.Idempotency), and told as if it were done now.
+func (w *worker) workChunk(ctx context.Context, j auth.Job) error {
+	c, err := w.planned(ctx, j)
+	if err != nil {
+		return err
+	}
+	w.planNext(ctx, j)
+	results, err := w.resultsOf(ctx, j, c)
+	if err != nil {
+		return err
+	}
+	var output []byte
+	for _, r := range results {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		output = append(append(output, line...), '\n')
+	}
+	now := w.kit.Now()
+	_, err = w.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now})
+	return err
+}
+
+// planned is the next chunk of a job. What could not be planned ahead is planned once
+// more.
+func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, error) {
+	if a := w.next; a != nil && a.jobID == j.ID {
+		<-a.done
+		w.next = nil
+		if a.n == j.Next && a.err == nil {
+			return a.planned, nil
+		}
+	}
+	return w.plan(ctx, j, j.Next)
+}
+
+// planNext plans the chunk after the next one of a job meanwhile, unless one of another
+// job is planned: jobs take turns, and it will be asked for.
+func (w *worker) planNext(ctx context.Context, j auth.Job) {
+	now := w.kit.Now()
+	if a := w.next; a != nil && now.Before(a.until) || j.Next+1 >= j.Chunks {
+		return
+	}
+	w.close()
+	a := &ahead{jobID: j.ID, n: j.Next + 1, until: now.Add(jobLease), done: make(chan struct{})}
+	w.next = a
+	go func() {
+		defer close(a.done)
+		a.planned, a.err = w.plan(ctx, j, a.n)
+	}()
+}
+
+// plan reads a chunk of a job, and judges what it asks for.
+func (m *Admin) plan(ctx context.Context, j auth.Job, n int) (p plannedChunk, err error) {
+	if p.JobChunk, err = m.jobs.JobChunk(ctx, j.ID, n); err != nil {
+		return p, err
+	}
+	k, known := kindOf(j)
+	switch {
+	case len(p.Input) == 0: // another was faster; that may be forgotten yet, and is not to be built on
+		return p, auth.ErrStale
+	case !known && m.kit.Now().Before(j.ExpiresAt):
+		return p, errors.New("a job of an unknown kind: another version of the service made it")
+	case !known:
+		p.work = allFail(p.Rows, errors.New("a job of an unknown kind"))
+		return p, nil
+	}
+	input, err := m.kit.OpenJob(j.ID, p.Input)
+	if err != nil { // the secret that it was sealed under is gone: no try will help
+		p.work = allFail(p.Rows, err)
+		return p, nil
+	}
+	p.work, err = careful(m, func() (chunkWork, error) { return k.plan(m.kit.ForJob(ctx, j.ID), m, j, input) })
+	if err != nil && !outage(ctx, err) {
+		p.work, err = allFail(p.Rows, err), nil
+	}
+	return p, err
+}
+
+// resultsOf does what a chunk asks for.
+func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c plannedChunk) ([]rowResult, error) {
+	var who jobActor
+	if err := json.Unmarshal(j.Actor, &who); err != nil {
+		return allFailed(c.Rows, err), nil
+	}
+	results, err := careful(m, func() ([]rowResult, error) { return c.work(m.kit.ForJob(ctx, j.ID), who.actor(), j) })
+	if err != nil && !outage(ctx, err) {
+		return allFailed(c.Rows, err), nil
+	}
+	return results, err
+}
+
+// careful turns a panic, of a hook of the application's for one, into an error: nobody
+// waits for the answer whom it could be told.
+func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = m.kit.Error(auth.CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+			m.kit.Log().Error("auth: a job panicked", "error", err)
+		}
+	}()
+	return do()
+}
+
+// allFail is the work of a chunk that one thing keeps from being done.
+func allFail(rows int, why error) chunkWork {
+	return func(context.Context, Actor, auth.Job) ([]rowResult, error) { return allFailed(rows, why), nil }
+}
+
+// allFailed is the result of rows that one thing keeps from being done.
+func allFailed(rows int, why error) []rowResult {
+	list := make([]rowResult, rows)
+	for i := range list {
+		list[i] = rowResult{}.because(why)
+	}
+	return list
+}
