@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,14 +41,31 @@ func cleanRecord(r *auth.Record) *auth.Record {
 	if r == nil {
 		return nil
 	}
-	c := *r.Clone()
+	c := *r
 	c.Actor, c.Target, c.RequestID = clean(c.Actor), clean(c.Target), clean(c.RequestID)
-	for field, v := range c.Changes {
-		if b, err := json.Marshal(v); err == nil && bytes.Contains(b, []byte(`\u0000`)) {
-			c.Changes[field] = auth.FieldChange{After: clean(fmt.Sprint(v.After)), Before: clean(fmt.Sprint(v.Before))}
+	own := false // its changes are a copy
+	for field, v := range r.Changes {
+		if isClean(v.Before) && isClean(v.After) {
+			continue
 		}
+		if !own {
+			c.Changes, own = maps.Clone(r.Changes), true
+		}
+		c.Changes[field] = auth.FieldChange{After: clean(fmt.Sprint(v.After)), Before: clean(fmt.Sprint(v.Before))}
 	}
 	return &c
+}
+
+// isClean tells whether Postgres keeps a value. Most need no look at their JSON.
+func isClean(v any) bool {
+	switch v := v.(type) {
+	case nil, bool, int, time.Time:
+		return true
+	case string:
+		return !strings.Contains(v, "\x00")
+	}
+	b, err := json.Marshal(v)
+	return err != nil || !bytes.Contains(b, []byte(`\u0000`))
 }
 
 // clean is a text without the character that Postgres keeps no text with.

@@ -2,8 +2,8 @@ package pgstore
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,30 +46,70 @@ const armUser = `with f as (
 	)
 	update auth.users u set mfa_enabled = true where u.id = $1::uuid`
 
-const importRecord = `r (n integer, id uuid, email text, email_key text, email_verified_at timestamptz, phone text, phone_verified_at timestamptz,
-			full_name text, name_key text, user_metadata jsonb, app_metadata jsonb, roles text[], password_hash text, mfa_enabled boolean,
-			created_at timestamptz, updated_at timestamptz, last_sign_in_at timestamptz, banned_until timestamptz, linked boolean)`
+// importedUsers are users as columns ($3 to $20), which Postgres reads in a tenth of the time
+// that it takes for the same in JSON.
+const importedUsers = `unnest($3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::timestamptz[],
+			$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[],
+			$16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::boolean[]) with ordinality
+		as r (id, email, email_key, email_verified_at, phone, phone_verified_at,
+			full_name, name_key, user_metadata, app_metadata, roles, password_hash, mfa_enabled,
+			created_at, updated_at, last_sign_in_at, banned_until, linked, n)`
 
-type importInput struct {
-	N               int             `json:"n"`
-	ID              string          `json:"id"`
-	Email           *string         `json:"email"`
-	EmailKey        *string         `json:"email_key"`
-	EmailVerifiedAt *time.Time      `json:"email_verified_at"`
-	Phone           *string         `json:"phone"`
-	PhoneVerifiedAt *time.Time      `json:"phone_verified_at"`
-	FullName        string          `json:"full_name"`
-	NameKey         *string         `json:"name_key"`
-	UserMetadata    json.RawMessage `json:"user_metadata"`
-	AppMetadata     json.RawMessage `json:"app_metadata"`
-	Roles           []string        `json:"roles"`
-	PasswordHash    string          `json:"password_hash"`
-	MFAEnabled      bool            `json:"mfa_enabled"`
-	CreatedAt       time.Time       `json:"created_at"`
-	UpdatedAt       time.Time       `json:"updated_at"`
-	LastSignInAt    *time.Time      `json:"last_sign_in_at"`
-	BannedUntil     *time.Time      `json:"banned_until"`
-	Linked          bool            `json:"linked"`
+// importColumns are the parameters of importedUsers.
+type importColumns struct {
+	ids                                 []string
+	emails, emailKeys, phones, nameKeys []*string
+	names, userMetadata, appMetadata    []string
+	roles, hashes                       []string
+	emailsVerified, phonesVerified      []*time.Time
+	created, updated                    []time.Time
+	signedIn, banned                    []*time.Time
+	mfa, linked                         []bool
+}
+
+func (c *importColumns) args() []any {
+	return []any{
+		c.ids, c.emails, c.emailKeys, c.emailsVerified, c.phones, c.phonesVerified,
+		c.names, c.nameKeys, c.userMetadata, c.appMetadata, c.roles, c.hashes, c.mfa,
+		c.created, c.updated, c.signedIn, c.banned, c.linked,
+	}
+}
+
+// add adds a user to be created.
+func (c *importColumns) add(row auth.ImportedRow) (auth.User, error) {
+	u := created(auth.NewUser{User: row.User, Factors: row.Factors})
+	userMetadata, err := object(u.UserMetadata)
+	if err != nil {
+		return u, err
+	}
+	appMetadata, err := object(u.AppMetadata)
+	if err != nil {
+		return u, err
+	}
+	c.ids = append(c.ids, u.ID)
+	c.emails, c.emailKeys = append(c.emails, orNull(asText(u.Email))), append(c.emailKeys, orNull(asText(auth.EmailKey(u.Email))))
+	c.phones, c.nameKeys = append(c.phones, orNull(asText(u.Phone))), append(c.nameKeys, orNull(asText(auth.NameKey(u.FullName))))
+	c.names, c.userMetadata, c.appMetadata = append(c.names, asText(u.FullName)), append(c.userMetadata, userMetadata), append(c.appMetadata, appMetadata)
+	c.roles, c.hashes = append(c.roles, arrayText(u.Roles)), append(c.hashes, asText(row.PasswordHash))
+	c.emailsVerified, c.phonesVerified = append(c.emailsVerified, moment(u.EmailVerifiedAt)), append(c.phonesVerified, moment(u.PhoneVerifiedAt))
+	c.created, c.updated = append(c.created, u.CreatedAt), append(c.updated, u.UpdatedAt)
+	c.signedIn, c.banned = append(c.signedIn, moment(u.LastSignInAt)), append(c.banned, moment(u.BannedUntil))
+	c.mfa, c.linked = append(c.mfa, u.MFAEnabled), append(c.linked, len(u.Identities) > 0)
+	return u, nil
+}
+
+var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// arrayText is a list as Postgres writes an array.
+func arrayText(list []string) string {
+	if len(list) == 0 {
+		return "{}"
+	}
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = `"` + inArray.Replace(asText(s)) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 const importIdentityRecord = `i (n integer, id uuid, user_id uuid, provider text, subject text, email text, created_at timestamptz, last_sign_in_at timestamptz)`
@@ -80,41 +120,41 @@ type importIdentityInput struct {
 	identityInput
 }
 
-// insertImported creates those users ($1) of whom no unique value is taken, with
-// their identities ($2) and factors ($3), and tells who they are and how many of
+// insertImported creates those users of whom no unique value is taken, with
+// their identities ($1) and factors ($2), and tells who they are and how many of
 // their identities were kept: one that was taken this very moment is left out.
 const insertImported = `with taken as (
-		select i.user_id from jsonb_to_recordset($2::jsonb) as ` + importIdentityRecord + `
+		select i.user_id from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + `
 		join auth.identities o on o.provider = i.provider and o.subject = i.subject
 	), u as (
 		insert into auth.users (id, email, email_key, email_verified_at, phone, phone_verified_at, full_name, user_metadata, app_metadata, roles,
 			password_hash, mfa_enabled, created_at, updated_at, last_sign_in_at, banned_until, linked, name_key)
-		select r.id, r.email, r.email_key, r.email_verified_at, r.phone, r.phone_verified_at, r.full_name, r.user_metadata, r.app_metadata, r.roles,
+		select r.id, r.email, r.email_key, r.email_verified_at, r.phone, r.phone_verified_at, r.full_name, r.user_metadata::jsonb, r.app_metadata::jsonb, r.roles::text[],
 			r.password_hash, r.mfa_enabled, r.created_at, r.updated_at, r.last_sign_in_at, r.banned_until, r.linked, r.name_key
-		from jsonb_to_recordset($1::jsonb) as ` + importRecord + ` where r.id not in (select taken.user_id from taken) order by r.n
+		from ` + importedUsers + ` where r.id not in (select taken.user_id from taken) order by r.n
 		on conflict do nothing
 		returning id
 	), identities as (
 		insert into auth.identities (id, user_id, provider, subject, email, created_at, last_sign_in_at)
 		select i.id, i.user_id, i.provider, i.subject, i.email, i.created_at, i.last_sign_in_at
-		from jsonb_to_recordset($2::jsonb) as ` + importIdentityRecord + ` join u on u.id = i.user_id order by i.n
+		from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + ` join u on u.id = i.user_id order by i.n
 		on conflict do nothing
 		returning user_id
 	), factors as (
-		` + insertFactors + ` from jsonb_to_recordset($3::jsonb) as ` + factorRecord + ` join u on u.id = f.user_id
+		` + insertFactors + ` from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` join u on u.id = f.user_id
 	)
 	select u.id, (select count(*) from identities i where i.user_id = u.id) from u`
 
-// conflictsOf tells which value of users ($1) with identities ($2) is taken;
-// empty if none is by now.
+// conflictsOf tells which value of users, of whom are given id, keys of address and
+// number ($2 to $4), with identities ($1) is taken; empty if none is by now.
 const conflictsOf = `select r.n, case
 			when exists (select from auth.users u where u.id = r.id) then 'id'
 			when exists (select from auth.users u where u.email_key = r.email_key) then 'email'
 			when exists (select from auth.users u where u.phone = r.phone) then 'phone'
-			when exists (select from jsonb_to_recordset($2::jsonb) as ` + importIdentityRecord + `
+			when exists (select from jsonb_to_recordset($1::jsonb) as ` + importIdentityRecord + `
 				join auth.identities o on o.provider = i.provider and o.subject = i.subject where i.user_id = r.id) then 'identity'
 			else '' end
-	from jsonb_to_recordset($1::jsonb) as ` + importRecord
+	from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality as r (id, email_key, phone, n)`
 
 const deleteUsers = `delete from auth.users where id = any ($1::uuid[])`
 
@@ -129,16 +169,19 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, e
 		}
 	}
 	err := s.change(ctx, &c.Change, target{roles: roles}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
-		im := &importing{Store: s, tx: tx, rows: c.Users, results: make([]error, len(c.Users))}
+		im := &importing{Store: s, tx: tx, rows: c.Users, results: make([]error, len(c.Users)), made: make([]bool, len(c.Users))}
+		told := make(chan []string, 1)
+		go func() { told <- im.told() }()
 		if err := im.run(ctx); err != nil {
 			return nil, err
 		}
 		results = im.results
 		return &result{noChange: !im.any, last: func() error {
-			if len(im.events) == 0 {
+			events := pick(<-told, im.made)
+			if len(events) == 0 {
 				return nil
 			}
-			_, err := tx.Exec(ctx, s.sql(noteEvents), eventsInput(true, im.events))
+			_, err := tx.Exec(ctx, s.sql(noteEvents), "["+strings.Join(events, ",")+"]")
 			return err
 		}}, nil
 	})
@@ -154,8 +197,36 @@ type importing struct {
 	tx      pgx.Tx
 	rows    []auth.ImportedRow
 	results []error
-	any     bool                // somebody was created
-	events  []auth.OutcomeEvent // of whoever was created
+	any     bool   // somebody was created
+	made    []bool // who
+}
+
+// told is what each row's events are as parameters, "" for none. It is worked out while
+// Postgres creates the users, before it is known of whom it is needed.
+func (im *importing) told() []string {
+	list := make([]string, len(im.rows))
+	for n, row := range im.rows {
+		var events []string
+		for _, e := range row.Events {
+			if e.UserID == "" {
+				e.UserID = row.User.ID
+			}
+			events = append(events, text(eventInputOf(true, auth.OutcomeEvent{On: auth.OutcomeDone, Event: e})))
+		}
+		list[n] = strings.Join(events, ",")
+	}
+	return list
+}
+
+// pick are the texts of whom something was made, in their order.
+func pick(all []string, made []bool) []string {
+	var list []string
+	for n, text := range all {
+		if made[n] && text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // rounds bounds how often users are tried whom nothing seems to keep out: whoever
@@ -238,7 +309,7 @@ func (im *importing) insert(ctx context.Context, try []int) (left []int, err err
 	for _, n := range try {
 		factors = append(factors, factorInputs(im.rows[n].User.ID, im.rows[n].Factors)...)
 	}
-	rows, err := im.tx.Query(ctx, im.sql(insertImported), users, identities, text(factors))
+	rows, err := im.tx.Query(ctx, im.sql(insertImported), append([]any{identities, text(factors)}, users.args()...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -259,24 +330,13 @@ func (im *importing) insert(ctx context.Context, try []int) (left []int, err err
 		case linked < len(u.Identities):
 			left, halves = append(left, n), append(halves, id)
 		default:
-			im.any = true
-			im.note(n)
+			im.any, im.made[n] = true, true
 		}
 	}
 	if len(halves) > 0 {
 		_, err = im.tx.Exec(ctx, im.sql(deleteUsers), halves)
 	}
 	return left, err
-}
-
-// note takes the events of a user who was created.
-func (im *importing) note(n int) {
-	for _, e := range im.rows[n].Events {
-		if e.UserID == "" {
-			e.UserID = im.rows[n].User.ID
-		}
-		im.events = append(im.events, auth.OutcomeEvent{On: auth.OutcomeDone, Event: e})
-	}
 }
 
 // judge tells of users what keeps them out, and returns the rows of those whom
@@ -289,17 +349,17 @@ func (im *importing) judge(ctx context.Context, refused []int) (left []int, err 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := im.tx.Query(ctx, im.sql(conflictsOf), users, identities)
+	rows, err := im.tx.Query(ctx, im.sql(conflictsOf), identities, users.ids, users.emailKeys, users.phones)
 	if err != nil {
 		return nil, err
 	}
 	var n int
 	var field string
 	_, err = pgx.ForEachRow(rows, []any{&n, &field}, func() error {
-		if field == "" {
-			left = append(left, n)
+		if of := refused[n-1]; field == "" {
+			left = append(left, of)
 		} else {
-			im.results[n] = &auth.ConflictError{Field: field}
+			im.results[of] = &auth.ConflictError{Field: field}
 		}
 		return nil
 	})
@@ -307,31 +367,19 @@ func (im *importing) judge(ctx context.Context, refused []int) (left []int, err 
 }
 
 // input are the parameters for some of the users and for their identities.
-func (im *importing) input(of []int) (users, identities string, err error) {
-	list, idents := []importInput{}, []importIdentityInput{}
+func (im *importing) input(of []int) (users *importColumns, identities string, err error) {
+	users = &importColumns{}
+	idents := []importIdentityInput{}
 	for _, n := range of {
-		row := im.rows[n]
-		u := created(auth.NewUser{User: row.User, Factors: row.Factors})
-		userMetadata, err := object(u.UserMetadata)
+		u, err := users.add(im.rows[n])
 		if err != nil {
-			return "", "", err
+			return nil, "", err
 		}
-		appMetadata, err := object(u.AppMetadata)
-		if err != nil {
-			return "", "", err
-		}
-		list = append(list, importInput{
-			N: n, ID: u.ID, Email: orNull(u.Email), EmailKey: orNull(auth.EmailKey(u.Email)), EmailVerifiedAt: moment(u.EmailVerifiedAt),
-			Phone: orNull(u.Phone), PhoneVerifiedAt: moment(u.PhoneVerifiedAt), FullName: u.FullName, NameKey: orNull(auth.NameKey(u.FullName)),
-			UserMetadata: json.RawMessage(userMetadata), AppMetadata: json.RawMessage(appMetadata), Roles: orEmpty(u.Roles),
-			PasswordHash: row.PasswordHash, MFAEnabled: u.MFAEnabled, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt,
-			LastSignInAt: moment(u.LastSignInAt), BannedUntil: moment(u.BannedUntil), Linked: len(u.Identities) > 0,
-		})
 		for _, i := range u.Identities {
 			idents = append(idents, importIdentityInput{N: n, UserID: u.ID, identityInput: identityInput{
 				ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: micro(i.CreatedAt), LastSignInAt: moment(i.LastSignInAt),
 			}})
 		}
 	}
-	return text(list), text(idents), nil
+	return users, text(idents), nil
 }

@@ -45,6 +45,7 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 		if err := srv.Run(settings...); err != nil {
 			t.Fatal(err)
 		}
+		s.Pool().Reset() // its connections have ended
 	}
 	for what, row := range map[string]struct {
 		chunks int
