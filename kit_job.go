@@ -26,10 +26,13 @@ func (k Kit) ForJob(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
+// ImportsAtOnce tells whether ImportAll creates users in one step.
+func (k Kit) ImportsAtOnce() bool { return k.a.imports != nil && k.a.creating() == nil }
+
 // ImportAll creates users in one step of the store, and tells of each why it was not.
 // The error is errors.ErrUnsupported where users have to be created one after the other.
 func (k Kit) ImportAll(ctx context.Context, c CreateUsers) ([]error, error) {
-	if k.a.imports == nil || k.a.creating() != nil {
+	if !k.ImportsAtOnce() {
 		return nil, errors.ErrUnsupported
 	}
 	return k.a.imports.CreateUsers(ctx, c)

@@ -29,6 +29,7 @@ const (
 	maxImportSize = 4 << 30 // bytes of all lines, an int64
 	chunkBytes    = 1 << 20 // of the lines of a chunk, about
 	chunksAtOnce  = 10      // are given to the store; fewer if they have chunkBytes together
+	importedRows  = 500     // of a chunk whose accounts are made in one step; else it has chunkRows
 )
 
 var (
@@ -83,7 +84,7 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 		return "", err
 	}
 	sum := sha256.New()
-	if err := m.receiveRows(ctx, who, &j, io.TeeReader(rows, sum)); err != nil {
+	if err := m.receiveRows(ctx, who, &j, p, io.TeeReader(rows, sum)); err != nil {
 		return "", err
 	}
 	if o, _ := ctx.Value(requestKey{}).(*once); o != nil {
@@ -98,12 +99,15 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 }
 
 // receiveRows keeps the rows of an import, sealed.
-func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io.Reader) error {
+func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, p ImportUsersParams, rows io.Reader) error {
 	lines := bufio.NewScanner(rows)
 	lines.Buffer(nil, maxImportLine)
 	var chunk []importLine
 	var sealed []auth.JobChunk // not kept yet
-	size, waiting := 0, 0
+	size, waiting, most := 0, 0, chunkRows
+	if m.kit.ImportsAtOnce() && p.OnConflict != OnConflictUpdate { // updates are a step each
+		most = importedRows
+	}
 	seal := func() error {
 		if len(chunk) == 0 {
 			return nil
@@ -142,7 +146,7 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, rows io
 			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", maxImportRows))
 		}
 		size += len(line)
-		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == chunkRows || size > chunkBytes {
+		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == most || size > chunkBytes {
 			if err := seal(); err != nil {
 				return err
 			}

@@ -39,9 +39,8 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 
 // create is one try at createAll.
 func (im *importing) create(ctx context.Context, t *turn, results []rowResult) error {
-	var of []int
-	c := auth.CreateUsers{}
-	var changes []auth.Change
+	of, changes := make([]int, 0, len(im.rows)), make([]auth.Change, 0, len(im.rows))
+	c := auth.CreateUsers{Users: make([]auth.ImportedRow, 0, len(im.rows))}
 	refused := false
 	for i, r := range im.rows {
 		if results[i].Result != "" {
@@ -71,7 +70,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		of, changes = append(of, i), append(changes, made)
 		c.Users = append(c.Users, auth.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
 	}
-	t.change.Events = nil
+	t.change.Events = make([]auth.OutcomeEvent, 0, len(of))
 	if refused { // what was made before it would be refused is made
 		if err := im.wasDone(ctx, t.acting); err != nil {
 			return err

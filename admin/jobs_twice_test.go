@@ -211,7 +211,7 @@ func TestChunksPlannedAheadFollowEachOther(t *testing.T) {
 		for times := range 2 {
 			s.times.Store(int64(times))
 			var rows strings.Builder
-			const n = 4 * 200
+			const n = 4 * 500
 			for i := range n { // the second half are those of the first
 				fmt.Fprintf(&rows, "{\"email\":\"p%d-%d@example.com\"}\n", i%(n/2), times)
 			}

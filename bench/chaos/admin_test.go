@@ -35,7 +35,7 @@ type office struct {
 }
 
 const (
-	importRows = 450 // of each import: three chunks
+	importRows = 1100 // of each import: three chunks
 	staffed    = 40
 )
 
@@ -209,7 +209,7 @@ func (o *office) verify(database string) {
 		"accounts whose changes and rows differ":  "select count(*)::int from auth.users u where u.email like 'person%' and u.revision <> (select count(*) - 1 " + done + " and e.user_id = u.id)",
 		"imported accounts without their one row": "select count(*)::int from auth.users u where u.email like 'import-%' and 1 <> (select count(*) " + done + " and e.user_id = u.id)",
 		"rows of imports without an account":      "select count(*)::int " + done + " and e.type = 'user.imported' and not exists (select from auth.users u where u.id = e.user_id)",
-		"halves of imports":                       "select count(*)::int from (select split_part(u.email, '-', 2) as n from auth.users u where u.email like 'import-%' group by 1 having count(*) <> 450) as h",
+		"halves of imports":                       "select count(*)::int from (select split_part(u.email, '-', 2) as n from auth.users u where u.email like 'import-%' group by 1 having count(*) <> 1100) as h",
 		"settings that differ from their rows":    "select (coalesce((select revision from auth.settings), 0) - (select count(*) " + done + " and e.type = 'settings.changed'))::int",
 	} {
 		if n := ask[int](t, database, query); n != 0 {
