@@ -175,7 +175,7 @@ func (t *transfers) importByJob(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		j, err := t.adm.Job(ctx, t.who, id)
