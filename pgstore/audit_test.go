@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -74,6 +75,11 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 			u, readErr := s.User(ctx, auth.ByID(ada.User.ID))
 			if err == nil || readErr != nil || u.Banned(env.Clock.Now()) {
 				t.Errorf("an operator's change came about unrecorded: %v, %v, banned until %v", err, readErr, u.BannedUntil)
+			}
+			sum, err := env.ImportUsers(ctx, slices.Values([]auth.ImportUserParams{{Email: "eve@example.com"}}), nil)
+			_, readErr = s.User(ctx, auth.ByEmail("eve@example.com"))
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || sum.Created != 0 || !errors.Is(readErr, auth.ErrNotFound) {
+				t.Errorf("an import came about unrecorded, or waited for longer than events may: %v, %+v, %v", err, sum, readErr)
 			}
 			if err := kit.Written(ctx); err == nil {
 				t.Error("written all the same")

@@ -143,7 +143,7 @@ const insertImported = `with taken as (
 	), factors as (
 		` + insertFactors + ` from jsonb_to_recordset($2::jsonb) as ` + factorRecord + ` join u on u.id = f.user_id
 	)
-	select u.id, (select count(*) from identities i where i.user_id = u.id) from u`
+	select u.id, coalesce(i.n, 0) from u left join (select i.user_id, count(*) as n from identities i group by i.user_id) i on i.user_id = u.id`
 
 // conflictsOf tells which value of users, of whom are given id, keys of address and
 // number ($2 to $4), with identities ($1) is taken; empty if none is by now.
@@ -168,20 +168,20 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, e
 			roles = rolesStay
 		}
 	}
+	telling := tell(c.Users)
+	defer telling.Wait() // the rows are the caller's
 	err := s.change(ctx, &c.Change, target{roles: roles}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		im := &importing{Store: s, tx: tx, rows: c.Users, results: make([]error, len(c.Users)), made: make([]bool, len(c.Users))}
-		told := make(chan []string, 1)
-		go func() { told <- im.told() }()
 		if err := im.run(ctx); err != nil {
 			return nil, err
 		}
 		results = im.results
 		return &result{noChange: !im.any, last: func() error {
-			events := pick(<-told, im.made)
-			if len(events) == 0 {
-				return nil
+			events, err := telling.of(im.made)
+			if err != nil || len(events.ids) == 0 {
+				return err
 			}
-			_, err := tx.Exec(ctx, s.sql(noteEvents), "["+strings.Join(events, ",")+"]")
+			_, err = tx.Exec(ctx, s.sql(noteRows), events.args()...)
 			return err
 		}}, nil
 	})
@@ -199,34 +199,6 @@ type importing struct {
 	results []error
 	any     bool   // somebody was created
 	made    []bool // who
-}
-
-// told is what each row's events are as parameters, "" for none. It is worked out while
-// Postgres creates the users, before it is known of whom it is needed.
-func (im *importing) told() []string {
-	list := make([]string, len(im.rows))
-	for n, row := range im.rows {
-		var events []string
-		for _, e := range row.Events {
-			if e.UserID == "" {
-				e.UserID = row.User.ID
-			}
-			events = append(events, text(eventInputOf(true, auth.OutcomeEvent{On: auth.OutcomeDone, Event: e})))
-		}
-		list[n] = strings.Join(events, ",")
-	}
-	return list
-}
-
-// pick are the texts of whom something was made, in their order.
-func pick(all []string, made []bool) []string {
-	var list []string
-	for n, text := range all {
-		if made[n] && text != "" {
-			list = append(list, text)
-		}
-	}
-	return list
 }
 
 // rounds bounds how often users are tried whom nothing seems to keep out: whoever

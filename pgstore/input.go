@@ -106,12 +106,10 @@ const none = "[]"
 // eventsInput is the parameter for events. The store's own facts are filled in by
 // the statement, or by record before.
 func eventsInput(must bool, list []auth.OutcomeEvent) string {
-	return listOf(list, func(o auth.OutcomeEvent) eventInput { return eventInputOf(must, o) })
-}
-
-func eventInputOf(must bool, o auth.OutcomeEvent) eventInput {
-	e := o.Event
-	return eventInput{On: o.On, Must: must, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
+	return listOf(list, func(o auth.OutcomeEvent) eventInput {
+		e := o.Event
+		return eventInput{On: o.On, Must: must, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
+	})
 }
 
 func messagesInput(list []auth.SealedMessage) string {
@@ -167,11 +165,11 @@ func asText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // text is a value as JSON.
 func text(v any) string {
-	var b strings.Builder
-	if err := json.NewEncoder(&b).Encode(v); err != nil {
+	b, err := json.Marshal(v)
+	if err != nil {
 		panic(err) // strings, numbers and times
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(b)
 }
 
 // micro is an instant as the database keeps it. In JSON it would round instead of

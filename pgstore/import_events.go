@@ -1,0 +1,73 @@
+package pgstore
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// noteRows records events that must be recorded, given as columns.
+const noteRows = `select auth.note_rows($1::uuid[], $2::text[], $3::timestamptz[], $4::uuid[], $5::uuid[], $6::text[])`
+
+// eventRows are the parameters of noteRows.
+type eventRows struct {
+	ids      []string
+	types    []string
+	at       []time.Time
+	users    []*string
+	sessions []*string
+	data     []string
+}
+
+func (c *eventRows) args() []any { return []any{c.ids, c.types, c.at, c.users, c.sessions, c.data} }
+
+func (c *eventRows) add(e auth.Event, data string) {
+	c.ids, c.types, c.at = append(c.ids, e.ID), append(c.types, string(e.Type)), append(c.at, micro(e.At))
+	c.users, c.sessions, c.data = append(c.users, orNull(e.UserID)), append(c.sessions, orNull(e.SessionID)), append(c.data, data)
+}
+
+// telling works out what the events of an import's rows say while Postgres creates the
+// users, before it is known of whom it is needed.
+type telling struct {
+	rows []auth.ImportedRow
+	data [][]string // of each row's events
+	err  error
+	sync.WaitGroup
+}
+
+func tell(rows []auth.ImportedRow) *telling {
+	t := &telling{rows: rows, data: make([][]string, len(rows))}
+	t.Go(func() {
+		for n, row := range rows {
+			for _, e := range row.Events {
+				text, err := json.Marshal(dataOf(e))
+				if err != nil {
+					t.err = err
+					return
+				}
+				t.data[n] = append(t.data[n], string(text))
+			}
+		}
+	})
+	return t
+}
+
+// of are the events of those rows of which something was made.
+func (t *telling) of(made []bool) (*eventRows, error) {
+	t.Wait()
+	c := &eventRows{}
+	for n, row := range t.rows {
+		if !made[n] || t.err != nil {
+			continue
+		}
+		for i, e := range row.Events {
+			if e.UserID == "" {
+				e.UserID = row.User.ID
+			}
+			c.add(e, t.data[n][i])
+		}
+	}
+	return c, t.err
+}
