@@ -84,7 +84,7 @@ var variants = map[string]variant{
 	},
 	"results of several chunks": func(o *office, ctx context.Context, owner, _ *authtest.SignedIn, k int) func() error {
 		if k == 1 {
-			id, err := o.adm.ImportUsers(o.t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(strings.Repeat("{}\n", 450)))
+			id, err := o.adm.ImportUsers(o.t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(strings.Repeat("{}\n", 1_100)))
 			if err != nil {
 				o.t.Fatal(err)
 			}

@@ -80,7 +80,11 @@ func TestCallersLeaveMidway(t *testing.T) {
 				for i := 2; i < m.Type.NumIn(); i++ {
 					args = append(args, filled(m.Type.In(i)))
 				}
-				results := m.Func.Call(args)
+				call := m.Func.Call
+				if m.Type.IsVariadic() {
+					call = m.Func.CallSlice
+				}
+				results := call(args)
 				if caller.Err() == nil {
 					t.Fatalf("statement %d was never sent", at)
 				}
