@@ -46,7 +46,7 @@ type Server struct {
 	port string
 	as   *syscall.Credential // nil: as ourselves
 	cmd  *exec.Cmd
-	log  *bytes.Buffer
+	log  *serverLog
 	mu   sync.Mutex
 }
 
@@ -228,7 +228,7 @@ func Start(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, Dir: filepath.Join(dir, "data"), log: &bytes.Buffer{}}
+	s := &Server{bin: bin, Dir: filepath.Join(dir, "data"), log: &serverLog{}}
 	if err = s.become(dir); err == nil {
 		var out []byte
 		if out, err = s.command("initdb", "-D", s.Dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
@@ -243,6 +243,25 @@ func Start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// serverLog is what a server has written: what is left of one that was ended may still
+// write while the next one does.
+type serverLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *serverLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *serverLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // become sees to it that Postgres does not run as root, which it refuses.
@@ -282,7 +301,7 @@ func (s *Server) Command(name string, args ...string) *exec.Cmd { return s.comma
 // Clone is another data folder beside this one, to be run as a server of its
 // own.
 func (s *Server) Clone(name string) *Server {
-	return &Server{bin: s.bin, Dir: filepath.Join(filepath.Dir(s.Dir), name), as: s.as, log: &bytes.Buffer{}}
+	return &Server{bin: s.bin, Dir: filepath.Join(filepath.Dir(s.Dir), name), as: s.as, log: &serverLog{}}
 }
 
 // Run starts the server on the port it had before, or on a free one, and waits
