@@ -108,9 +108,9 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 }
 
 func planBulk(_ context.Context, m *Admin, _ auth.Job, input []byte) (chunkWork, error) {
-	return func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error) {
+	return chunkWork{do: func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error) {
 		return doBulk(ctx, m, who, j, input)
-	}, nil
+	}}, nil
 }
 
 // doBulk does a chunk of a selection.

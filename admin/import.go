@@ -234,13 +234,42 @@ func planImport(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkW
 	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
-		return nil, err
+		return chunkWork{}, err
 	}
 	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]auth.NewUser, len(lines)), make([]rowResult, len(lines))
 	for i, line := range lines {
 		im.parse(ctx, i, line)
 	}
-	return im.do, nil
+	return chunkWork{do: im.do, rests: im.rests()}, nil
+}
+
+// rests are the values of the rows of which only one account may have each. Nothing else
+// of a chunk rests on the others, unless accounts are changed, or the application has a
+// word in it.
+func (im *importing) rests() map[string]bool {
+	if !im.kit.ImportsAtOnce() || im.params.OnConflict == OnConflictUpdate {
+		return nil
+	}
+	all := map[string]bool{}
+	for i, r := range im.rows {
+		if im.results[i].Result != "" {
+			continue
+		}
+		u := im.users[i].User
+		if r.chosen {
+			all["id "+r.ID] = true
+		}
+		if u.Email != "" {
+			all["email "+auth.EmailKey(u.Email)] = true
+		}
+		if u.Phone != "" {
+			all["phone "+u.Phone] = true
+		}
+		for _, id := range u.Identities {
+			all["identity "+id.Provider+" "+id.Subject] = true
+		}
+	}
+	return all
 }
 
 // do makes the accounts of the chunk, and deals with those that are there.

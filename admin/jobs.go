@@ -37,9 +37,28 @@ type jobKind struct {
 	plan func(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkWork, error)
 }
 
-// chunkWork works a chunk off, once, and returns what came of each of its rows. An error
-// that has an outage for a cause leaves the chunk to another try.
-type chunkWork func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error)
+// chunkWork is what a chunk takes.
+type chunkWork struct {
+	// do works the chunk off, once, and returns what came of each of its rows. An error
+	// that has an outage for a cause leaves the chunk to another try.
+	do func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error)
+
+	// rests are all that do may find taken, or take; nil: anything.
+	rests map[string]bool
+}
+
+// apart tells whether it makes no difference which of two chunks is done first.
+func (c chunkWork) apart(other chunkWork) bool {
+	if c.rests == nil || other.rests == nil {
+		return false
+	}
+	for key := range c.rests {
+		if other.rests[key] {
+			return false
+		}
+	}
+	return true
+}
 
 func jobKinds() []jobKind { return []jobKind{importJob, bulkJob} }
 

@@ -11,27 +11,33 @@ import (
 	"github.com/authmount/auth"
 )
 
-// worker works jobs off, one chunk after the other.
+// worker works jobs off, chunk by chunk.
 type worker struct {
 	*Admin
-	next *ahead // what is planned while the chunk before it is done
+	next []*ahead // what is planned, or being done, before it is its turn: of one job, in order
 }
+
+// workAhead is how many chunks are planned while one is done. The first of them is done
+// meanwhile, too, if it may be.
+const workAhead = 2
 
 // ahead is a chunk that is planned before it is its turn.
 type ahead struct {
-	jobID string
-	n     int
-	until time.Time // when nobody asks for it any more
-	done  chan struct{}
+	jobID   string
+	n       int
+	until   time.Time     // when nobody asks for it any more
+	planned chan struct{} // closed once it is
+	done    chan struct{} // closed once nothing goes on about it; nil: it was not begun
 
-	planned plannedChunk // once it is done
-	err     error
+	plannedChunk
+	results []rowResult // nil: it is to be done when it is its turn
+	err     error       // it is to be planned once more
 }
 
 // plannedChunk is a chunk and what works it off.
 type plannedChunk struct {
 	auth.JobChunk
-	work chunkWork
+	chunkWork
 }
 
 // workOff works jobs off until the end.
@@ -52,11 +58,15 @@ func (m *Admin) workOff(ctx context.Context) {
 	}
 }
 
-// close waits for what is planned ahead.
+// close waits for what goes on about chunks whose turn has not come.
 func (w *worker) close() {
-	if w.next != nil {
-		<-w.next.done
+	for _, a := range w.next {
+		<-a.planned
+		if a.done != nil {
+			<-a.done
+		}
 	}
+	w.next = nil
 }
 
 // workOne works a chunk off of a job that nobody is at, and tells whether there was one:
@@ -80,14 +90,16 @@ func (w *worker) workOne(ctx context.Context) bool {
 // workChunk works the next chunk of a job off. What was done in it before a process
 // died is not done again (auth.Idempotency), and told as if it were done now.
 func (w *worker) workChunk(ctx context.Context, j auth.Job) error {
-	c, err := w.planned(ctx, j)
+	c, results, err := w.planned(ctx, j)
 	if err != nil {
 		return err
 	}
 	w.planNext(ctx, j)
-	results, err := w.resultsOf(ctx, j, c)
-	if err != nil {
-		return err
+	w.beginNext(ctx, j, c)
+	if results == nil {
+		if results, err = w.resultsOf(ctx, j, c); err != nil {
+			return err
+		}
 	}
 	var output []byte
 	for _, r := range results {
@@ -102,32 +114,61 @@ func (w *worker) workChunk(ctx context.Context, j auth.Job) error {
 	return err
 }
 
-// planned is the next chunk of a job. What could not be planned ahead is planned once
-// more.
-func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, error) {
-	if a := w.next; a != nil && a.jobID == j.ID {
-		<-a.done
-		w.next = nil
+// planned is the next chunk of a job, and its results if it was done already. What could
+// not be planned or done ahead is planned once more.
+func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, []rowResult, error) {
+	for len(w.next) > 0 && w.next[0].jobID == j.ID && w.next[0].n <= j.Next {
+		a := w.next[0]
+		<-a.planned
+		if a.done != nil {
+			<-a.done
+		}
+		w.next = w.next[1:]
 		if a.n == j.Next && a.err == nil {
-			return a.planned, nil
+			return a.plannedChunk, a.results, nil
 		}
 	}
-	return w.plan(ctx, j, j.Next)
+	c, err := w.plan(ctx, j, j.Next)
+	return c, nil, err
 }
 
-// planNext plans the chunk after the next one of a job meanwhile, unless one of another
-// job is planned: jobs take turns, and it will be asked for.
+// planNext plans chunks after the next one of a job meanwhile, unless those of another
+// job are planned: jobs take turns, and it will be asked for.
 func (w *worker) planNext(ctx context.Context, j auth.Job) {
 	now := w.kit.Now()
-	if a := w.next; a != nil && now.Before(a.until) || j.Next+1 >= j.Chunks {
+	if len(w.next) > 0 && (w.next[0].jobID != j.ID || w.next[0].n != j.Next+1) {
+		if now.Before(w.next[0].until) {
+			return
+		}
+		w.close()
+	}
+	for n := j.Next + 1 + len(w.next); n < min(j.Next+1+workAhead, j.Chunks); n++ {
+		a := &ahead{jobID: j.ID, n: n, until: now.Add(jobLease), planned: make(chan struct{})}
+		w.next = append(w.next, a)
+		go func() {
+			defer close(a.planned)
+			a.plannedChunk, a.err = w.plan(ctx, j, n)
+		}()
+	}
+}
+
+// beginNext does the chunk after the next one of a job, c, at the same time, if neither
+// can tell which of them is done first.
+func (w *worker) beginNext(ctx context.Context, j auth.Job, c plannedChunk) {
+	if len(w.next) == 0 || w.next[0].jobID != j.ID || w.next[0].n != j.Next+1 {
 		return
 	}
-	w.close()
-	a := &ahead{jobID: j.ID, n: j.Next + 1, until: now.Add(jobLease), done: make(chan struct{})}
-	w.next = a
+	a := w.next[0]
+	if a.done != nil { // it was begun when c was tried before
+		return
+	}
+	a.done = make(chan struct{})
 	go func() {
 		defer close(a.done)
-		a.planned, a.err = w.plan(ctx, j, a.n)
+		if <-a.planned; a.err == nil && a.apart(c.chunkWork) {
+			j.Next = a.n
+			a.results, a.err = w.resultsOf(ctx, j, a.plannedChunk)
+		}
 	}()
 }
 
@@ -143,17 +184,17 @@ func (m *Admin) plan(ctx context.Context, j auth.Job, n int) (p plannedChunk, er
 	case !known && m.kit.Now().Before(j.ExpiresAt):
 		return p, errors.New("a job of an unknown kind: another version of the service made it")
 	case !known:
-		p.work = allFail(p.Rows, errors.New("a job of an unknown kind"))
+		p.chunkWork = allFail(p.Rows, errors.New("a job of an unknown kind"))
 		return p, nil
 	}
 	input, err := m.kit.OpenJob(j.ID, p.Input)
 	if err != nil { // the secret that it was sealed under is gone: no try will help
-		p.work = allFail(p.Rows, err)
+		p.chunkWork = allFail(p.Rows, err)
 		return p, nil
 	}
-	p.work, err = careful(m, func() (chunkWork, error) { return k.plan(m.kit.ForJob(ctx, j.ID), m, j, input) })
+	p.chunkWork, err = careful(m, func() (chunkWork, error) { return k.plan(m.kit.ForJob(ctx, j.ID), m, j, input) })
 	if err != nil && !outage(ctx, err) {
-		p.work, err = allFail(p.Rows, err), nil
+		p.chunkWork, err = allFail(p.Rows, err), nil
 	}
 	return p, err
 }
@@ -164,7 +205,7 @@ func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c plannedChunk) ([]ro
 	if err := json.Unmarshal(j.Actor, &who); err != nil {
 		return allFailed(c.Rows, err), nil
 	}
-	results, err := careful(m, func() ([]rowResult, error) { return c.work(m.kit.ForJob(ctx, j.ID), who.actor(), j) })
+	results, err := careful(m, func() ([]rowResult, error) { return c.do(m.kit.ForJob(ctx, j.ID), who.actor(), j) })
 	if err != nil && !outage(ctx, err) {
 		return allFailed(c.Rows, err), nil
 	}
@@ -185,7 +226,7 @@ func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 
 // allFail is the work of a chunk that one thing keeps from being done.
 func allFail(rows int, why error) chunkWork {
-	return func(context.Context, Actor, auth.Job) ([]rowResult, error) { return allFailed(rows, why), nil }
+	return chunkWork{do: func(context.Context, Actor, auth.Job) ([]rowResult, error) { return allFailed(rows, why), nil }}
 }
 
 // allFailed is the result of rows that one thing keeps from being done.

@@ -1,0 +1,140 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// patient is a store that lets the first step of an import wait for the second one: until
+// that has been taken, or for as long as it is given.
+type patient struct {
+	auth.Store
+	auth.ImportStore
+	most time.Duration
+
+	mu     sync.Mutex
+	steps  int
+	second chan struct{}
+	waited bool // the second one came
+}
+
+func (s *patient) Unwrap() auth.Store { return s.Store }
+
+// anew forgets the steps.
+func (s *patient) anew(most time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps, s.waited, s.most, s.second = 0, false, most, make(chan struct{})
+}
+
+func (s *patient) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	s.mu.Lock()
+	_, step, _ := strings.Cut(c.Idempotency.Key, " ")
+	s.steps++
+	most, second := s.most, s.second
+	s.mu.Unlock()
+	switch step {
+	case "chunk 0":
+		select {
+		case <-second:
+			s.mu.Lock()
+			s.waited = true
+			s.mu.Unlock()
+		case <-time.After(most):
+		}
+	case "chunk 1":
+		defer close(second)
+	}
+	return s.ImportStore.CreateUsers(ctx, c)
+}
+
+// workedOffByOne works a job off, of which no lease ends before its time.
+func (o *office) workedOffByOne(jobID string) {
+	o.t.Helper()
+	o.until("the job is done", func() bool {
+		admin.Work(o.t.Context(), o.adm)
+		j, err := o.adm.Job(o.t.Context(), admin.System("test"), jobID)
+		return err == nil && j.State == auth.JobDone
+	})
+}
+
+// Chunks of an import of which none has what another one has are done two at a time, and
+// told in their order.
+func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		imports, _ := auth.Capability[auth.ImportStore](store)
+		s := &patient{Store: store, ImportStore: imports}
+		o := newOffice(t, s)
+		s.anew(time.Minute)
+		const n = 5 * 500
+		var rows strings.Builder
+		for i := range n {
+			fmt.Fprintf(&rows, "{\"email\":\"p%d@example.com\"}\n", i)
+		}
+		id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.workedOffByOne(id)
+		if !s.waited || s.steps != 5 {
+			t.Errorf("%d steps, and the first waited for the second: %v", s.steps, s.waited)
+		}
+		wantResults(t, o.done(id), slices.Repeat([]string{"done"}, n)...)
+		if made := o.recordedIn(id)[auth.EventUserImported]; made != n {
+			t.Errorf("%d rows of the audit log", made)
+		}
+	})
+}
+
+// What two rows of one import want, the first of them gets, whichever chunks they are in
+// and whatever becomes of the others.
+func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		imports, _ := auth.Capability[auth.ImportStore](store)
+		s := &patient{Store: store, ImportStore: imports}
+		o := newOffice(t, s)
+		for what, row := range map[string]func(n int) string{
+			"id":       func(int) string { return `{"id":"` + strings.ToUpper(wanted) + `","email":"%s"}` },
+			"email":    func(n int) string { return `{"email":"` + []string{"Ädda", "äDda"}[n] + `@example.com","full_name":"%s"}` },
+			"phone":    func(n int) string { return `{"phone":"` + []string{"+4917612345678", "+49 176 1234 5678"}[n] + `","full_name":"%s"}` },
+			"identity": func(int) string { return `{"email":"%s","identities":[{"provider":"github","subject":"7"}]}` },
+		} {
+			s.anew(300 * time.Millisecond)
+			var rows strings.Builder
+			for i := range 1000 {
+				email := fmt.Sprintf("%s%d@example.com", what, i)
+				if i%500 == 7 {
+					fmt.Fprintf(&rows, row(i/500)+"\n", email)
+				} else {
+					fmt.Fprintf(&rows, "{\"email\":%q}\n", email)
+				}
+			}
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.workedOffByOne(id)
+			want := slices.Repeat([]string{"done"}, 1000)
+			want[507] = "failed user_already_exists " + what
+			if what == "identity" {
+				want[507] = "failed identity_already_exists identity"
+			}
+			wantResults(t, o.done(id), want...)
+			if s.waited {
+				t.Errorf("%s: chunks that share one are done at the same time", what)
+			}
+		}
+	})
+}
+
+var wanted = uuid.NewString()
