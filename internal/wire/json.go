@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -41,9 +40,9 @@ func UnmarshalKnown(body []byte, v any) (unknown []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	known := namesOf(reflect.TypeOf(v).Elem())
+	known := fieldsOf(reflect.TypeOf(v).Elem())
 	for _, m := range members {
-		if !slices.ContainsFunc(known, func(name string) bool { return name != "" && name == string(m.name) }) {
+		if _, ok := known[string(m.name)]; !ok {
 			unknown = append(unknown, string(m.name))
 		}
 	}
@@ -62,15 +61,22 @@ func membersOf(body []byte) ([]member, error) {
 	return members, err
 }
 
-// fill sets the fields of the struct that v points to.
+// fill sets the fields of the struct that v points to, in their order.
 func fill(members []member, v any) error {
 	fields := reflect.ValueOf(v).Elem()
-	for i, name := range namesOf(fields.Type()) {
-		at, ok := slices.BinarySearchFunc(members, name, func(m member, name string) int { return strings.Compare(string(m.name), name) })
-		if !ok || name == "" {
+	known := fieldsOf(fields.Type())
+	given := make([][]byte, fields.NumField())
+	for _, m := range members {
+		if i, ok := known[string(m.name)]; ok {
+			given[i] = m.value
+		}
+	}
+	for i, value := range given {
+		if value == nil {
 			continue
 		}
-		if err := set(fields.Field(i).Addr().Interface(), members[at].value); err != nil {
+		if err := set(fields.Field(i).Addr().Interface(), value); err != nil {
+			name, _ := nameOf(fields.Type().Field(i))
 			return &FieldError{name}
 		}
 	}
@@ -87,17 +93,24 @@ func set(field any, value []byte) error {
 	return json.Unmarshal(value, field)
 }
 
-var names sync.Map // reflect.Type → []string
+var fields sync.Map // reflect.Type → map[string]int
 
-// namesOf are the names of a struct's fields in their order, "" for one that has none.
-func namesOf(t reflect.Type) []string {
-	if known, ok := names.Load(t); ok {
-		return known.([]string)
+// fieldsOf are the places of a struct's fields by their names.
+func fieldsOf(t reflect.Type) map[string]int {
+	if known, ok := fields.Load(t); ok {
+		return known.(map[string]int)
 	}
-	list := make([]string, t.NumField())
-	for i := range list {
-		list[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	places := map[string]int{}
+	for i := range t.NumField() {
+		if name, ok := nameOf(t.Field(i)); ok {
+			places[name] = i
+		}
 	}
-	names.Store(t, list)
-	return list
+	fields.Store(t, places)
+	return places
+}
+
+func nameOf(f reflect.StructField) (name string, ok bool) {
+	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+	return name, name != ""
 }
