@@ -36,6 +36,13 @@ type Invitation struct {
 type InvitationTerms struct {
 	IfRoles *int64
 	IfUsers []UserAt
+	IfKey   *KeyRef // that it was made with
+}
+
+// hold adds them to what a change rests on.
+func (t InvitationTerms) hold(c *Change) {
+	c.IfRoles, c.IfKey = t.IfRoles, t.IfKey
+	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
 
 // invitationID is the id of the invitation to an address.
@@ -194,7 +201,7 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 // creatingInvited is the change by which an invitation makes an account.
 func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, provider string) Change {
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
-	c.IfRoles, c.IfUsers = terms.IfRoles, terms.IfUsers
+	terms.hold(&c)
 	return c
 }
 
@@ -208,8 +215,8 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerm
 		return Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
-	r.IfRoles = terms.IfRoles
-	r.IfUsers = append(append(r.IfUsers, terms.IfUsers...), UserAt{ID: u.ID, Revision: &u.Revision})
+	terms.hold(&r.Change)
+	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
 	r.Patch.giveInvited(d, u)
 	return r, nil
 }
@@ -229,7 +236,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 		return Redemption{}, err
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
-	r.IfRoles, r.IfUsers = terms.IfRoles, append(r.IfUsers, terms.IfUsers...)
+	terms.hold(&r.Change)
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, credentialsStill(u))
 	}

@@ -61,8 +61,7 @@ func (a *Auth) stillMade(ctx context.Context, t Token, d linkData, c *Change) er
 	if err != nil {
 		return err
 	}
-	c.IfRoles = terms.IfRoles
-	c.IfUsers = append(c.IfUsers, terms.IfUsers...)
+	terms.hold(c)
 	return nil
 }
 

@@ -124,7 +124,7 @@ type Store interface {
 	// RedeemToken uses a token up and applies its effect, both or neither: of
 	// parallel calls one succeeds and the others get ErrNotFound, and an effect
 	// that is refused (ErrStale, *ConflictError, ErrNotFound) leaves the token
-	// good. A token that is not live is ErrNotFound before IfUsers, IfRoles and
+	// good. A token that is not live is ErrNotFound before IfUsers, IfRoles, IfKey and
 	// KeepOwner are judged.
 	RedeemToken(ctx context.Context, c Redemption) (Token, User, error)
 	// TryCode judges a guess at the live code of a purpose and subject (see
@@ -158,7 +158,7 @@ var (
 	// ErrConflict: a unique value is taken. Stores return a *ConflictError,
 	// which matches it.
 	ErrConflict = errors.New("auth: already taken")
-	// ErrStale: a condition of the change (IfUsers, IfRoles) does not hold any
+	// ErrStale: a condition of the change (IfUsers, IfRoles, IfKey) does not hold any
 	// more.
 	ErrStale = errors.New("auth: changed meanwhile")
 	// ErrBanned: the user is banned.

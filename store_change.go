@@ -16,8 +16,8 @@ import "time"
 // Conditions are judged in this order: ErrInvalidChange; the authority
 // (ErrSessionEnded, ErrBanned, ErrKeyEnded, ErrNotFound for a token that is not
 // live); the idempotency key (*RepeatedError); what the method says of its
-// target; IfUsers and IfRoles (ErrStale); KeepOwner (ErrLastOwner); FirstOwner
-// (ErrOwned). A change that
+// target; IfUsers, IfRoles and IfKey (ErrStale); KeepOwner (ErrLastOwner);
+// FirstOwner (ErrOwned). A change that
 // is refused changes and records nothing, but for the outcomes that its method
 // names (a wrong code, reuse).
 type Change struct {
@@ -26,6 +26,7 @@ type Change struct {
 
 	IfUsers   []UserAt // all of it is still so, else ErrStale; a user who is gone is ErrStale, too
 	IfRoles   *int64   // the revision of the table of roles (RoleStore; 0 without one) is this, else ErrStale
+	IfKey     *KeyRef  // this API key (KeyStore) is live and unchanged, else ErrStale
 	KeepOwner bool     // afterwards at least one unbanned user has RoleOwner, else ErrLastOwner
 
 	// FirstOwner: before this change nobody has ever had RoleOwner, whatever became of

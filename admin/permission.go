@@ -210,6 +210,7 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		case err != nil:
 			return nil, table, terms, m.kit.StoreError(err)
 		}
+		terms.IfKey = &auth.KeyRef{ID: k.ID, Revision: k.Revision}
 		held, creator, err := m.keyMay(ctx, k, table)
 		switch {
 		case errors.Is(err, auth.CodeInvalidAPIKey):

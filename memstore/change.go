@@ -86,6 +86,9 @@ func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, er
 	if c.IfRoles != nil && *c.IfRoles != s.rolesRevision {
 		return nil, auth.ErrStale
 	}
+	if c.IfKey != nil && !s.keyLives(*c.IfKey, c.Now) {
+		return nil, auth.ErrStale
+	}
 	if c.KeepOwner && !s.ownerAfter(e, c.Now) {
 		return nil, auth.ErrLastOwner
 	}
@@ -112,8 +115,7 @@ func (s *Store) authority(by auth.Authority, now time.Time) error {
 		}
 		owner = t.UserID
 	case by.Key != nil:
-		k := s.keys[by.Key.ID]
-		if k == nil || k.Revision != by.Key.Revision || !k.Live(now) {
+		if !s.keyLives(*by.Key, now) {
 			return auth.ErrKeyEnded
 		}
 	}
@@ -121,6 +123,12 @@ func (s *Store) authority(by auth.Authority, now time.Time) error {
 		return auth.ErrBanned
 	}
 	return nil
+}
+
+// keyLives tells whether an API key is live, and as it was read.
+func (s *Store) keyLives(ref auth.KeyRef, now time.Time) bool {
+	k := s.keys[ref.ID]
+	return k != nil && k.Revision == ref.Revision && k.Live(now)
 }
 
 // repeated tells whether a change was made before under its key.

@@ -16,7 +16,7 @@ import (
 // IfUsers, so that one statement may be the whole of it.
 func plain(c *auth.Change) bool {
 	names := func(o auth.OutcomeEvent) bool { return o.Event.Record != nil } // what a statement alone does not
-	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && !c.KeepOwner && !c.FirstOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
+	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && c.IfKey == nil && !c.KeepOwner && !c.FirstOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
 }
 
 // result is what the effect of a change was.
@@ -105,8 +105,7 @@ func (h *held) authority(by *auth.Authority, now time.Time) error {
 		}
 		who = t.UserID
 	case by.Key != nil:
-		k := h.key(by.Key.ID)
-		if k == nil || k.Revision != by.Key.Revision || !k.Live(now) {
+		if !h.keyLives(*by.Key, now) {
 			return auth.ErrKeyEnded
 		}
 	}
@@ -116,10 +115,16 @@ func (h *held) authority(by *auth.Authority, now time.Time) error {
 	return nil
 }
 
+// keyLives tells whether an API key is live, and as it was read.
+func (h *held) keyLives(ref auth.KeyRef, now time.Time) bool {
+	k := h.key(ref.ID)
+	return k != nil && k.Revision == ref.Revision && k.Live(now)
+}
+
 const ownerIsLeft = `select exists (select from auth.users u
 	where u.roles <> '{}' and u.roles @> array['` + auth.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
 
-// judge judges IfUsers, IfRoles, KeepOwner and FirstOwner. An owner whom this statement sees
+// judge judges IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. An owner whom this statement sees
 // and whom nobody has locked here cannot be about to go: whoever ends an owner
 // has locked all of them.
 func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r *result) error {
@@ -133,6 +138,9 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 		}
 	}
 	if c.IfRoles != nil && *c.IfRoles != h.roles {
+		return auth.ErrStale
+	}
+	if c.IfKey != nil && !h.keyLives(*c.IfKey, c.Now) {
 		return auth.ErrStale
 	}
 	if c.KeepOwner {

@@ -205,6 +205,9 @@ func (s *Store) lockKeys(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 	if by := c.By.Key; by != nil {
 		keys = append([]string{by.ID}, keys...)
 	}
+	if c.IfKey != nil {
+		keys = append([]string{c.IfKey.ID}, keys...)
+	}
 	if keys = canonicalAll(keys...); len(keys) == 0 {
 		return
 	}

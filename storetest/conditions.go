@@ -144,6 +144,7 @@ func permits(b *bench, prepare func(*world) attempt) {
 	if w.keys != nil {
 		k, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: w.newKey()})
 		w.ok(err)
+		all["the same key"] = func(c *auth.Change) { c.IfKey = &auth.KeyRef{ID: k.ID, Revision: k.Revision} }
 		all["key"] = func(c *auth.Change) { c.By = auth.Authority{Key: &auth.KeyRef{ID: k.ID, Revision: k.Revision}} }
 	}
 	run := func(name string, a attempt, edit func(*auth.Change)) {
@@ -251,6 +252,9 @@ func (w *world) stale(a attempt) map[string]refusal {
 	}
 	other := w.rolesRevision() + 1
 	all["other roles"] = refusal{func(c *auth.Change) { c.IfRoles = &other }, auth.ErrStale}
+	w.deadKeys(func(name string, ref auth.KeyRef) {
+		all["with a key "+name] = refusal{func(c *auth.Change) { c.IfKey = &ref }, auth.ErrStale}
+	})
 	banned := w.person(auth.RoleOwner)
 	_, err = w.update(banned.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
 	w.ok(err)
@@ -323,23 +327,28 @@ func (w *world) dead() map[string]refusal {
 	token("of a user who is gone", auth.ErrNotFound, goneToken.Purpose, goneToken.Hash)
 	token("of a banned user", auth.ErrBanned, bannedToken.Purpose, bannedToken.Hash)
 
-	key := func(name string, k auth.APIKey, revision int64) {
-		inName("a key "+name, auth.ErrKeyEnded, auth.Authority{Key: &auth.KeyRef{ID: k.ID, Revision: revision}})
-	}
-	key("that never was", auth.APIKey{ID: w.id()}, 0)
+	w.deadKeys(func(name string, ref auth.KeyRef) {
+		inName("a key "+name, auth.ErrKeyEnded, auth.Authority{Key: &ref})
+	})
+	return all
+}
+
+// deadKeys are API keys that are over, or not as they were read.
+func (w *world) deadKeys(key func(name string, ref auth.KeyRef)) {
+	w.Helper()
+	key("that never was", auth.KeyRef{ID: w.id()})
 	if w.keys == nil {
-		return all
+		return
 	}
-	put := func(k auth.APIKey) auth.APIKey {
+	put := func(k auth.APIKey) string {
 		k, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: k})
 		w.ok(err)
-		return k
+		return k.ID
 	}
 	revoked, expired, changed := w.newKey(), w.newKey(), put(w.newKey())
 	revoked.RevokedAt, expired.ExpiresAt = now, now
-	key("that was revoked", put(revoked), 0)
-	key("that has expired", put(expired), 0)
-	key("that changed meanwhile", put(changed), 0)
-	key("that has not changed yet", changed, 2)
-	return all
+	key("that was revoked", auth.KeyRef{ID: put(revoked)})
+	key("that has expired", auth.KeyRef{ID: put(expired)})
+	key("that changed meanwhile", auth.KeyRef{ID: changed})
+	key("that has not changed yet", auth.KeyRef{ID: changed, Revision: 2})
 }

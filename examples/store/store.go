@@ -126,7 +126,7 @@ func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx)
 			return none, err
 		}
 		stale := func(at auth.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
-		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) { // capability: the revision of the roles
+		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // capability: the revision of the roles, and the keys
 			return none, auth.ErrStale
 		}
 		owns := func(u auth.Credentials) bool {

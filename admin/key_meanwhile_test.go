@@ -1,0 +1,102 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// The key that something was made with is judged with the effect, whatever it made and
+// whoever uses that: one that is revoked between the look and the change is of no use, and
+// one that is given another text meanwhile is.
+func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
+	scopes := []string{admin.PermUsersWrite, admin.PermUsersRead, admin.PermCredentials}
+	keys := map[string]func(o *office, n string) admin.NewKey{
+		"the service's": func(o *office, n string) admin.NewKey { return o.key(admin.System("test"), scopes...) },
+		"a user's": func(o *office, n string) admin.NewKey {
+			return o.keyOf(o.operator("maker"+n, scopes...).User, scopes...)
+		},
+	}
+	uses := map[string]func(o *office, by admin.Actor, n string) (use func() error){
+		"an invitation of somebody new": func(o *office, by admin.Actor, n string) func() error {
+			_, token := o.invite(by, "new"+n)
+			return func() error { _, err := o.accept(token); return err }
+		},
+		"an invitation of an account nobody has proved": func(o *office, by admin.Actor, n string) func() error {
+			if _, err := o.SignUp(o.t.Context(), auth.SignUpParams{Email: "squatted" + n, Password: password}); err != nil {
+				o.t.Fatal(err)
+			}
+			_, token := o.invite(by, "squatted"+n)
+			return func() error { _, err := o.accept(token); return err }
+		},
+		"an invitation within a session": func(o *office, by admin.Actor, n string) func() error {
+			ada := o.LoginAs(o.t, "ada"+n)
+			_, token := o.invite(by, "ada"+n)
+			return func() error {
+				_, err := o.AcceptInvitation(o.t.Context(), auth.AcceptInvitationParams{Token: token, Within: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}})
+				return err
+			}
+		},
+		"a link": func(o *office, by admin.Actor, n string) func() error {
+			made, err := o.adm.MakeLink(o.t.Context(), by, admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: o.LoginAs(o.t, "ada"+n).User.ID})
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			token := tokenIn(o.t, made.URL)
+			return func() error {
+				_, err := o.VerifyMagicLink(o.t.Context(), auth.VerifyMagicLinkParams{Token: token})
+				return err
+			}
+		},
+	}
+	meanwhile := map[string]struct {
+		does func(ctx context.Context, o *office, id string) error
+		want auth.Code
+	}{
+		"revoked": {func(ctx context.Context, o *office, id string) error { return o.revoke(ctx, id) }, auth.CodeInvalidToken},
+		"rotated": {func(ctx context.Context, o *office, id string) error {
+			_, err := o.adm.RotateKey(ctx, admin.System("test"), admin.RotateKeyParams{ID: id})
+			return err
+		}, ""},
+	}
+	onStores(t, func(t *testing.T, store auth.Store) {
+		at := 0
+		for use, prepare := range uses {
+			for whose, key := range keys {
+				for what, m := range meanwhile {
+					t.Run(use+" by "+whose+" key that is "+what, func(t *testing.T) {
+						at++
+						n := fmt.Sprintf("%d@example.com", at)
+						tap := storetap.New(store)
+						o := newOffice(t, tap)
+						k := key(o, n)
+						used := prepare(o, admin.Key(k.Secret.Reveal()), n)
+						var once sync.Once
+						tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+							if method == "RedeemToken" {
+								once.Do(func() {
+									if err := m.does(ctx, o, k.ID); err != nil {
+										t.Error(err)
+									}
+								})
+							}
+						}})
+						err := used()
+						tap.Reset(storetap.Hooks{})
+						once.Do(func() { t.Error("nothing was redeemed") })
+						if m.want != "" {
+							wantCode(t, err, m.want)
+						} else if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+		}
+	})
+}
