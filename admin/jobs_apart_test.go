@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,10 +23,14 @@ type patient struct {
 	auth.ImportStore
 	most time.Duration
 
+	fails string // the step that is not answered the first time
+	lost  bool   // it has its effect
+
 	mu     sync.Mutex
 	steps  int
 	second chan struct{}
-	waited bool // the second one came
+	once   *sync.Once // closes it
+	waited bool       // the second one came
 }
 
 func (s *patient) Unwrap() auth.Store { return s.Store }
@@ -34,7 +39,7 @@ func (s *patient) Unwrap() auth.Store { return s.Store }
 func (s *patient) anew(most time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.steps, s.waited, s.most, s.second = 0, false, most, make(chan struct{})
+	s.steps, s.waited, s.most, s.second, s.once = 0, false, most, make(chan struct{}), &sync.Once{}
 }
 
 func (s *patient) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
@@ -53,7 +58,19 @@ func (s *patient) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error,
 		case <-time.After(most):
 		}
 	case "chunk 1":
-		defer close(second)
+		s.once.Do(func() { close(second) })
+	}
+	s.mu.Lock()
+	fails, lost := step == s.fails, s.lost
+	if fails {
+		s.fails = ""
+	}
+	s.mu.Unlock()
+	if fails && lost {
+		_, _ = s.ImportStore.CreateUsers(ctx, c)
+	}
+	if fails {
+		return nil, errors.New("an outage")
 	}
 	return s.ImportStore.CreateUsers(ctx, c)
 }
@@ -104,9 +121,13 @@ func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 		s := &patient{Store: store, ImportStore: imports}
 		o := newOffice(t, s)
 		for what, row := range map[string]func(n int) string{
-			"id":       func(int) string { return `{"id":"` + strings.ToUpper(wanted) + `","email":"%s"}` },
-			"email":    func(n int) string { return `{"email":"` + []string{"Ädda", "äDda"}[n] + `@example.com","full_name":"%s"}` },
-			"phone":    func(n int) string { return `{"phone":"` + []string{"+4917612345678", "+49 176 1234 5678"}[n] + `","full_name":"%s"}` },
+			"id": func(int) string { return `{"id":"` + strings.ToUpper(wanted) + `","email":"%s"}` },
+			"email": func(n int) string {
+				return `{"email":"` + []string{"Ädda", "äDda"}[n] + `@example.com","full_name":"%s"}`
+			},
+			"phone": func(n int) string {
+				return `{"phone":"` + []string{"+4917612345678", "+49 176 1234 5678"}[n] + `","full_name":"%s"}`
+			},
 			"identity": func(int) string { return `{"email":"%s","identities":[{"provider":"github","subject":"7"}]}` },
 		} {
 			s.anew(300 * time.Millisecond)
@@ -138,3 +159,39 @@ func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 }
 
 var wanted = uuid.NewString()
+
+// Where one of two chunks that are done at once is not answered, whether it had its effect
+// or not, and the other one is, each row is done once, and told in its place.
+func TestOutageOfOneOfTwoChunks(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		imports, _ := auth.Capability[auth.ImportStore](store)
+		s := &patient{Store: store, ImportStore: imports}
+		o := newOffice(t, s)
+		for _, fails := range []string{"chunk 0", "chunk 1"} {
+			for _, lost := range []bool{false, true} {
+				s.anew(time.Minute)
+				s.fails, s.lost = fails, lost
+				const n = 3 * 500
+				var rows strings.Builder
+				for i := range n {
+					fmt.Fprintf(&rows, "{\"email\":\"%s-%v-%d@example.com\"}\n", fails[6:], lost, i)
+				}
+				id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.workedOff(id)
+				results := o.done(id)
+				wantResults(t, results, slices.Repeat([]string{"done"}, n)...)
+				for i, r := range results {
+					if r["row"] != float64(i+1) {
+						t.Fatalf("%s, lost %v: row %v at %d", fails, lost, r["row"], i)
+					}
+				}
+				if made := o.recordedIn(id)[auth.EventUserImported]; made != n || !s.waited {
+					t.Errorf("%s, lost %v: %d rows of the audit log, two at once: %v", fails, lost, made, s.waited)
+				}
+			}
+		}
+	})
+}

@@ -14,12 +14,11 @@ import (
 // worker works jobs off, chunk by chunk.
 type worker struct {
 	*Admin
-	next []*ahead // what is planned, or being done, before it is its turn: of one job, in order
+	next []*ahead // what is planned before it is its turn: of one job, in order
 }
 
-// workAhead is how many chunks are planned while one is done. The first of them is done
-// meanwhile, too, if it may be.
-const workAhead = 2
+// workAhead is how many chunks are planned while one is done, or two are.
+const workAhead = 3
 
 // ahead is a chunk that is planned before it is its turn.
 type ahead struct {
@@ -27,11 +26,9 @@ type ahead struct {
 	n       int
 	until   time.Time     // when nobody asks for it any more
 	planned chan struct{} // closed once it is
-	done    chan struct{} // closed once nothing goes on about it; nil: it was not begun
 
 	plannedChunk
-	results []rowResult // nil: it is to be done when it is its turn
-	err     error       // it is to be planned once more
+	err error // it is to be planned once more
 }
 
 // plannedChunk is a chunk and what works it off.
@@ -58,24 +55,21 @@ func (m *Admin) workOff(ctx context.Context) {
 	}
 }
 
-// close waits for what goes on about chunks whose turn has not come.
+// close waits for what is planned ahead.
 func (w *worker) close() {
 	for _, a := range w.next {
 		<-a.planned
-		if a.done != nil {
-			<-a.done
-		}
 	}
 	w.next = nil
 }
 
-// workOne works a chunk off of a job that nobody is at, and tells whether there was one:
-// jobs take turns.
+// workOne works a chunk off of a job that nobody is at, or two, and tells whether there
+// was one: jobs take turns.
 func (w *worker) workOne(ctx context.Context) bool {
 	now := w.kit.Now()
 	j, err := w.jobs.ClaimJob(ctx, auth.ClaimJob{Now: now, Until: now.Add(jobLease)})
 	if err == nil {
-		err = w.workChunk(ctx, j)
+		err = w.takeTurn(ctx, j)
 	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, auth.ErrNotFound):
@@ -87,20 +81,39 @@ func (w *worker) workOne(ctx context.Context) bool {
 	return true
 }
 
-// workChunk works the next chunk of a job off. What was done in it before a process
-// died is not done again (auth.Idempotency), and told as if it were done now.
-func (w *worker) workChunk(ctx context.Context, j auth.Job) error {
-	c, results, err := w.planned(ctx, j)
+// takeTurn works the next chunk of a job off, and at the same time the one after it, if
+// they share nothing. What was done in them before a process died is not done again
+// (auth.Idempotency), and told as if it were done now.
+func (w *worker) takeTurn(ctx context.Context, j auth.Job) error {
+	c, err := w.planned(ctx, j)
 	if err != nil {
 		return err
 	}
 	w.planNext(ctx, j)
-	w.beginNext(ctx, j, c)
-	if results == nil {
-		if results, err = w.resultsOf(ctx, j, c); err != nil {
-			return err
-		}
+	also := w.alsoDo(ctx, j, c)
+	defer also.wait()
+	results, err := w.resultsOf(ctx, j, c)
+	two := also.does()
+	if two {
+		w.next = w.next[1:] // what was planned is used once
 	}
+	switch {
+	case err != nil:
+		return err
+	case !two:
+		return w.finish(ctx, j, c, results, 0)
+	}
+	if err := w.finish(ctx, j, c, results, jobLease); err != nil {
+		return err
+	}
+	if also.wait(); also.err != nil {
+		return also.err
+	}
+	return w.finish(ctx, j, also.plannedChunk, also.results, 0)
+}
+
+// finish tells what came of a chunk, and keeps the job for a time, or leaves it to anybody.
+func (w *worker) finish(ctx context.Context, j auth.Job, c plannedChunk, results []rowResult, keep time.Duration) error {
 	var output []byte
 	for _, r := range results {
 		line, err := json.Marshal(r)
@@ -110,26 +123,68 @@ func (w *worker) workChunk(ctx context.Context, j auth.Job) error {
 		output = append(append(output, line...), '\n')
 	}
 	now := w.kit.Now()
-	_, err = w.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now})
+	_, err := w.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(keep)})
 	return err
 }
 
-// planned is the next chunk of a job, and its results if it was done already. What could
-// not be planned or done ahead is planned once more.
-func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, []rowResult, error) {
+// beside is a chunk that is done at the same time as the one before it, if they share
+// nothing.
+type beside struct {
+	plannedChunk
+	apart   bool
+	judged  chan struct{} // closed once that is known
+	done    chan struct{} // closed once nothing goes on about it
+	results []rowResult
+	err     error
+}
+
+// alsoDo does the chunk after c, the next one of a job, as soon as it is planned; nil:
+// there is none.
+func (w *worker) alsoDo(ctx context.Context, j auth.Job, c plannedChunk) *beside {
+	if len(w.next) == 0 || w.next[0].jobID != j.ID || w.next[0].n != j.Next+1 {
+		return nil
+	}
+	a, b := w.next[0], &beside{judged: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		<-a.planned
+		b.plannedChunk, b.apart = a.plannedChunk, a.err == nil && a.apart(c.chunkWork)
+		close(b.judged)
+		if b.apart {
+			j.Next = a.n
+			b.results, b.err = w.resultsOf(ctx, j, a.plannedChunk)
+		}
+	}()
+	return b
+}
+
+// does tells whether it is done now, not when it is its turn.
+func (b *beside) does() bool {
+	if b == nil {
+		return false
+	}
+	<-b.judged
+	return b.apart
+}
+
+func (b *beside) wait() {
+	if b != nil {
+		<-b.done
+	}
+}
+
+// planned is the next chunk of a job. What could not be planned ahead is planned once
+// more.
+func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, error) {
 	for len(w.next) > 0 && w.next[0].jobID == j.ID && w.next[0].n <= j.Next {
 		a := w.next[0]
 		<-a.planned
-		if a.done != nil {
-			<-a.done
-		}
 		w.next = w.next[1:]
 		if a.n == j.Next && a.err == nil {
-			return a.plannedChunk, a.results, nil
+			return a.plannedChunk, nil
 		}
 	}
-	c, err := w.plan(ctx, j, j.Next)
-	return c, nil, err
+	return w.plan(ctx, j, j.Next)
 }
 
 // planNext plans chunks after the next one of a job meanwhile, unless those of another
@@ -150,26 +205,6 @@ func (w *worker) planNext(ctx context.Context, j auth.Job) {
 			a.plannedChunk, a.err = w.plan(ctx, j, n)
 		}()
 	}
-}
-
-// beginNext does the chunk after the next one of a job, c, at the same time, if neither
-// can tell which of them is done first.
-func (w *worker) beginNext(ctx context.Context, j auth.Job, c plannedChunk) {
-	if len(w.next) == 0 || w.next[0].jobID != j.ID || w.next[0].n != j.Next+1 {
-		return
-	}
-	a := w.next[0]
-	if a.done != nil { // it was begun when c was tried before
-		return
-	}
-	a.done = make(chan struct{})
-	go func() {
-		defer close(a.done)
-		if <-a.planned; a.err == nil && a.apart(c.chunkWork) {
-			j.Next = a.n
-			a.results, a.err = w.resultsOf(ctx, j, a.plannedChunk)
-		}
-	}()
 }
 
 // plan reads a chunk of a job, and judges what it asks for.
