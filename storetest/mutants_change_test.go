@@ -141,9 +141,10 @@ func changeMutants() map[string]mutant {
 		"a user whom no token names is not asked": condition(func(_ auth.Store, c *auth.Change) {
 			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool { return at.ID == "" })
 		}, "a user whom no token names", "RedeemToken", "TryCode", "EnableFactor"),
-		"roles are not asked":     condition(func(_ auth.Store, c *auth.Change) { c.IfRoles = nil }, "other roles"),
-		"the last owner may go":   condition(func(_ auth.Store, c *auth.Change) { c.KeepOwner = false }, "no owner is left"),
-		"cancellation is ignored": {func(s auth.Store) auth.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
+		"roles are not asked":         condition(func(_ auth.Store, c *auth.Change) { c.IfRoles = nil }, "other roles"),
+		"a key of terms is not asked": condition(func(_ auth.Store, c *auth.Change) { c.IfKey = nil }, "with a key that was revoked"),
+		"the last owner may go":       condition(func(_ auth.Store, c *auth.Change) { c.KeepOwner = false }, "no owner is left"),
+		"cancellation is ignored":     {func(s auth.Store) auth.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
 		"conditions before the target": {
 			func(s auth.Store) auth.Store { return staleFirst{base{s}} }, []string{"conditions/they are judged in the order of the contract", "refresh/reuse ends the session whatever the conditions"},
 		},
