@@ -97,6 +97,9 @@ func (o *office) restsOn(made func(k int) func() error) string {
 				if c.IfRoles != nil {
 					fmt.Fprintf(&text, "the table of roles at %d\n", *c.IfRoles)
 				}
+				if c.IfKey != nil {
+					fmt.Fprintf(&text, "the key at %d\n", c.IfKey.Revision)
+				}
 				for _, u := range c.IfUsers {
 					u.Revision = nil
 					fmt.Fprintln(&text, terse(o.t, u))
