@@ -7,6 +7,10 @@ PG_VERSIONS ?= 14 15 16 17 18
 # to see the suite notice: nothing runs beside them that the race detector could tell of.
 STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites)
 
+# Whoever takes longest begins first, so that nobody is left to run alone at the end. The
+# go command runs each package once, in this order, and ./... after it names them all.
+LONGEST := . ./pgstore ./dashboard ./admin ./pages
+
 .PHONY: help fmt vet lint test test-all test-pg-versions test-peers test-faults test-clients race mutants fuzz bench bench-pg bench-growth vuln api check
 
 help: ## this list
@@ -28,7 +32,7 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(git ls-files -z "*.go" | xargs -0 gofmt -l) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
-	GOGC=$${GOGC:-400} go test -race -timeout 45m -skip '^$(STEPWISE)' ./...
+	GOGC=$${GOGC:-400} go test -race -timeout 45m -skip '^$(STEPWISE)' $(LONGEST) ./...
 	@dirs=$$(git grep -lE 'func $(STEPWISE)' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|'); [ -n "$$dirs" ] || exit 1; \
 		echo go test -run "'^$(STEPWISE)'" $$dirs; GOGC=$${GOGC:-400} go test -timeout 45m -run '^$(STEPWISE)' $$dirs
 	cd examples/web && go vet ./... && go test -race ./...
