@@ -111,6 +111,7 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 
 // Everything a store promises, by a role that owns nothing.
 func TestLeastPrivilege(t *testing.T) {
+	t.Parallel() // beside TestConformance, in a database of its own
 	p := newPrivileges(t)
 	r := &pgtest.Reused[auth.Store]{As: p.owner, Open: func() (auth.Store, string) { return p.openSchema(t) }}
 	storetest.Run(t, func(t *testing.T) auth.Store { return r.Store(t) })

@@ -97,6 +97,7 @@ func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *p
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel() // beside TestLeastPrivilege: either mostly waits for the server
 	s, _ := openSchema(t)
 	var schemaOf sync.Map
 	r := &pgtest.Reused[auth.Store]{As: s.Pool(), Open: func() (auth.Store, string) {
