@@ -9,9 +9,11 @@ import (
 	"github.com/authmount/auth"
 )
 
-// selectRoles reads the revision together with what it is the revision of.
+// selectRoles reads the revision together with what it is the revision of. That there
+// is one of it, Postgres has to be told: it takes a table that nobody analyzed for long,
+// and compiles what it expects to join that with all roles.
 const selectRoles = `select v.revision, r.name, r.description, r.permissions, r.created_at, r.updated_at
-	from auth.role_revision v left join auth.roles r on true order by r.name collate "C"`
+	from (select revision from auth.role_revision limit 1) v left join auth.roles r on true order by r.name collate "C"`
 
 const putRole = `with revision as (
 		update auth.role_revision set revision = revision + 1
