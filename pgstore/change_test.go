@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
 )
 
@@ -23,6 +24,16 @@ type meeting struct {
 // A change that waited for another one is judged by what that one left: at READ
 // COMMITTED, what its statements saw when they began is older.
 func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
+	type place struct {
+		s      *pgstore.Store
+		schema string
+	}
+	var places pgtest.Reused[place]
+	places.Open = func() (place, string) {
+		s, schema := openSchema(t)
+		places.As = s.Pool()
+		return place{s, schema}, schema
+	}
 	for name, open := range map[string]func(*testing.T, *pgstore.Store) meeting{
 		"its session ends":                 sessionEnds,
 		"its session ends with a ban":      sessionIsBanned,
@@ -43,24 +54,26 @@ func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
 		"a token of a user who goes":       tokenOfDeleted,
 	} {
 		for _, end := range []error{nil, errRollback} {
-			s, schema := openSchema(t)
-			m := open(t, s)
-			done := make(chan error, 1)
-			inTx(t, s, func(in context.Context, _ pgx.Tx) error {
-				if err := m.first(in); err != nil {
-					t.Errorf("%s: the first: %v", name, err)
+			t.Run(fmt.Sprintf("%s, after %v", name, end), func(t *testing.T) {
+				at := places.Store(t)
+				m := open(t, at.s)
+				done := make(chan error, 1)
+				inTx(t, at.s, func(in context.Context, _ pgx.Tx) error {
+					if err := m.first(in); err != nil {
+						t.Errorf("%s: the first: %v", name, err)
+					}
+					go func() { done <- m.second(t.Context()) }()
+					blocked(t, at.s, at.schema, 1)
+					return end
+				})
+				want := m.want
+				if end != nil {
+					want = nil
 				}
-				go func() { done <- m.second(t.Context()) }()
-				blocked(t, s, schema, 1)
-				return end
+				if err := <-done; !errors.Is(err, want) {
+					t.Errorf("%s: the second, after %v: %v, want %v", name, end, err, want)
+				}
 			})
-			want := m.want
-			if end != nil {
-				want = nil
-			}
-			if err := <-done; !errors.Is(err, want) {
-				t.Errorf("%s: the second, after %v: %v, want %v", name, end, err, want)
-			}
 		}
 	}
 }
