@@ -20,6 +20,7 @@ import (
 // comes about, and its events come to the log once that can be written again. What
 // operators do fails instead, and changes nothing.
 func TestPeopleOutliveTheAuditLog(t *testing.T) {
+	t.Parallel() // it waits for locks on its own tables
 	for name, obstruct := range map[string]func(t *testing.T, s *pgstore.Store, schema string) (mend func()){
 		"the table is not there": func(t *testing.T, s *pgstore.Store, schema string) func() {
 			exec(t, s.Pool(), "alter table "+schema+".events rename to elsewhere")

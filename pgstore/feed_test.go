@@ -88,6 +88,7 @@ func TestRevocationsFlood(t *testing.T) {
 // What a long transaction ended is told once that commits, whatever others ended
 // meanwhile.
 func TestRevocationsCommittedLate(t *testing.T) {
+	t.Parallel() // it waits for a feed of its own
 	s, schema := openSchema(t)
 	f := follow(t, s)
 	ctx := t.Context()

@@ -32,8 +32,9 @@ var pool = sync.OnceValues(func() (*pgxpool.Pool, error) {
 })
 
 var (
-	sharedURL string
-	schemas   atomic.Int32
+	sharedURL  string
+	sharedOnce sync.Once
+	schemas    atomic.Int32
 )
 
 // open makes a store in a schema of its own.
@@ -46,7 +47,8 @@ func open(t testing.TB, opts ...pgstore.Option) *pgstore.Store {
 // openSchema is open, for tests that look into the schema.
 func openSchema(t testing.TB, opts ...pgstore.Option) (*pgstore.Store, string) {
 	t.Helper()
-	sharedURL = pgtest.URL(t)
+	url := pgtest.URL(t)
+	sharedOnce.Do(func() { sharedURL = url })
 	p, err := pool()
 	if err != nil {
 		t.Fatal(err)
