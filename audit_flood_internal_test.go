@@ -1,0 +1,46 @@
+package auth
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// So many actors are told apart who are denied something in one minute, and no more:
+// those who come then share what one has. Those who were there before keep their own.
+func TestActorsBeyondCountShareWhatOneHas(t *testing.T) {
+	r, _, _, _ := newTestRecorder()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	denied := func(who string, at time.Time) bool {
+		return r.floods(Event{Type: EventAdminDenied, At: at, Actor: Actor{ID: who}})
+	}
+	for i := range deniedActors {
+		if denied(strconv.Itoa(i), now) {
+			t.Fatalf("actor %d has no place", i)
+		}
+	}
+	for i := range 2 * deniedAMinute {
+		if got, want := denied("new "+strconv.Itoa(i), now), i >= deniedAMinute; got != want {
+			t.Fatalf("attempt %d of those who came late: floods %t", i, got)
+		}
+	}
+	if n := len(r.denied); n > deniedActors+1 {
+		t.Errorf("%d are told apart", n)
+	}
+	for i := 1; i <= deniedAMinute; i++ {
+		if got, want := denied("7", now), i == deniedAMinute; got != want {
+			t.Fatalf("attempt %d of one who was there: floods %t", i+1, got)
+		}
+	}
+	if r.floods(Event{Type: EventSignInFailed, At: now, Actor: Actor{ID: "7"}}) {
+		t.Error("it floods what is no denial")
+	}
+	for _, who := range []string{"7", "new 1", "another"} {
+		if denied(who, now.Add(time.Minute)) {
+			t.Errorf("%s has no place a minute later", who)
+		}
+	}
+	if n := len(r.denied); n != 3 {
+		t.Errorf("%d are told apart a minute later", n)
+	}
+}
