@@ -192,9 +192,9 @@ func (q *UserQuery) HasMetadata(metadata map[string]any) bool {
 
 // sameJSON tells whether two values are written alike.
 func sameJSON(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
+	x, err := json.Marshal(a)
+	y, _ := json.Marshal(b) // nothing of what cannot be written, which is like nothing that can
+	return err == nil && bytes.Equal(x, y)
 }
 
 // Compare is the query's order, for stores that sort in Go.

@@ -1,0 +1,203 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/apikey"
+)
+
+// A secret key of an option goes by a name that tells keys apart and opens nothing.
+func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
+	var c config
+	scopes := []string{"auth.users.read"}
+	WithSecretKeys(SecretKey{Key: "sk_0123456789abc", Scopes: scopes}, SecretKey{Key: "sk_abcdefghijklm", Scopes: []string{"*"}})(&c)
+	if len(c.errs) > 0 {
+		t.Fatal(c.errs)
+	}
+	key := func(text string, scopes ...string) APIKey {
+		return APIKey{Name: fmt.Sprintf("secret key %x", apikey.Hash(text)[:4]), Hash: apikey.Hash(text), Scopes: scopes}
+	}
+	want := []APIKey{key("sk_0123456789abc", "auth.users.read"), key("sk_abcdefghijklm", "*")}
+	scopes[0] = "*" // which is the caller's
+	if !reflect.DeepEqual(c.secretKeys, want) {
+		t.Errorf("%+v\nwant %+v", c.secretKeys, want)
+	}
+}
+
+// askedKeys is a store of keys that counts what is read.
+type askedKeys struct {
+	KeyStore
+	list  []APIKey
+	reads int
+}
+
+func (s *askedKeys) Keys(context.Context, KeyQuery) ([]APIKey, error) { s.reads++; return s.list, nil }
+
+func (s *askedKeys) Key(context.Context, string) (APIKey, error) {
+	s.reads++
+	return APIKey{}, ErrNotFound
+}
+
+func (s *askedKeys) UseKey(context.Context, string, time.Time) error { return nil }
+
+// The store is asked for what may be one of its keys, and for nothing else: neither of
+// the other kind nor of no form; and a service whose store keeps none has none.
+func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
+	text := func(public bool) string {
+		s, err := apikey.New(apikey.Parts{Public: public, Environment: "live", ID: uuid.NewString()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	public, secret := text(true), text(false)
+	for name, c := range map[string]struct {
+		text          string
+		public, reads [2]int // found, and read: as a public key, as a secret one
+	}{
+		"public":       {public, [2]int{1, 0}, [2]int{1, 0}},
+		"secret":       {secret, [2]int{0, 0}, [2]int{0, 1}},
+		"of no form":   {"pk_live_nothing", [2]int{}, [2]int{}},
+		"no secret":    {"sk_live_nothing", [2]int{}, [2]int{}},
+		"none":         {"", [2]int{}, [2]int{}},
+		"cut off":      {public[:len(public)-1], [2]int{}, [2]int{}},
+		"secret's end": {secret[:len(secret)-1], [2]int{}, [2]int{}},
+	} {
+		for as, look := range []func(a *Auth) (bool, error){
+			func(a *Auth) (bool, error) { return a.isStoredKey(t.Context(), c.text) },
+			func(a *Auth) (bool, error) {
+				k, wrong, err := a.findSecretKey(t.Context(), c.text)
+				if wrong == nil {
+					t.Errorf("%s: nothing is wrong with it", name)
+				}
+				return k.Hash != nil, err
+			},
+		} {
+			store := &askedKeys{list: []APIKey{{ID: "k", Public: true, Hash: apikey.Hash(public)}}}
+			a := &Auth{keyStore: store, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}, cfg: config{now: time.Now}}
+			found, err := look(a)
+			if err != nil || found != (c.public[as] == 1) || store.reads != c.reads[as] {
+				t.Errorf("%s as %d: %t, %v, %d reads", name, as, found, err, store.reads)
+			}
+			if found, err := look(&Auth{cfg: a.cfg}); found || err != nil {
+				t.Errorf("%s as %d, of no store: %t, %v", name, as, found, err)
+			}
+		}
+	}
+}
+
+// Each kind of key that the options name is in the ring.
+func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
+	one, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, old := []byte(strings.Repeat("s", 32)), []byte(strings.Repeat("o", 32))
+	for name, c := range map[string]struct {
+		config config
+		alg    string
+		public int // keys that are published
+		ids    int
+	}{
+		"a secret":            {config{secrets: [][]byte{secret}}, "ES256", 1, 1},
+		"two secrets":         {config{secrets: [][]byte{secret, old}}, "ES256", 2, 2},
+		"an algorithm":        {config{secrets: [][]byte{secret}, tokens: TokenOptions{Algorithm: "EdDSA"}}, "EdDSA", 1, 1},
+		"a signer":            {config{secrets: [][]byte{secret}, signer: one}, "ES256", 1, 1},
+		"a signer and before": {config{secrets: [][]byte{secret}, signer: one, verifiers: []crypto.PublicKey{two.Public()}}, "ES256", 2, 1},
+		"a shared secret":     {config{secrets: [][]byte{secret}, shared: [][]byte{secret, old}}, "HS256", 0, 1},
+	} {
+		k, err := newKeyring(&c.config)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if n := strings.Count(string(k.jwks), `"kid"`); k.signing.Algorithm != c.alg || n != c.public || len(k.IDs()) != c.ids {
+			t.Errorf("%s: signs by %s, publishes %d, has %d ids", name, k.signing.Algorithm, n, len(k.IDs()))
+		}
+		if _, ok := c.config.signer.(*ecdsa.PrivateKey); ok && k.signing.Key != any(one) {
+			t.Errorf("%s: signs by another key", name)
+		}
+	}
+	_, other, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newKeyring(&config{secrets: [][]byte{secret}, signer: one, verifiers: []crypto.PublicKey{other.Public()}, shared: [][]byte{[]byte("short")}}); err == nil {
+		t.Error("keys that will not do are taken")
+	}
+}
+
+// A token that cannot be made is none, and a mistake of ours, whichever part of it is
+// what cannot be written or signed; whoever acts is named by their session, too.
+func TestTokensThatCannotBeMade(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	unwritable := map[string]any{"x": make(chan int)}
+	for name, c := range map[string]struct {
+		user   User
+		custom map[string]any
+		edit   func(*keyring)
+		want   Code
+	}{
+		"good":                      {User{ID: "ada"}, map[string]any{"plan": "free"}, func(*keyring) {}, ""},
+		"of no custom claims":       {User{ID: "ada"}, unwritable, func(*keyring) {}, CodeInternal},
+		"of metadata that are none": {User{ID: "ada", AppMetadata: unwritable}, nil, func(*keyring) {}, CodeInternal},
+		"by a key that cannot sign": {User{ID: "ada"}, nil, func(k *keyring) { k.signing.Key = "none" }, CodeInternal},
+	} {
+		a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
+		c.edit(a.keys)
+		text, until, err := a.accessToken(t.Context(), c.user, Session{ID: "s"}, c.custom, now)
+		switch {
+		case c.want == "" && (err != nil || text == "" || !until.Equal(now.Add(a.cfg.tokens.life()))):
+			t.Errorf("%s: %q until %v, %v", name, text, until, err)
+		case c.want != "" && (!errors.Is(err, c.want) || text != "" || !until.IsZero()):
+			t.Errorf("%s: %q until %v, %v", name, text, until, err)
+		}
+	}
+	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
+	a.parser, a.remember, a.revoked = newParser(&a.cfg), newClaimsCache(-1), &denylist{now: a.now, until: map[string]entry{}}
+	by := &Impersonation{ActorID: "eve", ActorSessionID: "e", UserRevision: 1, RolesRevision: 2, ActorRevision: 3}
+	text, until, err := a.signAccess(t.Context(), User{ID: "ada"}, Session{ID: "s"}, by, nil, now, now.Add(time.Minute))
+	if err != nil || !until.Equal(now.Add(time.Minute)) {
+		t.Fatalf("%v, %v", until, err)
+	}
+	claims, err := a.Verify(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claims.Impersonator == nil || *claims.Impersonator != (SessionRef{ID: "e", UserID: "eve"}) || claims.UserID != "ada" || claims.SessionID != "s" {
+		t.Errorf("%+v", claims)
+	}
+}
+
+// Values are alike that are written alike; what cannot be written is like nothing.
+func TestWhatIsWrittenAlike(t *testing.T) {
+	none := make(chan int)
+	for _, c := range []struct {
+		a, b any
+		want bool
+	}{
+		{1, 1.0, true}, {"1", 1, false}, {nil, nil, true}, {nil, false, false}, {map[string]any{"a": 1, "b": 2}, map[string]int{"b": 2, "a": 1}, true},
+		{[]int{1, 2}, []int{2, 1}, false}, {none, none, false}, {none, 1, false}, {1, none, false}, {none, nil, false}, {nil, none, false},
+	} {
+		if got := sameJSON(c.a, c.b); got != c.want {
+			t.Errorf("%v and %v: %t", c.a, c.b, got)
+		}
+	}
+}
