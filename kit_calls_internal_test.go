@@ -1,0 +1,238 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth/internal/redirect"
+)
+
+// People come back to the pages of each room there is, those of the application first,
+// and to whatever the options list.
+func TestRoomsThatPeopleComeBackTo(t *testing.T) {
+	listed, err := redirect.ParsePattern("https://app.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, apart := &KitPages{Returns: "/auth/return"}, &KitPages{Returns: "/admin/return", Apart: true}
+	for name, c := range map[string]struct {
+		use  []*KitPages
+		want []string
+	}{
+		"none":            {nil, nil},
+		"one's own":       {[]*KitPages{own}, []string{"https://auth.test:8443/auth/return"}},
+		"apart":           {[]*KitPages{apart}, []string{"https://auth.test:8443/admin/return"}},
+		"both":            {[]*KitPages{apart, own}, []string{"https://auth.test:8443/auth/return", "https://auth.test:8443/admin/return"}},
+		"one's own twice": {[]*KitPages{{Returns: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
+	} {
+		a := &Auth{cfg: config{log: slog.New(slog.DiscardHandler), redirects: []redirect.Pattern{listed}, baseURL: &url.URL{Scheme: "https", Host: "auth.test:8443", Path: "/auth/v1"}}}
+		if err := a.put(t.Context(), StoredSettings{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range c.use {
+			Kit{a}.UsePages(*p)
+		}
+		var got []string
+		for _, p := range a.redirects() {
+			got = append(got, p.String())
+		}
+		if want := append(slices.Clone(c.want), "https://app.test/"); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// whoLeft is a store that keeps what it was asked to make nobody's.
+type whoLeft struct {
+	Store
+	got []AnonymizeUser
+}
+
+func (s *whoLeft) AnonymizeUser(_ context.Context, c AnonymizeUser) (User, error) {
+	s.got = append(s.got, c)
+	return User{ID: c.UserID, BannedUntil: anonymizedUntil()}, nil
+}
+
+// Whatever an account goes by goes with it: in events, of tokens and of messages.
+func TestAnonymizingTakesEveryName(t *testing.T) {
+	a := &Auth{keys: testKeys(t), recorder: &recorder{}}
+	mail, number := "Ada@Example.com", "+4930123456"
+	toMail, toNumber := a.keys.RateLimit("message-to", "ada@example.com"), a.keys.RateLimit("message-to", number)
+	invited := invitationID("ada@example.com")
+	for _, c := range []struct {
+		u    User
+		want AnonymizeUser
+	}{
+		{User{ID: "u"}, AnonymizeUser{Subjects: []string{"u"}}},
+		{User{ID: "u", Email: mail}, AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited}, Recipients: []string{toMail}}},
+		{User{ID: "u", Phone: number}, AnonymizeUser{Subjects: []string{"u", number}, Recipients: []string{toNumber}}},
+		{User{ID: "u", Email: mail, Phone: number}, AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited, number}, Recipients: []string{toMail, toNumber}}},
+	} {
+		s := &whoLeft{}
+		a.store = s
+		c.want.UserID, c.want.Label, c.want.Change = "u", "somebody", Change{Now: time.Unix(1, 0), KeepOwner: true}
+		u, err := Kit{a}.Anonymize(t.Context(), c.want.Change, c.u, "somebody")
+		if err != nil || u.ID != "u" || !reflect.DeepEqual(s.got, []AnonymizeUser{c.want}) {
+			t.Errorf("%+v\nwant %+v, %v", s.got, c.want, err)
+		}
+	}
+	s := &whoLeft{}
+	a.store, a.recorder = s, &recorder{write: func(context.Context, []Event) error { return errors.New("away") }, waiting: failed(1)}
+	if _, err := (Kit{a}).Anonymize(t.Context(), Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
+		t.Errorf("%v, %+v", err, s.got)
+	}
+	a.store = &drawing{}
+	if _, err := (Kit{a}).Anonymize(t.Context(), Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeInternal) {
+		t.Errorf("a store that cannot: %v", err)
+	}
+}
+
+// An account is asked about by each limit that is on, however few; without any, nobody
+// is asked. What cannot be asked is no list of nothing.
+func TestLocksOfFewLimits(t *testing.T) {
+	one, off := Rate{Burst: 3, Per: time.Hour}, Rate{Burst: -1}
+	now := time.Unix(1767323045, 0).UTC()
+	for name, c := range map[string]struct {
+		limits RateLimits
+		fails  int // the call that does; 0: none
+		left   int
+		calls  int
+		want   []KitLock
+	}{
+		"none":                    {RateLimits{FactorPerUser: off, SignInsPerAccount: off}, 0, 0, 0, []KitLock{}},
+		"one":                     {RateLimits{FactorPerUser: one}, 0, 0, 2, []KitLock{{"factor", now.Add(time.Minute)}}},
+		"one that holds":          {RateLimits{FactorPerUser: one}, 0, 1, 1, []KitLock{}},
+		"two":                     {RateLimits{FactorPerUser: one, SignInsPerAccount: one}, 0, 0, 3, []KitLock{{"factor", now.Add(time.Minute)}, {"password", now.Add(time.Minute)}}},
+		"that cannot be asked":    {RateLimits{FactorPerUser: one}, 1, 0, 1, nil},
+		"that can no longer be":   {RateLimits{FactorPerUser: one}, 2, 0, 2, nil},
+		"of which the last fails": {RateLimits{FactorPerUser: one, SignInsPerAccount: one}, 3, 0, 3, nil},
+	} {
+		calls := 0
+		store := &drawing{take: func(draws []Draw) (Decision, error) {
+			if calls++; calls == c.fails {
+				return Decision{}, errors.New("away")
+			}
+			d := Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute, Allowed: c.left > 0}
+			for i := range draws {
+				d.Remaining[i] = c.left
+				if draws[i].Cost != 0 {
+					t.Errorf("%s: to ask costs %d", name, draws[i].Cost)
+				}
+			}
+			return d, nil
+		}}
+		a := &Auth{keys: testKeys(t), store: store, cfg: config{now: func() time.Time { return now }, limits: c.limits}}
+		got, err := a.locks(t.Context(), User{ID: "ada"}, Held{})
+		if calls != c.calls || (err != nil) != (c.fails > 0) || err == nil && !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v, %d calls", name, got, err, calls)
+		}
+	}
+}
+
+// What waits is written, events and figures, and whoever asks for that learns that
+// either could not be.
+func TestWrittenTellsWhatIsNot(t *testing.T) {
+	for _, c := range []struct{ events, figures bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+		book := &logbook{}
+		if !c.events {
+			book.fault = errors.New("away")
+		}
+		figures := 0
+		n := &counter{now: time.Now, counts: map[counted]int64{{metric: MetricLimits, label: "guesses"}: 1}, write: func(context.Context, AddCounts) error {
+			if !c.figures {
+				return errors.New("away")
+			}
+			figures++
+			return nil
+		}}
+		a := &Auth{recorder: &recorder{write: book.write, log: slog.New(slog.DiscardHandler), waiting: failed(2), lost: 3}, counter: n}
+		err := Kit{a}.Written(t.Context())
+		switch {
+		case c.events && c.figures && (err != nil || len(book.list) != 2 || figures != 1):
+			t.Errorf("%v, %d events and %d figures", err, len(book.list), figures)
+		case !(c.events && c.figures) && !errors.Is(err, CodeUnavailable):
+			t.Errorf("%+v: %v", c, err)
+		}
+		if n := (Kit{a}).EventsLost(); n != 3 {
+			t.Errorf("%d lost", n)
+		}
+	}
+}
+
+// storedSettings is a store of settings.
+type storedSettings struct {
+	SettingsStore
+	is  StoredSettings
+	err error
+}
+
+func (s *storedSettings) Settings(ctx context.Context) (StoredSettings, error) {
+	if ctx.Err() != nil {
+		return StoredSettings{}, ctx.Err()
+	}
+	return s.is, s.err
+}
+
+// What was written is in force at once, whatever became of who wrote it; what cannot be
+// read is told to the log, and what was read is not.
+func TestSettingsThatAreRead(t *testing.T) {
+	var log bytes.Buffer
+	store := &storedSettings{is: StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
+	a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
+	a.settings.store = store
+	over, end := context.WithCancel(t.Context())
+	end()
+	read := func(want string, revision int64, told bool) {
+		t.Helper()
+		log.Reset()
+		Kit{a}.ReadSettings(over)
+		at, when := Kit{a}.SettingsRead()
+		if a.appName() != want || at != revision || when.IsZero() || strings.Contains(log.String(), "settings cannot be read") != told {
+			t.Errorf("%s at %d, read at %v: %s", a.appName(), at, when, log.String())
+		}
+	}
+	read("Acme", 1, false)
+	store.is = StoredSettings{Revision: 2, Document: []byte(`{"sender_name":"Bcme"}`)}
+	read("Bcme", 2, false)
+	store.err = errors.New("away")
+	read("Bcme", 2, true)
+	store.is, store.err = StoredSettings{Revision: 3, Document: []byte(`{`)}, nil
+	read("Bcme", 2, true)
+}
+
+// What is recorded with a transaction of the application's is for whoever finds it there
+// afterwards; what is not is this process's.
+func TestMessagesJoinTransactions(t *testing.T) {
+	for name, c := range map[string]struct {
+		inTx func(context.Context) bool
+		want bool
+	}{
+		"of a store without":  {nil, false},
+		"outside of one":      {func(context.Context) bool { return false }, false},
+		"within one":          {func(context.Context) bool { return true }, true},
+		"of this very caller": {func(ctx context.Context) bool { return ctx.Value(requestIDKey{}) == "tx" }, true},
+	} {
+		a := &Auth{keys: testKeys(t), outbox: &outbox{keeper: keeper{inTx: c.inTx}, o: MailOptions{Timeout: time.Minute}}}
+		ctx := context.WithValue(t.Context(), requestIDKey{}, "tx")
+		ch := Change{Now: time.Unix(1767323045, 0)}
+		a.enclose(ctx, &ch, outgoing{Kind: KindMagicLink}, User{}, nil) // a decoy, which draws nothing
+		if len(ch.Messages) != 1 {
+			t.Fatalf("%s: %d messages", name, len(ch.Messages))
+		}
+		at, tries := ch.Now.Add(3*time.Minute), 1
+		if c.want {
+			at, tries = ch.Now, 0
+		}
+		if m := ch.Messages[0]; a.outbox.joins(ctx) != c.want || !m.NextAt.Equal(at) || m.Attempts != tries {
+			t.Errorf("%s: due %v after, attempts %d", name, m.NextAt.Sub(ch.Now), m.Attempts)
+		}
+	}
+}
