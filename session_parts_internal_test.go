@@ -1,0 +1,207 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A proof holds while the account has what it rests on, and by that alone.
+func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
+	has := Credentials{PasswordHash: "hash", User: User{Email: "Ada@example.com", Phone: "+49301", Identities: []Identity{{Provider: "github", Subject: "2"}, {Provider: "google", Subject: "1"}}}}
+	for name, c := range map[string]struct {
+		by    provenBy
+		with  func(*Credentials)
+		holds bool
+	}{
+		"an identity":                         {provenBy{Provider: "google", Subject: "1"}, nil, true},
+		"an identity of another subject":      {provenBy{Provider: "google", Subject: "2"}, nil, false},
+		"an identity of another provider":     {provenBy{Provider: "apple", Subject: "1"}, nil, false},
+		"an identity, whatever the address":   {provenBy{Provider: "google", Subject: "1", Email: "eve@example.com"}, nil, true},
+		"no identity, although the address":   {provenBy{Provider: "google", Subject: "3", Email: "ada@example.com"}, nil, false},
+		"an address":                          {provenBy{Email: "ADA@example.com"}, nil, true},
+		"another address":                     {provenBy{Email: "eve@example.com"}, nil, false},
+		"another address, although a number":  {provenBy{Email: "eve@example.com", Phone: "+49301"}, nil, false},
+		"a number":                            {provenBy{Phone: "+49301"}, nil, true},
+		"another number":                      {provenBy{Phone: "+49302"}, nil, false},
+		"a password":                          {byPassword("hash"), nil, true},
+		"another password":                    {byPassword("other"), nil, false},
+		"a password that is gone":             {byPassword("hash"), func(c *Credentials) { c.PasswordHash = "" }, false},
+		"no password, where there is none":    {byPassword(""), func(c *Credentials) { c.PasswordHash = "" }, false},
+		"nothing":                             {provenBy{}, nil, false},
+		"nothing, where there is nothing":     {provenBy{}, func(c *Credentials) { *c = Credentials{} }, false},
+		"an identity, where there is nothing": {provenBy{Provider: "google", Subject: "1"}, func(c *Credentials) { *c = Credentials{} }, false},
+	} {
+		now := has
+		if c.with != nil {
+			c.with(&now)
+		}
+		if got := c.by.holds(now); got != c.holds {
+			t.Errorf("%s: holds %t", name, got)
+		}
+	}
+}
+
+// A session begins with all that is known of it, and no more; and whoever is told of it
+// is told all but what is the server's.
+func TestSessionsBeginWhole(t *testing.T) {
+	now := time.Unix(1767323045, 0).UTC()
+	a := &Auth{cfg: config{now: func() time.Time { return now }}}
+	client := Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:1.0) Firefox/1.0", Device: "device"}
+	ctx := ContextWithClient(t.Context(), client)
+	amr := a.proof("password")
+	if !slices.Equal(amr, []AMR{{Method: "password", Timestamp: now.Unix()}}) {
+		t.Errorf("proof %+v", amr)
+	}
+	want := Session{
+		UserID: "ada", AAL: "aal1", AMR: amr, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour),
+		IP: "192.0.2.7", UserAgent: client.UserAgent, Device: "device",
+	}
+	for life, expires := range map[time.Duration]time.Time{0: {}, -1: {}, time.Minute: now.Add(time.Minute), 2 * time.Hour: now.Add(2 * time.Hour)} {
+		a.settings.now.Store(&inForce{settings: Settings{IdleTimeout: time.Hour, Lifetime: life}})
+		got := a.newSession(ctx, "ada", amr, now)
+		id := got.ID
+		want.ExpiresAt = expires
+		if got.ID = ""; !reflect.DeepEqual(got, want) || !beganAt(id, time.Time{}).Equal(now) {
+			t.Errorf("%+v of %s\nwant %+v", got, id, want)
+		}
+		ends := now.Add(time.Hour)
+		if life == time.Minute {
+			ends = expires
+		}
+		got.ID = id
+		for current, is := range map[string]bool{id: true, "": false, "other": false} {
+			info := SessionInfo{
+				ID: id, CreatedAt: now, LastActiveAt: now, ExpiresAt: ends, IP: client.IP, UserAgent: client.UserAgent, Device: "Firefox on Linux", AAL: "aal1", AMR: amr, Current: is,
+			}
+			if told := sessionInfo(got, current); !reflect.DeepEqual(told, info) {
+				t.Errorf("told of %+v\nwant %+v", told, info)
+			}
+		}
+	}
+	bare := a.newSession(t.Context(), "ada", nil, now)
+	if bare.IP != "" || bare.UserAgent != "" || bare.Device != "" || sessionInfo(bare, "").IP.IsValid() {
+		t.Errorf("of nobody known: %+v", bare)
+	}
+}
+
+// Ids of sessions are in the order in which they were made, also within a millisecond,
+// and none comes twice.
+func TestIdsOfSessionsAreInOrder(t *testing.T) {
+	a := &Auth{}
+	at := time.Unix(1767323045, 0)
+	var ids []string
+	for i := range 200 {
+		ids = append(ids, a.idAt(at.Add(time.Duration(i/100)*time.Millisecond)))
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		t.Errorf("%v", ids)
+	}
+	for i, id := range ids {
+		if !isID(id) || !beganAt(id, time.Time{}).Equal(at.Add(time.Duration(i/100)*time.Millisecond)) {
+			t.Errorf("%s began at %v", id, beganAt(id, time.Time{}))
+		}
+	}
+}
+
+// A proof that is given again takes the place of the one before; the session's own list
+// is not written to.
+func TestProofsTakeEachOthersPlace(t *testing.T) {
+	list := []AMR{{"password", 1}, {"totp", 2}, {"password", 3}}
+	if got := withProof(list, AMR{"password", 4}); !slices.Equal(got, []AMR{{"totp", 2}, {"password", 4}}) {
+		t.Errorf("%+v", got)
+	}
+	if got := withProof(list, AMR{"email", 4}); !slices.Equal(got, append(slices.Clone(list), AMR{"email", 4})) {
+		t.Errorf("%+v", got)
+	}
+	if !slices.Equal(list, []AMR{{"password", 1}, {"totp", 2}, {"password", 3}}) {
+		t.Errorf("the list became %+v", list)
+	}
+}
+
+// liveStore is a store of one session, or an error.
+type liveStore struct {
+	Store
+	err error
+}
+
+func (s *liveStore) Session(_ context.Context, id string, _ time.Time) (Session, User, error) {
+	return Session{ID: id, UserID: "ada"}, User{ID: "ada"}, s.err
+}
+
+// A session is somebody's who is named as its user, while it is live; what else there
+// is has the error that was asked for.
+func TestSessionsAreTheirUsers(t *testing.T) {
+	for name, c := range map[string]struct {
+		user string
+		err  error
+		want error
+	}{
+		"theirs":    {"ada", nil, nil},
+		"another's": {"bob", nil, CodeMissingToken},
+		"ended":     {"ada", ErrSessionEnded, CodeMissingToken},
+		"none":      {"ada", ErrNotFound, CodeMissingToken},
+		"banned":    {"ada", ErrBanned, CodeUserBanned},
+		"away":      {"ada", errors.New("away"), CodeUnavailable},
+	} {
+		a := &Auth{store: &liveStore{err: c.err}, cfg: config{now: time.Now}}
+		s, u, err := a.liveSession(t.Context(), Caller{UserID: c.user, SessionID: "s"}, CodeMissingToken)
+		if !errors.Is(err, c.want) || c.want == nil && (s.ID != "s" || u.ID != "ada") {
+			t.Errorf("%s: %+v, %+v, %v", name, s, u, err)
+		}
+	}
+}
+
+// Each requirement holds to its edge, all of them have to, and none can change what the
+// next one judges.
+func TestRequirementsHoldToTheirEdges(t *testing.T) {
+	now := time.Unix(1767323045, 0).UTC()
+	a := &Auth{cfg: config{now: func() time.Time { return now }}}
+	ago := func(d time.Duration) []AMR {
+		return []AMR{{"email", now.Add(-time.Hour).Unix()}, {"password", now.Add(-d).Unix()}}
+	}
+	act := &SessionRef{ID: "s", UserID: "eve"}
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	for name, c := range map[string]struct {
+		req    Requirement
+		claims Claims
+		want   error
+	}{
+		"second factor":            {AAL2(), Claims{AAL: LevelAAL2}, nil},
+		"no second factor":         {AAL2(), Claims{AAL: LevelAAL1}, CodeInsufficientAAL},
+		"fresh":                    {FreshAuth(time.Minute), Claims{AMR: ago(59 * time.Second)}, nil},
+		"not fresh any more":       {FreshAuth(time.Minute), Claims{AMR: ago(60 * time.Second)}, CodeReauthNeeded},
+		"fresh, but another":       {FreshAuth(time.Minute), Claims{AMR: ago(0), Impersonator: act}, CodeReauthNeeded},
+		"of no proof":              {FreshAuth(time.Minute), Claims{}, CodeReauthNeeded},
+		"themselves":               {NotImpersonated(), Claims{}, nil},
+		"another":                  {NotImpersonated(), Claims{Impersonator: act}, CodeImpersonationForbidden},
+		"a role":                   {HasRole("editor"), Claims{Roles: []string{"author", "editor"}}, nil},
+		"another role":             {HasRole("editor"), Claims{Roles: []string{"author"}}, CodeMissingPermission},
+		"a permission":             {HasPermission("notes.write"), Claims{Permissions: []string{"notes.*"}}, nil},
+		"another permission":       {HasPermission("notes.write"), Claims{Permissions: []string{"notes.read"}}, CodeMissingPermission},
+		"a permission of the name": {HasPermission("editor"), Claims{Roles: []string{"editor"}}, CodeMissingPermission},
+	} {
+		var e *Error
+		err := a.meets(r, &c.claims, []Requirement{c.req})
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if errors.As(err, &e) && (name == "another role" && e.Role != "editor" || name == "another permission" && e.Permission != "notes.write") {
+			t.Errorf("%s: says of role %q, permission %q", name, e.Role, e.Permission)
+		}
+	}
+	claims, calls := &Claims{Roles: []string{"author"}}, 0
+	greedy := func(_ *Auth, _ *http.Request, c *Claims) error { calls++; c.Roles[0] = RoleOwner; return nil }
+	if err := a.meets(r, claims, []Requirement{greedy, AAL2(), greedy}); !errors.Is(err, CodeInsufficientAAL) || calls != 1 || claims.Roles[0] != "author" {
+		t.Errorf("%v after %d calls, roles %v", err, calls, claims.Roles)
+	}
+	if err := a.meets(r, claims, nil); err != nil {
+		t.Error(err)
+	}
+}
