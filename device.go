@@ -68,8 +68,8 @@ func deviceHash(id string) string {
 // newDevice is what the browser of a sign-in is to say from now on, if the
 // session was made on a device that is new.
 func newDevice(ctx context.Context, s Session) string {
-	id, _ := ctx.Value(newDeviceKey{}).(string)
-	if id == "" || s.Device != deviceHash(id) {
+	id, _ := ctx.Value(newDeviceKey{}).(string) // "": none was made up
+	if s.Device != deviceHash(id) {
 		return ""
 	}
 	return id
