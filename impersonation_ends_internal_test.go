@@ -1,0 +1,148 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// endedImpersonations is a store of impersonations that keeps what it was asked to end.
+type endedImpersonations struct {
+	Store
+	ImpersonationStore
+	list  []Impersonation
+	ended []EndImpersonation
+	err   error
+}
+
+func (s *endedImpersonations) EndImpersonation(_ context.Context, c EndImpersonation) error {
+	s.ended = append(s.ended, c)
+	return s.err
+}
+
+func (s *endedImpersonations) Impersonation(context.Context, string, time.Time) (Impersonation, User, error) {
+	return Impersonation{}, User{}, s.err
+}
+
+func (s *endedImpersonations) Impersonations(_ context.Context, userID string, _ time.Time) ([]Impersonation, error) {
+	if userID != "ada" {
+		return nil, errors.New("of another")
+	}
+	return s.list, s.err
+}
+
+func impersonating(store Store) (*Auth, *[]Event) {
+	now := time.Unix(1767323045, 0).UTC()
+	var events []Event
+	a := &Auth{store: store, counter: &counter{}, recorder: &recorder{}, outbox: &outbox{}, cfg: config{now: func() time.Time { return now }, baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
+	a.cfg.hooks = []Hooks{{OnEvent: func(_ context.Context, e Event) { events = append(events, e) }}}
+	return a, &events
+}
+
+// Whoever acts as somebody ends that by signing out, and nothing of the user's, in their
+// own name; what has ended already is no error, and whatever else goes wrong is.
+func TestImpersonationsEndBySigningOut(t *testing.T) {
+	actor := SessionRef{ID: "s", UserID: "eve"}
+	claims := &Claims{UserID: "ada", SessionID: "i", Impersonator: &actor}
+	for name, c := range map[string]struct {
+		scope  LogoutScope
+		err    error
+		want   error
+		ends   bool
+		events int
+	}{
+		"signed out":       {"", nil, nil, true, 1},
+		"signed out here":  {LogoutLocal, nil, nil, true, 1},
+		"over":             {"", ErrSessionEnded, nil, true, 0},
+		"none":             {"", ErrNotFound, nil, true, 0},
+		"of the banned":    {"", ErrBanned, nil, true, 0},
+		"that cannot be":   {"", errors.New("away"), CodeUnavailable, true, 0},
+		"of a bad change":  {"", ErrInvalidChange, CodeInternal, true, 0},
+		"all the user's":   {LogoutGlobal, nil, CodeImpersonationForbidden, false, 0},
+		"the user's other": {LogoutOthers, nil, CodeImpersonationForbidden, false, 0},
+	} {
+		store := &endedImpersonations{err: c.err}
+		a, events := impersonating(store)
+		w := httptest.NewRecorder()
+		err := a.logoutImpersonation(w, httptest.NewRequest(http.MethodPost, "/logout", http.NoBody), claims, c.scope)
+		if !errors.Is(err, c.want) || c.want == nil && (err != nil || w.Code != http.StatusNoContent) || len(store.ended) > 0 != c.ends || len(*events) != c.events {
+			t.Errorf("%s: %d, %v, asked %+v, told %+v", name, w.Code, err, store.ended, *events)
+		}
+		if !c.ends {
+			continue
+		}
+		got := store.ended[0]
+		if got.ID != "i" || *got.By.Session != actor || len(got.Events) != 1 || got.Events[0].On != OutcomeDone {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, e := range append(*events, got.Events[0].Event) {
+			if e.Type != EventImpersonationEnded || e.UserID != "ada" || e.SessionID != "i" || e.Actor != (Actor{Kind: ActorUser, ID: "eve", SessionID: "s"}) {
+				t.Errorf("%s: tells %+v", name, e)
+			}
+		}
+	}
+	bare, _ := impersonating(&drawing{})
+	if err := bare.logoutImpersonation(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/logout", http.NoBody), claims, ""); !errors.Is(err, CodeSessionEnded) {
+		t.Errorf("of a store that keeps none: %v", err)
+	}
+}
+
+// A user's list of sessions has who acts as them; a code leads to no impersonation that
+// is over.
+func TestImpersonationsAreListedAndExchanged(t *testing.T) {
+	begun := time.Unix(1767323000, 0).UTC()
+	list := []Impersonation{{ID: "i", UserID: "ada", ActorID: "eve", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}, {ID: "j", UserID: "ada", ActorID: "bob", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}}
+	a, _ := impersonating(&endedImpersonations{list: list})
+	infos, err := a.impersonationInfos(t.Context(), SessionsParams{UserID: "ada", Current: "j"})
+	if err != nil || len(infos) != 2 {
+		t.Fatalf("%+v, %v", infos, err)
+	}
+	for n, i := range list {
+		want := sessionInfo(i.session(), "j")
+		if want.ImpersonatedBy = i.ActorID; !reflect.DeepEqual(infos[n], want) || infos[n].Current != (i.ID == "j") {
+			t.Errorf("%+v\nwant %+v", infos[n], want)
+		}
+	}
+	away, _ := impersonating(&endedImpersonations{err: errors.New("away")})
+	if _, err := away.impersonationInfos(t.Context(), SessionsParams{UserID: "ada"}); !errors.Is(err, CodeUnavailable) {
+		t.Error(err)
+	}
+	bare, _ := impersonating(&drawing{})
+	if infos, err := bare.impersonationInfos(t.Context(), SessionsParams{UserID: "ada"}); err != nil || infos == nil || len(infos) != 0 {
+		t.Errorf("of a store that keeps none: %+v, %v", infos, err)
+	}
+	for fault, want := range map[error]error{ErrNotFound: CodeInvalidCode, ErrSessionEnded: CodeInvalidCode, errors.New("away"): CodeUnavailable} {
+		a, _ := impersonating(&endedImpersonations{err: fault})
+		if tokens, err := a.exchangeImpersonation(t.Context(), "i"); !errors.Is(err, want) || tokens != nil {
+			t.Errorf("%v: %v", fault, err)
+		}
+	}
+}
+
+// Who is behind a change is told by its authority, whichever that is; where it says
+// nobody, by its event.
+func TestActorsOfEveryAuthority(t *testing.T) {
+	about := Event{UserID: "ada", SessionID: "s"}
+	for name, c := range map[string]struct {
+		by   Authority
+		e    Event
+		want Actor
+	}{
+		"a session":                    {Authority{Session: &SessionRef{ID: "t", UserID: "eve"}}, about, Actor{Kind: ActorUser, ID: "eve", SessionID: "t"}},
+		"a key":                        {Authority{Key: &KeyRef{ID: "k", Revision: 3}}, about, Actor{Kind: ActorKey, ID: "k"}},
+		"a system":                     {Authority{System: "sweep"}, about, Actor{Kind: ActorSystem, ID: "sweep"}},
+		"the application":              {Authority{External: "x"}, about, Actor{Kind: ActorExternal, ID: "x"}},
+		"a proof":                      {Authority{Proof: true}, about, Actor{Kind: ActorUser, ID: "ada", SessionID: "s"}},
+		"a link":                       {Authority{Token: &TokenRef{Purpose: PurposeReset}}, about, Actor{Kind: ActorUser, ID: "ada", SessionID: "s"}},
+		"a proof of whom nobody knows": {Authority{Proof: true}, Event{SessionID: "s"}, Actor{}},
+	} {
+		if got := c.by.actor(c.e); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
