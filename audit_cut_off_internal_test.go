@@ -48,8 +48,8 @@ func TestEventsThatAreCutOffWaitOn(t *testing.T) {
 		r.waiting = slices.Clone(list)
 		err := r.flush(ctx)
 		cut()
-		if err == nil || len(r.waiting) != len(list) || r.losses() != 0 {
-			t.Errorf("cut off at call %d: %v, %d wait, %d lost", k, err, len(r.waiting), r.losses())
+		if err == nil || len(r.waiting) != len(list) || r.losses() != 0 || tries > k+1 { // the next call at most finds that it is
+			t.Errorf("cut off at call %d: %v, %d wait, %d lost, %d calls", k, err, len(r.waiting), r.losses(), tries)
 		}
 	}
 }
