@@ -1,0 +1,188 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Hooks are asked in the order of the options, until one refuses; those that there are
+// not are left out. What they refuse with is told as it is, if it is one of our codes,
+// and hidden otherwise.
+func TestHooksAreAskedInOrder(t *testing.T) {
+	other := errors.New("the application's own secret")
+	var asked []string
+	ask := func(name string, err error) func(what any) error {
+		return func(any) error { asked = append(asked, name); return err }
+	}
+	hooks := func(f func(any) error) Hooks {
+		return Hooks{
+			BeforeSignUp:         func(_ context.Context, s SignUpAttempt) error { return f(s) },
+			BeforeSignIn:         func(_ context.Context, s SignInAttempt) error { return f(s) },
+			BeforePasswordChange: func(_ context.Context, p PasswordChange) error { return f(p) },
+			BeforeDelete:         func(_ context.Context, u User) error { return f(u) },
+			OnUserCreating:       func(_ context.Context, u User) error { return f(u) },
+		}
+	}
+	for name, do := range map[string]func(a *Auth) error{
+		"sign-up":         func(a *Auth) error { return a.beforeSignUp(t.Context(), SignUpAttempt{}) },
+		"sign-in":         func(a *Auth) error { return a.beforeSignIn(t.Context(), SignInAttempt{}) },
+		"password change": func(a *Auth) error { return a.beforePasswordChange(t.Context(), PasswordChange{}) },
+		"end":             func(a *Auth) error { return a.beforeDelete(t.Context(), User{}) },
+		"beginning":       func(a *Auth) error { return a.creating()(t.Context(), User{}) },
+	} {
+		for _, c := range []struct {
+			errs  []error // of the hooks, in order
+			asked []string
+			want  error
+		}{
+			{[]error{nil, nil}, []string{"0", "1"}, nil},
+			{[]error{nil, CodeSignupDisabled}, []string{"0", "1"}, CodeSignupDisabled},
+			{[]error{fail(CodeUserBanned, nil), CodeSignupDisabled}, []string{"0"}, CodeUserBanned},
+			{[]error{nil, other}, []string{"0", "1"}, hookRefused(other)},
+		} {
+			asked = nil
+			a := &Auth{cfg: config{hooks: []Hooks{{}}}}
+			for i, err := range c.errs {
+				a.cfg.hooks = append(a.cfg.hooks, hooks(ask(string(rune('0'+i)), err)), Hooks{})
+			}
+			err := do(a)
+			var e *Error
+			if !slices.Equal(asked, c.asked) || (err == nil) != (c.want == nil) || err != nil && !errors.As(err, &e) {
+				t.Errorf("%s, %v: asked %v, %v", name, c.errs, asked, err)
+			}
+			if code, ok := c.want.(Code); ok && !errors.Is(err, code) || c.want != nil && strings.Contains(e.Message, "secret") { //nolint:errorlint // the very value
+				t.Errorf("%s, %v: %v, says %q", name, c.errs, err, e.Message)
+			}
+		}
+	}
+	if (&Auth{cfg: config{hooks: []Hooks{{}, {OnEvent: func(context.Context, Event) {}}}}}).creating() != nil {
+		t.Error("stores are given hooks that there are not")
+	}
+}
+
+// An event is told to each that asks for events, whatever another one does with it; it is
+// complete by then, and only what it lacks is filled in.
+func TestEventsAreToldWhole(t *testing.T) {
+	now := time.Unix(1767323045, 0).UTC()
+	var log bytes.Buffer
+	var told [][]Event
+	r, _, _, _ := newTestRecorder()
+	n, _, _, _ := newTestCounter(&now)
+	a := &Auth{recorder: r, counter: n, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+	told = make([][]Event, 2)
+	a.cfg.hooks = []Hooks{
+		{OnEvent: func(_ context.Context, e Event) { told[0] = append(told[0], e); panic("hook") }}, {},
+		{OnEvent: func(_ context.Context, e Event) { told[1] = append(told[1], e) }},
+	}
+	client := Client{UserAgent: "browser", Device: "device"}
+	ctx := ContextWithClient(t.Context(), client)
+	whole := Event{ID: "e", At: now.Add(-time.Hour), Type: EventSignInFailed, Err: fail(CodeInvalidCredentials, nil), Reason: "said", Client: Client{UserAgent: "other"}}
+	bare := Event{Type: EventSignInFailed, UserID: "ada", Err: fail(CodeInvalidCredentials, nil)}
+	other := Event{Type: EventRefreshed, UserID: "ada"}
+	for _, e := range []Event{whole, bare, other} {
+		a.emit(ctx, e)
+	}
+	if !reflect.DeepEqual(told[0], told[1]) || len(told[0]) != 3 || strings.Count(log.String(), "hook panicked") != 3 {
+		t.Fatalf("told %+v\nlog %s", told, log.String())
+	}
+	if !reflect.DeepEqual(told[0][0], whole) {
+		t.Errorf("%+v\nwant %+v", told[0][0], whole)
+	}
+	for i, want := range []Event{bare, other} {
+		got := told[0][i+1]
+		want.At, want.Client = now, client
+		if want.Err != nil {
+			want.Reason = reason(want.Err)
+		}
+		if id := got.ID; !isID(id) {
+			t.Errorf("the id is %q", id)
+		}
+		if got.ID = ""; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nwant %+v", got, want)
+		}
+	}
+	if got := told[0][1].Reason; got == "" || got == "said" {
+		t.Errorf("the reason is %q", got)
+	}
+	if !reflect.DeepEqual(r.waiting, told[0][:2]) || n.counts[counted{MetricSignInFailures, "invalid_credentials", now.Truncate(time.Hour)}] != 2 || len(n.active) != 1 {
+		t.Errorf("recorded %+v, counted %v, active %v", r.waiting, n.counts, n.active)
+	}
+}
+
+// Overloads are told once a second, with how many there were since.
+func TestOverloadsAreToldOnceASecond(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	var o overloads
+	for i, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {0, 0}, {time.Second - 1, 0}, {1, 3}, {time.Second, 1}, {time.Hour, 1}} {
+		if now = now.Add(c.after); o.add(now) != c.want {
+			t.Errorf("refusal %d is told otherwise than %d", i, c.want)
+		}
+	}
+	var log bytes.Buffer
+	a := &Auth{cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+	for range 3 {
+		a.logOverload(t.Context())
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "refused=1") {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// A link that an operator was given is good while they could still make it: it rests on
+// what whoever judges that says, besides what it rested on before.
+func TestLinksRestOnTheirMakers(t *testing.T) {
+	maker := &LinkMaker{By: Actor{Kind: ActorUser, ID: "op"}, CredentialRevision: 3}
+	before, more := UserAt{ID: "ada"}, UserAt{ID: "op"}
+	for name, c := range map[string]struct {
+		maker  *LinkMaker
+		judges bool
+		err    error // of who judges
+		gone   error // of the store
+		want   error
+		users  []UserAt
+		asked  int
+	}{
+		"of nobody's":              {nil, true, nil, nil, nil, []UserAt{before}, 0},
+		"of nobody's, unjudged":    {nil, false, nil, nil, nil, []UserAt{before}, 0},
+		"of one who still can":     {maker, true, nil, nil, nil, []UserAt{before, more}, 1},
+		"of one who cannot":        {maker, true, fail(CodeInvalidToken, nil), nil, CodeInvalidToken, []UserAt{before}, 1},
+		"where nobody judges":      {maker, false, nil, nil, CodeUnavailable, []UserAt{before}, 0},
+		"of an account that went":  {maker, true, nil, ErrNotFound, CodeInvalidToken, []UserAt{before}, 0},
+		"of a store that is away":  {maker, true, nil, errors.New("away"), CodeUnavailable, []UserAt{before}, 0},
+		"of one judged to be away": {maker, true, fail(CodeUnavailable, nil), nil, CodeUnavailable, []UserAt{before}, 1},
+	} {
+		a := &Auth{store: &userStore{err: c.gone}}
+		asked := 0
+		if c.judges {
+			Kit{a}.JudgeLinks(func(_ context.Context, m LinkMaker, u User) (InvitationTerms, error) {
+				if asked++; m != *maker || u.ID != "ada" {
+					t.Errorf("%s: asked of %+v, %+v", name, m, u)
+				}
+				return InvitationTerms{IfRoles: &maker.CredentialRevision, IfUsers: []UserAt{more}}, c.err
+			})
+		}
+		ch := Change{IfUsers: []UserAt{before}}
+		err := a.stillMade(t.Context(), Token{UserID: "ada"}, linkData{Maker: c.maker}, &ch)
+		if !errors.Is(err, c.want) || c.want == nil && err != nil || asked != c.asked || !reflect.DeepEqual(ch.IfUsers, c.users) || ch.IfRoles != nil != (len(c.users) > 1) {
+			t.Errorf("%s: %v, asked %d times, %+v", name, err, asked, ch.IfUsers)
+		}
+	}
+}
+
+// userStore is a store of users that go by their id.
+type userStore struct {
+	Store
+	err error
+}
+
+func (s *userStore) User(_ context.Context, k UserKey) (User, error) { return User{ID: k.ID}, s.err }
