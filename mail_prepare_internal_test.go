@@ -1,0 +1,136 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A message that has still to be worked out is, until that succeeds or has failed as
+// often as an attempt may; from then on it is a message like any other, which was
+// claimed for its first attempt if the store has it.
+func TestMessagesAreWorkedOutBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory  bool
+		attempt int // before this one
+		fails   bool
+		nothing bool
+		again   bool
+		sent    int
+		now     int // the attempt afterwards
+	}{
+		"at once":                    {again: false, sent: 1, now: 1},
+		"at last":                    {attempt: 2, sent: 1, now: 1},
+		"from memory":                {memory: true, sent: 1, now: 1},
+		"from memory at last":        {memory: true, attempt: 2, sent: 1, now: 3},
+		"there is nothing to send":   {nothing: true, now: 1},
+		"not yet":                    {fails: true, again: true, now: 1},
+		"not yet, again":             {fails: true, attempt: 1, again: true, now: 2},
+		"not any more":               {fails: true, attempt: 2, now: 3},
+		"not any more, from memory":  {memory: true, fails: true, attempt: 2, now: 3},
+		"nothing, after it had been": {nothing: true, attempt: 2, now: 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			now := time.Now()
+			mailer, store := &scripted{}, &finishing{}
+			b, failed := testOutbox(t, MailOptions{Attempts: 3, Workers: 1}, mailer)
+			defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
+			b.log = slog.New(slog.NewTextHandler(&log, nil))
+			if !c.memory {
+				b.store = store
+			}
+			b.open = func(SealedMessage) (outgoing, error) { return magic, nil }
+			asked := 0
+			q := &queuedMessage{outgoing: outgoing{Kind: KindMagicLink}, id: "asked", attempt: c.attempt, prepare: func(context.Context) (*SealedMessage, error) {
+				asked++
+				switch {
+				case c.fails:
+					return nil, errors.New("away")
+				case c.nothing:
+					return nil, nil
+				}
+				return &SealedMessage{ID: "made", Attempts: 1, NextAt: now.Add(time.Hour), ExpiresAt: now.Add(time.Hour)}, nil
+			}}
+			again := b.try(t.Context(), q)
+			if again != c.again || asked != 1 || len(mailer.sent) != c.sent || q.attempt != c.now || len(failed.errors()) != 0 {
+				t.Errorf("%s: again %t, asked %d times, sent %d, attempt %d, failures %v", name, again, asked, len(mailer.sent), q.attempt, failed.errors())
+			}
+			if told := strings.Contains(log.String(), "not prepared"); told != c.fails {
+				t.Errorf("%s: the log says %q", name, log.String())
+			}
+			if c.sent == 1 && (mailer.sent[0].ID != "made" || q.prepare != nil || !c.memory && (len(store.told) != 1 || store.told[0].Attempts != 1)) {
+				t.Errorf("%s: sent %+v, told %+v", name, mailer.sent, store.told)
+			}
+		})
+	}
+}
+
+// The queue takes as many as it has room for, and none once it is closed; what finds no
+// place is told, unless the store has it, or it goes to nobody.
+func TestQueueHasItsBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := &deaf{release: make(chan struct{})}
+		b, failed := testOutbox(t, MailOptions{Queue: 2, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
+		for n := 0; n < 2; n++ {
+			if b.room() != 2-n || b.underWay() != n {
+				t.Errorf("%d under way, room for %d", b.underWay(), b.room())
+			}
+			post(t, b, magic)
+		}
+		post(t, b, magic)
+		decoy := magic
+		decoy.To = ""
+		post(t, b, decoy)
+		if got := failed.errors(); len(got) != 1 || !errors.Is(got[0], errQueueFull) || b.room() != 0 {
+			t.Errorf("told of %v, room for %d", got, b.room())
+		}
+		b.store = &finishing{}
+		post(t, b, magic)
+		b.store = nil
+		close(hold.release)
+		synctest.Wait()
+		if err := b.close(t.Context()); err != nil || b.underWay() != 0 {
+			t.Errorf("%v, %d under way", err, b.underWay())
+		}
+		if err := b.close(t.Context()); err != nil {
+			t.Errorf("closed again: %v", err)
+		}
+		post(t, b, magic)
+		if got := failed.errors(); len(got) != 2 || !errors.Is(got[1], errQueueClosed) || slices.Contains(got, nil) {
+			t.Errorf("told of %v", got)
+		}
+	})
+}
+
+// Who closes it in time is told how much was not sent, and where that is.
+func TestQueueThatIsClosedEarly(t *testing.T) {
+	for kept, want := range map[bool]string{false: "2 messages were not sent: ", true: "2 messages were not sent, and stay in the store: "} {
+		synctest.Test(t, func(t *testing.T) {
+			hold := &deaf{release: make(chan struct{})}
+			b, _ := testOutbox(t, MailOptions{Queue: 4, Workers: 1, Attempts: 1, Timeout: time.Hour}, hold)
+			if kept {
+				b.store = &finishing{}
+			}
+			post(t, b, magic)
+			post(t, b, magic)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := b.close(ctx); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("kept %t: %v", kept, err)
+			}
+			if err := b.close(ctx); err != nil {
+				t.Errorf("closed again: %v", err)
+			}
+			close(hold.release)
+			synctest.Wait()
+		})
+	}
+}
