@@ -6,7 +6,7 @@ PG_VERSIONS ?= 14 15 16 17 18
 # One step after the other, compared with what is written down, stores that are broken to
 # see the suite notice, and functions that keep nothing, called for every code point:
 # nothing runs beside them that the race detector could tell of.
-STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites|[A-Za-z]+WrittenDown|KeysOfAllCodePoints|CaseVariantsShareTheKey)
+STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites|[A-Za-z]+WrittenDown|WhatIsDecided|KeysOfAllCodePoints|CaseVariantsShareTheKey)
 
 # Whoever takes longest begins first, so that nobody is left to run alone at the end. The
 # go command runs each package once, in this order, and ./... after it names them all.
