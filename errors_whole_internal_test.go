@@ -1,0 +1,161 @@
+package auth
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An error is answered whole: its status, its code and message, whatever particulars it
+// has, and the headers that its status promises; its cause is for the log alone.
+func TestErrorsAreAnsweredWhole(t *testing.T) {
+	with := func(c Code, edit func(*Error)) *Error {
+		e := fail(c, errors.New("the cause"))
+		edit(e)
+		return e
+	}
+	plain := func(*Error) {}
+	type answer struct {
+		details any
+		more    map[string]any
+		headers map[string]string
+	}
+	const invalidToken = `Bearer error="invalid_token"`
+	for name, c := range map[string]struct {
+		err  error
+		code Code
+		want answer
+	}{
+		"fields":            {with(CodeValidationFailed, func(e *Error) { e.Fields = map[string]string{"a": "is wrong"} }), CodeValidationFailed, answer{details: map[string]any{"fields": map[string]any{"a": "is wrong"}}}},
+		"reasons":           {with(CodeWeakPassword, func(e *Error) { e.Reasons = []string{"length"} }), CodeWeakPassword, answer{details: map[string]any{"reasons": []any{"length"}}}},
+		"no reasons":        {with(CodeWeakPassword, func(e *Error) { e.Reasons = []string{} }), CodeWeakPassword, answer{details: map[string]any{"reasons": []any{}}}},
+		"permission":        {with(CodeMissingPermission, func(e *Error) { e.Permission = "notes.write" }), CodeMissingPermission, answer{details: map[string]any{"permission": "notes.write"}}},
+		"role":              {with(CodeMissingPermission, func(e *Error) { e.Role = "editor" }), CodeMissingPermission, answer{details: map[string]any{"role": "editor"}}},
+		"none of those":     {with(CodeMissingPermission, plain), CodeMissingPermission, answer{}},
+		"second factor":     {with(CodeMFARequired, func(e *Error) { e.MFAToken, e.ExpiresIn, e.Factors = "token", 300, []string{"totp"} }), CodeMFARequired, answer{more: map[string]any{"mfa_token": "token", "expires_in": 300.0, "factors": []any{"totp"}}}},
+		"its own message":   {with(CodeUserBanned, func(e *Error) { e.Message = "Not today." }), CodeUserBanned, answer{more: map[string]any{"message": "Not today."}}},
+		"its own status":    {failStatus(CodeSessionEnded, http.StatusBadRequest, nil), CodeSessionEnded, answer{}},
+		"no token":          {with(CodeMissingToken, plain), CodeMissingToken, answer{headers: map[string]string{"Www-Authenticate": "Bearer"}}},
+		"a bad token":       {with(CodeBadToken, plain), CodeBadToken, answer{headers: map[string]string{"Www-Authenticate": invalidToken}}},
+		"a stale token":     {with(CodeTokenStale, plain), CodeTokenStale, answer{headers: map[string]string{"Www-Authenticate": invalidToken}}},
+		"an ended session":  {with(CodeSessionEnded, plain), CodeSessionEnded, answer{headers: map[string]string{"Www-Authenticate": invalidToken}}},
+		"limited":           {retryAfter(CodeRateLimited, 7*time.Second, nil), CodeRateLimited, answer{headers: map[string]string{"Retry-After": "7"}}},
+		"limited a little":  {retryAfter(CodeRateLimited, 0, nil), CodeRateLimited, answer{headers: map[string]string{"Retry-After": "1"}}},
+		"limited over 1 s":  {retryAfter(CodeRateLimited, time.Second+1, nil), CodeRateLimited, answer{headers: map[string]string{"Retry-After": "2"}}},
+		"away":              {retryAfter(CodeUnavailable, time.Minute, errors.New("the cause")), CodeUnavailable, answer{headers: map[string]string{"Retry-After": "60"}}},
+		"of no kind":        {errors.New("the cause"), CodeInternal, answer{}},
+		"wrapped":           {fmt.Errorf("outside: %w", fail(CodeNotFound, nil)), CodeNotFound, answer{}},
+		"of no known code":  {Reject("nonsense", "Said."), CodeInternal, answer{more: map[string]any{"message": "Said."}}},
+		"of the hook's own": {Reject(CodeSignupDisabled, ""), CodeSignupDisabled, answer{}},
+	} {
+		var log bytes.Buffer
+		a := &Auth{cfg: config{now: time.Now, log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}}
+		w := httptest.NewRecorder()
+		w.Header().Set("X-Request-Id", "r")
+		w.Header().Set("Cache-Control", "public")
+		a.writeError(w, httptest.NewRequest(http.MethodPost, "/path?secret=1", http.NoBody), c.err)
+		status := errorTable[c.code].Status
+		if name == "its own status" {
+			status = http.StatusBadRequest
+		}
+		want := map[string]any{"code": string(c.code), "message": errorTable[c.code].Message, "request_id": "r"}
+		maps.Copy(want, c.want.more)
+		if c.want.details != nil {
+			want["details"] = c.want.details
+		}
+		var got map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != status || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d %s\nwant %d %v", name, w.Code, w.Body, status, want)
+		}
+		for _, h := range []string{"Www-Authenticate", "Retry-After"} {
+			if w.Header().Get(h) != c.want.headers[h] {
+				t.Errorf("%s: %s is %q", name, h, w.Header().Get(h))
+			}
+		}
+		if strings.Contains(w.Header().Get("Cache-Control"), "public") {
+			t.Errorf("%s: it may be cached", name)
+		}
+		said := log.String()
+		for _, part := range []string{"method=POST", "path=/path ", "code=" + string(c.code)} {
+			if !strings.Contains(said, part) {
+				t.Errorf("%s: the log does not say %s: %s", name, part, said)
+			}
+		}
+		if strings.Contains(said, "secret") || strings.Contains(c.err.Error(), "the cause") != strings.Contains(said, "the cause") {
+			t.Errorf("%s: the log says %s", name, said)
+		}
+	}
+}
+
+// What a store could not do has the name that callers know it by, and whatever has none
+// is an outage, which passes.
+func TestFaultsOfStoresHaveTheirNames(t *testing.T) {
+	typed := fail(CodeInvalidToken, nil)
+	for err, want := range map[error]Code{
+		ErrBanned: CodeUserBanned, ErrSessionEnded: CodeSessionEnded, ErrLastOwner: CodeLastOwner, ErrOwned: CodeRoleInUse, ErrTooBroad: CodeQueryTooBroad,
+		ErrInvalidChange: CodeInternal, ErrNotFound: CodeUnavailable, ErrStale: CodeUnavailable, errors.New("away"): CodeUnavailable, error(typed): CodeInvalidToken,
+	} {
+		for _, given := range []error{err, fmt.Errorf("the store: %w", err)} {
+			var e *Error
+			got := storeFailed(given)
+			if !errors.As(got, &e) || e.Code != want || !errors.Is(got, err) || e.Code == CodeUnavailable && e.RetryAfter != time.Second {
+				t.Errorf("%v: %v", given, got)
+			}
+			if want == CodeRoleInUse && !strings.Contains(e.Message, "owner already") {
+				t.Errorf("%v: says %q", given, e.Message)
+			}
+		}
+	}
+	if err := storeFailed(nil); err != nil {
+		t.Error(err)
+	}
+	for err, want := range map[error]Code{ErrNotFound: CodeUserNotFound, errors.New("away"): CodeUnavailable, ErrBanned: CodeUserBanned} {
+		if got := goneOr(CodeUserNotFound, err); !errors.Is(got, want) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	e := fail(CodeValidationFailed, errors.New("why"))
+	e.Fields = map[string]string{"b": "is long", "a": "is short"}
+	if got := e.Error(); got != "auth: validation_failed: a is short: b is long: why" {
+		t.Error(got)
+	}
+	if reason(e) != "validation_failed" || reason(errors.New("busy")) != "busy" {
+		t.Error("reasons of events")
+	}
+}
+
+// A change is decided anew while what it rests on is another by then, so often and no
+// more; what was decided against is told at once.
+func TestChangesAreDecidedAnewSoOften(t *testing.T) {
+	for name, c := range map[string]struct {
+		errs  []error // of the tries; the last for all that come
+		tries int
+		want  error
+	}{
+		"at once":               {[]error{nil}, 1, nil},
+		"at the second":         {[]error{ErrStale, nil}, 2, nil},
+		"wrapped":               {[]error{fmt.Errorf("x: %w", ErrStale), nil}, 2, nil},
+		"never":                 {[]error{ErrStale}, 20, CodeUnavailable},
+		"refused":               {[]error{ErrStale, fail(CodeUserBanned, nil)}, 2, CodeUserBanned},
+		"refused for staleness": {[]error{fail(CodeInvalidToken, ErrStale)}, 1, CodeInvalidToken},
+		"another error":         {[]error{ErrNotFound}, 1, ErrNotFound},
+	} {
+		tries := 0
+		got, err := change(func() (int, error) {
+			tries++
+			return tries, c.errs[min(tries, len(c.errs))-1]
+		})
+		if tries != c.tries || !errors.Is(err, c.want) || c.want == nil && (err != nil || got != tries) || name == "never" && got != 0 {
+			t.Errorf("%s: %d after %d tries, %v", name, got, tries, err)
+		}
+	}
+}
