@@ -44,7 +44,7 @@ func WithSecretKeys(keys ...SecretKey) Option {
 				c.fail("WithSecretKeys", errors.New("a key needs scopes, such as auth.users.read, or * for all that keys may do"))
 			}
 			hash := apikey.Hash(k.Key)
-			c.secretKeys = append(c.secretKeys, APIKey{Name: fmt.Sprintf("secret key %x", hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes)})
+			c.secretKeys = append(c.secretKeys, APIKey{Name: fmt.Sprintf("%s%x", optionKeyName, hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes)})
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package auth
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+)
 
 // What the admin side builds on for API keys.
 
@@ -27,6 +31,19 @@ func (k Kit) SecretKey(ctx context.Context, text string) (APIKey, error) {
 
 // SecretKeys are those of WithSecretKeys.
 func (k Kit) SecretKeys() []APIKey { return k.a.cfg.secretKeys }
+
+// optionKeyName is what the name of a secret key of the options begins with.
+const optionKeyName = "secret key "
+
+// SecretKeyNamed is the key of the options in whose name something was made. named tells
+// whether it is the name of one at all, there whether the options still have it.
+func (k Kit) SecretKeyNamed(name string) (key APIKey, named, there bool) {
+	at := slices.IndexFunc(k.SecretKeys(), func(key APIKey) bool { return key.Name == name })
+	if at < 0 {
+		return APIKey{}, strings.HasPrefix(name, optionKeyName), false
+	}
+	return k.SecretKeys()[at], true, true
+}
 
 // ForgetKeys has the public keys read anew, after one was changed.
 func (k Kit) ForgetKeys() { k.a.publicKeys.known.Store(nil) }

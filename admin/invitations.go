@@ -30,7 +30,7 @@ type InviteParams struct {
 // it takes PermRolesAssign and a proof of the last 15 minutes then. It takes the place
 // of an older one to the same address. It is accepted by whoever shows that the
 // address is theirs (auth.AcceptInvitation), once, and only while the actor could
-// still make it: with the actor's permissions, ban or account it goes, too. Errors:
+// still make it: with the actor's permissions, ban, account or key it goes, too. Errors:
 // CodeValidationFailed, CodeRedirectNotAllowed, CodeRoleNotFound, CodeTargetStronger,
 // CodeReauthNeeded, CodeRateLimited.
 func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (auth.Invitation, error) {

@@ -42,12 +42,11 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (auth.APIKey, error) {
 		return m.kit.SecretKey(ctx, who.key.Reveal())
 	}
 	if who.keyID == "" {
-		for _, k := range m.kit.SecretKeys() {
-			if k.Name == who.keyName {
-				return k, nil
-			}
+		k, _, there := m.kit.SecretKeyNamed(who.keyName)
+		if !there {
+			return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the options have no key of the name any more"))
 		}
-		return auth.APIKey{}, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the options have no key of the name any more"))
+		return k, nil
 	}
 	k, err := m.keys.Key(ctx, who.keyID)
 	switch {

@@ -100,3 +100,41 @@ func TestKeyIsRevokedWhileWhatItMadeIsUsed(t *testing.T) {
 		}
 	})
 }
+
+// What was made with a key of the options is good for as long as they have it, with scopes
+// that it takes.
+func TestWhatKeysOfTheOptionsMadeEndsWithThem(t *testing.T) {
+	const text = "sk_test_of_the_options_0123"
+	for what, c := range map[string]struct {
+		options []auth.Option
+		want    auth.Code
+	}{
+		"the key is there": {[]auth.Option{auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{admin.PermUsersWrite, admin.PermCredentials}})}, ""},
+		"it is not":        {nil, auth.CodeInvalidToken},
+		"another one is":   {[]auth.Option{auth.WithSecretKeys(auth.SecretKey{Key: text + "4", Scopes: []string{"*"}})}, auth.CodeInvalidToken},
+		"it may less":      {[]auth.Option{auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{admin.PermUsersRead}})}, auth.CodeInvalidToken},
+	} {
+		t.Run(what, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store auth.Store) {
+				before := newOffice(t, store, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{"*"}}))
+				ada := before.LoginAs(t, "ada@example.com")
+				_, invited := before.invite(admin.Key(text), "new@example.com")
+				made, err := before.adm.MakeLink(t.Context(), admin.Key(text), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: ada.User.ID})
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := newOffice(t, store, c.options...)
+				_, accepted := o.accept(invited)
+				_, linked := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)})
+				for name, err := range map[string]error{"the invitation": accepted, "the link": linked} {
+					switch {
+					case c.want == "" && err != nil:
+						t.Errorf("%s: %v", name, err)
+					case c.want != "":
+						wantCode(t, err, c.want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -206,7 +206,8 @@ type RevokeKeyParams struct {
 }
 
 // RevokeKey ends an API key, for good; it stays in the list. A secret key stops at
-// once, a public one within a second. Errors: CodeNotFound, CodeTargetStronger if it may
+// once, a public one within a second; invitations and links that were made with it are of no
+// use any more. Errors: CodeNotFound, CodeTargetStronger if it may
 // do what the actor may not, CodePreconditionFailed.
 func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) error {
 	_, err := carryOut(ctx, m, who, opRevokeKey, "", auth.EventKeyRevoked, func(t *turn) (struct{}, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/authmount/auth"
@@ -53,17 +54,16 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 
 // judgeLink tells whether whoever was given a link could still make it: they have to be
 // stronger than its account as both are now, as for each operation that lets them in as it.
-// What code of the application, keys of its options, and people whom it alone knows may do,
-// nobody can tell by then: an account that may do anything has to be as it was. Errors:
-// CodeInvalidToken.
+// What code of the application and people whom it alone knows may do, nobody can tell by
+// then: an account that may do anything has to be as it was. Errors: CodeInvalidToken.
 func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User) (auth.InvitationTerms, error) {
 	held, table, terms, err := m.holdsNow(ctx, maker.By)
 	if err != nil {
 		return terms, err
 	}
 	a := &acting{user: &auth.User{ID: maker.By.ID}, permissions: held, roles: table}
-	switch maker.By.Kind {
-	case auth.ActorSystem, auth.ActorExternal:
+	switch {
+	case slices.Contains(held, permAll) && (maker.By.Kind == auth.ActorSystem || maker.By.Kind == auth.ActorExternal):
 		if maker.CredentialRevision != u.CredentialRevision && len(permissionsIn(table, u.Roles)) > 0 {
 			err = errors.New("the account is stronger than it may have been")
 		}

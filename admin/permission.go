@@ -188,7 +188,15 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		terms.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision, Banned: new(bool)}}
 	}
 	switch by.Kind {
-	case auth.ActorSystem, auth.ActorExternal: // what the latter may do, only the application knows
+	case auth.ActorSystem:
+		switch k, named, there := m.kit.SecretKeyNamed(by.ID); {
+		case there:
+			return m.permissions.forKeys(k.Scopes), table, terms, nil
+		case named:
+			return nil, table, terms, over("its maker's key is none of the options any more")
+		}
+		return []string{permAll}, table, terms, nil
+	case auth.ActorExternal: // what they may do, only the application knows
 		return []string{permAll}, table, terms, nil
 	case auth.ActorUser:
 		u, err := m.store.User(ctx, auth.ByID(by.ID))
