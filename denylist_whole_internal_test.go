@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -10,8 +11,11 @@ import (
 
 // idOf is the id of a session that began at a time, as far as such ids tell it.
 func idOf(at time.Time, last byte) string {
-	ms := at.UnixMilli()
-	return uuid.UUID{byte(ms >> 40), byte(ms >> 32), byte(ms >> 24), byte(ms >> 16), byte(ms >> 8), byte(ms), 0x70, 0, 0x80, 15: last}.String()
+	id := uuid.UUID{6: 0x70, 8: 0x80, 15: last}
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(at.UnixMilli()))
+	copy(id[:6], ms[2:])
+	return id.String()
 }
 
 // Where everybody's sessions have ended, those that began later go on, and the one that

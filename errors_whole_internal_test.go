@@ -62,7 +62,7 @@ func TestErrorsAreAnsweredWhole(t *testing.T) {
 		w := httptest.NewRecorder()
 		w.Header().Set("X-Request-Id", "r")
 		w.Header().Set("Cache-Control", "public")
-		a.writeError(w, httptest.NewRequest(http.MethodPost, "/path?secret=1", http.NoBody), c.err)
+		a.writeError(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/path?secret=1", http.NoBody), c.err)
 		status := errorTable[c.code].Status
 		if name == "its own status" {
 			status = http.StatusBadRequest

@@ -69,7 +69,7 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 		store := &endedImpersonations{err: c.err}
 		a, events := impersonating(store)
 		w := httptest.NewRecorder()
-		err := a.logoutImpersonation(w, httptest.NewRequest(http.MethodPost, "/logout", http.NoBody), claims, c.scope)
+		err := a.logoutImpersonation(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logout", http.NoBody), claims, c.scope)
 		if !errors.Is(err, c.want) || c.want == nil && (err != nil || w.Code != http.StatusNoContent) || len(store.ended) > 0 != c.ends || len(*events) != c.events {
 			t.Errorf("%s: %d, %v, asked %+v, told %+v", name, w.Code, err, store.ended, *events)
 		}
@@ -87,7 +87,7 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 		}
 	}
 	bare, _ := impersonating(&drawing{})
-	if err := bare.logoutImpersonation(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/logout", http.NoBody), claims, ""); !errors.Is(err, CodeSessionEnded) {
+	if err := bare.logoutImpersonation(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logout", http.NoBody), claims, ""); !errors.Is(err, CodeSessionEnded) {
 		t.Errorf("of a store that keeps none: %v", err)
 	}
 }

@@ -22,11 +22,10 @@ const (
 	LinkCode      LinkType = "code"       // a code by text, which signs in; there is no link
 )
 
-// MadeLink is a link that an operator had made.
+// MadeLink is a link that an operator had made. There is no code beside it: a code is
+// judged before it is known which link it belongs to, and so without its maker.
 type MadeLink struct {
 	URL       string
-	Code      string // what does the same where a code is typed; "": none
-	RequestID string // of a magic link: goes with Code
 	ExpiresAt time.Time
 }
 
@@ -89,14 +88,11 @@ func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo
 	if err := madeBy(&token, c.By.actor(Event{}), u); err != nil {
 		return MadeLink{}, err
 	}
+	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0
 	if err := k.a.store.PutToken(ctx, PutToken{Change: *c, Token: token}); err != nil {
 		return MadeLink{}, err
 	}
-	made := MadeLink{URL: o.Link, Code: o.Code, ExpiresAt: token.ExpiresAt}
-	if t == LinkMagicLink {
-		made.RequestID = k.a.keys.Request(mailRequest(u.Email, ""), k.a.now().Add(mailCodeLife))
-	}
-	return made, nil
+	return MadeLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
 }
 
 // SendLink is Link of which nobody but the user learns: it is mailed, or texted, and

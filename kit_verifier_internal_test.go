@@ -63,7 +63,7 @@ func TestVerifierWithOtherKeys(t *testing.T) {
 		if _, err := v.Verify(token(two, "s1")); !errors.Is(err, CodeBadToken) || !v.NamesOtherKey(err) {
 			t.Errorf("%s, by another key: %v", name, err)
 		}
-		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Authorization", "Bearer "+good)
 		if admitted, err := v.Admit(r, nil); err != nil || !reflect.DeepEqual(ClaimsFrom(admitted.Context()), want) {
 			t.Errorf("%s: %v", name, err)

@@ -167,7 +167,7 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 		return []AMR{{"email", now.Add(-time.Hour).Unix()}, {"password", now.Add(-d).Unix()}}
 	}
 	act := &SessionRef{ID: "s", UserID: "eve"}
-	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	for name, c := range map[string]struct {
 		req    Requirement
 		claims Claims

@@ -115,10 +115,8 @@ func (m *Admin) handleMakeLink(who Actor, w http.ResponseWriter, r *http.Request
 	}
 	return m.kit.WriteJSON(w, http.StatusCreated, struct {
 		URL       string    `json:"url"`
-		Code      *string   `json:"code"`
-		RequestID *string   `json:"request_id"`
 		ExpiresAt time.Time `json:"expires_at"`
-	}{made.URL, optional(made.Code), optional(made.RequestID), made.ExpiresAt})
+	}{made.URL, made.ExpiresAt})
 }
 
 func (m *Admin) handleSend(who Actor, w http.ResponseWriter, r *http.Request) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 )
 
-// To read the table of roles is expected to cost little although nobody has analyzed it
+// To read the table of roles is expected to cost little although nobody has analysed it
 // or its revision, which autovacuum does not, as they are too small: a statement that is
 // expected to join each with each is compiled first, which takes longer than all else.
 func TestRolesAreReadWithoutCompiling(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // selectRoles reads the revision together with what it is the revision of. That there
-// is one of it, Postgres has to be told: it takes a table that nobody analyzed for long,
+// is one of it, Postgres has to be told: it takes a table that nobody analysed for long,
 // and compiles what it expects to join that with all roles.
 const selectRoles = `select v.revision, r.name, r.description, r.permissions, r.created_at, r.updated_at
 	from (select revision from auth.role_revision limit 1) v left join auth.roles r on true order by r.name collate "C"`

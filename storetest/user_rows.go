@@ -68,7 +68,7 @@ func (b *bench) rowsOf(name string, q auth.UserQuery) {
 	for i, r := range rows {
 		about := b.of("%s, row %d", name, i)
 		equal(about, "the maps of metadata", fmt.Sprint(r.UserMetadata, r.AppMetadata), fmt.Sprint(auth.User{}.UserMetadata, auth.User{}.AppMetadata))
-		r.User.UserMetadata, r.User.AppMetadata = about.object(r.UserMetadataJSON), about.object(r.AppMetadataJSON)
+		r.UserMetadata, r.AppMetadata = about.object(r.UserMetadataJSON), about.object(r.AppMetadataJSON)
 		got = append(got, r.User)
 	}
 	equal(b.of("%s", name), "the rows", got, want)

@@ -1,0 +1,45 @@
+package admin_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// tokens is a store that tells which token was put last.
+type tokens struct {
+	auth.Store
+	last auth.Token
+}
+
+func (s *tokens) Unwrap() auth.Store { return s.Store }
+
+func (s *tokens) PutToken(ctx context.Context, c auth.PutToken) error {
+	s.last = c.Token
+	return s.Store.PutToken(ctx, c)
+}
+
+// No code does what a link does that somebody was given for somebody else: a code is judged
+// before it is known whose link it belongs to, and its maker would be asked by nobody. The
+// codes of what is mailed to its owner stay.
+func TestMadeLinksHaveNoCodes(t *testing.T) {
+	t.Parallel()
+	s := &tokens{Store: memstore.New()}
+	o := newOffice(t, s)
+	helper, ada := o.operator("helper@example.com", admin.PermCredentials, admin.PermMessagesSend), o.LoginAs(t, "ada@example.com", authtest.Unverified())
+	for typ, mailed := range map[auth.LinkType]bool{auth.LinkVerify: true, auth.LinkMagicLink: true, auth.LinkReset: false} {
+		made := o.do(helper, "POST /links", `{"type":"`+string(typ)+`","user_id":"`+ada.User.ID+`"}`).want(201)
+		if len(made.body) != 2 || s.last.Code != nil || !s.last.CodeExpiresAt.IsZero() || s.last.MaxTries != 0 || !strings.Contains(string(s.last.Data), helper.User.ID) {
+			t.Errorf("%s: %v, %+v", typ, made.body, s.last)
+		}
+		o.do(helper, "POST /users/"+ada.User.ID+"/send", `{"type":"`+string(typ)+`"}`).want(202)
+		if mailed != (s.last.Code != nil) {
+			t.Errorf("%s that was mailed: %+v", typ, s.last)
+		}
+	}
+}
