@@ -124,7 +124,7 @@ func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) 
 	if !ok {
 		return nil, m.kit.Error(auth.CodeInternal, errors.New("an unknown action"))
 	}
-	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID), life: jobKept})
+	ctx = context.WithValue(ctx, requestKey{}, &once{route: opBulk.pattern, key: j.ID, hash: []byte(j.ID), life: jobKept, job: true})
 	list, err := m.doToEach(ctx, who, b, BulkParams{BulkDetails: p.BulkDetails}, ids)
 	if outage(ctx, err) {
 		return nil, err

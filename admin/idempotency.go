@@ -28,6 +28,10 @@ type once struct {
 	head       []byte        // of all but its body
 	life       time.Duration // for how long it is remembered; 0: keptRepetitions
 
+	// job tells that it is a part of a job, which is remembered whoever acts by then: they
+	// may have gone.
+	job bool
+
 	// asks tells that the operation asks by itself whether it was done before, where the
 	// store is not about to say so.
 	asks bool
@@ -85,7 +89,7 @@ func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
 	if o == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, requestKey{}, &once{route: o.route, key: o.key + " " + userID, hash: o.hash, life: o.life})
+	return context.WithValue(ctx, requestKey{}, &once{route: o.route, key: o.key + " " + userID, hash: o.hash, life: o.life, job: o.job})
 }
 
 // idempotency is what makes the change of an actor's request happen once, or nil.
@@ -95,7 +99,11 @@ func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
 		return nil
 	}
 	i := &auth.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(cmp.Or(o.life, keptRepetitions))}
-	i.Actor = a.name()
+	if o.job {
+		i.Actor = "job"
+	} else {
+		i.Actor = a.name()
+	}
 	return i
 }
 
@@ -118,11 +126,23 @@ func (a *acting) name() string {
 // come about: stores judge the key before any other condition. The error is
 // a *auth.RepeatedError if it was.
 func (m *Admin) wasDone(ctx context.Context, a *acting) error {
-	key := m.idempotency(ctx, a)
+	return m.underKey(ctx, m.idempotency(ctx, a), a.by)
+}
+
+// wasDoneInJob is wasDone for a part of a job whose actor is refused by now: what they did
+// before is told as it was.
+func (m *Admin) wasDoneInJob(ctx context.Context) error {
+	if o, _ := ctx.Value(requestKey{}).(*once); o == nil || !o.job {
+		return nil
+	}
+	return m.underKey(ctx, m.idempotency(ctx, nil), auth.Authority{System: "job"})
+}
+
+func (m *Admin) underKey(ctx context.Context, key *auth.Idempotency, by auth.Authority) error {
 	if key == nil {
 		return nil
 	}
-	c := m.kit.Change(ctx, a.by)
+	c := m.kit.Change(ctx, by)
 	c.Idempotency, c.IfUsers = key, []auth.UserAt{{ID: m.kit.NewID()}}
 	_, err := m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: c, UserID: c.IfUsers[0].ID})
 	if errors.Is(err, auth.ErrStale) {

@@ -327,5 +327,5 @@ func (m *Admin) read(data []byte, r *importRow) error {
 
 // onlyOnce is a context in which a part of the job is done once; see once.asks.
 func (im *importing) onlyOnce(ctx context.Context, part string, asks bool) context.Context {
-	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept, asks: asks})
+	return context.WithValue(ctx, requestKey{}, &once{route: opImportUsers.pattern, key: im.job.ID + " " + part, hash: []byte(im.job.ID), life: jobKept, job: true, asks: asks})
 }

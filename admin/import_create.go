@@ -21,12 +21,7 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 	case outage(ctx, err):
 		return err
 	case err != nil:
-		for i := range im.results {
-			if im.results[i].Result == "" {
-				im.results[i] = im.results[i].because(err)
-			}
-		}
-		return nil
+		return im.refused(ctx, err)
 	case list == nil: // it was done, and then this process or another one ended
 		if err := im.recall(ctx); err != nil {
 			return err
@@ -34,6 +29,29 @@ func (im *importing) createAll(ctx context.Context, part string) error {
 		return im.createAll(ctx, part+" again") // and what was not made is judged once more
 	}
 	im.results = *list
+	return nil
+}
+
+// refused tells all that is undecided as refused, but for what was done when it was tried
+// before, each row under a key of its own.
+func (im *importing) refused(ctx context.Context, why error) error {
+	if !im.kit.ImportsAtOnce() {
+		if err := im.recall(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range im.results {
+		if im.results[i].Result != "" {
+			continue
+		}
+		done, err := im.wasUpdated(ctx, i)
+		if err != nil {
+			return err
+		}
+		if !done {
+			im.results[i] = im.results[i].because(why)
+		}
+	}
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 // an outage.
 func (im *importing) conflicting(ctx context.Context, i int) error {
 	r := &im.results[i]
-	u, field, err := im.inTheWay(ctx, im.rows[i])
+	u, field, err := im.inTheWay(ctx, im.users[i].User)
 	switch {
 	case err != nil:
 		return err
@@ -41,7 +41,7 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 
 // inTheWay is the account that has a value of a row, and which: its id before its
 // address, that before its number, and that before its identities.
-func (im *importing) inTheWay(ctx context.Context, r importRow) (auth.User, string, error) {
+func (im *importing) inTheWay(ctx context.Context, r auth.User) (auth.User, string, error) {
 	type value struct {
 		field string
 		key   auth.UserKey
@@ -63,6 +63,23 @@ func (im *importing) inTheWay(ctx context.Context, r importRow) (auth.User, stri
 		}
 	}
 	return auth.User{}, "", nil
+}
+
+// wasUpdated tells whether a row changed an account when it was tried before.
+func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
+	if im.params.OnConflict != OnConflictUpdate {
+		return false, nil
+	}
+	var again *auth.RepeatedError
+	err := im.wasDoneInJob(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false))
+	if !errors.As(err, &again) {
+		return false, im.storeError(err)
+	}
+	u, _, err := im.inTheWay(ctx, im.users[i].User)
+	if err == nil {
+		im.results[i].ID, im.results[i].Result = u.ID, resultDone
+	}
+	return true, err
 }
 
 // update changes an account to what a row gives. What the row leaves out stays, and so

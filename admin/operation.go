@@ -139,6 +139,12 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)
 		case errors.As(err, &refused): // whatever it wraps
+			switch done := m.wasDoneInJob(ctx); {
+			case errors.As(done, &again):
+				return repeated[T](ctx, m, op, targetID, again)
+			case done != nil:
+				return none, m.failed(done)
+			}
 			return none, m.denied(ctx, t, err)
 		case errors.Is(err, auth.ErrStale), errors.Is(err, auth.ErrKeyEnded): // a key that has changed may be good yet
 			continue

@@ -1,0 +1,117 @@
+package admin_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+)
+
+// What was done before whoever began a job had to go is told as done, although the end of
+// its chunk was lost, and it is done again in the name of somebody who may not any more.
+func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
+	goes := map[string]func(ctx context.Context, o *office, id string) error{
+		"demoted": func(ctx context.Context, o *office, id string) error {
+			_, err := o.adm.SetRoles(ctx, admin.System("test"), admin.SetRolesParams{UserID: id})
+			return err
+		},
+		"banned": func(ctx context.Context, o *office, id string) error {
+			_, err := o.adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: id, Reason: "left"})
+			return err
+		},
+		"deleted": func(ctx context.Context, o *office, id string) error {
+			return o.adm.DeleteUser(ctx, admin.System("test"), admin.DeleteUserParams{UserID: id, Reason: "left"})
+		},
+	}
+	for name, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, store auth.Store) {
+				s := forgets(store)
+				o := newOffice(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: hook}))
+				for how, gone := range goes {
+					clerk := o.operator(how+"clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
+					o.imported(how + "there@example.com")
+					var once sync.Once
+					s.times.Store(1)
+					s.meanwhile = func() {
+						once.Do(func() {
+							if err := gone(t.Context(), o, clerk.User.ID); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					job, err := o.adm.ImportUsers(t.Context(), actor(clerk), admin.ImportUsersParams{OnConflict: admin.OnConflictUpdate}, strings.NewReader(fmt.Sprintf(
+						"{\"email\":\"%[1]snew@example.com\"}\n{\"email\":\"%[1]sthere@example.com\",\"full_name\":\"There\"}", how)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					o.workedOff(job)
+					wantResults(t, o.done(job), "done", "done")
+					if told := s.of(job); len(told) < 2 || len(slices.Compact(told)) != 1 {
+						t.Errorf("%s: told\n%s", how, strings.Join(told, "\n"))
+					}
+				}
+			})
+		})
+	}
+}
+
+// Of two chunks at once, the one that was made is told as made, although the other one had
+// an outage and its actor was gone when it was tried again.
+func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		imports, _ := auth.Capability[auth.ImportStore](store)
+		s := &patient{Store: store, ImportStore: imports}
+		o := newOffice(t, s)
+		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
+		s.anew(time.Minute)
+		s.fails = "chunk 0"
+		var rows strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&rows, "{\"email\":\"p%d@example.com\"}\n", i)
+		}
+		job, err := o.adm.ImportUsers(t.Context(), actor(clerk), admin.ImportUsersParams{}, strings.NewReader(rows.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.until("the second chunk is made", func() bool {
+			admin.Work(t.Context(), o.adm)
+			_, err := store.User(t.Context(), auth.ByEmail("p999@example.com"))
+			return err == nil
+		})
+		if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: clerk.User.ID}); err != nil {
+			t.Fatal(err)
+		}
+		o.workedOff(job)
+		want := append(slices.Repeat([]string{"failed not_admin"}, 500), slices.Repeat([]string{"done"}, 500)...)
+		wantResults(t, o.done(job), want...)
+		if made := o.recordedIn(job)[auth.EventUserImported]; made != 500 || !s.waited {
+			t.Errorf("%d rows of the audit log, two at once: %v", made, s.waited)
+		}
+	})
+}
+
+// A number stands for the account that has it, however a row spells it.
+func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		for conflicts, want := range map[string]string{
+			admin.OnConflictSkip: "skipped user_already_exists phone", admin.OnConflictUpdate: "done", admin.OnConflictError: "failed user_already_exists phone",
+		} {
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(
+				`{"phone":"+4917612345610","phone_verified":true}`+"\n"+`{"phone":"+49 176 1234 5610","full_name":"`+conflicts+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.workedOff(id)
+			results := o.done(id)
+			wantResults(t, results[1:], want)
+		}
+	})
+}
