@@ -170,7 +170,7 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, e
 	}
 	telling := tell(c.Users)
 	defer telling.Wait() // the rows are the caller's
-	err := s.change(ctx, &c.Change, target{roles: roles, stays: true}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
+	err := s.change(ctx, &c.Change, target{roles: roles}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		im := &importing{Store: s, tx: tx, rows: c.Users, results: make([]error, len(c.Users)), made: make([]bool, len(c.Users))}
 		if err := im.run(ctx); err != nil {
 			return nil, err

@@ -22,7 +22,6 @@ type target struct {
 	code     *guess          // and its user
 	keys     []string
 	roles    roleLock
-	stays    bool // nothing that is locked is changed: whoever acts goes on at the same time
 }
 
 // guess is a guess at a code.
@@ -73,7 +72,7 @@ const (
 	lockRoles       = `select r.revision from auth.role_revision r for share`
 	lockRolesChange = `select r.revision from auth.role_revision r for update`
 
-	whichUsers = `select u.id, coalesce(u.email_key, ''), coalesce(u.phone, ''), u.email_verified_at is not null, u.phone_verified_at is not null,
+	lockUsers = `select u.id, coalesce(u.email_key, ''), coalesce(u.phone, ''), u.email_verified_at is not null, u.phone_verified_at is not null,
 			u.password_hash, u.mfa_enabled, u.banned_until, u.revision, u.credential_revision
 		from auth.users u
 		where u.id = any ($1::uuid[]
@@ -81,13 +80,9 @@ const (
 			|| array(select t.user_id from unnest($3::text[], $4::bytea[]) r (purpose, hash) join auth.tokens t on t.purpose = r.purpose and t.hash = r.hash)
 			|| array(select t.user_id from auth.tokens t where t.purpose = $5::text and t.subject = $6::text and t.subject <> '')
 			|| array(select o.id from auth.users o where $7::boolean and o.roles <> '{}' and o.roles @> array['` + auth.RoleOwner + `']))
-		order by u.id for `
-	lockUsers     = whichUsers + `update`
-	lockUsersStay = whichUsers + `share`
+		order by u.id for update`
 
-	whichSessions    = `select ` + sessionColumns + ` from auth.sessions s where s.id = any ($1::uuid[]) order by s.id for `
-	lockSessions     = whichSessions + `update`
-	lockSessionsStay = whichSessions + `share`
+	lockSessions = `select ` + sessionColumns + ` from auth.sessions s where s.id = any ($1::uuid[]) order by s.id for update`
 
 	lockKeys       = `select ` + keyColumns + ` from auth.api_keys k where k.id = any ($1::uuid[]) order by k.id for share`
 	lockKeysChange = `select ` + keyColumns + ` from auth.api_keys k where k.id = any ($1::uuid[]) order by k.id for update`
@@ -157,11 +152,7 @@ func (s *Store) lockUsers(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 		code = *on.code
 	}
 	purposes, hashes := refs(tokens)
-	sql := lockUsers
-	if on.stays {
-		sql = lockUsersStay
-	}
-	b.Queue(s.sql(sql), users, canonicalAll(sessions...), purposes, hashes, string(code.purpose), code.subject, c.KeepOwner).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql(lockUsers), users, canonicalAll(sessions...), purposes, hashes, string(code.purpose), code.subject, c.KeepOwner).Query(func(rows pgx.Rows) error {
 		var u lockedUser
 		var banned pgtype.Timestamptz
 		_, err := pgx.ForEachRow(rows, []any{&u.id, &u.emailKey, &u.phone, &u.emailVerified, &u.phoneVerified, &u.passwordHash, &u.mfaEnabled, &banned, &u.revision, &u.credentialRevision}, func() error {
@@ -182,11 +173,7 @@ func (s *Store) lockSessions(b *pgx.Batch, c *auth.Change, on *target, h *held) 
 	if sessions = canonicalAll(sessions...); len(sessions) == 0 {
 		return
 	}
-	sql := lockSessions
-	if on.stays {
-		sql = lockSessionsStay
-	}
-	b.Queue(s.sql(sql), sessions).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql(lockSessions), sessions).Query(func(rows pgx.Rows) error {
 		var r sessionRow
 		_, err := pgx.ForEachRow(rows, r.into(), func() error {
 			one := r
