@@ -1,8 +1,11 @@
 package auth
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,13 +46,40 @@ func checkMetadata(m map[string]any) error {
 	if err != nil {
 		return errors.New("is not a JSON object")
 	}
-	if len(b) > maxMetadata {
+	if len(b)+writtenOut(b) > maxMetadata {
 		return errors.New("is larger than 16 KiB")
 	}
 	if strings.Contains(strings.ReplaceAll(string(b), `\\`, ""), `\u0000`) {
 		return errors.New("has a null character")
 	}
 	return nil
+}
+
+var exponent = regexp.MustCompile(`[0-9][eE][+-]?[0-9]`)
+
+// writtenOut is by how many bytes JSON grows where numbers are kept without an exponent,
+// as Postgres does: 5e-324 has 326 then.
+func writtenOut(text []byte) (more int) {
+	if !exponent.Match(text) {
+		return 0
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return more
+		}
+		n, ok := token.(json.Number)
+		if !ok || !strings.ContainsAny(n.String(), "eE") {
+			continue
+		}
+		f, err := n.Float64()
+		if err != nil {
+			return maxMetadata // which no float64 holds
+		}
+		more += max(0, len(strconv.FormatFloat(f, 'f', -1, 64))-len(n))
+	}
 }
 
 // isLine tells whether a text has no control characters, and could be printed
