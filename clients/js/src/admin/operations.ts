@@ -377,11 +377,7 @@ export interface AdminOperations {
      * `POST /admin/links`
      */
     create(input: LinksCreateInput, options?: CallOptions): Promise<Result<{
-      /** Does the same where a code is typed. */
-      code: string | null;
       expires_at: Time;
-      /** Goes with the code of a magic link. */
-      request_id: string | null;
       url: string;
     }>>;
   };
