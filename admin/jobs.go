@@ -47,7 +47,8 @@ type chunkWork struct {
 	rests map[string]bool
 }
 
-// apart tells whether it makes no difference which of two chunks is done first.
+// apart tells whether two chunks may be done at the same time: whether it makes no
+// difference which of them is done first, as neither takes what the other does.
 func (c chunkWork) apart(other chunkWork) bool {
 	if c.rests == nil || other.rests == nil {
 		return false

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// How exports write JSON and the cells of tables: as encoding/json and encoding/csv do,
-// without a reflection and an allocation for each value.
+// How exports of accounts write JSON and the cells of tables: as encoding/json and
+// encoding/csv do, without a reflection and an allocation for each value. (Those of the
+// audit log, which have fewer cells, are written by the packages.)
 
 func appendFlag(to []byte, v bool) []byte {
 	if v {
