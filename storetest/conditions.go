@@ -340,15 +340,15 @@ func (w *world) deadKeys(key func(name string, ref auth.KeyRef)) {
 	if w.keys == nil {
 		return
 	}
-	put := func(k auth.APIKey) string {
+	put := func(k auth.APIKey) auth.APIKey {
 		k, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: k})
 		w.ok(err)
-		return k.ID
+		return k
 	}
-	revoked, expired, changed := w.newKey(), w.newKey(), put(w.newKey())
+	revoked, expired, changed := w.newKey(), w.newKey(), put(put(w.newKey()))
 	revoked.RevokedAt, expired.ExpiresAt = now, now
-	key("that was revoked", auth.KeyRef{ID: put(revoked)})
-	key("that has expired", auth.KeyRef{ID: put(expired)})
-	key("that changed meanwhile", auth.KeyRef{ID: changed})
-	key("that has not changed yet", auth.KeyRef{ID: changed, Revision: 2})
+	key("that was revoked", auth.KeyRef{ID: put(revoked).ID})
+	key("that has expired", auth.KeyRef{ID: put(expired).ID})
+	key("that changed meanwhile", auth.KeyRef{ID: changed.ID})
+	key("that has not changed yet", auth.KeyRef{ID: changed.ID, Revision: changed.Revision + 1})
 }
