@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +113,48 @@ func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 			o.workedOff(id)
 			results := o.done(id)
 			wantResults(t, results[1:], want)
+		}
+	})
+}
+
+// late is a store before whose second step of an import something happens.
+type late struct {
+	*forgetful
+	auth.ImportStore
+	steps  atomic.Int32
+	before func()
+}
+
+func (s *late) Unwrap() auth.Store { return s.forgetful }
+
+func (s *late) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	if s.steps.Add(1) == 2 {
+		s.before()
+	}
+	return s.ImportStore.CreateUsers(ctx, c)
+}
+
+// The actor goes right before what was done is done again.
+func TestActorGoesBeforeWhatWasDoneIsDoneAgain(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		imports, _ := auth.Capability[auth.ImportStore](store)
+		s := &late{forgetful: forgets(store), ImportStore: imports}
+		o := newOffice(t, s)
+		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
+		s.times.Store(1)
+		s.before = func() {
+			if err := o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: clerk.User.ID, Reason: "left"}); err != nil {
+				t.Error(err)
+			}
+		}
+		job, err := o.adm.ImportUsers(t.Context(), actor(clerk), admin.ImportUsersParams{}, strings.NewReader(`{"email":"new@example.com"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.workedOff(job)
+		wantResults(t, o.done(job), "done")
+		if s.steps.Load() < 2 {
+			t.Error("it was not done again")
 		}
 	})
 }

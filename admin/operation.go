@@ -139,17 +139,23 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)
 		case errors.As(err, &refused): // whatever it wraps
+		case errors.Is(err, auth.ErrStale), errors.Is(err, auth.ErrKeyEnded): // a key that has changed may be good yet
+			continue
+		default:
+			err = m.failed(err)
+		}
+		if !outage(ctx, err) {
 			switch done := m.wasDoneInJob(ctx); {
 			case errors.As(done, &again):
 				return repeated[T](ctx, m, op, targetID, again)
 			case done != nil:
 				return none, m.failed(done)
 			}
-			return none, m.denied(ctx, t, err)
-		case errors.Is(err, auth.ErrStale), errors.Is(err, auth.ErrKeyEnded): // a key that has changed may be good yet
-			continue
 		}
-		return none, m.failed(err)
+		if refused != nil {
+			err = m.denied(ctx, t, err)
+		}
+		return none, err
 	}
 	return none, m.kit.Busy(auth.ErrStale)
 }
