@@ -10,13 +10,14 @@ import (
 // store_change.go describe. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
+//   - 7: [Change].IfKey
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
 //   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late
 //     refresh token that comes again within [Advance].Grace
 //   - 3: late refresh tokens ([Advance].Replayed), tokens that are a link and a code
 //     at once ([Token].Code), [NewUser].Factors
-const ContractVersion = 6
+const ContractVersion = 7
 
 // Store keeps users, sessions, single-use tokens and rate limits.
 //

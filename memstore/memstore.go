@@ -126,7 +126,7 @@ func New() *Store {
 }
 
 // Contract is the version of auth's contract that this store was written for.
-func (s *Store) Contract() int { return 6 }
+func (s *Store) Contract() int { return 7 }
 
 // lock takes the mutex unless the caller has given up.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {

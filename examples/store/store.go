@@ -69,7 +69,7 @@ func New() *Store {
 
 // Contract is a literal and never auth.ContractVersion: a later auth may ask for
 // conditions that this code does not know, and has to be able to tell.
-func (s *Store) Contract() int { return 6 }
+func (s *Store) Contract() int { return 7 }
 
 // Ping tells whether the store can answer.
 func (s *Store) Ping(ctx context.Context) error { return ctx.Err() }
