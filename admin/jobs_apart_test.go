@@ -21,6 +21,7 @@ import (
 type patient struct {
 	auth.Store
 	auth.ImportStore
+	auth.JobStore
 	most time.Duration
 
 	fails string // the step that is not answered the first time
@@ -29,8 +30,9 @@ type patient struct {
 	mu     sync.Mutex
 	steps  int
 	second chan struct{}
-	once   *sync.Once // closes it
-	waited bool       // the second one came
+	once   *sync.Once      // closes it
+	waited bool            // the second one came
+	kept   []time.Duration // for how long the job was kept with the end of each chunk
 }
 
 func (s *patient) Unwrap() auth.Store { return s.Store }
@@ -75,6 +77,20 @@ func (s *patient) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error,
 	return s.ImportStore.CreateUsers(ctx, c)
 }
 
+func (s *patient) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+	s.mu.Lock()
+	s.kept = append(s.kept, f.Until.Sub(f.Now))
+	s.mu.Unlock()
+	return s.JobStore.FinishJobChunk(ctx, f)
+}
+
+// patience is a patient store.
+func patience(store auth.Store) *patient {
+	imports, _ := auth.Capability[auth.ImportStore](store)
+	jobs, _ := auth.Capability[auth.JobStore](store)
+	return &patient{Store: store, ImportStore: imports, JobStore: jobs}
+}
+
 // workedOffByOne works a job off, of which no lease ends before its time.
 func (o *office) workedOffByOne(jobID string) {
 	o.t.Helper()
@@ -89,8 +105,7 @@ func (o *office) workedOffByOne(jobID string) {
 // told in their order.
 func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
-		imports, _ := auth.Capability[auth.ImportStore](store)
-		s := &patient{Store: store, ImportStore: imports}
+		s := patience(store)
 		o := newOffice(t, s)
 		s.anew(time.Minute)
 		const n = 5 * 500
@@ -106,6 +121,10 @@ func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 		if !s.waited || s.steps != 5 {
 			t.Errorf("%d steps, and the first waited for the second: %v", s.steps, s.waited)
 		}
+		// Nobody takes up the second of two while it is being done.
+		if lease := 15 * time.Second; !slices.Equal(s.kept, []time.Duration{lease, 0, lease, 0, 0}) {
+			t.Errorf("the job is kept for %v", s.kept)
+		}
 		wantResults(t, o.done(id), slices.Repeat([]string{"done"}, n)...)
 		if made := o.recordedIn(id)[auth.EventUserImported]; made != n {
 			t.Errorf("%d rows of the audit log", made)
@@ -117,8 +136,7 @@ func TestChunksThatShareNothingAreDoneAtOnce(t *testing.T) {
 // and whatever becomes of the others.
 func TestTheFirstRowHasWhatTwoWant(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
-		imports, _ := auth.Capability[auth.ImportStore](store)
-		s := &patient{Store: store, ImportStore: imports}
+		s := patience(store)
 		o := newOffice(t, s)
 		for what, row := range map[string]func(n int) string{
 			"id": func(int) string { return `{"id":"` + strings.ToUpper(wanted) + `","email":"%s"}` },
@@ -164,8 +182,7 @@ var wanted = uuid.NewString()
 // or not, and the other one is, each row is done once, and told in its place.
 func TestOutageOfOneOfTwoChunks(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
-		imports, _ := auth.Capability[auth.ImportStore](store)
-		s := &patient{Store: store, ImportStore: imports}
+		s := patience(store)
 		o := newOffice(t, s)
 		for _, fails := range []string{"chunk 0", "chunk 1"} {
 			for _, lost := range []bool{false, true} {

@@ -67,8 +67,7 @@ func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
 // an outage and its actor was gone when it was tried again.
 func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
-		imports, _ := auth.Capability[auth.ImportStore](store)
-		s := &patient{Store: store, ImportStore: imports}
+		s := patience(store)
 		o := newOffice(t, s)
 		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
 		s.anew(time.Minute)
