@@ -138,3 +138,32 @@ func TestWhatKeysOfTheOptionsMadeEndsWithThem(t *testing.T) {
 		})
 	}
 }
+
+// A link that a key of the options made ends where its account becomes stronger than that
+// key, whatever the key may do besides.
+func TestLinksOfTheOptionsKeysEndWithTheStrengthOfTheKey(t *testing.T) {
+	const text = "sk_test_of_the_options_0123"
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{admin.PermCredentials}}))
+		o.permit("reader", admin.PermUsersRead)
+		for i, role := range []string{"", "reader", auth.RoleOwner} {
+			u := o.LoginAs(t, fmt.Sprintf("ada%d@example.com", i)).User
+			made, err := o.adm.MakeLink(t.Context(), admin.Key(text), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: u.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if role != "" {
+				if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: u.ID, Roles: []string{role}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)})
+			switch {
+			case role == "" && err != nil:
+				t.Error(err)
+			case role != "":
+				wantCode(t, err, auth.CodeInvalidToken)
+			}
+		}
+	})
+}
