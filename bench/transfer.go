@@ -22,9 +22,8 @@ import (
 
 // How much is imported and exported, beside bare COPYs of the same rows.
 const (
-	transferUsers = 100_000 // who are there
-	transferRows  = 20_000  // of an import
-	transferGoal  = 0.5     // of a bare COPY's speed
+	transferRows = 20_000 // of an import
+	transferGoal = 0.5    // of a bare COPY's speed
 )
 
 // transfers are imports and exports, and the COPYs beside them.
@@ -40,11 +39,7 @@ type transfers struct {
 
 // measureTransfers compares imports and exports with COPY.
 func (b *bench) measureTransfers(ctx context.Context) error {
-	database, err := load(ctx, b.cluster, "transfer", "bcrypt", transferUsers)
-	if err != nil {
-		return err
-	}
-	pool, err := pgxpool.New(ctx, database)
+	pool, err := b.office(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,7 +56,7 @@ func (b *bench) measureTransfers(ctx context.Context) error {
 	if t.adm, err = admin.New(ctx, t.auth, admin.Options{RequireMFA: auth.Off}); err != nil {
 		return err
 	}
-	b.printf("\n%d rows a turn beside %d accounts, %d rounds; rows a second\n\n| | rows/s | of COPY | memory | goal |\n|---|---|---|---|---|\n", transferRows, transferUsers, b.rounds)
+	b.printf("\n%d rows a turn beside %d accounts, %d rounds; rows a second\n\n| | rows/s | of COPY | memory | goal |\n|---|---|---|---|---|\n", transferRows, adminUsers, b.rounds)
 	if _, err := t.importByJob(ctx); err != nil {
 		return err
 	}
