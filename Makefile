@@ -8,6 +8,11 @@ PG_VERSIONS ?= 14 15 16 17 18
 # nothing runs beside them that the race detector could tell of.
 STEPWISE := Test(Ledger|Transcript|Traces|SuiteBites|[A-Za-z]+WrittenDown|WhatIsDecided|KeysOfAllCodePoints|CaseVariantsShareTheKey)
 
+# Hashes, pictures and compression share nothing and take much of the race detector's time:
+# they are compiled without it, all else with it.
+PURE := golang.org/x/crypto/... github.com/skip2/go-qrcode/... image/... compress/...
+RACE := -race $(PURE:%=-gcflags=%=-race=false)
+
 # Whoever takes longest begins first, so that nobody is left to run alone at the end. The
 # go command runs each package once, in this order, and ./... after it names them all.
 LONGEST := . ./pgstore ./dashboard ./admin ./pages
@@ -33,17 +38,17 @@ test: ## everything: format, vet, race, conformance, Postgres, browser, API list
 	@scripts/ensure-postgres.sh
 	@unformatted=$$(git ls-files -z "*.go" | xargs -0 gofmt -l) || exit 1; if [ -n "$$unformatted" ]; then echo "not formatted:"; echo "$$unformatted"; exit 1; fi
 	go vet ./... # so that the tests need no vet of their own (-vet=off)
-	GOGC=$${GOGC:-400} go test -race -vet=off -timeout 45m -skip '^$(STEPWISE)' $(LONGEST) ./...
+	GOGC=$${GOGC:-400} go test $(RACE) -vet=off -timeout 45m -skip '^$(STEPWISE)' $(LONGEST) ./...
 	@dirs=$$(git grep -lE 'func $(STEPWISE)' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|'); [ -n "$$dirs" ] || exit 1; \
 		echo go test -run "'^$(STEPWISE)'" $$dirs; GOGC=$${GOGC:-400} go test -vet=off -timeout 45m -run '^$(STEPWISE)' $$dirs
-	cd examples/web && go vet ./... && go test -race ./...
+	cd examples/web && go vet ./... && go test $(RACE) ./...
 	cd examples/metrics && go vet ./... && go test ./...
 
 test-all: ## what `make test` draws a sample of, on both stores, and the races on 16 processors
 	@scripts/ensure-postgres.sh
 	go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
 	AUTH_TEST_ON_POSTGRES=1 go test -count=1 -timeout 30m -run '^(TestHostile|TestTakeoverClass)' . -all
-	GOMAXPROCS=16 go test -race -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
+	GOMAXPROCS=16 go test $(RACE) -count=1 -timeout 30m -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 test-pg-versions: ## pgstore on each version of Postgres; PG_VERSIONS="14 18" narrows it
 	@for v in $(PG_VERSIONS); do scripts/ensure-postgres-versions.sh $$v >/dev/null || exit 1; done
@@ -68,7 +73,7 @@ test-faults: ## kill servers, databases, primaries, disks, under load
 	go test -tags faults -count=1 -timeout 20m ./bench/chaos
 
 race: ## the concurrency tests again and again
-	go test -race -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
+	go test $(RACE) -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 mutants: ## break the code in 150 small ways, and see which no test notices; SEED=n repeats a sample, ONLY=regexp narrows it
 	@scripts/ensure-postgres.sh

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"sync"
 
 	"github.com/authmount/auth/internal/webpage"
 )
@@ -64,15 +65,33 @@ func newPages(o MailOptions) (*pages, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := &pages{app: func() string { return printable(o.AppName) }, langs: langs, css: css}
+	if o.Templates == nil {
+		p.templates, err = builtinPages()
+	} else {
+		p.templates, err = parsePages(l, langs.Names)
+	}
+	return p, err
+}
+
+// builtinPages parses the built-in pages once for all, as builtinMails does mails.
+var builtinPages = sync.OnceValues(func() (map[string]*template.Template, error) {
+	l := layered(nil)
+	langs, err := webpage.FindLanguages(l, "page", "done", "html", builtinLocale)
+	if err != nil {
+		return nil, err
+	}
+	return parsePages(l, langs.Names)
+})
+
+// parsePages parses the pages of some languages, by "name.locale".
+func parsePages(l webpage.Layers, locales []string) (map[string]*template.Template, error) {
 	layout, err := l.Read("page/layout.html")
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{
-		app: func() string { return printable(o.AppName) }, langs: langs, templates: map[string]*template.Template{},
-		css: css,
-	}
-	for _, loc := range langs.Names {
+	parsed := map[string]*template.Template{}
+	for _, loc := range locales {
 		for _, name := range pageNames {
 			body, err := l.Read("page/" + name + "." + loc + ".html")
 			if err != nil {
@@ -85,10 +104,10 @@ func newPages(o MailOptions) (*pages, error) {
 			if err != nil {
 				return nil, fmt.Errorf("template %s.%s.html: %w", name, loc, err)
 			}
-			p.templates[name+"."+loc] = t
+			parsed[name+"."+loc] = t
 		}
 	}
-	return p, nil
+	return parsed, nil
 }
 
 // write responds with a page, in the application's look.

@@ -66,13 +66,15 @@ func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 		return RoleMatrix{}, err
 	}
 	x := RoleMatrix{Revision: a.roles.Revision, Roles: []string{auth.RoleOwner}}
-	for _, r := range a.roles.Roles {
+	held := [][]string{permissionsIn(a.roles, x.Roles)}
+	for i, r := range a.roles.Roles { // each looked up in its own row alone: there may be thousands
 		x.Roles = append(x.Roles, r.Name)
+		held = append(held, permissionsIn(auth.RoleTable{Roles: a.roles.Roles[i : i+1]}, []string{r.Name}))
 	}
 	for _, p := range m.permissions {
 		row := HeldRow{Permission: p, HeldBy: []Holding{}}
-		for _, name := range x.Roles {
-			if via := heldBy(permissionsIn(a.roles, []string{name}), p.Name); via != "" {
+		for i, name := range x.Roles {
+			if via := heldBy(held[i], p.Name); via != "" {
 				row.HeldBy = append(row.HeldBy, Holding{name, via})
 			}
 		}

@@ -98,6 +98,7 @@ func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	e.Clock.settle = e.messagesSent
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -121,6 +122,8 @@ func (s sender) Send(ctx context.Context, m auth.Message) error { return s.inbox
 // Clock is a clock that stands still until the test moves it. It is safe for
 // concurrent use.
 type Clock struct {
+	settle func() // waits for messages on their way
+
 	mu  sync.Mutex
 	now time.Time
 }
@@ -132,8 +135,13 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock on.
+// Advance moves the clock on, once the messages that are on their way are sent: a moved
+// clock could make them late, and one that stands still would never bring them back. It
+// waits for them a second at most, as a mailer may hang.
 func (c *Clock) Advance(d time.Duration) {
+	if c.settle != nil {
+		c.settle()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
@@ -293,9 +301,7 @@ func (e *Env) nextCode(tb testing.TB, email string) string {
 // sender holds it up for more than a second.
 func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 	tb.Helper()
-	soon, over := context.WithTimeout(tb.Context(), time.Second)
-	e.Kit(seal.New()).MessagesSent(soon)
-	over()
+	e.messagesSent()
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
 	defer cancel()
 	m, err := e.Inbox.Wait(ctx, func(m auth.Message) bool { return m.To == to && m.Kind == k })
@@ -303,6 +309,13 @@ func (e *Env) Mail(tb testing.TB, to string, k auth.Kind) auth.Message {
 		tb.Fatalf("no %s message to %s: %v", k, to, err)
 	}
 	return m
+}
+
+// messagesSent waits, a second at most, until no message is on its way.
+func (e *Env) messagesSent() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	e.Kit(seal.New()).MessagesSent(ctx)
 }
 
 // MintToken signs an access token with the claims given on top of valid ones

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/authmount/auth/internal/webpage"
 )
@@ -51,8 +52,33 @@ func (p *Pages) load(own fs.FS) error {
 	if p.langs, err = p.languagesOf(l); err != nil {
 		return err
 	}
+	if own == nil {
+		shared, err := builtinTemplates()
+		p.texts, p.templates = shared.texts, shared.templates
+		return err
+	}
+	return p.parseAll(own, l, names)
+}
+
+// builtinTemplates parses and tries the built-in templates once for all pages of a
+// process: templates are not changed once they are parsed.
+var builtinTemplates = sync.OnceValues(func() (*Pages, error) {
+	p, l := &Pages{}, webpage.Layers{Builtin: builtin()}
+	names, err := fs.Glob(l.Builtin, "*.html")
+	if err != nil {
+		return p, err
+	}
+	if p.langs, err = p.languagesOf(l); err != nil {
+		return p, err
+	}
+	return p, p.parseAll(nil, l, names)
+})
+
+// parseAll fills in the texts and templates of every language.
+func (p *Pages) parseAll(own fs.FS, l webpage.Layers, names []string) error {
 	p.texts, p.templates = map[string]texts{}, map[string]map[string]*template.Template{}
 	for _, loc := range p.langs.Names {
+		var err error
 		if p.texts[loc], err = loadTexts(own, loc); err != nil {
 			return err
 		}
