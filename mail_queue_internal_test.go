@@ -113,3 +113,19 @@ func TestChangeGivesUp(t *testing.T) {
 		}
 	}
 }
+
+// Pauses grow fourfold from about a second to about a quarter of an hour, each from half
+// of that to as much again.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	for attempt, about := range map[int]time.Duration{1: time.Second, 2: 4 * time.Second, 3: 16 * time.Second, 5: 256 * time.Second, 6: 1024 * time.Second, 7: 1024 * time.Second, 20: 1024 * time.Second} {
+		least, most := time.Hour, time.Duration(0)
+		for range 1000 {
+			d := pause(attempt)
+			least, most = min(least, d), max(most, d)
+		}
+		if least < about/2 || least > about*6/10 || most < about*14/10 || most >= about*3/2 {
+			t.Errorf("attempt %d: from %s to %s", attempt, least, most)
+		}
+	}
+}
