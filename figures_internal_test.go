@@ -59,6 +59,13 @@ func TestFiguresAreAsDecided(t *testing.T) {
 			t.Errorf("%s: %s, not %s", what, c.is, c.want)
 		}
 	}
+	for what, c := range map[string]struct{ is, want time.Time }{
+		"whoever was anonymised is banned": {anonymizedUntil(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)},
+	} {
+		if !c.is.Equal(c.want) {
+			t.Errorf("%s until %s, not %s", what, c.is, c.want)
+		}
+	}
 	for what, c := range map[string]struct{ is, want int }{
 		"events of a statement":                               {recordBatch, 256},
 		"parts that a batch of events is divided into":        {recordTries, 32},
