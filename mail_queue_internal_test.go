@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -135,11 +136,14 @@ func TestPausesGrow(t *testing.T) {
 // asking is a store of messages that notes when it is asked for some.
 type asking struct {
 	OutboxStore
+	mu    sync.Mutex
 	at    []time.Time
 	until []time.Duration
 }
 
 func (s *asking) ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.at, s.until = append(s.at, time.Now()), append(s.until, c.Until.Sub(c.Now))
 	if at, ok := ctx.Deadline(); !ok || time.Until(at) != storeCall {
 		return nil, errors.New("it may hang for ever")
@@ -161,9 +165,11 @@ func TestInstancesLookForMessages(t *testing.T) {
 			began := time.Now()
 			b.wake()
 			synctest.Wait()
+			s.mu.Lock()
 			if len(s.at) != 1 || !s.at[0].Equal(began) {
 				t.Errorf("woken, and asked at %v", s.at)
 			}
+			s.mu.Unlock()
 			<-time.After(time.Hour) // the bubble's clock
 			if err := b.close(t.Context()); err != nil {
 				t.Error(err)
