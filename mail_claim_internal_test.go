@@ -91,6 +91,54 @@ func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
 	}
 }
 
+// slowClaim is a store that takes its time to hand a message out, whatever its caller
+// thinks of that.
+type slowClaim struct {
+	claiming
+	calls atomic.Int32
+}
+
+func (s *slowClaim) ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error) {
+	s.calls.Add(1)
+	<-time.After(time.Second) // the bubble's clock
+	return s.claiming.ClaimMessages(ctx, c)
+}
+
+// Who closes an outbox waits for a claim that is under way, so that what it claimed is
+// sent; from then on none is made.
+func TestCloseWaitsForAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := &slowClaim{claiming: claiming{left: 1}}, &scripted{}
+		b, _ := testOutbox(t, MailOptions{Workers: 1}, m)
+		b.keepIn(s, nil, false)
+		b.wake()
+		synctest.Wait()
+		if err := b.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Minute)
+		if len(m.sent) != 1 || s.calls.Load() != 1 {
+			t.Errorf("%d sent, %d claims", len(m.sent), s.calls.Load())
+		}
+	})
+}
+
+// What cannot be worked out is told by its kind: there is nothing else of it yet.
+func TestWhatCannotBeWorkedOutIsToldByItsKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		b, _ := testOutbox(t, MailOptions{Attempts: 1}, &scripted{})
+		b.log = slog.New(slog.NewTextHandler(&log, nil))
+		b.prepare(t.Context(), KindMagicLink, func(context.Context) (*SealedMessage, error) { return nil, errors.New("away") })
+		if err := b.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(log.String(), "kind=magic_link") || !strings.Contains(log.String(), "message_id=0") {
+			t.Errorf("the log says %q", log.String())
+		}
+	})
+}
+
 // lockedBuffer is a log that is read while it is written.
 type lockedBuffer struct {
 	mu  sync.Mutex
