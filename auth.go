@@ -404,9 +404,5 @@ func (a *Auth) now() time.Time { return a.cfg.now().UTC().Truncate(time.Microsec
 
 // newID makes a UUIDv7 (RFC 9562).
 func (a *Auth) newID() string {
-	id, err := uuid.NewV7()
-	if err != nil {
-		panic(err) // crypto/rand never fails
-	}
-	return id.String()
+	return uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 }

@@ -34,6 +34,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		{"options.go", TokenOptions{Life: TokenOptions{}.life(), Remember: defaultRemember}},
 		{"mail.go", mail},
 		{"otp.go", phone},
+		{"captcha.go", *configOf(WithCaptcha(CaptchaOptions{Verifier: solved{}})).captcha},
 	} {
 		v := reflect.ValueOf(o.v)
 		docs := fieldDocs(t, o.file, v.Type().Name())
@@ -53,7 +54,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	if docs := fieldDocs(t, "mail.go", "MailOptions"); !strings.Contains(docs["Attempts"], fmt.Sprintf("default %d (about four hours) with a store that keeps messages (OutboxStore), else %d", keptAttempts, mail.Attempts)) {
 		t.Errorf("%d and %d tries: %s", keptAttempts, mail.Attempts, docs["Attempts"])
 	}
-	if r := (RateLimits{}).withDefaults().ConsecutiveFailures; r.Burst != 100 || int(r.Per/time.Duration(r.Burst)/(24*time.Hour)) != 36 {
+	if r := (RateLimits{}).withDefaults().ConsecutiveFailures; r != (Rate{100, 10 * 365 * 24 * time.Hour}) || int(r.Per/time.Duration(r.Burst)/(24*time.Hour)) != 36 {
 		t.Errorf("%+v", r)
 	}
 	off := RateLimits{Off: true, LoginPerIP: Rate{1, time.Second}}

@@ -107,11 +107,8 @@ func (b *outbox) from(m *SealedMessage) *queuedMessage {
 
 // prepare queues a message that has still to be worked out.
 func (b *outbox) prepare(ctx context.Context, k Kind, f func(context.Context) (*SealedMessage, error)) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		panic(err) // crypto/rand never fails
-	}
-	b.take(ctx, &queuedMessage{outgoing: outgoing{Kind: k}, id: id.String(), prepare: f})
+	id := uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
+	b.take(ctx, &queuedMessage{outgoing: outgoing{Kind: k}, id: id, prepare: f})
 }
 
 // take queues a message, or with Sync makes one attempt.

@@ -1,9 +1,12 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -111,5 +114,77 @@ func TestChangeGivesUp(t *testing.T) {
 		if n != c.n || !errors.As(err, &e) || e.Code != c.want || c.n > 1 && (v != 0 || e.RetryAfter != time.Second) {
 			t.Errorf("%s: %d times, %d, %v", name, n, v, err)
 		}
+	}
+}
+
+// Pauses grow fourfold from about a second to about a quarter of an hour, each from half
+// of that to as much again.
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	for attempt, about := range map[int]time.Duration{1: time.Second, 2: 4 * time.Second, 3: 16 * time.Second, 5: 256 * time.Second, 6: 1024 * time.Second, 7: 1024 * time.Second, 20: 1024 * time.Second} {
+		least, most := time.Hour, time.Duration(0)
+		for range 1000 {
+			d := pause(attempt)
+			least, most = min(least, d), max(most, d)
+		}
+		if least < about/2 || least > about*6/10 || most < about*14/10 || most >= about*3/2 {
+			t.Errorf("attempt %d: from %s to %s", attempt, least, most)
+		}
+	}
+}
+
+// asking is a store of messages that notes when it is asked for some.
+type asking struct {
+	OutboxStore
+	mu    sync.Mutex
+	at    []time.Time
+	until []time.Duration
+}
+
+func (s *asking) ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.until = append(s.at, time.Now()), append(s.until, c.Until.Sub(c.Now))
+	if at, ok := ctx.Deadline(); !ok || time.Until(at) != storeCall {
+		return nil, errors.New("it may hang for ever")
+	}
+	return nil, nil
+}
+
+// Every instance looks for messages about every five seconds, each at another time than
+// the others, and at once when it is woken; what it finds is its own for as long as three
+// attempts may take, and for a minute at least.
+func TestInstancesLookForMessages(t *testing.T) {
+	for timeout, lease := range map[time.Duration]time.Duration{time.Second: time.Minute, 20 * time.Second: time.Minute, 21 * time.Second: 63 * time.Second, time.Minute: 3 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			s := &asking{}
+			b, _ := testOutbox(t, MailOptions{Timeout: timeout}, &scripted{})
+			b.log = slog.New(slog.NewTextHandler(&log, nil))
+			b.keepIn(s, nil, false)
+			began := time.Now()
+			b.wake()
+			synctest.Wait()
+			s.mu.Lock()
+			if len(s.at) != 1 || !s.at[0].Equal(began) {
+				t.Errorf("woken, and asked at %v", s.at)
+			}
+			s.mu.Unlock()
+			<-time.After(time.Hour) // the bubble's clock
+			if err := b.close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			least, most := time.Hour, time.Duration(0)
+			for i := range s.at[1:] {
+				d := s.at[i+1].Sub(s.at[i])
+				least, most = min(least, d), max(most, d)
+			}
+			if least < 5*time.Second/2 || least > 3*time.Second || most < 7*time.Second || most >= 15*time.Second/2 {
+				t.Errorf("%d times, from %s to %s apart", len(s.at), least, most)
+			}
+			if s.until[0] != lease || log.Len() > 0 {
+				t.Errorf("an attempt may take %s, and a message is kept for %s\n%s", timeout, s.until[0], log.String())
+			}
+		})
 	}
 }

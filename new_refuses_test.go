@@ -1,6 +1,9 @@
 package auth_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -49,6 +52,45 @@ func TestRatesNeedATime(t *testing.T) {
 func TestNewRefusesNilOptions(t *testing.T) {
 	if got := refused(t, nil); !strings.Contains(got, "option 2 of 2 is nil") {
 		t.Errorf("%q", got)
+	}
+}
+
+// unready is a store that cannot be used, by its own word or as its settings are away.
+type unready struct {
+	auth.Store
+	check, settings error
+}
+
+func (s *unready) Check(context.Context) error { return s.check }
+
+func (s *unready) Settings(context.Context) (auth.StoredSettings, error) {
+	return auth.StoredSettings{}, s.settings
+}
+
+func (s *unready) PutSettings(context.Context, auth.PutSettings) (auth.StoredSettings, error) {
+	return auth.StoredSettings{}, nil
+}
+
+// A service does not begin on a store that is not ready, or whose settings are not known.
+func TestNewRefusesStoresThatAreNotReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		store *unready
+		says  string
+	}{
+		"ready":            {&unready{}, ""},
+		"not migrated":     {&unready{check: errors.New("migrate it")}, "auth.New: migrate it"},
+		"without settings": {&unready{settings: errors.New("away")}, "auth.New: the settings cannot be read: away"},
+	} {
+		c.store.Store = memstore.New()
+		a, err := auth.New(t.Context(), c.store, auth.WithDevMode())
+		if a != nil {
+			if err := a.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := fmt.Sprint(err); (err == nil) != (c.says == "") || err != nil && got != c.says || (a == nil) != (err != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
@@ -134,6 +137,63 @@ func TestErrorToken(t *testing.T) {
 	for _, text := range []string{"two words", "a@b", "x[y", "`", "{", "/", ":", "é", "a\nb", "sécret"} {
 		if got := errorToken(text); got == text {
 			t.Errorf("%q is told as it is", text)
+		}
+	}
+}
+
+// A client with a secret shows it in the header where the provider wants that, however
+// the secret is made; a public client, which has none, names itself in the body.
+func TestClientsSecret(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1767323045, 0)
+	made := func(p *provider.Provider, at time.Time) (string, error) {
+		if p.ClientID != "id" || !at.Equal(now) {
+			return "", errors.New("not as it should be called")
+		}
+		return "made", nil
+	}
+	for name, c := range map[string]struct {
+		header bool
+		secret string
+		make   func(*provider.Provider, time.Time) (string, error)
+		style  oauth2.AuthStyle
+		want   string
+	}{
+		"in the body":                  {false, "s", nil, oauth2.AuthStyleInParams, "s"},
+		"in the header":                {true, "s", nil, oauth2.AuthStyleInHeader, "s"},
+		"made, in the body":            {false, "", made, oauth2.AuthStyleInParams, "made"},
+		"made, in the header":          {true, "", made, oauth2.AuthStyleInHeader, "made"},
+		"made in place of another":     {true, "s", made, oauth2.AuthStyleInHeader, "made"},
+		"none":                         {false, "", nil, oauth2.AuthStyleInParams, ""},
+		"none, where headers are used": {true, "", nil, oauth2.AuthStyleInParams, ""},
+	} {
+		p := &oauthClient{Provider: provider.Provider{ClientID: "id", ClientSecret: c.secret, Secret: c.make}, callback: "https://auth.test/back", now: func() time.Time { return now }}
+		got, err := p.config(endpoints{auth: "https://idp.test/a", token: "https://idp.test/t", basicAuth: c.header})
+		want := oauth2.Config{ClientID: "id", ClientSecret: c.want, RedirectURL: "https://auth.test/back", Endpoint: oauth2.Endpoint{AuthURL: "https://idp.test/a", TokenURL: "https://idp.test/t", AuthStyle: c.style}}
+		if err != nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// Of a profile only what is in order is kept, and an address that is not is not verified
+// either; who it is of has to be certain.
+func TestProfilesAreCleaned(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ is, want provider.Profile }{
+		"in order":           {provider.Profile{Subject: "1", Email: "Ada@Example.com", EmailVerified: true, FullName: " Ada "}, provider.Profile{Subject: "1", Email: "Ada@example.com", EmailVerified: true, FullName: "Ada"}},
+		"not verified":       {provider.Profile{Subject: "1", Email: "ada@example.com"}, provider.Profile{Subject: "1", Email: "ada@example.com"}},
+		"no such address":    {provider.Profile{Subject: "1", Email: "no address", EmailVerified: true, FullName: "Ada"}, provider.Profile{Subject: "1", FullName: "Ada"}},
+		"no address":         {provider.Profile{Subject: "1", EmailVerified: true}, provider.Profile{Subject: "1"}},
+		"a name that is not": {provider.Profile{Subject: "1", Email: "ada@example.com", FullName: "A\x00"}, provider.Profile{Subject: "1", Email: "ada@example.com"}},
+	} {
+		if err := cleanProfile(&c.is); err != nil || c.is != c.want {
+			t.Errorf("%s: %+v, want %+v, %v", name, c.is, c.want, err)
+		}
+	}
+	for _, subject := range []string{"", "a\nb", strings.Repeat("x", 256)} {
+		if cleanProfile(&provider.Profile{Subject: subject, Email: "ada@example.com"}) == nil {
+			t.Errorf("%q is somebody", subject)
 		}
 	}
 }

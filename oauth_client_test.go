@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,42 @@ func TestUserInfoFails(t *testing.T) {
 			idp.Now = w.Clock.Now
 			w.visitor(idp).signIn("oidc", ada, "").want(502, auth.CodeProviderError)
 		})
+	}
+}
+
+// A provider that keeps its ID tokens short is asked for the rest in JSON, with the access
+// token; the name of the ID token stays where there is no other one.
+func TestUserInfoIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct{ answer, want string }{
+		"nothing is missing": {"", "Ada"},
+		"a name":             {`{"sub":"` + ada.Subject + `","email":"ada@example.com","name":"Countess"}`, "Countess"},
+		"no name":            {`{"sub":"` + ada.Subject + `","email":"ada@example.com"}`, "Ada"},
+	} {
+		var asked http.Header
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = r.Header
+			_, _ = w.Write([]byte(c.answer))
+		}))
+		t.Cleanup(srv.Close)
+		idp := authtest.StartProvider(t)
+		p := idp.OIDC("oidc")
+		p.UserInfoURL = srv.URL
+		w := newWorld(t, auth.WithProvider(p))
+		idp.Now = w.Clock.Now
+		who := authtest.Person{Subject: ada.Subject, Claims: map[string]any{"name": "Ada", "email": nil}}
+		if c.answer == "" {
+			who.Email, who.Claims = "ada@example.com", map[string]any{"name": "Ada", "email": "ada@example.com"}
+		}
+		s := w.visitor(idp).signIn("oidc", who, "").session()
+		if c.answer == "" {
+			if asked != nil || s.User.FullName != c.want {
+				t.Errorf("%s: %+v, asked with %v", name, s.User, asked)
+			}
+			continue
+		}
+		if s.User.FullName != c.want || s.User.Email != "ada@example.com" || asked.Get("Accept") != "application/json" || !strings.HasPrefix(asked.Get("Authorization"), "Bearer ") {
+			t.Errorf("%s: %+v, asked with %v", name, s.User, asked)
+		}
 	}
 }
 

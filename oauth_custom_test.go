@@ -131,3 +131,60 @@ func TestOwnClaims(t *testing.T) {
 	w.visitor(idp).signIn("own", guest, "").want(403, auth.CodeSignupDisabled)
 	w.do("POST", "/oauth/own/id-token", map[string]any{"id_token": idp.IDToken("google", guest, "")}).want(403, auth.CodeSignupDisabled)
 }
+
+// An app's token that is in order, and says of nobody whom it could sign in, is told
+// apart from a provider that fails: the token is at fault, and the log has why.
+func TestNativeTokenThatSignsNobodyIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		who  provider.Profile
+		err  error
+		code auth.Code
+		why  string // what the log has of it
+	}{
+		"refused":        {provider.Profile{Subject: "1"}, auth.Reject(auth.CodeSignupDisabled, "Members only."), auth.CodeSignupDisabled, ""},
+		"not understood": {provider.Profile{Subject: "1"}, errors.New("no claim of an employee"), auth.CodeInvalidToken, "the ID token signs nobody in: no claim of an employee"},
+		"nobody":         {provider.Profile{Email: "ada@example.com", EmailVerified: true}, nil, auth.CodeInvalidToken, "the ID token signs nobody in: no usable subject"},
+		"odd nobody":     {provider.Profile{Subject: "a\nb"}, nil, auth.CodeInvalidToken, "the ID token signs nobody in: no usable subject"},
+	} {
+		idp := authtest.StartProvider(t)
+		p := idp.Google()
+		p.ProfileOf = func(*provider.Provider, provider.Claims) (provider.Profile, error) { return c.who, c.err }
+		w := newWorld(t, auth.WithProvider(p))
+		idp.Now = w.Clock.Now
+		_, err := w.SignInWithIDToken(t.Context(), auth.IDTokenParams{Provider: "google", IDToken: idp.IDToken("google", ada, "")})
+		if !errors.Is(err, c.code) || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var e *auth.Error
+		if errors.As(err, &e) && c.why != "" && e.Message != "The ID token is not valid." {
+			t.Errorf("%s: people read %q", name, e.Message)
+		}
+	}
+}
+
+// A token is not used up by a sign-in that failed by a fault of ours, and is by one that
+// was refused.
+func TestNativeTokenAfterAFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		code auth.Code
+		good bool // the token, afterwards
+	}{
+		"a fault":   {errors.New("out of order"), auth.CodeInternal, true},
+		"an outage": {auth.Reject(auth.CodeUnavailable, ""), auth.CodeUnavailable, true},
+		"a refusal": {auth.Reject(auth.CodeSignupDisabled, ""), auth.CodeSignupDisabled, false},
+	} {
+		idp := authtest.StartProvider(t)
+		answer := c.err
+		w := newWorld(t, auth.WithProvider(idp.Google()), auth.WithHooks(auth.Hooks{BeforeSignIn: func(context.Context, auth.SignInAttempt) error { return answer }}))
+		idp.Now = w.Clock.Now
+		in := auth.IDTokenParams{Provider: "google", IDToken: idp.IDToken("google", ada, "")}
+		if _, err := w.SignInWithIDToken(t.Context(), in); !errors.Is(err, c.code) {
+			t.Errorf("%s: %v", name, err)
+		}
+		answer = nil
+		if _, err := w.SignInWithIDToken(t.Context(), in); (err == nil) != c.good || !c.good && !errors.Is(err, auth.CodeInvalidToken) {
+			t.Errorf("%s: afterwards %v", name, err)
+		}
+	}
+}

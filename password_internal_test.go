@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -329,5 +330,32 @@ func TestAdmit(t *testing.T) {
 	}
 	if p.works() != before {
 		t.Error("a hash was computed")
+	}
+}
+
+// Passwords of tests cost next to nothing, unless an option names what they cost.
+func TestCheapPasswords(t *testing.T) {
+	for name, c := range map[string]struct {
+		o     PasswordOptions
+		cheap bool
+	}{
+		"usual":       {PasswordOptions{}, true},
+		"longer":      {PasswordOptions{MinLength: 12}, true},
+		"by bcrypt":   {PasswordOptions{BcryptCost: 10}, false},
+		"as is named": {PasswordOptions{Argon2id: Argon2idParams{Memory: 19456, Time: 3, Threads: 1}}, false},
+	} {
+		p := testPasswords(t, c.o)
+		before, nobody := p.o, p.dummy
+		cheap, err := Kit{&Auth{passwords: p}}.CheapPasswords()
+		if err != nil || cheap != c.cheap {
+			t.Errorf("%s: %t, %v", name, cheap, err)
+		}
+		want := before.Argon2id
+		if c.cheap {
+			want = Argon2idParams{Memory: 64, Time: 1, Threads: 1}
+		}
+		if p.o.Argon2id != want || p.o.BcryptCost != before.BcryptCost || (fmt.Sprint(p.dummy) != fmt.Sprint(nobody)) != c.cheap {
+			t.Errorf("%s: %+v", name, p.o.Argon2id)
+		}
 	}
 }

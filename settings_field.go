@@ -211,8 +211,8 @@ func checkRoleName(role string) error {
 }
 
 func checkSenderName(name string) error {
-	if n := len([]rune(name)); n == 0 || n > 64 || safeName(name) != name {
-		return errors.New("has to be a name of up to 64 letters, digits and spaces, and no address")
+	if name == "" || safeName(name) != name {
+		return errors.New("has to be a name of up to 60 letters, digits and spaces, and no address")
 	}
 	return nil
 }

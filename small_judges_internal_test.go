@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/internal/redirect"
 )
 
 // testKeys are keys that a test may sign with.
@@ -108,5 +111,30 @@ func TestKeyringSignsByTheAlgorithmChosen(t *testing.T) {
 		if err != nil || k.signing.Algorithm != alg {
 			t.Errorf("%s: %+v, %v", alg, k, err)
 		}
+	}
+}
+
+// The log tells of a redirect that was refused where it led, without what may be secret
+// of it, and the first few addresses that would have been allowed.
+func TestRefusedRedirectsAreDescribed(t *testing.T) {
+	long := strings.Repeat("a", 200-len("https://evil.test/"))
+	for raw, want := range map[string]string{
+		"https://ada:hush@evil.test/in?token=hush#hush": "https://evil.test/in", "/in": "/in", "": "", "https://evil.test/%": "(not a URL)",
+		"https://evil.test/" + long: "https://evil.test/" + long, "https://evil.test/" + long + "b": "https://evil.test/" + long + "…",
+	} {
+		if got := describedURL(raw); got != want {
+			t.Errorf("%q is told as %q", raw, got)
+		}
+	}
+	var all []redirect.Pattern
+	for n, want := range []string{
+		"nothing", "https://0.test/", "https://0.test/, https://1.test/", "https://0.test/, https://1.test/, https://2.test/", "https://0.test/, https://1.test/, https://2.test/, https://3.test/",
+		"https://0.test/, https://1.test/, https://2.test/, https://3.test/, https://4.test/", "https://0.test/, https://1.test/, https://2.test/, https://3.test/, https://4.test/, …",
+	} {
+		err := notListed("https://evil.test/?a=b", all, ErrNotFound)
+		if got := err.Error(); got != "redirect_to https://evil.test/: "+ErrNotFound.Error()+"; WithRedirectURLs has "+want || !errors.Is(err, ErrNotFound) || !errors.As(err, &mistake{}) {
+			t.Errorf("%d: %s", n, got)
+		}
+		all = append(all, redirect.Pattern{Scheme: "https", Host: string(rune('0'+n)) + ".test", Path: "/"})
 	}
 }

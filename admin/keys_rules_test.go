@@ -106,6 +106,23 @@ func TestScopesAreBounded(t *testing.T) {
 	})
 }
 
+// A key that an owner adopted is the service's: who made it changes it no more, although
+// they may do all that it may.
+func TestAdoptedKeysAreForOwners(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		o := newOffice(t, store)
+		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+		maker := o.maker("maker@example.com", admin.PermUsersRead)
+		k := o.key(actor(maker), admin.PermUsersRead)
+		o.do(maker, "POST /keys/"+k.ID+"/rotate", "").want(200)
+		o.do(maker, "PATCH /keys/"+k.ID, `{"name":"mine"}`).want(200)
+		o.do(owner, "PATCH /keys/"+k.ID, `{"adopted":true}`).want(200)
+		o.do(maker, "POST /keys/"+k.ID+"/rotate", "").want(403, auth.CodeTargetStronger)
+		o.do(maker, "PATCH /keys/"+k.ID, `{"name":"mine again"}`).want(403, auth.CodeTargetStronger)
+		o.do(owner, "POST /keys/"+k.ID+"/rotate", "").want(200)
+	})
+}
+
 // Whoever is banned, deleted or demoted takes their keys along, unless an owner
 // adopted them.
 func TestKeysGoWithTheirMaker(t *testing.T) {

@@ -125,7 +125,7 @@ func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (Ro
 	if _, err := m.roleOf(a.roles, p.Name); err != nil {
 		return RoleUsersPage{}, err
 	}
-	list, err := m.listUsers(ctx, ListUsersParams{UserQuery: auth.UserQuery{Role: p.Name, Desc: true, After: p.After, Limit: pageSize(p.Limit), Now: m.kit.Now()}})
+	list, err := m.listUsers(ctx, ListUsersParams{UserQuery: auth.UserQuery{Role: p.Name, Desc: true, After: p.After, Limit: pageSize(p.Limit)}})
 	if err != nil {
 		return RoleUsersPage{}, err
 	}

@@ -1,0 +1,33 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/authmount/auth"
+)
+
+// What of a chunk cannot be read fails it, whichever part it is: nothing is done by the rest.
+func TestChunksThatCannotBeRead(t *testing.T) {
+	const rows = `[{"row":1,"id":"a","data":{"email":"ada@example.com"}}]`
+	for name, c := range map[string]struct{ kind, params, input string }{
+		"the action of a selection":  {bulkJob.name, `{`, `["a"]`},
+		"the accounts of one":        {bulkJob.name, `{"action":"ban"}`, `{`},
+		"what an import does":        {importJob.name, `{`, rows},
+		"the rows of one":            {importJob.name, `{}`, `{`},
+		"rows that are of selection": {importJob.name, `{}`, `["a"]`},
+	} {
+		j := auth.Job{ID: "j", Kind: c.kind, Params: []byte(c.params)}
+		k, _ := kindOf(j)
+		work, err := k.plan(t.Context(), &Admin{}, j, []byte(c.input))
+		if err == nil && work.do != nil {
+			_, err = work.do(t.Context(), Actor{}, j)
+		}
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		if !errors.As(err, &syntax) && !errors.As(err, &kind) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

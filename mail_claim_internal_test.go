@@ -1,0 +1,236 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// claiming is a store that hands messages out, and notes for how many it is asked and
+// what it is told.
+type claiming struct {
+	finishing
+	left  int
+	asked []int
+	fault error
+}
+
+func (s *claiming) ClaimMessages(_ context.Context, c ClaimMessages) (list []SealedMessage, err error) {
+	s.asked = append(s.asked, c.Limit)
+	body, err := json.Marshal(magic)
+	for range min(c.Limit, s.left) {
+		s.left--
+		list = append(list, SealedMessage{ID: fmt.Sprint(s.left), Body: body, NextAt: c.Until, ExpiresAt: c.Now.Add(time.Hour), Attempts: 1})
+	}
+	return list, errors.Join(err, s.fault)
+}
+
+// What is due is claimed a hundred at a time, as far as the queue has room, until there is
+// no more; what cannot be claimed, or is sent and cannot be told of, the log has.
+func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue, left int
+		closed      bool
+		fault, told error
+		asked       []int
+		sent        int
+		log         string
+	}{
+		"none":                   {queue: 500, asked: []int{100}},
+		"a few":                  {queue: 500, left: 99, asked: []int{100}, sent: 99},
+		"a batch":                {queue: 500, left: 100, asked: []int{100, 100}, sent: 100},
+		"more than a batch":      {queue: 500, left: 250, asked: []int{100, 100, 100}, sent: 250},
+		"more than there is for": {queue: 150, left: 200, asked: []int{100, 50}, sent: 150},
+		"as many as there is":    {queue: 100, left: 100, asked: []int{100}, sent: 100},
+		"of a store that fails":  {queue: 500, fault: errors.New("away"), asked: []int{100}, log: "messages not claimed"},
+		"after the end":          {queue: 500, left: 3, closed: true, asked: []int{100}},
+		"that cannot be told of": {queue: 500, left: 1, told: errors.New("away"), asked: []int{100}, sent: 1, log: "which may be sent again"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			s, m := &claiming{left: c.left, fault: c.fault, finishing: finishing{err: c.told}}, &scripted{}
+			b, failures := testOutbox(t, MailOptions{Queue: c.queue, Workers: 1}, m)
+			b.store, b.log = s, slog.New(slog.NewTextHandler(&log, nil))
+			if c.closed {
+				if err := b.close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			hold := make(chan struct{}) // no message leaves the queue while more are claimed
+			b.open = func(m SealedMessage) (o outgoing, err error) {
+				<-hold
+				return o, json.Unmarshal(m.Body, &o)
+			}
+			b.claim(t.Context())
+			close(hold)
+			synctest.Wait()
+			if err := b.close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(s.asked, c.asked) || len(m.sent) != c.sent || len(s.told) != c.sent || len(failures.errors()) > 0 {
+				t.Errorf("%s: asked for %v, sent %d, told of %d, %v", name, s.asked, len(m.sent), len(s.told), failures.errors())
+			}
+			if (c.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), c.log) {
+				t.Errorf("%s: the log says %q", name, log.String())
+			}
+		})
+	}
+	if got := (&queuedMessage{}).told(nil); got != "" {
+		t.Errorf("of no error it is told %q", got)
+	}
+}
+
+// slowClaim is a store that takes its time to hand a message out, whatever its caller
+// thinks of that.
+type slowClaim struct {
+	claiming
+	calls atomic.Int32
+}
+
+func (s *slowClaim) ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error) {
+	s.calls.Add(1)
+	<-time.After(time.Second) // the bubble's clock
+	return s.claiming.ClaimMessages(ctx, c)
+}
+
+// Who closes an outbox waits for a claim that is under way, so that what it claimed is
+// sent; from then on none is made.
+func TestCloseWaitsForAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := &slowClaim{claiming: claiming{left: 1}}, &scripted{}
+		b, _ := testOutbox(t, MailOptions{Workers: 1}, m)
+		b.keepIn(s, nil, false)
+		b.wake()
+		synctest.Wait()
+		if err := b.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Minute)
+		if len(m.sent) != 1 || s.calls.Load() != 1 {
+			t.Errorf("%d sent, %d claims", len(m.sent), s.calls.Load())
+		}
+	})
+}
+
+// What cannot be worked out is told by its kind: there is nothing else of it yet.
+func TestWhatCannotBeWorkedOutIsToldByItsKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		b, _ := testOutbox(t, MailOptions{Attempts: 1}, &scripted{})
+		b.log = slog.New(slog.NewTextHandler(&log, nil))
+		b.prepare(t.Context(), KindMagicLink, func(context.Context) (*SealedMessage, error) { return nil, errors.New("away") })
+		if err := b.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(log.String(), "kind=magic_link") || !strings.Contains(log.String(), "message_id=0") {
+			t.Errorf("the log says %q", log.String())
+		}
+	})
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// waywardSettings is a store of settings that is away now and then.
+type waywardSettings struct {
+	SettingsStore
+	away atomic.Bool
+}
+
+func (s *waywardSettings) Settings(context.Context) (StoredSettings, error) {
+	if s.away.Load() {
+		return StoredSettings{}, errors.New("away")
+	}
+	return StoredSettings{}, nil
+}
+
+// While the settings cannot be read the log says so once, and once more when they can.
+func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		s := &waywardSettings{}
+		a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
+		a.settings.store = s
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); a.followSettings(ctx) }()
+		after := func(gone bool, away, back int) {
+			t.Helper()
+			s.away.Store(gone)
+			<-time.After(10 * time.Second) // the bubble's clock
+			synctest.Wait()
+			if n, m := strings.Count(log.String(), "cannot be read; those read last stay in force"), strings.Count(log.String(), "can be read again"); n != away || m != back || a.settings.failing.Load() != gone {
+				t.Errorf("told %d and %d times, failing %t: %s", n, m, a.settings.failing.Load(), log.String())
+			}
+		}
+		after(false, 0, 0)
+		after(true, 1, 0)
+		after(false, 1, 1)
+		after(true, 2, 1)
+		end()
+		<-done
+	})
+}
+
+// usedKeys is a store of keys that cannot note their use.
+type usedKeys struct {
+	KeyStore
+	noted []string
+	err   error
+}
+
+func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
+	s.noted = append(s.noted, id)
+	return s.err
+}
+
+// The use of a key is noted once a minute, and no request fails where it cannot be.
+func TestUseOfKeysIsNoted(t *testing.T) {
+	now := time.Unix(1767323045, 0).UTC()
+	for name, c := range map[string]struct {
+		key  APIKey
+		err  error
+		want int
+		log  string
+	}{
+		"the first":      {APIKey{ID: "k"}, nil, 1, ""},
+		"a minute later": {APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute)}, nil, 1, ""},
+		"before that":    {APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute + 1)}, nil, 0, ""},
+		"of the options": {APIKey{}, nil, 0, ""},
+		"not":            {APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not noted"},
+	} {
+		var log bytes.Buffer
+		s := &usedKeys{err: c.err}
+		a := &Auth{keyStore: s, cfg: config{now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&log, nil))}}
+		a.noteUse(t.Context(), &c.key)
+		if len(s.noted) != c.want || (log.Len() > 0) != (c.log != "") || !strings.Contains(log.String(), c.log) {
+			t.Errorf("%s: noted %v, the log says %q", name, s.noted, log.String())
+		}
+	}
+}
