@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
 		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
-		"kept": merge(kept(), records(), taken(has)), "gone": gone(has),
+		"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": nobody(has),
 	} {
 		run(t, group, all)
 	}
