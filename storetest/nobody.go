@@ -108,7 +108,7 @@ func (b *bench) namesNobody(id string) {
 	b.is(err, auth.ErrSessionEnded)
 	if b.events != nil {
 		b.say(u.ID, b.event(now))
-		for _, q := range []auth.EventQuery{{ID: id}, {UserID: id}, {ActorID: id}, {Involving: id}, {Target: id}, {UserID: id, ActorID: u.ID}, {ActorID: u.ID, Involving: id}} {
+		for _, q := range []auth.EventQuery{{ActorID: id}, {Target: id}, {RequestID: id}, {Target: id, ActorID: u.ID}} {
 			b.lists(q)
 		}
 	}
