@@ -72,6 +72,8 @@ func TestPausesBetweenTries(t *testing.T) {
 		"may have been done": {Error{Status: 503, Code: "x"}, repeatRefused, 0, 0, 0},
 		"refused for good":   {Error{Status: 499, Code: "x"}, repeatAlways, 0, 0, 0},
 		"timed out":          {Error{Status: 408, Code: "x"}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
+		"in a moment":        {Error{Status: 429, RetryAfter: 1}, repeatRefused, 2, 200 * time.Millisecond, 400*time.Millisecond + 1},
+		"a proxy's page":     {Error{Status: 404, Code: CodeBadResponse}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
 		"no answer":          {Error{Code: CodeNetwork}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
 	} {
 		d, again := c.e.again(c.r, c.try)
