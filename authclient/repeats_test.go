@@ -110,10 +110,15 @@ func TestOwnErrorsHaveWords(t *testing.T) {
 		"nobody to renew": {CodeNoSession, client(page, &MemoryStore{}).Refresh},
 		"nobody, renewed": {CodeNoSession, func(ctx context.Context) error { _, err := client(page, &MemoryStore{}).renewed(ctx, "t"); return err }},
 		"nobody, traded":  {CodeNoSession, client(page, &MemoryStore{}).refresh},
-		"the store":       {CodeNetwork, client(page, unreadable{}).Refresh},
-		"a page":          {CodeBadResponse, func(ctx context.Context) error { _, err := client(page, &endless{}).User(ctx); return err }},
-		"nothing":         {CodeBadResponse, func(ctx context.Context) error { _, err := client(broken, &endless{}).User(ctx); return err }},
-		"no answer":       {CodeNetwork, func(ctx context.Context) error { _, err := client(lost, &endless{}).User(ctx); return err }},
+		"nobody, beside another process that is somebody": {CodeNoSession, func(ctx context.Context) error {
+			c := client(page, &endless{})
+			c.loaded = true // when there was nobody
+			return c.refresh(ctx)
+		}},
+		"the store": {CodeNetwork, client(page, unreadable{}).Refresh},
+		"a page":    {CodeBadResponse, func(ctx context.Context) error { _, err := client(page, &endless{}).User(ctx); return err }},
+		"nothing":   {CodeBadResponse, func(ctx context.Context) error { _, err := client(broken, &endless{}).User(ctx); return err }},
+		"no answer": {CodeNetwork, func(ctx context.Context) error { _, err := client(lost, &endless{}).User(ctx); return err }},
 		"no JSON": {auth.CodeValidationFailed, func(ctx context.Context) error {
 			_, err := client(page, &endless{}).UpdateUser(ctx, UpdateUserParams{UserMetadata: map[string]any{"x": make(chan int)}})
 			return err
