@@ -116,6 +116,25 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
+// The URL of a project is absolute and nothing but a mount: a bare origin has the usual one.
+func TestURLsOfProjects(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"https://a.example": "https://a.example/auth/v1", "https://a.example/": "https://a.example/auth/v1", "https://a.example//": "https://a.example/auth/v1",
+		"https://a.example:8443/x/": "https://a.example:8443/x", "http://127.0.0.1:8080": "http://127.0.0.1:8080/auth/v1",
+		"": "", "https://": "", "https:///x": "", "https:a.example": "", "a.example": "", "//a.example": "", "ftp://a.example": "", "https://%zz": "", "http://a.example": "",
+		"https://ada@a.example": "", "https://a.example/?x": "", "https://a.example?x=y": "", "https://a.example/#x": "",
+	} {
+		u, err := readURL(raw, false)
+		if (err == nil) != (want != "") || err == nil && u.String() != want {
+			t.Errorf("%q: %v, %v", raw, u, err)
+		}
+	}
+	if u, err := readURL("http://a.example", true); err != nil || u.String() != "http://a.example/auth/v1" {
+		t.Error(u, err)
+	}
+}
+
 // A session file that cannot be written is told, and leaves nothing beside it.
 func TestFileStoreTellsFailures(t *testing.T) {
 	t.Parallel()

@@ -257,6 +257,13 @@ func TestChoicesAreSent(t *testing.T) {
 // What cannot be read is told without a word of what there was, which may be secret.
 func TestUnreadableIsToldUnquoted(t *testing.T) {
 	t.Parallel()
+	for text, why := range map[string]string{`["secret"]`: "malformed JSON", `secret`: "malformed JSON", `{"id":7}`: "malformed JSON", `{"id":"secret`: "unexpected EOF"} {
+		for _, err := range Rows[AdminUser](io.NopCloser(strings.NewReader(text))) {
+			if err == nil || err.Error() != "authclient: bad_response: "+why {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
 	for text, rows := range map[string]int{`{"id":"1"}{"id":`: 1, `{"id":"secret`: 0, `{"id":"1"} secret`: 1, `["secret"]`: 0, `{"id":["secret"]}`: 0, "": 0} {
 		n, failed := 0, error(nil)
 		for _, err := range Rows[AdminUser](io.NopCloser(strings.NewReader(text))) {

@@ -80,6 +80,23 @@ func TestEveryMethodRepeatsWhatMayBe(t *testing.T) {
 		at(a.wire)
 		return reflect.ValueOf(a)
 	})
+	a, err := NewAdmin("https://app.example.com", secretKey, WithHTTPClient(&http.Client{Transport: out}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at(a.wire)
+	for what, row := range map[string]struct {
+		call  func() error
+		tries int
+	}{ // what was changed under a revision has another one
+		"a change under a revision": {func() error { _, err := a.UpdateUser(t.Context(), "x", UpdateUserChanges{}, IfRevision(1)); return err }, 1},
+		"another change":            {func() error { _, err := a.UpdateUser(t.Context(), "x", UpdateUserChanges{}); return err }, 3},
+		"a read":                    {func() error { _, err := a.User(t.Context(), "x", IfRevision(1)); return err }, 3},
+	} {
+		if asked = nil; row.call() == nil || len(asked) != row.tries {
+			t.Errorf("%s is sent %d times, want %d", what, len(asked), row.tries)
+		}
+	}
 }
 
 // What the client says by itself it says in words, too.
@@ -110,6 +127,11 @@ func TestOwnErrorsHaveWords(t *testing.T) {
 		"nobody to renew": {CodeNoSession, client(page, &MemoryStore{}).Refresh},
 		"nobody, renewed": {CodeNoSession, func(ctx context.Context) error { _, err := client(page, &MemoryStore{}).renewed(ctx, "t"); return err }},
 		"nobody, traded":  {CodeNoSession, client(page, &MemoryStore{}).refresh},
+		"signed out elsewhere": {CodeNoSession, func(ctx context.Context) error {
+			c := client(page, &MemoryStore{})
+			c.loaded, c.session = true, &Session{AccessToken: "a", RefreshToken: "r"}
+			return c.Refresh(ctx)
+		}},
 		"nobody, beside another process that is somebody": {CodeNoSession, func(ctx context.Context) error {
 			c := client(page, &endless{})
 			c.loaded = true // when there was nobody
