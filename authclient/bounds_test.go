@@ -130,6 +130,11 @@ func TestURLsOfProjects(t *testing.T) {
 			t.Errorf("%q: %v, %v", raw, u, err)
 		}
 	}
+	for _, raw := range []string{"", "https://", "https:///x", "http:a.example", "a.example", "//a.example", "ftp://a.example", "http://ada@a.example", "http://a.example?x=y", "http://a.example#x"} {
+		if u, err := readURL(raw, true); err == nil {
+			t.Errorf("%q, plain: %v", raw, u)
+		}
+	}
 	if u, err := readURL("http://a.example", true); err != nil || u.String() != "http://a.example/auth/v1" {
 		t.Error(u, err)
 	}

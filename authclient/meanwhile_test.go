@@ -221,3 +221,32 @@ func TestOvertakenSignInIsEnded(t *testing.T) {
 		}
 	}
 }
+
+// full is a store that has no room, and keeps what it has.
+type full struct{}
+
+func (full) Load(context.Context) (*Session, error) { return nil, nil }
+func (full) Save(context.Context, *Session) error   { return io.ErrShortWrite }
+func (full) Clear(context.Context) error            { return io.ErrShortWrite }
+
+// A session that cannot be kept is told, whatever brought it: the next process would have
+// none.
+func TestStoreThatKeepsNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	signedIn(t, s, "ada@example.com")
+	c := newClient(t, s, WithTokenStore(full{}), WithLogger(slog.New(slog.DiscardHandler)))
+	sess, err := c.SignInWithPassword(t.Context(), PasswordParams{Email: "ada@example.com", Password: password})
+	if !errors.Is(err, io.ErrShortWrite) || sess != nil {
+		t.Errorf("a sign-in: %v, %v", sess, err)
+	}
+	if _, err := c.SignUp(t.Context(), SignUpParams{Email: "bob@example.com", Password: password}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a sign-up: %v", err)
+	}
+	if err := c.SignOut(t.Context(), ScopeLocal); !errors.Is(err, io.ErrShortWrite) || c.State().Status != StatusSignedOut {
+		t.Errorf("a sign-out: %v, %v", err, c.State().Status)
+	}
+	if err := c.SignOut(t.Context(), ScopeLocal); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a second one: %v", err)
+	}
+}
