@@ -72,6 +72,8 @@ func TestPausesBetweenTries(t *testing.T) {
 		"may have been done": {Error{Status: 503, Code: "x"}, repeatRefused, 0, 0, 0},
 		"refused for good":   {Error{Status: 499, Code: "x"}, repeatAlways, 0, 0, 0},
 		"timed out":          {Error{Status: 408, Code: "x"}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
+		"in a moment":        {Error{Status: 429, RetryAfter: 1}, repeatRefused, 2, 200 * time.Millisecond, 400*time.Millisecond + 1},
+		"a proxy's page":     {Error{Status: 404, Code: CodeBadResponse}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
 		"no answer":          {Error{Code: CodeNetwork}, repeatAlways, 0, 200 * time.Millisecond, 400 * time.Millisecond},
 	} {
 		d, again := c.e.again(c.r, c.try)
@@ -111,6 +113,30 @@ func TestConfigurations(t *testing.T) {
 		if err != nil || originOf(u) != want {
 			t.Errorf("%s: %s, %v", raw, originOf(u), err)
 		}
+	}
+}
+
+// The URL of a project is absolute and nothing but a mount: a bare origin has the usual one.
+func TestURLsOfProjects(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"https://a.example": "https://a.example/auth/v1", "https://a.example/": "https://a.example/auth/v1", "https://a.example//": "https://a.example/auth/v1",
+		"https://a.example:8443/x/": "https://a.example:8443/x", "http://127.0.0.1:8080": "http://127.0.0.1:8080/auth/v1",
+		"": "", "https://": "", "https:///x": "", "https:a.example": "", "a.example": "", "//a.example": "", "ftp://a.example": "", "https://%zz": "", "http://a.example": "",
+		"https://ada@a.example": "", "https://a.example/?x": "", "https://a.example?x=y": "", "https://a.example/#x": "",
+	} {
+		u, err := readURL(raw, false)
+		if (err == nil) != (want != "") || err == nil && u.String() != want {
+			t.Errorf("%q: %v, %v", raw, u, err)
+		}
+	}
+	for _, raw := range []string{"", "https://", "https:///x", "http:a.example", "a.example", "//a.example", "ftp://a.example", "http://ada@a.example", "http://a.example?x=y", "http://a.example#x"} {
+		if u, err := readURL(raw, true); err == nil {
+			t.Errorf("%q, plain: %v", raw, u)
+		}
+	}
+	if u, err := readURL("http://a.example", true); err != nil || u.String() != "http://a.example/auth/v1" {
+		t.Error(u, err)
 	}
 }
 

@@ -2,9 +2,12 @@ package authclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -169,5 +172,81 @@ func TestReturnedUserIsACopy(t *testing.T) {
 	c.State().User.UserMetadata["plan"] = "pro"
 	if got := c.State().User.UserMetadata["plan"]; got != "free" {
 		t.Error(got)
+	}
+}
+
+// A sign-in that was overtaken, by a sign-out or another sign-in, comes to nothing: its
+// session is ended, and whoever began it is told, whatever comes of that.
+func TestOvertakenSignInIsEnded(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		status int // of the answer to its end; 0: the server's own
+		lives  bool
+	}{"ended": {0, false}, "not ended": {400, true}} {
+		s := newService(t)
+		signedIn(t, s, "ada@example.com")
+		c := newClient(t, s, WithLogger(slog.New(slog.DiscardHandler)))
+		var kept *Session
+		s.set(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			switch r.URL.Path {
+			case "/auth/v1/login":
+				rec := httptest.NewRecorder()
+				next.ServeHTTP(rec, r)
+				var got sessionWire
+				if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
+					t.Error(err)
+				}
+				kept, _ = got.session(s.clock.Now())
+				if err := c.SignOut(r.Context(), ScopeLocal); err != nil {
+					t.Error(err)
+				}
+				w.WriteHeader(rec.Code)
+				_, _ = w.Write(rec.Body.Bytes())
+			case "/auth/v1/logout":
+				if row.status != 0 {
+					answer(w, row.status, auth.CodeValidationFailed)
+					return
+				}
+				next.ServeHTTP(w, r)
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+		got, err := c.SignInWithPassword(t.Context(), PasswordParams{Email: "ada@example.com", Password: password})
+		if !errors.Is(err, CodeNoSession) || got != nil || c.State().Status != StatusSignedOut || s.count("POST /logout") != 1 {
+			t.Errorf("%s: %+v, %v, %v after %d ends", what, got, err, c.State().Status, s.count("POST /logout"))
+		}
+		if _, err := c.UserOf(t.Context(), kept.AccessToken); (err == nil) != row.lives {
+			t.Errorf("%s: its session: %v", what, err)
+		}
+	}
+}
+
+// full is a store that has no room, and keeps what it has.
+type full struct{}
+
+func (full) Load(context.Context) (*Session, error) { return nil, nil }
+func (full) Save(context.Context, *Session) error   { return io.ErrShortWrite }
+func (full) Clear(context.Context) error            { return io.ErrShortWrite }
+
+// A session that cannot be kept is told, whatever brought it: the next process would have
+// none.
+func TestStoreThatKeepsNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	signedIn(t, s, "ada@example.com")
+	c := newClient(t, s, WithTokenStore(full{}), WithLogger(slog.New(slog.DiscardHandler)))
+	sess, err := c.SignInWithPassword(t.Context(), PasswordParams{Email: "ada@example.com", Password: password})
+	if !errors.Is(err, io.ErrShortWrite) || sess != nil {
+		t.Errorf("a sign-in: %v, %v", sess, err)
+	}
+	if _, err := c.SignUp(t.Context(), SignUpParams{Email: "bob@example.com", Password: password}); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a sign-up: %v", err)
+	}
+	if err := c.SignOut(t.Context(), ScopeLocal); !errors.Is(err, io.ErrShortWrite) || c.State().Status != StatusSignedOut {
+		t.Errorf("a sign-out: %v, %v", err, c.State().Status)
+	}
+	if err := c.SignOut(t.Context(), ScopeLocal); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a second one: %v", err)
 	}
 }

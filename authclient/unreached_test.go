@@ -55,9 +55,13 @@ func TestTransportRepeatsWholeRequestsOnly(t *testing.T) {
 		if row.body == http.NoBody {
 			r.Body = http.NoBody
 		}
+		given := r.Body
 		res, err := tr.RoundTrip(r)
 		if err != nil {
 			t.Fatal(name, err)
+		}
+		if r.Body != given || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s: the caller's request is changed", name)
 		}
 		b, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()

@@ -24,7 +24,7 @@ func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (left a
 				s.dropSession(id)
 			}
 			for id, t := range s.tokens {
-				if slices.Contains(c.Subjects, t.Subject) {
+				if t.Subject != "" && slices.Contains(c.Subjects, t.Subject) {
 					s.dropToken(id)
 				}
 			}

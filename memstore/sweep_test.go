@@ -36,6 +36,11 @@ func TestSweepTakesNothingEarly(t *testing.T) {
 				ok(t, s.BeginImpersonation(t.Context(), auth.BeginImpersonation{Change: system(now), Impersonation: i}))
 			}
 		}, now.Add(time.Hour), 2},
+		"counts": {func(s *memstore.Store) {
+			for _, label := range []string{"a", "b"} {
+				ok(t, s.AddCounts(t.Context(), auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: label, At: now, N: 1}}}))
+			}
+		}, now.Truncate(time.Hour).Add(400*24*time.Hour + moment), 2},
 		"who was active": {func(s *memstore.Store) {
 			ok(t, s.AddCounts(t.Context(), auth.AddCounts{Active: []auth.Activity{{UserID: userID, At: now}}}))
 		}, now.AddDate(0, 0, 45), 3}, // of the day, the week and the month, whose counts go much later

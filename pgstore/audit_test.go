@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
@@ -109,6 +111,34 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Ids that are none pick no events, whatever else is asked; as the end of a page they
+// are before all others of their instant.
+func TestEventsOfNobody(t *testing.T) {
+	t.Parallel()
+	s, _ := openSchema(t)
+	u := withUser(t, s)
+	e := auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: now, UserID: u.ID, Actor: auth.Actor{Kind: auth.ActorUser, ID: u.ID}}
+	done(t, s.AddEvents(t.Context(), []auth.Event{e}))
+	for what, row := range map[string]struct {
+		q    auth.EventQuery
+		want int
+	}{
+		"all":                          {auth.EventQuery{}, 1},
+		"an id":                        {auth.EventQuery{ID: "x"}, 0},
+		"about":                        {auth.EventQuery{UserID: "x"}, 0},
+		"by or about":                  {auth.EventQuery{Involving: "x"}, 0},
+		"by or about, by somebody":     {auth.EventQuery{ActorID: u.ID, Involving: "x"}, 0},
+		"about, by somebody":           {auth.EventQuery{ActorID: u.ID, UserID: "x"}, 0},
+		"nothing but a null character": {auth.EventQuery{Involving: "\x00"}, 0},
+		"behind one at that instant":   {auth.EventQuery{Before: &auth.Event{ID: "x", At: now}}, 0},
+		"behind one later":             {auth.EventQuery{Before: &auth.Event{ID: "x", At: now.Add(time.Microsecond)}}, 1},
+	} {
+		if list, err := s.Events(t.Context(), row.q); err != nil || len(list) != row.want || list == nil {
+			t.Errorf("%s: %+v, %v", what, list, err)
+		}
 	}
 }
 

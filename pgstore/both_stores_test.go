@@ -134,3 +134,32 @@ func TestOldestRefreshIsTheOldest(t *testing.T) {
 		}
 	})
 }
+
+// Figures are kept for 400 days, and who was active for 40 from the day that a period began
+// on; a sweep stops at its limit.
+func TestFiguresAreKeptForTheirTime(t *testing.T) {
+	onBoth(t, func(t *testing.T, s whole) {
+		sweep := func(what string, at time.Time, limit, want int) {
+			t.Helper()
+			if n, err := s.Sweep(t.Context(), at, limit); n != want || err != nil {
+				t.Errorf("%s: %d, %v", what, n, err)
+			}
+		}
+		stats := s.(auth.StatsStore)
+		hour, day := now.Truncate(time.Hour), now.Truncate(24*time.Hour)
+		var counts []auth.Count
+		for _, label := range []string{"a", "b", "c"} {
+			counts = append(counts, auth.Count{Metric: auth.MetricSignIns, Label: label, At: now, N: 1})
+		}
+		done(t, stats.AddCounts(t.Context(), auth.AddCounts{Counts: counts}))
+		over := hour.Add(400 * 24 * time.Hour)
+		sweep("counts, in time", over, 9, 0)
+		sweep("two counts", over.Add(time.Microsecond), 2, 2)
+		sweep("the third", over.Add(time.Microsecond), 9, 1)
+		done(t, stats.AddCounts(t.Context(), auth.AddCounts{Active: []auth.Activity{{UserID: uuid.NewString(), At: now}, {UserID: uuid.NewString(), At: now}}}))
+		over = day.Add(40 * 24 * time.Hour)
+		sweep("the days, in time", over, 9, 4) // the weeks, and the months, which began before
+		sweep("one day", over.Add(24*time.Hour), 1, 1)
+		sweep("the other", over.Add(24*time.Hour), 9, 1)
+	})
+}

@@ -140,10 +140,13 @@ func waysTo(q auth.EventQuery) (ways [][]condition, few, ok bool) {
 		if _, isID := canonical(q.Target); isID {
 			about(q.Target)
 		} else {
-			fixed = append(fixed, condition{`(e.data -> 'record' ->> 'target') = ?::text`, []any{clean(q.Target)}})
+			fixed = append(fixed, condition{`(e.data -> 'record' ->> 'target') = ?::text`, []any{asKept(q.Target)}})
 		}
 	}
 	actor, involved := idOrName(q.ActorID), idOrName(q.Involving)
+	if actor == "" && q.ActorID != "" || involved == "" && q.Involving != "" {
+		return nil, false, false // what nothing is left of names nobody, rather than everybody
+	}
 	if involved != "" && actor != "" && actor != involved {
 		about(involved) // then it was somebody else
 	}
@@ -174,8 +177,11 @@ func idOrName(s string) string {
 	if id, ok := canonical(s); ok {
 		return id
 	}
-	return clean(s)
+	return asKept(s)
 }
+
+// asKept is a text as an event has it.
+func asKept(s string) string { return asText(clean(s)) }
 
 // filters are the other conditions. few tells whether one of them picks few events.
 func filters(q auth.EventQuery) (all []condition, few bool) {
@@ -183,7 +189,7 @@ func filters(q auth.EventQuery) (all []condition, few bool) {
 		all, few = append(all, condition{`(e.data -> 'client' ->> 'ip') = ?::text`, []any{q.IP.String()}}), true
 	}
 	if q.RequestID != "" {
-		all, few = append(all, condition{`(e.data -> 'record' ->> 'request_id') = ?::text`, []any{clean(q.RequestID)}}), true
+		all, few = append(all, condition{`(e.data -> 'record' ->> 'request_id') = ?::text`, []any{asKept(q.RequestID)}}), true
 	}
 	switch q.Outcome {
 	case auth.EventDenied:

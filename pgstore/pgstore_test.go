@@ -98,12 +98,22 @@ func openTraced(t *testing.T, tracer pgx.QueryTracer, opts ...pgstore.Option) *p
 	return s
 }
 
+// Each method of the suite's fails first, at each of its statements in turn, and has
+// done nothing by then.
 func TestConformance(t *testing.T) {
 	t.Parallel() // beside TestLeastPrivilege: either mostly waits for the server
-	s, _ := openSchema(t)
+	plain, _ := openSchema(t)
+	b := &breaker{seen: map[string]bool{}}
+	cfg := plain.Pool().Config()
+	cfg.ConnConfig.Tracer = b
+	breaking, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	done(t, err)
+	t.Cleanup(breaking.Close)
 	var schemaOf sync.Map
-	r := &pgtest.Reused[auth.Store]{As: s.Pool(), Open: func() (auth.Store, string) {
-		s, schema := openSchema(t)
+	r := &pgtest.Reused[*pgstore.Store]{As: plain.Pool(), Open: func() (*pgstore.Store, string) {
+		_, schema := openSchema(t)
+		s, err := pgstore.New(breaking, pgstore.WithSchema(schema))
+		done(t, err)
 		schemaOf.Store(s, schema)
 		return s, schema
 	}}
@@ -111,7 +121,7 @@ func TestConformance(t *testing.T) {
 		s := r.Store(t)
 		schema, _ := schemaOf.Load(s)
 		t.Cleanup(func() { checkSessionsAtMost(t, schema.(string)) })
-		return s
+		return faulty{s, b, t}
 	})
 }
 

@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		"users": users(), "fields": fields(), "patches": patches(), "credentials": credentials(), "sessions": sessions(), "keeping": keepSessions(), "devices": merge(devices(), newDevices(), deviceTrust()), "refresh": merge(refresh(), replays()),
 		"tokens": tokens(), "codes": merge(codes(), linkCodes()), "limits": limits(), "upkeep": merge(upkeep(), sweeps(has)),
 		"conditions": conditions(has), "permissions": permissions(has), "idempotency": idempotency(has), "owners": owners(), "races": races(has),
-		"kept": merge(kept(), records(), taken(has)), "gone": gone(has),
+		"kept": merge(kept(), records(), taken(has)), "gone": gone(has), "nobody": merge(nobody(has), nothing(), heldInOrder()),
 	} {
 		run(t, group, all)
 	}
@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		has    bool
 		checks checks
 	}{
-		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords())},
+		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody())},
 		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, merge(events(), eventLists(), eventRecords())},
 		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, merge(outbox(), outboxRecords(has))},
 		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, merge(roles(), roleRecords())},

@@ -1,0 +1,132 @@
+package pgstore_test
+
+import (
+	"context"
+
+	"github.com/authmount/auth"
+)
+
+// The methods that change something.
+
+func (f faulty) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	return one1(f, ctx, c, f.Store.CreateUser)
+}
+
+func (f faulty) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+	return one1(f, ctx, c, f.Store.UpdateUser)
+}
+
+func (f faulty) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+	return none1(f, ctx, c, f.Store.DeleteUser)
+}
+
+func (f faulty) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+	return one1(f, ctx, c, f.Store.CreateSession)
+}
+
+func (f faulty) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+	return one1(f, ctx, c, f.Store.RevokeSessions)
+}
+
+func (f faulty) PutToken(ctx context.Context, c auth.PutToken) error {
+	return none1(f, ctx, c, f.Store.PutToken)
+}
+
+func (f faulty) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token, auth.User, error) {
+	return two1(f, ctx, c, f.Store.RedeemToken)
+}
+
+func (f faulty) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	return two1(f, ctx, c, f.Store.TryCode)
+}
+
+func (f faulty) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+	return two1(f, ctx, c, f.Store.AddProof)
+}
+
+func (f faulty) PutRole(ctx context.Context, c auth.PutRole) (auth.RoleTable, error) {
+	return one1(f, ctx, c, f.Store.PutRole)
+}
+
+func (f faulty) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+	return one1(f, ctx, c, f.Store.DeleteRole)
+}
+
+func (f faulty) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+	return one1(f, ctx, c, f.Store.PutKey)
+}
+
+func (f faulty) PutFactor(ctx context.Context, c auth.PutFactor) error {
+	return none1(f, ctx, c, f.Store.PutFactor)
+}
+
+func (f faulty) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+	return one1(f, ctx, c, f.Store.EnableFactor)
+}
+
+func (f faulty) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+	return none1(f, ctx, c, f.Store.UseTOTPStep)
+}
+
+func (f faulty) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
+	return one1(f, ctx, c, f.Store.UseRecoveryCode)
+}
+
+func (f faulty) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+	return none1(f, ctx, c, f.Store.PutRecoveryCodes)
+}
+
+func (f faulty) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+	return one1(f, ctx, c, f.Store.RemoveFactor)
+}
+
+func (f faulty) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+	return two1(f, ctx, c, f.Store.RaiseSession)
+}
+
+func (f faulty) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) error {
+	return none1(f, ctx, c, f.Store.BeginImpersonation)
+}
+
+func (f faulty) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
+	return none1(f, ctx, c, f.Store.EndImpersonation)
+}
+
+func (f faulty) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+	return one1(f, ctx, c, f.Store.CreateUsers)
+}
+
+func (f faulty) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {
+	return one1(f, ctx, c, f.Store.StartJob)
+}
+
+func (f faulty) FinishJobChunk(ctx context.Context, c auth.FinishJobChunk) (auth.Job, error) {
+	return one1(f, ctx, c, f.Store.FinishJobChunk)
+}
+
+func (f faulty) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+	return none1(f, ctx, c, f.Store.ClearLimits)
+}
+
+func (f faulty) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+	return none1(f, ctx, c, f.Store.RetryMessage)
+}
+
+func (f faulty) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.User, error) {
+	return one1(f, ctx, c, f.Store.AnonymizeUser)
+}
+
+func (f faulty) EndEverySession(ctx context.Context, c auth.EndEverySession) (int, error) {
+	return one1(f, ctx, c, f.Store.EndEverySession)
+}
+
+func (f faulty) PutSettings(ctx context.Context, c auth.PutSettings) (auth.StoredSettings, error) {
+	return one1(f, ctx, c, f.Store.PutSettings)
+}
+
+func (f faulty) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	if c.Draw.Rate.Burst > 0 { // what is drawn before stays drawn
+		return f.Store.AdvanceSession(ctx, c)
+	}
+	return two1(f, ctx, c, f.Store.AdvanceSession)
+}

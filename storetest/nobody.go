@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// strange are ids that nobody has and that no store makes: whoever sends them gets the
+// answer for somebody who is not there, and no failure.
+var strange = []string{"x", "00000000-0000-0000-0000-00000000000g", "\x00", "\xff"}
+
+// nobody are that methods take such ids for nobody's: each that has an id as its first
+// parameter, and those that name somebody in another way.
+func nobody(has *bench) checks {
+	all := checks{}
+	for _, face := range faces() {
+		if found(has.under, face) == "none" {
+			continue
+		}
+		for i := range face.NumMethod() {
+			m := face.Method(i)
+			if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[string]() {
+				continue
+			}
+			all[m.Name] = func(b *bench) {
+				for _, id := range strange {
+					in := []reflect.Value{reflect.ValueOf(b.ctx()), reflect.ValueOf(id)}
+					for p := 2; p < m.Type.NumIn(); p++ {
+						v := reflect.New(m.Type.In(p)).Elem()
+						b.something(v)
+						in = append(in, v)
+					}
+					out := implementation(b.Store, face).MethodByName(m.Name).Call(in)
+					err, _ := out[len(out)-1].Interface().(error)
+					b.isNobody(id, err)
+					for _, r := range out[:len(out)-1] {
+						if !isNothing(r) {
+							b.of("%q", id).wrong("an answer", r.Interface(), "none")
+						}
+					}
+				}
+			}
+		}
+	}
+	all["ids in parameters"] = func(b *bench) {
+		for _, id := range strange {
+			b.namesNobody(id)
+		}
+	}
+	return all
+}
+
+// isNobody wants an answer about nobody.
+func (b *bench) isNobody(id string, err error) {
+	b.Helper()
+	if err != nil && !errors.Is(err, auth.ErrNotFound) {
+		b.of("%q", id).is(err, auth.ErrNotFound)
+	}
+}
+
+// isNothing tells whether a result has nothing in it: lists may be empty.
+func isNothing(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return v.IsZero()
+		}
+		for i := range v.NumField() {
+			if !isNothing(v.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return v.IsZero()
+}
+
+// namesNobody names nobody by a strange id in the parameters of changes and lists.
+func (b *bench) namesNobody(id string) {
+	b.Helper()
+	b = b.of("%q", id)
+	u := b.user("")
+	s := b.session(u.ID)
+	t := newCode(b.id(), "", 0)
+	t.UserID = id
+	b.is(b.put(t), auth.ErrNotFound)
+	nobodys := newCode(b.id(), "", 0)
+	b.token(nobodys)
+	_, _, err := b.RedeemToken(b.ctx(), auth.Redemption{Change: by(now), Purpose: nobodys.Purpose, Hash: nobodys.Hash, Effect: auth.Effect{UserID: id}})
+	b.is(err, auth.ErrNotFound)
+	for filter, want := range map[auth.SessionFilter]int{{ID: id}: 0, {Except: id}: 1} {
+		ended, err := b.revoke(u.ID, filter)
+		b.ok(err)
+		if len(ended) != want {
+			b.wrong("sessions that ended", ended, "as many as nobody's id picks")
+		}
+	}
+	_, _, err = b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: id, IdleUntil: now.Add(minute)})
+	b.is(err, auth.ErrNotFound)
+	_, err = b.update(id, auth.UserPatch{FullName: ptr("x")})
+	b.is(err, auth.ErrNotFound)
+	_, _, err = b.Session(b.ctx(), s.ID, now)
+	b.is(err, auth.ErrSessionEnded)
+	if b.events != nil {
+		b.say(u.ID, b.event(now))
+		for _, q := range []auth.EventQuery{{ActorID: id}, {Target: id}, {RequestID: id}, {Target: id, ActorID: u.ID}} {
+			b.lists(q)
+		}
+	}
+	if b.outbox != nil {
+		b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: id, State: auth.MessageSent, At: now}))
+	}
+	if b.work != nil {
+		b.is(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: id}), auth.ErrNotFound)
+		_, err := b.work.StartJob(b.ctx(), auth.StartJob{Change: by(now), ID: id, ExpiresAt: now.Add(minute)})
+		b.is(err, auth.ErrNotFound)
+		_, err = b.work.FinishJobChunk(b.ctx(), auth.FinishJobChunk{JobID: id, Now: now, Until: now})
+		b.is(err, auth.ErrNotFound)
+	}
+}

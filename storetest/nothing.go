@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/authmount/auth"
+)
+
+// nothing are that what is about nothing is not found by asking for nothing.
+func nothing() checks {
+	return checks{
+		"a code about nothing is nobody's to guess": func(b *bench) {
+			c := newCode("1", "", 5)
+			b.token(c)
+			b.is(b.try("", "1"), auth.ErrNotFound)
+			_, _, err := b.guess("", "1", auth.Effect{Create: ptr(b.newUser(""))})
+			b.is(err, auth.ErrNotFound)
+			_, _, err = b.guess("", "2", auth.Effect{Create: ptr(b.newUser(""))})
+			b.is(err, auth.ErrNotFound)
+			t, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
+			b.ok(err)
+			equal(b, "tries", t.Tries, 0)
+		},
+		"whoever is made nobody's takes nothing along that is about nothing": func(b *bench) {
+			if b.nobody == nil {
+				return
+			}
+			u := b.whole()
+			about := newToken("about nothing", "")
+			about.Purpose = auth.PurposeMagicLink
+			b.token(about)
+			var m auth.SealedMessage
+			if b.outbox != nil {
+				m = b.message()
+				m.Recipient, m.Log = "", auth.MessageLog{Kind: "magic_link", Channel: "mail"}
+				b.post(b.user("eve@example.com").ID, m)
+			}
+			_, err := b.nobody.AnonymizeUser(b.ctx(), auth.AnonymizeUser{Change: by(now), UserID: u.ID, Subjects: []string{""}, Recipients: []string{""}})
+			b.ok(err)
+			_, err = b.PeekToken(b.ctx(), about.Purpose, about.Hash, now)
+			b.ok(err)
+			if b.outbox != nil {
+				b.claims(now, m.ID)
+			}
+			if b.outbox != nil && b.posted != nil {
+				equal(b, "messages that are noted", len(b.records(auth.MessageQuery{ID: m.ID, Limit: 9})), 1)
+			}
+		},
+		"a token of somebody who is not there comes with nobody": func(b *bench) {
+			nu := b.newUser("ada@example.com")
+			t := newToken("of nobody", "")
+			t.UserID = b.id()
+			nu.Tokens = []auth.Token{t}
+			_, err := b.create(nu)
+			b.is(err, auth.ErrNotFound)
+			_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
+			b.is(err, auth.ErrNotFound)
+		},
+	}
+}
+
+// factorsOfNobody are that second factors need their user, and a session to be enabled
+// on that showed them.
+func factorsOfNobody() checks {
+	return checks{
+		"a first session that showed no second factor enables none": func(b *bench) {
+			u := b.whole()
+			f, s := b.pending(u.ID), b.newSession(u.ID)
+			c := enabling(f, s)
+			c.Session.AAL = auth.LevelAAL1
+			_, err := b.factors.EnableFactor(b.ctx(), c)
+			b.is(err, auth.ErrMFARequired)
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.is(err, auth.ErrNotFound)
+			b.has(f, 0)
+			_, err = b.enable(f, s)
+			b.ok(err)
+			_, _, err = b.Session(b.ctx(), s.ID, now)
+			b.ok(err)
+		},
+		"a step names its factor": func(b *bench) {
+			_, _, f := b.enrolled()
+			unnamed := f
+			unnamed.ID = ""
+			b.is(b.step(unnamed, 101), auth.ErrNotFound)
+			b.has(f, 2)
+		},
+		"nobody has factors or recovery codes": func(b *bench) {
+			b.enrolled()
+			id := b.id()
+			f := b.newFactor(id)
+			_, recovered := b.recover(id, "r1")
+			_, removed := b.removeFactor(id, "")
+			_, enabled := b.enable(f, b.newSession(id))
+			for _, err := range []error{recovered, removed, enabled, b.renew(id, "n1"), b.step(f, 101), b.putFactor(f)} {
+				b.is(err, auth.ErrNotFound)
+			}
+		},
+	}
+}
+
+// heldInOrder are that what is kept of an account is listed in its order.
+func heldInOrder() checks {
+	return checks{"what is kept of an account is in the order of its times": func(b *bench) {
+		if b.outbox == nil || b.exports == nil {
+			return
+		}
+		u := b.whole()
+		var want []auth.HeldMessage
+		for _, d := range []time.Duration{3, 1, 2} {
+			for _, life := range []time.Duration{20, 10} {
+				m := b.message()
+				m.UserID, m.CreatedAt, m.ExpiresAt = u.ID, now.Add(d*minute), now.Add(d*minute+life*minute)
+				b.post(u.ID, m)
+				want = append(want, auth.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
+			}
+		}
+		h, err := b.exports.Held(b.ctx(), u.ID, now)
+		b.ok(err)
+		equal(b, "messages", h.Messages, []auth.HeldMessage{want[3], want[2], want[5], want[4], want[1], want[0]})
+	}}
+}
