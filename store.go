@@ -130,7 +130,7 @@ type Store interface {
 	RedeemToken(ctx context.Context, c Redemption) (Token, User, error)
 	// TryCode judges a guess at the live code of a purpose and subject (see
 	// Token.Code) and counts it in the same step, in this order. ErrNotFound if
-	// there is no live code. ErrTooManyTries if MaxTries wrong guesses had been counted before
+	// there is no live code, or no subject. ErrTooManyTries if MaxTries wrong guesses had been counted before
 	// this one (the right code loses too). ErrWrongCode if it was wrong: counted,
 	// whatever the conditions but the authority say (OutcomeWrongCode). The right
 	// code is used up together with its effect, or neither, as by RedeemToken.

@@ -89,7 +89,7 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.U
 		for key, code := range t.tokens {
 			hash, live := code.CodeHash(c.Now)
 			switch {
-			case code.Purpose != c.Purpose || code.Subject != c.Subject || !live:
+			case c.Subject == "" || code.Purpose != c.Purpose || code.Subject != c.Subject || !live:
 				continue
 			case code.Tries >= code.MaxTries:
 				return none, auth.ErrTooManyTries // the right code is too late, too
