@@ -25,14 +25,19 @@ export class AuthError extends Error {
   /** @internal What a second factor is shown with; a function, not to be seen by who prints the error. */
   declare mfa?: () => { mfa_token: string; expires_in: number; factors: ("totp" | "recovery_code")[] };
   /** @param message for people, in the server's words; of the client's own codes, the code as words */
-  constructor(code: ErrorCode, message?: string | false | null, status = 0, { details = {}, request_id: requestId = null }: { details?: Body["details"]; request_id?: string | null } = {}, retryAfter: number | null = null) {
+  constructor(code: ErrorCode, message?: string | false | null, status = 0, body: { details?: Body["details"]; request_id?: string | null } = {}, retryAfter: number | null = null) {
     super(message || code.replace(/_/g, " "));
-    Object.assign(this, { code, status, details, requestId, retryAfter });
+    this.code = code;
+    this.status = status;
+    this.details = body.details ?? {};
+    this.requestId = body.request_id ?? null;
+    this.retryAfter = retryAfter;
+    if ((body as any).mfa_token) this.mfa = () => body as any;
   }
 }
 
 /** Whether an error of a refresh, or of a request with a token, ends the session. Nothing else does. */
-export const endsSession = ({ code, status }: AuthError): boolean => /^(400.*(refresh_token|session_ended)|403user_banned)/.test(status + code);
+export const endsSession = (error: AuthError): boolean => /^(400.*(refresh_token|session_ended)|403user_banned)/.test(error.status + error.code);
 
 /** Whether a token was not taken, and another one may be. */
-export const isRefused = ({ code, status }: { code: string; status: number }): boolean => /^401.*(token|session)/.test(status + code);
+export const isRefused = (error: { code: string; status: number }): boolean => /^401.*(token|session)/.test(error.status + error.code);

@@ -42,7 +42,7 @@ export async function signInWithPopup(auth: AuthClient, params: OAuthParams, { s
       if (signal?.aborted) return stop();
       signal?.addEventListener("abort", stop, { once: true });
       channel.onmessage = ({ data }) => typeof data === "string" && done(data);
-      if (/^https?:/i.test(to.data.url)) open(to.data.url, "_blank", `popup,noopener,${features}`);
+      if (/^https?:/i.test(to.data?.url)) open(to.data.url, "_blank", `popup,noopener,${features}`);
     });
     const result = await auth.completeRedirect(back, { signal });
     if (result.error) return result;
