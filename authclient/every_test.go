@@ -19,7 +19,7 @@ import (
 
 // outcome is what a method came to: its error, or that of the first row that it lists, and
 // whether it returned anything else.
-func outcome(ctx context.Context, m reflect.Value) (err error, told, more bool) {
+func outcome(ctx context.Context, m reflect.Value) (told, more bool, err error) {
 	var in []reflect.Value
 	for j := range m.Type().NumIn() {
 		p := m.Type().In(j)
@@ -57,7 +57,7 @@ func outcome(ctx context.Context, m reflect.Value) (err error, told, more bool) 
 			more = more || !out.IsZero()
 		}
 	}
-	return err, told, more
+	return told, more, err
 }
 
 // Whatever method it is, what the server refuses is its error, and it returns nothing
@@ -77,7 +77,7 @@ func TestEveryFailureIsTold(t *testing.T) {
 	}
 	refuses := func(name string, m reflect.Value) {
 		refusing.request = ""
-		if err, told, more := outcome(t.Context(), m); refusing.request != "" && (!told || !errors.Is(err, auth.CodeValidationFailed) || more) {
+		if told, more, err := outcome(t.Context(), m); refusing.request != "" && (!told || !errors.Is(err, auth.CodeValidationFailed) || more) {
 			t.Errorf("%s: %v, and something else: %v", name, err, more)
 		}
 	}
@@ -99,7 +99,7 @@ func TestEveryFailureIsTold(t *testing.T) {
 		"SignInWithPassword", "SignUp", "SignOut", "UserOf", "VerifyMFA", "VerifyMagicLink", "VerifyOTP"}
 	each(reflect.ValueOf(client(unreadable{})), func(name string, _ reflect.Value) {
 		refusing.request = ""
-		err, told, _ := outcome(t.Context(), reflect.ValueOf(client(unreadable{})).MethodByName(name))
+		told, _, err := outcome(t.Context(), reflect.ValueOf(client(unreadable{})).MethodByName(name))
 		if told && !slices.Contains(needless, name) && (!errors.Is(err, errUnreadable) || refusing.request != "") {
 			t.Errorf("%s without the store: %v, and sent was %q", name, err, refusing.request)
 		}

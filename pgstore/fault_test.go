@@ -112,7 +112,7 @@ func (b *breaker) until(ctx context.Context, t testing.TB, call func(context.Con
 		if c.at == "" || c.again && !told {
 			return err
 		}
-		if !told && !(c.after && isOutcome(err)) {
+		if !told && (!c.after || !isOutcome(err)) {
 			t.Errorf("%v, though a statement failed: %.200s", err, c.at)
 		}
 	}

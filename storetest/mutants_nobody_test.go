@@ -46,7 +46,7 @@ type guessable struct{ base }
 
 func (s guessable) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
 	if c.Subject == "" {
-		return s.Store.RedeemToken(ctx, auth.Redemption{Change: c.Change, Purpose: c.Purpose, Hash: c.Hash, Effect: c.Effect})
+		return s.RedeemToken(ctx, auth.Redemption{Change: c.Change, Purpose: c.Purpose, Hash: c.Hash, Effect: c.Effect})
 	}
 	return s.Store.TryCode(ctx, c)
 }
