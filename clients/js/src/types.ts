@@ -81,7 +81,10 @@ interface Trust {
   trustDevice?: boolean | undefined;
 }
 interface Redirect {
-  /** Where the browser comes back to: same origin, or one of `redirectOrigins`. Default, in browsers: this page. */
+  /**
+   * Where the browser comes back to: same origin, or one of `redirectOrigins`. Default, in browsers: this page; of a
+   * confirmation that `signUp` asks for: the server's own page, and no further.
+   */
   redirectTo?: string | undefined;
 }
 
@@ -149,7 +152,7 @@ export interface AuthClient {
   acceptInvitation(params: Remember & { token: string; password?: string; fullName?: string }, options?: CallOptions): Promise<Result<SignedIn>>;
   /**
    * Ends what began with a redirect: trades the `?code=` of the page's URL for a session, and takes it out of the address bar.
-   * Null data: the URL has nothing of that. Error `other_browser`: the link was asked for elsewhere; ask for the code of the mail there.
+   * Null data: the URL has nothing of that. Error `other_browser`: the link was asked for in another browser, where the mail's code is good; here it is not.
    */
   completeRedirect(url?: string, options?: CallOptions): Promise<Result<SignedIn | null>>;
 

@@ -4,7 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { installApp } from "../lib/app.mjs";
-import { openPage, startChromium } from "../lib/browser.mjs";
+import { mail, openPage, startChromium } from "../lib/browser.mjs";
 import { freePorts } from "../lib/ports.mjs";
 import { password, startServer } from "../lib/server.mjs";
 
@@ -12,7 +12,7 @@ const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
 const block = (holding) => [...readme.matchAll(/^```\w+\n([\s\S]*?)^```/gm)].map(([, code]) => code).find((code) => code.includes(holding));
 const main = `import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { App } from "./app";
+import App from "./App";
 createRoot(document.getElementById("root")!).render(<StrictMode><App /></StrictMode>);
 `;
 
@@ -25,14 +25,15 @@ test("the README's application", { timeout: 180_000 }, async (t) => {
   const origin = `http://localhost:${own}`;
   // The flags are the README's, at other ports.
   const flags = block("go run ./examples/server").trim().replaceAll("'", "").replaceAll("localhost:5173", `localhost:${own}`).split(" ").slice(3);
-  const server = await startServer(["-addr", `127.0.0.1:${port}`, ...flags.filter((flag) => flag !== "-dev-inbox")]);
+  const serve = (...more) => startServer(["-addr", `127.0.0.1:${port}`, ...flags.filter((flag) => flag !== "-dev-inbox"), ...more]);
+  let server = await serve();
   running.push(() => server.stop());
   const app = installApp("../../examples/react/");
   running.push(() => app.remove());
   const write = (name, text) => writeFileSync(join(app.dir, name), text);
-  for (const name of ["account", "sign-in", "form"]) rmSync(join(app.dir, `src/${name}.tsx`));
+  for (const name of ["app", "account", "sign-in", "form"]) rmSync(join(app.dir, `src/${name}.tsx`));
   write("src/main.tsx", main);
-  write("src/app.tsx", block("<AuthProvider client"));
+  write("src/App.tsx", block("<AuthProvider client"));
   write("vite.config.ts", block("vite.config.ts").replace("127.0.0.1:8080", `127.0.0.1:${port}`));
   app.run("tsc", []);
   const vite = await app.start("vite", ["--host", "localhost", "--port", String(own), "--strictPort"], /Local:/);
@@ -64,7 +65,7 @@ test("the README's application", { timeout: 180_000 }, async (t) => {
   assert.deepEqual(asked, ["GET /me"]);
 
   // A change of the source, as hot module reloading brings it.
-  const source = join(app.dir, "src/app.tsx");
+  const source = join(app.dir, "src/App.tsx");
   writeFileSync(source, readFileSync(source, "utf8").replace("Sign out<", "Leave<"));
   await page.getByRole("button", { name: "Leave" }).click();
   await send(`${password} not`, "Sign in");
@@ -72,5 +73,19 @@ test("the README's application", { timeout: 180_000 }, async (t) => {
   await send(password, "Sign in");
   await who();
   assert.deepEqual(complaints, []);
+
+  // A server that asks for the code of a mail, and knows nobody yet.
+  await page.getByRole("button", { name: "Leave" }).click();
+  await page.getByRole("button", { name: "Sign up" }).waitFor();
+  await server.stop();
+  server = await serve("-require-confirmation");
+  await send("short", "Sign up");
+  await page.getByRole("alert").getByText("length").waitFor();
+  await send(password, "Sign up");
+  await page.getByText("The code that we mailed you").waitFor();
+  await page.fill("[name=code]", (await mail(server, email, "verify_email")).code);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await send(password, "Sign in");
+  await who();
   await context.close();
 });
