@@ -48,6 +48,37 @@ func TestListenersHoldNoLocks(t *testing.T) {
 	cancel()
 }
 
+// Who is told no more is not told what waited for them either.
+func TestCancelledListenersAreToldNoMore(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, newService(t))
+	told, goOn := make(chan State, 20), make(chan struct{})
+	cancel := c.Subscribe(func(st State) {
+		told <- st
+		<-goOn
+	})
+	<-told // it is being told, and what comes now waits
+	if _, err := c.SignUp(t.Context(), SignUpParams{Email: "ada@example.com", Password: password}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	after := make(chan State, 20)
+	defer c.Subscribe(func(st State) { after <- st })()
+	close(goOn)
+	<-after
+	if err := c.SignOut(t.Context(), ScopeLocal); err != nil {
+		t.Fatal(err)
+	}
+	for st := range after {
+		if st.Status == StatusSignedOut {
+			break
+		}
+	}
+	if len(told) > 0 {
+		t.Errorf("told of %+v", <-told)
+	}
+}
+
 // Events come with changes, and not with questions.
 func TestEventsOnlyOnChange(t *testing.T) {
 	t.Parallel()
