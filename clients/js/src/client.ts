@@ -570,8 +570,10 @@ export function createClient(url: string, key?: string | null, options: Options 
         completeRedirect: (href = globalThis.location?.href!) => (redirecting[href] ??= complete(href).finally(() => delete redirecting[href])),
         exportData: () => call<wire.Export>("/me/export", undefined, true),
         async deleteAccount() {
+          await ready();
+          const began = generation;
           await remove("/me");
-          await end();
+          if (generation === began) await end(); // not who signed in since
         },
         resetPassword: (params) => done("/reset-password", params),
         signInWithOAuth: async (params) => go(await oauthURL(params)),
@@ -600,9 +602,8 @@ export function createClient(url: string, key?: string | null, options: Options 
       {
         list: async () => (await call<wire.Sessions>("/sessions", undefined, true))?.sessions,
         async end(id) {
-          const own = id && id === state.session?.id;
           await remove("/sessions" + (id === undefined ? "" : "/" + encodeURIComponent(id as string)));
-          if (own) await end();
+          if (id && id === state.session?.id) await end();
         },
       },
     ];

@@ -213,3 +213,30 @@ test("messages of no shape are no error", async (t) => {
   await sleep(30);
   assert.deepEqual(errors.map(String), []);
 });
+
+test("Ada's account, deleted slowly, does not sign out Bob who signed in meanwhile", async (t) => {
+  const held = gate();
+  const kept = storage(session(1));
+  const auth = client(t, fake({ "DELETE /me": () => held.opened.then(() => json(null, 204)), "POST /login": () => json(session(2, 900, bob)) }), { storage: kept });
+  await auth.getToken();
+  const late = auth.deleteAccount();
+  await settle();
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  held.open();
+  await late;
+  assert.deepEqual([auth.state.user?.id, kept.kept.has("session")], ["2", true]);
+});
+
+test("nor does Ada's session, ended slowly", async (t) => {
+  const held = gate();
+  const named = (s, id) => ({ ...s, access_token: `x.${btoa(JSON.stringify({ session_id: id }))}.y` });
+  const kept = storage(named(session(1), "a"));
+  const auth = client(t, fake({ "DELETE /sessions/a": () => held.opened.then(() => json(null, 204)), "POST /login": () => json(named(session(2, 900, bob), "b")) }), { storage: kept });
+  await auth.getToken();
+  const late = auth.sessions.end("a");
+  await settle();
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  held.open();
+  await late;
+  assert.deepEqual([auth.state.user?.id, kept.kept.has("session")], ["2", true]);
+});
