@@ -182,9 +182,10 @@ export function createClient(url: string, key?: string | null, options: Options 
   /** Reads storage again: another tab may have refreshed, signed in or signed out. */
   async function reread() {
     if (broken) return;
+    const before = seen;
     try {
       const text = await storage.getItem(storageKey);
-      if (text == seen) return; // no text is null, or undefined
+      if (text == seen || seen !== before) return; // no text is null, or undefined; what was read before something was written is old
       const stored: Kept | null = JSON.parse(text!);
       if (!stored || (typeof stored.refresh_token === "string" && nameOf(stored) !== ended)) {
         seen = text;
