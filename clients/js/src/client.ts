@@ -227,7 +227,10 @@ export function createClient(url: string, key?: string | null, options: Options 
     if (generation === began) {
       take(next);
       if (since || !cookies) channel?.postMessage({});
-    } else await write(kept); // whatever order storage took them in
+    } else {
+      await write(kept); // whatever order storage took them in
+      if (since) throw new AuthError("aborted");
+    }
     return said;
   }
 

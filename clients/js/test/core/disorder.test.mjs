@@ -164,3 +164,15 @@ for (const first of [undefined, session(1)])
     await settle();
     assert.deepEqual([auth.state.user?.id, (await auth.getToken()).data], ["2", "access-2"]);
   });
+
+test("async storage: a sign-in that is overtaken while it is stored does not return another's session", async (t) => {
+  const s = storage();
+  const kept = { ...s, setItem: async (k, v) => (await sleep(v.includes("ada") ? 40 : 5), s.setItem(k, v)) };
+  const auth = client(t, fake({ "POST /login": (i) => json(JSON.parse(i.body).email.startsWith("ada") ? session(1) : session(2, 900, bob)) }), { storage: kept });
+  const late = auth.signInWithPassword({ email: "ada@example.com", password: "p" });
+  await sleep(15);
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  const { data, error } = await late;
+  assert.deepEqual([data, error?.code], [null, "aborted"]);
+  assert.equal(auth.state.user.id, "2");
+});
