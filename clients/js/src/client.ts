@@ -194,6 +194,7 @@ export function createClient(url: string, key?: string | null, options: Options 
             // Somebody else is signed in: what began before comes to nothing.
             generation++;
             settled = ++turn;
+            mfaToken = undefined;
           }
           take(stored);
         } else if (kept) leave();

@@ -240,3 +240,23 @@ test("nor does Ada's session, ended slowly", async (t) => {
   await late;
   assert.deepEqual([auth.state.user?.id, kept.kept.has("session")], ["2", true]);
 });
+
+test("a factor that was asked for is nobody's any more when another tab signs in as somebody else", async (t) => {
+  globalThis.document = {};
+  t.after(() => delete globalThis.document);
+  const kept = storage(session(1));
+  const server = fake({ "POST /login": () => json({ code: "mfa_required", message: "", mfa_token: "bobs", expires_in: 300, factors: ["totp"] }, 403), "POST /2fa/verify": () => json(session(3, 900, { id: "3" })) });
+  const auth = client(t, server, { storage: kept });
+  const other = new BroadcastChannel("session");
+  t.after(() => other.close());
+  await auth.getToken();
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  assert.ok(auth.state.pending);
+  kept.setItem("session", JSON.stringify(session(3, 900, { id: "3" })));
+  other.postMessage({});
+  while (auth.state.user.id !== "3") await sleep(2);
+  assert.equal(auth.state.pending, undefined);
+  await auth.mfa.verify({ totpCode: "123456" });
+  const { body, init } = server.calls.at(-1);
+  assert.deepEqual([body.mfa_token, init.headers.authorization], [undefined, "Bearer access-3"]);
+});
