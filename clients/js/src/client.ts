@@ -252,7 +252,7 @@ export function createClient(url: string, key?: string | null, options: Options 
   /** Nobody is signed in any more, here. */
   function leave() {
     generation++;
-    ended = nameOf(kept);
+    ended = nameOf(kept) ?? ended;
     take(null);
     set("signed-out");
   }

@@ -260,3 +260,19 @@ test("a factor that was asked for is nobody's any more when another tab signs in
   const { body, init } = server.calls.at(-1);
   assert.deepEqual([body.mfa_token, init.headers.authorization], [undefined, "Bearer access-3"]);
 });
+
+test("signed out of twice, a session is not brought back by a slower tab either", async (t) => {
+  globalThis.document = {};
+  t.after(() => delete globalThis.document);
+  const kept = storage(session(1));
+  const auth = client(t, fake({ "POST /logout": () => json(null, 204) }), { storage: kept });
+  const other = new BroadcastChannel("session");
+  t.after(() => other.close());
+  await auth.getToken();
+  await auth.signOut();
+  await auth.signOut();
+  kept.setItem("session", JSON.stringify(session(1)));
+  other.postMessage({});
+  await sleep(20);
+  assert.equal(auth.state.status, "signed-out");
+});
