@@ -515,7 +515,7 @@ export function createClient(url: string, key?: string | null, options: Options 
 
     return [
       {
-        acceptInvitation: (params) => enter("/invitations/accept", params, !!state.user),
+        acceptInvitation: async (params) => (await ready(), enter("/invitations/accept", params, !!state.user)), // a page begins with it
         async verifyOtp({ type, code, ...params }) {
           const { request_id, confirm, flow: id } = await sentTo(params);
           const proof = { request_id, ...params };

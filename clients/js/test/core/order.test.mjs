@@ -276,3 +276,10 @@ test("signed out of twice, a session is not brought back by a slower tab either"
   await sleep(20);
   assert.equal(auth.state.status, "signed-out");
 });
+
+test("an invitation that a page begins with is accepted by who is signed in", async (t) => {
+  const server = fake({ "POST /invitations/accept": () => json(session(2)) });
+  const auth = client(t, server, { storage: storage(session(1)) });
+  await auth.acceptInvitation({ token: "t" });
+  assert.equal(server.calls[0].init.headers.authorization, "Bearer access-1");
+});
