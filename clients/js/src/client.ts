@@ -299,23 +299,21 @@ export function createClient(url: string, key?: string | null, options: Options 
   /** Resolves when it is known who is signed in, or that this cannot be known now. */
   const ready = (): Promise<void> => (starting ??= start());
 
-  async function start() {
+  /** Finds out who is signed in; with cookies, `ask`s the server whose they are. */
+  async function start(ask = state.status === "loading") {
     try {
       if (!cookies) {
         await reread();
         if (!kept) leave();
         else if (!kept.user) await refresh();
-      } else if (state.status === "loading") await ask();
+      } else if (ask) {
+        const began = generation;
+        const user = await send<User>("/me");
+        if (generation === began) take({ ...(me() === user.id && kept), user });
+      }
     } catch {
       await refresh(null).catch(() => {}); // whether that is an outage, the refresh finds out
     }
-  }
-
-  /** Asks whose the session in the cookies is. */
-  async function ask() {
-    const began = generation;
-    const user = await send<User>("/me");
-    if (generation === began) take({ ...(me() === user.id && kept), user });
   }
 
   /** Runs something with a token of who is signed in; where that is refused, once more with a new one. */
@@ -380,7 +378,7 @@ export function createClient(url: string, key?: string | null, options: Options 
       else if (!cookies) void reread();
       else {
         generation++; // what was asked before may be of somebody else
-        ask().catch(() => {});
+        void start(true);
       }
     };
   // A message may come before what it tells of is in this tab's storage: that has a word of its own when it is.

@@ -283,3 +283,19 @@ test("an invitation that a page begins with is accepted by who is signed in", as
   await auth.acceptInvitation({ token: "t" });
   assert.equal(server.calls[0].init.headers.authorization, "Bearer access-1");
 });
+
+test("cookies: a page that was loading when another tab spoke up does not load for ever", async (t) => {
+  const held = gate();
+  let asked = 0;
+  const { auth, other } = tab(t, async (_, { method }) => {
+    if (method === "POST") return json({ user: bob, expires_in: 900, expires_at: Date.now() / 1000 + 900 });
+    if (++asked === 1) return held.opened.then(() => json(user));
+    throw new TypeError("no network, for once");
+  });
+  while (!asked) await sleep(2);
+  other.postMessage({});
+  while (asked < 2) await sleep(2);
+  held.open();
+  await sleep(30);
+  assert.deepEqual([auth.state.status, auth.state.user?.id], ["signed-in", "2"]);
+});
