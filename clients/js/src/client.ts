@@ -67,17 +67,17 @@ export function createClient(url: string, key?: string | null, options: Options 
   let seen: string | null | undefined; // what storage had when it was read or written last
   let broken = cookies; // storage does not take what it is given, or is given nothing: memory knows better
   let generation = 0; // rises with every sign-in and sign-out: what began before one does not undo it
-  let turn = 0; // rises with each sign-in that begins, and each sign-out
-  let settled = 0; // the last of them that took effect: an answer to one before it comes to nothing
+  let settled = 0; // the last turn that took effect: an answer to one before it comes to nothing
   let ended: string | null | undefined; // the session that was signed out of here: a slower tab cannot bring it back
-  let flight: Promise<void> | null | undefined;
+  let turn = 0; // rises with each sign-in that begins, and each sign-out
   let starting: Promise<void> | undefined;
-  let mfaToken: string | undefined;
+  let flight: Promise<void> | null | undefined;
   let mfaTimer: number | undefined;
-  let outage: AuthError | null | undefined; // why there is no token, until `resume`
-  let resume = 0;
+  let mfaToken: string | undefined;
   let failures = 0;
+  let outage: AuthError | null | undefined; // why there is no token, until `resume`
   let retryTimer: number | undefined;
+  let resume = 0;
 
   /** The server's clock, in Unix seconds. */
   const now = () => Date.now() / 1000 + skew;
@@ -124,17 +124,17 @@ export function createClient(url: string, key?: string | null, options: Options 
           accept: "application/json",
           authorization: bearer ? "Bearer " + bearer : null,
           "x-device-id": body && (await deviceId().catch(() => {})),
+          "x-session-transport": cookies ? "cookie" : null,
+          "x-captcha-token": captcha_token,
           "content-type": body && "application/json",
           apikey: key || null,
-          "x-captcha-token": captcha_token,
-          "x-session-transport": cookies ? "cookie" : null,
         }),
-        keepalive: /^\/logout/.test(path), // outlives the page
-        credentials: cookies ? "include" : "omit",
         cache: "no-store",
-        signal: control.signal,
-        redirect: "error", // what is sent is for this server alone
         body: body && (JSON.stringify(json) as any),
+        keepalive: /^\/logout/.test(path), // outlives the page
+        signal: control.signal,
+        credentials: cookies ? "include" : "omit",
+        redirect: "error", // what is sent is for this server alone
       });
       status = response.status;
       const said = parsed<any>((await response.text()) || null); // null: there is nothing to say
@@ -182,9 +182,10 @@ export function createClient(url: string, key?: string | null, options: Options 
   /** Reads storage again: another tab may have refreshed, signed in or signed out. */
   async function reread() {
     if (broken) return;
+    const before = seen;
     try {
       const text = await storage.getItem(storageKey);
-      if (text == seen) return; // no text is null, or undefined
+      if (text == seen || seen !== before) return; // no text is null, or undefined; what was read before something was written is old
       const stored: Kept | null = JSON.parse(text!);
       if (!stored || (typeof stored.refresh_token === "string" && nameOf(stored) !== ended)) {
         seen = text;
@@ -193,6 +194,7 @@ export function createClient(url: string, key?: string | null, options: Options 
             // Somebody else is signed in: what began before comes to nothing.
             generation++;
             settled = ++turn;
+            mfaToken = undefined;
           }
           take(stored);
         } else if (kept) leave();
@@ -226,7 +228,10 @@ export function createClient(url: string, key?: string | null, options: Options 
     if (generation === began) {
       take(next);
       if (since || !cookies) channel?.postMessage({});
-    } else await write(kept); // whatever order storage took them in
+    } else {
+      await write(kept); // whatever order storage took them in
+      if (since) throw new AuthError("aborted");
+    }
     return said;
   }
 
@@ -247,7 +252,7 @@ export function createClient(url: string, key?: string | null, options: Options 
   /** Nobody is signed in any more, here. */
   function leave() {
     generation++;
-    ended = nameOf(kept);
+    ended = nameOf(kept) ?? ended;
     take(null);
     set("signed-out");
   }
@@ -294,23 +299,21 @@ export function createClient(url: string, key?: string | null, options: Options 
   /** Resolves when it is known who is signed in, or that this cannot be known now. */
   const ready = (): Promise<void> => (starting ??= start());
 
-  async function start() {
+  /** Finds out who is signed in; with cookies, `ask`s the server whose they are. */
+  async function start(ask = state.status === "loading") {
     try {
       if (!cookies) {
         await reread();
         if (!kept) leave();
         else if (!kept.user) await refresh();
-      } else if (state.status === "loading") await ask();
+      } else if (ask) {
+        const began = generation;
+        const user = await send<User>("/me");
+        if (generation === began) take({ ...(me() === user.id && kept), user });
+      }
     } catch {
       await refresh(null).catch(() => {}); // whether that is an outage, the refresh finds out
     }
-  }
-
-  /** Asks whose the session in the cookies is. */
-  async function ask() {
-    const began = generation;
-    const user = await send<User>("/me");
-    if (generation === began) take({ ...(me() === user.id && kept), user });
   }
 
   /** Runs something with a token of who is signed in; where that is refused, once more with a new one. */
@@ -371,11 +374,11 @@ export function createClient(url: string, key?: string | null, options: Options 
   if (channel)
     channel.onmessage = ({ data }) => {
       const name = data?.ended;
-      if (name ? name === nameOf(kept) : cookies && name === null) leave();
+      if ((name || cookies) && name === nameOf(kept)) leave();
       else if (!cookies) void reread();
       else {
         generation++; // what was asked before may be of somebody else
-        ask().catch(() => {});
+        void start(true);
       }
     };
   // A message may come before what it tells of is in this tab's storage: that has a word of its own when it is.
@@ -504,13 +507,13 @@ export function createClient(url: string, key?: string | null, options: Options 
       await put(".flow." + id, null);
       // Of a flow that did not begin here, anybody may have written the words.
       if (error) throw new AuthError(((flow && error_code) ?? "oauth_denied") as "oauth_denied", flow && description, 400);
-      if (!flow) throw new AuthError("other_browser", "Asked for in another browser: type the code of the mail there.");
+      if (!flow) throw new AuthError("other_browser", "Asked for in another browser: type the code there.");
       return enter("/exchange", { code, code_verifier: flow.verifier }, flow.link);
     }
 
     return [
       {
-        acceptInvitation: (params) => enter("/invitations/accept", params, !!state.user),
+        acceptInvitation: async (params) => (await ready(), enter("/invitations/accept", params, !!state.user)), // a page begins with it
         async verifyOtp({ type, code, ...params }) {
           const { request_id, confirm, flow: id } = await sentTo(params);
           const proof = { request_id, ...params };
@@ -530,16 +533,14 @@ export function createClient(url: string, key?: string | null, options: Options 
           const answer = await enter<wire.SentCode>("/signup", { ...params, redirect_to: redirect(redirectTo) });
           if (answer.request_id) {
             const { email, phone } = params;
-            await put(".sent", { to: email ?? phone, request_id: answer.request_id, confirm: !!email });
+            await put(".sent", { to: email ?? phone, request_id: answer.request_id, confirm: email });
             if (!state.user) set("confirm", { email, phone } as Pending);
           }
           return answer;
         },
         oauthURL,
-        signInWithPassword: (params) => enter("/login", params),
-        signInWithOAuth: async (params) => go(await oauthURL(params)),
+        confirmPhone: ({ phone, code }) => enter("/otp/verify", { phone, otp: code }, true),
         signInWithIdToken: ({ provider, ...params }) => enter("/oauth/" + encodeURIComponent(provider) + "/id-token", params),
-        signInWithOtp: sendCode as any,
         async resend(params) {
           const { user } = state;
           const { data } = await sentTo(params);
@@ -547,10 +548,9 @@ export function createClient(url: string, key?: string | null, options: Options 
           await (params.email && params.email === user.email ? call("/verify-email", {}, true) : whoever(params));
           return {};
         },
-        completeRedirect: (href = globalThis.location?.href!) => (redirecting[href] ??= complete(href).finally(() => delete redirecting[href])),
 
+        updateUser: whoever,
         getUser: (accessToken) => (typeof accessToken === "string" ? call<User>("/me", undefined, accessToken) : whoever()),
-        getToken: token,
         async refresh() {
           await ready();
           await refresh(kept?.access_token ?? null);
@@ -566,19 +566,20 @@ export function createClient(url: string, key?: string | null, options: Options 
           // Only the server can take its cookies away: until it has, somebody is signed in.
           if (cookies) await told;
           settled = ++turn;
-          await Promise.all([end(), told && put(".sent", null).catch(() => {}), told]);
+          await Promise.all([end(), put(".sent", null).catch(() => {}), told]);
         },
 
-        updateUser: whoever,
         changePassword: (params) => done("/me/password", { current_password: params.current, new_password: params.next }, true),
-        confirmPhone: ({ phone, code }) => enter("/otp/verify", { phone, otp: code }, true),
-        confirm: (params) => done("/me/confirm", params, true),
+        completeRedirect: (href = globalThis.location?.href!) => (redirecting[href] ??= complete(href).finally(() => delete redirecting[href])),
         exportData: () => call<wire.Export>("/me/export", undefined, true),
         async deleteAccount() {
+          await ready();
+          const began = generation;
           await remove("/me");
-          await end();
+          if (generation === began) await end(); // not who signed in since
         },
         resetPassword: (params) => done("/reset-password", params),
+        signInWithOAuth: async (params) => go(await oauthURL(params)),
         linkIdentity: async ({ provider, redirectTo, scopes, prompt }) => go(await call("/me/identities/" + encodeURIComponent(provider), { ...(await beginFlow(redirectTo, true))[0], scopes, prompt }, true)),
         async unlinkIdentity({ provider }) {
           await remove("/me/identities/" + encodeURIComponent(provider));
@@ -586,6 +587,10 @@ export function createClient(url: string, key?: string | null, options: Options 
         },
         resetPasswordForEmail: async (email, { redirectTo, ...params } = {}) => done("/forgot-password", { email, ...params, redirect_to: redirect(redirectTo) }),
         settings: () => call<wire.Settings>("/settings"),
+        getToken: token,
+        confirm: (params) => done("/me/confirm", params, true),
+        signInWithPassword: (params) => enter("/login", params),
+        signInWithOtp: sendCode as any,
       },
       {
         verify: (params) => enter("/2fa/verify", { ...params, mfa_token: mfaToken }, !mfaToken),
@@ -600,9 +605,8 @@ export function createClient(url: string, key?: string | null, options: Options 
       {
         list: async () => (await call<wire.Sessions>("/sessions", undefined, true))?.sessions,
         async end(id) {
-          const own = id && id === state.session?.id;
           await remove("/sessions" + (id === undefined ? "" : "/" + encodeURIComponent(id as string)));
-          if (own) await end();
+          if (id && id === state.session?.id) await end();
         },
       },
     ];
@@ -652,9 +656,9 @@ export function createClient(url: string, key?: string | null, options: Options 
       life.abort();
       channel?.close();
       channel = null;
-      listeners.clear();
       clearTimeout(retryTimer);
       clearTimeout(mfaTimer);
+      listeners.clear();
     },
 
     async fetch(input, init) {

@@ -46,7 +46,8 @@ export function until<T>(promise: Promise<T>, signal: AbortSignal | undefined): 
     const stop = () => fail(new AuthError("aborted"));
     if (signal?.aborted) stop();
     signal?.addEventListener("abort", stop);
-    promise.then(done, fail);
+    // A signal may live as long as the page: it keeps nothing of what is over.
+    promise.then(done, fail).finally(() => signal?.removeEventListener("abort", stop));
   });
 }
 

@@ -262,3 +262,15 @@ test("events come on change only, and by their names", async (t) => {
   await settle();
   assert.deepEqual(events, [["INITIAL_SESSION", null], ["SIGNED_IN", "access-1"], ["TOKEN_REFRESHED", "access-2"], ["USER_UPDATED", "access-2"], ["SIGNED_OUT", null]]);
 });
+
+test("a signal that lives as long as the page keeps nothing of the calls that are over", async (t) => {
+  const auth = client(t, fake({ "GET /settings": { enabled: true }, "GET /sessions": { sessions: [] } }), { storage: storage(session(1)) });
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args) => (listeners++, addEventListener.apply(signal, args));
+  signal.removeEventListener = (...args) => (listeners--, removeEventListener.apply(signal, args));
+  for (let i = 0; i < 5; i++) await Promise.all([auth.settings({ signal }), auth.sessions.list({ signal }), auth.getToken({ signal })]);
+  await settle();
+  assert.equal(listeners, 0);
+});

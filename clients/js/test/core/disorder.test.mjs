@@ -141,3 +141,38 @@ test(`async storage${ordered ? ", in order" : ""}: a user who is answered while 
   }
   assert.deepEqual(bad, []);
 });
+
+for (const first of [undefined, session(1)])
+  test(`async storage: what was read before a sign-in is not taken after it, ${first ? "over another session" : "over none"}`, async (t) => {
+    const s = storage(first);
+    const asked = gate(), held = gate();
+    let hold = false;
+    const kept = { ...s, getItem: async (k) => {
+      const text = s.getItem(k);
+      if (hold && k === "session") hold = (asked.open(), await held.opened, false);
+      return text;
+    } };
+    const auth = client(t, fake({ "POST /login": () => json(session(2, 900, bob)), "GET /me": () => json(user) }), { storage: kept });
+    await auth.getToken();
+    hold = true;
+    const late = first ? auth.getUser() : auth.refresh();
+    await asked.opened;
+    hold = false;
+    await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+    held.open();
+    await late;
+    await settle();
+    assert.deepEqual([auth.state.user?.id, (await auth.getToken()).data], ["2", "access-2"]);
+  });
+
+test("async storage: a sign-in that is overtaken while it is stored does not return another's session", async (t) => {
+  const s = storage();
+  const kept = { ...s, setItem: async (k, v) => (await sleep(v.includes("ada") ? 40 : 5), s.setItem(k, v)) };
+  const auth = client(t, fake({ "POST /login": (i) => json(JSON.parse(i.body).email.startsWith("ada") ? session(1) : session(2, 900, bob)) }), { storage: kept });
+  const late = auth.signInWithPassword({ email: "ada@example.com", password: "p" });
+  await sleep(15);
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  const { data, error } = await late;
+  assert.deepEqual([data, error?.code], [null, "aborted"]);
+  assert.equal(auth.state.user.id, "2");
+});

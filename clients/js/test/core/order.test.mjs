@@ -213,3 +213,89 @@ test("messages of no shape are no error", async (t) => {
   await sleep(30);
   assert.deepEqual(errors.map(String), []);
 });
+
+test("Ada's account, deleted slowly, does not sign out Bob who signed in meanwhile", async (t) => {
+  const held = gate();
+  const kept = storage(session(1));
+  const auth = client(t, fake({ "DELETE /me": () => held.opened.then(() => json(null, 204)), "POST /login": () => json(session(2, 900, bob)) }), { storage: kept });
+  await auth.getToken();
+  const late = auth.deleteAccount();
+  await settle();
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  held.open();
+  await late;
+  assert.deepEqual([auth.state.user?.id, kept.kept.has("session")], ["2", true]);
+});
+
+test("nor does Ada's session, ended slowly", async (t) => {
+  const held = gate();
+  const named = (s, id) => ({ ...s, access_token: `x.${btoa(JSON.stringify({ session_id: id }))}.y` });
+  const kept = storage(named(session(1), "a"));
+  const auth = client(t, fake({ "DELETE /sessions/a": () => held.opened.then(() => json(null, 204)), "POST /login": () => json(named(session(2, 900, bob), "b")) }), { storage: kept });
+  await auth.getToken();
+  const late = auth.sessions.end("a");
+  await settle();
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  held.open();
+  await late;
+  assert.deepEqual([auth.state.user?.id, kept.kept.has("session")], ["2", true]);
+});
+
+test("a factor that was asked for is nobody's any more when another tab signs in as somebody else", async (t) => {
+  globalThis.document = {};
+  t.after(() => delete globalThis.document);
+  const kept = storage(session(1));
+  const server = fake({ "POST /login": () => json({ code: "mfa_required", message: "", mfa_token: "bobs", expires_in: 300, factors: ["totp"] }, 403), "POST /2fa/verify": () => json(session(3, 900, { id: "3" })) });
+  const auth = client(t, server, { storage: kept });
+  const other = new BroadcastChannel("session");
+  t.after(() => other.close());
+  await auth.getToken();
+  await auth.signInWithPassword({ email: "bob@example.com", password: "p" });
+  assert.ok(auth.state.pending);
+  kept.setItem("session", JSON.stringify(session(3, 900, { id: "3" })));
+  other.postMessage({});
+  while (auth.state.user.id !== "3") await sleep(2);
+  assert.equal(auth.state.pending, undefined);
+  await auth.mfa.verify({ totpCode: "123456" });
+  const { body, init } = server.calls.at(-1);
+  assert.deepEqual([body.mfa_token, init.headers.authorization], [undefined, "Bearer access-3"]);
+});
+
+test("signed out of twice, a session is not brought back by a slower tab either", async (t) => {
+  globalThis.document = {};
+  t.after(() => delete globalThis.document);
+  const kept = storage(session(1));
+  const auth = client(t, fake({ "POST /logout": () => json(null, 204) }), { storage: kept });
+  const other = new BroadcastChannel("session");
+  t.after(() => other.close());
+  await auth.getToken();
+  await auth.signOut();
+  await auth.signOut();
+  kept.setItem("session", JSON.stringify(session(1)));
+  other.postMessage({});
+  await sleep(20);
+  assert.equal(auth.state.status, "signed-out");
+});
+
+test("an invitation that a page begins with is accepted by who is signed in", async (t) => {
+  const server = fake({ "POST /invitations/accept": () => json(session(2)) });
+  const auth = client(t, server, { storage: storage(session(1)) });
+  await auth.acceptInvitation({ token: "t" });
+  assert.equal(server.calls[0].init.headers.authorization, "Bearer access-1");
+});
+
+test("cookies: a page that was loading when another tab spoke up does not load for ever", async (t) => {
+  const held = gate();
+  let asked = 0;
+  const { auth, other } = tab(t, async (_, { method }) => {
+    if (method === "POST") return json({ user: bob, expires_in: 900, expires_at: Date.now() / 1000 + 900 });
+    if (++asked === 1) return held.opened.then(() => json(user));
+    throw new TypeError("no network, for once");
+  });
+  while (!asked) await sleep(2);
+  other.postMessage({});
+  while (asked < 2) await sleep(2);
+  held.open();
+  await sleep(30);
+  assert.deepEqual([auth.state.status, auth.state.user?.id], ["signed-in", "2"]);
+});
