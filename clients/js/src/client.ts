@@ -65,7 +65,10 @@ export function createClient(url: string, key?: string | null, options: Options 
   let state: State = initial ?? { status: "loading", user: null, session: null };
   let kept: Kept | null = cookies && initial?.user ? { user: initial.user, expires_at: initial.session?.expires_at as number } : null;
   let seen: string | null | undefined; // what storage had when it was read or written last
-  let broken = cookies; // storage does not take what it is given, or is given nothing: memory knows better
+  let broken = cookies; // storage is not asked: it does not take what it is given, or with cookies is given nothing
+  // What overtakes what: whoever waited compares `generation` (nobody signed in or out meanwhile) and, for a call with
+  // a token, `me()` (it is still the same person); a sign-in compares its turn with `settled` (no later one holds);
+  // what storage or another tab tells is compared with `ended` (a session that is over does not come back).
   let generation = 0; // rises with every sign-in and sign-out: what began before one does not undo it
   let settled = 0; // the last turn that took effect: an answer to one before it comes to nothing
   let ended: string | null | undefined; // the session that was signed out of here: a slower tab cannot bring it back
@@ -293,7 +296,7 @@ export function createClient(url: string, key?: string | null, options: Options 
     return kept.access_token ?? null;
   }
 
-  /** Renews the session; `refused` is a token that the server did not take. One request at a time, whoever asks. */
+  /** Renews the session; `refused` is a token that the server did not take, null the one in a cookie. One request at a time, whoever asks. */
   const refresh = (refused?: string | null): Promise<void> => (flight ??= renew(refused).finally(() => (flight = null)));
 
   /** Resolves when it is known who is signed in, or that this cannot be known now. */
