@@ -134,3 +134,23 @@ func TestQueueThatIsClosedEarly(t *testing.T) {
 		})
 	}
 }
+
+// Whose account it is that somebody guesses at is asked again after an outage; that it is
+// nobody's is an answer.
+func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := testOutbox(t, MailOptions{Attempts: 5, Workers: 1}, &scripted{})
+		defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
+		asked := 0
+		(&Auth{outbox: b}).tellOwner(t.Context(), func(context.Context) (User, error) {
+			if asked++; asked < 3 {
+				return User{}, errors.New("away")
+			}
+			return User{}, ErrNotFound
+		})
+		<-time.After(time.Hour)
+		if asked != 3 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+}
