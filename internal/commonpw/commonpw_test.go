@@ -72,3 +72,17 @@ func BenchmarkContains(b *testing.B) {
 		Contains("correct horse battery staple")
 	}
 }
+
+// Pieces of a row and repetitions begin at five characters.
+func TestFiveAreAPiece(t *testing.T) {
+	for s, want := range map[string]bool{"qwert": true, "trewq": true, "qwer": false, "asdfg": true, "": false} {
+		if walks(s) != want {
+			t.Errorf("%q is a piece of a row: %v", s, !want)
+		}
+	}
+	for s, want := range map[string]bool{"aaaaa": true, "ababa": true, "aaaa": false, "abcde": false, "": false} {
+		if repeats(s) != want {
+			t.Errorf("%q repeats: %v", s, !want)
+		}
+	}
+}
