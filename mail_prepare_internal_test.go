@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,16 +142,31 @@ func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := testOutbox(t, MailOptions{Attempts: 5, Workers: 1}, &scripted{})
 		defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
-		asked := 0
+		var asked atomic.Int32
 		(&Auth{outbox: b}).tellOwner(t.Context(), func(context.Context) (User, error) {
-			if asked++; asked < 3 {
+			if asked.Add(1) < 3 {
 				return User{}, errors.New("away")
 			}
 			return User{}, ErrNotFound
 		})
 		<-time.After(time.Hour)
-		if asked != 3 {
-			t.Errorf("asked %d times", asked)
+		if n := asked.Load(); n != 3 {
+			t.Errorf("asked %d times", n)
 		}
 	})
+}
+
+// A code of nobody's link is one that no guess is.
+func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
+	a := &Auth{keys: testKeys(t)}
+	first, second := Token{Purpose: PurposeMagicLink, Subject: "s"}, Token{Purpose: PurposeMagicLink, Subject: "s"}
+	code := a.addCode(&first, "secret", "", "bound")
+	if a.addCode(&second, "secret", "", "bound") != code || len(first.Code) == 0 || bytes.Equal(first.Code, second.Code) {
+		t.Errorf("%x and %x", first.Code, second.Code)
+	}
+	for _, c := range a.keys.MailCode(string(first.Purpose), first.Subject, EmailKey(""), "bound", code) {
+		if bytes.Equal(first.Code, c) {
+			t.Error("its code would do")
+		}
+	}
 }
