@@ -10,7 +10,7 @@ import (
 // store_change.go describe. A Store's Contract returns the version it was written
 // for. What each asks of stores that the one before did not:
 //
-//   - 7: [Change].IfKey
+//   - 7: [Change].IfKey; codes without a subject are nobody's ([TryCode])
 //   - 6: [PutToken].Yields
 //   - 5: [PutToken].Supersedes
 //   - 4: [UserPatch].Notes, [UserAt].Banned, [NewDevice] of CreateSession and EnableFactor, and a late

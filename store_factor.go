@@ -22,7 +22,8 @@ type FactorStore interface {
 	// named (its AAL and AMR) or, if there is none of that id, creates it as
 	// CreateSession does. It raises both revisions, and uses Redeem up.
 	// ErrNotFound if the factor is not the user's or not there, a *ConflictError
-	// of "factor" if it, or another of its kind, is enabled, ErrSessionEnded if
+	// of "factor" if it, or another of its kind, is enabled, ErrMFARequired if a
+	// session that it creates showed no second factor, ErrSessionEnded if
 	// the session named has ended or is another user's, ErrBanned, ErrNotFound if
 	// Redeem is not live.
 	EnableFactor(ctx context.Context, c EnableFactor) (User, error)

@@ -2,6 +2,10 @@ package pgstore_test
 
 import (
 	"context"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
 
 	"github.com/authmount/auth"
 )
@@ -129,4 +133,29 @@ func (f faulty) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		return f.Store.AdvanceSession(ctx, c)
 	}
 	return two1(f, ctx, c, f.Store.AdvanceSession)
+}
+
+// Every method that makes a change is tried with faults: a new one has to be listed above.
+func TestFaultsAtEveryChange(t *testing.T) {
+	kind, tried := reflect.TypeFor[faulty](), 0
+	for i := range kind.NumMethod() {
+		m := kind.Method(i)
+		changes := false
+		for j := range m.Type.NumIn() {
+			if in := m.Type.In(j); in.Kind() == reflect.Struct {
+				f, ok := in.FieldByName("Change")
+				changes = changes || ok && f.Type == reflect.TypeFor[auth.Change]()
+			}
+		}
+		if !changes {
+			continue
+		}
+		tried++
+		if file, _ := runtime.FuncForPC(m.Func.Pointer()).FileLine(m.Func.Pointer()); !strings.HasSuffix(file, "_test.go") {
+			t.Errorf("%s is tried without faults", m.Name)
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d methods make a change", tried)
+	}
 }
