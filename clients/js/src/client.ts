@@ -1,6 +1,6 @@
 import { AuthError, endsSession, isRefused } from "./error.js";
 import type { AuthClient, OAuthParams, Options, Pending, Result, SignedIn, State, Status, Storage, User } from "./types.js";
-import { attempt, later, mapped, memory, nameOf, parsed, present, same, sessionOf, until, wired, type Kept } from "./values.js";
+import { attempt, later, mapped, memory, nameOf, present, same, sessionOf, until, wired, type Kept } from "./values.js";
 import type * as wire from "./wire.js";
 
 /** In whose name a call is: true, who is signed in; a string, whoever that token is of. */
@@ -65,7 +65,7 @@ export function createClient(url: string, key?: string | null, options: Options 
   let state: State = initial ?? { status: "loading", user: null, session: null };
   let kept: Kept | null = cookies && initial?.user ? { user: initial.user, expires_at: initial.session?.expires_at as number } : null;
   let seen: string | null | undefined; // what storage had when it was read or written last
-  let broken = cookies; // storage is not asked: it does not take what it is given, or with cookies is given nothing
+  let broken: boolean | void = cookies; // storage is not asked: it does not take what it is given, or with cookies is given nothing
   // What overtakes what: whoever waited compares `generation` (nobody signed in or out meanwhile) and, for a call with
   // a token, `me()` (it is still the same person); a sign-in compares its turn with `settled` (no later one holds);
   // what storage or another tab tells is compared with `ended` (a session that is over does not come back).
@@ -89,9 +89,21 @@ export function createClient(url: string, key?: string | null, options: Options 
 
   // ---- what is stored, by what follows the storage key in its name
 
-  /** Stores a value; null takes it away. */
-  const put = async (name: string, value: unknown) => (value ? storage.setItem(storageKey + name, JSON.stringify(value)) : storage.removeItem(storageKey + name));
-  const recall = async <T>(name: string) => parsed<T>(await storage.getItem(storageKey + name));
+  /** Stores a value; null takes it away. True: storage did not take it, which fails no call. */
+  async function put(name: string, value: unknown): Promise<true | void> {
+    try {
+      await (value ? storage.setItem(storageKey + name, JSON.stringify(value)) : storage.removeItem(storageKey + name));
+    } catch {
+      return true;
+    }
+  }
+  async function recall<T>(name: string): Promise<T | null | undefined> {
+    try {
+      return JSON.parse((await storage.getItem(storageKey + name))!);
+    } catch {
+      // what cannot be read says nothing
+    }
+  }
 
   /** Names this device by a random name, kept over sign-outs: strangers' guesses at an account are told apart by it. */
   async function deviceId() {
@@ -140,7 +152,8 @@ export function createClient(url: string, key?: string | null, options: Options 
         redirect: "error", // what is sent is for this server alone
       });
       status = response.status;
-      const said = parsed<any>((await response.text()) || null); // null: there is nothing to say
+      const text = (await response.text()) || "null"; // there is nothing to say
+      const said = attempt(() => JSON.parse(text));
       const seconds = (name: string) => Date.parse(response.headers.get(name)!) / 1000;
       // Where a page of another origin cannot see the date, a session tells it.
       const ahead = (seconds("date") || said?.expires_at - said?.expires_in) - now();
@@ -179,7 +192,7 @@ export function createClient(url: string, key?: string | null, options: Options 
   async function write(next: Kept | null) {
     if (cookies) return;
     seen = next && JSON.stringify(next);
-    broken = await put("", next).then(() => false, () => true);
+    broken = await put("", next);
   }
 
   /** Reads storage again: another tab may have refreshed, signed in or signed out. */
@@ -569,7 +582,7 @@ export function createClient(url: string, key?: string | null, options: Options 
           // Only the server can take its cookies away: until it has, somebody is signed in.
           if (cookies) await told;
           settled = ++turn;
-          await Promise.all([end(), put(".sent", null).catch(() => {}), told]);
+          await Promise.all([end(), put(".sent", null), told]);
         },
 
         changePassword: (params) => done("/me/password", { current_password: params.current, new_password: params.next }, true),

@@ -10,9 +10,6 @@ export interface Kept {
   user?: User;
 }
 
-/** What a text of JSON says; undefined where it is none. */
-export const parsed = <T>(text: string | null): T | undefined => attempt(() => JSON.parse(text!));
-
 export const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /** The wire's names of parameters: fullName is full_name. Values stay as they are. */

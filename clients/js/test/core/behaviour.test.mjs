@@ -121,6 +121,31 @@ test("a storage that refuses is no failure: the session lives in memory", async 
   assert.equal((await auth.getToken()).data, "access-1");
 });
 
+for (const [how, no] of Object.entries({
+  "at once": () => { throw new Error("QuotaExceededError"); },
+  later: async () => { throw new Error("QuotaExceededError"); },
+}))
+  test(`a storage that refuses ${how} makes no call throw, signed in or not`, async (t) => {
+    const server = { calls: [], fetch: async (url, init) => (server.calls.push(url), /signup|otp.send|link.send/.test(url) ? json({ request_id: "r" }) : /login/.test(url) ? json(session(1)) : /me$/.test(url) ? json(user) : json({ url: "app:x", sessions: [] })) };
+    const kind = { email: "a@example.com", password: "p", provider: "google", code: "123456", token: "t", current: "a", next: "b" };
+    for (const one of ["getItem", "setItem", "removeItem", "all"])
+      for (const inside of [false, true]) {
+        const working = storage();
+        const auth = client(t, server, { storage: Object.fromEntries(["getItem", "setItem", "removeItem"].map((name) => [name, one === name || one === "all" ? no : working[name]])) });
+        const groups = { auth, mfa: auth.mfa, sessions: auth.sessions };
+        let tried = 0;
+        for (const [group, calls] of Object.entries(groups))
+          for (const name of Object.keys(calls).filter((n) => typeof calls[n] === "function" && !["subscribe", "dispose", "onAuthStateChange", "fetch"].includes(n))) {
+            if (inside) await auth.signInWithPassword(kind);
+            const args = { resetPasswordForEmail: ["a@example.com"], completeRedirect: [`${origin}/?code=c&am_flow=f`], end: ["1"], getUser: [], getToken: [], settings: [] }[name] ?? [kind];
+            const result = await calls[name](...args).catch((e) => assert.fail(`${group}.${name}, ${one} fails: threw ${e}`));
+            assert.deepEqual(Object.keys(result), ["data", "error"], name);
+            tried++;
+          }
+        assert.ok(tried > 25, `${tried} calls`);
+      }
+  });
+
 test("in browsers a second client of the same URL is the first one; after dispose, a new one", (t) => {
   page(t);
   const server = fake({});
