@@ -76,7 +76,7 @@ race: ## the concurrency tests again and again
 	go test $(RACE) -count=5 -run 'Parallel|Race|Conformance|Pool|Queue' ./...
 
 mutants: ## break the code in 150 small ways, and see which no test notices; SEED=n repeats a sample, ONLY=regexp narrows it
-	@scripts/ensure-postgres.sh
+	@scripts/ensure-postgres.sh && scripts/ensure-axe.sh
 	go run ./internal/mutants $(if $(SEED),-seed $(SEED)) $(if $(N),-n $(N)) $(if $(ONLY),-only '$(ONLY)')
 
 fuzz: ## each fuzz target for FUZZTIME
