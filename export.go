@@ -151,9 +151,6 @@ func (e *Export) shown(event Event) Event {
 	}
 	if event.Actor.ID != e.User.ID && event.Actor.Kind != ActorSystem && event.Actor.Kind != "" {
 		event.Actor, event.Client = Actor{Kind: event.Actor.Kind}, Client{}
-		if event.Record = event.Record.Clone(); event.Record != nil {
-			event.Record.Actor = ""
-		}
 	}
 	return event
 }

@@ -219,18 +219,26 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 
 func TestCORS(t *testing.T) {
 	w := newWorld(t, auth.WithCORS("https://app.test"))
-	pre := func(origin string) *answer {
-		return w.do("OPTIONS", "/auth/v1/login", nil, header{"Origin", origin}, header{"Access-Control-Request-Method", "POST"},
-			header{"Access-Control-Request-Headers", "apikey,authorization,content-type,x-device-id"})
+	pre := func(origin, method, name string) *answer {
+		return w.do("OPTIONS", "/auth/v1/login", nil, header{"Origin", origin}, header{"Access-Control-Request-Method", method}, header{"Access-Control-Request-Headers", name})
 	}
-	a := pre("https://app.test")
-	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "x-device-id") {
-		t.Errorf("preflight %d %v", a.status, a.header)
+	for _, name := range []string{"accept", "accept-language", "apikey", "authorization", "content-type", "x-api-key", "x-captcha-token", "x-device-id", "x-request-id", "x-session-transport"} {
+		a := pre("https://app.test", "POST", name)
+		if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || a.header.Get("Access-Control-Allow-Headers") != name || a.header.Get("Access-Control-Max-Age") != "600" {
+			t.Errorf("preflight of %s: %d %v", name, a.status, a.header)
+		}
 	}
-	if a := pre("https://evil.test"); a.header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("foreign preflight %v", a.header)
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+		if a := pre("https://app.test", method, "apikey"); a.header.Get("Access-Control-Allow-Methods") != method {
+			t.Errorf("preflight of %s: %v", method, a.header)
+		}
 	}
-	a = w.do("GET", "/settings", nil, header{"Origin", "https://app.test"}).want(200)
+	for _, asked := range [][3]string{{"https://evil.test", "POST", "apikey"}, {"https://app.test", "TRACE", "apikey"}, {"https://app.test", "POST", "x-other"}} {
+		if a := pre(asked[0], asked[1], asked[2]); a.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("preflight of %q: %v", asked, a.header)
+		}
+	}
+	a := w.do("GET", "/settings", nil, header{"Origin", "https://app.test"}).want(200)
 	if exposed := strings.ToLower(a.header.Get("Access-Control-Expose-Headers")); !strings.Contains(exposed, "date") || !strings.Contains(exposed, "retry-after") || !strings.Contains(exposed, "x-request-id") {
 		t.Errorf("exposed %q", exposed)
 	}

@@ -137,11 +137,8 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 
 // dropPassword adds to a patch that stops a session that the password goes, if the
 // session rests on it, or a live one that was made since: whoever knows it would be
-// back at once. A reset goes to the account's address.
+// back at once, or once passwords are on again. A reset goes to the account's address.
 func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *UserPatch) error {
-	if !a.Settings(ctx).Password.On() {
-		return nil // there is no reset, and nothing to sign in with
-	}
 	rests := slices.ContainsFunc(d.AMR, isPassword)
 	if !rests {
 		list, err := a.store.Sessions(ctx, u.ID, a.now())

@@ -67,3 +67,17 @@ func TestStopEndsThePassword(t *testing.T) {
 		})
 	}
 }
+
+// The password goes while signing in with one is switched off, too: whoever knows it
+// would be back as soon as it is on again.
+func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
+	w, _, _ := deviceWorld(t)
+	w.Clock.Advance(time.Minute)
+	w.do("POST", "/login", credentials(adas, goodPassword)).want(200)
+	token := w.stopToken(adas, auth.KindNewDevice)
+	off := newWorldOn(t, w.Store, auth.WithSettings(auth.Settings{Password: auth.Off}))
+	off.Clock.Advance(2 * time.Minute)
+	off.do("POST", "/secure-account", map[string]any{"token": token}).want(200)
+	w.Clock.Advance(2 * time.Minute)
+	w.do("POST", "/login", credentials(adas, goodPassword)).want(401, auth.CodeInvalidCredentials)
+}

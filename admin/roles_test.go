@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
 )
 
@@ -221,6 +222,39 @@ func TestGrantByAddressOfNobody(t *testing.T) {
 	if _, err := o.adm.GrantByAddress(t.Context(), admin.System("setup"), "nobody@example.com", auth.RoleOwner); !errors.Is(err, auth.CodeUserNotFound) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A role for an address is for whoever has proved it, and only while it is theirs.
+func TestGrantByAddressThatIsProved(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		grant := func(email string) error {
+			_, err := o.adm.GrantByAddress(t.Context(), admin.System("setup"), email, auth.RoleOwner)
+			return err
+		}
+		if _, err := o.ImportUser(t.Context(), auth.ImportUserParams{Email: "eve@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, grant("eve@example.com"), auth.CodeEmailNotVerified)
+
+		ada, moved := o.LoginAs(t, "ada@example.com"), errors.New("not asked")
+		tap.Reset(storetap.Hooks{After: func(ctx context.Context, method string, _ int, _ error) {
+			if method == "User" && moved != nil {
+				email, now := "other@example.com", o.Clock.Now()
+				_, moved = store.UpdateUser(ctx, auth.UpdateUser{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: ada.User.ID, Patch: auth.UserPatch{Email: &email, EmailVerifiedAt: &now}})
+			}
+		}})
+		err := grant("ada@example.com")
+		tap.Reset(storetap.Hooks{})
+		if moved != nil {
+			t.Fatal(moved)
+		}
+		wantCode(t, err, auth.CodeEmailNotVerified)
+		if err := grant("OTHER@example.com"); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Whoever gives a role its permissions is told what each of Authmount's own is for.

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,7 @@ func TestEveryForm(t *testing.T) {
 			b := o.signedIn("owner@example.com")
 			b.get("/dashboard" + ids.Replace(deed.at))
 			b.want(http.StatusOK)
+			o.wantCurl(b, at)
 			form := b.form()
 			for name, list := range deed.form {
 				form.Del(name)
@@ -105,6 +107,32 @@ func TestEveryForm(t *testing.T) {
 			b.post("/dashboard"+ids.Replace(deed.at), form)
 			b.want(http.StatusOK, deed.want)
 		})
+	}
+}
+
+var asCurl = regexp.MustCompile(`curl -X ([A-Z]+) '([^']+)'`)
+
+// wantCurl fails unless a form says what a program would ask for, and the API knows that.
+func (o *office) wantCurl(b *browser, form string) {
+	o.t.Helper()
+	asked := asCurl.FindStringSubmatch(b.text())
+	if several := form == "/users/bulk" || form == "/users/import"; several != (asked == nil) {
+		o.t.Errorf("as curl: %q", asked)
+	}
+	if asked == nil {
+		return
+	}
+	r, err := http.NewRequestWithContext(o.t.Context(), asked[1], asked[2], nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized {
+		o.t.Errorf("%s %s without a key is %d", asked[1], asked[2], res.StatusCode)
 	}
 }
 

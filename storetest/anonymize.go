@@ -85,6 +85,11 @@ func anonymizing() checks {
 				want = append(want, e)
 			}
 			equal(b, "events", after, want)
+			for _, e := range after {
+				if e.UserID == u.ID && e.Record != nil {
+					equal(b, "changes that are kept", e.Record.Changes, map[string]auth.FieldChange{"roles": changes["roles"]})
+				}
+			}
 		},
 		"messages to them are not sent": func(b *bench) {
 			if b.outbox == nil {

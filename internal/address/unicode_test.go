@@ -94,7 +94,7 @@ func TestLookalikesAreRefused(t *testing.T) {
 		"mіke", "аdmin", "αda", "adаm", "ada漢", "ада.x", "ᎪᎠ", "ꓮꓓ", "𐐀da", // scripts
 		"сосо", "СОСО", "Роса", "οινο", "օսո", "сео.1", "сео-x1", // wholly of lookalikes
 		"mɩke", "ɑda", "ɡoogle", "ǃada", "ƽam", "ꜱam", "aʼb", "aˑb", "ada٠", "ada१", "१", "аԁа", // letters and digits that look like ASCII
-		"a\u0338b", "ad\u0332a", "\u0301ada", "x\u0301", "1\u0301", "ж\u0301\u0302\u0303\u0304\u0305", // marks
+		"a\u0338b", "ad\u0332a", "\u0301ada", "x\u0301", "1\u0301", "ж\u0301\u0302\u0303\u0304\u0305", "ж\u0345", // marks
 		"a\u00adda", "a\u200bda", "a\u200dda", "a\u2060da", "a\ufeffda", "a\u034fda", "ada\ufe0f", "ada\U000e0041", "ada\U000e0100", "a\u3164da", "a\u115fda", "a\uffa0da", "a\u2800da", "a\u180eda", "a\u202eda", "a\u2066da", // invisible
 		"😀", "ada★", "a…b", "a—b", "a\u00a0b", "a\u3000b", "a\u2028b", "a\ufffdb", "a\ue000b", "\u1100", "\u0378", "ـada", "аб1٢",
 		"=?utf-8?q?ada?=", "a=?b", // encoded words
