@@ -7,6 +7,8 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
 )
 
 // A key that is bound to networks in which the proxies are, too, is used from there
@@ -56,4 +58,34 @@ func TestKeysBehindProxies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A public key is good, and is none, as soon as the server that has changed it answers:
+// what it remembers of the keys is forgotten with each change.
+func TestPublicKeysChangeAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New(), auth.WithAPIKeys("pk_test_12345678"))
+	const option = "Apikey: pk_test_12345678"
+	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+	want := func(status int, text string) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth/v1/settings", nil)
+		r.Header.Set("Apikey", text)
+		rec := httptest.NewRecorder()
+		o.Auth.Handler().ServeHTTP(rec, r)
+		if rec.Code != status {
+			t.Errorf("%d, want %d: %s", rec.Code, status, rec.Body)
+		}
+	}
+	for range 3 { // within the time for which keys are remembered, one of them
+		want(401, "pk_live_of_nobody_at_all")
+		made := o.do(owner, "POST /keys", `{"name":"x","kind":"public"}`, option).want(200).body
+		first, path := made["key"].(string), "/keys/"+made["id"].(string)
+		want(200, first)
+		second := o.do(owner, "POST "+path+"/rotate", `{"overlap":0}`, option).want(200).body["key"].(string)
+		want(401, first)
+		want(200, second)
+		o.do(owner, "DELETE "+path, "", option).want(204)
+		want(401, second)
+	}
 }
