@@ -343,6 +343,10 @@ func TestOwnAdminLogin(t *testing.T) {
 	b.want(http.StatusForbidden)
 	b.get("/dashboard/sign-in")
 	b.want(http.StatusNotFound)
+	b.get("/dashboard/first-owner?token=x") // for accounts, of which this is none
+	b.want(http.StatusOK)
+	b.post("/dashboard/first-owner", b.form())
+	b.want(http.StatusUnauthorized, "This needs an access token.")
 }
 
 // Any prefix will do, and a proxy may take it away.
