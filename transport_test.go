@@ -250,6 +250,7 @@ func TestForms(t *testing.T) {
 		"a link to elsewhere":     {"/magic-link/send", "email=di@example.com&redirect_to=https://evil.test/", header{}, 400, "redirect_not_allowed"},
 		"a link to no account":    {"/magic-link/send", "email=ed@example.com&create_user=false", header{}, 200, "{"},
 		"sign-up":                 {"/signup", "email=fay@example.com&password=correct+horse+battery&redirect_to=https://app.test/welcome", browser, 303, "https://app.test/welcome"},
+		"sign-up, a page":         {"/signup", "email=gil@example.com&password=correct+horse+battery", browser, 200, "You are signed in"},
 		"a code that is wrong":    {"/otp/verify", "phone=%2B4930123456&otp=123456", header{}, 400, "invalid_code"},
 		"a second factor's token": {"/2fa/verify", "mfa_token=x&totp_code=123456", header{}, 400, "invalid_token"},
 	} {

@@ -28,9 +28,9 @@ var list = func() map[string]bool {
 // rows are walked along by lazy fingers and counters.
 var rows = []string{
 	"01234567890123456789", "abcdefghijklmnopqrstuvwxyz",
-	"qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertzuiop", "yxcvbnm", "azertyuiop",
+	"zxcvbnm", "qwertzuiop", "yxcvbnm", "azertyuiop",
 	"1qaz2wsx3edc4rfv5tgb6yhn7ujm", "qazwsxedcrfvtgbyhnujm", "1q2w3e4r5t6y7u8i9o0p", "q1w2e3r4t5y6u7i8o9p0",
-	"qweasdzxc", "qweasdzxcrtyfghvbn", "abcd1234", "a1b2c3d4e5f6g7h8", "abc123def456", "123qweasdzxc", "1a2b3c4d5e6f",
+	"qweasdzxcrtyfghvbn", "abcd1234", "a1b2c3d4e5f6g7h8", "abc123def456", "123qweasdzxc", "1a2b3c4d5e6f",
 	"!@#$%^&*()_+", "~!@#$%^&*()",
 	"qwerty123456789", "asdf1234567890", "zxcv1234567890", "qwer1234567890", "asdfghjkl1234567890", "qwertyuiop1234567890",
 }

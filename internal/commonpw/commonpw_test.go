@@ -86,3 +86,17 @@ func TestFiveAreAPiece(t *testing.T) {
 		}
 	}
 }
+
+// Each way over a keyboard, there and back.
+func TestRowsAreWalked(t *testing.T) {
+	for _, way := range []string{
+		"89012", "vwxyz", "yuiop", "sdfgh", "zxcvbnm", "qwertz", "yxcvbnm", "azerty",
+		"2wsx3edc4", "wsxedc", "2w3e4r", "w2e3r4", "qweasdzxc", "zxcrty", "abcd12", "b2c3d4", "bc123de", "23qwea", "a2b3c4",
+		"@#$%^&*()_", "~!@#$", "werty1234", "sdf123", "xcv123", "wer1234", "ghjkl1234", "uiop1234",
+	} {
+		back := reverse(way)
+		if !walks(way) || !walks(back) || !Contains(way+back) {
+			t.Errorf("%q is no way", way)
+		}
+	}
+}
