@@ -32,8 +32,6 @@ var errMoved = errors.New("pgstore: what was to be locked has changed too often"
 // transaction: what it counted or revoked stays.
 type counted struct{ error }
 
-func (c *counted) Unwrap() error { return c.error }
-
 // do runs one statement: in the transaction that the context carries, or on the
 // pool.
 func (s *Store) do(ctx context.Context, f func(context.Context, querier) error) error {

@@ -140,7 +140,7 @@ func TestDomains(t *testing.T) {
 		"straße.de": "xn--strae-oqa.de", "STRASSE.de": "strasse.de", "BÜCHER.example": "xn--bcher-kva.example", "bu\u0308cher.example": "xn--bcher-kva.example",
 		"XN--BCHER-KVA.example": "xn--bcher-kva.example", "例え.jp": "xn--r8jz45g.jp", "example。com": "example.com", "ｅxample.com": "example.com",
 		"example.com.": "", "example.com。": "", "exa%6dple.com": "", "example%2ecom": "", "exa_mple.com": "", "exa\u00admple.com": "", "exam\u200dple.com": "", "exam\ufe0fple.com": "",
-		"xn--a.com": "", "xn--example-.com": "", "xn--\u00fc.com": "", "example.com/x": "", "example.com:25": "", "example.com%00": "", "example.com#x": "", "ex\u2024ample": "", "a..com": "", ".com": "", "[::1]": "",
+		"xn--a.com": "", "xn--example-.com": "", "xn--\u00fc.com": "", "example.com/x": "", "example.com:25": "", "example.com%00": "", "example.com#x": "", "ex\u2024ample": "", "a..com": "", strings.Repeat("a", 63) + ".com": strings.Repeat("a", 63) + ".com", strings.Repeat("a", 64) + ".com": "", strings.Repeat("\u00e4", 60) + ".com": "", ".com": "", "[::1]": "",
 	} {
 		given := "Ada@" + in
 		got, err := NormalizeEmail(given)
@@ -152,6 +152,16 @@ func TestDomains(t *testing.T) {
 		}
 		if err != nil || got != "Ada@"+want || EmailKey(given) != "ada@"+want {
 			t.Errorf("%+q: %q, %v, key %q; want %q", in, got, err, EmailKey(given), want)
+		}
+	}
+}
+
+// What a domain is in ASCII counts, too, which is longer than what was typed.
+func TestLongestAddress(t *testing.T) {
+	for n, ok := range map[int]bool{20: true, 22: true, 23: false, 26: false} { // labels of 8 bytes, each typed in 3
+		given := strings.Repeat("a", 64) + "@" + strings.Repeat("\u00e4.", n) + "example.com"
+		if got, err := NormalizeEmail(given); (err == nil) != ok || err != nil && got != "" {
+			t.Errorf("%d labels: %q, %v", n, got, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -257,6 +258,12 @@ func TestVerify(t *testing.T) {
 	unknown.kid = "unpublished"
 	signed := func(change jwt.MapClaims) string { return rs.sign(t, claims(change)) }
 	parts := strings.Split(signed(nil), ".")
+	twice := parts[0] + "." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"iss":"https://op.test","aud":"app","sub":"2","sub":"1","exp":%d}`, now.Add(time.Hour).Unix()))
+	signature, err := rs.method.Sign(twice, rs.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice += "." + base64.RawURLEncoding.EncodeToString(signature)
 	for name, tc := range map[string]struct{ raw, reason string }{
 		"RS256":             {signed(nil), ""},
 		"ES256":             {es.sign(t, claims(nil)), ""},
@@ -278,6 +285,7 @@ func TestVerify(t *testing.T) {
 		"unpublished key":   {unknown.sign(t, claims(nil)), "names a key that is not published"},
 		"HS256":             {hmacToken(), "not accepted"},
 		"none":              {unsigned, "not accepted"},
+		"a claim twice":     {twice, "has claims that are no plain object"},
 		"no signature":      {parts[0] + "." + parts[1] + ".", "has a wrong signature"},
 		"another's payload": {parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://op.test","aud":"app","sub":"2","exp":9999999999}`)) + "." + parts[2], "has a wrong signature"},
 		"empty":             {"", "malformed"},
@@ -380,6 +388,8 @@ func TestParseClaims(t *testing.T) {
 		`{"a":1,"a":1}`:           nil,
 		`{"a":1,"\u0061":2}`:      nil,
 		`{"a":1}{}`:               nil,
+		`{1:2}`:                   nil,
+		`{"a":1,}`:                nil,
 		`{"a":1`:                  nil,
 		`{"a"}`:                   nil,
 		`[]`:                      nil,

@@ -1,0 +1,53 @@
+package webpage
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// unreadable is a layer whose folders cannot be read.
+type unreadable struct{ fs.FS }
+
+var errUnreadable = errors.New("unreadable")
+
+func (unreadable) ReadDir(string) ([]fs.DirEntry, error) { return nil, errUnreadable }
+
+// A folder that cannot be read is an error, and not one without languages; one that
+// an application does not have is none.
+func TestFoldersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{"texts/a.en.txt": {}, "texts/a.de.txt": {}}
+	for name, test := range map[string]struct {
+		layers Layers
+		ok     bool
+	}{
+		"both":                          {Layers{Own: files, Builtin: files}, true},
+		"no folder of the application":  {Layers{Own: fstest.MapFS{}, Builtin: files}, true},
+		"the application's is broken":   {Layers{Own: unreadable{files}, Builtin: files}, false},
+		"the built-in folder is broken": {Layers{Builtin: unreadable{files}}, false},
+	} {
+		names, err := test.layers.Names("texts")
+		if (err == nil) != test.ok || test.ok && strings.Join(names, " ") != "a.de.txt a.en.txt" {
+			t.Errorf("%s: %v, %v", name, names, err)
+		}
+		langs, err := FindLanguages(test.layers, "texts", "a", "txt", "en")
+		if (err == nil) != test.ok || test.ok && strings.Join(langs.Names, " ") != "en de" {
+			t.Errorf("%s: %+v, %v", name, langs, err)
+		}
+	}
+}
+
+// A logo that the policy has no place for is not shown, and what else there is stays.
+func TestPagesWithALogoThatNobodyLetsIn(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	Write(w, httptest.NewRequest(http.MethodGet, "/", nil), Response{Status: 200, Styles: "'none'", Look: Look{Logo: "javascript:x"}})
+	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "; img-src data:; ") {
+		t.Errorf("%q", policy)
+	}
+}
