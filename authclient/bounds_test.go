@@ -102,6 +102,9 @@ func TestConfigurations(t *testing.T) {
 			t.Error("a bad option is taken")
 		}
 	}
+	if _, err := newConfig(forClient, "https://app.example.com", []Option{WithAPIKey("pk_live_x"), nil, WithAPIKey("pk_live_x")}); err == nil || !strings.Contains(err.Error(), "option 2 of 3 is nil") {
+		t.Errorf("no option: %v", err)
+	}
 	if _, err := NewVerifier(t.Context(), "app.example.com", WithLateStart()); err == nil || !strings.Contains(err.Error(), "NewVerifier: the URL") {
 		t.Error(err)
 	}
