@@ -183,6 +183,65 @@ func TestEndWithinManyLeavesTheRest(t *testing.T) {
 	}
 }
 
+// Whichever call of the store fails, of many accounts it is told what was done to each, in
+// the name of whoever may still do it, and of whoever may not.
+func TestOutagesWithinManyOfActors(t *testing.T) {
+	t.Parallel()
+	scopes := []string{admin.PermUsersRead, admin.PermUsersBan}
+	for name, c := range map[string]struct {
+		actor func(o *office) (by admin.Actor, goes func())
+		want  string
+	}{
+		"a key": {func(o *office) (admin.Actor, func()) {
+			return admin.Key(o.key(admin.System("test"), scopes...).Secret.Reveal()), func() {}
+		}, "done"},
+		"a key that is revoked": {func(o *office) (admin.Actor, func()) {
+			k := o.key(admin.System("test"), scopes...)
+			return admin.Key(k.Secret.Reveal()), func() {
+				if err := o.revoke(o.t.Context(), k.ID); err != nil {
+					o.t.Error(err)
+				}
+			}
+		}, "failed invalid_api_key"},
+		"somebody who is demoted": {func(o *office) (admin.Actor, func()) {
+			clerk := o.operator(fmt.Sprintf("clerk%d@example.com", o.Clock.Now().Unix()), scopes...)
+			return actor(clerk), func() { o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{}}) }
+		}, "failed not_admin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tap := storetap.New(memstore.New())
+			o := newOffice(t, tap)
+			o.imported("ada@example.com") // else it would be everybody
+			for k, failed := 1, "?"; failed != ""; k++ {
+				tap.Reset(storetap.Hooks{})
+				word := fmt.Sprint("many", k, "x")
+				ids := o.crowd(word, 2)
+				by, goes := c.actor(o)
+				id := o.selected(by, admin.BulkBan, word)
+				calls := 0
+				failed = ""
+				w := ownWork{fails: func(method string) storetap.Fault {
+					if calls++; calls != k {
+						return storetap.NoFault
+					}
+					failed = method
+					return storetap.FailsBefore
+				}}
+				tap.Reset(w.hooks())
+				job := o.started(by, admin.BulkBan, id)
+				goes()
+				wantResults(t, w.works(o, job), c.want, c.want)
+				for _, i := range ids {
+					if o.banned(i) != (c.want == "done") {
+						t.Errorf("call %d, %s, fails: banned %t", k, failed, o.banned(i))
+					}
+				}
+			}
+		})
+	}
+}
+
 // selected tries an action on whom a word finds, and returns the selection.
 func (o *office) selected(who admin.Actor, action admin.BulkAction, word string) (id string) {
 	o.t.Helper()
