@@ -116,7 +116,7 @@ func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) 
 	var p bulkJobParams
 	var ids []string
 	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {
-		return nil, err
+		return nil, m.kit.Error(auth.CodeInternal, err) // no try will help
 	}
 	b, ok := bulkActionOf(p.Action)
 	if !ok {

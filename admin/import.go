@@ -234,7 +234,7 @@ func planImport(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkW
 	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
-		return chunkWork{}, err
+		return chunkWork{}, m.kit.Error(auth.CodeInternal, err) // no try will help
 	}
 	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]auth.NewUser, len(lines)), make([]rowResult, len(lines))
 	for i, line := range lines {
