@@ -2,7 +2,7 @@ package admin_test
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -102,7 +102,13 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := alters(memstore.New())
-			o := newOffice(t, s)
+			said := &lines{}
+			o := newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
+			defer func() {
+				if strings.Contains(said.String(), "panic") {
+					t.Error("what nobody can read ends in a panic")
+				}
+			}()
 			s.set(c.job, c.read)
 			id := c.begin(o, admin.System("test"))
 			o.workedOff(id)
@@ -131,7 +137,13 @@ func TestJobsWaitForWhoeverKnowsThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := alters(memstore.New())
-			o := newOffice(t, s)
+			said := &lines{}
+			o := newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
+			defer func() {
+				if strings.Contains(said.String(), "panic") {
+					t.Error("what nobody can read ends in a panic")
+				}
+			}()
 			s.set(c.job, c.read)
 			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))
 			if err != nil {
@@ -170,42 +182,4 @@ func TestJobsEndWithTheKeyOfTheOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantResults(t, w.works(newOffice(t, tap, secret), id), "failed invalid_api_key")
-}
-
-// Two jobs take turns, and each chunk is read once: what was planned of the one is not
-// thrown away because it is the other's turn.
-func TestJobsThatTakeTurnsReadEachChunkOnce(t *testing.T) {
-	t.Parallel()
-	s := alters(memstore.New())
-	tap := storetap.New(s)
-	o := newOffice(t, tap)
-	w := ownWork{}
-	tap.Reset(w.hooks())
-	reads := map[string]int{}
-	s.set(nil, func(c *auth.JobChunk) { reads[fmt.Sprint(c.JobID, " ", c.N)]++ })
-	var ids []string
-	for job := range 2 {
-		var rows strings.Builder
-		for i := range 4 * 200 {
-			fmt.Fprintf(&rows, "{\"email\":\"p%d-%d@example.com\"}\n", job, i)
-		}
-		id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{OnConflict: admin.OnConflictUpdate}, strings.NewReader(rows.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	admin.Work(context.WithValue(t.Context(), ownWorkKey{}, true), o.adm)
-	s.set(nil, nil)
-	for of, n := range reads {
-		if n != 1 {
-			t.Errorf("%s is read %d times", of, n)
-		}
-	}
-	if len(reads) != 8 {
-		t.Errorf("%d chunks are read", len(reads))
-	}
-	for _, id := range ids {
-		wantResults(t, o.done(id), slices.Repeat([]string{"done"}, 800)...)
-	}
 }
