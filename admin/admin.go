@@ -71,6 +71,7 @@ type Admin struct {
 	jobs       auth.JobStore
 	endsAtOnce int           // see revokedAtOnce
 	importSize int64         // see maxImportSize
+	importRows int           // see maxImportRows
 	exportPage int           // see usersAtOnce
 	wake       chan struct{} // there may be something to do
 
@@ -81,7 +82,7 @@ type Admin struct {
 // as those of this module have them; the error names each that is missing. Into a
 // table of roles that was never touched it puts admin, support and auditor.
 func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
-	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, exportPage: usersAtOnce}
+	m := &Admin{auth: a, kit: a.Kit(seal.New()), requireMFA: o.RequireMFA != auth.Off, authorize: o.Authorize, tellImpersonated: o.TellImpersonated, wake: make(chan struct{}, 1), endsAtOnce: revokedAtOnce, importSize: maxImportSize, importRows: maxImportRows, exportPage: usersAtOnce}
 	m.store = m.kit.Store()
 	faults := []error{
 		capability(m.store, &m.roles),

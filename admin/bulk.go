@@ -176,6 +176,12 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	if err := m.checkBulk(ctx, a, p); err != nil {
 		return BulkResult{}, err
 	}
+	switch { // a job keeps it as JSON, which has no year beyond 9999
+	case p.Action != BulkBan:
+		p.Until = time.Time{}
+	case p.Until.After(forever):
+		p.Until = forever
+	}
 	switch {
 	case p.SelectionID != "":
 		return m.startSelection(ctx, who, b, p.SelectionID)

@@ -97,9 +97,7 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		if err := m.allow(t.acting, need); err != nil {
 			return "", err
 		}
-		if err := m.because(t, p.Reason); err != nil {
-			return "", err
-		}
+		t.change.Events[0].Event.Reason = p.Reason
 		t.changed("action", nil, p.Action)
 		return m.start(ctx, t, j)
 	})
@@ -118,7 +116,7 @@ func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) 
 	var p bulkJobParams
 	var ids []string
 	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {
-		return nil, err
+		return nil, m.kit.Error(auth.CodeInternal, err) // no try will help
 	}
 	b, ok := bulkActionOf(p.Action)
 	if !ok {

@@ -37,6 +37,9 @@ func Work(ctx context.Context, m *Admin) {
 // ImportSize sets how many bytes an import may have.
 func (m *Admin) ImportSize(n int64) { m.importSize = n }
 
+// ImportRows sets how many rows an import may have.
+func (m *Admin) ImportRows(n int) { m.importRows = n }
+
 // ExportPage sets how many accounts an export reads at a time.
 func (m *Admin) ExportPage(n int) { m.exportPage = n }
 

@@ -136,14 +136,14 @@ func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, p Impor
 		switch {
 		case all > m.importSize:
 			return m.kit.Invalid("rows", fmt.Sprintf("have more than %d bytes", m.importSize))
-		case n > 2*maxImportRows:
+		case n > 2*m.importRows:
 			return m.kit.Invalid("rows", "have too many empty lines")
 		case len(line) == 0:
 			continue
 		case line[0] != '{' || !json.Valid(line):
 			return m.kit.Invalid("rows", fmt.Sprintf("have no JSON object in line %d; each is one, whole, on a line of its own (curl: --data-binary)", n))
-		case j.Rows+len(chunk) == maxImportRows:
-			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", maxImportRows))
+		case j.Rows+len(chunk) == m.importRows:
+			return m.kit.Invalid("rows", fmt.Sprintf("are more than %d", m.importRows))
 		}
 		size += len(line)
 		if chunk = append(chunk, importLine{n, m.kit.NewID(), bytes.Clone(line)}); len(chunk) == most || size > chunkBytes {
@@ -234,7 +234,7 @@ func planImport(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkW
 	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
-		return chunkWork{}, err
+		return chunkWork{}, m.kit.Error(auth.CodeInternal, err) // no try will help
 	}
 	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]auth.NewUser, len(lines)), make([]rowResult, len(lines))
 	for i, line := range lines {

@@ -264,12 +264,7 @@ type values struct {
 }
 
 func (m *Admin) values(r *http.Request) *values {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	v := &values{m: m, from: q, seen: map[string]bool{}}
-	if err != nil {
-		v.err = m.kit.Invalid("query", "is malformed")
-	}
-	return v
+	return &values{m: m, from: r.URL.Query(), seen: map[string]bool{}} // how it is written was judged: readable
 }
 
 func (v *values) fault(name, problem string) {

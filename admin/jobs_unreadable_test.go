@@ -1,0 +1,185 @@
+package admin_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/memstore"
+)
+
+// altering is a store whose jobs are others than those that were put into it.
+type altering struct {
+	auth.Store
+	auth.JobStore
+
+	mu   sync.Mutex
+	job  func(j *auth.Job)
+	read func(c *auth.JobChunk)
+	told []string // the ends of chunks
+}
+
+func alters(s auth.Store) *altering {
+	jobs, _ := auth.Capability[auth.JobStore](s)
+	return &altering{Store: s, JobStore: jobs}
+}
+
+func (s *altering) Unwrap() auth.Store { return s.Store }
+
+// set has jobs and chunks be altered as they are read; nil: not at all.
+func (s *altering) set(job func(j *auth.Job), read func(c *auth.JobChunk)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.job, s.read = job, read
+}
+
+func (s *altering) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+	j, err := s.JobStore.ClaimJob(ctx, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.job != nil && err == nil {
+		s.job(&j)
+	}
+	return j, err
+}
+
+func (s *altering) JobChunk(ctx context.Context, id string, n int) (auth.JobChunk, error) {
+	c, err := s.JobStore.JobChunk(ctx, id, n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read != nil && err == nil {
+		s.read(&c)
+	}
+	return c, err
+}
+
+func (s *altering) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, string(f.Output))
+	return s.JobStore.FinishJobChunk(ctx, f)
+}
+
+func (s *altering) ends() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
+}
+
+// A job that no try will help, such as one that was sealed under a secret that is gone,
+// fails with a result for each of its rows, and does not hang or pass for done.
+func TestJobsThatCannotBeReadFail(t *testing.T) {
+	t.Parallel()
+	imports := func(o *office, by admin.Actor) string {
+		id, err := o.adm.ImportUsers(o.t.Context(), by, admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`+"\n"+`{"email":"b@example.com"}`))
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		return id
+	}
+	bans := func(o *office, by admin.Actor) string {
+		o.crowd("many", 2)
+		return o.started(by, admin.BulkBan, o.selected(by, admin.BulkBan, "many"))
+	}
+	for name, c := range map[string]struct {
+		begin func(o *office, by admin.Actor) string
+		job   func(j *auth.Job)
+		read  func(c *auth.JobChunk)
+	}{
+		"rows sealed under another secret": {imports, nil, func(c *auth.JobChunk) { c.Input = []byte("sealed elsewhere") }},
+		"no parameters of an import":       {imports, func(j *auth.Job) { j.Params = []byte("{") }, nil},
+		"no parameters of many":            {bans, func(j *auth.Job) { j.Params = []byte("{") }, nil},
+		"an action that is none":           {bans, func(j *auth.Job) { j.Params = []byte(`{"action":"praise"}`) }, nil},
+		"an actor who is none":             {imports, func(j *auth.Job) { j.Actor = []byte("{") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := alters(memstore.New())
+			said := &lines{}
+			o := newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
+			defer func() {
+				if strings.Contains(said.String(), "panic") {
+					t.Error("what nobody can read ends in a panic")
+				}
+			}()
+			s.set(c.job, c.read)
+			id := c.begin(o, admin.System("test"))
+			o.workedOff(id)
+			wantResults(t, o.done(id), "failed internal", "failed internal")
+			for _, email := range []string{"a@example.com", "many0@example.com"} {
+				if u, err := s.User(t.Context(), auth.ByEmail(email)); err == nil && (email[0] == 'a' || u.Banned(o.Clock.Now())) {
+					t.Errorf("something was done to %s", email)
+				}
+			}
+		})
+	}
+}
+
+// A job of a kind that another version of the service knows waits for that, and what
+// another worker has done is not done once more. If nobody comes, its rows have failed.
+func TestJobsWaitForWhoeverKnowsThem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		job  func(j *auth.Job)
+		read func(c *auth.JobChunk)
+	}{
+		"of another kind":        {func(j *auth.Job) { j.Kind = "later" }, nil},
+		"whose rows are done":    {nil, func(c *auth.JobChunk) { c.Input = nil }},
+		"of another kind, alone": {func(j *auth.Job) { j.Kind, j.ExpiresAt = "later", j.CreatedAt }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := alters(memstore.New())
+			said := &lines{}
+			o := newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
+			defer func() {
+				if strings.Contains(said.String(), "panic") {
+					t.Error("what nobody can read ends in a panic")
+				}
+			}()
+			s.set(c.job, c.read)
+			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(name, "alone") {
+				o.workedOff(id)
+				wantResults(t, o.done(id), "failed internal")
+				return
+			}
+			for range 3 {
+				o.Clock.Advance(time.Minute)
+				admin.Work(t.Context(), o.adm)
+			}
+			if told := s.ends(); len(told) > 0 {
+				t.Errorf("told %q", told)
+			}
+			s.set(nil, nil)
+			o.workedOff(id)
+			wantResults(t, o.done(id), "done")
+		})
+	}
+}
+
+// A job by a key of the options ends with the key.
+func TestJobsEndWithTheKeyOfTheOptions(t *testing.T) {
+	t.Parallel()
+	const text = "sk_test_0123456789abcdefghij"
+	tap := storetap.New(memstore.New())
+	secret := auth.WithSecret([]byte("two instances' secret of 32 byte"))
+	before := newOffice(t, tap, secret, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{admin.PermUsersImport}}))
+	w := ownWork{}
+	tap.Reset(w.hooks())
+	id, err := before.adm.ImportUsers(t.Context(), admin.Key(text), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantResults(t, w.works(newOffice(t, tap, secret), id), "failed invalid_api_key")
+}
