@@ -69,14 +69,14 @@ func TestOutagesWithinImports(t *testing.T) {
 	t.Parallel()
 	for how, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
 		for _, conflicts := range []string{admin.OnConflictError, admin.OnConflictSkip, admin.OnConflictUpdate} {
-			for when, of := range map[string]struct{ lost, goes bool }{"at first": {}, "again": {lost: true}, "without the actor": {true, true}} {
+			for when, of := range map[string]struct{ lost, goes, key bool }{"at first": {}, "again": {lost: true}, "without the actor": {lost: true, goes: true}, "by a key": {key: true}, "by a key, again": {lost: true, key: true}} {
 				t.Run(how+" "+conflicts+" "+when, func(t *testing.T) {
 					t.Parallel()
 					tap := storetap.New(memstore.New())
 					o := newOffice(t, tap, auth.WithHooks(auth.Hooks{OnUserCreating: hook}))
 					var want []string
 					for k := 0; ; k++ {
-						got, failed := o.importedThrough(tap, k, conflicts, of.lost, of.goes)
+						got, failed := o.importedThrough(tap, k, conflicts, of.lost, of.goes, of.key)
 						if k == 0 {
 							want = got
 							continue
@@ -97,11 +97,15 @@ func TestOutagesWithinImports(t *testing.T) {
 // importedThrough imports rows of every kind although the k-th call of the store fails
 // while they are made or, where the end of that is lost, are made again. It returns what
 // was told of each, and which call it was.
-func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, lost, goes bool) (told []string, failed string) {
+func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, lost, goes, key bool) (told []string, failed string) {
 	o.t.Helper()
 	tap.Reset(storetap.Hooks{})
 	at := fmt.Sprintf("%d@example.com", k)
 	clerk := o.operator("clerk"+at, admin.PermUsersImport, admin.PermUsersWrite)
+	who := actor(clerk)
+	if key {
+		who = admin.Key(o.keyOf(clerk.User, admin.PermUsersImport, admin.PermUsersWrite).Secret.Reveal())
+	}
 	o.imported("there" + at)
 	gone := o.imported("gone" + at).User.ID
 	if err := o.adm.DeleteUser(o.t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: gone, Reason: "left"}); err != nil {
@@ -126,7 +130,7 @@ func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, los
 		return storetap.NoFault
 	}}
 	tap.Reset(w.hooks())
-	id, err := o.adm.ImportUsers(o.t.Context(), actor(clerk), admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(fmt.Sprintf(`
+	id, err := o.adm.ImportUsers(o.t.Context(), who, admin.ImportUsersParams{OnConflict: conflicts}, strings.NewReader(fmt.Sprintf(`
 		{"email":"one%[1]s"}
 		{"email":"there%[1]s","full_name":"There"}
 		{"email":"barred%[1]s","banned_until":"2999-01-01T00:00:00Z"}
