@@ -55,6 +55,7 @@ func TestAnswersWithoutASessionAreErrors(t *testing.T) {
 			CodeNetwork: func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 				w.Header().Set("Content-Length", "1000")
 				_, _ = io.WriteString(w, `{"access_token":`)
+				_ = http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
 			},
 		} {

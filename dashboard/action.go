@@ -166,11 +166,6 @@ func bodyOf(v *visit, fields []field) map[string]any {
 // actionPage is the form, with what was entered and what is wrong with it.
 func (v *visit) actionPage(failed *auth.Error) (*page, error) {
 	a := v.rt.form
-	if a.asks != "" {
-		if err := v.begins(a.asks); err != nil {
-			return nil, err
-		}
-	}
 	f := &form{To: v.r.URL.RequestURI(), Method: "post", Submit: v.t(a.submit), Danger: a.danger, Back: a.back(v)}
 	if a.fields != nil {
 		var err error
