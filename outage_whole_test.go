@@ -129,7 +129,9 @@ func outageFlows() map[string]outageFlow {
 		"button of a magic link": {opts: []auth.Option{cookieMode}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
 			w.edits(w.member(ada).User.ID)
 			token := w.magicLink(ada, nil)
-			return func() string { return w.do("POST", "/magic-link/verify", "token="+token, form, browser).came(accessCookie) }
+			return func() string {
+				return w.do("POST", "/magic-link/verify", "token="+token, form, browser).came(accessCookie)
+			}
 		}},
 		"button of a magic link that leads on": {opts: []auth.Option{toApp}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
 			w.member(ada)
