@@ -119,6 +119,7 @@ func (w *world) edits(id string) { w.patch(id, auth.UserPatch{Roles: &[]string{"
 
 func outageFlows() map[string]outageFlow {
 	cookieMode, toApp := auth.WithCookies(auth.CookieOptions{}), auth.WithRedirectURLs("https://app.test/")
+	oneSecret := auth.WithSecret([]byte("a secret of the tests', 32 bytes"))
 	const ada = "ada@example.com"
 	return map[string]outageFlow{
 		"page of a magic link": {opts: []auth.Option{cookieMode}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
@@ -218,6 +219,16 @@ func outageFlows() map[string]outageFlow {
 				}
 			}},
 		},
+		"a refresh while all is switched off": {opts: []auth.Option{oneSecret}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
+			s, o := w.member(ada), w.beside(w.Store, oneSecret, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
+			w.patch(s.User.ID, auth.UserPatch{Roles: &[]string{auth.RoleOwner}})
+			return func() string { return o.refresh(s.RefreshToken).came(`"access_token":"e`) }
+		}},
+		"a login while all is switched off": {opts: []auth.Option{oneSecret}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
+			s, o := w.member(ada), w.beside(w.Store, oneSecret, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
+			w.patch(s.User.ID, auth.UserPatch{Roles: &[]string{auth.RoleOwner}})
+			return func() string { return o.login(ada, goodPassword).came(`"access_token":"e`) }
+		}},
 		"acting as somebody": {ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
 			to, err := url.Parse(w.actsAs(w.member("eve@example.com"), w.member(ada).User.ID))
 			if err != nil {
