@@ -2,22 +2,10 @@ package auth
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
 // What the admin side builds on.
-
-// Live is the session and user of a request's access token, read from the store.
-// Errors: CodeMissingToken, CodeBadToken, CodeSessionEnded, CodeUserBanned,
-// CodeCrossSiteRequest, CodeImpersonationForbidden.
-func (k Kit) Live(r *http.Request) (Session, User, error) {
-	if err := k.a.notImpersonated(r); err != nil {
-		return Session{}, User{}, err
-	}
-	me, err := k.a.live(r)
-	return me.session, me.user, err
-}
 
 // Fresh tells whether somebody proved who they are on this session lately, with their
 // second factor if they have one.

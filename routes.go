@@ -57,7 +57,7 @@ func (a *Auth) routes() []route {
 		maybeWithin = []Code{CodeBadToken, CodeSessionEnded}
 		atProvider  = []Code{CodeUnknownProvider, CodeProviderError}
 		callback    = slices.Concat(firstSignIn, atProvider, []Code{
-			CodeBadOAuthState, CodeOAuthDenied, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
+			CodeBadOAuthState, CodeOAuthDenied, CodeInvalidToken, CodeEmailNotVerified, CodeAccountExists, CodeIdentityAlreadyExists})
 	)
 	return []route{
 		{pattern: "POST /signup", access: keyed, captcha: true, handle: a.handleSignUp, done: doneSent,

@@ -295,8 +295,11 @@ func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 		return nil
 	}
 	_, u, err := a.store.Session(ctx, sessionID, a.now())
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrSessionEnded), errors.Is(err, ErrBanned):
 		return fail(CodeNotFound, err)
+	case err != nil: // an outage is no reason to sign out
+		return storeFailed(err)
 	}
 	return a.letIn(ctx, u)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -223,11 +224,9 @@ func checkStoredOrigin(o string) error {
 	if err := checkOrigin(o); err != nil {
 		return err
 	}
-	scheme, host, _ := strings.Cut(o, "://")
-	if name, _, found := strings.Cut(host, ":"); found {
-		host = name
-	}
-	if o == "*" || scheme != "https" && (scheme != "http" || !isLoopbackHost(host)) {
+	scheme, _, _ := strings.Cut(o, "://")
+	u, err := url.Parse(o)
+	if err != nil || o == "*" || scheme != "https" && (scheme != "http" || !isLoopbackHost(u.Hostname())) {
 		return fmt.Errorf("%.64q is not an https origin", o)
 	}
 	return http.NewCrossOriginProtection().AddTrustedOrigin(o)

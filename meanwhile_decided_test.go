@@ -1,0 +1,60 @@
+package auth_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/storetap"
+)
+
+// A role that is taken away while an invitation takes an account over does not come back
+// with it.
+func TestTakenRoleDoesNotComeBackByAnInvitation(t *testing.T) {
+	w, tap, _ := tapped(t)
+	const ada = "ada@example.com"
+	id := w.signUp(ada).User.ID
+	w.edits(id)
+	token := w.invited(ada)
+	between(tap, "RedeemToken", func() { w.patch(id, auth.UserPatch{Roles: &[]string{}}) })
+	w.do("POST", "/invitations/accept", map[string]any{"token": token, "password": ownersPassword}).want(200)
+	u, err := w.Store.User(t.Context(), auth.ByID(id))
+	if err != nil || !u.EmailVerified() || slices.Contains(u.Roles, "editor") {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
+// A device that is trusted no more when its session is made is asked for the second factor.
+func TestTrustThatEndsDuringASignIn(t *testing.T) {
+	w, tap, _ := tapped(t, trustsDevices())
+	e := w.enrol(w.do("POST", "/signup", credentials(adas, goodPassword), onDevice(laptop)).session().AccessToken)
+	w.trust(e)
+	if !w.passes(onDevice(laptop)) {
+		t.Fatal("not trusted")
+	}
+	id, lost := w.claimsOf(e.session).UserID, false
+	tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
+		if method != "CreateSession" || lost {
+			return
+		}
+		lost = true
+		change := auth.UpdateUser{Change: w.byTest(), UserID: id, Patch: auth.UserPatch{DropDevices: true}}
+		if _, err := w.Store.UpdateUser(ctx, change); err != nil {
+			t.Error(err)
+		}
+	}})
+	if w.passes(onDevice(laptop)) || !lost {
+		t.Error("signed in by the password alone")
+	}
+}
+
+// New refuses an origin that no browser sends.
+func TestNewRefusesOriginsThatNoBrowserSends(t *testing.T) {
+	for _, o := range []string{"https://app.test?x", "https://app.test#x"} {
+		if got := refused(t, auth.WithCORS(o)); !strings.Contains(got, "WithCORS: ") {
+			t.Errorf("%s: %s", o, got)
+		}
+	}
+}

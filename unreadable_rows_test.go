@@ -1,0 +1,228 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/internal/seal"
+)
+
+// damaged is a store some of whose rows are not what was written.
+type damaged struct {
+	auth.Store
+	token   func(t *auth.Token)   // of a token that is read or redeemed
+	session func(s *auth.Session) // of a session that was moved on
+	tryCode error                 // what comes of a code in place of a judgement
+	create  error                 // and of an account
+	message auth.SealedMessage    // the one that failed
+}
+
+func (s *damaged) Unwrap() auth.Store { return s.Store }
+
+func (s *damaged) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+	t, err := s.Store.PeekToken(ctx, p, hash, now)
+	if err == nil && s.token != nil {
+		s.token(&t)
+	}
+	return t, err
+}
+
+func (s *damaged) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
+	t, u, err := s.Store.RedeemToken(ctx, r)
+	if err == nil && s.token != nil {
+		s.token(&t)
+	}
+	return t, u, err
+}
+
+func (s *damaged) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+	sess, u, err := s.Store.AdvanceSession(ctx, c)
+	if err == nil && s.session != nil {
+		s.session(&sess)
+	}
+	return sess, u, err
+}
+
+func (s *damaged) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+	if s.tryCode != nil {
+		return auth.Token{}, auth.User{}, s.tryCode
+	}
+	return s.Store.TryCode(ctx, c)
+}
+
+func (s *damaged) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+	if s.create != nil {
+		return auth.User{}, s.create
+	}
+	return s.Store.CreateUser(ctx, c)
+}
+
+func (s *damaged) ListMessages(context.Context, auth.MessageQuery) ([]auth.MessageRecord, error) {
+	return nil, errors.New("not of interest")
+}
+
+func (s *damaged) FailedMessage(context.Context, string, time.Time) (auth.SealedMessage, error) {
+	return s.message, nil
+}
+
+func (s *damaged) RetryMessage(context.Context, auth.RetryMessage) error { return nil }
+
+// of makes the data of tokens of one purpose another one.
+func of(p auth.Purpose, subject, data string) func(*auth.Token) {
+	return func(t *auth.Token) {
+		if t.Purpose == p && strings.HasPrefix(t.Subject, subject) {
+			t.Data = []byte(data)
+		}
+	}
+}
+
+// What a row says that cannot be read, or does not say, is an error of ours, and never as
+// if it said that all is well.
+func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
+	const ada = "ada@example.com"
+	for name, c := range map[string]struct {
+		want error
+		opts []auth.Option
+		try  func(w *world, s *damaged, idp *authtest.Provider) (any, error)
+	}{
+		"the state of a sign-in": {want: auth.CodeInternal, try: func(w *world, s *damaged, idp *authtest.Provider) (any, error) {
+			back := idp.Authorize(w.t, w.visitor(idp).start("github", ""))
+			s.token = of(auth.PurposeOAuth, "", "{")
+			res, err := w.FinishOAuth(w.t.Context(), auth.OAuthCallback{Provider: "github", State: back.Get("state"), Code: back.Get("code")})
+			return res != nil, err
+		}},
+		"the proof of a code": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			to := w.do("GET", "/magic-link/verify?token="+w.magicLink(ada, map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)}), nil)
+			s.token = of(auth.PurposeExchange, "", "{}")
+			tokens, err := w.Exchange(w.t.Context(), auth.ExchangeParams{Code: w.codeOf(to), CodeVerifier: verifier})
+			return tokens != nil, err
+		}},
+		"the particulars of an invitation": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			token := w.invited(ada)
+			s.token = of(auth.PurposeInvitation, "", `{"email":"`+ada+`"}`)
+			tokens, err := w.AcceptInvitation(w.t.Context(), auth.AcceptInvitationParams{Token: token, Password: goodPassword})
+			return tokens != nil, err
+		}},
+		"which addresses were taken back": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			id := w.account(ada, goodPassword).ID
+			w.Clock.Advance(time.Hour)
+			thief := w.again(ada)
+			w.moves(thief, ada, "thief@example.com")
+			owners := w.stopToken(ada, auth.KindEmailChanged)
+			w.do("PATCH", "/me", map[string]any{"email": "x@example.com"}, bearer(thief.AccessToken)).want(200)
+			theirs := w.stopToken("thief@example.com", auth.KindEmailChangeRequested)
+			w.do("POST", "/secure-account", map[string]any{"token": owners}).want(200)
+			s.token = of(auth.PurposeStop, "marks ", "{")
+			err := w.SecureAccount(w.t.Context(), auth.SecureAccountParams{Token: theirs})
+			u, readErr := w.Store.User(w.t.Context(), auth.ByID(id))
+			return u.Email != ada || readErr != nil, err
+		}},
+		"the id of a session": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			token := w.member(ada).RefreshToken
+			s.session = func(s *auth.Session) { s.ID = "no id" }
+			tokens, err := w.Refresh(w.t.Context(), auth.RefreshParams{RefreshToken: token})
+			return tokens != nil, err
+		}},
+		"a factor sealed with a secret that is gone": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			ada := w.member(ada)
+			w.enrol(ada.AccessToken)
+			secret, err := w.beside(s).Kit(seal.New()).TOTPSecret(w.t.Context(), ada.User.ID)
+			return secret != "", err
+		}},
+		"a message sealed with a secret that is gone": {want: auth.ErrNotFound, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			s.message = auth.SealedMessage{ID: "m", Body: []byte("of another secret")}
+			kit := w.Kit(seal.New())
+			c := kit.Change(w.t.Context(), byOperator())
+			return false, kit.RetryMessage(w.t.Context(), &c, &auth.KitSend{}, "m")
+		}},
+		"settings": {want: auth.CodeInternal, try: func(w *world, _ *damaged, _ *authtest.Provider) (any, error) {
+			list, err := w.Kit(seal.New()).Settings(auth.StoredSettings{Document: []byte("{")})
+			return len(list) > 0, err
+		}},
+		"a code that was tried too often": {want: auth.CodeRateLimited, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			code, request := w.askCode(number)
+			s.tryCode = auth.ErrTooManyTries
+			tokens, err := w.VerifyPhoneCode(w.t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: code, RequestID: request})
+			return tokens != nil, err
+		}},
+		"a number that is another's by now": {want: auth.CodeUserAlreadyExists, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			in := w.member(ada)
+			w.do("PATCH", "/me", map[string]any{"phone": number}, bearer(in.AccessToken)).want(200)
+			code := w.Mail(w.t, number, auth.KindPhoneCode).Code
+			s.tryCode = &auth.ConflictError{Field: "phone"}
+			w.otp(number, code, bearer(in.AccessToken)).want(409, auth.CodeUserAlreadyExists)
+			return false, auth.CodeUserAlreadyExists
+		}},
+		"claims, once the account is there": {
+			want: errNoClaims,
+			opts: []auth.Option{auth.WithClaims(func(_ context.Context, u auth.User) (map[string]any, error) {
+				if u.Claims != nil {
+					return nil, errNoClaims
+				}
+				return nil, nil
+			})},
+			try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+				s.Store = &claimsStore{s.Store}
+				res, err := w.SignUp(w.t.Context(), auth.SignUpParams{Email: ada, Password: goodPassword})
+				return res != nil, err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			idp := authtest.StartProvider(t)
+			s := &damaged{Store: newStore(t)}
+			w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, s, append([]auth.Option{auth.WithProvider(idp.GitHub())}, c.opts...)...)}
+			idp.Now = w.Clock.Now
+			if made, err := c.try(w, s, idp); !errors.Is(err, c.want) || made == true {
+				t.Errorf("%v, there is something: %v", err, made)
+			}
+		})
+	}
+}
+
+var errNoClaims = errors.New("no claims")
+
+// An import into a store that does not answer ends, and is no row of refusals.
+func TestImportsEndWithTheStore(t *testing.T) {
+	s := &damaged{Store: newStore(t), create: errDown}
+	w := &world{t: t, log: &syncBuffer{}, Env: authtest.NewOn(t, plainStore{s})}
+	told := 0
+	users := func(yield func(auth.ImportUserParams) bool) {
+		for _, email := range []string{"ada@example.com", "bob@example.com"} {
+			if !yield(auth.ImportUserParams{Email: email}) {
+				return
+			}
+		}
+	}
+	sum, err := w.ImportUsers(t.Context(), users, func(auth.ImportResult) { told++ })
+	if !errors.Is(err, auth.CodeUnavailable) || sum != (auth.ImportSummary{}) || told != 0 {
+		t.Errorf("%+v, %v, %d told of", sum, err, told)
+	}
+}
+
+// Whoever waits for a message no longer than they wanted to gets none, and is told.
+func TestWaitingForMessagesEnds(t *testing.T) {
+	w := newWorld(t)
+	over, end := context.WithCancel(t.Context())
+	end()
+	if m, err := w.Inbox.Wait(over, func(auth.Message) bool { return false }); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	u, err := w.Store.User(t.Context(), auth.ByID(w.member("ada@example.com").User.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, err := w.Kit(seal.New()).DrawTest(t.Context(), u, auth.ChannelEmail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer test.Forget()
+	if done, err := test.Wait(over); done || err != nil {
+		t.Errorf("done %t, %v", done, err)
+	}
+}
