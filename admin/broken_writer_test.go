@@ -56,9 +56,15 @@ func TestHalfOfAnExportIsNotTakenForAll(t *testing.T) {
 		"events as a table": func(ctx context.Context, w io.Writer) error {
 			return o.adm.ExportAuditLog(ctx, system, admin.ExportAuditLogParams{Format: admin.FormatCSV}, w)
 		},
+		"few events as a table": func(ctx context.Context, w io.Writer) error {
+			return o.adm.ExportAuditLog(ctx, system, admin.ExportAuditLogParams{Format: admin.FormatCSV, EventQuery: auth.EventQuery{Type: string(auth.EventJobStarted)}}, w)
+		},
 		"results": func(ctx context.Context, w io.Writer) error { return o.adm.JobResults(ctx, system, id, w) },
 	} {
 		for _, room := range []int{0, 1 << 12, 1 << 16} {
+			if room > 0 && strings.HasPrefix(name, "few") {
+				break // it has room for them
+			}
 			if err := write(t.Context(), &full{room}); !errors.Is(err, errFull) {
 				t.Errorf("%s, with room for %d bytes: %v", name, room, err)
 			}

@@ -79,6 +79,9 @@ func TestOutagesBeforeJobs(t *testing.T) {
 		"an import": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer {
 			return o.do(owner, "POST /users/import", strings.Repeat(`{"email":"new@example.com"}`+"\n", 201), ndjson)
 		}, true},
+		"an import of long lines": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer { // some are kept before all were read
+			return o.do(owner, "POST /users/import", strings.Repeat(`{"email":"`+strings.Repeat("x", 200<<10)+`"}`+"\n", 8), ndjson)
+		}, true},
 		"a selection": {nil, func(o *office, owner *authtest.SignedIn, _ string) *answer {
 			return o.do(owner, "POST /users/bulk", `{"action":"ban","reason":"x","filter":{"q":"many"},"dry_run":true}`)
 		}, false},

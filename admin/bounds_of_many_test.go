@@ -1,0 +1,116 @@
+package admin_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth"
+	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/memstore"
+)
+
+// A filter that picks more accounts than a selection may have picks none of them.
+func TestSelectionHasAnEnd(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	o := newOffice(t, store)
+	c := auth.CreateUsers{Change: o.change()}
+	for i := range 10_001 {
+		c.Users = append(c.Users, auth.ImportedRow{User: auth.User{ID: uuid.NewString(), Email: fmt.Sprintf("many%d@example.com", i), CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
+	}
+	imports, _ := auth.Capability[auth.ImportStore](store)
+	if _, err := imports.CreateUsers(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	res, err := o.adm.Bulk(t.Context(), admin.System("test"), admin.BulkParams{Action: admin.BulkUnban, DryRun: true, Filter: &admin.ListUsersParams{}})
+	wantCode(t, err, auth.CodeQueryTooBroad)
+	if res.SelectionID != "" {
+		t.Error("there is a selection")
+	}
+}
+
+// Sessions from an address are ended whosever they are, of as many accounts as one call
+// may be about, and it is told that there are more.
+func TestSessionsOfManyAreEndedPageByPage(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	o := newOffice(t, store)
+	now := o.Clock.Now()
+	for i := range 1001 {
+		u := auth.User{ID: uuid.NewString(), Email: fmt.Sprintf("many%d@example.com", i), CreatedAt: now, UpdatedAt: now}
+		s := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9"}
+		if _, err := store.CreateUser(t.Context(), auth.CreateUser{Change: o.change(), NewUser: auth.NewUser{User: u, Session: &s}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []admin.RevokeSessionsResult{{Ended: 1000, Users: 1000, More: true}, {Ended: 1, Users: 1}, {}} {
+		res, err := o.adm.RevokeSessions(t.Context(), admin.System("test"), admin.RevokeSessionsParams{IP: "192.0.2.9"})
+		if err != nil || res != want {
+			t.Errorf("%+v %v, want %+v", res, err, want)
+		}
+	}
+}
+
+// An owner with a way in is found among however many without one.
+func TestOwnerWithAWayInIsFoundAmongMany(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} {
+		o := newOffice(t, memstore.New())
+		keeper := func() {
+			o.LoginAs(t, "keeper@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
+			o.Clock.Advance(time.Second)
+		}
+		if first {
+			keeper()
+		}
+		for i := range 200 {
+			o.imported(fmt.Sprintf("owner%d@example.com", i), auth.RoleOwner)
+		}
+		o.Clock.Advance(time.Second)
+		if !first {
+			keeper()
+		}
+		if _, err := o.adm.SetSettings(t.Context(), admin.System("test"), admin.SetSettingsParams{Set: map[string]any{"magic_link_enabled": false}}); err != nil {
+			t.Errorf("the keeper is first: %t: %v", first, err)
+		}
+	}
+}
+
+// An import has an end in rows, too, and empty lines are no way around it.
+func TestImportRows(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	owner := o.owner()
+	o.adm.ImportRows(3)
+	row := `{"email":"a@example.com"}` + "\n"
+	o.do(owner, "POST /users/import", strings.Repeat(row, 3), ndjson).want(202)
+	o.do(owner, "POST /users/import", strings.Repeat("\n", 5)+row, ndjson).want(202)
+	for what, body := range map[string]string{"are more than 3": strings.Repeat(row, 4), "have too many empty lines": strings.Repeat("\n", 6) + row} {
+		if a := o.do(owner, "POST /users/import", body, ndjson).want(422, auth.CodeValidationFailed); !strings.Contains(a.text, what) {
+			t.Errorf("%s: %s", what, a.text)
+		}
+	}
+}
+
+// A ban until after what JSON can say is one for ever, for a selection, too, and when
+// somebody is to be banned until is nothing to other actions.
+func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, memstore.New())
+	owner := o.owner()
+	ids := o.crowd("many", 2)
+	for _, action := range []string{"ban", "revoke_sessions"} {
+		body := fmt.Sprintf(`{"action":%q,"reason":"x","until":"9999-12-31T23:59:59-01:00","dry_run":true,"filter":{"q":"many"}}`, action)
+		id := o.do(owner, "POST /users/bulk", body).want(200).body["selection_id"]
+		job := o.do(owner, "POST /users/bulk", fmt.Sprintf(`{"action":%q,"selection_id":%q}`, action, id)).want(202).body["job_id"]
+		wantResults(t, o.done(fmt.Sprint(job)), "done", "done")
+	}
+	if u := o.read(ids[0]); u.BannedUntil.Year() != 9999 {
+		t.Errorf("banned until %v", u.BannedUntil)
+	}
+}

@@ -1,0 +1,18 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+)
+
+// What two files of the document say of one name is a mistake, not whichever comes last.
+func TestNoNameOfTheDocumentComesTwice(t *testing.T) {
+	whole := map[string]any{}
+	part := map[string]any{"schemas": map[string]any{"User": 1}, "tags": []any{"a"}}
+	if err := join(whole, part); err != nil {
+		t.Fatal(err)
+	}
+	if err := join(whole, part); err == nil || !strings.Contains(err.Error(), "User of schema comes twice") {
+		t.Error(err)
+	}
+}
