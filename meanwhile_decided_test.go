@@ -50,6 +50,25 @@ func TestTrustThatEndsDuringASignIn(t *testing.T) {
 	}
 }
 
+// While all is switched off nobody comes in whose permissions cannot be read.
+func TestSwitchedOffLetsNobodyInUnread(t *testing.T) {
+	w, tap, _ := tapped(t)
+	const ada = "ada@example.com"
+	w.edits(w.signUp(ada).User.ID)
+	o, failed := w.beside(tap, auth.WithSettings(auth.Settings{Enabled: auth.Off})), false
+	tap.Reset(storetap.Hooks{Fault: func(_ context.Context, method string, _ int) storetap.Fault {
+		if method != "Roles" || failed {
+			return storetap.NoFault
+		}
+		failed = true
+		return storetap.FailsBefore
+	}})
+	if o.login(ada, goodPassword).want(503, auth.CodeUnavailable); !failed {
+		t.Error("nothing was read")
+	}
+	o.login(ada, goodPassword).want(404, auth.CodeNotFound)
+}
+
 // New refuses an origin that no browser sends.
 func TestNewRefusesOriginsThatNoBrowserSends(t *testing.T) {
 	for _, o := range []string{"https://app.test?x", "https://app.test#x"} {
