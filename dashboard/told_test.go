@@ -61,6 +61,43 @@ func TestFormsInAnOutage(t *testing.T) {
 	}
 }
 
+// Why somebody may do something is asked beside the rest of their page: where that fails,
+// the page is there still, and says so.
+func TestWhyInAnOutage(t *testing.T) {
+	t.Parallel()
+	tap := storetap.New(memstore.New())
+	o := newOffice(t, tap, admin.Options{})
+	ada := o.scene()
+	b := o.signedIn("owner@example.com")
+	at := "/dashboard/users/" + ada.ID + "?tab=roles&permission=notes.write"
+	said := 0
+	for fails := int32(0); fails < 40; fails++ {
+		var n atomic.Int32
+		tap.Reset(storetap.Hooks{Fault: func(context.Context, string, int) storetap.Fault {
+			if n.Add(1) == fails {
+				return storetap.FailsBefore
+			}
+			return storetap.NoFault
+		}})
+		b.get(at)
+		tap.Reset(storetap.Hooks{})
+		switch {
+		case b.status == http.StatusServiceUnavailable:
+		case b.status != http.StatusOK:
+			t.Errorf("with read %d failing: %d %s", fails, b.status, b.text())
+		case strings.Contains(b.text(), "Allowed, by: editor."):
+			if fails > 0 && n.Load() < fails {
+				fails = 40 // all were tried
+			}
+		default:
+			said++
+		}
+	}
+	if said == 0 {
+		t.Error("it never says that it does not know")
+	}
+}
+
 // A time that was entered is one in UTC, as the form says.
 func TestTimesThatAreEntered(t *testing.T) {
 	t.Parallel()

@@ -22,10 +22,10 @@ func TestSessionsWithoutTheirUserAreNobodys(t *testing.T) {
 
 // Migrations that cannot be read are an error, not a schema without them.
 func TestMigrationsThatCannotBeReadAreAnError(t *testing.T) {
-	if list, err := readMigrations(os.DirFS(t.TempDir() + "/gone")); err == nil {
+	if list, err := readMigrations(os.DirFS(t.TempDir()), "gone"); err == nil {
 		t.Errorf("of no directory: %v", list)
 	}
-	if list, err := readMigrations(fstest.MapFS{"0001_a.sql/x": {}}); err == nil {
+	if list, err := readMigrations(fstest.MapFS{"0001_a.sql/x": {}}, "."); err == nil {
 		t.Errorf("of a directory: %v", list)
 	}
 }

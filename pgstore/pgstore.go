@@ -216,11 +216,8 @@ var errBadURL = errors.New("pgstore: the connection string cannot be parsed: it 
 
 // New makes a Store on a pool of the application's.
 func New(pool *pgxpool.Pool, opts ...Option) (*Store, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{pool: pool, schema: defaultSchema, timeout: 10 * time.Second, holder: id.String()}
+	id := uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
+	s := &Store{pool: pool, schema: defaultSchema, timeout: 10 * time.Second, holder: id}
 	atOnce := max(1, int(pool.Config().MaxConns)/2) // the other half is left to everything else
 	s.reads = gather.New(gather.Config[string, *sessionUser]{One: s.readOne, Many: s.readMany, Refused: refused, Limit: atOnce})
 	s.advances = gather.New(gather.Config[advance, *sessionUser]{One: s.advanceOne, Many: s.advanceMany, Refused: refused, Limit: atOnce})

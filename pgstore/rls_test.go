@@ -113,6 +113,26 @@ func TestAsUser(t *testing.T) {
 	}
 }
 
+// Policies see who acts as somebody else, so that they can keep something from them; and
+// claims that cannot be told are an error, and nobody acts by half of them.
+func TestAsUserWhileImpersonated(t *testing.T) {
+	s := openDatabase(t)
+	claims := &auth.Claims{UserID: uuid.NewString(), SessionID: uuid.NewString(), Impersonator: &auth.SessionRef{ID: uuid.NewString(), UserID: uuid.NewString()}}
+	var sub, session string
+	err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), "select auth.jwt()->'act'->>'sub', auth.jwt()->'act'->>'session_id'").Scan(&sub, &session)
+	})
+	if err != nil || sub != claims.Impersonator.UserID || session != claims.Impersonator.ID {
+		t.Errorf("%q by %q, %v", sub, session, err)
+	}
+	claims.Custom = map[string]any{"x": make(chan int)}
+	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(pgx.Tx) error { t.Error("called"); return nil })
+	var unsupported *json.UnsupportedTypeError
+	if !errors.As(err, &unsupported) {
+		t.Errorf("claims that JSON has no words for: %v", err)
+	}
+}
+
 // Claims without metadata have some that are empty, not none: a policy that looks
 // into them would fail.
 func TestAsUserWithoutMetadata(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,16 +50,16 @@ type migration struct {
 const compatibleFrom = "-- compatible from "
 
 // migrations are all steps that this package knows, in order.
-func migrations() ([]migration, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
+func migrations() []migration {
+	list, err := readMigrations(migrationFiles, "migrations")
 	if err != nil {
-		return nil, err
+		panic(err) // they are compiled in
 	}
-	return readMigrations(files)
+	return list
 }
 
-func readMigrations(files fs.FS) ([]migration, error) {
-	entries, err := fs.ReadDir(files, ".") // sorted by name
+func readMigrations(files fs.FS, dir string) ([]migration, error) {
+	entries, err := fs.ReadDir(files, dir) // sorted by name
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func readMigrations(files fs.FS) ([]migration, error) {
 		if m.version, err = strconv.Atoi(number); err != nil || m.version != len(list)+1 {
 			return nil, fmt.Errorf("pgstore: migration %s is out of order", e.Name())
 		}
-		text, err := fs.ReadFile(files, e.Name())
+		text, err := fs.ReadFile(files, path.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -156,13 +157,9 @@ func Schema(opts ...Option) (string, error) {
 			return "", err
 		}
 	}
-	list, err := migrations()
-	if err != nil {
-		return "", err
-	}
 	var b strings.Builder
 	b.WriteString(strings.TrimLeft(inSchema(versions, s.schema), "\n"))
-	for _, m := range list {
+	for _, m := range migrations() {
 		fmt.Fprintf(&b, "\n-- %04d %s\n\n%s", m.version, m.name, inSchema(m.sql, s.schema))
 		fmt.Fprintf(&b, "\ninsert into %s.schema_version (version, name, compatible_from) values (%d, '%s', %d);\n", s.schema, m.version, m.name, m.compatible)
 	}
@@ -180,11 +177,7 @@ func Schema(opts ...Option) (string, error) {
 // what the new one has migrated. What the code of one minor release needs, the
 // migrations of the next one leave; after longer leaps it can be ErrSchemaAhead.
 func (s *Store) Migrate(ctx context.Context) error {
-	list, err := migrations()
-	if err != nil {
-		return err
-	}
-	return s.migrate(ctx, list)
+	return s.migrate(ctx, migrations())
 }
 
 // migrate is Migrate of a package that knows these migrations.
@@ -248,11 +241,7 @@ var (
 // WithRowLevelSecurity and a claims function where they are asked for. auth.New
 // calls it.
 func (s *Store) Check(ctx context.Context) error {
-	list, err := migrations()
-	if err != nil {
-		return err
-	}
-	if err := s.ready(ctx, len(list)); err != nil || s.claims == "" {
+	if err := s.ready(ctx, len(migrations())); err != nil || s.claims == "" {
 		return err
 	}
 	// Looked up and permitted, but not called.

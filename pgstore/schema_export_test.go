@@ -7,7 +7,7 @@ import (
 
 // MigrateFiles is Migrate of a package that has these migrations.
 func (s *Store) MigrateFiles(ctx context.Context, files fs.FS) error {
-	list, err := readMigrations(files)
+	list, err := readMigrations(files, ".")
 	if err != nil {
 		return err
 	}
@@ -16,7 +16,7 @@ func (s *Store) MigrateFiles(ctx context.Context, files fs.FS) error {
 
 // CheckFiles is Check of a package that has these migrations.
 func (s *Store) CheckFiles(ctx context.Context, files fs.FS) error {
-	list, err := readMigrations(files)
+	list, err := readMigrations(files, ".")
 	if err != nil {
 		return err
 	}
