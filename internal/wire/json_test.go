@@ -24,6 +24,7 @@ func TestUnmarshal(t *testing.T) {
 		`{"Email":"a","EMAIL":"b","other":1}`:    {},
 		`{"Untagged":"a","untagged":"b","":"c"}`: {},
 		`{"email":"a","x":{"email":"b"}}`:        {Email: "a"},
+		`{"x":[0,-1,2.5,6e2,-7E+2,8.9e-2,true,false,null],"email":"a"}`: {Email: "a"},
 	} {
 		var got params
 		if err := Unmarshal([]byte(body), &got); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
