@@ -164,7 +164,7 @@ func TestTokensOfKeysThatCannotBeHad(t *testing.T) {
 		t.Errorf("%+v, %v", claims, err)
 	}
 	v.againAt.Store(0)
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer "+bad)
 	w := httptest.NewRecorder()
 	v.Require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let through") })).ServeHTTP(w, r)

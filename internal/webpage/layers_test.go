@@ -46,7 +46,7 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 func TestPagesWithALogoThatNobodyLetsIn(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	Write(w, httptest.NewRequest(http.MethodGet, "/", nil), Response{Status: 200, Styles: "'none'", Look: Look{Logo: "javascript:x"}})
+	Write(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Response{Status: 200, Styles: "'none'", Look: Look{Logo: "javascript:x"}})
 	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "; img-src data:; ") {
 		t.Errorf("%q", policy)
 	}
