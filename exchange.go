@@ -12,11 +12,9 @@ import (
 )
 
 // exchangeCode makes the single-use code that a redirect carries in place of
-// tokens. gone is the error if the user has changed since they were read.
+// tokens. gone is the error if the user has changed since they were read, and was found
+// not to be banned.
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
-	if u.Banned(a.now()) {
-		return "", fail(CodeUserBanned, nil)
-	}
 	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
 	code.UserID = u.ID
 	authority := byProof()

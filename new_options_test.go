@@ -106,6 +106,7 @@ func optionRows() []optionRow {
 			auth.WithRateLimits(auth.RateLimits{LoginPerIP: auth.Rate{Burst: 1}, SignupPerIP: auth.Rate{Burst: 2}})),
 		row("WithMailer: no port\nWithMailer: no host", auth.WithMailer(invalidMail{errors.Join(errors.New("no port"), errors.New("no host"))})),
 		row("WithMailer: no port and no host", auth.WithMailer(invalidMail{fmt.Errorf("%w and %w", errors.New("no port"), errors.New("no host"))})),
+		row("WithMailer: no port\nand no host", auth.WithMailer(invalidMail{errors.New("no port\nand no host")})),
 		row("", auth.WithMailer(invalidMail{})),
 		row(`WithBaseURL: parse "https://auth.test/%": invalid URL escape "%"`, auth.WithBaseURL("https://auth.test/%")),
 		row(`WithProvider: two providers are named "idp"`, auth.WithProvider(idp("idp", "a"), idp("idp", "b"))),

@@ -78,6 +78,8 @@ type SecureAccountParams struct {
 // account has got since that session began (a number, second factors, identities),
 // and a link to choose a new password goes to the address that the notice went to.
 // If one of those sessions rests on the password, nobody signs in with that any more.
+// No link is sent while passwords are off, to an account that keeps another address, and
+// beyond the limit of such mails.
 //
 // If the account has moved to another address since, it moves back, and all
 // sessions end; another account that has the address, but never proved it, loses

@@ -97,7 +97,7 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		if err := m.allow(t.acting, need); err != nil {
 			return "", err
 		}
-		t.because(p.Reason)
+		t.keepReason(p.Reason)
 		t.changed("action", nil, p.Action)
 		return m.start(ctx, t, j)
 	})

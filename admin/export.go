@@ -60,7 +60,7 @@ func (m *Admin) AnonymizeUser(ctx context.Context, who Actor, p AnonymizeUserPar
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		t.keepReason(p.Reason)
 		t.record.Target = t.target.ID
 		return m.kit.Anonymize(ctx, t.change, t.target, t.target.ID)
 	})

@@ -53,7 +53,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		if err := m.at(t, p.Revision); err != nil {
 			return "", err
 		}
-		t.because(p.Reason)
+		t.keepReason(p.Reason)
 		e := &t.change.Events[0].Event
 		i := auth.Impersonation{
 			ID: m.kit.NewSessionID(), UserID: t.target.ID, ActorID: t.user.ID, ActorSessionID: t.session.ID, Reason: p.Reason,

@@ -238,12 +238,12 @@ func (m *Admin) because(t *turn, reason string) error {
 	if len(reason) > maxReason {
 		return m.kit.Invalid("reason", "is too long")
 	}
-	t.because(reason)
+	t.keepReason(reason)
 	return nil
 }
 
-// because keeps a reason that was judged.
-func (t *turn) because(reason string) { t.change.Events[0].Event.Reason = reason }
+// keepReason keeps a reason that was judged.
+func (t *turn) keepReason(reason string) { t.change.Events[0].Event.Reason = reason }
 
 // changed notes a field in the audit log.
 func (t *turn) changed(field string, before, after any) {

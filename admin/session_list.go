@@ -109,7 +109,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	}
 	for _, id := range ids {
 		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
-			t.because(p.Reason)
+			t.keepReason(p.Reason)
 			f := auth.SessionFilter{IP: p.IP, Before: p.Before}
 			if a.user != nil {
 				f.Except = a.session.ID
@@ -198,7 +198,7 @@ type revokedAll struct {
 // row of the audit log, and those behind it end what that left, a part at a time.
 func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSessionsResult, error) {
 	res, err := carryOut(ctx, m, who, opRevokeAll, "", auth.EventSessionsEnded, func(t *turn) (res revokedAll, err error) {
-		t.because(why)
+		t.keepReason(why)
 		t.record.Target = permAll
 		res.Until = t.change.Now
 		if t.user != nil {

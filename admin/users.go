@@ -70,7 +70,7 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		t.because(p.Reason)
+		t.keepReason(p.Reason)
 		t.changed("banned_until", moment(t.target.BannedUntil), to)
 		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &to, Revoke: &auth.SessionFilter{}}})
 	})
@@ -115,7 +115,7 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 		if err := m.at(t, p.Revision); err != nil {
 			return struct{}{}, err
 		}
-		t.because(p.Reason)
+		t.keepReason(p.Reason)
 		return struct{}{}, m.kit.DeleteUser(ctx, t.target, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
 	})
 	return err

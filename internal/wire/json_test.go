@@ -61,6 +61,7 @@ func TestUnmarshal(t *testing.T) {
 		`"email"`:                        ErrNotObject,
 		`1`:                              ErrNotObject,
 		`{"x":[1e999]}`:                  ErrMalformed,
+		`{"x":[0.1e999]}`:                ErrMalformed,
 	} {
 		if err := Unmarshal([]byte(body), &params{}); !errors.Is(err, want) {
 			t.Errorf("%.60q: %v, want %v", body, err, want)
