@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/authmount/auth"
@@ -66,6 +67,53 @@ func TestPanicInAJob(t *testing.T) {
 	onStores(t, func(t *testing.T, store auth.Store) {
 		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnUserCreating: func(context.Context, auth.User) error { panic("in a hook") }}))
 		wantResults(t, o.done(o.begins(t, `{"email":"ada@example.com"}`)), "failed internal")
+	})
+}
+
+// Of many accounts, what panics at one is told of that one: the others are done, and told
+// as done, with a job and without.
+func TestPanicAtOneOfMany(t *testing.T) {
+	onStores(t, func(t *testing.T, store auth.Store) {
+		tap := storetap.New(store)
+		o := newOffice(t, tap)
+		who := admin.System("test")
+		var bans atomic.Int32
+		panics := storetap.Hooks{Background: true, Before: func(_ context.Context, method string, _ int) {
+			if method == "UpdateUser" && bans.Add(1)%3 == 2 {
+				panic("in a store")
+			}
+		}}
+		wantBans := func(ids []string) {
+			t.Helper()
+			if !o.banned(ids[0]) || o.banned(ids[1]) || !o.banned(ids[2]) {
+				t.Error("all but the second were to be banned")
+			}
+		}
+		named := o.crowd("named", 3)
+		tap.Reset(panics)
+		res, err := o.adm.Bulk(t.Context(), who, admin.BulkParams{Action: admin.BulkBan, UserIDs: named, BulkDetails: admin.BulkDetails{Reason: "x"}})
+		tap.Reset(storetap.Hooks{})
+		if err != nil || res.Counts.Done != 2 || res.Counts.Failed != 1 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		wantBans(named)
+		bans.Store(0)
+		searched := o.crowd("searched", 3)
+		id := o.selected(who, admin.BulkBan, "searched")
+		tap.Reset(panics)
+		got := o.done(o.started(who, admin.BulkBan, id))
+		tap.Reset(storetap.Hooks{})
+		done := 0
+		for _, r := range got {
+			if told := r["result"] == "done"; told != o.banned(r["id"].(string)) {
+				t.Errorf("%v", r)
+			} else if told {
+				done++
+			}
+		}
+		if done != 2 || len(got) != len(searched) {
+			t.Errorf("%v", got)
+		}
 	})
 }
 

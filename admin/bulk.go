@@ -298,7 +298,7 @@ func (m *Admin) doToEach(ctx context.Context, who Actor, b bulkAction, p BulkPar
 		case p.DryRun:
 			err = m.tryOn(ctx, who, b, p.BulkDetails, id)
 		default:
-			err = b.do(m.onceFor(ctx, id), m, who, id, p.BulkDetails)
+			_, err = careful(m, func() (none struct{}, err error) { return none, b.do(m.onceFor(ctx, id), m, who, id, p.BulkDetails) })
 		}
 		r := rowResult{ID: id, Result: resultDone}
 		switch {

@@ -247,13 +247,13 @@ func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c plannedChunk) ([]ro
 	return results, err
 }
 
-// careful turns a panic, of a hook of the application's for one, into an error: nobody
-// waits for the answer whom it could be told.
+// careful turns a panic, of a hook of the application's for one, into an error: of a job,
+// nobody waits for the answer whom it could be told, and of many accounts it is about one.
 func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = m.kit.Error(auth.CodeInternal, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
-			m.kit.Log().Error("auth: a job panicked", "error", err)
+			m.kit.Log().Error("auth: what is done to many accounts, or by a job, panicked", "error", err)
 		}
 	}()
 	return do()
