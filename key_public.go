@@ -16,7 +16,22 @@ const publicKeysFor = time.Second / 2
 // keys up has nothing read.
 type publicKeys struct {
 	known   atomic.Pointer[knownKeys]
+	changes atomic.Int64  // how often a key was changed here
 	reading chan struct{} // has room for the one who reads
+}
+
+// forget has the keys read anew.
+func (t *publicKeys) forget() {
+	t.changes.Add(1)
+	t.known.Store(nil)
+}
+
+// remember keeps what was read after a number of changes: of one since, it may know nothing.
+func (t *publicKeys) remember(k *knownKeys, changes int64) {
+	t.known.Store(k)
+	if t.changes.Load() != changes {
+		t.known.CompareAndSwap(k, nil)
+	}
 }
 
 type knownKeys struct {
@@ -69,6 +84,7 @@ func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 	if k := t.known.Load(); k.fresh() { // read while this waited
 		return k, nil
 	}
+	changes := t.changes.Load()
 	const page = 200
 	public := true
 	q := KeyQuery{Public: &public, LiveAt: a.now(), Limit: page}
@@ -85,7 +101,7 @@ func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 			}
 		}
 		if len(list) < page {
-			t.known.Store(k)
+			t.remember(k, changes)
 			return k, nil
 		}
 		q.After = list[page-1].Cursor()

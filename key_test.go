@@ -26,6 +26,7 @@ type keyReads struct {
 	lists atomic.Int64
 	uses  atomic.Int64
 	fails atomic.Bool
+	read  func() // is called after each reading, before it is returned; may be nil
 }
 
 func newKeyReads(t *testing.T) *keyReads {
@@ -49,7 +50,11 @@ func (s *keyReads) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, er
 	if s.fails.Load() {
 		return nil, errors.New("no keys today")
 	}
-	return s.keys.Keys(ctx, q)
+	list, err := s.keys.Keys(ctx, q)
+	if s.read != nil {
+		s.read()
+	}
+	return list, err
 }
 
 func (s *keyReads) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
@@ -123,6 +128,24 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 			t.Fatal("a key that was revoked is good for more than a second")
 		}
 	}
+}
+
+// A key that is revoked while the keys are being read is not remembered as good: what was
+// read before the change is forgotten with the rest.
+func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
+	t.Parallel()
+	store := newKeyReads(t)
+	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
+	k, text := store.put(t, w.Clock.Now(), auth.APIKey{Public: true})
+	ask := func() *answer { return w.do("GET", "/settings", nil, header{"Apikey", text}) }
+	store.read = func() {
+		store.read = nil
+		k.RevokedAt = w.Clock.Now()
+		store.replace(t, w.Clock.Now(), k)
+		w.Kit(seal.New()).ForgetKeys()
+	}
+	ask() // as it was when this began
+	ask().want(401, auth.CodeInvalidAPIKey)
 }
 
 // However many public keys there are, all of them are good.

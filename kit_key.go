@@ -46,4 +46,4 @@ func (k Kit) SecretKeyNamed(name string) (key APIKey, named, there bool) {
 }
 
 // ForgetKeys has the public keys read anew, after one was changed.
-func (k Kit) ForgetKeys() { k.a.publicKeys.known.Store(nil) }
+func (k Kit) ForgetKeys() { k.a.publicKeys.forget() }

@@ -26,6 +26,7 @@ type linkData struct {
 
 	ProvedAt time.Time `json:"proved_at,omitzero"` // of a notice: since when Email is the account's
 	Since    time.Time `json:"since,omitzero"`     // of a notice: when the session that it tells of began
+	WaysIn   *int64    `json:"ways_in,omitempty"`  // of a notice: the account's CredentialRevision then, if it is known
 
 	Marks []stopMark `json:"marks,omitempty"` // of no link: see stopMark
 

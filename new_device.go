@@ -23,7 +23,7 @@ func (a *Auth) makeSession(ctx context.Context, c Change, u User, s Session, exp
 			return made, err
 		}
 	}
-	secret, t := a.newStopLink(u, s)
+	secret, t := a.newStopLink(u, s, &u.CredentialRevision)
 	link := ""
 	if secret != "" {
 		link = a.linkURL(KindNewDevice, secret)

@@ -28,7 +28,7 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 			return "", goneOr(CodeSessionEnded, err)
 		}
 	}
-	secret, t := a.newStopLink(u, s)
+	secret, t := a.newStopLink(u, s, nil)
 	if secret == "" {
 		return "", nil
 	}
@@ -39,12 +39,13 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 }
 
 // newStopLink is the link of stopLink, which is still to be stored, about a session
-// (the zero one: the application asked); none if nobody has proved the address.
-func (a *Auth) newStopLink(u User, s Session) (secret string, t Token) {
+// (the zero one: the application asked); none if nobody has proved the address. waysIn is
+// the account's CredentialRevision when the session began, nil if that is not known.
+func (a *Auth) newStopLink(u User, s Session, waysIn *int64) (secret string, t Token) {
 	if u.Email == "" || !u.EmailVerified() {
 		return "", Token{}
 	}
-	secret, t = a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, ProvedAt: u.EmailVerifiedAt, Since: s.CreatedAt, AMR: s.AMR})
+	secret, t = a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, ProvedAt: u.EmailVerifiedAt, Since: s.CreatedAt, WaysIn: waysIn, AMR: s.AMR})
 	t.UserID = u.ID
 	return secret, t
 }
@@ -77,7 +78,8 @@ type SecureAccountParams struct {
 // address or number and every sign-in that is under way is dropped, so is what the
 // account has got since that session began (a number, second factors, identities),
 // and a link to choose a new password goes to the address that the notice went to.
-// If one of those sessions rests on the password, nobody signs in with that any more.
+// If one of those sessions rests on the password, or a way in has changed since or may
+// have, nobody signs in with the password any more, whoever set it.
 // No link is sent while passwords are off, to an account that keeps another address, and
 // beyond the limit of such mails.
 //
@@ -139,9 +141,10 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 
 // dropPassword adds to a patch that stops a session that the password goes, if the
 // session rests on it, or a live one that was made since: whoever knows it would be
-// back at once, or once passwords are on again. A reset goes to the account's address.
+// back at once, or once passwords are on again. So does one that may have been set since,
+// by whomever: the session could have done it. A reset goes to the account's address.
 func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *UserPatch) error {
-	rests := slices.ContainsFunc(d.AMR, isPassword)
+	rests := d.WaysIn == nil || *d.WaysIn != u.CredentialRevision || slices.ContainsFunc(d.AMR, isPassword)
 	if !rests {
 		list, err := a.store.Sessions(ctx, u.ID, a.now())
 		if err != nil {

@@ -86,3 +86,47 @@ func TestStopEndsThePasswordWhilePasswordsAreOff(t *testing.T) {
 	w.Clock.Advance(2 * time.Minute)
 	w.do("POST", "/login", credentials(adas, goodPassword)).want(401, auth.CodeInvalidCredentials)
 }
+
+// A password that the session has set goes with it, whichever way that came in, also one
+// that nobody is told of until the session asks for another address: nobody set it but
+// whoever is stopped, as far as the reader of the notice can tell.
+func TestStopEndsAPasswordSetSince(t *testing.T) {
+	const thiefs = "the thief's horse battery"
+	byPassword := []string{"POST /login", "POST /2fa/verify", "POST /2fa/verify-and-enable"} // so that there is one
+	for pattern, prepare := range signInDoors() {
+		if prepare == nil {
+			continue
+		}
+		for name, c := range map[string]struct {
+			had, known bool
+		}{"changed": {had: true}, "first": {}, "changed on a known device": {had: true, known: true}, "first on a known device": {known: true}} {
+			if !c.had && slices.Contains(byPassword, pattern) {
+				continue
+			}
+			t.Run(pattern+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w, idp, s := deviceWorld(t)
+				open := prepare(w, idp, s)
+				w.Clock.Advance(time.Second)
+				device, kind, body := onDevice(mobile), auth.KindNewDevice, map[string]any{"new_password": thiefs}
+				if c.known {
+					device, kind = onDevice(laptop), auth.KindEmailChangeRequested
+				}
+				if c.had {
+					body["current_password"] = goodPassword
+				} else {
+					w.patch(s.User.ID, auth.UserPatch{PasswordHash: new(string)})
+				}
+				in := open(device).want(200).session()
+				w.Clock.Advance(time.Second)
+				w.do("POST", "/me/password", body, bearer(in.AccessToken)).want(200)
+				if c.known {
+					w.do("PATCH", "/me", map[string]any{"email": "thief@example.com"}, bearer(in.AccessToken)).want(200)
+				}
+				w.do("POST", "/secure-account", map[string]any{"token": w.stopToken(adas, kind)}).want(200)
+				w.do("POST", "/login", credentials(adas, thiefs)).want(401, auth.CodeInvalidCredentials)
+				w.linkToken(adas, auth.KindResetPassword)
+			})
+		}
+	}
+}

@@ -113,4 +113,9 @@ func TestSelectionsKeepAnyEndOfABan(t *testing.T) {
 	if u := o.read(ids[0]); u.BannedUntil.Year() != 9999 {
 		t.Errorf("banned until %v", u.BannedUntil)
 	}
+	until := o.Clock.Now().Add(time.Hour).In(time.FixedZone("nowhere", 25*60*60)) // of which JSON knows nothing
+	ban := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.ListUsersParams{Search: "many"}, BulkDetails: admin.BulkDetails{Reason: "x", Until: until}}
+	if _, err := o.adm.Bulk(t.Context(), admin.System("test"), ban); err != nil {
+		t.Error(err)
+	}
 }

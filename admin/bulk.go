@@ -176,7 +176,7 @@ func (m *Admin) Bulk(ctx context.Context, who Actor, p BulkParams) (BulkResult, 
 	if err := m.checkBulk(ctx, a, p); err != nil {
 		return BulkResult{}, err
 	}
-	switch { // a job keeps it as JSON, which has no year beyond 9999
+	switch p.Until = p.Until.UTC(); { // a job keeps it as JSON, which has no year beyond 9999 and not every zone
 	case p.Action != BulkBan:
 		p.Until = time.Time{}
 	case p.Until.After(forever):

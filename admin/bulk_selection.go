@@ -80,7 +80,9 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 		var made jobActor
 		var p bulkJobParams
 		if err == nil && j.Kind == bulkJob.name {
-			err = errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p))
+			if err := errors.Join(json.Unmarshal(j.Actor, &made), json.Unmarshal(j.Params, &p)); err != nil {
+				return "", m.kit.Error(auth.CodeInternal, err) // no try will help
+			}
 		}
 		switch {
 		case errors.Is(err, auth.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != auth.JobReceiving):

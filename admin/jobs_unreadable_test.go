@@ -73,6 +73,37 @@ func (s *altering) ends() []string {
 	return slices.Clone(s.told)
 }
 
+// alteredOffice is an office on such a store, in which nothing may panic.
+func alteredOffice(t *testing.T) (*altering, *office) {
+	t.Helper()
+	s, said := alters(memstore.New()), &lines{}
+	t.Cleanup(func() {
+		if strings.Contains(said.String(), "panic") {
+			t.Error("what nobody can read ends in a panic")
+		}
+	})
+	return s, newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
+}
+
+// noParameters is a store whose selections cannot be read.
+type noParameters struct{ *altering }
+
+func (s noParameters) Job(ctx context.Context, id string, now time.Time) (auth.Job, error) {
+	j, err := s.JobStore.Job(ctx, id, now)
+	j.Params = []byte("{")
+	return j, err
+}
+
+// A selection that no try will help is no outage, for which whoever asks would come again.
+func TestSelectionThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, noParameters{alters(memstore.New())})
+	o.crowd("many", 2)
+	by := admin.System("test")
+	_, err := o.adm.Bulk(t.Context(), by, admin.BulkParams{Action: admin.BulkBan, SelectionID: o.selected(by, admin.BulkBan, "many")})
+	wantCode(t, err, auth.CodeInternal)
+}
+
 // A job that no try will help, such as one that was sealed under a secret that is gone,
 // fails with a result for each of its rows, and does not hang or pass for done.
 func TestJobsThatCannotBeReadFail(t *testing.T) {
@@ -101,14 +132,7 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := alters(memstore.New())
-			said := &lines{}
-			o := newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
-			defer func() {
-				if strings.Contains(said.String(), "panic") {
-					t.Error("what nobody can read ends in a panic")
-				}
-			}()
+			s, o := alteredOffice(t)
 			s.set(c.job, c.read)
 			id := c.begin(o, admin.System("test"))
 			o.workedOff(id)
@@ -136,14 +160,7 @@ func TestJobsWaitForWhoeverKnowsThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := alters(memstore.New())
-			said := &lines{}
-			o := newOffice(t, s, auth.WithLogger(slog.New(slog.NewTextHandler(said, nil))))
-			defer func() {
-				if strings.Contains(said.String(), "panic") {
-					t.Error("what nobody can read ends in a panic")
-				}
-			}()
+			s, o := alteredOffice(t)
 			s.set(c.job, c.read)
 			id, err := o.adm.ImportUsers(t.Context(), admin.System("test"), admin.ImportUsersParams{}, strings.NewReader(`{"email":"a@example.com"}`))
 			if err != nil {
