@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -67,7 +68,7 @@ func (r *recorder) add(list []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range list {
-		e.Record = e.Record.bounded()
+		e.Record = boundedRecord(e.Record)
 		room := recordAtMost
 		if e.Type == EventSignInFailed {
 			room = recordFailed
@@ -266,4 +267,22 @@ func (a *Auth) sweepEvents(ctx context.Context, n int) (int, error) {
 	}
 	now := a.now()
 	return s.SweepEvents(ctx, now.Add(-a.cfg.audit.Retention), now, n)
+}
+
+// maxLabel bounds, in bytes, what a Record of a refused attempt has of its request, which
+// may say anything: stores find events by it.
+const maxLabel = 512
+
+// boundedRecord is a copy with no label longer than that.
+func boundedRecord(r *Record) *Record {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	for _, label := range []*string{&out.Actor, &out.Target, &out.RequestID} {
+		if len(*label) > maxLabel {
+			*label = strings.ToValidUTF8((*label)[:maxLabel], "")
+		}
+	}
+	return &out
 }

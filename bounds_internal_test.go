@@ -61,7 +61,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"a full name":                {func(n int) bool { _, err := cleanName(strings.Repeat("ü", n)); return err == nil }, 0, maxName},
 		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
 		"who is written about in an event": {func(n int) bool {
-			r := (&Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)}).bounded()
+			r := boundedRecord(&Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)})
 			return r.Actor == xs(n) && r.Target == xs(n) && r.RequestID == xs(n)
 		}, 0, maxLabel},
 		"a text of a list": {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},

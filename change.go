@@ -71,8 +71,8 @@ func (a *Auth) newChange(ctx context.Context, by Authority, events ...OutcomeEve
 // done is an event of a change that comes about.
 func done(e Event) OutcomeEvent { return OutcomeEvent{On: OutcomeDone, Event: e} }
 
-// actor is who stands behind an event that happens by an authority.
-func (by Authority) actor(e Event) Actor {
+// actorOf is who stands behind an event that happens by an authority.
+func actorOf(by Authority, e Event) Actor {
 	switch {
 	case by.Session != nil:
 		return Actor{Kind: ActorUser, ID: by.Session.UserID, SessionID: by.Session.ID}

@@ -3,6 +3,8 @@ package auth
 import (
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/internal/jsonvalue"
 )
 
 // Claims are the contents of an access token.
@@ -52,36 +54,10 @@ func (c *Claims) clone() *Claims {
 	out := *c
 	out.Roles, out.Permissions, out.AMR = slices.Clone(c.Roles), slices.Clone(c.Permissions), slices.Clone(c.AMR)
 	out.Omitted = slices.Clone(c.Omitted)
-	out.AppMetadata, out.Custom = cloneObject(c.AppMetadata), cloneObject(c.Custom)
+	out.AppMetadata, out.Custom = jsonvalue.CloneObject(c.AppMetadata), jsonvalue.CloneObject(c.Custom)
 	if c.Impersonator != nil {
 		by := *c.Impersonator
 		out.Impersonator = &by
 	}
 	return &out
-}
-
-func cloneObject(m map[string]any) map[string]any {
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = cloneJSON(v)
-	}
-	return out
-}
-
-// cloneJSON copies what encoding/json decodes to.
-func cloneJSON(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return cloneObject(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = cloneJSON(e)
-		}
-		return out
-	}
-	return v
 }

@@ -11,11 +11,15 @@ type Client struct {
 	IP        netip.Addr `json:"ip"`
 	UserAgent string     `json:"user_agent,omitempty"`
 	Device    string     `json:"-"` // hash of what the device says it is; empty: it does not say
-
-	unsure bool // IP is the nearest place that proxies vouch for, and may not be the client's
 }
 
 type clientKey struct{}
+
+// requestClient is a Client in a context.
+type requestClient struct {
+	Client
+	unsure bool // IP is the nearest place that proxies vouch for, and may not be the client's
+}
 
 // ClientContext is r's context for operations called from Go: with the client's
 // address by the rules of WithTrustedProxies, what it says of itself and its device,
@@ -26,18 +30,18 @@ func (a *Auth) ClientContext(r *http.Request) context.Context { return a.identif
 // is no request; see [Auth.ClientContext]. Without it, limits per IP address do not
 // apply.
 func ContextWithClient(ctx context.Context, c Client) context.Context {
-	return context.WithValue(ctx, clientKey{}, c)
+	return context.WithValue(ctx, clientKey{}, requestClient{Client: c})
 }
 
 func clientFrom(ctx context.Context) Client {
-	c, _ := ctx.Value(clientKey{}).(Client)
-	return c
+	c, _ := ctx.Value(clientKey{}).(requestClient)
+	return c.Client
 }
 
-// ipString is the address, or "" if it is not known.
-func (c Client) ipString() string {
-	if !c.IP.IsValid() {
+// ipString is an address, or "" if it is not known.
+func ipString(ip netip.Addr) string {
+	if !ip.IsValid() {
 		return ""
 	}
-	return c.IP.String()
+	return ip.String()
 }

@@ -37,7 +37,7 @@ func (a *Auth) identify(ctx context.Context, r *http.Request) context.Context {
 		ctx = context.WithValue(ctx, newDeviceKey{}, id)
 	}
 	c.Device = deviceHash(id)
-	return ContextWithClient(ctx, c)
+	return context.WithValue(ctx, clientKey{}, c)
 }
 
 // deviceID is what a request says of its device, or "".

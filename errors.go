@@ -233,12 +233,17 @@ func retryAfter(c Code, d time.Duration, cause error) *Error {
 // storeFailed turns whatever a store could not do into the error for callers:
 // typed errors pass, conditions keep their names, the rest is an outage.
 func storeFailed(err error) error {
-	var e *Error
+	var (
+		e   *Error
+		bad *InvalidError
+	)
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &e):
 		return err
+	case errors.As(err, &bad):
+		return invalid(bad.Field, bad.Problem)
 	case errors.Is(err, ErrBanned):
 		return fail(CodeUserBanned, err)
 	case errors.Is(err, ErrSessionEnded): // in whose name it was to happen

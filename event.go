@@ -2,7 +2,6 @@ package auth
 
 import (
 	"maps"
-	"strings"
 	"time"
 )
 
@@ -118,24 +117,6 @@ func (r *Record) Clone() *Record {
 	}
 	out := *r
 	out.Changes = maps.Clone(r.Changes)
-	return &out
-}
-
-// maxLabel bounds, in bytes, what a Record of a refused attempt has of its request, which
-// may say anything: stores find events by it.
-const maxLabel = 512
-
-// bounded is a copy with no label longer than that.
-func (r *Record) bounded() *Record {
-	if r == nil {
-		return nil
-	}
-	out := *r
-	for _, label := range []*string{&out.Actor, &out.Target, &out.RequestID} {
-		if len(*label) > maxLabel {
-			*label = strings.ToValidUTF8((*label)[:maxLabel], "")
-		}
-	}
 	return &out
 }
 

@@ -191,7 +191,7 @@ type (
 
 func (e *Export) view() exportView {
 	v := exportView{
-		ExportedAt: wireTime(e.At), User: e.User.View(), HasPassword: e.HasPassword, Sessions: orEmpty(e.Sessions), CodesLeft: e.CodesLeft,
+		ExportedAt: wireTime(e.At), User: ViewOf(e.User), HasPassword: e.HasPassword, Sessions: orEmpty(e.Sessions), CodesLeft: e.CodesLeft,
 		Factors: []factorView{}, Devices: []deviceView{}, Pending: []heldView{}, Messages: []heldOnlyView{},
 	}
 	for _, f := range e.Factors {

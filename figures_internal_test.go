@@ -60,7 +60,7 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct{ is, want time.Time }{
-		"whoever was anonymised is banned": {anonymizedUntil(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)},
+		"whoever was anonymised is banned": {AnonymizedUntil(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)},
 	} {
 		if !c.is.Equal(c.want) {
 			t.Errorf("%s until %s, not %s", what, c.is, c.want)
@@ -91,8 +91,6 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"bytes of a password":                                 {maxPasswordBytes, 4096},
 		"entries of a list of the settings":                   {maxSettingList, 50},
 		"ids of a query":                                      {MaxQueryIDs, 200},
-		"members of the metadata of a query":                  {maxMetadataFilters, 10},
-		"bytes that are searched for":                         {maxFilter, 512},
 		"bytes of a label in an event":                        {maxLabel, 512},
 		"events of a page, by default":                        {DefaultEventLimit, 50},
 		"devices of a user":                                   {MaxDevices, 50},

@@ -22,9 +22,9 @@ const ImpersonationLife = 15 * time.Minute
 // methodImpersonation is the proof of such a session: none of the user's.
 const methodImpersonation = "impersonation"
 
-// session is an impersonation as a session of its user, at the lower level: no factor
+// sessionOf is an impersonation as a session of its user, at the lower level: no factor
 // of the user was shown.
-func (i *Impersonation) session() Session {
+func sessionOf(i *Impersonation) Session {
 	return Session{
 		ID: i.ID, UserID: i.UserID, AAL: LevelAAL1, AMR: []AMR{{Method: methodImpersonation, Timestamp: i.CreatedAt.Unix()}},
 		CreatedAt: i.CreatedAt, LastActiveAt: i.CreatedAt, RotatedAt: i.CreatedAt, IdleUntil: i.ExpiresAt, ExpiresAt: i.ExpiresAt, IP: i.IP, UserAgent: i.UserAgent,
@@ -51,7 +51,7 @@ func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, Us
 	case i.UserID != c.UserID || i.ActorID != c.Impersonator.UserID || i.ActorSessionID != c.Impersonator.ID:
 		return Session{}, User{}, fail(CodeSessionEnded, errors.New("impersonation of another"))
 	}
-	return i.session(), u, nil
+	return sessionOf(&i), u, nil
 }
 
 // impersonator is the claims of a request whose access token is one of an
@@ -117,7 +117,7 @@ func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]Sess
 		return nil, storeFailed(err)
 	}
 	for _, i := range list {
-		one := sessionInfo(i.session(), p.Current)
+		one := sessionInfo(sessionOf(&i), p.Current)
 		one.ImpersonatedBy = i.ActorID
 		infos = append(infos, one)
 	}
@@ -136,7 +136,7 @@ func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, err
 		return nil, err
 	}
 	now := a.now()
-	access, expires, err := a.signAccess(ctx, u, i.session(), &i, custom, now, i.ExpiresAt.Truncate(time.Second))
+	access, expires, err := a.signAccess(ctx, u, sessionOf(&i), &i, custom, now, i.ExpiresAt.Truncate(time.Second))
 	if err != nil {
 		return nil, err
 	}

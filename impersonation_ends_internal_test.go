@@ -103,7 +103,7 @@ func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 		t.Fatalf("%+v, %v", infos, err)
 	}
 	for n, i := range list {
-		want := sessionInfo(i.session(), "j")
+		want := sessionInfo(sessionOf(&i), "j")
 		if want.ImpersonatedBy = i.ActorID; !reflect.DeepEqual(infos[n], want) || infos[n].Current != (i.ID == "j") {
 			t.Errorf("%+v\nwant %+v", infos[n], want)
 		}
@@ -141,7 +141,7 @@ func TestActorsOfEveryAuthority(t *testing.T) {
 		"a link":                       {Authority{Token: &TokenRef{Purpose: PurposeReset}}, about, Actor{Kind: ActorUser, ID: "ada", SessionID: "s"}},
 		"a proof of whom nobody knows": {Authority{Proof: true}, Event{SessionID: "s"}, Actor{}},
 	} {
-		if got := c.by.actor(c.e); got != c.want {
+		if got := actorOf(c.by, c.e); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

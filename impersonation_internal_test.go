@@ -26,7 +26,7 @@ func TestImpersonationAsASession(t *testing.T) {
 		ID: "i", UserID: "ada", AAL: "aal1", AMR: []AMR{{Method: "impersonation", Timestamp: 1767323045}},
 		CreatedAt: begun, LastActiveAt: begun, RotatedAt: begun, IdleUntil: i.ExpiresAt, ExpiresAt: i.ExpiresAt, IP: "192.0.2.7", UserAgent: "browser",
 	}
-	if got := i.session(); !reflect.DeepEqual(got, want) {
+	if got := sessionOf(&i); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }

@@ -152,7 +152,7 @@ func importTimes(p *ImportUserParams, u *User, now time.Time) error {
 			return invalid(t.field, "is in the future")
 		}
 	}
-	if p.BannedUntil.Equal(anonymizedUntil()) { // which tells something else
+	if p.BannedUntil.Equal(AnonymizedUntil()) { // which tells something else
 		p.BannedUntil = p.BannedUntil.AddDate(-1, 0, 0)
 	}
 	u.CreatedAt, u.LastSignInAt, u.BannedUntil = cmp.Or(p.CreatedAt, now), p.LastSignInAt, p.BannedUntil

@@ -50,7 +50,7 @@ func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 	}
 	// Who was anonymised is told by their ban; somebody else's of that very instant is
 	// another one.
-	if err := importTimes(&ImportUserParams{BannedUntil: anonymizedUntil()}, &u, now); err != nil || !u.BannedUntil.Equal(time.Date(9998, 12, 30, 0, 0, 0, 0, time.UTC)) {
+	if err := importTimes(&ImportUserParams{BannedUntil: AnonymizedUntil()}, &u, now); err != nil || !u.BannedUntil.Equal(time.Date(9998, 12, 30, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", u.BannedUntil, err)
 	}
 }

@@ -217,7 +217,7 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerm
 	r, _ := a.provingRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
 	terms.hold(&r.Change)
 	r.IfUsers = append(r.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
-	r.Patch.giveInvited(d, u)
+	giveInvited(r.Patch, d, u)
 	return r, nil
 }
 
@@ -240,8 +240,8 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 	if len(u.Roles) > 0 {
 		r.IfUsers = append(r.IfUsers, credentialsStill(u))
 	}
-	r.Patch.setPassword(chosen)
-	r.Patch.giveInvited(d, u)
+	setPassword(r.Patch, chosen)
+	giveInvited(r.Patch, d, u)
 	if p.FullName != "" {
 		r.Patch.FullName = &p.FullName
 	}
@@ -249,7 +249,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 }
 
 // giveInvited puts what an invitation gives into a patch.
-func (p *UserPatch) giveInvited(d linkData, u User) {
+func giveInvited(p *UserPatch, d linkData, u User) {
 	roles := rolesWith(u.Roles, d.Invitation.Roles)
 	p.Roles = &roles // the metadata is a new account's: what one that is there has, may be more than the inviter may write
 }

@@ -59,7 +59,7 @@ func (a *Auth) isStoredKey(ctx context.Context, text string) (bool, error) {
 		return false, storeFailed(err)
 	}
 	k, now := known.byHash[string(apikey.Hash(text))], a.now()
-	if k == nil || !k.Live(now) || !k.until.IsZero() && !now.Before(k.until) || !k.usableFrom(clientFrom(ctx)) {
+	if k == nil || !k.Live(now) || !k.until.IsZero() && !now.Before(k.until) || !usableFrom(ctx, &k.APIKey) {
 		return false, nil
 	}
 	if k.noted.CompareAndSwap(false, true) {

@@ -140,7 +140,7 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found APIKey, wr
 		return APIKey{}, errUnknownSecretKey, nil
 	case !k.Live(now):
 		return APIKey{}, mistake{fmt.Errorf("the secret key %s was revoked or has expired", k.ID)}, nil
-	case !k.usableFrom(clientFrom(ctx)):
+	case !usableFrom(ctx, &k):
 		return APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from the address that this comes from", k.ID)}, nil
 	}
 	return k, nil, nil
@@ -148,7 +148,8 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found APIKey, wr
 
 // usableFrom tells whether the key may be used from where a client is. Where a client
 // that is unsure seems to be is often the proxy, which is in many a network of one's own.
-func (k *APIKey) usableFrom(c Client) bool {
+func usableFrom(ctx context.Context, k *APIKey) bool {
+	c, _ := ctx.Value(clientKey{}).(requestClient)
 	return len(k.Networks) == 0 || !c.unsure && slices.ContainsFunc(k.Networks, func(n string) bool {
 		p, err := netip.ParsePrefix(n)
 		return err == nil && p.Contains(c.IP.Unmap())

@@ -50,12 +50,12 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 		return s
 	}
 	right, former, guessed, other := text(id, false), text(id, false), text(id, false), text(uuid.NewString(), false)
-	seen := Client{IP: netip.MustParseAddr("192.0.2.7")}
-	unsure := Client{IP: seen.IP, unsure: true}
+	seen := requestClient{Client: Client{IP: netip.MustParseAddr("192.0.2.7")}}
+	unsure := requestClient{Client: seen.Client, unsure: true}
 	for name, c := range map[string]struct {
 		edit   func(*APIKey)
 		text   string
-		client Client
+		client requestClient
 		err    error
 		wrong  string // begin of what is wrong; "-" is nothing
 		fails  bool
@@ -76,12 +76,12 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 		"expired":                        {func(k *APIKey) { k.ExpiresAt = now }, right, seen, nil, "the secret key " + id + " was revoked or has expired", false},
 		"about to":                       {func(k *APIKey) { k.ExpiresAt = now.Add(1) }, right, seen, nil, "-", false},
 		"from its network":               {func(k *APIKey) { k.Networks = []string{"no network", "192.0.2.0/24"} }, right, seen, nil, "-", false},
-		"from its network, as IPv6":      {func(k *APIKey) { k.Networks = []string{"192.0.2.0/24"} }, right, Client{IP: netip.MustParseAddr("::ffff:192.0.2.7")}, nil, "-", false},
+		"from its network, as IPv6":      {func(k *APIKey) { k.Networks = []string{"192.0.2.0/24"} }, right, requestClient{Client: Client{IP: netip.MustParseAddr("::ffff:192.0.2.7")}}, nil, "-", false},
 		"from elsewhere":                 {func(k *APIKey) { k.Networks = []string{"198.51.100.0/24", "2001:db8::/32"} }, right, seen, nil, "the secret key " + id + " may not be used", false},
 		"from elsewhere, and guessed":    {func(k *APIKey) { k.Networks = []string{"198.51.100.0/24"} }, guessed, seen, nil, errUnknownSecretKey.Error(), false},
 		"perhaps from its network":       {func(k *APIKey) { k.Networks = []string{"192.0.2.0/24"} }, right, unsure, nil, "the secret key " + id + " may not be used", false},
 		"perhaps from anywhere":          {nil, right, unsure, nil, "-", false},
-		"of one who is not seen":         {func(k *APIKey) { k.Networks = []string{"0.0.0.0/0"} }, right, Client{}, nil, "the secret key " + id + " may not be used", false},
+		"of one who is not seen":         {func(k *APIKey) { k.Networks = []string{"0.0.0.0/0"} }, right, requestClient{}, nil, "the secret key " + id + " may not be used", false},
 		"of a store that is away":        {nil, right, seen, errors.New("away"), "", true},
 		"of a store that says not found": {nil, guessed, seen, ErrNotFound, errUnknownSecretKey.Error(), false},
 	} {
@@ -90,7 +90,7 @@ func TestSecretKeysAreJudgedByAllThatIsKept(t *testing.T) {
 			c.edit(&store.key)
 		}
 		a := &Auth{keyStore: store, cfg: config{now: func() time.Time { return now }}}
-		k, wrong, err := a.findSecretKey(ContextWithClient(t.Context(), c.client), c.text)
+		k, wrong, err := a.findSecretKey(context.WithValue(t.Context(), clientKey{}, c.client), c.text)
 		switch {
 		case (err != nil) != c.fails:
 			t.Errorf("%s: %v", name, err)

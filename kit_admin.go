@@ -27,7 +27,7 @@ func (k Kit) RequestID(ctx context.Context) string { return requestID(ctx) }
 
 // Emit tells the hooks of something that changed nothing.
 func (k Kit) Emit(ctx context.Context, by Authority, e Event) {
-	e.Actor = by.actor(e)
+	e.Actor = actorOf(by, e)
 	k.a.emit(ctx, e)
 }
 
@@ -44,7 +44,7 @@ func (k Kit) DeleteUser(ctx context.Context, u User, c DeleteUser) error {
 }
 
 // View is what the wire shows of a user.
-func (k Kit) View(u User) UserView { return u.View() }
+func (k Kit) View(u User) UserView { return ViewOf(u) }
 
 // Fingerprint tells contents apart, for whoever keeps what requests said: without the
 // service's secret nobody can try out which password was in there.

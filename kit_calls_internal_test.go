@@ -58,7 +58,7 @@ type whoLeft struct {
 
 func (s *whoLeft) AnonymizeUser(_ context.Context, c AnonymizeUser) (User, error) {
 	s.got = append(s.got, c)
-	return User{ID: c.UserID, BannedUntil: anonymizedUntil()}, nil
+	return User{ID: c.UserID, BannedUntil: AnonymizedUntil()}, nil
 }
 
 // Whatever an account goes by goes with it: in events, of tokens and of messages.

@@ -51,7 +51,7 @@ func (k Kit) WithHash(ctx context.Context, c *Change, u User, hash string, p *Us
 	if err != nil {
 		return err
 	}
-	p.setPassword(chosen)
+	setPassword(p, chosen)
 	p.Revoke, p.DropDevices = &SessionFilter{}, true
 	p.DropTokens = append(p.DropTokens, dyingWithPassword()...)
 	k.a.tell(ctx, c, account{User: u}, EventPasswordChanged)

@@ -85,7 +85,7 @@ func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo
 	if err != nil {
 		return MadeLink{}, err
 	}
-	if err := madeBy(&token, c.By.actor(Event{}), u); err != nil {
+	if err := madeBy(&token, actorOf(c.By, Event{}), u); err != nil {
 		return MadeLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0

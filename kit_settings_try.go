@@ -238,7 +238,7 @@ func (k Kit) Seen(r *http.Request) context.Context {
 // Diagnose tells how the service is doing.
 func (k Kit) Diagnose(ctx context.Context) (KitDiagnosis, error) {
 	client, _ := ctx.Value(seenKey{}).(KitClient)
-	client.IP, client.TrustedProxies = clientFrom(ctx).ipString(), len(k.a.cfg.trustedProxies)
+	client.IP, client.TrustedProxies = ipString(clientFrom(ctx).IP), len(k.a.cfg.trustedProxies)
 	d := KitDiagnosis{Now: k.a.now(), Client: client, Mail: KitMailQueue{Here: k.a.outbox.underWay()}}
 	if d.Client.Forwarded == nil {
 		d.Client.Forwarded = []string{}

@@ -289,14 +289,14 @@ func checkNotes(s string) error {
 func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (UserPatch, error) {
 	p := UserPatch{Revoke: &SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
 	if password == nil {
-		p.removePassword()
+		p.PasswordHash = new(string)
 		return p, nil
 	}
 	if *password == "" {
 		return p, invalid("password", "is empty; null removes it")
 	}
 	chosen, err := k.a.choosePassword(ctx, PasswordChange{u, passwordByOperator}, newPassword{text: *password}, nil)
-	p.setPassword(chosen)
+	setPassword(&p, chosen)
 	return p, err
 }
 

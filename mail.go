@@ -61,6 +61,14 @@ const (
 	KindAccountDeleted Kind = "account_deleted" // notice, sent to the address that the account had proved
 )
 
+// Kinds are all of them.
+func Kinds() []Kind {
+	return []Kind{
+		KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated,
+		KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
+	}
+}
+
 // Channel is the way a message travels.
 type Channel string
 

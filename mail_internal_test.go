@@ -202,7 +202,7 @@ func TestEveryMessageRenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	subjects := map[string]bool{}
-	for _, k := range mailKinds {
+	for _, k := range Kinds() {
 		if k == KindPhoneCode || k == KindTestSMS {
 			continue // texts
 		}

@@ -28,6 +28,14 @@ const (
 	storeCall  = 10 * time.Second
 )
 
+const (
+	// keptFailed is for how long a failed message can be sent again, if it does not
+	// expire before.
+	keptFailed = 24 * time.Hour
+	// maxMessageError bounds MessageRecord.Error, in bytes.
+	maxMessageError = 500
+)
+
 // keeper is the store's part in the outbox.
 type keeper struct {
 	store OutboxStore

@@ -28,7 +28,7 @@ func (a *Auth) enclose(ctx context.Context, c *Change, o outgoing, u User, t *To
 	o.Name = nameFor(u, o.To)
 	o.Locale = shortLocale(preferredLocale(ctx, u))
 	client := clientFrom(ctx)
-	o.IP, o.Device, o.At = client.ipString(), deviceLabel(client.UserAgent), c.Now
+	o.IP, o.Device, o.At = ipString(client.IP), deviceLabel(client.UserAgent), c.Now
 	m := SealedMessage{
 		ID: a.newID(), CreatedAt: c.Now, NextAt: c.Now.Add(a.outbox.lease()), ExpiresAt: c.Now.Add(noticeLife),
 		Attempts: 1, // as if claimed, by this process

@@ -46,11 +46,6 @@ func preferredLocale(ctx context.Context, u User) string {
 	return accept
 }
 
-var mailKinds = []Kind{
-	KindVerifyEmail, KindChangeEmail, KindMagicLink, KindResetPassword, KindWelcome, KindInvitation, KindAccountExists, KindPasswordChanged, KindEmailChanged, KindEmailChangeRequested, KindMFAEnabled, KindMFADisabled, KindTakenOver, KindIdentityLinked, KindIdentityUnlinked, KindPhoneChanged, KindNewDevice, KindAccountDeleted, KindImpersonated,
-	KindRecoveryCodeUsed, KindRecoveryCodesReplaced, KindManyFailedSignIns, KindPhoneCode, KindTestMail, KindTestSMS,
-}
-
 // textOnly tells whether messages of a kind go to telephones.
 func textOnly(k Kind) bool { return k == KindPhoneCode || k == KindTestSMS }
 
@@ -107,7 +102,7 @@ func (m *mailTemplates) parse(l webpage.Layers, locale string) error {
 		if err != nil {
 			return err
 		}
-		for _, k := range mailKinds {
+		for _, k := range Kinds() {
 			name := string(k) + "." + loc
 			text, err := l.Read("mail/" + name + ".txt")
 			if errors.Is(err, fs.ErrNotExist) && loc != locale {

@@ -49,7 +49,7 @@ func checkMailText(name, text string) error {
 	if what != "footer" {
 		var part string
 		part, rest, _ = strings.Cut(rest, ".")
-		if !slices.Contains(mailKinds, Kind(what)) || textOnly(Kind(what)) || part != "subject" && part != "intro" {
+		if !slices.Contains(Kinds(), Kind(what)) || textOnly(Kind(what)) || part != "subject" && part != "intro" {
 			return errors.New("is no text of a mail: a kind with .subject or .intro, or footer")
 		}
 		if part == "subject" {

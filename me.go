@@ -8,7 +8,7 @@ import (
 )
 
 func (a *Auth) handleMe(w http.ResponseWriter, r *http.Request) error {
-	return writeJSON(w, http.StatusOK, currentFrom(r.Context()).user.View())
+	return writeJSON(w, http.StatusOK, ViewOf(currentFrom(r.Context()).user))
 }
 
 // UpdateMeParams are the changes people may make to themselves. Nil stays.
@@ -208,7 +208,7 @@ func (a *Auth) handleUpdateMe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, u.View())
+	return writeJSON(w, http.StatusOK, ViewOf(u))
 }
 
 // DeleteUserParams delete an account.

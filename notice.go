@@ -56,7 +56,7 @@ func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events
 	for _, e := range events {
 		e.Event = a.dated(ctx, e.Event)
 		if e.Event.Actor == (Actor{}) {
-			e.Event.Actor = by.actor(e.Event)
+			e.Event.Actor = actorOf(by, e.Event)
 		}
 		c.Events = append(c.Events, e)
 		k, told := noticeOf(e.Event.Type)

@@ -47,7 +47,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	ch := a.newChangeOf(ctx, p.authority(), account{User: c.User}, done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
 	patch := UserPatch{Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(), DropDevices: true}
-	patch.setPassword(chosen)
+	setPassword(&patch, chosen)
 	_, err = a.update(ctx, ch, p.UserID, patch)
 	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)

@@ -42,4 +42,4 @@ func (a *Auth) choosePassword(ctx context.Context, p PasswordChange, password ne
 }
 
 // setPassword puts a password into a patch.
-func (p *UserPatch) setPassword(c chosenPassword) { p.PasswordHash = &c.hash }
+func setPassword(p *UserPatch, c chosenPassword) { p.PasswordHash = &c.hash }

@@ -86,7 +86,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 			return Redemption{}, err
 		}
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
-		r.Patch.setPassword(chosen)
+		setPassword(r.Patch, chosen)
 		r.Patch.Revoke, r.Patch.DropTokens = &SessionFilter{}, dyingWithAddress()
 		r.Patch.DropDevices = true // whoever is thrown out has tries of no device's own
 		return r, nil

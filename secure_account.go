@@ -153,7 +153,7 @@ func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *UserPatc
 		rests = slices.ContainsFunc(list, func(s Session) bool { return !s.CreatedAt.Before(d.Since) && slices.ContainsFunc(s.AMR, isPassword) })
 	}
 	if rests {
-		p.removePassword()
+		p.PasswordHash = new(string)
 	}
 	return nil
 }

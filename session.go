@@ -154,7 +154,7 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 	s := Session{
 		ID: a.idAt(now), UserID: userID, AAL: LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(settings.IdleTimeout),
-		IP: cl.ipString(), UserAgent: cl.UserAgent, Device: cl.Device,
+		IP: ipString(cl.IP), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
 	if settings.Lifetime > 0 {
 		s.ExpiresAt = now.Add(settings.Lifetime)
@@ -248,7 +248,7 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 	var other *Client // who has the current token, if this one came late
 	s, u, err := a.store.AdvanceSession(ctx, Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
-		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: cl.ipString(), UserAgent: cl.UserAgent, Draw: draw,
+		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Draw: draw,
 		Replayed: func(o Client) { other = &o },
 	})
 	var limited *LimitedError

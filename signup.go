@@ -261,7 +261,7 @@ func (a *Auth) handleSignUp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if res.ConfirmationRequired {
-		return writeJSON(w, http.StatusOK, map[string]any{"user": res.User.View(), "confirmation_required": true, "request_id": res.RequestID})
+		return writeJSON(w, http.StatusOK, map[string]any{"user": ViewOf(res.User), "confirmation_required": true, "request_id": res.RequestID})
 	}
 	return a.writeTokens(w, r, res.Tokens)
 }

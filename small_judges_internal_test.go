@@ -56,7 +56,7 @@ func TestActorsAreOfTheAuthority(t *testing.T) {
 		{External: "x"}:   {Kind: ActorExternal, ID: "x"},
 		{Proof: true}:     {Kind: ActorUser, ID: "ada", SessionID: "s"},
 	} {
-		if got := by.actor(e); got != want {
+		if got := actorOf(by, e); got != want {
 			t.Errorf("%+v: %+v, want %+v", by, got, want)
 		}
 	}

@@ -228,6 +228,11 @@ func (e *LimitedError) Error() string { return ErrLimited.Error() }
 // Is makes errors.Is(err, ErrLimited) true.
 func (e *LimitedError) Is(target error) bool { return target == ErrLimited }
 
+// InvalidError says what is wrong with a parameter of a query.
+type InvalidError struct{ Field, Problem string }
+
+func (e *InvalidError) Error() string { return "auth: " + e.Field + " " + e.Problem }
+
 // DrawFirst draws what the call takes from a limit, by the store's own Take: for stores
 // that draw before they look at the session. Errors: a *LimitedError, and those of take.
 func (c *Advance) DrawFirst(ctx context.Context, take func(context.Context, []Draw, time.Time) (Decision, error)) error {

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/authmount/auth/internal/jsonvalue"
 	"github.com/google/uuid"
 )
 
@@ -121,44 +121,47 @@ const MaxQueryIDs = 200
 // maxMetadataFilters bounds how many members of the metadata a query names.
 const maxMetadataFilters = 10
 
-// Check tells what is wrong with a query. Errors: CodeValidationFailed.
+// Check tells what is wrong with a query: an *InvalidError.
 func (q *UserQuery) Check() error {
 	for _, f := range []struct{ name, text string }{
 		{"email", q.Email}, {"phone", q.Phone}, {"provider", q.Provider}, {"subject", q.Subject}, {"q", q.Prefix}, {"role", q.Role},
 	} {
 		if len(f.text) > maxFilter || !isText(f.text) {
-			return invalid(f.name, "is too long, or no text")
+			return &InvalidError{f.name, "is too long, or no text"}
 		}
 	}
 	if len(q.Metadata) > maxMetadataFilters {
-		return invalid("metadata", "has more than 10 members")
+		return &InvalidError{"metadata", "has more than 10 members"}
 	}
 	for name, value := range q.Metadata {
 		if name == "" || len(name)+len(value) > maxFilter || !isText(name+value) {
-			return invalid("metadata", "has a member without a name, or one that is too long or no text")
+			return &InvalidError{"metadata", "has a member without a name, or one that is too long or no text"}
 		}
 	}
 	switch {
-	case q.ID != "" && !isID(strings.ToLower(q.ID)):
-		return invalid("id", "is no UUID")
+	case q.ID != "" && !isUUID(q.ID):
+		return &InvalidError{"id", "is no UUID"}
 	case len(q.IDs) > MaxQueryIDs:
-		return invalid("ids", "are more than 200")
-	case slices.ContainsFunc(q.IDs, func(id string) bool { return !isID(strings.ToLower(id)) }):
-		return invalid("ids", "are not all UUIDs")
+		return &InvalidError{"ids", "are more than 200"}
+	case slices.ContainsFunc(q.IDs, func(id string) bool { return !isUUID(id) }):
+		return &InvalidError{"ids", "are not all UUIDs"}
 	case q.Subject != "" && q.Provider == "":
-		return invalid("provider", "is required with a subject")
+		return &InvalidError{"provider", "is required with a subject"}
 	case !slices.Contains([]UserSort{"", SortCreated, SortSignedIn, SortEmail}, q.Sort):
-		return invalid("sort", "has to be created_at, last_sign_in_at or email")
+		return &InvalidError{"sort", "has to be created_at, last_sign_in_at or email"}
 	case q.Limit < 1:
-		return invalid("limit", "has to be at least 1")
+		return &InvalidError{"limit", "has to be at least 1"}
 	case q.After != nil && uuid.Validate(q.After.ID) != nil:
-		return invalid("cursor", "is none of this list")
+		return &InvalidError{"cursor", "is none of this list"}
 	}
 	return nil
 }
 
 // maxFilter is how long what is searched for may be, in bytes.
 const maxFilter = 512
+
+// isUUID reports whether s is a UUID in its usual form, in either case.
+func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
 // isText tells whether any store can look for a text.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
@@ -183,18 +186,11 @@ func MetadataValues(text string) []any {
 func (q *UserQuery) HasMetadata(metadata map[string]any) bool {
 	for name, text := range q.Metadata {
 		have, ok := metadata[name]
-		if !ok || !slices.ContainsFunc(MetadataValues(text), func(v any) bool { return sameJSON(have, v) }) {
+		if !ok || !slices.ContainsFunc(MetadataValues(text), func(v any) bool { return jsonvalue.Same(have, v) }) {
 			return false
 		}
 	}
 	return true
-}
-
-// sameJSON tells whether two values are written alike.
-func sameJSON(a, b any) bool {
-	x, err := json.Marshal(a)
-	y, _ := json.Marshal(b) // nothing of what cannot be written, which is like nothing that can
-	return err == nil && bytes.Equal(x, y)
 }
 
 // Compare is the query's order, for stores that sort in Go.

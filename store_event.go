@@ -69,25 +69,25 @@ func (e *Event) Outcome() EventOutcome {
 
 var eventPattern = regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)*(\.\*)?$`)
 
-// Check tells what is wrong with a query. Errors: CodeValidationFailed.
+// Check tells what is wrong with a query: an *InvalidError.
 func (q *EventQuery) Check() error {
 	for field, value := range map[string]string{"actor": q.ActorID, "target": q.Target, "request_id": q.RequestID} {
 		if len(value) > 320 {
-			return invalid(field, "is too long")
+			return &InvalidError{field, "is too long"}
 		}
 	}
 	for field, id := range map[string]string{"id": q.ID, "user": q.UserID, "involving": q.Involving} {
 		if id != "" && uuid.Validate(id) != nil {
-			return invalid(field, "has to be a UUID")
+			return &InvalidError{field, "has to be a UUID"}
 		}
 	}
 	switch {
 	case q.Type != "" && (len(q.Type) > 64 || !eventPattern.MatchString(q.Type)):
-		return invalid("action", `has to be a type of events, or the begin of some, such as user.*`)
+		return &InvalidError{"action", `has to be a type of events, or the begin of some, such as user.*`}
 	case !slices.Contains([]EventOutcome{"", EventDone, EventDenied, EventFailed}, q.Outcome):
-		return invalid("outcome", "has to be done, denied or failed")
+		return &InvalidError{"outcome", "has to be done, denied or failed"}
 	case q.Before != nil && (q.Before.At.IsZero() || uuid.Validate(q.Before.ID) != nil):
-		return invalid("cursor", "is none of this list")
+		return &InvalidError{"cursor", "is none of this list"}
 	}
 	return nil
 }

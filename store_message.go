@@ -41,15 +41,8 @@ const (
 	MessageDropped MessageState = "dropped" // expired, or of no use any more, before it was sent
 )
 
-const (
-	// MessageLogLife is for how long it is kept what became of a message.
-	MessageLogLife = 7 * 24 * time.Hour
-	// keptFailed is for how long a failed message can be sent again, if it does not
-	// expire before.
-	keptFailed = 24 * time.Hour
-	// maxMessageError bounds MessageRecord.Error, in bytes.
-	maxMessageError = 500
-)
+// MessageLogLife is for how long it is kept what became of a message.
+const MessageLogLife = 7 * 24 * time.Hour
 
 // MessageLog is what may be told of a sealed message. Without a Kind it is a decoy: it
 // is kept like any other, so that keeping it takes as long, and is in no list, since
@@ -104,21 +97,21 @@ func messageStates() []MessageState {
 	return []MessageState{MessageQueued, MessageSent, MessageFailed, MessageDropped}
 }
 
-// Check tells what is wrong with a query. Errors: CodeValidationFailed.
+// Check tells what is wrong with a query: an *InvalidError.
 func (q *MessageQuery) Check() error {
 	switch {
 	case q.Limit < 1:
-		return invalid("limit", "has to be at least 1")
+		return &InvalidError{"limit", "has to be at least 1"}
 	case q.ID != "" && uuid.Validate(q.ID) != nil:
-		return invalid("id", "has to be an id")
+		return &InvalidError{"id", "has to be an id"}
 	case q.State != "" && !slices.Contains(messageStates(), q.State):
-		return invalid("state", "has to be queued, sent, failed or dropped")
-	case q.Kind != "" && !slices.Contains(mailKinds, q.Kind):
-		return invalid("kind", "is none of the kinds of messages")
+		return &InvalidError{"state", "has to be queued, sent, failed or dropped"}
+	case q.Kind != "" && !slices.Contains(Kinds(), q.Kind):
+		return &InvalidError{"kind", "is none of the kinds of messages"}
 	case q.UserID != "" && uuid.Validate(q.UserID) != nil:
-		return invalid("user", "has to be an id")
+		return &InvalidError{"user", "has to be an id"}
 	case q.After != nil && (q.After.Time.Before(time.Unix(0, 0)) || uuid.Validate(q.After.ID) != nil):
-		return invalid("cursor", "is none of this list")
+		return &InvalidError{"cursor", "is none of this list"}
 	}
 	return nil
 }

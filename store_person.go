@@ -29,15 +29,15 @@ type AnonymizeUser struct {
 
 // Anonymized tells whether nobody can tell any more, or be, whose account it was. It
 // is banned for good.
-func (u *User) Anonymized() bool { return u.BannedUntil.Equal(anonymizedUntil()) }
+func (u *User) Anonymized() bool { return u.BannedUntil.Equal(AnonymizedUntil()) }
 
-// anonymizedUntil is until when the anonymised are banned: an instant of their own, by
+// AnonymizedUntil is until when the anonymised are banned: an instant of their own, by
 // which they are told.
-func anonymizedUntil() time.Time { return time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC) }
+func AnonymizedUntil() time.Time { return time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC) }
 
 // Patch is what becomes of the user.
 func (c *AnonymizeUser) Patch() *UserPatch {
-	until := anonymizedUntil()
+	until := AnonymizedUntil()
 	return &UserPatch{
 		FullName: new(string), UserMetadata: map[string]any{}, AppMetadata: map[string]any{}, Roles: &[]string{},
 		BannedUntil: &until, DropCredentials: true,

@@ -43,21 +43,21 @@ type SessionCursor struct {
 	ID   string    `json:"id"`
 }
 
-// Check tells what is wrong with a query. Errors: CodeValidationFailed.
+// Check tells what is wrong with a query: an *InvalidError.
 func (q *SessionQuery) Check() error {
 	switch {
 	case q.Limit < 1:
-		return invalid("limit", "has to be at least 1")
+		return &InvalidError{"limit", "has to be at least 1"}
 	case q.AAL != "" && q.AAL != LevelAAL1 && q.AAL != LevelAAL2:
-		return invalid("aal", "has to be aal1 or aal2")
+		return &InvalidError{"aal", "has to be aal1 or aal2"}
 	case q.UserID != "" && uuid.Validate(q.UserID) != nil:
-		return invalid("user", "has to be an id")
+		return &InvalidError{"user", "has to be an id"}
 	case q.Client != "" && q.UserID == "" && q.IP == "" && q.Since.IsZero():
-		return invalid("client", "needs user, ip or since beside it, which say where to look")
+		return &InvalidError{"client", "needs user, ip or since beside it, which say where to look"}
 	case len(q.Client) > 256 || strings.ContainsRune(q.Client, 0) || len(q.IP) > 64 || strings.ContainsRune(q.IP, 0):
-		return invalid("client", "is too long, or no text")
+		return &InvalidError{"client", "is too long, or no text"}
 	case q.After != nil && uuid.Validate(q.After.ID) != nil:
-		return invalid("cursor", "is none of this list")
+		return &InvalidError{"cursor", "is none of this list"}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/internal/jsonvalue"
 )
 
 // User is a person as the store keeps it. It survives a round trip through JSON;
@@ -152,9 +154,6 @@ type UserPatch struct {
 	DropCredentials bool
 }
 
-// removePassword has nobody sign in with the password any more.
-func (p *UserPatch) removePassword() { p.PasswordHash = new(string) }
-
 // Empty tells whether the patch would change nothing.
 func (p *UserPatch) Empty() bool {
 	return p.Email == nil && p.EmailVerifiedAt == nil && p.Phone == nil && p.PhoneVerifiedAt == nil && p.FullName == nil &&
@@ -198,12 +197,12 @@ func (p *UserPatch) Apply(c Credentials, now time.Time) Credentials {
 	if p.Roles != nil {
 		u.Roles = slices.Clone(*p.Roles)
 	}
-	u.UserMetadata, u.AppMetadata = cloneObject(u.UserMetadata), cloneObject(u.AppMetadata)
+	u.UserMetadata, u.AppMetadata = jsonvalue.CloneObject(u.UserMetadata), jsonvalue.CloneObject(u.AppMetadata)
 	if p.UserMetadata != nil {
-		u.UserMetadata = cloneObject(p.UserMetadata)
+		u.UserMetadata = jsonvalue.CloneObject(p.UserMetadata)
 	}
 	if p.AppMetadata != nil {
-		u.AppMetadata = cloneObject(p.AppMetadata)
+		u.AppMetadata = jsonvalue.CloneObject(p.AppMetadata)
 	}
 	if p.Unlink != nil {
 		u.Identities = slices.DeleteFunc(u.Identities, sameIdentity(p.Unlink.Provider, p.Unlink.Subject))

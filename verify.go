@@ -325,7 +325,7 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": v.User.View()})
+	return writeJSON(w, http.StatusOK, map[string]any{"email_verified": true, "user": ViewOf(v.User)})
 }
 
 // askWhoseAccount shows the page that a verification link leads to. Where the

@@ -53,12 +53,12 @@ type SessionView struct {
 	RecoveryCodesLeft *int     `json:"recovery_codes_left,omitempty"`
 }
 
-// View returns the user as the wire shows it. Metadata and roles are shared
+// ViewOf returns the user as the wire shows it. Metadata and roles are shared
 // with u.
-func (u User) View() UserView {
+func ViewOf(u User) UserView {
 	identities := make([]IdentityView, 0, len(u.Identities))
 	for _, i := range u.Identities {
-		identities = append(identities, i.View())
+		identities = append(identities, viewIdentity(i))
 	}
 	return UserView{
 		ID: u.ID, Email: optional(u.Email), EmailVerified: u.EmailVerified(), EmailVerifiedAt: optionalTime(u.EmailVerifiedAt),
@@ -69,8 +69,8 @@ func (u User) View() UserView {
 	}
 }
 
-// View returns the identity as the wire shows it.
-func (i Identity) View() IdentityView {
+// viewIdentity returns the identity as the wire shows it.
+func viewIdentity(i Identity) IdentityView {
 	return IdentityView{
 		ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: optional(i.Email),
 		CreatedAt: wireTime(i.CreatedAt), LastSignInAt: optionalTime(i.LastSignInAt),
@@ -81,7 +81,7 @@ func (i Identity) View() IdentityView {
 func (t Tokens) View() SessionView {
 	return SessionView{
 		AccessToken: optional(t.AccessToken), TokenType: "bearer", ExpiresIn: t.ExpiresIn, ExpiresAt: t.ExpiresAt.Unix(),
-		RefreshToken: optional(t.RefreshToken), User: t.User.View(), RecoveryCodesLeft: t.RecoveryCodesLeft,
+		RefreshToken: optional(t.RefreshToken), User: ViewOf(t.User), RecoveryCodesLeft: t.RecoveryCodesLeft,
 	}
 }
 
@@ -109,7 +109,7 @@ func (s SessionInfo) MarshalJSON() ([]byte, error) { return json.Marshal(s.view(
 func (s SessionInfo) view() sessionInfoView {
 	return sessionInfoView{
 		ID: s.ID, CreatedAt: wireTime(s.CreatedAt), LastActiveAt: wireTime(s.LastActiveAt), ExpiresAt: wireTime(s.ExpiresAt),
-		IP: optional(Client{IP: s.IP}.ipString()), UserAgent: optional(s.UserAgent), Device: optional(s.Device),
+		IP: optional(ipString(s.IP)), UserAgent: optional(s.UserAgent), Device: optional(s.Device),
 		AAL: s.AAL, AMR: orEmpty(s.AMR), Current: s.Current, ImpersonatedBy: optional(s.ImpersonatedBy),
 	}
 }

@@ -39,9 +39,9 @@ func TestWireForms(t *testing.T) {
 		v    any
 		want string
 	}{
-		"bare user":    {bareUser.View(), bareJSON},
-		"full user":    {fullUser.View(), fullJSON},
-		"identity":     {auth.Identity{ID: "2", CreatedAt: at}.View(), `{"id":"2","provider":"","subject":"","email":null,"created_at":"2026-02-03T03:05:06.789012Z","last_sign_in_at":null}`},
+		"bare user":    {auth.ViewOf(bareUser), bareJSON},
+		"full user":    {auth.ViewOf(fullUser), fullJSON},
+		"identity":     {auth.ViewOf(auth.User{Identities: []auth.Identity{{ID: "2", CreatedAt: at}}}).Identities[0], `{"id":"2","provider":"","subject":"","email":null,"created_at":"2026-02-03T03:05:06.789012Z","last_sign_in_at":null}`},
 		"tokens":       {auth.Tokens{AccessToken: "a", RefreshToken: "r", ExpiresAt: at, ExpiresIn: 900, SessionID: "s", User: fullUser}, `{"access_token":"a","token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":"r","user":` + fullJSON + `}`},
 		"bare session": {auth.SessionInfo{ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":null,"user_agent":null,"device":null,"aal":"","amr":[],"current":false,"impersonated_by":null}`},
 		"full session": {auth.SessionInfo{
@@ -56,7 +56,7 @@ func TestWireForms(t *testing.T) {
 		}
 	}
 	for _, v := range []any{
-		auth.User{UserMetadata: map[string]any{"f": func() {}}}.View(), auth.User{CreatedAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}.View(),
+		auth.ViewOf(auth.User{UserMetadata: map[string]any{"f": func() {}}}), auth.ViewOf(auth.User{CreatedAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}),
 		auth.Tokens{User: auth.User{AppMetadata: map[string]any{"f": func() {}}}},
 	} {
 		if b, err := json.Marshal(v); err == nil {

@@ -63,7 +63,7 @@ func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q auth.E
 	}
 	q.Limit = pageSize(q.Limit)
 	if err := q.Check(); err != nil {
-		return EventPage{}, err
+		return EventPage{}, m.kit.StoreError(err)
 	}
 	list, err := m.events.Events(ctx, q)
 	if err != nil {

@@ -41,7 +41,7 @@ func (m *Admin) ExportAuditLog(ctx context.Context, who Actor, p ExportAuditLogP
 	}
 	p.Limit = exportPage
 	if err := p.Check(); err != nil {
-		return err
+		return m.kit.StoreError(err)
 	}
 	_, err := carryOut(ctx, m, who, opAuditExport, "", auth.EventAuditExported, func(t *turn) (struct{}, error) {
 		t.changed("format", nil, p.Format)

@@ -84,7 +84,7 @@ func (m *Admin) searched(ctx context.Context, p ListUsersParams) (q auth.UserQue
 			return q, "", err
 		}
 	}
-	return q, matched, q.Check()
+	return q, matched, m.kit.StoreError(q.Check())
 }
 
 // search adds to a query what somebody typed. A whole address or number that nobody

@@ -22,13 +22,13 @@ func TestExportedFieldsAreThoseOfTheView(t *testing.T) {
 	for name, u := range map[string]auth.User{"an account with everything": full, "an account with the least": least} {
 		for _, withheld := range []bool{false, true} {
 			row := exportedRow{UserRow: &auth.UserRow{User: u}, status: "active", withheld: withheld, hash: u.FullName, totp: u.Phone}
-			row.UserMetadataJSON, row.AppMetadataJSON = textOf(t, u.View().UserMetadata), textOf(t, u.View().AppMetadata)
+			row.UserMetadataJSON, row.AppMetadataJSON = textOf(t, auth.ViewOf(u).UserMetadata), textOf(t, auth.ViewOf(u).AppMetadata)
 			view := struct {
 				userView
 				Hash     *string `json:"password_hash"`
 				TOTP     *string `json:"totp_secret"`
 				Withheld bool    `json:"secrets_withheld"`
-			}{userView{UserView: u.View(), Status: "active"}, optional(row.hash), optional(row.totp), withheld}
+			}{userView{UserView: auth.ViewOf(u), Status: "active"}, optional(row.hash), optional(row.totp), withheld}
 			want := map[string]json.RawMessage{}
 			if err := json.Unmarshal(textOf(t, view), &want); err != nil {
 				t.Fatal(err)

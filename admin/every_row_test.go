@@ -98,7 +98,7 @@ func (o *office) shown(id string) map[string]any {
 		BannedUntil time.Time
 		Password    bool
 		Factors     int
-	}{a.View(), a.BannedUntil, a.HasPassword, len(a.Factors)})
+	}{auth.ViewOf(a.User), a.BannedUntil, a.HasPassword, len(a.Factors)})
 	v := map[string]any{}
 	if err == nil {
 		err = json.Unmarshal(raw, &v)

@@ -41,7 +41,7 @@ func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (Mess
 	}
 	q := auth.MessageQuery{State: p.State, Kind: p.Kind, UserID: p.UserID, From: p.From, To: p.To, After: p.After, Limit: pageSize(p.Limit)}
 	if err := q.Check(); err != nil {
-		return MessagePage{}, err
+		return MessagePage{}, m.kit.StoreError(err)
 	}
 	list, err := m.messages.ListMessages(ctx, q)
 	if err != nil {

@@ -34,7 +34,7 @@ func (m *Admin) ListSessions(ctx context.Context, who Actor, q auth.SessionQuery
 func (m *Admin) sessionPage(ctx context.Context, q auth.SessionQuery) (SessionPage, error) {
 	q.Limit, q.Now = pageSize(q.Limit), m.kit.Now()
 	if err := q.Check(); err != nil {
-		return SessionPage{}, err
+		return SessionPage{}, m.kit.StoreError(err)
 	}
 	list, err := m.sessions.ListSessions(ctx, q)
 	if err != nil {

@@ -107,7 +107,7 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 	if p.Now.IsZero() {
 		p.Now = m.kit.Now()
 	}
-	return p.Check()
+	return m.kit.StoreError(p.Check())
 }
 
 // exportedPage is a page of accounts, or why there is none.

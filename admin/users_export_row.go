@@ -185,10 +185,6 @@ func appendIdentities(to []byte, list []auth.Identity) ([]byte, error) {
 	if len(list) == 0 {
 		return append(to, "[]"...), nil
 	}
-	views := make([]auth.IdentityView, len(list))
-	for i, id := range list {
-		views[i] = id.View()
-	}
-	text, err := json.Marshal(views)
+	text, err := json.Marshal(auth.ViewOf(auth.User{Identities: list}).Identities)
 	return append(to, text...), err
 }

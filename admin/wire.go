@@ -182,7 +182,7 @@ type userView struct {
 }
 
 func (m *Admin) view(u auth.User) userView {
-	return userView{UserView: u.View(), Revision: u.Revision, Status: m.status(&u)}
+	return userView{UserView: auth.ViewOf(u), Revision: u.Revision, Status: m.status(&u)}
 }
 
 // status is how an account is, in a word.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/internal/jsonvalue"
 )
 
 // Copies keep the store's values and the caller's apart, and times in one form.
@@ -20,7 +21,7 @@ func allUTC(times ...*time.Time) {
 }
 
 func copyUser(u auth.User) auth.User {
-	u.UserMetadata, u.AppMetadata = copyMap(u.UserMetadata), copyMap(u.AppMetadata)
+	u.UserMetadata, u.AppMetadata = jsonvalue.CloneObject(u.UserMetadata), jsonvalue.CloneObject(u.AppMetadata)
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
 	u.Claims = nil // kept nowhere
 	allUTC(&u.EmailVerifiedAt, &u.PhoneVerifiedAt, &u.CreatedAt, &u.UpdatedAt, &u.LastSignInAt, &u.BannedUntil)
@@ -48,31 +49,6 @@ func cloneAll(list [][]byte) [][]byte {
 		out[i] = slices.Clone(b)
 	}
 	return out
-}
-
-func copyMap(m map[string]any) map[string]any {
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = copyValue(v)
-	}
-	return out
-}
-
-func copyValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return copyMap(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = copyValue(e)
-		}
-		return out
-	}
-	return v
 }
 
 // byAge is the order of lists: by time and then by id.
