@@ -1,14 +1,18 @@
 package auth
 
-import "context"
+import (
+	"context"
+
+	"github.com/authmount/auth/store"
+)
 
 // accountPermit is the leave to make one account. Every account that somebody
 // makes for themselves comes about by one, whatever the door: newUser asks for it,
 // and only permitAccount and allowAccount, which draw the limits, give it.
 type accountPermit struct {
 	drawn  bool
-	permit sendPermit // for the message that proves the account's address
-	byName []Draw     // what that message drew by whom it goes to
+	permit sendPermit   // for the message that proves the account's address
+	byName []store.Draw // what that message drew by whom it goes to
 }
 
 // permitAccount draws for an account, and for the message of kind k, if any, that
@@ -17,11 +21,11 @@ type accountPermit struct {
 // it.
 func (a *Auth) permitAccount(ctx context.Context, k Kind, to string) (accountPermit, error) {
 	p := accountPermit{drawn: true}
-	draws := []Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
+	draws := []store.Draw{a.perIP(ctx, a.cfg.limits.SignupPerIP, "signup")}
 	if k == "" {
 		return p, a.take(ctx, draws...)
 	}
-	p.byName = []Draw{a.firstSendDraw(k, to)}
+	p.byName = []store.Draw{a.firstSendDraw(k, to)}
 	draws = append(append(draws, p.byName...), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	if k == KindPhoneCode { // whose permit spendSMS gives
 		return p, a.tellBudget(ctx, a.takeAlong(ctx, append(draws, a.smsBudget(0))...))
@@ -53,9 +57,9 @@ func (a *Auth) allowAccount(ctx context.Context, p *accountPermit, s SignUpAttem
 }
 
 // newUser is the account of somebody who has drawn.
-func (a *Auth) newUser(p accountPermit, u User) NewUser {
+func (a *Auth) newUser(p accountPermit, u User) store.NewUser {
 	if !p.drawn {
 		panic("auth: an account that drew no limits")
 	}
-	return NewUser{User: u, Creating: a.creating()}
+	return store.NewUser{User: u, Creating: a.creating()}
 }

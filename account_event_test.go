@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What happens to an account as a whole, and to its number, is told of and
 // recorded.
 func TestEventsOfAnAccount(t *testing.T) {
 	w := newWorld(t, auth.WithSettings(auth.Settings{AccountDeletion: auth.On}))
-	store, ok := auth.Capability[auth.EventStore](w.Store)
+	st, ok := store.Capability[store.EventStore](w.Store)
 	if !ok {
 		t.Fatal("the store keeps no events")
 	}
 	recorded := func(userID string, want auth.EventType) {
 		t.Helper()
-		list, err := store.Events(t.Context(), auth.EventQuery{UserID: userID})
+		list, err := st.Events(t.Context(), store.EventQuery{UserID: userID})
 		if err != nil || !slices.ContainsFunc(list, func(e auth.Event) bool { return e.Type == want && e.UserID == userID }) {
 			t.Errorf("no %s among %+v (%v)", want, list, err)
 		}
@@ -84,7 +85,7 @@ func TestEventOfAnOAuthSignUp(t *testing.T) {
 	if e := w.events[0]; e.Type != auth.EventSignedUp || e.UserID != s.User.ID || e.Method != "oauth" || e.Provider != "google" {
 		t.Errorf("event %+v", e)
 	}
-	u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 	if now := w.Clock.Now(); err != nil || !u.CreatedAt.Equal(now) || u.UpdatedAt.Before(now) || !u.Identities[0].CreatedAt.Equal(now) {
 		t.Errorf("%+v, %v", u, err)
 	}

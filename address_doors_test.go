@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // doorsFor lists the operations whose JSON body has a field, from the document.
@@ -89,7 +90,7 @@ func TestLookalikesAtEveryDoor(t *testing.T) {
 		if s.User.ID == mike.User.ID || s.User.Email != "" {
 			t.Errorf("%+q came from a provider, and signed in to %q with the address %q", lookalike, s.User.ID, s.User.Email)
 		}
-		if u, err := w.Store.User(t.Context(), auth.ByEmail(lookalike)); err == nil {
+		if u, err := w.Store.User(t.Context(), store.ByEmail(lookalike)); err == nil {
 			t.Errorf("%+q is %q's in the store", lookalike, u.Email)
 		}
 	}
@@ -109,12 +110,12 @@ func (s namesSeen) check(name string) {
 	}
 }
 
-func (s namesSeen) CreateUser(ctx context.Context, p auth.CreateUser) (auth.User, error) {
+func (s namesSeen) CreateUser(ctx context.Context, p store.CreateUser) (auth.User, error) {
 	s.check(p.User.FullName)
 	return s.Store.CreateUser(ctx, p)
 }
 
-func (s namesSeen) UpdateUser(ctx context.Context, p auth.UpdateUser) (auth.User, error) {
+func (s namesSeen) UpdateUser(ctx context.Context, p store.UpdateUser) (auth.User, error) {
 	if p.Patch.FullName != nil {
 		s.check(*p.Patch.FullName)
 	}

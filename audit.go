@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -44,7 +46,7 @@ type recorder struct {
 
 func (a *Auth) newRecorder() *recorder {
 	r := &recorder{after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, log: a.cfg.log, denied: map[string]int{}}
-	if s, ok := Capability[EventStore](a.store); ok {
+	if s, ok := store.Capability[store.EventStore](a.store); ok {
 		r.write = s.AddEvents
 	}
 	return r
@@ -261,7 +263,7 @@ func (o *AuditOptions) check() error {
 
 // sweepEvents deletes what the audit log has kept long enough, up to n events.
 func (a *Auth) sweepEvents(ctx context.Context, n int) (int, error) {
-	s, ok := Capability[EventStore](a.store)
+	s, ok := store.Capability[store.EventStore](a.store)
 	if !ok || a.cfg.audit.Retention < 0 {
 		return 0, nil
 	}
@@ -274,7 +276,7 @@ func (a *Auth) sweepEvents(ctx context.Context, n int) (int, error) {
 const maxLabel = 512
 
 // boundedRecord is a copy with no label longer than that.
-func boundedRecord(r *Record) *Record {
+func boundedRecord(r *store.Record) *store.Record {
 	if r == nil {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/authmount/auth/store"
 )
 
 // logbook is an audit log that a test can close.
@@ -177,12 +179,12 @@ func TestRaceOfRecorders(t *testing.T) {
 // till keeps figures.
 type till struct {
 	mu    sync.Mutex
-	sums  map[Metric]int64
+	sums  map[store.Metric]int64
 	who   []string
 	fault error
 }
 
-func (b *till) write(_ context.Context, c AddCounts) error {
+func (b *till) write(_ context.Context, c store.AddCounts) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fault != nil {
@@ -200,7 +202,7 @@ func (b *till) write(_ context.Context, c AddCounts) error {
 // Figures are added every ten seconds, all of them once, whoever counts meanwhile; who
 // was counted today is not sent again.
 func TestRaceOfCounters(t *testing.T) {
-	book, alarm := &till{sums: map[Metric]int64{}}, &alarms{}
+	book, alarm := &till{sums: map[store.Metric]int64{}}, &alarms{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := &counter{write: book.write, after: alarm.set, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler),
 		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
@@ -225,7 +227,7 @@ func TestRaceOfCounters(t *testing.T) {
 	if err := c.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if book.sums[MetricSignIns] != 1001 || len(book.who) != 20 {
+	if book.sums[store.MetricSignIns] != 1001 || len(book.who) != 20 {
 		t.Errorf("%v, %d accounts", book.sums, len(book.who))
 	}
 }
@@ -236,16 +238,16 @@ func TestWhatEventsCount(t *testing.T) {
 		e    Event
 		want counted
 	}{
-		{Event{Type: EventSignedUp, Method: "oauth", Provider: "google"}, counted{metric: MetricSignUps, label: "google"}},
-		{Event{Type: EventSignedIn, Method: "password"}, counted{metric: MetricSignIns, label: "password"}},
-		{Event{Type: EventSignInFailed, Err: fail(CodeInvalidCredentials, nil)}, counted{metric: MetricSignInFailures, label: "invalid_credentials"}},
-		{Event{Type: EventMFAEnabled}, counted{metric: MetricFactors, label: "enabled"}},
-		{Event{Type: EventMFADisabled}, counted{metric: MetricFactors, label: "disabled"}},
-		{Event{Type: EventMessageFailed, Message: KindMagicLink}, counted{metric: MetricMessageFailed, label: string(KindMagicLink)}},
-		{Event{Type: EventReused}, counted{metric: MetricTokensReused}},
-		{Event{Type: EventAdminDenied}, counted{metric: MetricDenied}},
+		{Event{Type: EventSignedUp, Method: "oauth", Provider: "google"}, counted{metric: store.MetricSignUps, label: "google"}},
+		{Event{Type: EventSignedIn, Method: "password"}, counted{metric: store.MetricSignIns, label: "password"}},
+		{Event{Type: EventSignInFailed, Err: fail(CodeInvalidCredentials, nil)}, counted{metric: store.MetricSignInFailures, label: "invalid_credentials"}},
+		{Event{Type: EventMFAEnabled}, counted{metric: store.MetricFactors, label: "enabled"}},
+		{Event{Type: EventMFADisabled}, counted{metric: store.MetricFactors, label: "disabled"}},
+		{Event{Type: EventMessageFailed, Message: KindMagicLink}, counted{metric: store.MetricMessageFailed, label: string(KindMagicLink)}},
+		{Event{Type: EventReused}, counted{metric: store.MetricTokensReused}},
+		{Event{Type: EventAdminDenied}, counted{metric: store.MetricDenied}},
 	} {
-		n := &counter{write: func(context.Context, AddCounts) error { return nil }, after: func(time.Duration, func()) {}, now: func() time.Time { return time.Time{} },
+		n := &counter{write: func(context.Context, store.AddCounts) error { return nil }, after: func(time.Duration, func()) {}, now: func() time.Time { return time.Time{} },
 			counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
 		n.event(c.e)
 		if len(n.counts) != 1 || n.counts[c.want] != 1 {
@@ -304,7 +306,7 @@ func TestPassingFaultsLoseNoEvent(t *testing.T) {
 func TestLabelsAreBounded(t *testing.T) {
 	r, _, _, _ := newTestRecorder()
 	long := strings.Repeat("ä", 3000)
-	given := &Record{Actor: long, Target: long, RequestID: long}
+	given := &store.Record{Actor: long, Target: long, RequestID: long}
 	r.add([]Event{{Type: EventAdminDenied, Record: given}})
 	if got := r.waiting[0].Record; len(got.Actor) > maxLabel || len(got.Target) > maxLabel || len(got.RequestID) > maxLabel || !utf8.ValidString(got.Target) || given.Target != long {
 		t.Errorf("%d, %d and %d bytes", len(got.Actor), len(got.Target), len(got.RequestID))

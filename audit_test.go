@@ -10,6 +10,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // The audit log goes back as far as WithAuditLog says, 90 days by default, and is
@@ -27,12 +28,12 @@ func TestAuditRetention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for after, want := range c.after {
 				env := authtest.New(t, c.opts...)
-				store, _ := auth.Capability[auth.EventStore](env.Store)
+				st, _ := store.Capability[store.EventStore](env.Store)
 				var list []auth.Event
 				for range 3 {
 					list = append(list, auth.Event{ID: uuid.NewString(), Type: auth.EventSignInFailed, At: env.Clock.Now()})
 				}
-				if err := store.AddEvents(t.Context(), list); err != nil {
+				if err := st.AddEvents(t.Context(), list); err != nil {
 					t.Fatal(err)
 				}
 				env.Clock.Advance(after)
@@ -44,7 +45,7 @@ func TestAuditRetention(t *testing.T) {
 					}
 					swept += n
 				}
-				kept, err := store.Events(t.Context(), auth.EventQuery{})
+				kept, err := st.Events(t.Context(), store.EventQuery{})
 				if err != nil || len(kept) != want || swept != 3-want {
 					t.Errorf("after %s %d are left and %d swept, want %d left: %v", after, len(kept), swept, want, err)
 				}

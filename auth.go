@@ -40,7 +40,7 @@
 // # Stores
 //
 // Every method of a [Store] is one complete step, and every one that changes an
-// account is told in whose name and on what condition ([Change]). Package
+// account is told in whose name and on what condition ([store.Change]). Package
 // memstore keeps everything in memory and pgstore in Postgres; package storetest
 // checks any implementation, and examples/store is a small one.
 //
@@ -55,7 +55,7 @@
 // The error codes, the wire and the exported API follow semantic versioning. Two
 // things may change in between: [Kit] and what belongs to it, which only this
 // module can use, and the contract of stores, whose calls may gain members and
-// whose interfaces may gain capabilities together with [ContractVersion].
+// whose interfaces may gain capabilities together with [store.ContractVersion].
 package auth
 
 import (
@@ -74,6 +74,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/store"
 )
 
 // Auth is an authentication service on a store. It is safe for concurrent use.
@@ -82,12 +83,12 @@ type Auth struct {
 	cfg       config
 	keys      *keyring
 	parser    *jwt.Parser
-	factors   FactorStore // nil: the store cannot
-	proofs    ProofStore  // likewise
-	roleStore RoleStore   // likewise
-	imports   ImportStore // likewise
+	factors   store.FactorStore // nil: the store cannot
+	proofs    store.ProofStore  // likewise
+	roleStore store.RoleStore   // likewise
+	imports   store.ImportStore // likewise
 	roleTable *roleTable
-	keyStore  KeyStore // nil: the store cannot
+	keyStore  store.KeyStore // nil: the store cannot
 	rooms     rooms
 
 	publicKeys *publicKeys
@@ -131,7 +132,7 @@ type Auth struct {
 // ends them. ctx bounds New itself, which may ask the store whether it is ready.
 // The error names everything that is missing or unsafe, and the option that would
 // mend it.
-func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
+func New(ctx context.Context, st Store, opts ...Option) (*Auth, error) {
 	c := config{
 		log:      slog.Default(),
 		now:      time.Now,
@@ -144,17 +145,17 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 		}
 		o(&c)
 	}
-	a := &Auth{store: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}}
-	if store == nil {
+	a := &Auth{store: st, roleTable: &roleTable{reading: make(chan struct{}, 1)}, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}}
+	if st == nil {
 		c.errs = append(c.errs, errors.New("a store is needed: memstore.New(), or another Store"))
 	} else {
-		c.checkContract(store)
-		a.factors, c.keepsFactors = Capability[FactorStore](store)
-		a.proofs, _ = Capability[ProofStore](store)
-		a.roleStore, _ = Capability[RoleStore](store)
-		a.imports, _ = Capability[ImportStore](store)
-		a.settings.store, _ = Capability[SettingsStore](store)
-		a.keyStore, _ = Capability[KeyStore](store)
+		c.checkContract(st)
+		a.factors, c.keepsFactors = store.Capability[store.FactorStore](st)
+		a.proofs, _ = store.Capability[store.ProofStore](st)
+		a.roleStore, _ = store.Capability[store.RoleStore](st)
+		a.imports, _ = store.Capability[store.ImportStore](st)
+		a.settings.store, _ = store.Capability[store.SettingsStore](st)
+		a.keyStore, _ = store.Capability[store.KeyStore](st)
 	}
 	c.settlePrefix()
 	if c.devMode {
@@ -163,15 +164,15 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 	c.check()
 	a.settings.options = c.newOptionSettings()
 	for option, on := range map[string]bool{"WithSettings": a.settings.options.base.MFARequired.On() || len(a.settings.options.base.MFARequiredFor) > 0, "WithMFA": c.mfa.RequiredFor != nil} {
-		if on && a.factors == nil && store != nil {
-			c.fail(option, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", store))
+		if on && a.factors == nil && st != nil {
+			c.fail(option, fmt.Errorf("a second factor is required, and the store %T is no FactorStore, nor wraps one", st))
 		}
 	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	a.cfg = c
-	if err := checkStore(ctx, store); err != nil {
+	if err := checkStore(ctx, st); err != nil {
 		return nil, fmt.Errorf("auth.New: %w", err)
 	}
 	if err := a.begin(ctx); err != nil {
@@ -192,7 +193,7 @@ func New(ctx context.Context, store Store, opts ...Option) (*Auth, error) {
 // is none.
 func (a *Auth) begin(ctx context.Context) error {
 	if a.settings.store == nil {
-		return a.put(ctx, StoredSettings{})
+		return a.put(ctx, store.StoredSettings{})
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -204,16 +205,16 @@ func (a *Auth) begin(ctx context.Context) error {
 
 // checkContract refuses a store that does not know every condition it may be
 // given.
-func (c *config) checkContract(store Store) {
-	if v := store.Contract(); v != ContractVersion {
-		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", store, v, ContractVersion))
+func (c *config) checkContract(st Store) {
+	if v := st.Contract(); v != store.ContractVersion {
+		c.errs = append(c.errs, fmt.Errorf("the store %T keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", st, v, store.ContractVersion))
 	}
 }
 
 // checkStore asks a store that can tell whether it is ready to be used, such as
 // one whose schema has to be migrated first.
-func checkStore(ctx context.Context, store Store) error {
-	s, ok := Capability[interface{ Check(context.Context) error }](store)
+func checkStore(ctx context.Context, st Store) error {
+	s, ok := store.Capability[interface{ Check(context.Context) error }](st)
 	if !ok {
 		return nil
 	}
@@ -321,7 +322,7 @@ func (a *Auth) build() error {
 	a.pages.app = a.appName
 	a.providers, a.providerNames = a.newProviders()
 	a.handler = a.mount(a.routes())
-	store, keeps := Capability[OutboxStore](a.store)
+	st, keeps := store.Capability[store.OutboxStore](a.store)
 	if keeps && c.mail.Attempts <= 0 {
 		c.mail.Attempts = keptAttempts
 	}
@@ -332,13 +333,13 @@ func (a *Auth) build() error {
 		return err
 	}
 	a.outbox.open, a.outbox.mails.app, a.outbox.mails.texts, a.outbox.mails.look = a.openMessage, a.appName, a.mailTexts, a.mailLook
-	a.outbox.sent = func(k Kind) { a.counter.count(MetricMessages, string(k)) }
+	a.outbox.sent = func(k Kind) { a.counter.count(store.MetricMessages, string(k)) }
 	if keeps {
 		var inTx func(context.Context) bool
-		if j, ok := Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
+		if j, ok := store.Capability[interface{ InTransaction(context.Context) bool }](a.store); ok {
 			inTx = j.InTransaction
 		}
-		a.outbox.keepIn(store, inTx, c.idle)
+		a.outbox.keepIn(st, inTx, c.idle)
 	}
 	return nil
 }

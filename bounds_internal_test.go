@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // What is promised to be taken is taken, and what is just beyond it is not.
@@ -16,7 +18,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Auth{keys: keys, cfg: config{now: time.Now}, factors: struct{ FactorStore }{}}
+	a := &Auth{keys: keys, cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
 	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
 	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language, of a length
 	text := func(name string) func(int) bool {
@@ -61,7 +63,7 @@ func TestBoundsAreAsPromised(t *testing.T) {
 		"a full name":                {func(n int) bool { _, err := cleanName(strings.Repeat("ü", n)); return err == nil }, 0, maxName},
 		"metadata":                   {func(n int) bool { return checkMetadata(map[string]any{"": xs(n - len(`{"":""}`))}) == nil }, 0, maxMetadata},
 		"who is written about in an event": {func(n int) bool {
-			r := boundedRecord(&Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)})
+			r := boundedRecord(&store.Record{Actor: xs(n), Target: xs(n), RequestID: xs(n)})
 			return r.Actor == xs(n) && r.Target == xs(n) && r.RequestID == xs(n)
 		}, 0, maxLabel},
 		"a text of a list": {func(n int) bool { return Kit{a}.Short(xs(n)) == xs(n) }, 0, 300},

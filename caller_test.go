@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A session that was left out grants nothing: every operation in somebody's name
@@ -58,7 +59,7 @@ func TestCallerWithoutSession(t *testing.T) {
 			case !w.alive(s.AccessToken):
 				t.Error("the account's session ended")
 			}
-			u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+			u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 			if err != nil || u.FullName == name {
 				t.Errorf("%v, the user is now %+v", err, u)
 			}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Verifier tells whether a person has solved a captcha. Packages turnstile and
@@ -126,7 +128,7 @@ func (a *Auth) solved(ctx context.Context) error {
 // captchaDue tells whether the draws of a password that is about to be judged show
 // so many failures lately that it needs a captcha, which the request has not shown
 // yet.
-func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d Decision) error {
+func (a *Auth) captchaDue(ctx context.Context, draws []guessDraw, d store.Decision) error {
 	if _, asked := ctx.Value(captchaKey{}).(string); !asked {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // silentCaptcha is a service for captchas that does not answer.
@@ -20,7 +22,7 @@ func (silentCaptcha) Verify(ctx context.Context, _ string, _ netip.Addr) error {
 // those who have left: for them nothing was waited for.
 func TestCaptchaLetsNobodyPassWhoLeft(t *testing.T) {
 	t.Parallel()
-	store := &drawing{take: func([]Draw) (Decision, error) { return Decision{Allowed: true}, nil }}
+	store := &drawing{take: func([]store.Draw) (store.Decision, error) { return store.Decision{Allowed: true}, nil }}
 	for _, open := range []bool{false, true} {
 		a := &Auth{keys: testKeys(t), store: store, cfg: config{
 			now: time.Now, log: slog.New(slog.DiscardHandler), captcha: &CaptchaOptions{Verifier: silentCaptcha{}, FailOpen: open, Timeout: time.Millisecond},

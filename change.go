@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
 
@@ -20,12 +21,12 @@ func change[T any](try func() (T, error)) (T, error) {
 	for range attempts {
 		v, err := try()
 		var refused *Error
-		if err == nil || errors.As(err, &refused) || !errors.Is(err, ErrStale) {
+		if err == nil || errors.As(err, &refused) || !errors.Is(err, store.ErrStale) {
 			return v, err
 		}
 	}
 	var none T
-	return none, retryAfter(CodeUnavailable, time.Second, ErrStale)
+	return none, retryAfter(CodeUnavailable, time.Second, store.ErrStale)
 }
 
 // Caller says in whose name a method of Auth acts: the person who is signed in
@@ -64,36 +65,36 @@ func byStranger(flow string) Authority { return Authority{System: flow} }
 
 // newChange begins a change of no account, or one that no owner has to be told of
 // (see newChangeOf), with the events that it records.
-func (a *Auth) newChange(ctx context.Context, by Authority, events ...OutcomeEvent) Change {
+func (a *Auth) newChange(ctx context.Context, by Authority, events ...store.OutcomeEvent) store.Change {
 	return a.newChangeOf(ctx, by, account{}, events...)
 }
 
 // done is an event of a change that comes about.
-func done(e Event) OutcomeEvent { return OutcomeEvent{On: OutcomeDone, Event: e} }
+func done(e Event) store.OutcomeEvent { return store.OutcomeEvent{On: store.OutcomeDone, Event: e} }
 
 // actorOf is who stands behind an event that happens by an authority.
 func actorOf(by Authority, e Event) Actor {
 	switch {
 	case by.Session != nil:
-		return Actor{Kind: ActorUser, ID: by.Session.UserID, SessionID: by.Session.ID}
+		return Actor{Kind: store.ActorUser, ID: by.Session.UserID, SessionID: by.Session.ID}
 	case by.Key != nil:
-		return Actor{Kind: ActorKey, ID: by.Key.ID}
+		return Actor{Kind: store.ActorKey, ID: by.Key.ID}
 	case by.System != "":
-		return Actor{Kind: ActorSystem, ID: by.System}
+		return Actor{Kind: store.ActorSystem, ID: by.System}
 	case by.External != "":
-		return Actor{Kind: ActorExternal, ID: by.External}
+		return Actor{Kind: store.ActorExternal, ID: by.External}
 	}
 	if e.UserID == "" {
 		return Actor{} // nobody knows yet
 	}
-	return Actor{Kind: ActorUser, ID: e.UserID, SessionID: e.SessionID}
+	return Actor{Kind: store.ActorUser, ID: e.UserID, SessionID: e.SessionID}
 }
 
 // committed sends the messages of a change that has come about on their way, and
 // tells the application's hooks of its events: the same that the store recorded,
 // completed by edit with what only the store knew. The request may be over by now.
-func (a *Auth) committed(ctx context.Context, c Change, on Outcome, edit func(*Event)) {
-	if on == OutcomeDone {
+func (a *Auth) committed(ctx context.Context, c store.Change, on store.Outcome, edit func(*Event)) {
+	if on == store.OutcomeDone {
 		a.outbox.post(ctx, c.Messages)
 		a.drawNotices(ctx, c)
 	}
@@ -125,13 +126,13 @@ func credentialsStill(u User) UserAt {
 // update applies a patch and tells of it. Errors: ErrStale as it is, for change;
 // CodeSessionEnded if the user is gone, and those of storeFailed; a *ConflictError
 // is in there.
-func (a *Auth) update(ctx context.Context, c Change, userID string, p UserPatch) (User, error) {
-	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: userID, Patch: p})
+func (a *Auth) update(ctx context.Context, c store.Change, userID string, p store.UserPatch) (User, error) {
+	u, err := a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: userID, Patch: p})
 	switch {
 	case err == nil:
-		a.committed(ctx, c, OutcomeDone, nil)
+		a.committed(ctx, c, store.OutcomeDone, nil)
 		return u, nil
-	case errors.Is(err, ErrStale):
+	case errors.Is(err, store.ErrStale):
 		return u, err
 	}
 	return u, goneOr(CodeSessionEnded, err)

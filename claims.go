@@ -43,12 +43,6 @@ func (c *Claims) HasPermission(p string) bool {
 // Caller is who the token was issued to, in the session that it was issued in.
 func (c *Claims) Caller() Caller { return Caller{UserID: c.UserID, SessionID: c.SessionID} }
 
-// Assurance levels of sessions.
-const (
-	LevelAAL1 = "aal1" // one factor
-	LevelAAL2 = "aal2" // two
-)
-
 // clone is a copy that shares nothing with the claims.
 func (c *Claims) clone() *Claims {
 	out := *c

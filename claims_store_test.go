@@ -7,6 +7,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // claimsStore is a store with claims of its own, which it knows once a row is written.
@@ -19,7 +20,7 @@ func (s *claimsStore) with(u auth.User) auth.User {
 	return u
 }
 
-func (s *claimsStore) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s *claimsStore) CreateUser(ctx context.Context, c store.CreateUser) (auth.User, error) {
 	u, err := s.Store.CreateUser(ctx, c)
 	return s.with(u), err
 }
@@ -29,7 +30,7 @@ func (s *claimsStore) Session(ctx context.Context, id string, now time.Time) (au
 	return sess, s.with(u), err
 }
 
-func (s *claimsStore) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (s *claimsStore) AdvanceSession(ctx context.Context, c store.Advance) (auth.Session, auth.User, error) {
 	sess, u, err := s.Store.AdvanceSession(ctx, c)
 	return sess, s.with(u), err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
 
@@ -14,7 +15,7 @@ import (
 // that it proves: the one there is, or a new one. As with magic links, holding it
 // outranks whatever was set up before it was proved, unless that is proved within a
 // live session of the same account.
-func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Caller) (User, error) {
+func (a *Auth) useCode(ctx context.Context, p store.Purpose, g codeGuess, within Caller) (User, error) {
 	// The usual case, in one step: the number or address is proved already, as
 	// somebody's whom the code names. Otherwise nothing has happened yet.
 	yes, no := true, false
@@ -24,21 +25,21 @@ func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Calle
 	}
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{still}
-	first := TryCode{Change: c, Purpose: p, Subject: g.to}
+	first := store.TryCode{Change: c, Purpose: p, Subject: g.to}
 	var in accountPermit
-	decide := func() (Redemption, error) {
+	decide := func() (store.Redemption, error) {
 		u, err := a.store.User(ctx, g.owner())
 		switch {
-		case errors.Is(err, ErrNotFound) && g.mailed:
+		case errors.Is(err, store.ErrNotFound) && g.mailed:
 			return a.createByMail(ctx, &in, g.email, CodeInvalidCode)
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			return a.createByPhone(ctx, &in, g.to)
 		case err != nil:
-			return Redemption{}, storeFailed(err)
+			return store.Redemption{}, storeFailed(err)
 		case !g.mailed && u.EmailVerified() && !u.PhoneVerified():
-			return Redemption{}, a.detachPhone(ctx, u)
+			return store.Redemption{}, a.detachPhone(ctx, u)
 		case u.Banned(a.now()):
-			return Redemption{}, fail(CodeUserBanned, nil)
+			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
 		root := rootPhone
 		if g.mailed {
@@ -59,9 +60,9 @@ func (a *Auth) useCode(ctx context.Context, p Purpose, g codeGuess, within Calle
 // first has shown, by ErrStale, that the code is right and that it takes more than
 // first: nobody has anything worked out by guessing. The effect is applied only if
 // the code is right still, and what it rests on.
-func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first TryCode, decide func() (Redemption, error)) (User, error) {
+func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first store.TryCode, decide func() (store.Redemption, error)) (User, error) {
 	u, err := a.tryCode(ctx, g, first)
-	if !errors.Is(err, ErrStale) {
+	if !errors.Is(err, store.ErrStale) {
 		return u, err
 	}
 	return change(func() (User, error) {
@@ -69,11 +70,11 @@ func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first TryCode, decid
 		if err != nil {
 			return User{}, err
 		}
-		u, err := a.tryCode(ctx, g, TryCode{Change: r.Change, Effect: r.Effect, Purpose: first.Purpose, Subject: first.Subject})
+		u, err := a.tryCode(ctx, g, store.TryCode{Change: r.Change, Effect: r.Effect, Purpose: first.Purpose, Subject: first.Subject})
 		switch {
-		case errors.Is(err, ErrConflict) && r.Create != nil:
-			err = ErrStale // signed up meanwhile
-		case errors.Is(err, ErrConflict):
+		case errors.Is(err, store.ErrConflict) && r.Create != nil:
+			err = store.ErrStale // signed up meanwhile
+		case errors.Is(err, store.ErrConflict):
 			err = fail(CodeUserAlreadyExists, err)
 		}
 		return u, err
@@ -82,10 +83,10 @@ func (a *Auth) redeemCode(ctx context.Context, g codeGuess, first TryCode, decid
 
 // onlyIfRight is a first try that shows whether a code is right, and spends
 // nothing.
-func (a *Auth) onlyIfRight(ctx context.Context, p Purpose, subject string) TryCode {
+func (a *Auth) onlyIfRight(ctx context.Context, p store.Purpose, subject string) store.TryCode {
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{nobody()}
-	return TryCode{Change: c, Purpose: p, Subject: subject}
+	return store.TryCode{Change: c, Purpose: p, Subject: subject}
 }
 
 // nobody is a condition that never holds.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A ban is judged before a code is used up, as it is with links: whoever knows the
@@ -36,23 +37,23 @@ func TestBannedCodesAreNotUsedUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			code, id := way.begin(w)
-			key := auth.ByEmail(adaMail)
+			key := store.ByEmail(adaMail)
 			if name == "by text" {
-				key = auth.ByPhone(number)
+				key = store.ByPhone(number)
 			}
 			u, err := w.Store.User(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			until, over := w.Clock.Now().Add(time.Hour), w.Clock.Now()
-			w.patch(u.ID, auth.UserPatch{BannedUntil: &until})
+			w.patch(u.ID, store.UserPatch{BannedUntil: &until})
 			w.fired()
 			way.give(w, other(code), id).want(400, auth.CodeInvalidCode)
 			for range 7 { // more often than there are tries
 				way.give(w, code, id).want(403, auth.CodeUserBanned)
 			}
 			way.give(w, other(code), id).want(400, auth.CodeInvalidCode)
-			w.patch(u.ID, auth.UserPatch{BannedUntil: &over})
+			w.patch(u.ID, store.UserPatch{BannedUntil: &over})
 			way.give(w, code, id).session()
 			way.give(w, code, id).want(400, auth.CodeInvalidCode)
 		})

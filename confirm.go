@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // ConfirmParams are a fresh proof for the session of the caller: the password, or
@@ -24,7 +26,7 @@ type ConfirmParams struct {
 // Errors: CodeValidationFailed unless it is given one of the two,
 // CodeInvalidCredentials, CodeInvalidTOTPCode, CodeMFANotEnabled,
 // CodeMethodDisabled (passwords are switched off, or the store is no
-// [ProofStore]), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
+// [store.ProofStore]), CodeRateLimited, CodeOverloaded, CodeSessionEnded,
 // CodeUserBanned.
 func (a *Auth) Confirm(ctx context.Context, p ConfirmParams) error {
 	if (p.Password == "") == (p.TOTPCode == "") {
@@ -46,7 +48,7 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	if _, _, err := a.liveSession(ctx, p.Caller, CodeSessionEnded); err != nil {
 		return err
 	}
-	of, err := a.store.Credentials(ctx, onThisDevice(ctx, ByID(p.UserID)))
+	of, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByID(p.UserID)))
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
@@ -55,14 +57,14 @@ func (a *Auth) confirmByPassword(ctx context.Context, p ConfirmParams) error {
 	}
 	c := a.newChange(ctx, p.authority(), done(Event{Type: EventSessionConfirmed, UserID: p.UserID, SessionID: p.SessionID, Method: methodPassword}))
 	c.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &of.PasswordHash}}
-	_, _, err = a.proofs.AddProof(ctx, AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
-	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
+	_, _, err = a.proofs.AddProof(ctx, store.AddProof{Change: c, SessionID: p.SessionID, Proof: AMR{Method: methodPassword, Timestamp: c.Now.Unix()}})
+	if errors.Is(err, store.ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)
 	}
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	return nil
 }
 

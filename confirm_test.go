@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // grownOld refreshes a session once its sign-in is too old for what asks for a
@@ -41,7 +42,7 @@ func TestConfirmByPassword(t *testing.T) {
 	move(other.AccessToken).want(403, auth.CodeReauthNeeded)
 	move(s.AccessToken).want(200)
 	c := w.claimsOf(w.refresh(s.RefreshToken).session())
-	if len(c.AMR) != 1 || c.AMR[0].Method != "password" || c.AMR[0].Timestamp != w.Clock.Now().Unix() || c.AAL != auth.LevelAAL1 {
+	if len(c.AMR) != 1 || c.AMR[0].Method != "password" || c.AMR[0].Timestamp != w.Clock.Now().Unix() || c.AAL != store.LevelAAL1 {
 		t.Errorf("amr %+v, %s", c.AMR, c.AAL)
 	}
 	move(w.grownOld(w.refresh(s.RefreshToken).session()).AccessToken).want(403, auth.CodeReauthNeeded)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // jar is the cookies of a session in cookie mode, by the ends of their names.
@@ -56,7 +57,7 @@ func TestEnrolmentByCookie(t *testing.T) {
 			t.Error("a token is in the body")
 		}
 	}
-	if c, err := w.Verify(raised.access.Value); err != nil || c.AAL != auth.LevelAAL2 {
+	if c, err := w.Verify(raised.access.Value); err != nil || c.AAL != store.LevelAAL2 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -77,7 +78,7 @@ func TestOptionalKnowsRevocations(t *testing.T) {
 	for _, name := range []string{"a session", "all sessions"} {
 		w := newWorld(t)
 		ada := w.LoginAs(t, "ada@example.com")
-		r := auth.Revocation{UserID: ada.User.ID, At: w.Clock.Now()}
+		r := store.Revocation{UserID: ada.User.ID, At: w.Clock.Now()}
 		if name == "a session" {
 			r.SessionID = ada.SessionID
 		}
@@ -112,10 +113,10 @@ func TestLogoutOfABannedUser(t *testing.T) {
 			s := w.signUp("ada@example.com")
 			other := w.login("ada@example.com", goodPassword).session()
 			until := w.Clock.Now().Add(time.Hour)
-			w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+			w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 			out(w, s).want(204)
 			w.do("GET", "/me", nil, bearer(s.AccessToken)).want(403, auth.CodeUserBanned)
-			w.patch(s.User.ID, auth.UserPatch{BannedUntil: &time.Time{}})
+			w.patch(s.User.ID, store.UserPatch{BannedUntil: &time.Time{}})
 			w.refresh(s.RefreshToken).want(400, auth.CodeSessionEnded)
 			w.refresh(other.RefreshToken).want(200)
 		})

@@ -12,15 +12,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // figures is a store of figures that keeps each addition as it comes.
 type figures struct {
-	adds  []AddCounts
+	adds  []store.AddCounts
 	fault error
 }
 
-func (f *figures) write(_ context.Context, c AddCounts) error {
+func (f *figures) write(_ context.Context, c store.AddCounts) error {
 	if f.fault != nil {
 		return f.fault
 	}
@@ -42,10 +44,10 @@ func newTestCounter(now *time.Time) (*counter, *figures, *alarms, *bytes.Buffer)
 func TestFiguresAreOfTheirHour(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 59, 59, 0, time.UTC)
 	first, second := now.Truncate(time.Hour), now.Truncate(time.Hour).Add(time.Hour)
-	c, store, alarm, out := newTestCounter(&now)
-	store.fault = errors.New("away")
-	c.count(MetricLimits, "guesses")
-	c.count(MetricLimits, "guesses")
+	c, st, alarm, out := newTestCounter(&now)
+	st.fault = errors.New("away")
+	c.count(store.MetricLimits, "guesses")
+	c.count(store.MetricLimits, "guesses")
 	c.event(Event{Type: EventRefreshed, UserID: "ada", At: now})
 	for range 3 {
 		alarm.ring()
@@ -54,20 +56,20 @@ func TestFiguresAreOfTheirHour(t *testing.T) {
 		t.Errorf("told %d times, tries after %v", n, alarm.after)
 	}
 	now = now.Add(time.Second)
-	c.count(MetricLimits, "guesses")
-	store.fault = nil
+	c.count(store.MetricLimits, "guesses")
+	st.fault = nil
 	alarm.ring()
-	if len(store.adds) != 1 {
-		t.Fatalf("%+v", store.adds)
+	if len(st.adds) != 1 {
+		t.Fatalf("%+v", st.adds)
 	}
-	got := store.adds[0]
-	slices.SortFunc(got.Counts, func(a, b Count) int { return a.At.Compare(b.At) })
-	want := AddCounts{Counts: []Count{{Metric: MetricLimits, Label: "guesses", At: first, N: 2}, {Metric: MetricLimits, Label: "guesses", At: second, N: 1}}, Active: []Activity{{UserID: "ada", At: now.Add(-time.Second)}}}
+	got := st.adds[0]
+	slices.SortFunc(got.Counts, func(a, b store.Count) int { return a.At.Compare(b.At) })
+	want := store.AddCounts{Counts: []store.Count{{Metric: store.MetricLimits, Label: "guesses", At: first, N: 2}, {Metric: store.MetricLimits, Label: "guesses", At: second, N: 1}}, Active: []store.Activity{{UserID: "ada", At: now.Add(-time.Second)}}}
 	if !reflect.DeepEqual(got, want) || len(alarm.calls) != 4 {
 		t.Errorf("%+v\nwant %+v, %d calls", got, want, len(alarm.calls))
 	}
-	store.fault = errors.New("away")
-	c.count(MetricLimits, "")
+	st.fault = errors.New("away")
+	c.count(store.MetricLimits, "")
 	alarm.ring()
 	if n := strings.Count(out.String(), "figures not added"); n != 2 || len(alarm.calls) != 6 {
 		t.Errorf("told %d times, %d calls", n, len(alarm.calls))
@@ -75,12 +77,12 @@ func TestFiguresAreOfTheirHour(t *testing.T) {
 	if err := c.close(t.Context()); err == nil {
 		t.Error("closed without what could not be added")
 	}
-	store.fault = nil
-	if err := c.close(t.Context()); err != nil || len(store.adds) != 2 {
-		t.Errorf("%v, %+v", err, store.adds)
+	st.fault = nil
+	if err := c.close(t.Context()); err != nil || len(st.adds) != 2 {
+		t.Errorf("%v, %+v", err, st.adds)
 	}
 	alarm.ring() // the last one that was set
-	if c.count(MetricLimits, ""); len(alarm.calls) != 6 {
+	if c.count(store.MetricLimits, ""); len(alarm.calls) != 6 {
 		t.Error("it goes on after its end")
 	}
 }
@@ -89,15 +91,15 @@ func TestFiguresAreOfTheirHour(t *testing.T) {
 // than there is room for; nobody in particular is nobody.
 func TestActivityIsCountedOnceADay(t *testing.T) {
 	now := time.Date(2026, 1, 2, 23, 59, 59, 0, time.UTC)
-	c, store, _, _ := newTestCounter(&now)
+	c, st, _, _ := newTestCounter(&now)
 	seen := func(who string) { c.event(Event{Type: EventRefreshed, UserID: who, At: now}) }
 	counted := func() (all map[string]int, batches []int) {
 		t.Helper()
-		store.adds, all = nil, map[string]int{}
+		st.adds, all = nil, map[string]int{}
 		if err := c.flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, add := range store.adds {
+		for _, add := range st.adds {
 			batches = append(batches, len(add.Active))
 			for _, a := range add.Active {
 				all[a.UserID]++
@@ -129,7 +131,7 @@ func TestActivityIsCountedOnceADay(t *testing.T) {
 		t.Errorf("%d counted, in %d batches", len(got), len(batches))
 	}
 	none := &counter{}
-	none.count(MetricLimits, "") // of a store that keeps none
+	none.count(store.MetricLimits, "") // of a store that keeps none
 	none.event(Event{Type: EventSignedIn, UserID: "ada", At: now})
 	if len(none.counts)+len(none.active) > 0 {
 		t.Error("counted for nobody")
@@ -143,28 +145,28 @@ func TestActivityIsCountedOnceADay(t *testing.T) {
 // goes back to those that wait where nothing came of it; an error loses it.
 func TestDecisionsAreAboutWhatIsDrawn(t *testing.T) {
 	rate := Rate{Burst: 5, Per: time.Hour}
-	draw := func(key string, cost int) Draw { return Draw{Key: key, Rate: rate, Cost: cost} }
+	draw := func(key string, cost int) store.Draw { return store.Draw{Key: key, Rate: rate, Cost: cost} }
 	for name, c := range map[string]struct {
-		d    Decision
+		d    store.Decision
 		err  error
 		n    int
-		took []Draw
-		want Decision
+		took []store.Draw
+		want store.Decision
 		left int
 	}{
-		"allowed":          {Decision{Allowed: true, Remaining: []int{5, 4, 3, 2}}, nil, 2, []Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, Decision{Allowed: true, Remaining: []int{3, 2}}, 0},
-		"refused":          {Decision{Remaining: []int{5, 4, 0, 2}, RetryAfter: time.Minute}, nil, 2, []Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, Decision{Remaining: []int{0, 2}, RetryAfter: time.Minute}, 2},
-		"of its own alone": {Decision{Allowed: true, Remaining: []int{5, 3, 2}}, nil, 1, []Draw{draw("a", -1), draw("a", 1), draw("b", 1)}, Decision{Allowed: true, Remaining: []int{3, 2}}, 1},
-		"without numbers":  {Decision{Allowed: true}, nil, 2, []Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, Decision{Allowed: true, Remaining: nil}, 0},
-		"failed":           {Decision{}, errors.New("away"), 2, []Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, Decision{}, 0},
+		"allowed":          {store.Decision{Allowed: true, Remaining: []int{5, 4, 3, 2}}, nil, 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{Allowed: true, Remaining: []int{3, 2}}, 0},
+		"refused":          {store.Decision{Remaining: []int{5, 4, 0, 2}, RetryAfter: time.Minute}, nil, 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{Remaining: []int{0, 2}, RetryAfter: time.Minute}, 2},
+		"of its own alone": {store.Decision{Allowed: true, Remaining: []int{5, 3, 2}}, nil, 1, []store.Draw{draw("a", -1), draw("a", 1), draw("b", 1)}, store.Decision{Allowed: true, Remaining: []int{3, 2}}, 1},
+		"without numbers":  {store.Decision{Allowed: true}, nil, 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{Allowed: true, Remaining: nil}, 0},
+		"failed":           {store.Decision{}, errors.New("away"), 2, []store.Draw{draw("a", -1), draw("z", -2), draw("a", 1), draw("b", 1)}, store.Decision{}, 0},
 	} {
-		var took []Draw
-		store := &drawing{take: func(draws []Draw) (Decision, error) { took = slices.Clone(draws); return c.d, c.err }}
-		a := &Auth{store: store, cfg: config{now: time.Now}}
+		var took []store.Draw
+		st := &drawing{take: func(draws []store.Draw) (store.Decision, error) { took = slices.Clone(draws); return c.d, c.err }}
+		a := &Auth{store: st, cfg: config{now: time.Now}}
 		a.refunds = a.newRefunds()
 		a.refunds.after = func(time.Duration, func()) {}
 		a.refunds.add(draw("a", -1), draw("z", -2))
-		got, err := a.takeWithRefunds(t.Context(), []Draw{draw("a", 1), draw("b", 1)}, c.n)
+		got, err := a.takeWithRefunds(t.Context(), []store.Draw{draw("a", 1), draw("b", 1)}, c.n)
 		if !errors.Is(err, c.err) || !reflect.DeepEqual(got, c.want) || !slices.Equal(took, c.took) || len(a.refunds.waiting) != c.left {
 			t.Errorf("%s: %+v, %v; took %+v, %d wait", name, got, err, took, len(a.refunds.waiting))
 		}

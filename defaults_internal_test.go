@@ -54,14 +54,14 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	if docs := fieldDocs(t, "mail.go", "MailOptions"); !strings.Contains(docs["Attempts"], fmt.Sprintf("default %d (about four hours) with a store that keeps messages (OutboxStore), else %d", keptAttempts, mail.Attempts)) {
 		t.Errorf("%d and %d tries: %s", keptAttempts, mail.Attempts, docs["Attempts"])
 	}
-	if r := (RateLimits{}).withDefaults().ConsecutiveFailures; r != (Rate{100, 10 * 365 * 24 * time.Hour}) || int(r.Per/time.Duration(r.Burst)/(24*time.Hour)) != 36 {
+	if r := (RateLimits{}).withDefaults().ConsecutiveFailures; r != (Rate{Burst: 100, Per: 10 * 365 * 24 * time.Hour}) || int(r.Per/time.Duration(r.Burst)/(24*time.Hour)) != 36 {
 		t.Errorf("%+v", r)
 	}
-	off := RateLimits{Off: true, LoginPerIP: Rate{1, time.Second}}
+	off := RateLimits{Off: true, LoginPerIP: Rate{Burst: 1, Per: time.Second}}
 	if got := off.withDefaults(); got != (RateLimits{Off: true}) {
 		t.Errorf("no limits, and %+v", got)
 	}
-	own := RateLimits{LoginPerIP: Rate{1, time.Second}, SendGap: Rate{Burst: -1}}
+	own := RateLimits{LoginPerIP: Rate{Burst: 1, Per: time.Second}, SendGap: Rate{Burst: -1}}
 	if got := own.withDefaults(); got.LoginPerIP != own.LoginPerIP || got.SendGap != own.SendGap || got.SendPerIP.Burst != 30 {
 		t.Errorf("%+v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
 
@@ -28,11 +29,11 @@ func TestDenylistOfEverybody(t *testing.T) {
 	if d.ended(&Claims{SessionID: "s", UserID: "ada", IssuedAt: now}) {
 		t.Error("ended before anything was told")
 	}
-	d.add(Revocation{UserID: "bob", At: now})
+	d.add(store.Revocation{UserID: "bob", At: now})
 	if d.ended(&Claims{SessionID: "s", UserID: "ada"}) {
 		t.Error("of a token that tells no time, ended with somebody else's")
 	}
-	d.add(Revocation{All: true, UserID: "ignored", Spared: idOf(before, 9), At: now})
+	d.add(store.Revocation{All: true, UserID: "ignored", Spared: idOf(before, 9), At: now})
 	for name, c := range map[string]struct {
 		claims Claims
 		ended  bool
@@ -73,25 +74,25 @@ func TestDenylistOfImpersonations(t *testing.T) {
 	itself := acting
 	itself.Impersonator = nil
 	for name, c := range map[string]struct {
-		told           Revocation
+		told           store.Revocation
 		acting, itself Code
 	}{
-		"the impersonation ends":     {Revocation{SessionID: "i", At: now}, CodeSessionEnded, CodeSessionEnded},
-		"the user's sessions end":    {Revocation{UserID: "ada", At: now}, CodeSessionEnded, CodeSessionEnded},
-		"the actor's session ends":   {Revocation{SessionID: "s", At: now}, CodeSessionEnded, ""},
-		"the actor's sessions end":   {Revocation{UserID: "eve", At: now}, CodeSessionEnded, ""},
-		"another's sessions end":     {Revocation{UserID: "bob", At: now}, "", ""},
-		"another session ends":       {Revocation{SessionID: "t", UserID: "eve", At: now}, "", ""},
-		"the user changes":           {Revocation{UserID: "ada", Stale: 4, At: now}, CodeSessionEnded, CodeTokenStale},
-		"the user has not changed":   {Revocation{UserID: "ada", Stale: 3, At: now}, "", ""},
-		"the actor changes":          {Revocation{UserID: "eve", Stale: 8, At: now}, CodeSessionEnded, ""},
-		"the actor has not changed":  {Revocation{UserID: "eve", Stale: 7, At: now}, "", ""},
-		"the user's role changes":    {Revocation{Role: "author", Stale: 6, At: now}, CodeSessionEnded, CodeTokenStale},
-		"the role has not changed":   {Revocation{Role: "author", Stale: 5, At: now}, "", ""},
-		"another role changes":       {Revocation{Role: "editor", Stale: 6, At: now}, CodeSessionEnded, ""},
-		"another role did before":    {Revocation{Role: "editor", Stale: 5, At: now}, "", ""},
-		"another user changes":       {Revocation{UserID: "bob", Stale: 99, At: now}, "", ""},
-		"a role of the actor's name": {Revocation{Role: "eve", Stale: 5, At: now}, "", ""},
+		"the impersonation ends":     {store.Revocation{SessionID: "i", At: now}, CodeSessionEnded, CodeSessionEnded},
+		"the user's sessions end":    {store.Revocation{UserID: "ada", At: now}, CodeSessionEnded, CodeSessionEnded},
+		"the actor's session ends":   {store.Revocation{SessionID: "s", At: now}, CodeSessionEnded, ""},
+		"the actor's sessions end":   {store.Revocation{UserID: "eve", At: now}, CodeSessionEnded, ""},
+		"another's sessions end":     {store.Revocation{UserID: "bob", At: now}, "", ""},
+		"another session ends":       {store.Revocation{SessionID: "t", UserID: "eve", At: now}, "", ""},
+		"the user changes":           {store.Revocation{UserID: "ada", Stale: 4, At: now}, CodeSessionEnded, CodeTokenStale},
+		"the user has not changed":   {store.Revocation{UserID: "ada", Stale: 3, At: now}, "", ""},
+		"the actor changes":          {store.Revocation{UserID: "eve", Stale: 8, At: now}, CodeSessionEnded, ""},
+		"the actor has not changed":  {store.Revocation{UserID: "eve", Stale: 7, At: now}, "", ""},
+		"the user's role changes":    {store.Revocation{Role: "author", Stale: 6, At: now}, CodeSessionEnded, CodeTokenStale},
+		"the role has not changed":   {store.Revocation{Role: "author", Stale: 5, At: now}, "", ""},
+		"another role changes":       {store.Revocation{Role: "editor", Stale: 6, At: now}, CodeSessionEnded, ""},
+		"another role did before":    {store.Revocation{Role: "editor", Stale: 5, At: now}, "", ""},
+		"another user changes":       {store.Revocation{UserID: "bob", Stale: 99, At: now}, "", ""},
+		"a role of the actor's name": {store.Revocation{Role: "eve", Stale: 5, At: now}, "", ""},
 	} {
 		d := &denylist{now: func() time.Time { return now }, life: time.Hour, until: map[string]entry{}}
 		d.add(c.told)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/authmount/auth/store"
 )
 
 // A device says who it is by a cookie or by a header. That is no proof of
@@ -15,7 +17,7 @@ import (
 // others, and is as hard to guess as who made it saw to.
 const (
 	deviceHeader     = "X-Device-Id"
-	deviceCookieLife = int(DeviceLife / 1e9) // seconds
+	deviceCookieLife = int(store.DeviceLife / 1e9) // seconds
 
 	minDeviceID, maxDeviceID = 16, 128
 )
@@ -77,7 +79,7 @@ func newDevice(ctx context.Context, s Session) string {
 
 // deviceOf is the device that asks, if the user has signed in on it before; ""
 // otherwise. c was read by onThisDevice.
-func deviceOf(ctx context.Context, c Credentials) string {
+func deviceOf(ctx context.Context, c store.Credentials) string {
 	if !c.KnownDevice {
 		return ""
 	}
@@ -86,24 +88,24 @@ func deviceOf(ctx context.Context, c Credentials) string {
 
 // onNewDevice tells whether the user has signed in, and not on the device that
 // asks. c was read by onThisDevice.
-func onNewDevice(ctx context.Context, c Credentials) bool {
+func onNewDevice(ctx context.Context, c store.Credentials) bool {
 	return clientFrom(ctx).Device != "" && !c.KnownDevice && !c.User.LastSignInAt.IsZero()
 }
 
 // onThisDevice asks for Credentials.KnownDevice, too.
-func onThisDevice(ctx context.Context, key UserKey) UserKey {
+func onThisDevice(ctx context.Context, key store.UserKey) store.UserKey {
 	key.Device = clientFrom(ctx).Device
 	return key
 }
 
 // knownDevice is deviceOf for flows that have not read the credentials.
 func (a *Auth) knownDevice(ctx context.Context, userID string) (string, error) {
-	key := onThisDevice(ctx, ByID(userID))
+	key := onThisDevice(ctx, store.ByID(userID))
 	if key.Device == "" {
 		return "", nil
 	}
 	c, err := a.store.Credentials(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", storeFailed(err)
 	}
 	return deviceOf(ctx, c), nil

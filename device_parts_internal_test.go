@@ -6,17 +6,19 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // credentialStore is a store of one account's credentials.
 type credentialStore struct {
 	Store
-	c     Credentials
+	c     store.Credentials
 	err   error
-	asked []UserKey
+	asked []store.UserKey
 }
 
-func (s *credentialStore) Credentials(_ context.Context, k UserKey) (Credentials, error) {
+func (s *credentialStore) Credentials(_ context.Context, k store.UserKey) (store.Credentials, error) {
 	s.asked = append(s.asked, k)
 	return s.c, s.err
 }
@@ -39,10 +41,10 @@ func TestDevicesAreKnownByWhatTheySay(t *testing.T) {
 		"not known":             {says, false, then, "", true, nil, true, false},
 		"nobody's so far":       {says, false, time.Time{}, "", false, nil, true, false},
 		"that says nothing":     {t.Context(), false, then, "", false, nil, false, false},
-		"of no user":            {says, false, time.Time{}, "", false, ErrNotFound, true, false},
+		"of no user":            {says, false, time.Time{}, "", false, store.ErrNotFound, true, false},
 		"of a store that fails": {says, true, then, "", false, errors.New("away"), true, true},
 	} {
-		cr := Credentials{KnownDevice: c.known, User: User{ID: "ada", LastSignInAt: c.signedIn}}
+		cr := store.Credentials{KnownDevice: c.known, User: User{ID: "ada", LastSignInAt: c.signedIn}}
 		if c.err == nil {
 			if got := deviceOf(c.ctx, cr); got != c.of {
 				t.Errorf("%s: it is %q", name, got)
@@ -51,10 +53,10 @@ func TestDevicesAreKnownByWhatTheySay(t *testing.T) {
 				t.Errorf("%s: new %t", name, got)
 			}
 		}
-		store := &credentialStore{c: cr, err: c.err}
-		got, err := (&Auth{store: store}).knownDevice(c.ctx, "ada")
-		if got != c.of || (err != nil) != c.fails || len(store.asked) > 0 != c.asks || c.asks && store.asked[0] != (UserKey{ID: "ada", Device: "device"}) {
-			t.Errorf("%s: %q, %v, asked %+v", name, got, err, store.asked)
+		st := &credentialStore{c: cr, err: c.err}
+		got, err := (&Auth{store: st}).knownDevice(c.ctx, "ada")
+		if got != c.of || (err != nil) != c.fails || len(st.asked) > 0 != c.asks || c.asks && st.asked[0] != (store.UserKey{ID: "ada", Device: "device"}) {
+			t.Errorf("%s: %q, %v, asked %+v", name, got, err, st.asked)
 		}
 	}
 }
@@ -98,14 +100,14 @@ func TestTrustOfDevicesHasItsEdges(t *testing.T) {
 		"never":                 {says, time.Hour, time.Time{}, nil, false, true, false},
 		"where none can be":     {says, 0, now.Add(time.Hour), nil, false, false, false},
 		"that says nothing":     {t.Context(), time.Hour, now.Add(time.Hour), nil, false, false, false},
-		"of nobody":             {says, time.Hour, time.Time{}, ErrNotFound, false, true, false},
+		"of nobody":             {says, time.Hour, time.Time{}, store.ErrNotFound, false, true, false},
 		"of a store that fails": {says, time.Hour, now.Add(time.Hour), errors.New("away"), false, true, true},
 	} {
-		store := &credentialStore{c: Credentials{TrustedUntil: c.until}, err: c.err}
-		a := &Auth{store: store, cfg: config{now: func() time.Time { return now }, mfa: MFAOptions{TrustDevices: c.trust}}}
+		st := &credentialStore{c: store.Credentials{TrustedUntil: c.until}, err: c.err}
+		a := &Auth{store: st, cfg: config{now: func() time.Time { return now }, mfa: MFAOptions{TrustDevices: c.trust}}}
 		got, err := a.onTrustedDevice(c.ctx, User{ID: "ada"})
-		if got != c.trusted || (err != nil) != c.fails || len(store.asked) > 0 != c.asks || c.asks && store.asked[0] != (UserKey{ID: "ada", Device: "device"}) {
-			t.Errorf("%s: %t, %v, asked %+v", name, got, err, store.asked)
+		if got != c.trusted || (err != nil) != c.fails || len(st.asked) > 0 != c.asks || c.asks && st.asked[0] != (store.UserKey{ID: "ada", Device: "device"}) {
+			t.Errorf("%s: %t, %v, asked %+v", name, got, err, st.asked)
 		}
 	}
 	app, recovery := AMR{Method: methodTOTP}, AMR{Method: methodRecovery}
@@ -186,25 +188,25 @@ func TestBucketsToTheirEdges(t *testing.T) {
 // Limits that are off ask nobody; one that refuses says for how long and is counted; and
 // addresses count alone as far as they are known.
 func TestDrawsOfLimits(t *testing.T) {
-	on := Draw{Key: "on", Rate: Rate{Burst: 1, Per: time.Second}, Cost: 1}
+	on := store.Draw{Key: "on", Rate: Rate{Burst: 1, Per: time.Second}, Cost: 1}
 	for name, c := range map[string]struct {
-		draws []Draw
-		d     Decision
+		draws []store.Draw
+		d     store.Decision
 		err   error
 		asks  int
 		want  error
 	}{
-		"none":     {nil, Decision{}, nil, 0, nil},
-		"off":      {[]Draw{{Key: "off"}, {Key: "off", Rate: Rate{Burst: -1}}}, Decision{}, nil, 0, nil},
-		"allowed":  {[]Draw{{Key: "off"}, on}, Decision{Allowed: true, Remaining: []int{0}}, nil, 1, nil},
-		"refused":  {[]Draw{on}, Decision{Remaining: []int{0}, RetryAfter: 7 * time.Second}, nil, 1, CodeRateLimited},
-		"not told": {[]Draw{on}, Decision{}, errors.New("away"), 1, CodeUnavailable},
+		"none":     {nil, store.Decision{}, nil, 0, nil},
+		"off":      {[]store.Draw{{Key: "off"}, {Key: "off", Rate: Rate{Burst: -1}}}, store.Decision{}, nil, 0, nil},
+		"allowed":  {[]store.Draw{{Key: "off"}, on}, store.Decision{Allowed: true, Remaining: []int{0}}, nil, 1, nil},
+		"refused":  {[]store.Draw{on}, store.Decision{Remaining: []int{0}, RetryAfter: 7 * time.Second}, nil, 1, CodeRateLimited},
+		"not told": {[]store.Draw{on}, store.Decision{}, errors.New("away"), 1, CodeUnavailable},
 	} {
 		for _, along := range []bool{false, true} {
-			var asked []Draw
+			var asked []store.Draw
 			now := time.Unix(1767323045, 0)
 			n, _, _, _ := newTestCounter(&now)
-			a := &Auth{counter: n, cfg: config{now: func() time.Time { return now }}, store: &drawing{take: func(draws []Draw) (Decision, error) { asked = append(asked, draws...); return c.d, c.err }}}
+			a := &Auth{counter: n, cfg: config{now: func() time.Time { return now }}, store: &drawing{take: func(draws []store.Draw) (store.Decision, error) { asked = append(asked, draws...); return c.d, c.err }}}
 			a.refunds = a.newRefunds()
 			take := a.take
 			if along {
@@ -224,11 +226,11 @@ func TestDrawsOfLimits(t *testing.T) {
 	rate := Rate{Burst: 2, Per: time.Second}
 	for ip, value := range map[string]string{"192.0.2.7": "192.0.2.7", "2001:db8:1:2:3::4": "2001:db8:1:2::/64"} {
 		got := a.perIP(ContextWithClient(t.Context(), Client{IP: netip.MustParseAddr(ip)}), rate, "limit")
-		if got != (Draw{Key: a.keys.RateLimit("limit", value), Rate: rate, Cost: 1}) {
+		if got != (store.Draw{Key: a.keys.RateLimit("limit", value), Rate: rate, Cost: 1}) {
 			t.Errorf("%s: %+v", ip, got)
 		}
 	}
-	if got := a.perIP(t.Context(), rate, "limit"); got != (Draw{}) {
+	if got := a.perIP(t.Context(), rate, "limit"); got != (store.Draw{}) {
 		t.Errorf("of nobody seen: %+v", got)
 	}
 }

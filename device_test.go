@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 const laptop, mobile = "laptop-0123456789abcdef", "phone-0123456789abcdef"
@@ -40,7 +41,7 @@ func (w *world) devices(userID string) []string {
 // knows wants a device to be known to the account with an address, or not to be.
 func (w *world) knows(email, device string, want bool) {
 	w.t.Helper()
-	key := auth.ByEmail(email)
+	key := store.ByEmail(email)
 	key.Device = device
 	c, err := w.Store.Credentials(w.t.Context(), key)
 	if err != nil {
@@ -119,12 +120,12 @@ func TestEveryDoorTellsTheDevice(t *testing.T) {
 		},
 		"phone code": func(w *world) string {
 			w.otp(number, w.phoneCode(number), onDevice(laptop)).want(200)
-			u, err := w.Store.User(w.t.Context(), auth.ByPhone(number))
+			u, err := w.Store.User(w.t.Context(), store.ByPhone(number))
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			email := "ada@example.com"
-			w.patch(u.ID, auth.UserPatch{Email: &email})
+			w.patch(u.ID, store.UserPatch{Email: &email})
 			return email
 		},
 	} {
@@ -140,7 +141,7 @@ func TestEveryDoorTellsTheDevice(t *testing.T) {
 func TestTakeoverForgetsDevices(t *testing.T) {
 	w := newWorld(t)
 	w.do("POST", "/signup", credentials("ada@example.com", goodPassword), onDevice(mobile)).want(200)
-	squatter, err := w.Store.User(t.Context(), auth.ByEmail("ada@example.com"))
+	squatter, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestSignOutEverywhereForgetsDevices(t *testing.T) {
 			w.knows("ada@example.com", theirs, true)
 			if strings.HasSuffix(name, "ban") {
 				until := w.Clock.Now().Add(time.Hour)
-				w.patch(old.User.ID, auth.UserPatch{BannedUntil: &until})
+				w.patch(old.User.ID, store.UserPatch{BannedUntil: &until})
 			}
 			w.do(c.method, strings.ReplaceAll(c.path, "{id}", w.claimsOf(old).SessionID), nil, bearer(ada.AccessToken), onDevice(laptop)).want(204)
 			w.knows("ada@example.com", own, c.own)
@@ -294,8 +295,8 @@ func TestDeviceCookie(t *testing.T) {
 func (w *world) addSession(userID string) {
 	w.t.Helper()
 	now := w.Clock.Now()
-	_, err := w.Store.CreateSession(w.t.Context(), auth.CreateSession{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Session: auth.Session{
-		ID: uuid.NewString(), UserID: userID, AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
+	_, err := w.Store.CreateSession(w.t.Context(), store.CreateSession{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, Session: auth.Session{
+		ID: uuid.NewString(), UserID: userID, AAL: store.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour),
 	}})
 	if err != nil {
@@ -362,7 +363,7 @@ type asked struct {
 	device string
 }
 
-func (s *asked) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+func (s *asked) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	s.device = key.Device
 	return s.Store.Credentials(ctx, key)
 }

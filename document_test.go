@@ -15,6 +15,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // The statuses of every operation, compared with a committed listing, so that
@@ -89,17 +90,17 @@ type drawStore struct {
 
 func (d *drawStore) Unwrap() auth.Store { return d.Store }
 
-func (d *drawStore) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+func (d *drawStore) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	d.note(draws...)
 	return d.Store.Take(ctx, draws, now)
 }
 
-func (d *drawStore) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (d *drawStore) AdvanceSession(ctx context.Context, c store.Advance) (auth.Session, auth.User, error) {
 	d.note(c.Draw)
 	return d.Store.AdvanceSession(ctx, c)
 }
 
-func (d *drawStore) note(draws ...auth.Draw) {
+func (d *drawStore) note(draws ...store.Draw) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, draw := range draws {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Code is a stable error code of the wire. A Code is itself an error to compare
@@ -235,7 +237,7 @@ func retryAfter(c Code, d time.Duration, cause error) *Error {
 func storeFailed(err error) error {
 	var (
 		e   *Error
-		bad *InvalidError
+		bad *store.InvalidError
 	)
 	switch {
 	case err == nil:
@@ -244,19 +246,19 @@ func storeFailed(err error) error {
 		return err
 	case errors.As(err, &bad):
 		return invalid(bad.Field, bad.Problem)
-	case errors.Is(err, ErrBanned):
+	case errors.Is(err, store.ErrBanned):
 		return fail(CodeUserBanned, err)
-	case errors.Is(err, ErrSessionEnded): // in whose name it was to happen
+	case errors.Is(err, store.ErrSessionEnded): // in whose name it was to happen
 		return fail(CodeSessionEnded, err)
-	case errors.Is(err, ErrLastOwner):
+	case errors.Is(err, store.ErrLastOwner):
 		return fail(CodeLastOwner, err)
-	case errors.Is(err, ErrOwned):
+	case errors.Is(err, store.ErrOwned):
 		e := fail(CodeRoleInUse, err)
 		e.Message = "There has been an owner already. An owner can give you the role."
 		return e
-	case errors.Is(err, ErrTooBroad):
+	case errors.Is(err, store.ErrTooBroad):
 		return fail(CodeQueryTooBroad, err)
-	case errors.Is(err, ErrInvalidChange):
+	case errors.Is(err, store.ErrInvalidChange):
 		return fail(CodeInternal, err)
 	}
 	return retryAfter(CodeUnavailable, time.Second, err)
@@ -284,7 +286,7 @@ func reason(err error) string {
 // goneOr is a code for a user who is not there any more, and an outage
 // otherwise.
 func goneOr(gone Code, err error) error {
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return fail(gone, err)
 	}
 	return storeFailed(err)

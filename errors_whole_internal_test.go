@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // An error is answered whole: its status, its code and message, whatever particulars it
@@ -101,8 +103,8 @@ func TestErrorsAreAnsweredWhole(t *testing.T) {
 func TestFaultsOfStoresHaveTheirNames(t *testing.T) {
 	typed := fail(CodeInvalidToken, nil)
 	for err, want := range map[error]Code{
-		ErrBanned: CodeUserBanned, ErrSessionEnded: CodeSessionEnded, ErrLastOwner: CodeLastOwner, ErrOwned: CodeRoleInUse, ErrTooBroad: CodeQueryTooBroad,
-		ErrInvalidChange: CodeInternal, ErrNotFound: CodeUnavailable, ErrStale: CodeUnavailable, errors.New("away"): CodeUnavailable, error(typed): CodeInvalidToken,
+		store.ErrBanned: CodeUserBanned, store.ErrSessionEnded: CodeSessionEnded, store.ErrLastOwner: CodeLastOwner, store.ErrOwned: CodeRoleInUse, store.ErrTooBroad: CodeQueryTooBroad,
+		store.ErrInvalidChange: CodeInternal, store.ErrNotFound: CodeUnavailable, store.ErrStale: CodeUnavailable, errors.New("away"): CodeUnavailable, error(typed): CodeInvalidToken,
 	} {
 		for _, given := range []error{err, fmt.Errorf("the store: %w", err)} {
 			var e *Error
@@ -118,7 +120,7 @@ func TestFaultsOfStoresHaveTheirNames(t *testing.T) {
 	if err := storeFailed(nil); err != nil {
 		t.Error(err)
 	}
-	for err, want := range map[error]Code{ErrNotFound: CodeUserNotFound, errors.New("away"): CodeUnavailable, ErrBanned: CodeUserBanned} {
+	for err, want := range map[error]Code{store.ErrNotFound: CodeUserNotFound, errors.New("away"): CodeUnavailable, store.ErrBanned: CodeUserBanned} {
 		if got := goneOr(CodeUserNotFound, err); !errors.Is(got, want) {
 			t.Errorf("%v: %v", err, got)
 		}
@@ -142,12 +144,12 @@ func TestChangesAreDecidedAnewSoOften(t *testing.T) {
 		want  error
 	}{
 		"at once":               {[]error{nil}, 1, nil},
-		"at the second":         {[]error{ErrStale, nil}, 2, nil},
-		"wrapped":               {[]error{fmt.Errorf("x: %w", ErrStale), nil}, 2, nil},
-		"never":                 {[]error{ErrStale}, 20, CodeUnavailable},
-		"refused":               {[]error{ErrStale, fail(CodeUserBanned, nil)}, 2, CodeUserBanned},
-		"refused for staleness": {[]error{fail(CodeInvalidToken, ErrStale)}, 1, CodeInvalidToken},
-		"another error":         {[]error{ErrNotFound}, 1, ErrNotFound},
+		"at the second":         {[]error{store.ErrStale, nil}, 2, nil},
+		"wrapped":               {[]error{fmt.Errorf("x: %w", store.ErrStale), nil}, 2, nil},
+		"never":                 {[]error{store.ErrStale}, 20, CodeUnavailable},
+		"refused":               {[]error{store.ErrStale, fail(CodeUserBanned, nil)}, 2, CodeUserBanned},
+		"refused for staleness": {[]error{fail(CodeInvalidToken, store.ErrStale)}, 1, CodeInvalidToken},
+		"another error":         {[]error{store.ErrNotFound}, 1, store.ErrNotFound},
 	} {
 		tries := 0
 		got, err := change(func() (int, error) {

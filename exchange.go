@@ -9,20 +9,22 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/authmount/auth/store"
 )
 
 // exchangeCode makes the single-use code that a redirect carries in place of
 // tokens. gone is the error if the user has changed since they were read, and was found
 // not to be banned.
 func (a *Auth) exchangeCode(ctx context.Context, u User, d linkData, method string, gone Code) (string, error) {
-	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
+	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Challenge: d.Challenge, AMR: a.proof(method), Identity: d.Identity, SessionID: d.SessionID, By: d.By, Remember: d.Remember})
 	code.UserID = u.ID
 	authority := byProof()
 	if d.SessionID != "" { // a linking, in the name of who asked for it
 		authority = Caller{UserID: u.ID, SessionID: d.SessionID}.authority()
 	}
 	err := a.putToken(ctx, authority, code, credentialsStill(u))
-	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) || errors.Is(err, CodeSessionEnded) {
+	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) || errors.Is(err, CodeSessionEnded) {
 		return "", fail(gone, err) // changed hands meanwhile
 	}
 	return secret, err
@@ -43,8 +45,8 @@ type ExchangeParams struct {
 // CodeEmailNotVerified where the exchange links an identity, and for such links
 // those of VerifyMagicLink.
 func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) {
-	t, u, err := a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeExchange, Hash: hashLinkToken(p.Code)})
-	if errors.Is(err, ErrNotFound) {
+	t, u, err := a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byProof()), Purpose: store.PurposeExchange, Hash: hashLinkToken(p.Code)})
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, fail(CodeInvalidCode, err)
 	}
 	if err != nil {
@@ -69,7 +71,7 @@ func (a *Auth) Exchange(ctx context.Context, p ExchangeParams) (*Tokens, error) 
 		}
 		d.By = provenBy{Provider: d.Identity.Provider, Subject: d.Identity.Subject}
 	}
-	if !d.By.holds(Credentials{User: u}) {
+	if !d.By.holds(store.Credentials{User: u}) {
 		return nil, fail(CodeInvalidCode, errors.New("what the proof rested on is gone"))
 	}
 	return a.completeSignIn(ctx, signIn{user: u, by: d.By, amr: d.AMR, gone: CodeInvalidCode, remember: d.Remember})

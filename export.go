@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // exportPage is how many events an export reads at a time.
@@ -52,7 +54,7 @@ func (a *Auth) Export(ctx context.Context, p ExportParams) (*Export, error) {
 // exportOf reads everything that is held about somebody. gone is the error without
 // such an account.
 func (a *Auth) exportOf(ctx context.Context, p SessionsParams, gone Code) (*Export, error) {
-	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	c, err := a.store.Credentials(ctx, store.ByID(p.UserID))
 	if err != nil {
 		return nil, goneOr(gone, err)
 	}
@@ -81,9 +83,9 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 	if e.Held, err = a.held(ctx, e.User.ID); err != nil {
 		return err
 	}
-	if s, ok := Capability[EventStore](a.store); ok {
+	if s, ok := store.Capability[store.EventStore](a.store); ok {
 		e.events = func(ctx context.Context, before *Event) ([]Event, error) {
-			return s.Events(ctx, EventQuery{UserID: e.User.ID, Before: before, Limit: exportPage})
+			return s.Events(ctx, store.EventQuery{UserID: e.User.ID, Before: before, Limit: exportPage})
 		}
 		e.first, err = e.events(ctx, nil)
 	}
@@ -92,7 +94,7 @@ func (a *Auth) exportMore(ctx context.Context, e *Export) (err error) {
 
 // held is what the store keeps about a user besides, as far as it can tell.
 func (a *Auth) held(ctx context.Context, userID string) (Held, error) {
-	s, ok := Capability[ExportStore](a.store)
+	s, ok := store.Capability[store.ExportStore](a.store)
 	if !ok {
 		return Held{}, nil
 	}
@@ -100,8 +102,8 @@ func (a *Auth) held(ctx context.Context, userID string) (Held, error) {
 }
 
 // account is an account with what the store keeps about it besides.
-func (a *Auth) account(ctx context.Context, key UserKey) (c Credentials, h Held, err error) {
-	if s, ok := Capability[AccountStore](a.store); ok {
+func (a *Auth) account(ctx context.Context, key store.UserKey) (c store.Credentials, h Held, err error) {
+	if s, ok := store.Capability[store.AccountStore](a.store); ok {
 		return s.Account(ctx, key, a.now())
 	}
 	if c, err = a.store.Credentials(ctx, key); err == nil {
@@ -149,7 +151,7 @@ func (e *Export) shown(event Event) Event {
 		event.Record.Actor = ""
 		delete(event.Record.Changes, "notes")
 	}
-	if event.Actor.ID != e.User.ID && event.Actor.Kind != ActorSystem && event.Actor.Kind != "" {
+	if event.Actor.ID != e.User.ID && event.Actor.Kind != store.ActorSystem && event.Actor.Kind != "" {
 		event.Actor, event.Client = Actor{Kind: event.Actor.Kind}, Client{}
 	}
 	return event
@@ -184,7 +186,7 @@ type (
 		ExpiresAt time.Time `json:"expires_at"`
 	}
 	heldView struct {
-		Purpose Purpose `json:"purpose"`
+		Purpose store.Purpose `json:"purpose"`
 		heldOnlyView
 	}
 )

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // parted is a store of one account that an export is read from, part by part; any of its
 // calls may fail.
 type parted struct {
 	Store
-	EventStore
+	store.EventStore
 	fails string
 	asked []string
 }
@@ -25,35 +27,35 @@ func (s *parted) ask(what string) error {
 	return nil
 }
 
-func (s *parted) Credentials(context.Context, UserKey) (Credentials, error) {
-	return Credentials{User: User{ID: "ada"}, PasswordHash: "hash"}, s.ask("credentials")
+func (s *parted) Credentials(context.Context, store.UserKey) (store.Credentials, error) {
+	return store.Credentials{User: User{ID: "ada"}, PasswordHash: "hash"}, s.ask("credentials")
 }
 
 func (s *parted) Held(_ context.Context, userID string, now time.Time) (Held, error) {
-	return Held{Devices: []HeldDevice{{Device: "of " + userID, FirstSeenAt: now}}}, s.ask("held")
+	return Held{Devices: []store.HeldDevice{{Device: "of " + userID, FirstSeenAt: now}}}, s.ask("held")
 }
 
-func (s *parted) Events(_ context.Context, q EventQuery) ([]Event, error) {
+func (s *parted) Events(_ context.Context, q store.EventQuery) ([]Event, error) {
 	return []Event{{ID: "e", UserID: q.UserID}}[:min(1, q.Limit)], s.ask("events")
 }
 
 // partedAtOnce is one that reads an account with what it holds.
 type partedAtOnce struct{ *parted }
 
-func (s *partedAtOnce) Account(_ context.Context, _ UserKey, now time.Time) (Credentials, Held, error) {
-	return Credentials{User: User{ID: "at once"}}, Held{Devices: []HeldDevice{{FirstSeenAt: now}}}, s.ask("account")
+func (s *partedAtOnce) Account(_ context.Context, _ store.UserKey, now time.Time) (store.Credentials, Held, error) {
+	return store.Credentials{User: User{ID: "at once"}}, Held{Devices: []store.HeldDevice{{FirstSeenAt: now}}}, s.ask("account")
 }
 
 // partedFactors are its second factors.
 type partedFactors struct {
-	FactorStore
+	store.FactorStore
 	*parted
 }
 
-func (s partedFactors) Factors(_ context.Context, userID string) (Factors, error) {
+func (s partedFactors) Factors(_ context.Context, userID string) (store.Factors, error) {
 	at := time.Unix(7, 0)
-	return Factors{RecoveryLeft: 3, List: []Factor{
-		{ID: "f", UserID: userID, Kind: FactorTOTP, Enabled: true, Secret: []byte("secret"), LastStep: 7, CreatedAt: at}, {ID: "g", UserID: userID, Secret: []byte("other"), LastStep: 8},
+	return store.Factors{RecoveryLeft: 3, List: []Factor{
+		{ID: "f", UserID: userID, Kind: store.FactorTOTP, Enabled: true, Secret: []byte("secret"), LastStep: 7, CreatedAt: at}, {ID: "g", UserID: userID, Secret: []byte("other"), LastStep: 8},
 	}}, s.ask("factors")
 }
 
@@ -79,11 +81,11 @@ func TestAccountsComeWithWhatIsHeld(t *testing.T) {
 		if c.atOnce {
 			a.store, who, device = &partedAtOnce{s}, "at once", ""
 		}
-		got, held, err := a.account(t.Context(), ByID("ada"))
+		got, held, err := a.account(t.Context(), store.ByID("ada"))
 		switch {
 		case !slices.Equal(s.asked, c.asked) || (err != nil) != (c.fails != ""):
 			t.Errorf("%s: asked for %v, %v", name, s.asked, err)
-		case err == nil && (got.User.ID != who || !reflect.DeepEqual(held, Held{Devices: []HeldDevice{{Device: device, FirstSeenAt: now}}})):
+		case err == nil && (got.User.ID != who || !reflect.DeepEqual(held, Held{Devices: []store.HeldDevice{{Device: device, FirstSeenAt: now}}})):
 			t.Errorf("%s: %+v, %+v", name, got, held)
 		}
 	}
@@ -108,8 +110,8 @@ func TestExportsHaveEveryPart(t *testing.T) {
 			continue
 		}
 		want := &Export{
-			User: User{ID: "ada"}, CodesLeft: 3, Held: Held{Devices: []HeldDevice{{Device: "of ada", FirstSeenAt: now}}}, first: []Event{{ID: "e", UserID: "ada"}},
-			Factors: []Factor{{ID: "f", UserID: "ada", Kind: FactorTOTP, Enabled: true, CreatedAt: time.Unix(7, 0)}, {ID: "g", UserID: "ada"}},
+			User: User{ID: "ada"}, CodesLeft: 3, Held: Held{Devices: []store.HeldDevice{{Device: "of ada", FirstSeenAt: now}}}, first: []Event{{ID: "e", UserID: "ada"}},
+			Factors: []Factor{{ID: "f", UserID: "ada", Kind: store.FactorTOTP, Enabled: true, CreatedAt: time.Unix(7, 0)}, {ID: "g", UserID: "ada"}},
 		}
 		if !reflect.DeepEqual(e, want) {
 			t.Errorf("%+v\nwant %+v", e, want)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // HashWorks counts the password hashes that were computed, for tests that
@@ -140,7 +142,7 @@ func HoldReturns(a *Auth) { a.refunds.after = func(time.Duration, func()) {} }
 func Poll(ctx context.Context, a *Auth) { a.outbox.claim(ctx) }
 
 // OpenMessage tells what a message is, and to whom it goes.
-func OpenMessage(a *Auth, m SealedMessage) (Kind, string, error) {
+func OpenMessage(a *Auth, m store.SealedMessage) (Kind, string, error) {
 	o, err := a.openMessage(m)
 	return o.Kind, o.To, err
 }
@@ -157,7 +159,7 @@ func Retries(a *Auth, pause time.Duration) {
 func NoticeOf(e EventType) (Kind, bool) { return noticeOf(e) }
 
 // NewChange begins a change of an account with an event, for the application.
-func NewChange(a *Auth, of User, e EventType) Change {
+func NewChange(a *Auth, of User, e EventType) store.Change {
 	return a.newChangeOf(context.Background(), ByApplication(of.ID).authority(), account{User: of}, done(Event{Type: e, UserID: of.ID}))
 }
 

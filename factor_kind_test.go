@@ -9,13 +9,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A factor of another kind is no authenticator app, whatever its secret; nor is an
 // app one that waits for its first code.
 func TestFactorsOfOtherKinds(t *testing.T) {
 	w := newWorld(t)
-	factors, ok := auth.Capability[auth.FactorStore](w.Store)
+	factors, ok := store.Capability[store.FactorStore](w.Store)
 	if !ok {
 		t.Fatal("no second factors")
 	}
@@ -28,15 +29,15 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 		}
 		other := all.List[0]
 		other.ID, other.Kind = uuid.NewString(), "other"
-		if err := factors.PutFactor(t.Context(), auth.PutFactor{Change: w.byTest(), Factor: other}); err != nil {
+		if err := factors.PutFactor(t.Context(), store.PutFactor{Change: w.byTest(), Factor: other}); err != nil {
 			t.Fatal(err)
 		}
 		return other
 	}
 	secret := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(ada.AccessToken)).want(200)).Secret
 	other := put()
-	if _, err := factors.EnableFactor(t.Context(), auth.EnableFactor{
-		Change: w.byTest(), UserID: ada.User.ID, FactorID: other.ID, Session: auth.Session{ID: ada.SessionID, UserID: ada.User.ID, AAL: auth.LevelAAL2},
+	if _, err := factors.EnableFactor(t.Context(), store.EnableFactor{
+		Change: w.byTest(), UserID: ada.User.ID, FactorID: other.ID, Session: auth.Session{ID: ada.SessionID, UserID: ada.User.ID, AAL: store.LevelAAL2},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -50,21 +51,21 @@ func TestFactorsOfOtherKinds(t *testing.T) {
 // One of another kind that waits for something is not what a code enables.
 func TestEnrolmentOfAnotherKind(t *testing.T) {
 	w := newWorld(t)
-	factors, ok := auth.Capability[auth.FactorStore](w.Store)
+	factors, ok := store.Capability[store.FactorStore](w.Store)
 	if !ok {
 		t.Fatal("no second factors")
 	}
 	ada := w.member("ada@example.com")
 	f := auth.Factor{ID: uuid.NewString(), UserID: ada.User.ID, Kind: "other", Secret: []byte("s"), CreatedAt: w.Clock.Now()}
-	if err := factors.PutFactor(t.Context(), auth.PutFactor{Change: w.byTest(), Factor: f}); err != nil {
+	if err := factors.PutFactor(t.Context(), store.PutFactor{Change: w.byTest(), Factor: f}); err != nil {
 		t.Fatal(err)
 	}
 	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": "123456"}, bearer(ada.AccessToken)).want(409, auth.CodeMFANotPending)
 }
 
 // byTest is a change behind the service's back.
-func (w *world) byTest() auth.Change {
-	return auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
+func (w *world) byTest() store.Change {
+	return store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
 }
 
 // The app shows which account a code is for, also of one without an address.

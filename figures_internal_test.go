@@ -3,6 +3,8 @@ package auth
 import (
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Figures that nothing else shows, or by their names only: whoever changes one means to,
@@ -29,7 +31,7 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"the least for which a message is one process's":        {leastLease, time.Minute},
 		"a statement about messages":                            {storeCall, 10 * time.Second},
 		"a message without a token is worth sending":            {noticeLife, 3 * day},
-		"what became of a message is told":                      {MessageLogLife, 7 * day},
+		"what became of a message is told":                      {store.MessageLogLife, 7 * day},
 		"a message that failed can be sent again":               {keptFailed, day},
 		"somebody is at the provider":                           {oauthLife, 10 * time.Minute},
 		"a provider is waited for, by default":                  {providerTimeout, 10 * time.Second},
@@ -45,9 +47,9 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"the second factor is waited for":                       {mfaLife, 5 * time.Minute},
 		"somebody is impersonated":                              {ImpersonationLife, 15 * time.Minute},
 		"the shortest session that the store can ask for":       {leastLife, 5 * time.Minute},
-		"a device is remembered":                                {DeviceLife, 400 * day},
-		"a device can be trusted":                               {MaxTrust, 30 * day},
-		"between two outdated refresh tokens that are let pass": {ReplayGap, day},
+		"a device is remembered":                                {store.DeviceLife, 400 * day},
+		"a device can be trusted":                               {store.MaxTrust, 30 * day},
+		"between two outdated refresh tokens that are let pass": {store.ReplayGap, day},
 		"clocks may differ":                                     {leeway, 30 * time.Second},
 		"the longest access token":                              {maxAccessLife, day},
 		"a body is waited for":                                  {bodyWait, 10 * time.Second},
@@ -60,7 +62,7 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct{ is, want time.Time }{
-		"whoever was anonymised is banned": {AnonymizedUntil(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)},
+		"whoever was anonymised is banned": {store.AnonymizedUntil(), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)},
 	} {
 		if !c.is.Equal(c.want) {
 			t.Errorf("%s until %s, not %s", what, c.is, c.want)
@@ -90,10 +92,10 @@ func TestFiguresAreAsDecided(t *testing.T) {
 		"bytes of Accept-Language":                            {maxLanguages, 256},
 		"bytes of a password":                                 {maxPasswordBytes, 4096},
 		"entries of a list of the settings":                   {maxSettingList, 50},
-		"ids of a query":                                      {MaxQueryIDs, 200},
+		"ids of a query":                                      {store.MaxQueryIDs, 200},
 		"bytes of a label in an event":                        {maxLabel, 512},
-		"events of a page, by default":                        {DefaultEventLimit, 50},
-		"devices of a user":                                   {MaxDevices, 50},
+		"events of a page, by default":                        {store.DefaultEventLimit, 50},
+		"devices of a user":                                   {store.MaxDevices, 50},
 		"the shortest id of a device":                         {minDeviceID, 16},
 		"the longest id of a device":                          {maxDeviceID, 128},
 		"bytes of a header's token":                           {maxTokenLength, 16 << 10},

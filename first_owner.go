@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // The first owner of a service that nobody owns may be whoever opens a link that its
@@ -20,14 +22,14 @@ const (
 
 // PutFirstOwnerLink stores the link in place of an older one, and returns it. ErrOwned
 // if there has been an owner.
-func (k Kit) PutFirstOwnerLink(ctx context.Context, c Change) (string, error) {
-	if _, ok := Capability[FirstOwnerStore](k.a.store); !ok {
+func (k Kit) PutFirstOwnerLink(ctx context.Context, c store.Change) (string, error) {
+	if _, ok := store.Capability[store.FirstOwnerStore](k.a.store); !ok {
 		return "", fail(CodeInternal, errors.New("the store is no auth.FirstOwnerStore"))
 	}
 	c.FirstOwner = true
-	secret, t := k.a.newLink(PurposeFirstOwner, firstOwnerLife, linkData{})
+	secret, t := k.a.newLink(store.PurposeFirstOwner, firstOwnerLife, linkData{})
 	t.Subject = firstOwnerSubject
-	if err := k.a.store.PutToken(ctx, PutToken{Change: c, Token: t}); err != nil {
+	if err := k.a.store.PutToken(ctx, store.PutToken{Change: c, Token: t}); err != nil {
 		return "", err
 	}
 	return withQuery(k.a.publicURL().String()+"/admin"+firstOwnerPath, url.Values{"token": {secret}}), nil
@@ -62,20 +64,20 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 		}
 		roles := rolesWith(u.Roles, []string{RoleOwner})
 		id, _ := ctx.Value(requestIDKey{}).(string)
-		c := a.newChangeOf(ctx, Authority{Session: &SessionRef{ID: s.ID, UserID: u.ID}}, account{User: u}, done(Event{Type: EventRolesChanged, UserID: u.ID, SessionID: s.ID, Record: &Record{
+		c := a.newChangeOf(ctx, Authority{Session: &SessionRef{ID: s.ID, UserID: u.ID}}, account{User: u}, done(Event{Type: EventRolesChanged, UserID: u.ID, SessionID: s.ID, Record: &store.Record{
 			Actor: u.Email, Target: u.Email, RequestID: id, Operation: "POST " + firstOwnerPath,
-			Changes: map[string]FieldChange{"roles": {Before: orEmpty(u.Roles), After: roles}},
+			Changes: map[string]store.FieldChange{"roles": {Before: orEmpty(u.Roles), After: roles}},
 		}}))
 		c.FirstOwner, c.IfUsers = true, []UserAt{{ID: u.ID, Revision: &u.Revision}}
-		_, owner, err := a.store.RedeemToken(ctx, Redemption{Change: c, Purpose: PurposeFirstOwner, Hash: hashLinkToken(secret), Effect: Effect{UserID: u.ID, Patch: &UserPatch{Roles: &roles}}})
+		_, owner, err := a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeFirstOwner, Hash: hashLinkToken(secret), Effect: store.Effect{UserID: u.ID, Patch: &store.UserPatch{Roles: &roles}}})
 		switch {
 		case err == nil:
-			a.committed(ctx, c, OutcomeDone, about(u.ID))
+			a.committed(ctx, c, store.OutcomeDone, about(u.ID))
 			Kit{a}.Stale(owner)
 			return owner, nil
-		case errors.Is(err, ErrStale):
+		case errors.Is(err, store.ErrStale):
 			return owner, err
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			return owner, a.linkOfOwner(ctx, err)
 		}
 		return owner, storeFailed(err)
@@ -85,13 +87,13 @@ func (a *Auth) becomeFirstOwner(ctx context.Context, by Caller, secret string) (
 // linkOfOwner is what is wrong with a link that is not live: that it was used, say, to
 // become the owner.
 func (a *Auth) linkOfOwner(ctx context.Context, gone error) error {
-	if s, ok := Capability[FirstOwnerStore](a.store); ok {
+	if s, ok := store.Capability[store.FirstOwnerStore](a.store); ok {
 		owned, err := s.EverOwned(ctx)
 		if err != nil {
 			return storeFailed(err)
 		}
 		if owned {
-			return storeFailed(ErrOwned)
+			return storeFailed(store.ErrOwned)
 		}
 	}
 	return linkFailed(gone)
@@ -118,7 +120,7 @@ func (a *Auth) handleFirstOwner(w http.ResponseWriter, r *http.Request) error {
 // handleFirstOwnerPage is GET /admin/first-owner; opening it gives nobody anything.
 func (a *Auth) handleFirstOwnerPage(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
-	if _, _, err := a.peek(r.Context(), PurposeFirstOwner, secret); err != nil {
+	if _, _, err := a.peek(r.Context(), store.PurposeFirstOwner, secret); err != nil {
 		return a.showProblem(w, r, err)
 	}
 	pg := page{Name: "first_owner", Token: secret}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The links and second factors of a banned user are refused before anything is used
@@ -31,12 +32,12 @@ func TestBansUseNothingUp(t *testing.T) {
 			w := newWorld(t)
 			userID, redeem := scene(w)
 			until := w.Clock.Now().Add(time.Hour)
-			w.patch(userID, auth.UserPatch{BannedUntil: &until})
+			w.patch(userID, store.UserPatch{BannedUntil: &until})
 			redeem().want(403, auth.CodeUserBanned)
-			if u, err := w.Store.User(t.Context(), auth.ByID(userID)); err != nil || name == "a verification" && u.EmailVerified() {
+			if u, err := w.Store.User(t.Context(), store.ByID(userID)); err != nil || name == "a verification" && u.EmailVerified() {
 				t.Errorf("verified at %s (%v)", u.EmailVerifiedAt, err)
 			}
-			w.patch(userID, auth.UserPatch{BannedUntil: &time.Time{}})
+			w.patch(userID, store.UserPatch{BannedUntil: &time.Time{}})
 			redeem().want(200)
 		})
 	}
@@ -49,11 +50,11 @@ func TestBannedIdentityIsNotRenewed(t *testing.T) {
 	before := s.User.Identities[0]
 	w.Clock.Advance(time.Minute)
 	until := w.Clock.Now().Add(time.Hour)
-	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 	moved := ada
 	moved.Email = "moved@example.com"
 	w.visitor(idp).signIn("google", moved, "").want(403, auth.CodeUserBanned)
-	u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 	if err != nil || len(u.Identities) != 1 || u.Identities[0].Email != before.Email || u.Identities[0].LastSignInAt.Equal(w.Clock.Now()) {
 		t.Errorf("%+v, %v", u.Identities, err)
 	}
@@ -76,7 +77,7 @@ func TestLinkOfAnUnprovedAccount(t *testing.T) {
 		idp.SignsIn(evilGit)
 		back := idp.Authorize(t, to)
 		none := ""
-		lose := func() { w.patch(s.User.ID, auth.UserPatch{Phone: &none, PhoneVerifiedAt: &time.Time{}}) }
+		lose := func() { w.patch(s.User.ID, store.UserPatch{Phone: &none, PhoneVerifiedAt: &time.Time{}}) }
 		if name == "callback" {
 			lose()
 			v.back("github", back).want(403, auth.CodeEmailNotVerified)
@@ -85,7 +86,7 @@ func TestLinkOfAnUnprovedAccount(t *testing.T) {
 			lose()
 			w.do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier}).want(403, auth.CodeEmailNotVerified)
 		}
-		if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
+		if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
 			t.Errorf("%s: %+v, %v", name, u.Identities, err)
 		}
 	}
@@ -138,23 +139,23 @@ func TestSignUpBeforeAMagicLink(t *testing.T) {
 // where it was left in the store.
 func TestExchangeAfterTheLoss(t *testing.T) {
 	w, idp := providerWorld(t)
-	email, git := "elsewhere@example.com", auth.ByIdentity("github", evilGit.Subject)
+	email, git := "elsewhere@example.com", store.ByIdentity("github", evilGit.Subject)
 	for name, c := range map[string]struct {
 		code func() string
-		of   auth.UserKey
-		loss auth.UserPatch
+		of   store.UserKey
+		loss store.UserPatch
 	}{
 		"an address": {
 			func() string {
 				return w.do("POST", "/magic-link/verify", "token="+w.magicLink("ada@example.com", map[string]any{"redirect_to": "https://app.test/in"}), form).want(303).location().Query().Get("code")
 			},
-			auth.ByEmail("ada@example.com"), auth.UserPatch{Email: &email},
+			store.ByEmail("ada@example.com"), store.UserPatch{Email: &email},
 		},
 		"an identity": {
 			func() string {
 				return w.visitor(idp).signIn("github", evilGit, "redirect_to=https://app.test/").location().Query().Get("code")
 			},
-			git, auth.UserPatch{Unlink: &git},
+			git, store.UserPatch{Unlink: &git},
 		},
 	} {
 		code := c.code()
@@ -174,7 +175,7 @@ func TestBannedCodesAreNotJudged(t *testing.T) {
 	w := newWorld(t)
 	f := w.enrol(w.LoginAs(t, "ada@example.com").AccessToken)
 	token, until := w.mfaToken(), w.Clock.Now().Add(time.Hour)
-	w.patch(f.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(f.User.ID, store.UserPatch{BannedUntil: &until})
 	w.fired()
 	w.verifyMFA(token, other(w.code(f.secret, 0))).want(403, auth.CodeUserBanned)
 	w.wantEvents()

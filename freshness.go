@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // What somebody has to have shown lately before they may change how an account is
@@ -14,7 +16,7 @@ import (
 // session for the application.
 func (a *Auth) acting(ctx context.Context, by Caller) (current, error) {
 	if by.application {
-		u, err := a.store.User(ctx, ByID(by.UserID))
+		u, err := a.store.User(ctx, store.ByID(by.UserID))
 		if err != nil {
 			err = goneOr(CodeSessionEnded, err)
 		}
@@ -40,7 +42,7 @@ func (a *Auth) showedFactor(by Caller, s Session) error {
 	switch {
 	case by.application || a.freshAAL2(s):
 		return nil
-	case s.AAL != LevelAAL2:
+	case s.AAL != store.LevelAAL2:
 		return fail(CodeInsufficientAAL, nil)
 	}
 	return fail(CodeReauthNeeded, nil)
@@ -59,7 +61,7 @@ func (a *Auth) fresh(s Session) bool {
 func (a *Auth) freshAAL2(s Session) bool {
 	for _, m := range s.AMR {
 		if (m.Method == methodTOTP || m.Method == methodRecovery) && a.now().Sub(time.Unix(m.Timestamp, 0)) < freshFor {
-			return s.AAL == LevelAAL2
+			return s.AAL == store.LevelAAL2
 		}
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // lowered is a store whose sessions have shown one factor only, whatever their amr
@@ -22,7 +23,7 @@ func (l *lowered) Unwrap() auth.Store { return l.Store }
 func (l *lowered) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
 	s, u, err := l.Store.Session(ctx, id, now)
 	if l.on {
-		s.AAL = auth.LevelAAL1
+		s.AAL = store.LevelAAL1
 	}
 	return s, u, err
 }

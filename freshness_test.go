@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // What an endpoint asks of a session before it changes how somebody signs in, the
@@ -110,7 +111,7 @@ func TestRecoveryCodesAskForTheFactor(t *testing.T) {
 	if err != nil {
 		t.Errorf("right after the enrolment: %v", err)
 	}
-	w.patch(ada.User.ID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
+	w.patch(ada.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
 	if err := w.DisableTOTP(t.Context(), auth.DisableTOTPParams{Caller: auth.Caller{UserID: ada.User.ID, SessionID: ada.SessionID}}); !errors.Is(err, auth.CodeMFAEnforced) {
 		t.Errorf("one that is required: %v", err)
 	}

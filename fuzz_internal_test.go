@@ -15,7 +15,7 @@ func FuzzRate(f *testing.F) {
 		if burst < 1 || burst > 1000 || per < int64(time.Millisecond) || per > int64(24*time.Hour) || cost < -2000 || cost > 2000 || offset > per || offset < -per {
 			return
 		}
-		r := Rate{burst, time.Duration(per)}
+		r := Rate{Burst: burst, Per: time.Duration(per)}
 		next, ok, wait, remaining := r.Apply(now.Add(time.Duration(offset)), now, cost)
 		if remaining < 0 || remaining > burst || (ok && wait != 0) || (!ok && wait <= 0) || (ok && next.Before(now)) {
 			t.Errorf("%v %d %d: %v %v %v %d", r, offset, cost, next, ok, wait, remaining)

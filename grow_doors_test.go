@@ -10,6 +10,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // Wherever the code gives an account another root, a number or an identity, it asks
@@ -132,9 +133,9 @@ func TestDoorsToAnotherRoot(t *testing.T) {
 					come().want(d.want)
 					return
 				}
-				w.patch(s.User.ID, auth.UserPatch{EmailVerifiedAt: &nobody, Phone: &none})
+				w.patch(s.User.ID, store.UserPatch{EmailVerifiedAt: &nobody, Phone: &none})
 				come().want(403, auth.CodeEmailNotVerified)
-				if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || u.Phone != "" || len(u.Identities) > 0 {
+				if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || u.Phone != "" || len(u.Identities) > 0 {
 					t.Errorf("%+v, %v", u, err)
 				}
 			})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Every secret that somebody could guess is judged here: passwords, second
@@ -29,7 +31,7 @@ const (
 
 // guessDraw is what an attempt draws from one bucket, and what becomes of that.
 type guessDraw struct {
-	Draw
+	store.Draw
 	whole bool // a right guess fills the bucket, or else gives back what it drew
 	run   bool // it counts failures in a row
 	kept  bool // it counts right guesses, too
@@ -104,7 +106,7 @@ type attempt struct {
 	// a right one need not read that. inARowBy was told that it is known.
 	nobodys func(ctx context.Context) bool
 
-	due func(draws []guessDraw, d Decision) error // if set: what has to come first, by what was drawn; then nothing is judged
+	due func(draws []guessDraw, d store.Decision) error // if set: what has to come first, by what was drawn; then nothing is judged
 }
 
 // guess draws, has a secret judged, and gives back what it drew or tells of a
@@ -116,7 +118,7 @@ func (a *Auth) guess(ctx context.Context, t attempt, judge func(ctx context.Cont
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var (
-		d     Decision
+		d     store.Decision
 		drawn bool
 		leave = func() {}
 	)
@@ -181,8 +183,8 @@ func wrongGuess(err error) bool {
 
 // refundsOf is what is given back of the draws of a guess, whether it was right
 // or not judged at all.
-func refundsOf(draws []guessDraw, right bool) []Draw {
-	var list []Draw
+func refundsOf(draws []guessDraw, right bool) []store.Draw {
+	var list []store.Draw
 	for _, d := range draws {
 		if right && d.kept {
 			continue
@@ -200,9 +202,9 @@ func refundsOf(draws []guessDraw, right bool) []Draw {
 // left but others are being judged, it waits for them as long as the request does:
 // they may be right, and many right guesses at once are no failures. leave has to
 // be called when the guess is over.
-func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d Decision, leave func(), err error) {
+func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d store.Decision, leave func(), err error) {
 	leave = func() {}
-	var draws []Draw
+	var draws []store.Draw
 	for _, d := range all {
 		if d.Rate.Burst > 0 {
 			draws = append(draws, d.Draw)
@@ -212,7 +214,7 @@ func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d Dec
 		return d, leave, retryAfter(CodeUnavailable, time.Second, err)
 	}
 	if len(draws) == 0 {
-		return Decision{Allowed: true}, leave, nil
+		return store.Decision{Allowed: true}, leave, nil
 	}
 	about := all[0].Key
 	at := a.pending.join(about)
@@ -238,7 +240,7 @@ func (a *Auth) drawAttempt(request, own context.Context, all []guessDraw) (d Dec
 
 // drawInTurn draws once those are done that draw from the same. With
 // CodeRateLimited it returns what to wait for before trying again, if anything.
-func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws []Draw) (d Decision, others <-chan struct{}, err error) {
+func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws []store.Draw) (d store.Decision, others <-chan struct{}, err error) {
 	select {
 	case at.turn <- struct{}{}:
 		defer func() { <-at.turn }()
@@ -253,13 +255,13 @@ func (a *Auth) drawInTurn(request, own context.Context, at *pendingGuess, draws 
 		a.pending.drew(at)
 		return d, nil, nil
 	}
-	a.counter.count(MetricLimits, "guesses")
+	a.counter.count(store.MetricLimits, "guesses")
 	return d, others, retryAfter(CodeRateLimited, min(d.RetryAfter, longestWait), nil)
 }
 
 // tellOfRun tells an account's owner of a long run of failures, once: of those
 // that draw from a bucket, one finds it at this level.
-func (a *Auth) tellOfRun(ctx context.Context, t attempt, d Decision) {
+func (a *Auth) tellOfRun(ctx context.Context, t attempt, d store.Decision) {
 	left := d.Remaining
 	for _, s := range t.draws {
 		if s.Rate.Burst <= 0 || len(left) == 0 {
@@ -275,9 +277,9 @@ func (a *Auth) tellOfRun(ctx context.Context, t attempt, d Decision) {
 // tellOwner sends the notice of failures in a row. It is worked out behind the
 // request's back, where its duration does not tell whether there is an account.
 func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (User, error)) {
-	a.outbox.prepare(asked, KindManyFailedSignIns, func(background context.Context) (*SealedMessage, error) {
+	a.outbox.prepare(asked, KindManyFailedSignIns, func(background context.Context) (*store.SealedMessage, error) {
 		u, err := owner(background)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
 		if !u.EmailVerified() {
@@ -285,7 +287,7 @@ func (a *Auth) tellOwner(asked context.Context, owner func(context.Context) (Use
 		}
 		c := a.newChange(asked, byStranger("failures in a row"))
 		a.enclose(asked, &c, outgoing{Kind: KindManyFailedSignIns, To: u.Email}, u, nil)
-		if _, err := a.store.UpdateUser(background, UpdateUser{Change: c, UserID: u.ID}); errors.Is(err, ErrNotFound) {
+		if _, err := a.store.UpdateUser(background, store.UpdateUser{Change: c, UserID: u.ID}); errors.Is(err, store.ErrNotFound) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err

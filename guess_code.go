@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/clientip"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -41,14 +42,14 @@ func phoneGuess(phone, code, request string) codeGuess {
 }
 
 // owner finds the account of the number or address.
-func (g codeGuess) owner() UserKey {
+func (g codeGuess) owner() store.UserKey {
 	if g.mailed {
-		return ByEmail(g.to)
+		return store.ByEmail(g.to)
 	}
-	return ByPhone(g.to)
+	return store.ByPhone(g.to)
 }
 
-func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
+func (a *Auth) codeHash(g codeGuess, p store.Purpose, subject string) []byte {
 	if g.mailed {
 		return a.keys.MailCode(string(p), subject, g.to, g.bound, g.code)[0]
 	}
@@ -58,7 +59,7 @@ func (a *Auth) codeHash(g codeGuess, p Purpose, subject string) []byte {
 // tryCode judges a code under the caps on wrong ones, and applies the effect
 // of the right one in the same step. Errors: CodeInvalidCode, CodeRateLimited,
 // ErrStale as it is, and those of storeFailed; a *ConflictError is in there.
-func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error) {
+func (a *Auth) tryCode(ctx context.Context, g codeGuess, t store.TryCode) (User, error) {
 	t.Hash = a.codeHash(g, t.Purpose, t.Subject)
 	var u User
 	err := a.guess(ctx, a.codeAttempt(ctx, g, t), func(own context.Context, draw func() error) error {
@@ -69,13 +70,13 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 		_, u, err = a.store.TryCode(own, t)
 		switch {
 		case err == nil:
-			a.committed(own, t.Change, OutcomeDone, about(u.ID))
+			a.committed(own, t.Change, store.OutcomeDone, about(u.ID))
 			return nil
-		case errors.Is(err, ErrWrongCode):
+		case errors.Is(err, store.ErrWrongCode):
 			return fail(CodeInvalidCode, err)
-		case errors.Is(err, ErrStale):
+		case errors.Is(err, store.ErrStale):
 			return err
-		case errors.Is(err, ErrTooManyTries):
+		case errors.Is(err, store.ErrTooManyTries):
 			return retryAfter(CodeRateLimited, a.cfg.limits.SendGap.Per, err)
 		}
 		return goneOr(CodeInvalidCode, err)
@@ -92,7 +93,7 @@ func (a *Auth) tryCode(ctx context.Context, g codeGuess, t TryCode) (User, error
 //
 // A right code shows that the number or address is theirs, and ends the run of
 // anybody's failures at it.
-func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) attempt {
+func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t store.TryCode) attempt {
 	owner := func(ctx context.Context) (User, error) { return a.store.User(ctx, g.owner()) }
 	limits, code := a.cfg.limits, a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor})
 	now, from := a.codeDraw(t.Purpose, cmp.Or(g.sent, t.Subject)), g.to
@@ -109,7 +110,7 @@ func (a *Auth) codeAttempt(ctx context.Context, g codeGuess, t TryCode) attempt 
 		method: g.method, userID: t.UserID, owner: owner,
 		nobodys: func(ctx context.Context) bool {
 			_, err := owner(ctx)
-			return errors.Is(err, ErrNotFound)
+			return errors.Is(err, store.ErrNotFound)
 		},
 		refills: a.inARowBy("code", g.to, true, ""),
 	}
@@ -120,13 +121,13 @@ func ofUser(id string) string { return "user " + id }
 
 // codeDraw is a try at the code that was sent last for a purpose and subject. One
 // for another purpose has others, so that asking for it revives no code.
-func (a *Auth) codeDraw(p Purpose, subject string) guessDraw {
+func (a *Auth) codeDraw(p store.Purpose, subject string) guessDraw {
 	return a.guessDraw(a.always(Rate{Burst: maxCodeTries, Per: codeTriesFor}), "code-sent", string(p)+" "+subject).refilled()
 }
 
 // refillCode gives a code tries of its own that was stored in place of the one
 // before. Earlier would revive that one. counted is what they count by.
-func (a *Auth) refillCode(ctx context.Context, p Purpose, counted ...string) {
+func (a *Auth) refillCode(ctx context.Context, p store.Purpose, counted ...string) {
 	var draws []guessDraw
 	for _, by := range counted {
 		draws = append(draws, a.codeDraw(p, by))

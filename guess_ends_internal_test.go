@@ -7,13 +7,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // guesser is a service that guesses can be made at; nothing is drawn from it.
 func guesser(t *testing.T) *Auth {
 	t.Helper()
-	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []Draw) (Decision, error) {
-		return Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
+	a := &Auth{keys: testKeys(t), store: &drawing{take: func(draws []store.Draw) (store.Decision, error) {
+		return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
 	}}, counter: &counter{}, recorder: &recorder{}}
 	a.cfg.now = time.Now
 	a.pending.of = map[string]*pendingGuess{}
@@ -82,7 +84,7 @@ func TestRunsAtNamesCostAlike(t *testing.T) {
 	a := &Auth{keys: testKeys(t)}
 	day, week := Rate{Burst: 100, Per: 24 * time.Hour}, Rate{Burst: 100, Per: 7 * 24 * time.Hour}
 	draw := func(r Rate, limit, value string) guessDraw {
-		return guessDraw{Draw: Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: 1}, whole: true}
+		return guessDraw{Draw: store.Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: 1}, whole: true}
 	}
 	short, long := draw(day, "code-run-day", "ada"), draw(week, "code-run", "ada")
 	counts := func(d guessDraw) guessDraw { d.run = true; return d }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // Every guess draws by the address of the client, whatever is guessed and whichever
@@ -95,12 +96,12 @@ type longest struct {
 	auth.Store
 
 	mu    sync.Mutex
-	drawn map[string]auth.Draw // by key; Cost is what stays
+	drawn map[string]store.Draw // by key; Cost is what stays
 }
 
 func (s *longest) Unwrap() auth.Store { return s.Store }
 
-func (s *longest) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+func (s *longest) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	s.mu.Lock()
 	for _, d := range draws {
 		d.Cost = max(d.Cost+s.drawn[d.Key].Cost, 0)
@@ -129,7 +130,7 @@ func (s *longest) per(t *testing.T, a *auth.Auth) (per time.Duration) {
 // Guesses at what does not exist are forgotten within a day: anybody can think of
 // names without end.
 func TestNothingLastsOfNobody(t *testing.T) {
-	store := &longest{Store: newStore(t), drawn: map[string]auth.Draw{}}
+	store := &longest{Store: newStore(t), drawn: map[string]store.Draw{}}
 	w := &world{t: t, Env: authtest.NewOn(t, store)}
 	w.do("POST", "/login", map[string]any{"email": "nobody@example.com", "password": wrongPassword}).want(401)
 	w.do("POST", "/login", map[string]any{"phone": number, "password": wrongPassword}).want(401)
@@ -273,15 +274,15 @@ func TestPhoneCodesReopen(t *testing.T) {
 	limits := auth.RateLimits{SendGap: off, SendPerAddress: off, SendPerIP: off, CodesPerAddress: off, CodesPerAddressDaily: off, LoginPerAccount: off, LoginPerIP: off, CodesPerIP: off, SignInsPerAccount: off}
 	w, _ := guessWorld(t, auth.WithRateLimits(limits))
 	w.otp(number, w.askOnly(number)).want(200)
-	u, err := w.Store.User(t.Context(), auth.ByPhone(number))
+	u, err := w.Store.User(t.Context(), store.ByPhone(number))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := w.Store.Credentials(t.Context(), auth.ByID(w.account("ada@example.com", goodPassword).ID))
+	c, err := w.Store.Credentials(t.Context(), store.ByID(w.account("ada@example.com", goodPassword).ID))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.patch(u.ID, auth.UserPatch{PasswordHash: &c.PasswordHash})
+	w.patch(u.ID, store.UserPatch{PasswordHash: &c.PasswordHash})
 	password := map[string]any{"phone": number, "password": goodPassword}
 	for range 20 {
 		w.askCode(number)

@@ -3,11 +3,13 @@ package auth
 import (
 	"cmp"
 	"context"
+
+	"github.com/authmount/auth/store"
 )
 
 // passwordGuess is a password that somebody gives for an account's.
 type passwordGuess struct {
-	of       Credentials
+	of       store.Credentials
 	name     string // what the account was called, in its one form; empty: its first name
 	password string
 
@@ -32,7 +34,7 @@ func (a *Auth) judgePassword(ctx context.Context, g passwordGuess) (rehash bool,
 	}
 	t := a.passwordAttempt(g, account, device)
 	if g.asks {
-		t.due = func(draws []guessDraw, d Decision) error { return a.captchaDue(ctx, draws, d) }
+		t.due = func(draws []guessDraw, d store.Decision) error { return a.captchaDue(ctx, draws, d) }
 	}
 	err = a.guess(ctx, t, func(own context.Context, draw func() error) error {
 		ok, again, err := a.passwords.verify(ctx, account, g.of.PasswordHash, g.password, func(context.Context) error { return draw() })
@@ -81,7 +83,7 @@ func (a *Auth) passwordDraws(u User, device string) (list []guessDraw) {
 // namesOf are what a user may be called at a login, each in its one form.
 func namesOf(u User) (list []string) {
 	if u.Email != "" {
-		list = append(list, EmailKey(u.Email))
+		list = append(list, store.EmailKey(u.Email))
 	}
 	if u.Phone != "" {
 		list = append(list, u.Phone)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // guessStore watches the limiter: what was drawn in all, by limit. One device is
@@ -29,7 +30,7 @@ const ownDevice = "own device"
 
 func (s *guessStore) Unwrap() auth.Store { return s.Store }
 
-func (s *guessStore) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentials, error) {
+func (s *guessStore) Credentials(ctx context.Context, k store.UserKey) (store.Credentials, error) {
 	device := k.Device
 	k.Device = ""
 	c, err := s.Store.Credentials(ctx, k)
@@ -37,7 +38,7 @@ func (s *guessStore) Credentials(ctx context.Context, k auth.UserKey) (auth.Cred
 	return c, err
 }
 
-func (s *guessStore) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+func (s *guessStore) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	d, err := s.Store.Take(ctx, draws, now)
 	if err == nil && d.Allowed {
 		s.mu.Lock()
@@ -88,7 +89,7 @@ func (w *world) account(email, password string) auth.User {
 		if _, err := w.SignUp(w.t.Context(), auth.SignUpParams{Email: "made-for-" + email, Password: password}); err != nil && !errors.Is(err, auth.CodeMFAEnrollmentRequired) {
 			w.t.Fatal(err)
 		}
-		c, err := w.Store.Credentials(w.t.Context(), auth.ByEmail("made-for-"+email))
+		c, err := w.Store.Credentials(w.t.Context(), store.ByEmail("made-for-"+email))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -293,12 +294,12 @@ func TestEqualWork(t *testing.T) {
 		w.account(name+"@example.com", right)
 	}
 	w.account("nopassword@example.com", "")
-	banned, err := w.Store.User(t.Context(), auth.ByEmail("banned@example.com"))
+	banned, err := w.Store.User(t.Context(), store.ByEmail("banned@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	until := w.Clock.Now().Add(time.Hour)
-	w.patch(banned.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(banned.ID, store.UserPatch{BannedUntil: &until})
 	if _, err := w.SignUp(t.Context(), auth.SignUpParams{Email: "unconfirmed@example.com", Password: right}); err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +487,7 @@ func TestNamesOfAnAccount(t *testing.T) {
 	w, _ := guessWorld(t)
 	ada := w.account("ada@example.com", goodPassword)
 	phone, at := number, w.Clock.Now()
-	w.patch(ada.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	w.patch(ada.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 	byEmail, byPhone := auth.LoginParams{Email: "ADA@example.com"}, auth.LoginParams{Phone: number}
 	nobody := auth.LoginParams{Email: "nobody@example.com"}
 	tries := func(p auth.LoginParams) (n int) {

@@ -18,6 +18,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/hostileclient"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // listening is a world behind a real listener.
@@ -88,7 +89,7 @@ func TestBodyBeforeSession(t *testing.T) {
 		}, 401, auth.CodeSessionEnded},
 		"banned": {func(w *listening, v victim) {
 			until := w.Clock.Now().Add(time.Hour)
-			w.patch(v.User.ID, auth.UserPatch{BannedUntil: &until})
+			w.patch(v.User.ID, store.UserPatch{BannedUntil: &until})
 		}, 403, auth.CodeUserBanned},
 		"left alone": {func(*listening, victim) {}, 0, ""},
 	} {
@@ -141,10 +142,10 @@ func (w *listening) looked(id string) snapshot {
 	w.t.Helper()
 	v := snapshot{}
 	var err error
-	if v.Credentials, err = w.Store.Credentials(w.t.Context(), auth.ByID(id)); err != nil && !errors.Is(err, auth.ErrNotFound) {
+	if v.Credentials, err = w.Store.Credentials(w.t.Context(), store.ByID(id)); err != nil && !errors.Is(err, store.ErrNotFound) {
 		w.t.Fatal(err)
 	}
-	factors, _ := auth.Capability[auth.FactorStore](w.Store)
+	factors, _ := store.Capability[store.FactorStore](w.Store)
 	if v.Factors, err = factors.Factors(w.t.Context(), id); err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestBodyBeforeAuthority(t *testing.T) {
 		w := listen(t, nil, auth.WithMFA(auth.MFAOptions{RequiredFor: func(u auth.User) bool { return u.FullName == mustEnrol }}))
 		s := w.member("ada@example.com")
 		name := mustEnrol
-		w.patch(s.User.ID, auth.UserPatch{FullName: &name})
+		w.patch(s.User.ID, store.UserPatch{FullName: &name})
 		token, _ := decodeAs[map[string]any](w.login("ada@example.com", goodPassword).want(403, auth.CodeMFAEnrollmentRequired))["mfa_token"].(string)
 		secret := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(token)).want(200)).Secret
 		h := held(w, "POST /2fa/verify-and-enable", token, `{"totp_code":"`+w.code(secret, 0)+`"}`)

@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // The route table and the document list the same endpoints.
@@ -202,7 +203,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	slog.New(slog.NewTextHandler(w.log, nil)).Info("values", "tokens", auth.Tokens{AccessToken: s.AccessToken, RefreshToken: s.RefreshToken},
 		"message", auth.Message{To: "ada@example.com", Link: magic, Text: magic}, "login", auth.LoginParams{Email: "ada@example.com", Password: goodPassword},
 		"sign-up", auth.SignUpParams{Email: "ada@example.com", Password: goodPassword}, "change", auth.ChangePasswordParams{Current: goodPassword, New: goodPassword},
-		"credentials", auth.Credentials{PasswordHash: goodPassword})
+		"credentials", store.Credentials{PasswordHash: goodPassword})
 	log := w.log.String()
 	if !strings.Contains(log, "invalid_credentials") {
 		t.Fatal("the log is not looked at")

@@ -20,6 +20,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/apicheck"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // api is the document that every response is held to.
@@ -62,10 +63,10 @@ func (w *world) record(_ context.Context, e auth.Event) {
 }
 
 // patch changes a user behind the service's back.
-func (w *world) patch(userID string, p auth.UserPatch) {
+func (w *world) patch(userID string, p store.UserPatch) {
 	w.t.Helper()
-	c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
-	if _, err := w.Store.UpdateUser(w.t.Context(), auth.UpdateUser{Change: c, UserID: userID, Patch: p}); err != nil {
+	c := store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
+	if _, err := w.Store.UpdateUser(w.t.Context(), store.UpdateUser{Change: c, UserID: userID, Patch: p}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -271,7 +272,7 @@ func (w *world) squatter(email string) session {
 	w.t.Helper()
 	s := w.signUp(email)
 	phone, at := "+4930555555", w.Clock.Now()
-	w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	w.patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 	return s
 }
 
@@ -305,14 +306,14 @@ type failingStore struct {
 
 var errDown = errors.New("connection refused")
 
-func (f *failingStore) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentials, error) {
+func (f *failingStore) Credentials(ctx context.Context, k store.UserKey) (store.Credentials, error) {
 	if f.down {
-		return auth.Credentials{}, errDown
+		return store.Credentials{}, errDown
 	}
 	return f.Store.Credentials(ctx, k)
 }
 
-func (f *failingStore) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+func (f *failingStore) AdvanceSession(ctx context.Context, a store.Advance) (auth.Session, auth.User, error) {
 	if f.down {
 		return auth.Session{}, auth.User{}, errDown
 	}
@@ -333,7 +334,7 @@ func (w *world) invited(email string) string {
 	kit.JudgeInvitations(func(context.Context, auth.Invitation) (auth.InvitationTerms, error) {
 		return auth.InvitationTerms{}, nil
 	})
-	inv, err := kit.CleanInvitation(auth.Invitation{Email: email, By: auth.Actor{Kind: auth.ActorSystem, ID: "test"}}, 0)
+	inv, err := kit.CleanInvitation(auth.Invitation{Email: email, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}

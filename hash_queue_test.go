@@ -7,6 +7,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // Where a password cannot be hashed, nothing is made of it: no account, no session, no
@@ -61,7 +62,7 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 				if nu.PasswordHash == "" {
 					w.t.Error("an account without its password")
 				}
-				_, err = kit.Store().CreateUser(w.t.Context(), auth.CreateUser{Change: kit.Change(w.t.Context(), auth.Authority{System: "test"}), NewUser: nu})
+				_, err = kit.Store().CreateUser(w.t.Context(), store.CreateUser{Change: kit.Change(w.t.Context(), auth.Authority{System: "test"}), NewUser: nu})
 				return err
 			}}
 		},
@@ -69,12 +70,12 @@ func TestNoPasswordIsNoneWithoutItsHash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, auth.WithPasswords(auth.PasswordOptions{Workers: 1, Queue: 8, Argon2id: usualCost}), auth.WithMail(auth.MailOptions{Sync: true}))
 			a := prepare(w)
-			is := func() (list []auth.Credentials) {
-				for _, key := range []auth.UserKey{auth.ByEmail("ada@example.com"), auth.ByEmail("eve@example.com"), auth.ByPhone("+4930123456")} {
+			is := func() (list []store.Credentials) {
+				for _, key := range []store.UserKey{store.ByEmail("ada@example.com"), store.ByEmail("eve@example.com"), store.ByPhone("+4930123456")} {
 					c, err := w.Store.Credentials(context.WithoutCancel(t.Context()), key)
 					if err == nil {
 						list = append(list, c)
-					} else if !errors.Is(err, auth.ErrNotFound) {
+					} else if !errors.Is(err, store.ErrNotFound) {
 						t.Fatal(err)
 					}
 				}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Hooks are asked in the order of the options, until one refuses; those that there are
@@ -111,7 +113,7 @@ func TestEventsAreToldWhole(t *testing.T) {
 	if got := told[0][1].Reason; got == "" || got == "said" {
 		t.Errorf("the reason is %q", got)
 	}
-	if !reflect.DeepEqual(r.waiting, told[0][:2]) || n.counts[counted{MetricSignInFailures, "invalid_credentials", now.Truncate(time.Hour)}] != 2 || len(n.active) != 1 {
+	if !reflect.DeepEqual(r.waiting, told[0][:2]) || n.counts[counted{store.MetricSignInFailures, "invalid_credentials", now.Truncate(time.Hour)}] != 2 || len(n.active) != 1 {
 		t.Errorf("recorded %+v, counted %v, active %v", r.waiting, n.counts, n.active)
 	}
 }
@@ -141,7 +143,7 @@ func TestOverloadsAreToldOnceASecond(t *testing.T) {
 // A link that an operator was given is good while they could still make it: it rests on
 // what whoever judges that says, besides what it rested on before.
 func TestLinksRestOnTheirMakers(t *testing.T) {
-	maker := &LinkMaker{By: Actor{Kind: ActorUser, ID: "op"}, CredentialRevision: 3}
+	maker := &LinkMaker{By: Actor{Kind: store.ActorUser, ID: "op"}, CredentialRevision: 3}
 	before, more := UserAt{ID: "ada"}, UserAt{ID: "op"}
 	for name, c := range map[string]struct {
 		maker  *LinkMaker
@@ -157,7 +159,7 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 		"of one who still can":     {maker, true, nil, nil, nil, []UserAt{before, more}, 1},
 		"of one who cannot":        {maker, true, fail(CodeInvalidToken, nil), nil, CodeInvalidToken, []UserAt{before}, 1},
 		"where nobody judges":      {maker, false, nil, nil, CodeUnavailable, []UserAt{before}, 0},
-		"of an account that went":  {maker, true, nil, ErrNotFound, CodeInvalidToken, []UserAt{before}, 0},
+		"of an account that went":  {maker, true, nil, store.ErrNotFound, CodeInvalidToken, []UserAt{before}, 0},
 		"of a store that is away":  {maker, true, nil, errors.New("away"), CodeUnavailable, []UserAt{before}, 0},
 		"of one judged to be away": {maker, true, fail(CodeUnavailable, nil), nil, CodeUnavailable, []UserAt{before}, 1},
 	} {
@@ -171,8 +173,8 @@ func TestLinksRestOnTheirMakers(t *testing.T) {
 				return InvitationTerms{IfRoles: &maker.CredentialRevision, IfUsers: []UserAt{more}}, c.err
 			})
 		}
-		ch := Change{IfUsers: []UserAt{before}}
-		err := a.stillMade(t.Context(), Token{UserID: "ada"}, linkData{Maker: c.maker}, &ch)
+		ch := store.Change{IfUsers: []UserAt{before}}
+		err := a.stillMade(t.Context(), store.Token{UserID: "ada"}, linkData{Maker: c.maker}, &ch)
 		if !errors.Is(err, c.want) || c.want == nil && err != nil || asked != c.asked || !reflect.DeepEqual(ch.IfUsers, c.users) || ch.IfRoles != nil != (len(c.users) > 1) {
 			t.Errorf("%s: %v, asked %d times, %+v", name, err, asked, ch.IfUsers)
 		}
@@ -185,4 +187,6 @@ type userStore struct {
 	err error
 }
 
-func (s *userStore) User(_ context.Context, k UserKey) (User, error) { return User{ID: k.ID}, s.err }
+func (s *userStore) User(_ context.Context, k store.UserKey) (User, error) {
+	return User{ID: k.ID}, s.err
+}

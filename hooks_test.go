@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Hooks of several options are all called, in order; a before-hook that refuses
@@ -100,7 +101,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("ids %v", ids)
 	}
 	session := w.claimsOf(s).SessionID
-	if got, want := events[2].Actor, (auth.Actor{Kind: auth.ActorUser, ID: s.User.ID, SessionID: session}); events[2].Type != auth.EventUserUpdated || got != want {
+	if got, want := events[2].Actor, (auth.Actor{Kind: store.ActorUser, ID: s.User.ID, SessionID: session}); events[2].Type != auth.EventUserUpdated || got != want {
 		t.Errorf("update by %+v", events[2])
 	}
 	if e := events[3]; e.Type != auth.EventSignInFailed || !errors.Is(e.Err, auth.CodeInvalidCredentials) || e.Reason != "invalid_credentials" || e.Actor != (auth.Actor{}) || e.Client.UserAgent != "Test/1" {
@@ -112,7 +113,7 @@ func TestEvents(t *testing.T) {
 // are told.
 func TestEventsAreRecorded(t *testing.T) {
 	w := newWorld(t)
-	store, ok := auth.Capability[auth.EventStore](w.Store)
+	st, ok := store.Capability[store.EventStore](w.Store)
 	if !ok {
 		t.Fatal("the store keeps no events")
 	}
@@ -120,7 +121,7 @@ func TestEventsAreRecorded(t *testing.T) {
 	w.do("PATCH", "/me", map[string]any{"full_name": "Ada"}, bearer(ada.AccessToken)).want(200)
 	w.enrol(ada.AccessToken)
 	w.do("POST", "/logout?scope=global", nil, bearer(ada.AccessToken)).want(204)
-	kept, err := store.Events(t.Context(), auth.EventQuery{UserID: ada.User.ID})
+	kept, err := st.Events(t.Context(), store.EventQuery{UserID: ada.User.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

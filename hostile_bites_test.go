@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // promised are the limits that a route says may refuse it.
@@ -56,7 +57,7 @@ func TestHostileStoreDraws(t *testing.T) {
 
 // forgets makes the draws from a limit cost nothing.
 func (w *hostileWorld) forgets(limit string) sabotage {
-	return sabotage{draws: func(draws []auth.Draw) []auth.Draw {
+	return sabotage{draws: func(draws []store.Draw) []store.Draw {
 		for i := range draws {
 			if w.limits[draws[i].Rate.Burst] == limit {
 				draws[i].Cost = 0
@@ -68,8 +69,8 @@ func (w *hostileWorld) forgets(limit string) sabotage {
 
 // keepsQuietOf makes changes record no event of a type.
 func keepsQuietOf(e auth.EventType) sabotage {
-	return sabotage{edit: func(_ string, c *auth.Change) {
-		c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o auth.OutcomeEvent) bool { return o.Event.Type == e })
+	return sabotage{edit: func(_ string, c *store.Change) {
+		c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o store.OutcomeEvent) bool { return o.Event.Type == e })
 	}}
 }
 

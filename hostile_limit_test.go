@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // refusedUnseen are limits whose refusal no answer tells, by the row.
@@ -32,7 +33,7 @@ func TestEveryLimitRefuses(t *testing.T) {
 					if ref.drawn[limit] == 0 || strings.HasPrefix(limit, "Notices") { // notices draw behind what has come about, which no limit undoes
 						continue
 					}
-					p := w.play(trial{row: r, spoil: sabotage{draws: func(draws []auth.Draw) []auth.Draw {
+					p := w.play(trial{row: r, spoil: sabotage{draws: func(draws []store.Draw) []store.Draw {
 						for i, d := range draws {
 							if d.Cost >= 0 && w.limits[d.Rate.Burst] == limit {
 								draws[i].Cost = 2 * d.Rate.Burst

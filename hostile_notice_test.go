@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // letter is a message that was sent, or is kept to be sent.
@@ -23,9 +24,9 @@ type letter struct {
 // claims them once their lease is over, then those that were sent.
 func (p *played) letters() []letter {
 	p.t.Helper()
-	store, _ := auth.Capability[auth.OutboxStore](p.tap.Inner())
+	st, _ := store.Capability[store.OutboxStore](p.tap.Inner())
 	later := p.Clock.Now().Add(auth.Lease(p.Auth) + time.Second)
-	kept, err := store.ClaimMessages(p.t.Context(), auth.ClaimMessages{Now: later, Until: later, Limit: 1000})
+	kept, err := st.ClaimMessages(p.t.Context(), store.ClaimMessages{Now: later, Until: later, Limit: 1000})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestHostileStoreBitesNotices(t *testing.T) {
 		return // about the test, not about the store
 	}
 	t.Parallel()
-	silent := sabotage{edit: func(_ string, c *auth.Change) { c.Messages = nil }}
+	silent := sabotage{edit: func(_ string, c *store.Change) { c.Messages = nil }}
 	var mu sync.Mutex
 	made, found := map[auth.Kind]bool{}, map[auth.Kind]bool{}
 	t.Run("mutants", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The class: a stranger asks about an address or number. Whether there is an
@@ -87,7 +88,7 @@ func (q question) about(k kind) row {
 	return row{name: q.name, kind: k, confirm: q.confirm, prepare: func(s *scene) func() *answer {
 		if k == onStolen {
 			now := s.Clock.Now()
-			s.patch(s.id, auth.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now})
+			s.patch(s.id, store.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now})
 		}
 		s.evil = s.person(s.t.Context()) // a stranger
 		return q.ask(s)

@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // trial is the request of a row of the class's table, on a store that is hostile
@@ -43,7 +44,7 @@ func (tr trial) String() string {
 // sabotage breaks the flows, for the tests of the invariants themselves.
 type sabotage struct {
 	edit  edit
-	draws func([]auth.Draw) []auth.Draw
+	draws func([]store.Draw) []store.Draw
 }
 
 // guesses are the fields by which something is guessed, and the limit that
@@ -149,7 +150,7 @@ func (w *hostileWorld) play(tr trial) *played {
 	p.tap.Reset(storetap.Hooks{})
 	p.evil.ctx, p.evil.edit = p.t.Context(), nil
 	p.hashes = auth.HashWorks(p.Auth) - works
-	for _, key := range []auth.UserKey{auth.ByEmail(p.email), auth.ByEmail(p.evilMail), auth.ByPhone(p.number)} {
+	for _, key := range []store.UserKey{store.ByEmail(p.email), store.ByEmail(p.evilMail), store.ByPhone(p.number)} {
 		if u, err := p.tap.Inner().User(p.t.Context(), key); p.id == "" && err == nil {
 			p.id = u.ID
 		}
@@ -172,7 +173,7 @@ func (w *hostileWorld) giveBack() {
 }
 
 // took keeps the account of what was drawn.
-func (p *played) took(draws []auth.Draw, d auth.Decision) {
+func (p *played) took(draws []store.Draw, d store.Decision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, draw := range draws {
@@ -241,7 +242,7 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 			defer mu.Unlock()
 			current = n
 		},
-		Edit: func(method string, c *auth.Change) {
+		Edit: func(method string, c *store.Change) {
 			mu.Lock()
 			defer mu.Unlock()
 			open[current] = call{method: method, change: *c}
@@ -264,7 +265,7 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 		After: func(_ context.Context, method string, n int, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if method == "TryCode" && errors.Is(err, auth.ErrWrongCode) {
+			if method == "TryCode" && errors.Is(err, store.ErrWrongCode) {
 				p.tried++
 			}
 			if c, ok := open[n]; ok {
@@ -276,7 +277,7 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 			}
 		},
 		Leave: leave, Release: release,
-		Draws: func(draws []auth.Draw) []auth.Draw {
+		Draws: func(draws []store.Draw) []store.Draw {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			for _, draw := range draws {
@@ -297,8 +298,8 @@ func (p *played) hooks(leave func(), release, arrived chan struct{}) storetap.Ho
 // recorded are the newest events of everybody.
 func (w *classWorld) recorded() []auth.Event {
 	w.t.Helper()
-	store, _ := auth.Capability[auth.EventStore](w.tap.Inner())
-	list, err := store.Events(w.t.Context(), auth.EventQuery{Limit: 100})
+	st, _ := store.Capability[store.EventStore](w.tap.Inner())
+	list, err := st.Events(w.t.Context(), store.EventQuery{Limit: 100})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // identitiesOf are somebody's identities by provider, as the store has them.
 func (w *world) identitiesOf(id string) map[string]auth.Identity {
 	w.t.Helper()
-	u, err := w.Store.User(w.t.Context(), auth.ByID(id))
+	u, err := w.Store.User(w.t.Context(), store.ByID(id))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestOneIdentityOfAProviderIsLinkedInFlight(t *testing.T) {
 	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
 		if method == "UpdateUser" {
 			tap.Reset(storetap.Hooks{})
-			w.patch(s.User.ID, auth.UserPatch{Link: &auth.Identity{ID: "0190b7a3-0000-7000-8000-000000000001", Provider: "github", Subject: "10", CreatedAt: w.Clock.Now()}})
+			w.patch(s.User.ID, store.UserPatch{Link: &auth.Identity{ID: "0190b7a3-0000-7000-8000-000000000001", Provider: "github", Subject: "10", CreatedAt: w.Clock.Now()}})
 		}
 	}})
 	v.back("github", back).want(409, auth.CodeIdentityAlreadyExists)
@@ -91,7 +92,7 @@ func TestEnrolmentInFlightOfAChange(t *testing.T) {
 	tap.Reset(storetap.Hooks{Before: func(_ context.Context, method string, _ int) {
 		if method == "PutFactor" {
 			tap.Reset(storetap.Hooks{})
-			w.patch(s.User.ID, auth.UserPatch{PasswordHash: &otherHash})
+			w.patch(s.User.ID, store.UserPatch{PasswordHash: &otherHash})
 		}
 	}})
 	w.do("POST", "/2fa/setup-totp", nil, bearer(s.AccessToken)).want(401, auth.CodeSessionEnded)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Somebody may act as somebody else, by a session of its own kind (Impersonation) that
@@ -24,27 +26,27 @@ const methodImpersonation = "impersonation"
 
 // sessionOf is an impersonation as a session of its user, at the lower level: no factor
 // of the user was shown.
-func sessionOf(i *Impersonation) Session {
+func sessionOf(i *store.Impersonation) Session {
 	return Session{
-		ID: i.ID, UserID: i.UserID, AAL: LevelAAL1, AMR: []AMR{{Method: methodImpersonation, Timestamp: i.CreatedAt.Unix()}},
+		ID: i.ID, UserID: i.UserID, AAL: store.LevelAAL1, AMR: []AMR{{Method: methodImpersonation, Timestamp: i.CreatedAt.Unix()}},
 		CreatedAt: i.CreatedAt, LastActiveAt: i.CreatedAt, RotatedAt: i.CreatedAt, IdleUntil: i.ExpiresAt, ExpiresAt: i.ExpiresAt, IP: i.IP, UserAgent: i.UserAgent,
 	}
 }
 
 // liveImpersonation reads an impersonation, which has to be live.
-func (a *Auth) liveImpersonation(ctx context.Context, id string) (Impersonation, User, error) {
-	store, ok := Capability[ImpersonationStore](a.store)
+func (a *Auth) liveImpersonation(ctx context.Context, id string) (store.Impersonation, User, error) {
+	st, ok := store.Capability[store.ImpersonationStore](a.store)
 	if !ok {
-		return Impersonation{}, User{}, ErrNotFound
+		return store.Impersonation{}, User{}, store.ErrNotFound
 	}
-	return store.Impersonation(ctx, id, a.now())
+	return st.Impersonation(ctx, id, a.now())
 }
 
 // currentImpersonation is Current of an impersonation. Errors: CodeSessionEnded.
 func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, User, error) {
 	i, u, err := a.liveImpersonation(ctx, c.SessionID)
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrSessionEnded):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionEnded):
 		return Session{}, User{}, fail(CodeSessionEnded, err)
 	case err != nil:
 		return Session{}, User{}, storeFailed(err)
@@ -101,14 +103,14 @@ func (a *Auth) deniedImpersonator(rt route, r *http.Request, err error) {
 		return
 	}
 	c := a.impersonator(r)
-	a.emit(r.Context(), Event{Type: EventAdminDenied, Err: err, Actor: Actor{Kind: ActorUser, ID: c.Impersonator.UserID, SessionID: c.Impersonator.ID}, UserID: c.UserID, SessionID: c.SessionID,
-		Record: &Record{Actor: c.Impersonator.UserID, Target: c.UserID, RequestID: requestID(r.Context()), Operation: strings.Replace(rt.pattern, " /admin/", " /", 1), Denied: true}})
+	a.emit(r.Context(), Event{Type: EventAdminDenied, Err: err, Actor: Actor{Kind: store.ActorUser, ID: c.Impersonator.UserID, SessionID: c.Impersonator.ID}, UserID: c.UserID, SessionID: c.SessionID,
+		Record: &store.Record{Actor: c.Impersonator.UserID, Target: c.UserID, RequestID: requestID(r.Context()), Operation: strings.Replace(rt.pattern, " /admin/", " /", 1), Denied: true}})
 }
 
 // impersonationInfos are the live impersonations of a user, for the list of sessions.
 func (a *Auth) impersonationInfos(ctx context.Context, p SessionsParams) ([]SessionInfo, error) {
 	infos := []SessionInfo{}
-	store, ok := Capability[ImpersonationStore](a.store)
+	store, ok := store.Capability[store.ImpersonationStore](a.store)
 	if !ok {
 		return infos, nil
 	}
@@ -148,7 +150,7 @@ func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, err
 func (a *Auth) exchangeImpersonation(ctx context.Context, id string) (*Tokens, error) {
 	t, err := a.impersonationTokens(ctx, id)
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrSessionEnded):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionEnded):
 		return nil, fail(CodeInvalidCode, err)
 	case err != nil:
 		return nil, storeFailed(err)
@@ -165,17 +167,17 @@ func (a *Auth) logoutImpersonation(w http.ResponseWriter, r *http.Request, claim
 	if _, err := a.accessCookie(r); err != nil { // it has to come from the same origin
 		return err
 	}
-	store, ok := Capability[ImpersonationStore](a.store)
+	st, ok := store.Capability[store.ImpersonationStore](a.store)
 	if !ok {
 		return fail(CodeSessionEnded, nil)
 	}
 	ctx := r.Context()
 	c := a.newChange(ctx, Authority{Session: claims.Impersonator}, done(Event{Type: EventImpersonationEnded, UserID: claims.UserID, SessionID: claims.SessionID}))
-	err := store.EndImpersonation(ctx, EndImpersonation{Change: c, ID: claims.SessionID})
+	err := st.EndImpersonation(ctx, store.EndImpersonation{Change: c, ID: claims.SessionID})
 	switch {
 	case err == nil:
-		a.committed(ctx, c, OutcomeDone, nil)
-	case !errors.Is(err, ErrSessionEnded) && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrBanned):
+		a.committed(ctx, c, store.OutcomeDone, nil)
+	case !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrBanned):
 		return storeFailed(err)
 	}
 	a.signOut(w, r)
@@ -206,7 +208,7 @@ func (k Kit) CheckRedirect(target string) error { return k.a.allowRedirect(targe
 // that was judged, with a code that POST /exchange trades. Nothing of it is kept of the
 // user.
 func (k Kit) ImpersonationURL(ctx context.Context, by Authority, id, redirectTo string) (string, error) {
-	secret, code := k.a.newLink(PurposeExchange, exchangeLife, linkData{Acts: id})
+	secret, code := k.a.newLink(store.PurposeExchange, exchangeLife, linkData{Acts: id})
 	if err := k.a.putToken(ctx, by, code); err != nil {
 		return "", err
 	}

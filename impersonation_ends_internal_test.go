@@ -9,27 +9,29 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // endedImpersonations is a store of impersonations that keeps what it was asked to end.
 type endedImpersonations struct {
 	Store
-	ImpersonationStore
-	list  []Impersonation
-	ended []EndImpersonation
+	store.ImpersonationStore
+	list  []store.Impersonation
+	ended []store.EndImpersonation
 	err   error
 }
 
-func (s *endedImpersonations) EndImpersonation(_ context.Context, c EndImpersonation) error {
+func (s *endedImpersonations) EndImpersonation(_ context.Context, c store.EndImpersonation) error {
 	s.ended = append(s.ended, c)
 	return s.err
 }
 
-func (s *endedImpersonations) Impersonation(context.Context, string, time.Time) (Impersonation, User, error) {
-	return Impersonation{}, User{}, s.err
+func (s *endedImpersonations) Impersonation(context.Context, string, time.Time) (store.Impersonation, User, error) {
+	return store.Impersonation{}, User{}, s.err
 }
 
-func (s *endedImpersonations) Impersonations(_ context.Context, userID string, _ time.Time) ([]Impersonation, error) {
+func (s *endedImpersonations) Impersonations(_ context.Context, userID string, _ time.Time) ([]store.Impersonation, error) {
 	if userID != "ada" {
 		return nil, errors.New("of another")
 	}
@@ -58,30 +60,30 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 	}{
 		"signed out":       {"", nil, nil, true, 1},
 		"signed out here":  {LogoutLocal, nil, nil, true, 1},
-		"over":             {"", ErrSessionEnded, nil, true, 0},
-		"none":             {"", ErrNotFound, nil, true, 0},
-		"of the banned":    {"", ErrBanned, nil, true, 0},
+		"over":             {"", store.ErrSessionEnded, nil, true, 0},
+		"none":             {"", store.ErrNotFound, nil, true, 0},
+		"of the banned":    {"", store.ErrBanned, nil, true, 0},
 		"that cannot be":   {"", errors.New("away"), CodeUnavailable, true, 0},
-		"of a bad change":  {"", ErrInvalidChange, CodeInternal, true, 0},
+		"of a bad change":  {"", store.ErrInvalidChange, CodeInternal, true, 0},
 		"all the user's":   {LogoutGlobal, nil, CodeImpersonationForbidden, false, 0},
 		"the user's other": {LogoutOthers, nil, CodeImpersonationForbidden, false, 0},
 	} {
-		store := &endedImpersonations{err: c.err}
-		a, events := impersonating(store)
+		st := &endedImpersonations{err: c.err}
+		a, events := impersonating(st)
 		w := httptest.NewRecorder()
 		err := a.logoutImpersonation(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logout", http.NoBody), claims, c.scope)
-		if !errors.Is(err, c.want) || c.want == nil && (err != nil || w.Code != http.StatusNoContent) || len(store.ended) > 0 != c.ends || len(*events) != c.events {
-			t.Errorf("%s: %d, %v, asked %+v, told %+v", name, w.Code, err, store.ended, *events)
+		if !errors.Is(err, c.want) || c.want == nil && (err != nil || w.Code != http.StatusNoContent) || len(st.ended) > 0 != c.ends || len(*events) != c.events {
+			t.Errorf("%s: %d, %v, asked %+v, told %+v", name, w.Code, err, st.ended, *events)
 		}
 		if !c.ends {
 			continue
 		}
-		got := store.ended[0]
-		if got.ID != "i" || *got.By.Session != actor || len(got.Events) != 1 || got.Events[0].On != OutcomeDone {
+		got := st.ended[0]
+		if got.ID != "i" || *got.By.Session != actor || len(got.Events) != 1 || got.Events[0].On != store.OutcomeDone {
 			t.Errorf("%s: %+v", name, got)
 		}
 		for _, e := range append(*events, got.Events[0].Event) {
-			if e.Type != EventImpersonationEnded || e.UserID != "ada" || e.SessionID != "i" || e.Actor != (Actor{Kind: ActorUser, ID: "eve", SessionID: "s"}) {
+			if e.Type != EventImpersonationEnded || e.UserID != "ada" || e.SessionID != "i" || e.Actor != (Actor{Kind: store.ActorUser, ID: "eve", SessionID: "s"}) {
 				t.Errorf("%s: tells %+v", name, e)
 			}
 		}
@@ -96,7 +98,7 @@ func TestImpersonationsEndBySigningOut(t *testing.T) {
 // is over.
 func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 	begun := time.Unix(1767323000, 0).UTC()
-	list := []Impersonation{{ID: "i", UserID: "ada", ActorID: "eve", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}, {ID: "j", UserID: "ada", ActorID: "bob", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}}
+	list := []store.Impersonation{{ID: "i", UserID: "ada", ActorID: "eve", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}, {ID: "j", UserID: "ada", ActorID: "bob", CreatedAt: begun, ExpiresAt: begun.Add(time.Hour)}}
 	a, _ := impersonating(&endedImpersonations{list: list})
 	infos, err := a.impersonationInfos(t.Context(), SessionsParams{UserID: "ada", Current: "j"})
 	if err != nil || len(infos) != 2 {
@@ -116,7 +118,7 @@ func TestImpersonationsAreListedAndExchanged(t *testing.T) {
 	if infos, err := bare.impersonationInfos(t.Context(), SessionsParams{UserID: "ada"}); err != nil || infos == nil || len(infos) != 0 {
 		t.Errorf("of a store that keeps none: %+v, %v", infos, err)
 	}
-	for fault, want := range map[error]error{ErrNotFound: CodeInvalidCode, ErrSessionEnded: CodeInvalidCode, errors.New("away"): CodeUnavailable} {
+	for fault, want := range map[error]error{store.ErrNotFound: CodeInvalidCode, store.ErrSessionEnded: CodeInvalidCode, errors.New("away"): CodeUnavailable} {
 		a, _ := impersonating(&endedImpersonations{err: fault})
 		if tokens, err := a.exchangeImpersonation(t.Context(), "i"); !errors.Is(err, want) || tokens != nil {
 			t.Errorf("%v: %v", fault, err)
@@ -133,12 +135,12 @@ func TestActorsOfEveryAuthority(t *testing.T) {
 		e    Event
 		want Actor
 	}{
-		"a session":                    {Authority{Session: &SessionRef{ID: "t", UserID: "eve"}}, about, Actor{Kind: ActorUser, ID: "eve", SessionID: "t"}},
-		"a key":                        {Authority{Key: &KeyRef{ID: "k", Revision: 3}}, about, Actor{Kind: ActorKey, ID: "k"}},
-		"a system":                     {Authority{System: "sweep"}, about, Actor{Kind: ActorSystem, ID: "sweep"}},
-		"the application":              {Authority{External: "x"}, about, Actor{Kind: ActorExternal, ID: "x"}},
-		"a proof":                      {Authority{Proof: true}, about, Actor{Kind: ActorUser, ID: "ada", SessionID: "s"}},
-		"a link":                       {Authority{Token: &TokenRef{Purpose: PurposeReset}}, about, Actor{Kind: ActorUser, ID: "ada", SessionID: "s"}},
+		"a session":                    {Authority{Session: &SessionRef{ID: "t", UserID: "eve"}}, about, Actor{Kind: store.ActorUser, ID: "eve", SessionID: "t"}},
+		"a key":                        {Authority{Key: &KeyRef{ID: "k", Revision: 3}}, about, Actor{Kind: store.ActorKey, ID: "k"}},
+		"a system":                     {Authority{System: "sweep"}, about, Actor{Kind: store.ActorSystem, ID: "sweep"}},
+		"the application":              {Authority{External: "x"}, about, Actor{Kind: store.ActorExternal, ID: "x"}},
+		"a proof":                      {Authority{Proof: true}, about, Actor{Kind: store.ActorUser, ID: "ada", SessionID: "s"}},
+		"a link":                       {Authority{Token: &store.TokenRef{Purpose: store.PurposeReset}}, about, Actor{Kind: store.ActorUser, ID: "ada", SessionID: "s"}},
 		"a proof of whom nobody knows": {Authority{Proof: true}, Event{SessionID: "s"}, Actor{}},
 	} {
 		if got := actorOf(c.by, c.e); got != c.want {

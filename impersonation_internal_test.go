@@ -6,13 +6,15 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // An impersonation is a session of its user at the lower level, from where it was begun,
 // and that alone: whatever a session has besides, this one has not.
 func TestImpersonationAsASession(t *testing.T) {
 	begun := time.Unix(1767323045, 0).UTC()
-	i := Impersonation{
+	i := store.Impersonation{
 		ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s", Reason: "to see", CreatedAt: begun, ExpiresAt: begun.Add(time.Minute),
 		IP: "192.0.2.7", UserAgent: "browser", UserRevision: 1, ActorRevision: 2, RolesRevision: 3,
 	}
@@ -34,12 +36,12 @@ func TestImpersonationAsASession(t *testing.T) {
 // oneImpersonation is a store that has one, or an error.
 type oneImpersonation struct {
 	Store
-	ImpersonationStore
-	i   Impersonation
+	store.ImpersonationStore
+	i   store.Impersonation
 	err error
 }
 
-func (s *oneImpersonation) Impersonation(context.Context, string, time.Time) (Impersonation, User, error) {
+func (s *oneImpersonation) Impersonation(context.Context, string, time.Time) (store.Impersonation, User, error) {
 	return s.i, User{ID: s.i.UserID}, s.err
 }
 
@@ -48,19 +50,19 @@ func (s *oneImpersonation) Impersonation(context.Context, string, time.Time) (Im
 func TestImpersonationOfATokenIsItsOwn(t *testing.T) {
 	now := func() time.Time { return time.Unix(1767323045, 0) }
 	for name, c := range map[string]struct {
-		edit func(*Impersonation)
+		edit func(*store.Impersonation)
 		err  error
 		want Code
 	}{
-		"its own":                 {func(*Impersonation) {}, nil, ""},
-		"of another user":         {func(i *Impersonation) { i.UserID = "bob" }, nil, CodeSessionEnded},
-		"by another actor":        {func(i *Impersonation) { i.ActorID = "bob" }, nil, CodeSessionEnded},
-		"in another session":      {func(i *Impersonation) { i.ActorSessionID = "other" }, nil, CodeSessionEnded},
-		"none":                    {func(*Impersonation) {}, ErrNotFound, CodeSessionEnded},
-		"over":                    {func(*Impersonation) {}, ErrSessionEnded, CodeSessionEnded},
-		"of a store that is away": {func(*Impersonation) {}, errors.New("away"), CodeUnavailable},
+		"its own":                 {func(*store.Impersonation) {}, nil, ""},
+		"of another user":         {func(i *store.Impersonation) { i.UserID = "bob" }, nil, CodeSessionEnded},
+		"by another actor":        {func(i *store.Impersonation) { i.ActorID = "bob" }, nil, CodeSessionEnded},
+		"in another session":      {func(i *store.Impersonation) { i.ActorSessionID = "other" }, nil, CodeSessionEnded},
+		"none":                    {func(*store.Impersonation) {}, store.ErrNotFound, CodeSessionEnded},
+		"over":                    {func(*store.Impersonation) {}, store.ErrSessionEnded, CodeSessionEnded},
+		"of a store that is away": {func(*store.Impersonation) {}, errors.New("away"), CodeUnavailable},
 	} {
-		i := Impersonation{ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s"}
+		i := store.Impersonation{ID: "i", UserID: "ada", ActorID: "eve", ActorSessionID: "s"}
 		c.edit(&i)
 		a := &Auth{store: &oneImpersonation{i: i, err: c.err}, cfg: config{now: now}}
 		s, u, err := a.currentImpersonation(t.Context(), &Claims{UserID: "ada", SessionID: "i", Impersonator: &SessionRef{UserID: "eve", ID: "s"}})

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // ImportUserParams bring a user over from another system. All that is there is
@@ -66,14 +67,14 @@ func (a *Auth) ImportUser(ctx context.Context, p ImportUserParams) (User, error)
 }
 
 // importOne creates a user by itself, with the application's hook.
-func (a *Auth) importOne(ctx context.Context, im NewUser) (User, error) {
+func (a *Auth) importOne(ctx context.Context, im store.NewUser) (User, error) {
 	im.Creating = a.creating()
 	c := a.newChange(ctx, ByApplication("").authority(), done(imported(im.User)))
-	u, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: im})
+	u, err := a.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: im})
 	if err != nil {
 		return User{}, importRefused(err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	return u, nil
 }
 
@@ -81,30 +82,30 @@ func imported(u User) Event { return Event{Type: EventUserImported, UserID: u.ID
 
 // importRefused tells a value that is taken from a store that cannot answer.
 func importRefused(err error) error {
-	var taken *ConflictError
+	var taken *store.ConflictError
 	switch {
 	case errors.As(err, &taken) && taken.Field == "identity":
 		return fail(CodeIdentityAlreadyExists, err)
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, store.ErrConflict):
 		return fail(CodeUserAlreadyExists, err)
 	}
 	return storeFailed(err)
 }
 
 // newImport judges what an import gives, and makes the user of it.
-func (a *Auth) newImport(p ImportUserParams) (NewUser, error) {
+func (a *Auth) newImport(p ImportUserParams) (store.NewUser, error) {
 	now := a.now()
 	u := User{UserMetadata: orEmptyMap(p.UserMetadata), AppMetadata: p.AppMetadata, Roles: p.Roles, UpdatedAt: now}
 	for _, judge := range []func(*ImportUserParams, *User, time.Time) error{a.importID, importTimes, importAddresses, importFacts, a.importIdentities} {
 		if err := judge(&p, &u, now); err != nil {
-			return NewUser{}, err
+			return store.NewUser{}, err
 		}
 	}
-	im := NewUser{User: u, PasswordHash: p.PasswordHash}
+	im := store.NewUser{User: u, PasswordHash: p.PasswordHash}
 	if p.TOTPSecret != "" {
 		f, err := a.importTOTP(u.ID, p.TOTPSecret, now)
 		if err != nil {
-			return NewUser{}, err
+			return store.NewUser{}, err
 		}
 		im.Factors = []Factor{f}
 	}
@@ -152,7 +153,7 @@ func importTimes(p *ImportUserParams, u *User, now time.Time) error {
 			return invalid(t.field, "is in the future")
 		}
 	}
-	if p.BannedUntil.Equal(AnonymizedUntil()) { // which tells something else
+	if p.BannedUntil.Equal(store.AnonymizedUntil()) { // which tells something else
 		p.BannedUntil = p.BannedUntil.AddDate(-1, 0, 0)
 	}
 	u.CreatedAt, u.LastSignInAt, u.BannedUntil = cmp.Or(p.CreatedAt, now), p.LastSignInAt, p.BannedUntil
@@ -261,5 +262,5 @@ func (a *Auth) importTOTP(userID, encoded string, now time.Time) (Factor, error)
 	if len(secret) < minImportedTOTP || len(secret) > maxImportedTOTP {
 		return Factor{}, invalid("totp_secret", "has fewer than 10 bytes or more than 64")
 	}
-	return Factor{ID: a.newID(), UserID: userID, Kind: FactorTOTP, Secret: a.keys.Seal(secret, []byte(userID)), CreatedAt: now}, nil
+	return Factor{ID: a.newID(), UserID: userID, Kind: store.FactorTOTP, Secret: a.keys.Seal(secret, []byte(userID)), CreatedAt: now}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+
+	"github.com/authmount/auth/store"
 )
 
 // importBatch is how many users are created in one step. With the most metadata
@@ -63,7 +65,7 @@ type importRun struct {
 
 // importing is a user who was read; err is why it cannot be created.
 type importing struct {
-	user NewUser
+	user store.NewUser
 	err  error
 }
 
@@ -74,7 +76,7 @@ func (im *importRun) add(p ImportUserParams) {
 
 // flush decides about all that were read.
 func (im *importRun) flush(ctx context.Context) error {
-	var changes []Change
+	var changes []store.Change
 	if !im.oneByOne {
 		var err error
 		if changes, err = im.createAll(ctx); err != nil {
@@ -91,7 +93,7 @@ func (im *importRun) flush(ctx context.Context) error {
 				return one.err
 			}
 		default:
-			im.committed(ctx, changes[i], OutcomeDone, nil)
+			im.committed(ctx, changes[i], store.OutcomeDone, nil)
 		}
 		im.decided(one)
 	}
@@ -118,16 +120,16 @@ func (im *importRun) decided(one *importing) {
 
 // createAll creates those of the users that were read who can be created, in one
 // step, and returns what was recorded of each.
-func (im *importRun) createAll(ctx context.Context) ([]Change, error) {
-	changes := make([]Change, len(im.read))
-	var rows []ImportedRow
+func (im *importRun) createAll(ctx context.Context) ([]store.Change, error) {
+	changes := make([]store.Change, len(im.read))
+	var rows []store.ImportedRow
 	var of []int
 	for i, one := range im.read {
 		if one.err != nil {
 			continue
 		}
 		changes[i] = im.newChange(ctx, ByApplication("").authority(), done(imported(one.user.User)))
-		row := ImportedRow{User: one.user.User, PasswordHash: one.user.PasswordHash, Factors: one.user.Factors}
+		row := store.ImportedRow{User: one.user.User, PasswordHash: one.user.PasswordHash, Factors: one.user.Factors}
 		for _, e := range changes[i].Events {
 			row.Events = append(row.Events, e.Event)
 		}
@@ -136,7 +138,7 @@ func (im *importRun) createAll(ctx context.Context) ([]Change, error) {
 	if len(rows) == 0 {
 		return changes, nil
 	}
-	results, err := im.imports.CreateUsers(ctx, CreateUsers{Change: im.newChange(ctx, ByApplication("").authority()), Users: rows})
+	results, err := im.imports.CreateUsers(ctx, store.CreateUsers{Change: im.newChange(ctx, ByApplication("").authority()), Users: rows})
 	if err != nil {
 		return nil, storeFailed(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // wholeImport is somebody of whom another system knew everything.
@@ -41,7 +42,7 @@ func TestImportKeepsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := w.Store.User(t.Context(), auth.ByEmail("ada@example.com"))
+	kept, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestImportedTOTPSignsIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factors, _ := auth.Capability[auth.FactorStore](w.Store)
+	factors, _ := store.Capability[store.FactorStore](w.Store)
 	list, err := factors.Factors(t.Context(), u.ID)
 	if err != nil || len(list.List) != 1 || !list.List[0].Enabled || list.RecoveryLeft != 0 {
 		t.Fatalf("factors %+v, %v", list, err)
@@ -87,7 +88,7 @@ func TestImportedTOTPSignsIn(t *testing.T) {
 	w.do("POST", "/login", in).want(403, auth.CodeMFARequired)
 	in["totp_code"] = w.code("JBSWY3DPEHPK3PXP", 0)
 	s := w.do("POST", "/login", in).session()
-	if c := w.claimsOf(s); c.AAL != auth.LevelAAL2 {
+	if c := w.claimsOf(s); c.AAL != store.LevelAAL2 {
 		t.Errorf("level %q", c.AAL)
 	}
 	w.do("POST", "/login", in).want(422, auth.CodeInvalidTOTPCode) // a code is good once
@@ -194,7 +195,7 @@ func TestImportNamesWhatIsTaken(t *testing.T) {
 			t.Fatalf("%s: %v, %v", field, results, err)
 		}
 		for _, err := range []error{one, results[0].Err} {
-			var taken *auth.ConflictError
+			var taken *store.ConflictError
 			if !errors.Is(err, c.code) || !errors.As(err, &taken) || taken.Field != field {
 				t.Errorf("%s: %v", field, err)
 			}
@@ -262,7 +263,7 @@ func TestImportUsersTellsOfEach(t *testing.T) {
 			t.Errorf("result %d: %+v, want %v", i, r, want)
 		}
 		if r.Err == nil {
-			if u, err := w.Store.User(t.Context(), auth.ByID(r.ID)); err != nil || u.Email != fmt.Sprintf("p%d@example.com", i) {
+			if u, err := w.Store.User(t.Context(), store.ByID(r.ID)); err != nil || u.Email != fmt.Sprintf("p%d@example.com", i) {
 				t.Errorf("user %d: %+v, %v", i, u, err)
 			}
 		}
@@ -279,8 +280,8 @@ func TestImportUsersTellsHooks(t *testing.T) {
 		t.Fatal(sum, err)
 	}
 	w.wantEvents(auth.EventUserImported, auth.EventUserImported)
-	events, _ := auth.Capability[auth.EventStore](w.Store)
-	list, err := events.Events(t.Context(), auth.EventQuery{})
+	events, _ := store.Capability[store.EventStore](w.Store)
+	list, err := events.Events(t.Context(), store.EventQuery{})
 	if err != nil || len(list) != 2 || list[0].UserID == list[1].UserID || list[0].UserID == "" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -306,7 +307,7 @@ func TestImportUsersCallsTheHook(t *testing.T) {
 	if err != nil || sum != (auth.ImportSummary{Created: 2, Refused: 1}) || !slices.Equal(refused, []int{1}) || !slices.Equal(made, []string{"a@example.com", "c@example.com"}) {
 		t.Errorf("%+v, %v, refused %v, made %v", sum, err, refused, made)
 	}
-	if u, err := w.Store.User(t.Context(), auth.ByEmail("c@example.com")); err != nil || !u.MFAEnabled {
+	if u, err := w.Store.User(t.Context(), store.ByEmail("c@example.com")); err != nil || !u.MFAEnabled {
 		t.Errorf("%+v, %v", u, err)
 	}
 }
@@ -343,7 +344,7 @@ func TestImportUsersStops(t *testing.T) {
 				t.Errorf("%+v, %v, told %d, read %d", sum, err, told, read)
 			}
 			for i := range 1500 {
-				if _, err := w.Store.User(t.Context(), auth.ByEmail(fmt.Sprintf("p%d@example.com", i))); err != nil {
+				if _, err := w.Store.User(t.Context(), store.ByEmail(fmt.Sprintf("p%d@example.com", i))); err != nil {
 					t.Fatalf("user %d was told and is not there: %v", i, err)
 				}
 			}
@@ -368,7 +369,7 @@ func TestImportUsersInParallel(t *testing.T) {
 				switch {
 				case r.Err == nil:
 					created <- fmt.Sprint(r.Index)
-				case !errors.Is(r.Err, auth.ErrConflict):
+				case !errors.Is(r.Err, store.ErrConflict):
 					t.Errorf("%+v", r)
 				}
 			})

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Each time of somebody who is imported is one that a store can keep, and none but that of
@@ -50,7 +52,7 @@ func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 	}
 	// Who was anonymised is told by their ban; somebody else's of that very instant is
 	// another one.
-	if err := importTimes(&ImportUserParams{BannedUntil: AnonymizedUntil()}, &u, now); err != nil || !u.BannedUntil.Equal(time.Date(9998, 12, 30, 0, 0, 0, 0, time.UTC)) {
+	if err := importTimes(&ImportUserParams{BannedUntil: store.AnonymizedUntil()}, &u, now); err != nil || !u.BannedUntil.Equal(time.Date(9998, 12, 30, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", u.BannedUntil, err)
 	}
 }
@@ -59,13 +61,13 @@ func TestImportedTimesAreJudgedOneByOne(t *testing.T) {
 func TestImportedFactorIsWhole(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	keys := testKeys(t)
-	a := &Auth{keys: keys, cfg: config{now: time.Now}, factors: struct{ FactorStore }{}}
+	a := &Auth{keys: keys, cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
 	f, err := a.importTOTP("ada", "jbsw y3dp ehpk 3pxp====", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sealed := f.Secret
-	if want := (Factor{ID: f.ID, UserID: "ada", Kind: FactorTOTP, Secret: sealed, CreatedAt: now}); f.ID == "" || !isID(f.ID) || !reflect.DeepEqual(f, want) {
+	if want := (Factor{ID: f.ID, UserID: "ada", Kind: store.FactorTOTP, Secret: sealed, CreatedAt: now}); f.ID == "" || !isID(f.ID) || !reflect.DeepEqual(f, want) {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 	if plain, _, err := keys.Open(sealed, []byte("ada")); err != nil || string(plain) != "Hello!\xde\xad\xbe\xef" {

@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 const ownersPassword = "the owner's horse battery"
@@ -99,9 +100,9 @@ func TestLinkWhileTheAddressChanges(t *testing.T) {
 			w, tap, _ := tapped(t)
 			s, email := w.signUp(ada.Email), elsewhere
 			redeem := c.redeem(w)
-			between(tap, "RedeemToken", func() { w.patch(s.User.ID, auth.UserPatch{Email: &email}) })
+			between(tap, "RedeemToken", func() { w.patch(s.User.ID, store.UserPatch{Email: &email}) })
 			redeem()
-			u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+			u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,36 +116,36 @@ func TestLinkWhileTheAddressChanges(t *testing.T) {
 func TestSignInLosesWhatItRestsOn(t *testing.T) {
 	const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$6jKHJ7aUCXl0OJHc0mQmYxR0d2bZkZk4p6mC2oYmJ0w"
 	elsewhere, otherNumber, hash := "moved@example.com", "+4930777777", otherHash
-	google, github := auth.ByIdentity("google", ada.Subject), auth.ByIdentity("github", ada.Subject)
+	google, github := store.ByIdentity("google", ada.Subject), store.ByIdentity("github", ada.Subject)
 	proofs := map[string]struct {
 		show func(w *world, idp *authtest.Provider) *answer
-		lose []auth.UserPatch
+		lose []store.UserPatch
 	}{
 		"password": {
 			func(w *world, _ *authtest.Provider) *answer { return w.login(ada.Email, goodPassword) },
-			[]auth.UserPatch{{PasswordHash: &hash}},
+			[]store.UserPatch{{PasswordHash: &hash}},
 		},
 		"identity": {
 			func(w *world, idp *authtest.Provider) *answer { return w.visitor(idp).signIn("google", ada, "") },
-			[]auth.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // the provider's still, but somebody else there
+			[]store.UserPatch{{Unlink: &google}, {Link: identityOf("google", "666")}}, // the provider's still, but somebody else there
 		},
 		"address": {
 			func(w *world, _ *authtest.Provider) *answer {
 				return w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink(ada.Email, nil)})
 			},
-			[]auth.UserPatch{{Email: &elsewhere}},
+			[]store.UserPatch{{Email: &elsewhere}},
 		},
 		"number": {
 			func(w *world, _ *authtest.Provider) *answer { return w.otp(number, w.phoneCode(number)) },
-			[]auth.UserPatch{{Phone: &otherNumber}},
+			[]store.UserPatch{{Phone: &otherNumber}},
 		},
 	}
 	person := func(t *testing.T, opts ...auth.Option) (*world, *storetap.Tap, *authtest.Provider, session) {
 		w, tap, idp := tapped(t, opts...)
 		s := w.member(ada.Email)
 		phone, at := number, w.Clock.Now()
-		w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at, Link: identityOf("google", ada.Subject)})
-		w.patch(s.User.ID, auth.UserPatch{Link: identityOf("github", ada.Subject)}) // of that name, too, but elsewhere
+		w.patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at, Link: identityOf("google", ada.Subject)})
+		w.patch(s.User.ID, store.UserPatch{Link: identityOf("github", ada.Subject)}) // of that name, too, but elsewhere
 		return w, tap, idp, s
 	}
 	for name, proof := range proofs {
@@ -181,7 +182,7 @@ func TestSignInLosesWhatItRestsOn(t *testing.T) {
 		t.Run(name+", while something else changes", func(t *testing.T) {
 			w, tap, idp, s := person(t)
 			between(tap, "CreateSession", func() { // a link or code is used up, and would have died; the others are looked for anew
-				w.patch(s.User.ID, auth.UserPatch{Unlink: &github})
+				w.patch(s.User.ID, store.UserPatch{Unlink: &github})
 			})
 			if got := w.ownerOf(proof.show(w, idp)) != ""; got != (name == "password" || name == "identity") {
 				t.Errorf("signed in: %v", got)
@@ -231,14 +232,14 @@ func TestEnrolmentAtSignUpRestsOnThePassword(t *testing.T) {
 	a := w.do("POST", "/signup", map[string]any{"email": ada.Email, "password": goodPassword}).want(403, auth.CodeMFAEnrollmentRequired)
 	token := decodeAs[map[string]any](a)["mfa_token"].(string)
 	setup := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, bearer(token)).want(200))
-	u, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email))
+	u, err := w.Store.User(t.Context(), store.ByEmail(ada.Email))
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash := bcryptHash
-	w.patch(u.ID, auth.UserPatch{PasswordHash: &hash})
+	w.patch(u.ID, store.UserPatch{PasswordHash: &hash})
 	w.do("POST", "/2fa/verify-and-enable", map[string]any{"totp_code": w.code(setup.Secret, 0)}, bearer(token)).want(401, auth.CodeBadToken)
-	if u, err = w.Store.User(t.Context(), auth.ByID(u.ID)); err != nil || u.MFAEnabled {
+	if u, err = w.Store.User(t.Context(), store.ByID(u.ID)); err != nil || u.MFAEnabled {
 		t.Errorf("%+v, %v", u, err)
 	}
 }
@@ -313,7 +314,7 @@ func TestBanBeforeTheSecondFactor(t *testing.T) {
 	verify := func(body map[string]any) *answer {
 		body["mfa_token"] = decodeAs[map[string]any](w.login("ada@example.com", goodPassword).want(403, auth.CodeMFARequired))["mfa_token"]
 		until := w.Clock.Now().Add(time.Second)
-		w.patch(ada.User.ID, auth.UserPatch{BannedUntil: &until})
+		w.patch(ada.User.ID, store.UserPatch{BannedUntil: &until})
 		return w.do("POST", "/2fa/verify", body)
 	}
 	for name, body := range map[string]map[string]any{"totp": {"totp_code": w.code(ada.secret, 30*time.Second)}, "recovery code": {"recovery_code": ada.recovery[0]}} {

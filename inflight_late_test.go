@@ -7,6 +7,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // atNext runs f right before the n-th call of a method from now on.
@@ -73,7 +74,7 @@ func TestCodeWithinASessionThatEndsMeanwhile(t *testing.T) {
 func TestPasswordChangesWhileItConfirms(t *testing.T) {
 	w, tap, _ := tapped(t)
 	s, hash := w.member(adaMail), bcryptHash
-	between(tap, "AddProof", func() { w.patch(s.User.ID, auth.UserPatch{PasswordHash: &hash}) })
+	between(tap, "AddProof", func() { w.patch(s.User.ID, store.UserPatch{PasswordHash: &hash}) })
 	w.prove(s, map[string]any{"password": goodPassword}).want(401, auth.CodeInvalidCredentials)
 }
 
@@ -83,7 +84,7 @@ func TestFactorIsRequiredMeanwhile(t *testing.T) {
 	w, tap, _ := tapped(t)
 	s, phone := w.member(adaMail), number
 	between(tap, "CreateSession", func() {
-		w.patch(s.User.ID, auth.UserPatch{Phone: &phone, AppMetadata: map[string]any{"mfa_required": true}})
+		w.patch(s.User.ID, store.UserPatch{Phone: &phone, AppMetadata: map[string]any{"mfa_required": true}})
 	})
 	w.login(adaMail, goodPassword).want(401, auth.CodeInvalidCredentials)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // A sign-in that has shown its second factor does not survive the replacement of
@@ -98,7 +99,7 @@ func TestNewAddressNeedsTheSession(t *testing.T) {
 		},
 		"banned": func(w *world, thief session) {
 			until := w.Clock.Now().Add(time.Hour)
-			w.patch(thief.User.ID, auth.UserPatch{BannedUntil: &until})
+			w.patch(thief.User.ID, store.UserPatch{BannedUntil: &until})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestNewAddressNeedsTheSession(t *testing.T) {
 			if a := w.do("GET", "/verify-email?token="+token, nil); a.status == 200 {
 				t.Errorf("moved: %s", a.body)
 			}
-			if u, err := w.Store.User(t.Context(), auth.ByID(thief.User.ID)); err != nil || u.Email != "ada@example.com" {
+			if u, err := w.Store.User(t.Context(), store.ByID(thief.User.ID)); err != nil || u.Email != "ada@example.com" {
 				t.Errorf("user %+v, %v", u, err)
 			}
 		})

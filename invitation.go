@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // Invitations are made on the admin side, and accepted here. One is a token that was
@@ -40,14 +41,14 @@ type InvitationTerms struct {
 }
 
 // hold adds them to what a change rests on.
-func (t InvitationTerms) hold(c *Change) {
+func (t InvitationTerms) hold(c *store.Change) {
 	c.IfRoles, c.IfKey = t.IfRoles, t.IfKey
 	c.IfUsers = append(c.IfUsers, t.IfUsers...)
 }
 
 // invitationID is the id of the invitation to an address.
 func invitationID(email string) string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("invitation "+EmailKey(email))).String()
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("invitation "+store.EmailKey(email))).String()
 }
 
 // AcceptInvitationParams accept an invitation.
@@ -111,33 +112,33 @@ func (a *Auth) acceptInvitation(ctx context.Context, p AcceptInvitationParams) (
 	out := acceptedInvitation{}
 	var permit accountPermit
 	var hash string // of the password for a new account, worked out once
-	out.linkData, out.user, err = a.redeemWithin(ctx, PurposeInvitation, hashLinkToken(p.Token), &p.Within, func(_ Token, d linkData) (Redemption, error) {
+	out.linkData, out.user, err = a.redeemWithin(ctx, store.PurposeInvitation, hashLinkToken(p.Token), &p.Within, func(_ store.Token, d linkData) (store.Redemption, error) {
 		out.takenOver, out.within = false, Caller{}
 		terms, err := a.stillInvited(ctx, d)
 		if err != nil {
-			return Redemption{}, err
+			return store.Redemption{}, err
 		}
-		u, err := a.store.User(ctx, ByEmail(d.Email))
+		u, err := a.store.User(ctx, store.ByEmail(d.Email))
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			if hash == "" {
 				if hash, err = a.invitedPassword(ctx, &permit, d, p); err != nil {
-					return Redemption{}, err
+					return store.Redemption{}, err
 				}
 			}
 			nu := a.newUser(permit, a.invitedUser(d, p.FullName))
 			nu.PasswordHash = hash
-			return Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, ""), Effect: Effect{Create: &nu}}, nil
+			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, ""), Effect: store.Effect{Create: &nu}}, nil
 		case err != nil:
-			return Redemption{}, storeFailed(err)
+			return store.Redemption{}, storeFailed(err)
 		case p.Within.SessionID != "" && p.Within.UserID == u.ID:
 			if p.Password != "" {
-				return Redemption{}, invalid("password", "is not changed by an invitation")
+				return store.Redemption{}, invalid("password", "is not changed by an invitation")
 			}
 			out.within = p.Within
 			return a.givingRoles(ctx, d, terms, u, p.Within)
 		case u.EmailVerified():
-			return Redemption{}, fail(CodeAccountExists, errors.New("its owner has to sign in"))
+			return store.Redemption{}, fail(CodeAccountExists, errors.New("its owner has to sign in"))
 		}
 		out.takenOver = true
 		return a.takingOverInvited(ctx, d, terms, u, p)
@@ -172,7 +173,7 @@ func (a *Auth) invitedPassword(ctx context.Context, permit *accountPermit, d lin
 	if err := a.allowAccount(ctx, permit, SignUpAttempt{Email: d.Email, EmailVerified: true, FullName: p.FullName, Method: methodInvitation}); err != nil {
 		return "", err
 	}
-	hash, err := a.passwords.hash(ctx, EmailKey(d.Email), p.Password)
+	hash, err := a.passwords.hash(ctx, store.EmailKey(d.Email), p.Password)
 	if err != nil {
 		return "", hashFailed(err)
 	}
@@ -199,7 +200,7 @@ func (a *Auth) invitedUser(d linkData, name string) User {
 }
 
 // creatingInvited is the change by which an invitation makes an account.
-func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, provider string) Change {
+func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, provider string) store.Change {
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodInvitation, Provider: provider}), accepted(d, u, nil))
 	terms.hold(&c)
 	return c
@@ -207,12 +208,12 @@ func (a *Auth) creatingInvited(ctx context.Context, d linkData, terms Invitation
 
 // givingRoles is the use of an invitation by the owner of the account that has the
 // address, within a session of it or having proved the address just now.
-func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerms, u User, within Caller) (Redemption, error) {
+func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerms, u User, within Caller) (store.Redemption, error) {
 	switch {
 	case u.Banned(a.now()):
-		return Redemption{}, fail(CodeUserBanned, nil)
-	case d.Invitation.By.Kind == ActorUser && d.Invitation.By.ID == u.ID:
-		return Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
+		return store.Redemption{}, fail(CodeUserBanned, nil)
+	case d.Invitation.By.Kind == store.ActorUser && d.Invitation.By.ID == u.ID:
+		return store.Redemption{}, fail(CodeInvalidToken, errors.New("by the inviter"))
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, within, accepted(d, u, u.Roles))
 	terms.hold(&r.Change)
@@ -224,16 +225,16 @@ func (a *Auth) givingRoles(ctx context.Context, d linkData, terms InvitationTerm
 // takingOverInvited is the use of an invitation to an address whose account nobody has
 // proved to be theirs. It rests on no revision of an account without roles, so that
 // whoever keeps changing it cannot keep the invited out.
-func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, p AcceptInvitationParams) (Redemption, error) {
+func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms InvitationTerms, u User, p AcceptInvitationParams) (store.Redemption, error) {
 	if u.Banned(a.now()) {
-		return Redemption{}, fail(CodeUserBanned, nil)
+		return store.Redemption{}, fail(CodeUserBanned, nil)
 	}
 	if err := a.maySetInvitedPassword(ctx, p); err != nil {
-		return Redemption{}, err
+		return store.Redemption{}, err
 	}
 	chosen, err := a.choosePassword(ctx, PasswordChange{u, passwordByInvitation}, newPassword{text: p.Password}, nil)
 	if err != nil {
-		return Redemption{}, err
+		return store.Redemption{}, err
 	}
 	r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}), accepted(d, u, u.Roles))
 	terms.hold(&r.Change)
@@ -249,7 +250,7 @@ func (a *Auth) takingOverInvited(ctx context.Context, d linkData, terms Invitati
 }
 
 // giveInvited puts what an invitation gives into a patch.
-func giveInvited(p *UserPatch, d linkData, u User) {
+func giveInvited(p *store.UserPatch, d linkData, u User) {
 	roles := rolesWith(u.Roles, d.Invitation.Roles)
 	p.Roles = &roles // the metadata is a new account's: what one that is there has, may be more than the inviter may write
 }
@@ -260,10 +261,10 @@ func rolesWith(roles, more []string) []string {
 }
 
 // accepted is the event of an invitation's acceptance, with its row of the audit log.
-func accepted(d linkData, u User, before []string) OutcomeEvent {
-	return done(Event{Type: EventInvitationAccepted, UserID: u.ID, Record: &Record{
+func accepted(d linkData, u User, before []string) store.OutcomeEvent {
+	return done(Event{Type: EventInvitationAccepted, UserID: u.ID, Record: &store.Record{
 		Actor: d.Email, Target: d.Email,
-		Changes: map[string]FieldChange{"roles": {Before: orEmpty(before), After: rolesWith(before, d.Invitation.Roles)}},
+		Changes: map[string]store.FieldChange{"roles": {Before: orEmpty(before), After: rolesWith(before, d.Invitation.Roles)}},
 	}})
 }
 
@@ -279,31 +280,31 @@ func (a *Auth) userComing(ctx context.Context, p *oauthClient, who provider.Prof
 // the invited address. Whom an account belongs to, is judged as in any such sign-in.
 func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provider.Profile, hash []byte) (User, error) {
 	var permit accountPermit
-	_, u, err := a.redeemHash(ctx, PurposeInvitation, hash, func(_ Token, d linkData) (Redemption, error) {
-		if !who.EmailVerified || EmailKey(who.Email) != EmailKey(d.Email) {
-			return Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
+	_, u, err := a.redeemHash(ctx, store.PurposeInvitation, hash, func(_ store.Token, d linkData) (store.Redemption, error) {
+		if !who.EmailVerified || store.EmailKey(who.Email) != store.EmailKey(d.Email) {
+			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
 		}
 		terms, err := a.stillInvited(ctx, d)
 		if err != nil {
-			return Redemption{}, err
+			return store.Redemption{}, err
 		}
 		if isNew, err := a.isNew(ctx, p, who); err != nil {
-			return Redemption{}, err
+			return store.Redemption{}, err
 		} else if isNew {
 			attempt := SignUpAttempt{Email: who.Email, EmailVerified: true, FullName: who.FullName, Method: methodOAuth, Provider: p.Name}
 			if err := a.allowAccount(ctx, &permit, attempt); err != nil {
-				return Redemption{}, err
+				return store.Redemption{}, err
 			}
 			nu := a.newUser(permit, a.invitedUser(d, who.FullName))
 			nu.User.Identities = []Identity{a.newIdentity(p, who)}
-			return Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, p.Name), Effect: Effect{Create: &nu}}, nil
+			return store.Redemption{Change: a.creatingInvited(ctx, d, terms, nu.User, p.Name), Effect: store.Effect{Create: &nu}}, nil
 		}
 		u, err := a.userOf(ctx, p, who)
 		switch {
 		case err != nil:
-			return Redemption{}, err
-		case !u.EmailVerified() || EmailKey(u.Email) != EmailKey(d.Email):
-			return Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
+			return store.Redemption{}, err
+		case !u.EmailVerified() || store.EmailKey(u.Email) != store.EmailKey(d.Email):
+			return store.Redemption{}, Reject(CodeInvalidToken, "The invitation is for another address.")
 		}
 		return a.givingRoles(ctx, d, terms, u, Caller{})
 	})
@@ -312,12 +313,12 @@ func (a *Auth) acceptByIdentity(ctx context.Context, p *oauthClient, who provide
 
 // isNew tells whether neither the identity nor its address has an account.
 func (a *Auth) isNew(ctx context.Context, p *oauthClient, who provider.Profile) (bool, error) {
-	for _, key := range []UserKey{ByIdentity(p.Name, who.Subject), ByEmail(who.Email)} {
+	for _, key := range []store.UserKey{store.ByIdentity(p.Name, who.Subject), store.ByEmail(who.Email)} {
 		_, err := a.store.User(ctx, key)
 		if err == nil {
 			return false, nil
 		}
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, store.ErrNotFound) {
 			return false, storeFailed(err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // providerLink leads from a page to a provider.
@@ -23,7 +25,7 @@ type openedInvitation struct {
 
 // openInvitation looks at an invitation. Errors: CodeInvalidToken.
 func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation, error) {
-	t, d, err := a.peekMailed(r.Context(), PurposeInvitation, secret)
+	t, d, err := a.peekMailed(r.Context(), store.PurposeInvitation, secret)
 	o := openedInvitation{linkData: d, token: secret, expires: t.ExpiresAt}
 	if err == nil {
 		_, err = a.stillInvited(r.Context(), d)
@@ -31,9 +33,9 @@ func (a *Auth) openInvitation(r *http.Request, secret string) (openedInvitation,
 	if err != nil {
 		return o, err
 	}
-	u, err := a.store.User(r.Context(), ByEmail(d.Email))
+	u, err := a.store.User(r.Context(), store.ByEmail(d.Email))
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return o, nil
 	case err != nil:
 		return o, storeFailed(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/store"
 )
 
 // A secret key of an option goes by a name that tells keys apart and opens nothing.
@@ -27,10 +28,10 @@ func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
 	if len(c.errs) > 0 {
 		t.Fatal(c.errs)
 	}
-	key := func(text string, scopes ...string) APIKey {
-		return APIKey{Name: fmt.Sprintf("secret key %x", apikey.Hash(text)[:4]), Hash: apikey.Hash(text), Scopes: scopes}
+	key := func(text string, scopes ...string) store.APIKey {
+		return store.APIKey{Name: fmt.Sprintf("secret key %x", apikey.Hash(text)[:4]), Hash: apikey.Hash(text), Scopes: scopes}
 	}
-	want := []APIKey{key("sk_0123456789abc", "auth.users.read"), key("sk_abcdefghijklm", "*")}
+	want := []store.APIKey{key("sk_0123456789abc", "auth.users.read"), key("sk_abcdefghijklm", "*")}
 	scopes[0] = "*" // which is the caller's
 	if !reflect.DeepEqual(c.secretKeys, want) {
 		t.Errorf("%+v\nwant %+v", c.secretKeys, want)
@@ -39,16 +40,19 @@ func TestSecretKeysOfOptionsHaveNames(t *testing.T) {
 
 // askedKeys is a store of keys that counts what is read.
 type askedKeys struct {
-	KeyStore
-	list  []APIKey
+	store.KeyStore
+	list  []store.APIKey
 	reads int
 }
 
-func (s *askedKeys) Keys(context.Context, KeyQuery) ([]APIKey, error) { s.reads++; return s.list, nil }
-
-func (s *askedKeys) Key(context.Context, string) (APIKey, error) {
+func (s *askedKeys) Keys(context.Context, store.KeyQuery) ([]store.APIKey, error) {
 	s.reads++
-	return APIKey{}, ErrNotFound
+	return s.list, nil
+}
+
+func (s *askedKeys) Key(context.Context, string) (store.APIKey, error) {
+	s.reads++
+	return store.APIKey{}, store.ErrNotFound
 }
 
 func (s *askedKeys) UseKey(context.Context, string, time.Time) error { return nil }
@@ -86,7 +90,7 @@ func TestOnlyTextsOfKeysAreLookedUp(t *testing.T) {
 				return k.Hash != nil, err
 			},
 		} {
-			store := &askedKeys{list: []APIKey{{ID: "k", Public: true, Hash: apikey.Hash(public)}}}
+			store := &askedKeys{list: []store.APIKey{{ID: "k", Public: true, Hash: apikey.Hash(public)}}}
 			a := &Auth{keyStore: store, publicKeys: &publicKeys{reading: make(chan struct{}, 1)}, cfg: config{now: time.Now}}
 			found, err := look(a)
 			if err != nil || found != (c.public[as] == 1) || store.reads != c.reads[as] {
@@ -172,7 +176,7 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 	}
 	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
 	a.parser, a.remember, a.revoked = newParser(&a.cfg), newClaimsCache(-1), &denylist{now: a.now, until: map[string]entry{}}
-	by := &Impersonation{ActorID: "eve", ActorSessionID: "e", UserRevision: 1, RolesRevision: 2, ActorRevision: 3}
+	by := &store.Impersonation{ActorID: "eve", ActorSessionID: "e", UserRevision: 1, RolesRevision: 2, ActorRevision: 3}
 	text, until, err := a.signAccess(t.Context(), User{ID: "ada"}, Session{ID: "s"}, by, nil, now, now.Add(time.Minute))
 	if err != nil || !until.Equal(now.Add(time.Minute)) {
 		t.Fatalf("%v, %v", until, err)

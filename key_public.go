@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/store"
 )
 
 // publicKeysFor is how long the public keys of the store are remembered: one that was
@@ -40,7 +41,7 @@ type knownKeys struct {
 }
 
 type publicKey struct {
-	APIKey
+	store.APIKey
 	until time.Time // of the hash before a rotation; zero: of the present one
 	noted atomic.Bool
 }
@@ -87,7 +88,7 @@ func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 	changes := t.changes.Load()
 	const page = 200
 	public := true
-	q := KeyQuery{Public: &public, LiveAt: a.now(), Limit: page}
+	q := store.KeyQuery{Public: &public, LiveAt: a.now(), Limit: page}
 	k := &knownKeys{at: time.Now(), byHash: map[string]*publicKey{}} // of the process: how old something read is, no fake clock tells
 	for {
 		list, err := a.keyStore.Keys(ctx, q)

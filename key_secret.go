@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/store"
 )
 
 // SecretKey is a secret API key that is not kept in the store.
@@ -44,7 +45,7 @@ func WithSecretKeys(keys ...SecretKey) Option {
 				c.fail("WithSecretKeys", errors.New("a key needs scopes, such as auth.users.read, or * for all that keys may do"))
 			}
 			hash := apikey.Hash(k.Key)
-			c.secretKeys = append(c.secretKeys, APIKey{Name: fmt.Sprintf("%s%x", optionKeyName, hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes)})
+			c.secretKeys = append(c.secretKeys, store.APIKey{Name: fmt.Sprintf("%s%x", optionKeyName, hash[:4]), Hash: hash, Scopes: slices.Clone(k.Scopes)})
 		}
 	}
 }
@@ -98,16 +99,16 @@ type secretKeyKey struct{}
 // says. Whatever is wrong with it, the answer is the same. Wrong ones count by the
 // client's address; the right one is never kept from working by them. Errors:
 // CodeInvalidAPIKey, CodeRateLimited.
-func (a *Auth) secretKey(ctx context.Context, text string) (APIKey, error) {
+func (a *Auth) secretKey(ctx context.Context, text string) (store.APIKey, error) {
 	k, wrong, err := a.findSecretKey(ctx, text)
 	switch {
 	case err != nil:
-		return APIKey{}, storeFailed(err)
+		return store.APIKey{}, storeFailed(err)
 	case wrong != nil:
 		if err := a.take(ctx, a.perIP(ctx, a.cfg.limits.SecretKeysPerIP, "secret-key-ip")); err != nil {
-			return APIKey{}, err
+			return store.APIKey{}, err
 		}
-		return APIKey{}, fail(CodeInvalidAPIKey, wrong)
+		return store.APIKey{}, fail(CodeInvalidAPIKey, wrong)
 	}
 	a.noteUse(ctx, &k)
 	return k, nil
@@ -115,7 +116,7 @@ func (a *Auth) secretKey(ctx context.Context, text string) (APIKey, error) {
 
 // findSecretKey judges a text. wrong is why it is no key that may be used; it says
 // nothing of the key unless the text is that key.
-func (a *Auth) findSecretKey(ctx context.Context, text string) (found APIKey, wrong, err error) {
+func (a *Auth) findSecretKey(ctx context.Context, text string) (found store.APIKey, wrong, err error) {
 	for _, k := range a.cfg.secretKeys {
 		if apikey.Is(text, k.Hash) {
 			found = k
@@ -126,29 +127,29 @@ func (a *Auth) findSecretKey(ctx context.Context, text string) (found APIKey, wr
 	}
 	parts, ok := apikey.Parse(text)
 	if !ok || parts.Public || a.keyStore == nil {
-		return APIKey{}, errUnknownSecretKey, nil
+		return store.APIKey{}, errUnknownSecretKey, nil
 	}
 	k, err := a.keyStore.Key(ctx, parts.ID)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return APIKey{}, nil, err
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return store.APIKey{}, nil, err
 	}
 	now := a.now()
 	right := apikey.Is(text, k.Hash) // of none, if there is no such key
 	before := apikey.Is(text, k.PreviousHash) && now.Before(k.PreviousUntil)
 	switch {
 	case !right && !before || k.Public:
-		return APIKey{}, errUnknownSecretKey, nil
+		return store.APIKey{}, errUnknownSecretKey, nil
 	case !k.Live(now):
-		return APIKey{}, mistake{fmt.Errorf("the secret key %s was revoked or has expired", k.ID)}, nil
+		return store.APIKey{}, mistake{fmt.Errorf("the secret key %s was revoked or has expired", k.ID)}, nil
 	case !usableFrom(ctx, &k):
-		return APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from the address that this comes from", k.ID)}, nil
+		return store.APIKey{}, mistake{fmt.Errorf("the secret key %s may not be used from the address that this comes from", k.ID)}, nil
 	}
 	return k, nil, nil
 }
 
 // usableFrom tells whether the key may be used from where a client is. Where a client
 // that is unsure seems to be is often the proxy, which is in many a network of one's own.
-func usableFrom(ctx context.Context, k *APIKey) bool {
+func usableFrom(ctx context.Context, k *store.APIKey) bool {
 	c, _ := ctx.Value(clientKey{}).(requestClient)
 	return len(k.Networks) == 0 || !c.unsure && slices.ContainsFunc(k.Networks, func(n string) bool {
 		p, err := netip.ParsePrefix(n)
@@ -160,7 +161,7 @@ func usableFrom(ctx context.Context, k *APIKey) bool {
 const usesNoted = time.Minute
 
 // noteUse has the store note that a key is used. No request fails for it.
-func (a *Auth) noteUse(ctx context.Context, k *APIKey) {
+func (a *Auth) noteUse(ctx context.Context, k *store.APIKey) {
 	now := a.now()
 	if k.ID == "" || now.Sub(k.LastUsedAt) < usesNoted {
 		return

@@ -17,12 +17,13 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/apikey"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // keyReads counts how often a store's keys are read, and may fail.
 type keyReads struct {
 	auth.Store
-	keys  auth.KeyStore
+	keys  store.KeyStore
 	lists atomic.Int64
 	uses  atomic.Int64
 	fails atomic.Bool
@@ -32,7 +33,7 @@ type keyReads struct {
 func newKeyReads(t *testing.T) *keyReads {
 	t.Helper()
 	s := newStore(t)
-	keys, ok := auth.Capability[auth.KeyStore](s)
+	keys, ok := store.Capability[store.KeyStore](s)
 	if !ok {
 		t.Fatal("the store keeps no keys")
 	}
@@ -41,11 +42,11 @@ func newKeyReads(t *testing.T) *keyReads {
 
 func (s *keyReads) Unwrap() auth.Store { return s.Store }
 
-func (s *keyReads) Key(ctx context.Context, id string) (auth.APIKey, error) {
+func (s *keyReads) Key(ctx context.Context, id string) (store.APIKey, error) {
 	return s.keys.Key(ctx, id)
 }
 
-func (s *keyReads) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+func (s *keyReads) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	s.lists.Add(1)
 	if s.fails.Load() {
 		return nil, errors.New("no keys today")
@@ -57,7 +58,7 @@ func (s *keyReads) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, er
 	return list, err
 }
 
-func (s *keyReads) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+func (s *keyReads) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
 	return s.keys.PutKey(ctx, c)
 }
 
@@ -67,7 +68,7 @@ func (s *keyReads) UseKey(ctx context.Context, id string, at time.Time) error {
 }
 
 // put stores a key, and returns it with its text.
-func (s *keyReads) put(t *testing.T, now time.Time, k auth.APIKey) (auth.APIKey, string) {
+func (s *keyReads) put(t *testing.T, now time.Time, k store.APIKey) (store.APIKey, string) {
 	t.Helper()
 	k.ID = uuid.NewString()
 	text, err := apikey.New(apikey.Parts{Public: k.Public, Environment: "live", ID: k.ID})
@@ -78,9 +79,9 @@ func (s *keyReads) put(t *testing.T, now time.Time, k auth.APIKey) (auth.APIKey,
 	return s.replace(t, now, k), text
 }
 
-func (s *keyReads) replace(t *testing.T, now time.Time, k auth.APIKey) auth.APIKey {
+func (s *keyReads) replace(t *testing.T, now time.Time, k store.APIKey) store.APIKey {
 	t.Helper()
-	k, err := s.PutKey(t.Context(), auth.PutKey{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Key: k})
+	k, err := s.PutKey(t.Context(), store.PutKey{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, Key: k})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,15 +92,15 @@ func (s *keyReads) replace(t *testing.T, now time.Time, k auth.APIKey) auth.APIK
 // option; a secret one, or one that is over, will not.
 func TestPublicKeysOfTheStore(t *testing.T) {
 	t.Parallel()
-	store := newKeyReads(t)
-	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
+	st := newKeyReads(t)
+	w := newWorldOn(t, st, auth.WithAPIKeys("pk_test_12345678"))
 	now := w.Clock.Now()
-	live, text := store.put(t, now, auth.APIKey{Public: true})
-	rotated, newest := store.put(t, now, auth.APIKey{Public: true})
-	_, expired := store.put(t, now, auth.APIKey{Public: true, ExpiresAt: now})
-	_, secret := store.put(t, now, auth.APIKey{Scopes: []string{"a"}})
-	_, elsewhere := store.put(t, now, auth.APIKey{Public: true, Networks: []string{"2001:db8::/32"}})
-	_, here := store.put(t, now, auth.APIKey{Public: true, Networks: []string{"192.0.2.0/24"}})
+	live, text := st.put(t, now, store.APIKey{Public: true})
+	rotated, newest := st.put(t, now, store.APIKey{Public: true})
+	_, expired := st.put(t, now, store.APIKey{Public: true, ExpiresAt: now})
+	_, secret := st.put(t, now, store.APIKey{Scopes: []string{"a"}})
+	_, elsewhere := st.put(t, now, store.APIKey{Public: true, Networks: []string{"2001:db8::/32"}})
+	_, here := st.put(t, now, store.APIKey{Public: true, Networks: []string{"192.0.2.0/24"}})
 	ask := func(text string) *answer { return w.do("GET", "/settings", nil, header{"Apikey", text}) }
 	for _, good := range []string{"pk_test_12345678", text, newest, here} {
 		ask(good).want(200)
@@ -113,7 +114,7 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	// The text before a rotation, and what has expired meanwhile.
 	before := oldKey(t, rotated.ID)
 	rotated.PreviousHash, rotated.PreviousUntil = apikey.Hash(before), now.Add(time.Hour)
-	store.replace(t, now, rotated)
+	st.replace(t, now, rotated)
 	w.Kit(seal.New()).ForgetKeys()
 	ask(before).want(200)
 	w.Clock.Advance(time.Hour)
@@ -121,7 +122,7 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 	ask(newest).want(200)
 
 	live.RevokedAt = now
-	store.replace(t, now, live)
+	st.replace(t, now, live)
 	stopped := time.Now()
 	for ask(text).status == 200 {
 		if time.Since(stopped) > time.Second {
@@ -134,14 +135,14 @@ func TestPublicKeysOfTheStore(t *testing.T) {
 // read before the change is forgotten with the rest.
 func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 	t.Parallel()
-	store := newKeyReads(t)
-	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
-	k, text := store.put(t, w.Clock.Now(), auth.APIKey{Public: true})
+	st := newKeyReads(t)
+	w := newWorldOn(t, st, auth.WithAPIKeys("pk_test_12345678"))
+	k, text := st.put(t, w.Clock.Now(), store.APIKey{Public: true})
 	ask := func() *answer { return w.do("GET", "/settings", nil, header{"Apikey", text}) }
-	store.read = func() {
-		store.read = nil
+	st.read = func() {
+		st.read = nil
 		k.RevokedAt = w.Clock.Now()
-		store.replace(t, w.Clock.Now(), k)
+		st.replace(t, w.Clock.Now(), k)
 		w.Kit(seal.New()).ForgetKeys()
 	}
 	ask() // as it was when this began
@@ -151,11 +152,11 @@ func TestKeyRevokedWhileKeysAreRead(t *testing.T) {
 // However many public keys there are, all of them are good.
 func TestManyPublicKeys(t *testing.T) {
 	t.Parallel()
-	store := newKeyReads(t)
-	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
+	st := newKeyReads(t)
+	w := newWorldOn(t, st, auth.WithAPIKeys("pk_test_12345678"))
 	var texts []string
 	for range 401 {
-		_, text := store.put(t, w.Clock.Now(), auth.APIKey{Public: true})
+		_, text := st.put(t, w.Clock.Now(), store.APIKey{Public: true})
 		texts = append(texts, text)
 	}
 	for _, text := range texts {
@@ -186,22 +187,22 @@ func oldKey(t *testing.T, id string) string {
 // minute, and where the store cannot tell, no key is good that only it knows.
 func TestPublicKeysAreRemembered(t *testing.T) {
 	t.Parallel()
-	store := newKeyReads(t)
-	w := newWorldOn(t, store, auth.WithAPIKeys("pk_test_12345678"))
-	k, text := store.put(t, w.Clock.Now(), auth.APIKey{Public: true})
+	st := newKeyReads(t)
+	w := newWorldOn(t, st, auth.WithAPIKeys("pk_test_12345678"))
+	k, text := st.put(t, w.Clock.Now(), store.APIKey{Public: true})
 	begun := time.Now()
 	for range 40 {
 		w.do("GET", "/settings", nil, header{"Apikey", oldKey(t, uuid.NewString())}).want(401, auth.CodeInvalidAPIKey)
 		w.do("GET", "/settings", nil, header{"Apikey", text}).want(200)
 		w.do("GET", "/settings", nil, header{"Apikey", "pk_live_nonsense"}).want(401, auth.CodeInvalidAPIKey)
 	}
-	if reads, most := store.lists.Load(), int64(time.Since(begun)/(time.Second/2))+1; reads > most {
+	if reads, most := st.lists.Load(), int64(time.Since(begun)/(time.Second/2))+1; reads > most {
 		t.Errorf("%d reads, want at most %d", reads, most)
 	}
-	if got, err := store.Key(t.Context(), k.ID); err != nil || !got.LastUsedAt.Equal(w.Clock.Now()) {
+	if got, err := st.Key(t.Context(), k.ID); err != nil || !got.LastUsedAt.Equal(w.Clock.Now()) {
 		t.Errorf("last used %v, %v", got.LastUsedAt, err)
 	}
-	store.fails.Store(true)
+	st.fails.Store(true)
 	w.Kit(seal.New()).ForgetKeys()
 	w.do("GET", "/settings", nil, header{"Apikey", text}).want(503, auth.CodeUnavailable)
 	w.do("GET", "/settings", nil, header{"Apikey", "pk_test_12345678"}).want(200)
@@ -229,16 +230,16 @@ func operating(w *world) http.Handler {
 // is the same. It is for nothing else.
 func TestSecretKeys(t *testing.T) {
 	t.Parallel()
-	store := newKeyReads(t)
+	st := newKeyReads(t)
 	const option, public = "sk_test_0123456789", "pk_test_12345678"
-	w := newWorldOn(t, store, auth.WithAPIKeys(public), auth.WithSecretKeys(auth.SecretKey{Key: option, Scopes: []string{"*"}}))
+	w := newWorldOn(t, st, auth.WithAPIKeys(public), auth.WithSecretKeys(auth.SecretKey{Key: option, Scopes: []string{"*"}}))
 	room := operating(w)
 	now := w.Clock.Now()
-	k, text := store.put(t, now, auth.APIKey{Name: "job", Scopes: []string{"a"}})
-	_, expired := store.put(t, now, auth.APIKey{Scopes: []string{"a"}, ExpiresAt: now})
-	_, revoked := store.put(t, now, auth.APIKey{Scopes: []string{"a"}, RevokedAt: now})
-	_, elsewhere := store.put(t, now, auth.APIKey{Scopes: []string{"a"}, Networks: []string{"2001:db8::/32"}})
-	_, asPublic := store.put(t, now, auth.APIKey{Public: true})
+	k, text := st.put(t, now, store.APIKey{Name: "job", Scopes: []string{"a"}})
+	_, expired := st.put(t, now, store.APIKey{Scopes: []string{"a"}, ExpiresAt: now})
+	_, revoked := st.put(t, now, store.APIKey{Scopes: []string{"a"}, RevokedAt: now})
+	_, elsewhere := st.put(t, now, store.APIKey{Scopes: []string{"a"}, Networks: []string{"2001:db8::/32"}})
+	_, asPublic := st.put(t, now, store.APIKey{Public: true})
 	other, err := apikey.New(apikey.Parts{Environment: "live", ID: k.ID})
 	if err != nil {
 		t.Fatal(err)
@@ -249,10 +250,10 @@ func TestSecretKeys(t *testing.T) {
 			t.Errorf("%v: %v", good.name, got)
 		}
 	}
-	if got, err := store.Key(t.Context(), k.ID); err != nil || !got.LastUsedAt.Equal(now) || got.Revision != k.Revision {
+	if got, err := st.Key(t.Context(), k.ID); err != nil || !got.LastUsedAt.Equal(now) || got.Revision != k.Revision {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if n := store.uses.Load(); n != 1 {
+	if n := st.uses.Load(); n != 1 {
 		t.Errorf("the use is noted %d times in a minute", n)
 	}
 	ask(bearer(option)).want(200)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth/internal/openapi"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // Kit is what Authmount's own packages (rooms) build on: the machinery behind the
@@ -111,28 +112,30 @@ func (k Kit) Current(ctx context.Context) (Session, User) {
 
 // Change begins a change of the store in somebody's name, with its events, none of
 // which is one that an owner has to be told of.
-func (k Kit) Change(ctx context.Context, by Authority, events ...OutcomeEvent) Change {
+func (k Kit) Change(ctx context.Context, by Authority, events ...store.OutcomeEvent) store.Change {
 	return k.a.newChange(ctx, by, events...)
 }
 
 // ChangeOf is Change of a user, as read before it, with the notices that its
 // events call for.
-func (k Kit) ChangeOf(ctx context.Context, by Authority, u User, events ...OutcomeEvent) Change {
+func (k Kit) ChangeOf(ctx context.Context, by Authority, u User, events ...store.OutcomeEvent) store.Change {
 	return k.a.newChangeOf(ctx, by, account{User: u}, events...)
 }
 
 // Committed sends the messages of a change that has come about and tells the
 // hooks. edit, which may be
 // nil, completes the events with what only the store knew.
-func (k Kit) Committed(ctx context.Context, c Change, edit func(*Event)) {
-	k.a.committed(ctx, c, OutcomeDone, edit)
+func (k Kit) Committed(ctx context.Context, c store.Change, edit func(*Event)) {
+	k.a.committed(ctx, c, store.OutcomeDone, edit)
 }
 
 // Draw names the bucket of a rate limit and what it counts by.
-func (k Kit) Draw(r Rate, limit, value string, cost int) Draw { return k.a.draw(r, limit, value, cost) }
+func (k Kit) Draw(r Rate, limit, value string, cost int) store.Draw {
+	return k.a.draw(r, limit, value, cost)
+}
 
 // Take draws from rate limits, or returns CodeRateLimited.
-func (k Kit) Take(ctx context.Context, draws ...Draw) error {
+func (k Kit) Take(ctx context.Context, draws ...store.Draw) error {
 	return k.a.take(ctx, draws...)
 }
 
@@ -143,9 +146,9 @@ func (k Kit) Mint(ctx context.Context, u User, s Session) (*Tokens, error) {
 
 // Roles is the table of roles as this process knows it: a second old at most, and
 // never older than a change that it was told of. It is shared, and not to be changed.
-func (k Kit) Roles(ctx context.Context) (RoleTable, error) {
+func (k Kit) Roles(ctx context.Context) (store.RoleTable, error) {
 	if k.a.roleStore == nil {
-		return RoleTable{}, nil
+		return store.RoleTable{}, nil
 	}
 	known, err := k.a.rolePermissions(ctx)
 	if err == nil && known.younger(rolesFor) {
@@ -180,7 +183,7 @@ func (k Kit) MessagesSent(ctx context.Context) {
 }
 
 // Enclose puts a message to a user into a change; Committed sends it.
-func (k Kit) Enclose(ctx context.Context, c *Change, m KitMail) {
+func (k Kit) Enclose(ctx context.Context, c *store.Change, m KitMail) {
 	k.a.enclose(ctx, c, outgoing{Kind: m.Kind, To: m.To.Email, NewAddress: m.NewAddress, Provider: m.Provider}, m.To, nil)
 }
 

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // What the admin side builds on.
@@ -33,13 +35,13 @@ func (k Kit) Emit(ctx context.Context, by Authority, e Event) {
 
 // EndingAll completes the end of all sessions of a user with what dies with them, so
 // that none that is about to begin is spared.
-func (k Kit) EndingAll(c RevokeSessions) RevokeSessions {
+func (k Kit) EndingAll(c store.RevokeSessions) store.RevokeSessions {
 	c.DropTokens, c.DropDevices = dyingWithPassword(), true
 	return c
 }
 
 // DeleteUser deletes an account as it was read, if Hooks.BeforeDelete agrees.
-func (k Kit) DeleteUser(ctx context.Context, u User, c DeleteUser) error {
+func (k Kit) DeleteUser(ctx context.Context, u User, c store.DeleteUser) error {
 	return k.a.endUser(ctx, u, c)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/store"
 )
 
 // People come back to the pages of each room there is, those of the application first,
@@ -34,7 +35,7 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 		"one's own twice": {[]*KitPages{{Returns: "/old"}, own}, []string{"https://auth.test:8443/auth/return"}},
 	} {
 		a := &Auth{cfg: config{log: slog.New(slog.DiscardHandler), redirects: []redirect.Pattern{listed}, baseURL: &url.URL{Scheme: "https", Host: "auth.test:8443", Path: "/auth/v1"}}}
-		if err := a.put(t.Context(), StoredSettings{}); err != nil {
+		if err := a.put(t.Context(), store.StoredSettings{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range c.use {
@@ -53,12 +54,12 @@ func TestRoomsThatPeopleComeBackTo(t *testing.T) {
 // whoLeft is a store that keeps what it was asked to make nobody's.
 type whoLeft struct {
 	Store
-	got []AnonymizeUser
+	got []store.AnonymizeUser
 }
 
-func (s *whoLeft) AnonymizeUser(_ context.Context, c AnonymizeUser) (User, error) {
+func (s *whoLeft) AnonymizeUser(_ context.Context, c store.AnonymizeUser) (User, error) {
 	s.got = append(s.got, c)
-	return User{ID: c.UserID, BannedUntil: AnonymizedUntil()}, nil
+	return User{ID: c.UserID, BannedUntil: store.AnonymizedUntil()}, nil
 }
 
 // Whatever an account goes by goes with it: in events, of tokens and of messages.
@@ -69,28 +70,28 @@ func TestAnonymizingTakesEveryName(t *testing.T) {
 	invited := invitationID("ada@example.com")
 	for _, c := range []struct {
 		u    User
-		want AnonymizeUser
+		want store.AnonymizeUser
 	}{
-		{User{ID: "u"}, AnonymizeUser{Subjects: []string{"u"}}},
-		{User{ID: "u", Email: mail}, AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited}, Recipients: []string{toMail}}},
-		{User{ID: "u", Phone: number}, AnonymizeUser{Subjects: []string{"u", number}, Recipients: []string{toNumber}}},
-		{User{ID: "u", Email: mail, Phone: number}, AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited, number}, Recipients: []string{toMail, toNumber}}},
+		{User{ID: "u"}, store.AnonymizeUser{Subjects: []string{"u"}}},
+		{User{ID: "u", Email: mail}, store.AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited}, Recipients: []string{toMail}}},
+		{User{ID: "u", Phone: number}, store.AnonymizeUser{Subjects: []string{"u", number}, Recipients: []string{toNumber}}},
+		{User{ID: "u", Email: mail, Phone: number}, store.AnonymizeUser{Names: []string{"ada@example.com"}, Subjects: []string{"u", "ada@example.com", invited, number}, Recipients: []string{toMail, toNumber}}},
 	} {
 		s := &whoLeft{}
 		a.store = s
-		c.want.UserID, c.want.Label, c.want.Change = "u", "somebody", Change{Now: time.Unix(1, 0), KeepOwner: true}
+		c.want.UserID, c.want.Label, c.want.Change = "u", "somebody", store.Change{Now: time.Unix(1, 0), KeepOwner: true}
 		u, err := Kit{a}.Anonymize(t.Context(), c.want.Change, c.u, "somebody")
-		if err != nil || u.ID != "u" || !reflect.DeepEqual(s.got, []AnonymizeUser{c.want}) {
+		if err != nil || u.ID != "u" || !reflect.DeepEqual(s.got, []store.AnonymizeUser{c.want}) {
 			t.Errorf("%+v\nwant %+v, %v", s.got, c.want, err)
 		}
 	}
 	s := &whoLeft{}
 	a.store, a.recorder = s, &recorder{write: func(context.Context, []Event) error { return errors.New("away") }, waiting: failed(1)}
-	if _, err := (Kit{a}).Anonymize(t.Context(), Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
+	if _, err := (Kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeUnavailable) || s.got != nil {
 		t.Errorf("%v, %+v", err, s.got)
 	}
 	a.store = &drawing{}
-	if _, err := (Kit{a}).Anonymize(t.Context(), Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeInternal) {
+	if _, err := (Kit{a}).Anonymize(t.Context(), store.Change{}, User{ID: "u"}, ""); !errors.Is(err, CodeInternal) {
 		t.Errorf("a store that cannot: %v", err)
 	}
 }
@@ -116,11 +117,11 @@ func TestLocksOfFewLimits(t *testing.T) {
 		"of which the last fails": {RateLimits{FactorPerUser: one, SignInsPerAccount: one}, 3, 0, 3, nil},
 	} {
 		calls := 0
-		store := &drawing{take: func(draws []Draw) (Decision, error) {
+		store := &drawing{take: func(draws []store.Draw) (store.Decision, error) {
 			if calls++; calls == c.fails {
-				return Decision{}, errors.New("away")
+				return store.Decision{}, errors.New("away")
 			}
-			d := Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute, Allowed: c.left > 0}
+			d := store.Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute, Allowed: c.left > 0}
 			for i := range draws {
 				d.Remaining[i] = c.left
 				if draws[i].Cost != 0 {
@@ -146,7 +147,7 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 			book.fault = errors.New("away")
 		}
 		figures := 0
-		n := &counter{now: time.Now, counts: map[counted]int64{{metric: MetricLimits, label: "guesses"}: 1}, write: func(context.Context, AddCounts) error {
+		n := &counter{now: time.Now, counts: map[counted]int64{{metric: store.MetricLimits, label: "guesses"}: 1}, write: func(context.Context, store.AddCounts) error {
 			if !c.figures {
 				return errors.New("away")
 			}
@@ -169,14 +170,14 @@ func TestWrittenTellsWhatIsNot(t *testing.T) {
 
 // storedSettings is a store of settings.
 type storedSettings struct {
-	SettingsStore
-	is  StoredSettings
+	store.SettingsStore
+	is  store.StoredSettings
 	err error
 }
 
-func (s *storedSettings) Settings(ctx context.Context) (StoredSettings, error) {
+func (s *storedSettings) Settings(ctx context.Context) (store.StoredSettings, error) {
 	if ctx.Err() != nil {
-		return StoredSettings{}, ctx.Err()
+		return store.StoredSettings{}, ctx.Err()
 	}
 	return s.is, s.err
 }
@@ -185,9 +186,9 @@ func (s *storedSettings) Settings(ctx context.Context) (StoredSettings, error) {
 // read is told to the log, and what was read is not.
 func TestSettingsThatAreRead(t *testing.T) {
 	var log bytes.Buffer
-	store := &storedSettings{is: StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
+	st := &storedSettings{is: store.StoredSettings{Revision: 1, Document: []byte(`{"sender_name":"Acme"}`)}}
 	a := &Auth{cfg: config{log: slog.New(slog.NewTextHandler(&log, nil)), baseURL: &url.URL{Scheme: "https", Host: "auth.test"}}}
-	a.settings.store = store
+	a.settings.store = st
 	over, end := context.WithCancel(t.Context())
 	end()
 	read := func(want string, revision int64, told bool) {
@@ -200,11 +201,11 @@ func TestSettingsThatAreRead(t *testing.T) {
 		}
 	}
 	read("Acme", 1, false)
-	store.is = StoredSettings{Revision: 2, Document: []byte(`{"sender_name":"Bcme"}`)}
+	st.is = store.StoredSettings{Revision: 2, Document: []byte(`{"sender_name":"Bcme"}`)}
 	read("Bcme", 2, false)
-	store.err = errors.New("away")
+	st.err = errors.New("away")
 	read("Bcme", 2, true)
-	store.is, store.err = StoredSettings{Revision: 3, Document: []byte(`{`)}, nil
+	st.is, st.err = store.StoredSettings{Revision: 3, Document: []byte(`{`)}, nil
 	read("Bcme", 2, true)
 }
 
@@ -222,7 +223,7 @@ func TestMessagesJoinTransactions(t *testing.T) {
 	} {
 		a := &Auth{keys: testKeys(t), outbox: &outbox{keeper: keeper{inTx: c.inTx}, o: MailOptions{Timeout: time.Minute}}}
 		ctx := context.WithValue(t.Context(), requestIDKey{}, "tx")
-		ch := Change{Now: time.Unix(1767323045, 0)}
+		ch := store.Change{Now: time.Unix(1767323045, 0)}
 		a.enclose(ctx, &ch, outgoing{Kind: KindMagicLink}, User{}, nil) // a decoy, which draws nothing
 		if len(ch.Messages) != 1 {
 			t.Fatalf("%s: %d messages", name, len(ch.Messages))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base32"
 	"fmt"
+
+	"github.com/authmount/auth/store"
 )
 
 // TOTPSecret is the secret of an account's authenticator app, in base32 as
@@ -17,7 +19,7 @@ func (k Kit) TOTPSecret(ctx context.Context, userID string) (string, error) {
 		return "", storeFailed(err)
 	}
 	for _, f := range all.List {
-		if !f.Enabled || f.Kind != FactorTOTP {
+		if !f.Enabled || f.Kind != store.FactorTOTP {
 			continue
 		}
 		secret, _, err := k.a.keys.Open(f.Secret, []byte(f.UserID))

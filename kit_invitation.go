@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // What the admin side builds invitations on.
@@ -72,35 +74,35 @@ func (k Kit) CleanInvitation(inv Invitation, life time.Duration) (Invitation, er
 // Invite stores an invitation, which has passed CleanInvitation, in place of the one to
 // the address that was seen, by its hash (empty: none), and encloses its mail. Errors:
 // CodeRateLimited, ErrStale if another one waits now, and the store's.
-func (k Kit) Invite(ctx context.Context, c *Change, send *KitSend, inv Invitation, seen []byte) error {
+func (k Kit) Invite(ctx context.Context, c *store.Change, send *KitSend, inv Invitation, seen []byte) error {
 	a := k.a
 	permit, err := send.draw(ctx, a, KindInvitation, inv.Email)
 	if err != nil {
 		return err
 	}
 	life := inv.ExpiresAt.Sub(inv.SentAt)
-	secret, t := a.newLink(PurposeInvitation, life, linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
+	secret, t := a.newLink(store.PurposeInvitation, life, linkData{Email: inv.Email, RedirectTo: inv.RedirectTo, Invitation: &inv})
 	t.Subject, t.CreatedAt, t.ExpiresAt = inv.ID, inv.SentAt, inv.ExpiresAt
 	a.enclose(ctx, c, outgoing{Kind: KindInvitation, To: inv.Email, Link: a.linkURL(KindInvitation, secret), ExpiresIn: life, permit: permit}, User{}, &t)
-	return a.store.PutToken(ctx, PutToken{Change: *c, Token: t, Supersedes: &seen})
+	return a.store.PutToken(ctx, store.PutToken{Change: *c, Token: t, Supersedes: &seen})
 }
 
 // WithdrawInvitation uses an invitation up for nothing. ErrNotFound if it is not
 // there any more.
-func (k Kit) WithdrawInvitation(ctx context.Context, c Change, hash []byte) error {
-	_, _, err := k.a.store.RedeemToken(ctx, Redemption{Change: c, Purpose: PurposeInvitation, Hash: hash})
+func (k Kit) WithdrawInvitation(ctx context.Context, c store.Change, hash []byte) error {
+	_, _, err := k.a.store.RedeemToken(ctx, store.Redemption{Change: c, Purpose: store.PurposeInvitation, Hash: hash})
 	return err
 }
 
 // Invitations lists the invitations that wait, newest first, or the one of an id. With
 // the last one comes what to ask for next with. The hashes are those that
 // WithdrawInvitation takes.
-func (k Kit) Invitations(ctx context.Context, id string, after *InvitationCursor, limit int) (list []Invitation, hashes [][]byte, next *InvitationCursor, err error) {
-	s, ok := Capability[InvitationStore](k.a.store)
+func (k Kit) Invitations(ctx context.Context, id string, after *store.InvitationCursor, limit int) (list []Invitation, hashes [][]byte, next *store.InvitationCursor, err error) {
+	s, ok := store.Capability[store.InvitationStore](k.a.store)
 	if !ok {
 		return nil, nil, nil, fail(CodeInternal, errors.New("the store is no auth.InvitationStore"))
 	}
-	tokens, err := s.ListInvitations(ctx, InvitationQuery{Subject: id, Now: k.a.now(), After: after, Limit: limit})
+	tokens, err := s.ListInvitations(ctx, store.InvitationQuery{Subject: id, Now: k.a.now(), After: after, Limit: limit})
 	if err != nil {
 		return nil, nil, nil, storeFailed(err)
 	}

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"errors"
+
+	"github.com/authmount/auth/store"
 )
 
 // What the admin side builds jobs on.
@@ -31,7 +33,7 @@ func (k Kit) ImportsAtOnce() bool { return k.a.imports != nil && k.a.creating() 
 
 // ImportAll creates users in one step of the store, and tells of each why it was not.
 // The error is errors.ErrUnsupported where users have to be created one after the other.
-func (k Kit) ImportAll(ctx context.Context, c CreateUsers) ([]error, error) {
+func (k Kit) ImportAll(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	if !k.ImportsAtOnce() {
 		return nil, errors.ErrUnsupported
 	}
@@ -42,8 +44,8 @@ func (k Kit) ImportAll(ctx context.Context, c CreateUsers) ([]error, error) {
 // has that already: it is a change of its password, with what dies by it and the notice.
 // Errors: CodeValidationFailed,
 // those of hooks, and the store's.
-func (k Kit) WithHash(ctx context.Context, c *Change, u User, hash string, p *UserPatch) error {
-	had, err := k.a.store.Credentials(ctx, ByID(u.ID))
+func (k Kit) WithHash(ctx context.Context, c *store.Change, u User, hash string, p *store.UserPatch) error {
+	had, err := k.a.store.Credentials(ctx, store.ByID(u.ID))
 	if err != nil || had.PasswordHash == hash {
 		return err
 	}
@@ -52,7 +54,7 @@ func (k Kit) WithHash(ctx context.Context, c *Change, u User, hash string, p *Us
 		return err
 	}
 	setPassword(p, chosen)
-	p.Revoke, p.DropDevices = &SessionFilter{}, true
+	p.Revoke, p.DropDevices = &store.SessionFilter{}, true
 	p.DropTokens = append(p.DropTokens, dyingWithPassword()...)
 	k.a.tell(ctx, c, account{User: u}, EventPasswordChanged)
 	return nil

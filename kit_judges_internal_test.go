@@ -10,15 +10,17 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // drawing is a store that answers draws as it is told.
 type drawing struct {
 	Store
-	take func(draws []Draw) (Decision, error)
+	take func(draws []store.Draw) (store.Decision, error)
 }
 
-func (s *drawing) Take(_ context.Context, draws []Draw, _ time.Time) (Decision, error) {
+func (s *drawing) Take(_ context.Context, draws []store.Draw, _ time.Time) (store.Decision, error) {
 	return s.take(draws)
 }
 
@@ -32,13 +34,13 @@ func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 		}
 		return b
 	}
-	got := pendingChanges(User{Email: "ada@example.com"}, Held{Pending: []HeldToken{
-		{Purpose: PurposeVerifyEmail, Data: link("Ada@Example.com"), ExpiresAt: at},
-		{Purpose: PurposeVerifyEmail, Data: link(""), ExpiresAt: at},
-		{Purpose: PurposeVerifyEmail, Data: []byte("no link"), ExpiresAt: at},
-		{Purpose: PurposeReset, Data: link("bob@example.com"), ExpiresAt: at},
-		{Purpose: PurposeVerifyEmail, Data: link("countess@example.com"), ExpiresAt: at},
-		{Purpose: PurposePhoneChange, Subject: "user session +4930123456", ExpiresAt: at.Add(1)},
+	got := pendingChanges(User{Email: "ada@example.com"}, Held{Pending: []store.HeldToken{
+		{Purpose: store.PurposeVerifyEmail, Data: link("Ada@Example.com"), ExpiresAt: at},
+		{Purpose: store.PurposeVerifyEmail, Data: link(""), ExpiresAt: at},
+		{Purpose: store.PurposeVerifyEmail, Data: []byte("no link"), ExpiresAt: at},
+		{Purpose: store.PurposeReset, Data: link("bob@example.com"), ExpiresAt: at},
+		{Purpose: store.PurposeVerifyEmail, Data: link("countess@example.com"), ExpiresAt: at},
+		{Purpose: store.PurposePhoneChange, Subject: "user session +4930123456", ExpiresAt: at.Add(1)},
 	}})
 	want := []KitPending{{"email", "countess@example.com", at}, {"phone", "+4930123456", at.Add(1)}}
 	if !slices.Equal(got, want) {
@@ -50,8 +52,8 @@ func TestPendingChangesAreOfWhatIsToCome(t *testing.T) {
 // of one try is a limit, and none is none.
 func TestLocksAreOfUsedUpLimits(t *testing.T) {
 	one := Rate{Burst: 1, Per: time.Hour}
-	store := &drawing{take: func(draws []Draw) (Decision, error) {
-		d := Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute}
+	store := &drawing{take: func(draws []store.Draw) (store.Decision, error) {
+		d := store.Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute}
 		for i := range d.Remaining {
 			d.Remaining[i] = min(i, 1)
 		}
@@ -97,7 +99,7 @@ func TestBrokenServersAreNotReached(t *testing.T) {
 // While limits cannot be asked, those are told who have proved their address, and
 // nobody can have a stranger written to.
 func TestOnlyTheProvedAreToldWithoutLimits(t *testing.T) {
-	store := &drawing{take: func([]Draw) (Decision, error) { return Decision{}, errors.New("down") }}
+	store := &drawing{take: func([]store.Draw) (store.Decision, error) { return store.Decision{}, errors.New("down") }}
 	a := &Auth{
 		keys: testKeys(t), store: store, counter: &counter{}, recorder: &recorder{},
 		cfg: config{now: time.Now, log: slog.New(slog.DiscardHandler), limits: RateLimits{}.withDefaults()},

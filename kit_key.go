@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/authmount/auth/store"
 )
 
 // What the admin side builds on for API keys.
@@ -25,22 +27,22 @@ func (k Kit) GivenKey(ctx context.Context) (string, bool) {
 
 // SecretKey is the key that a text is, as it is now; one of WithSecretKeys has no ID.
 // Errors: CodeInvalidAPIKey, CodeRateLimited.
-func (k Kit) SecretKey(ctx context.Context, text string) (APIKey, error) {
+func (k Kit) SecretKey(ctx context.Context, text string) (store.APIKey, error) {
 	return k.a.secretKey(ctx, text)
 }
 
 // SecretKeys are those of WithSecretKeys.
-func (k Kit) SecretKeys() []APIKey { return k.a.cfg.secretKeys }
+func (k Kit) SecretKeys() []store.APIKey { return k.a.cfg.secretKeys }
 
 // optionKeyName is what the name of a secret key of the options begins with.
 const optionKeyName = "secret key "
 
 // SecretKeyNamed is the key of the options in whose name something was made. named tells
 // whether it is the name of one at all, there whether the options still have it.
-func (k Kit) SecretKeyNamed(name string) (key APIKey, named, there bool) {
-	at := slices.IndexFunc(k.SecretKeys(), func(key APIKey) bool { return key.Name == name })
+func (k Kit) SecretKeyNamed(name string) (key store.APIKey, named, there bool) {
+	at := slices.IndexFunc(k.SecretKeys(), func(key store.APIKey) bool { return key.Name == name })
 	if at < 0 {
-		return APIKey{}, strings.HasPrefix(name, optionKeyName), false
+		return store.APIKey{}, strings.HasPrefix(name, optionKeyName), false
 	}
 	return k.SecretKeys()[at], true, true
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // What operators make or have sent for somebody: the flows' own links and codes.
@@ -44,7 +46,7 @@ func (k Kit) JudgeLinks(judge func(ctx context.Context, maker LinkMaker, u User)
 
 // stillMade adds to a redemption what its link's maker has to be allowed still. A process
 // without the admin side cannot tell, and takes no such link.
-func (a *Auth) stillMade(ctx context.Context, t Token, d linkData, c *Change) error {
+func (a *Auth) stillMade(ctx context.Context, t store.Token, d linkData, c *store.Change) error {
 	if d.Maker == nil {
 		return nil
 	}
@@ -52,7 +54,7 @@ func (a *Auth) stillMade(ctx context.Context, t Token, d linkData, c *Change) er
 	if judge == nil {
 		return fail(CodeUnavailable, errors.New("links that operators made are taken where admin.New was called"))
 	}
-	u, err := a.store.User(ctx, ByID(t.UserID))
+	u, err := a.store.User(ctx, store.ByID(t.UserID))
 	if err != nil {
 		return linkFailed(err)
 	}
@@ -65,7 +67,7 @@ func (a *Auth) stillMade(ctx context.Context, t Token, d linkData, c *Change) er
 }
 
 // madeBy notes in a link who is given it.
-func madeBy(t *Token, by Actor, u User) error {
+func madeBy(t *store.Token, by Actor, u User) error {
 	d, err := readLink(t.Data)
 	if err == nil {
 		d.Maker = &LinkMaker{By: by, CredentialRevision: u.CredentialRevision}
@@ -77,7 +79,7 @@ func madeBy(t *Token, by Actor, u User) error {
 // Link makes a link for a user, in a change that the store is given here. Errors:
 // CodeValidationFailed (the account has no such address, or needs no such link),
 // CodeMethodDisabled, CodeUserBanned, CodeRedirectNotAllowed, and the store's.
-func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo string) (MadeLink, error) {
+func (k Kit) Link(ctx context.Context, c *store.Change, t LinkType, userID, redirectTo string) (MadeLink, error) {
 	if t == LinkCode {
 		return MadeLink{}, invalid("type", "has no link")
 	}
@@ -89,7 +91,7 @@ func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo
 		return MadeLink{}, err
 	}
 	token.Code, token.CodeExpiresAt, token.MaxTries = nil, time.Time{}, 0
-	if err := k.a.store.PutToken(ctx, PutToken{Change: *c, Token: token}); err != nil {
+	if err := k.a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token}); err != nil {
 		return MadeLink{}, err
 	}
 	return MadeLink{URL: o.Link, ExpiresAt: token.ExpiresAt}, nil
@@ -97,7 +99,7 @@ func (k Kit) Link(ctx context.Context, c *Change, t LinkType, userID, redirectTo
 
 // SendLink is Link of which nobody but the user learns: it is mailed, or texted, and
 // draws the limits of what is sent. It returns the id of the message.
-func (k Kit) SendLink(ctx context.Context, c *Change, send *KitSend, t LinkType, userID, redirectTo string) (string, error) {
+func (k Kit) SendLink(ctx context.Context, c *store.Change, send *KitSend, t LinkType, userID, redirectTo string) (string, error) {
 	a := k.a
 	token, o, u, err := a.operatorsLink(ctx, t, userID, redirectTo)
 	if err != nil {
@@ -115,26 +117,26 @@ func (k Kit) SendLink(ctx context.Context, c *Change, send *KitSend, t LinkType,
 	if c.Idempotency != nil {
 		c.Idempotency.Result = []byte(strconv.Quote(id)) // JSON, as rooms keep it
 	}
-	return id, a.store.PutToken(ctx, PutToken{Change: *c, Token: token})
+	return id, a.store.PutToken(ctx, store.PutToken{Change: *c, Token: token})
 }
 
 // operatorsLink makes a link or code for a user, with the message that would carry it.
-func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (Token, outgoing, User, error) {
-	c, err := a.store.Credentials(ctx, ByID(userID))
+func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo string) (store.Token, outgoing, User, error) {
+	c, err := a.store.Credentials(ctx, store.ByID(userID))
 	if err != nil {
-		return Token{}, outgoing{}, User{}, goneOr(CodeUserNotFound, err)
+		return store.Token{}, outgoing{}, User{}, goneOr(CodeUserNotFound, err)
 	}
 	u := c.User
 	if err := a.mayHaveLink(ctx, t, c); err != nil {
-		return Token{}, outgoing{}, u, err
+		return store.Token{}, outgoing{}, u, err
 	}
 	if err := a.allowRedirect(redirectTo); err != nil {
-		return Token{}, outgoing{}, u, err
+		return store.Token{}, outgoing{}, u, err
 	}
 	d := linkData{Email: u.Email, RedirectTo: redirectTo}
 	switch t {
 	case LinkCode:
-		code, token := a.newPhoneCode(PurposePhoneCode, u.Phone)
+		code, token := a.newPhoneCode(store.PurposePhoneCode, u.Phone)
 		token.UserID = u.ID
 		return token, a.phoneMessage(sendPermit{}, u.Phone, code), u, nil
 	case LinkVerify:
@@ -144,12 +146,12 @@ func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo
 		token, o := a.newWelcome(u, redirectTo)
 		return token, o, u, nil
 	}
-	kind, purpose, life := KindResetPassword, PurposeReset, resetLife
+	kind, purpose, life := KindResetPassword, store.PurposeReset, resetLife
 	if t == LinkMagicLink {
-		kind, purpose, life = KindMagicLink, PurposeMagicLink, magicLife
+		kind, purpose, life = KindMagicLink, store.PurposeMagicLink, magicLife
 	}
 	secret, token := a.newLink(purpose, life, d)
-	token.UserID, token.Subject = u.ID, EmailKey(u.Email)
+	token.UserID, token.Subject = u.ID, store.EmailKey(u.Email)
 	o := outgoing{Kind: kind, To: u.Email, Link: a.linkURL(kind, secret), ExpiresIn: life}
 	if t == LinkMagicLink {
 		o.Code = a.addCode(&token, secret, u.Email, "")
@@ -158,7 +160,7 @@ func (a *Auth) operatorsLink(ctx context.Context, t LinkType, userID, redirectTo
 }
 
 // mayHaveLink tells whether a link or code of a type makes sense for somebody.
-func (a *Auth) mayHaveLink(ctx context.Context, t LinkType, c Credentials) error {
+func (a *Auth) mayHaveLink(ctx context.Context, t LinkType, c store.Credentials) error {
 	u, settings := c.User, a.Settings(ctx)
 	off := false
 	switch t {

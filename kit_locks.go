@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // ForgiveFailures empties the counts of failed passwords, once there is a new one.
@@ -18,13 +20,13 @@ type KitLock struct {
 // lockDraw is a limit on what is guessed at an account.
 type lockDraw struct {
 	limit string
-	Draw
+	store.Draw
 }
 
 // lockDraws are the limits on failures at an account, by each name that it has and
 // each device that it was signed in on. Tries at one code are not among them: a code
 // that was guessed at too often stays dead.
-func (a *Auth) lockDraws(u User, devices []HeldDevice) (list []lockDraw) {
+func (a *Auth) lockDraws(u User, devices []store.HeldDevice) (list []lockDraw) {
 	add := func(limit string, draws ...guessDraw) {
 		for _, d := range draws {
 			if d.Rate.Burst > 0 {
@@ -41,7 +43,7 @@ func (a *Auth) lockDraws(u User, devices []HeldDevice) (list []lockDraw) {
 	if len(names) == 0 {
 		names = []string{u.ID}
 	}
-	for _, d := range append([]HeldDevice{{}}, devices...) {
+	for _, d := range append([]store.HeldDevice{{}}, devices...) {
 		account := u.ID
 		if d.Device != "" {
 			account += " " + d.Device
@@ -58,7 +60,7 @@ func (a *Auth) lockDraws(u User, devices []HeldDevice) (list []lockDraw) {
 // locks are the limits in which nothing is left.
 func (a *Auth) locks(ctx context.Context, u User, h Held) ([]KitLock, error) {
 	draws := a.lockDraws(u, h.Devices)
-	all := make([]Draw, len(draws))
+	all := make([]store.Draw, len(draws))
 	for i, d := range draws {
 		all[i] = d.Draw
 		all[i].Cost = 0

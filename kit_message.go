@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/authmount/auth/store"
 )
 
 // RetryMessage has a message that failed sent again, under its id, in a change that the
 // store is given here; it draws the limits of what operators send. SendWaiting, after
 // that, sends it at once. ErrNotFound if it cannot be sent again, ErrStale if somebody
 // else was faster; CodeRateLimited, and the store's errors.
-func (k Kit) RetryMessage(ctx context.Context, c *Change, send *KitSend, id string) error {
+func (k Kit) RetryMessage(ctx context.Context, c *store.Change, send *KitSend, id string) error {
 	a := k.a
-	s, ok := Capability[MessageLogStore](a.store)
+	s, ok := store.Capability[store.MessageLogStore](a.store)
 	if !ok {
 		return fail(CodeInternal, errors.New("the store is no auth.MessageLogStore"))
 	}
@@ -22,12 +24,12 @@ func (k Kit) RetryMessage(ctx context.Context, c *Change, send *KitSend, id stri
 	}
 	o, err := a.openMessage(m)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotFound, err) // sealed with a secret that nobody has any more
+		return fmt.Errorf("%w: %w", store.ErrNotFound, err) // sealed with a secret that nobody has any more
 	}
 	if _, err := send.draw(ctx, a, o.Kind, o.To); err != nil {
 		return err
 	}
-	return s.RetryMessage(ctx, RetryMessage{Change: *c, ID: id})
+	return s.RetryMessage(ctx, store.RetryMessage{Change: *c, ID: id})
 }
 
 // SendWaiting has this process look at once for messages that are due.

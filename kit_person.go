@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // Export reads everything that is held about a user. Errors: CodeUserNotFound.
@@ -14,15 +16,15 @@ func (k Kit) Export(ctx context.Context, userID string) (*Export, error) {
 // Anonymize makes an account nobody's. What this process has still to record is written
 // before, so that it is made nobody's, too; what another one has still to record, for a
 // second at most, is not. Errors: the store's.
-func (k Kit) Anonymize(ctx context.Context, c Change, u User, label string) (User, error) {
-	s, ok := Capability[AnonymizeStore](k.a.store)
+func (k Kit) Anonymize(ctx context.Context, c store.Change, u User, label string) (User, error) {
+	s, ok := store.Capability[store.AnonymizeStore](k.a.store)
 	if !ok {
 		return User{}, fail(CodeInternal, errors.New("the store is no auth.AnonymizeStore"))
 	}
-	p := AnonymizeUser{Change: c, UserID: u.ID, Label: label, Subjects: []string{u.ID}}
+	p := store.AnonymizeUser{Change: c, UserID: u.ID, Label: label, Subjects: []string{u.ID}}
 	if u.Email != "" {
-		p.Names = append(p.Names, EmailKey(u.Email))
-		p.Subjects = append(p.Subjects, EmailKey(u.Email), invitationID(u.Email))
+		p.Names = append(p.Names, store.EmailKey(u.Email))
+		p.Subjects = append(p.Subjects, store.EmailKey(u.Email), invitationID(u.Email))
 		p.Recipients = append(p.Recipients, k.a.recipient(u.Email))
 	}
 	if u.Phone != "" {

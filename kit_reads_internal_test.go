@@ -9,17 +9,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // listing is a store that answers a question about invitations as it is told.
 type listing struct {
 	Store
-	asked InvitationQuery
-	list  []Token
+	asked store.InvitationQuery
+	list  []store.Token
 	err   error
 }
 
-func (s *listing) ListInvitations(_ context.Context, q InvitationQuery) ([]Token, error) {
+func (s *listing) ListInvitations(_ context.Context, q store.InvitationQuery) ([]store.Token, error) {
 	s.asked = q
 	return s.list, s.err
 }
@@ -28,16 +30,16 @@ func (s *listing) ListInvitations(_ context.Context, q InvitationQuery) ([]Token
 // without particulars is a fault of ours, not one less.
 func TestInvitationsAreListedWhole(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
-	at := &InvitationCursor{CreatedAt: now, Subject: "before"}
-	token := func(id string, data any) Token {
+	at := &store.InvitationCursor{CreatedAt: now, Subject: "before"}
+	token := func(id string, data any) store.Token {
 		raw, err := json.Marshal(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Token{Subject: id, Hash: []byte("hash of " + id), CreatedAt: now.Add(-time.Hour), Data: raw}
+		return store.Token{Subject: id, Hash: []byte("hash of " + id), CreatedAt: now.Add(-time.Hour), Data: raw}
 	}
 	a, b := Invitation{ID: "a", Email: "ada@example.com", Metadata: map[string]any{}}, Invitation{ID: "b", Email: "bob@example.com", Metadata: map[string]any{}}
-	both := []Token{token("a", linkData{Invitation: &a}), token("b", linkData{Invitation: &b})}
+	both := []store.Token{token("a", linkData{Invitation: &a}), token("b", linkData{Invitation: &b})}
 	odd := token("b", "no particulars")
 	for name, c := range map[string]struct {
 		store Store
@@ -50,8 +52,8 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 		"all":                        {&listing{list: both}, 3, []Invitation{a, b}, "", ""},
 		"perhaps not all":            {&listing{list: both}, 2, []Invitation{a, b}, "b", ""},
 		"one":                        {&listing{list: both[:1]}, 1, []Invitation{a}, "a", ""},
-		"without particulars":        {&listing{list: []Token{both[0], token("b", linkData{})}}, 3, nil, "", CodeInternal},
-		"with none that can be read": {&listing{list: []Token{both[0], odd}}, 3, nil, "", CodeInternal},
+		"without particulars":        {&listing{list: []store.Token{both[0], token("b", linkData{})}}, 3, nil, "", CodeInternal},
+		"with none that can be read": {&listing{list: []store.Token{both[0], odd}}, 3, nil, "", CodeInternal},
 		"that cannot be asked for":   {&listing{err: errors.New("away")}, 2, nil, "", CodeUnavailable},
 		"of a store that has none":   {&drawing{}, 2, nil, "", CodeInternal},
 	} {
@@ -71,10 +73,10 @@ func TestInvitationsAreListedWhole(t *testing.T) {
 				t.Errorf("%s: %q", name, hashes)
 			}
 		}
-		if (next != nil) != (c.next != "") || next != nil && *next != (InvitationCursor{CreatedAt: now.Add(-time.Hour), Subject: c.next}) {
+		if (next != nil) != (c.next != "") || next != nil && *next != (store.InvitationCursor{CreatedAt: now.Add(-time.Hour), Subject: c.next}) {
 			t.Errorf("%s: goes on after %+v", name, next)
 		}
-		if s, ok := c.store.(*listing); ok && !reflect.DeepEqual(s.asked, InvitationQuery{Subject: "id", Now: now, After: at, Limit: c.limit}) {
+		if s, ok := c.store.(*listing); ok && !reflect.DeepEqual(s.asked, store.InvitationQuery{Subject: "id", Now: now, After: at, Limit: c.limit}) {
 			t.Errorf("%s: asked for %+v", name, s.asked)
 		}
 	}

@@ -15,18 +15,19 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // sick is a store that says how it is doing as it is told.
 type sick struct {
 	auth.Store
-	says auth.StoreDiagnosis
+	says store.StoreDiagnosis
 	err  error
 }
 
 func (s *sick) Unwrap() auth.Store { return s.Store }
 
-func (s *sick) Diagnose(context.Context) (auth.StoreDiagnosis, error) { return s.says, s.err }
+func (s *sick) Diagnose(context.Context) (store.StoreDiagnosis, error) { return s.says, s.err }
 
 // A diagnosis has all that the store says of itself, and nothing of what does not apply;
 // and who asks, as it is seen here.
@@ -57,7 +58,7 @@ func TestDiagnosisIsWhole(t *testing.T) {
 		t.Errorf("keys %+v", got.Keys)
 	}
 	at := time.Now().Add(time.Hour)
-	s.says = auth.StoreDiagnosis{Now: at, Schema: 1, Waiting: 3, Oldest: at.Add(-time.Minute), Feeds: 2, FeedAt: at.Add(-time.Second)}
+	s.says = store.StoreDiagnosis{Now: at, Schema: 1, Waiting: 3, Oldest: at.Add(-time.Minute), Feeds: 2, FeedAt: at.Add(-time.Second)}
 	ask().want(200)
 	st, mail, feed := got.Store, got.Mail, got.Feed
 	switch {

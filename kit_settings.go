@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // KitSetting is one setting as a document in the store and the options make it.
@@ -17,7 +19,7 @@ type KitSetting struct {
 }
 
 // Settings are those that a document in the store makes, in the order of their table.
-func (k Kit) Settings(stored StoredSettings) ([]KitSetting, error) {
+func (k Kit) Settings(stored store.StoredSettings) ([]KitSetting, error) {
 	d, err := parseDocument(stored.Document)
 	if err != nil {
 		return nil, fail(CodeInternal, err)
@@ -35,14 +37,14 @@ func (k Kit) Settings(stored StoredSettings) ([]KitSetting, error) {
 // KitSettingsEdit is a document that was changed.
 type KitSettingsEdit struct {
 	Document []byte
-	Changes  map[string]FieldChange // of what is in force, by name
+	Changes  map[string]store.FieldChange // of what is in force, by name
 	before   Settings
 	after    Settings
 }
 
 // EditSettings changes a document: values as the wire has them, by name; null takes
 // back what the store says. Errors: CodeValidationFailed.
-func (k Kit) EditSettings(stored StoredSettings, changes map[string]json.RawMessage) (KitSettingsEdit, error) {
+func (k Kit) EditSettings(stored store.StoredSettings, changes map[string]json.RawMessage) (KitSettingsEdit, error) {
 	var e KitSettingsEdit
 	d, err := parseDocument(stored.Document)
 	if err != nil {
@@ -58,10 +60,10 @@ func (k Kit) EditSettings(stored StoredSettings, changes map[string]json.RawMess
 	}
 	e.before, _ = o.settle(&k.a.cfg, d)
 	e.after, _ = o.settle(&k.a.cfg, next)
-	e.Changes = map[string]FieldChange{}
+	e.Changes = map[string]store.FieldChange{}
 	for _, f := range settingFields() {
 		if was, is := f.value(&e.before), f.value(&e.after); !reflect.DeepEqual(was, is) {
-			e.Changes[f.name] = FieldChange{Before: was, After: is}
+			e.Changes[f.name] = store.FieldChange{Before: was, After: is}
 		}
 	}
 	return e, nil
@@ -69,7 +71,7 @@ func (k Kit) EditSettings(stored StoredSettings, changes map[string]json.RawMess
 
 // LetsIn tells whether somebody could sign in before an edit and after it, with a second
 // factor if one is asked for, whatever the settings say.
-func (k Kit) LetsIn(e KitSettingsEdit, c Credentials, factor bool) (before, after bool) {
+func (k Kit) LetsIn(e KitSettingsEdit, c store.Credentials, factor bool) (before, after bool) {
 	return k.a.wayIn(e.before, c, factor), k.a.wayIn(e.after, c, factor)
 }
 

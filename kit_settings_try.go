@@ -10,6 +10,7 @@ import (
 
 	"github.com/authmount/auth/internal/clientip"
 	"github.com/authmount/auth/internal/oidc"
+	"github.com/authmount/auth/store"
 )
 
 // What operators try out, and what they are told of how the service is doing.
@@ -54,7 +55,7 @@ func (k Kit) DrawTest(ctx context.Context, u User, by Channel) (*KitTest, error)
 }
 
 // Enclose puts the message into a change, in place of one of a change that did not come about.
-func (t *KitTest) Enclose(ctx context.Context, c *Change) {
+func (t *KitTest) Enclose(ctx context.Context, c *store.Change) {
 	t.Forget()
 	before := len(c.Messages)
 	t.a.enclose(ctx, c, t.out, t.to, nil)
@@ -255,7 +256,7 @@ func (k Kit) Diagnose(ctx context.Context) (KitDiagnosis, error) {
 	for i := range d.Keys {
 		d.Keys[i].Signs = d.Keys[i].ID == k.a.keys.signing.ID
 	}
-	store, ok := Capability[DiagnosticStore](k.a.store)
+	store, ok := store.Capability[store.DiagnosticStore](k.a.store)
 	if !ok {
 		return d, nil
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // A test message that takes the place of another is the only one waited for.
 func TestOneTestMessageIsAwaited(t *testing.T) {
 	w := newWorld(t)
 	kit, ctx := w.Kit(seal.New()), t.Context()
-	u, err := w.Store.User(ctx, auth.ByID(w.member("ada@example.com").User.ID))
+	u, err := w.Store.User(ctx, store.ByID(w.member("ada@example.com").User.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestDiagnosisListsWhatIsForwarded(t *testing.T) {
 func TestLimitsAreClearedInOrder(t *testing.T) {
 	w := newWorld(t)
 	s := w.member("ada@example.com")
-	u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestLinkOfTheBanned(t *testing.T) {
 	idp.SignsIn(evilGit)
 	back := idp.Authorize(t, to)
 	until := w.Clock.Now().Add(time.Hour)
-	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 	q := w.visitor(idp).back("github", back).location().Query()
 	if q.Has("code") || q.Get("error_code") != string(auth.CodeUserBanned) {
 		t.Errorf("the redirect says %v", q)

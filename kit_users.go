@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/authmount/auth/store"
 )
 
 // What operators do with accounts, by the rules that hold for everybody.
@@ -18,8 +20,8 @@ const maxNotes = 16 << 10
 
 // KitAccount is everything that operators see of an account.
 type KitAccount struct {
-	Credentials
-	Factors Factors // without their secrets; none while none is enabled
+	store.Credentials
+	Factors store.Factors // without their secrets; none while none is enabled
 	Pending []KitPending
 	Locks   []KitLock
 }
@@ -32,7 +34,7 @@ type KitPending struct {
 }
 
 // Account reads an account whole. Errors are the store's.
-func (k Kit) Account(ctx context.Context, key UserKey) (KitAccount, error) {
+func (k Kit) Account(ctx context.Context, key store.UserKey) (KitAccount, error) {
 	c, held, err := k.a.account(ctx, key)
 	if err != nil {
 		return KitAccount{}, err
@@ -56,11 +58,11 @@ func pendingChanges(u User, h Held) []KitPending {
 	list := []KitPending{}
 	for _, t := range h.Pending {
 		switch t.Purpose {
-		case PurposeVerifyEmail:
-			if d, err := readLink(t.Data); err == nil && d.Email != "" && EmailKey(d.Email) != EmailKey(u.Email) {
+		case store.PurposeVerifyEmail:
+			if d, err := readLink(t.Data); err == nil && d.Email != "" && store.EmailKey(d.Email) != store.EmailKey(u.Email) {
 				list = append(list, KitPending{"email", d.Email, t.ExpiresAt})
 			}
-		case PurposePhoneChange: // as phoneProof names it
+		case store.PurposePhoneChange: // as phoneProof names it
 			list = append(list, KitPending{"phone", t.Subject[strings.LastIndexByte(t.Subject, ' ')+1:], t.ExpiresAt})
 		}
 	}
@@ -79,26 +81,26 @@ type KitNewAccount struct {
 // NewAccount judges an account that is to be made. A password is judged by the rules
 // for all, and hashed; once more with the same p it is not hashed again. Errors as of
 // ImportUser, and CodeWeakPassword, CodeOverloaded.
-func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (NewUser, error) {
+func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (store.NewUser, error) {
 	switch {
 	case p.Password != "" && p.PasswordHash != "":
-		return NewUser{}, invalid("password_hash", "is not to be given beside a password")
+		return store.NewUser{}, invalid("password_hash", "is not to be given beside a password")
 	case p.Email == "" && p.Phone == "" && len(p.Identities) == 0:
-		return NewUser{}, invalid("email", "or phone is required")
+		return store.NewUser{}, invalid("email", "or phone is required")
 	}
 	if err := checkNotes(p.Notes); err != nil {
-		return NewUser{}, err
+		return store.NewUser{}, err
 	}
 	nu, err := k.a.newImport(p.ImportUserParams)
 	if err != nil {
-		return NewUser{}, err
+		return store.NewUser{}, err
 	}
 	if p.ID = nu.User.ID; p.Password != "" && p.hash == "" {
 		if err := k.a.checkPassword(ctx, p.Password, nu.User.Email, nu.User.Phone, nu.User.FullName); err != nil {
-			return NewUser{}, err
+			return store.NewUser{}, err
 		}
 		if p.hash, err = k.a.passwords.hash(ctx, nu.User.ID, p.Password); err != nil {
-			return NewUser{}, hashFailed(err)
+			return store.NewUser{}, hashFailed(err)
 		}
 	}
 	if p.hash != "" {
@@ -111,7 +113,7 @@ func (k Kit) NewAccount(ctx context.Context, p *KitNewAccount) (NewUser, error) 
 // Taken is the error of a value that another account has; other errors of stores are
 // returned as they are.
 func (k Kit) Taken(err error) error {
-	if errors.Is(err, ErrConflict) {
+	if errors.Is(err, store.ErrConflict) {
 		return importRefused(err)
 	}
 	return err
@@ -128,7 +130,7 @@ func (k Kit) PermitVerification(ctx context.Context, address string) (KitPermit,
 }
 
 // SendVerification adds the message that proves a new account's address.
-func (k Kit) SendVerification(ctx context.Context, c *Change, nu *NewUser, p KitPermit) {
+func (k Kit) SendVerification(ctx context.Context, c *store.Change, nu *store.NewUser, p KitPermit) {
 	link, message := k.a.newVerification(KindVerifyEmail, nu.User, linkData{Email: nu.User.Email})
 	message.permit = p.permit
 	nu.Tokens = append(nu.Tokens, link)
@@ -137,7 +139,7 @@ func (k Kit) SendVerification(ctx context.Context, c *Change, nu *NewUser, p Kit
 
 // InviteNew adds the mail by which the user of a new account, which has no password,
 // chooses one. Errors: CodeMethodDisabled, CodeRateLimited.
-func (k Kit) InviteNew(ctx context.Context, c *Change, send *KitSend, nu *NewUser) error {
+func (k Kit) InviteNew(ctx context.Context, c *store.Change, send *KitSend, nu *store.NewUser) error {
 	if !k.a.Settings(ctx).Password.On() {
 		return fail(CodeMethodDisabled, nil)
 	}
@@ -168,9 +170,9 @@ type KitEdit struct {
 // it calls for, and what it rests on: it is the operator's word, proves what it says
 // is verified, and drops nothing but what rests on a former address or number.
 // Errors: CodeValidationFailed.
-func (k Kit) Edit(ctx context.Context, c *Change, u User, e KitEdit) (UserPatch, error) {
+func (k Kit) Edit(ctx context.Context, c *store.Change, u User, e KitEdit) (store.UserPatch, error) {
 	c.IfUsers = append(c.IfUsers, UserAt{ID: u.ID, Revision: &u.Revision})
-	p := UserPatch{Notes: e.Notes}
+	p := store.UserPatch{Notes: e.Notes}
 	if e.Notes != nil {
 		if err := checkNotes(*e.Notes); err != nil {
 			return p, err
@@ -200,8 +202,8 @@ func (k Kit) Edit(ctx context.Context, c *Change, u User, e KitEdit) (UserPatch,
 }
 
 // editRoots is Edit of addresses and numbers.
-func (a *Auth) editRoots(ctx context.Context, c *Change, u User, e KitEdit, p *UserPatch) error {
-	email, err := editRoot("email", u.Email, u.EmailVerifiedAt, e.Email, e.EmailVerified, NormalizeEmail, EmailKey, c.Now)
+func (a *Auth) editRoots(ctx context.Context, c *store.Change, u User, e KitEdit, p *store.UserPatch) error {
+	email, err := editRoot("email", u.Email, u.EmailVerifiedAt, e.Email, e.EmailVerified, NormalizeEmail, store.EmailKey, c.Now)
 	if err != nil {
 		return err
 	}
@@ -238,7 +240,7 @@ func (a *Auth) editRoots(ctx context.Context, c *Change, u User, e KitEdit, p *U
 }
 
 // tell adds an event to a change of an account, with its notice.
-func (a *Auth) tell(ctx context.Context, c *Change, of account, e EventType) {
+func (a *Auth) tell(ctx context.Context, c *store.Change, of account, e EventType) {
 	more := a.newChangeOf(ctx, c.By, of, done(Event{Type: e, UserID: of.ID}))
 	c.Events, c.Messages = append(c.Events, more.Events...), append(c.Messages, more.Messages...)
 }
@@ -286,8 +288,8 @@ func checkNotes(s string) error {
 // PasswordOf is what another password does to an account, or none (nil): all sessions
 // end, with whatever was begun by the password. Errors as of choosing one:
 // CodeWeakPassword, CodeValidationFailed, CodeOverloaded, those of hooks.
-func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (UserPatch, error) {
-	p := UserPatch{Revoke: &SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
+func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (store.UserPatch, error) {
+	p := store.UserPatch{Revoke: &store.SessionFilter{}, DropTokens: dyingWithPassword(), DropDevices: true}
 	if password == nil {
 		p.PasswordHash = new(string)
 		return p, nil
@@ -301,15 +303,15 @@ func (k Kit) PasswordOf(ctx context.Context, u User, password *string) (UserPatc
 }
 
 // OtherWayIn tells whether somebody could still sign in without a provider.
-func (k Kit) OtherWayIn(ctx context.Context, c Credentials, provider string) bool {
+func (k Kit) OtherWayIn(ctx context.Context, c store.Credentials, provider string) bool {
 	return k.a.otherWayIn(ctx, c, provider)
 }
 
 // Unlinking takes an identity off an account, with whatever was begun by it.
-func (k Kit) Unlinking(i Identity) UserPatch {
-	key := ByIdentity(i.Provider, i.Subject)
-	return UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
+func (k Kit) Unlinking(i Identity) store.UserPatch {
+	key := store.ByIdentity(i.Provider, i.Subject)
+	return store.UserPatch{Unlink: &key, DropTokens: dyingWithPassword()}
 }
 
 // Factors is where second factors are kept; nil: nowhere.
-func (k Kit) Factors() FactorStore { return k.a.factors }
+func (k Kit) Factors() store.FactorStore { return k.a.factors }

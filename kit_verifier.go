@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // KitVerifier verifies the access tokens of a service that runs elsewhere, by its
@@ -55,7 +56,7 @@ func (v KitVerifier) WithKeys(jwks []byte) (KitVerifier, error) {
 func (v KitVerifier) Verify(token string) (*Claims, error) { return v.a.Verify(token) }
 
 // Revoke is Auth.Revoke.
-func (v KitVerifier) Revoke(r Revocation) { v.a.Revoke(r) }
+func (v KitVerifier) Revoke(r store.Revocation) { v.a.Revoke(r) }
 
 // Admit judges a request as Auth.Require does, and returns it with its claims.
 func (v KitVerifier) Admit(r *http.Request, reqs []Requirement) (*http.Request, error) {

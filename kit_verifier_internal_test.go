@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // A verifier of another service's tokens that is given other keys is the same verifier:
@@ -27,7 +28,7 @@ func TestVerifierWithOtherKeys(t *testing.T) {
 	}
 	one, two := service("a secret of the tests', 32 bytes"), service("another of the tests', 32 bytes.")
 	token := func(a *Auth, session string) string {
-		text, _, err := a.accessToken(t.Context(), User{ID: "ada"}, Session{ID: session, AAL: LevelAAL1}, map[string]any{"plan": "free"}, now)
+		text, _, err := a.accessToken(t.Context(), User{ID: "ada"}, Session{ID: session, AAL: store.LevelAAL1}, map[string]any{"plan": "free"}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestVerifierWithOtherKeys(t *testing.T) {
 	if _, err := v.Verify(ended); err != nil {
 		t.Fatal(err)
 	}
-	v.Revoke(Revocation{SessionID: "s2", At: now})
+	v.Revoke(store.Revocation{SessionID: "s2", At: now})
 	if _, err := v.WithKeys([]byte("{}")); err == nil {
 		t.Error("a set without keys is taken")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/clientip"
+	"github.com/authmount/auth/store"
 )
 
 // RateLimits are the limits of all flows. The comments on the fields name the
@@ -45,7 +46,7 @@ func (l RateLimits) withDefaults() RateLimits {
 	}
 	set := func(r *Rate, burst int, per time.Duration) {
 		if r.Burst == 0 {
-			*r = Rate{burst, per}
+			*r = Rate{Burst: burst, Per: per}
 		}
 	}
 	set(&l.LoginPerAccount, 10, 5*time.Minute)
@@ -72,16 +73,16 @@ func (l RateLimits) withDefaults() RateLimits {
 
 // draw names the bucket of a limit and what it counts by. Values are hidden
 // behind a MAC, so that the store's table of limits holds no addresses.
-func (a *Auth) draw(r Rate, limit, value string, cost int) Draw {
-	return Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: cost}
+func (a *Auth) draw(r Rate, limit, value string, cost int) store.Draw {
+	return store.Draw{Key: a.keys.RateLimit(limit, value), Rate: r, Cost: cost}
 }
 
 // perIP is a draw that counts by the client's address; it does not count when
 // the address is not known.
-func (a *Auth) perIP(ctx context.Context, r Rate, limit string) Draw {
+func (a *Auth) perIP(ctx context.Context, r Rate, limit string) store.Draw {
 	ip := clientFrom(ctx).IP
 	if !ip.IsValid() {
-		return Draw{}
+		return store.Draw{}
 	}
 	return a.draw(r, limit, clientip.LimitKey(ip), 1)
 }
@@ -100,7 +101,7 @@ func (l RateLimits) check() error {
 
 // take draws, and returns CodeRateLimited if a bucket refuses. Draws without a
 // limit are left out.
-func (a *Auth) take(ctx context.Context, draws ...Draw) error {
+func (a *Auth) take(ctx context.Context, draws ...store.Draw) error {
 	active := limited(draws)
 	if len(active) == 0 {
 		return nil
@@ -109,7 +110,7 @@ func (a *Auth) take(ctx context.Context, draws ...Draw) error {
 }
 
 // takeAlong is take, with what waits to be given back of the same buckets in front.
-func (a *Auth) takeAlong(ctx context.Context, draws ...Draw) error {
+func (a *Auth) takeAlong(ctx context.Context, draws ...store.Draw) error {
 	active := limited(draws)
 	if len(active) == 0 {
 		return nil
@@ -118,17 +119,17 @@ func (a *Auth) takeAlong(ctx context.Context, draws ...Draw) error {
 }
 
 // limited leaves out draws without a limit.
-func limited(draws []Draw) []Draw {
-	return slices.DeleteFunc(slices.Clone(draws), func(d Draw) bool { return d.Rate.Burst <= 0 })
+func limited(draws []store.Draw) []store.Draw {
+	return slices.DeleteFunc(slices.Clone(draws), func(d store.Draw) bool { return d.Rate.Burst <= 0 })
 }
 
 // decided is the error of a decision.
-func (a *Auth) decided(d Decision, err error) error {
+func (a *Auth) decided(d store.Decision, err error) error {
 	if err != nil {
 		return storeFailed(err)
 	}
 	if !d.Allowed {
-		a.counter.count(MetricLimits, "requests")
+		a.counter.count(store.MetricLimits, "requests")
 		return retryAfter(CodeRateLimited, d.RetryAfter, nil)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/url"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // How long links and codes live.
@@ -42,30 +44,30 @@ type linkData struct {
 }
 
 // newLink makes a single-use token; the caller says whose and about what it is.
-func (a *Auth) newLink(p Purpose, life time.Duration, d linkData) (secret string, t Token) {
+func (a *Auth) newLink(p store.Purpose, life time.Duration, d linkData) (secret string, t store.Token) {
 	data, err := json.Marshal(d)
 	if err != nil {
 		panic(err) // strings only
 	}
 	secret, hash := newLinkToken()
 	now := a.now()
-	return secret, Token{Purpose: p, Hash: hash, Data: data, CreatedAt: now, ExpiresAt: now.Add(life)}
+	return secret, store.Token{Purpose: p, Hash: hash, Data: data, CreatedAt: now, ExpiresAt: now.Add(life)}
 }
 
 // putToken stores a token in somebody's name, if what it rests on is still so.
 // Errors: CodeInvalidToken if its user is gone, ErrStale, and those of storeFailed.
-func (a *Auth) putToken(ctx context.Context, by Authority, t Token, still ...UserAt) error {
+func (a *Auth) putToken(ctx context.Context, by Authority, t store.Token, still ...UserAt) error {
 	return a.putChange(ctx, a.newChange(ctx, by), t, still)
 }
 
-func (a *Auth) putChange(ctx context.Context, c Change, t Token, still []UserAt) error {
+func (a *Auth) putChange(ctx context.Context, c store.Change, t store.Token, still []UserAt) error {
 	c.IfUsers = still
-	return a.keepToken(ctx, PutToken{Change: c, Token: t})
+	return a.keepToken(ctx, store.PutToken{Change: c, Token: t})
 }
 
-func (a *Auth) keepToken(ctx context.Context, p PutToken) error {
+func (a *Auth) keepToken(ctx context.Context, p store.PutToken) error {
 	err := a.store.PutToken(ctx, p)
-	if errors.Is(err, ErrStale) {
+	if errors.Is(err, store.ErrStale) {
 		return err
 	}
 	return linkFailed(err)
@@ -103,7 +105,7 @@ func (a *Auth) linkURL(k Kind, secret string) string {
 // it looks up, and stores a token with a message; without an account, and
 // unless strangers are welcome, the token is not told to anybody and the
 // message is a decoy. It goes to the address as stored, never as asked for.
-func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
+func (a *Auth) sendLink(ctx context.Context, k Kind, p store.Purpose, life time.Duration, email string, d linkData, strangers bool) error {
 	allowed, err := a.takeSend(ctx, atOwners, k, email)
 	if err != nil {
 		return err
@@ -113,9 +115,9 @@ func (a *Auth) sendLink(ctx context.Context, k Kind, p Purpose, life time.Durati
 
 // sendAllowedLink is sendLink once its limits are drawn. KindWelcome is for those
 // who have no password to change yet, and KindResetPassword for everybody else.
-func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p Purpose, life time.Duration, email string, d linkData, strangers bool) error {
-	c, err := a.store.Credentials(ctx, ByEmail(email))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, p store.Purpose, life time.Duration, email string, d linkData, strangers bool) error {
+	c, err := a.store.Credentials(ctx, store.ByEmail(email))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeFailed(err)
 	}
 	u := c.User
@@ -128,9 +130,9 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 	}
 	d.Email = to
 	secret, link := a.newLink(p, life, d)
-	link.UserID, link.Subject = u.ID, EmailKey(email)
+	link.UserID, link.Subject = u.ID, store.EmailKey(email)
 	message := outgoing{Kind: k, To: to, Link: a.linkURL(k, secret), ExpiresIn: life, permit: allowed}
-	if p == PurposeMagicLink {
+	if p == store.PurposeMagicLink {
 		message.Code = a.addCode(&link, secret, to, d.Challenge)
 	}
 	err = a.mailToken(ctx, byStranger("send"), link, message, u)
@@ -142,12 +144,12 @@ func (a *Auth) sendAllowedLink(ctx context.Context, allowed sendPermit, k Kind, 
 
 // peek reads a link without using it up. CodeInvalidToken if it is not live, or
 // a decoy.
-func (a *Auth) peek(ctx context.Context, p Purpose, secret string) (Token, linkData, error) {
+func (a *Auth) peek(ctx context.Context, p store.Purpose, secret string) (store.Token, linkData, error) {
 	return a.peekHash(ctx, p, hashLinkToken(secret))
 }
 
 // peekHash is peek by what a token is kept as.
-func (a *Auth) peekHash(ctx context.Context, p Purpose, hash []byte) (Token, linkData, error) {
+func (a *Auth) peekHash(ctx context.Context, p store.Purpose, hash []byte) (store.Token, linkData, error) {
 	t, err := a.store.PeekToken(ctx, p, hash, a.now())
 	if err != nil {
 		return t, linkData{}, linkFailed(err)
@@ -166,11 +168,11 @@ func readLink(data []byte) (d linkData, err error) {
 
 // peekMailed is peek for links that were mailed: one without an address is a
 // decoy.
-func (a *Auth) peekMailed(ctx context.Context, p Purpose, secret string) (Token, linkData, error) {
+func (a *Auth) peekMailed(ctx context.Context, p store.Purpose, secret string) (store.Token, linkData, error) {
 	return a.peekMailedHash(ctx, p, hashLinkToken(secret))
 }
 
-func (a *Auth) peekMailedHash(ctx context.Context, p Purpose, hash []byte) (Token, linkData, error) {
+func (a *Auth) peekMailedHash(ctx context.Context, p store.Purpose, hash []byte) (store.Token, linkData, error) {
 	t, d, err := a.peekHash(ctx, p, hash)
 	if err == nil && d.Email == "" {
 		err = fail(CodeInvalidToken, errors.New("a decoy"))
@@ -186,12 +188,12 @@ func linkFailed(err error) error {
 // redeem uses a mailed link up together with its effect, which decide works out
 // from the user as they are; the redemption it returns is applied only if they
 // still are so.
-func (a *Auth) redeem(ctx context.Context, p Purpose, secret string, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+func (a *Auth) redeem(ctx context.Context, p store.Purpose, secret string, decide func(store.Token, linkData) (store.Redemption, error)) (linkData, User, error) {
 	return a.redeemHash(ctx, p, hashLinkToken(secret), decide)
 }
 
 // redeemHash is redeem by what a token is kept as.
-func (a *Auth) redeemHash(ctx context.Context, p Purpose, hash []byte, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+func (a *Auth) redeemHash(ctx context.Context, p store.Purpose, hash []byte, decide func(store.Token, linkData) (store.Redemption, error)) (linkData, User, error) {
 	var d linkData
 	u, err := change(func() (User, error) {
 		t, data, err := a.peekMailedHash(ctx, p, hash)
@@ -210,11 +212,11 @@ func (a *Auth) redeemHash(ctx context.Context, p Purpose, hash []byte, decide fu
 		_, u, err := a.store.RedeemToken(ctx, r)
 		switch {
 		case err == nil:
-			a.committed(ctx, r.Change, OutcomeDone, about(u.ID))
+			a.committed(ctx, r.Change, store.OutcomeDone, about(u.ID))
 			return u, nil
-		case errors.Is(err, ErrStale), errors.Is(err, ErrConflict) && r.Create != nil:
-			return u, ErrStale // changed, or signed up, meanwhile
-		case errors.Is(err, ErrConflict):
+		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrConflict) && r.Create != nil:
+			return u, store.ErrStale // changed, or signed up, meanwhile
+		case errors.Is(err, store.ErrConflict):
 			return u, fail(CodeUserAlreadyExists, err)
 		}
 		return u, linkFailed(err)
@@ -224,7 +226,7 @@ func (a *Auth) redeemHash(ctx context.Context, p Purpose, hash []byte, decide fu
 
 // redeemWithin is redeemHash within a session. One that has ended meanwhile counts
 // as none.
-func (a *Auth) redeemWithin(ctx context.Context, p Purpose, hash []byte, within *Caller, decide func(Token, linkData) (Redemption, error)) (linkData, User, error) {
+func (a *Auth) redeemWithin(ctx context.Context, p store.Purpose, hash []byte, within *Caller, decide func(store.Token, linkData) (store.Redemption, error)) (linkData, User, error) {
 	d, u, err := a.redeemHash(ctx, p, hash, decide)
 	if within.SessionID != "" && errors.Is(err, CodeSessionEnded) {
 		*within = Caller{}

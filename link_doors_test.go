@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A link that was mailed to nobody is none, whoever guesses its token, at every
@@ -13,19 +14,19 @@ import (
 func TestDecoysOpenNothing(t *testing.T) {
 	w := newWorld(t)
 	u := w.signUp("ada@example.com").User
-	for purpose, doors := range map[auth.Purpose]map[string]map[string]any{
-		auth.PurposeMagicLink:   {"/magic-link/verify": {}},
-		auth.PurposeReset:       {"/reset-password": {"new_password": ownersPassword}},
-		auth.PurposeVerifyEmail: {"/verify-email": {}},
+	for purpose, doors := range map[store.Purpose]map[string]map[string]any{
+		store.PurposeMagicLink:   {"/magic-link/verify": {}},
+		store.PurposeReset:       {"/reset-password": {"new_password": ownersPassword}},
+		store.PurposeVerifyEmail: {"/verify-email": {}},
 	} {
 		for _, userID := range []string{"", u.ID} {
 			for path, body := range doors {
 				secret := string(purpose) + userID
 				sum := sha256.Sum256([]byte(secret))
 				now := w.Clock.Now()
-				err := w.Store.PutToken(t.Context(), auth.PutToken{
-					Change: auth.Change{Now: now, By: auth.Authority{System: "test"}},
-					Token:  auth.Token{Purpose: purpose, Hash: sum[:], UserID: userID, Data: []byte(`{}`), CreatedAt: now, ExpiresAt: now.Add(time.Minute)},
+				err := w.Store.PutToken(t.Context(), store.PutToken{
+					Change: store.Change{Now: now, By: auth.Authority{System: "test"}},
+					Token:  store.Token{Purpose: purpose, Hash: sum[:], UserID: userID, Data: []byte(`{}`), CreatedAt: now, ExpiresAt: now.Add(time.Minute)},
 				})
 				if err != nil {
 					t.Fatal(err)

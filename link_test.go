@@ -15,6 +15,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 func (w *world) magicLink(email string, more map[string]any) string {
@@ -30,7 +31,7 @@ func (w *world) magicLink(email string, more map[string]any) string {
 func TestMagicLinkCreatesUser(t *testing.T) {
 	w := newWorld(t)
 	token := w.magicLink("new@example.com", nil)
-	if _, err := w.Store.User(t.Context(), auth.ByEmail("new@example.com")); !errors.Is(err, auth.ErrNotFound) {
+	if _, err := w.Store.User(t.Context(), store.ByEmail("new@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the account exists before the link was used: %v", err)
 	}
 	s := w.do("GET", "/magic-link/verify?token="+token, nil).session()
@@ -252,7 +253,7 @@ func TestLinkModes(t *testing.T) {
 	if a := direct.do("GET", "/verify-email?token="+token, nil, browser).want(200); strings.Contains(string(a.body), "<form") {
 		t.Errorf("a question: %s", a.body)
 	}
-	if u, err := direct.Store.User(t.Context(), auth.ByEmail("c@example.com")); err != nil || !u.EmailVerified() {
+	if u, err := direct.Store.User(t.Context(), store.ByEmail("c@example.com")); err != nil || !u.EmailVerified() {
 		t.Errorf("%+v, %v", u, err)
 	}
 	if !direct.alive(s.AccessToken) {

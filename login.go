@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // Ways of signing in, as amr and events name them.
@@ -44,7 +46,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 		return nil, invalid("password", "is required")
 	}
 	c, err := a.store.Credentials(ctx, onThisDevice(ctx, key))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, storeFailed(err)
 	}
 	tokens, err := a.loginAs(ctx, c, name, p)
@@ -56,7 +58,7 @@ func (a *Auth) Login(ctx context.Context, p LoginParams) (*Tokens, error) {
 }
 
 // loginAs is Login as whoever was found under a name, or nobody.
-func (a *Auth) loginAs(ctx context.Context, c Credentials, name string, p LoginParams) (*Tokens, error) {
+func (a *Auth) loginAs(ctx context.Context, c store.Credentials, name string, p LoginParams) (*Tokens, error) {
 	g := passwordGuess{of: c, name: name, password: p.Password}
 	if a.unconfirmed(ctx, c.User) {
 		g.hidden = func(ctx context.Context) {
@@ -93,35 +95,35 @@ func (a *Auth) unconfirmed(ctx context.Context, u User) bool {
 }
 
 // loginKey is whom a login names, and the name in its one form.
-func loginKey(p LoginParams) (UserKey, string, error) {
+func loginKey(p LoginParams) (store.UserKey, string, error) {
 	if p.Phone != "" && p.Email == "" {
 		phone, err := NormalizePhone(p.Phone)
 		if err != nil {
-			return UserKey{}, "", invalid("phone", err.Error())
+			return store.UserKey{}, "", invalid("phone", err.Error())
 		}
-		return ByPhone(phone), phone, nil
+		return store.ByPhone(phone), phone, nil
 	}
 	email, err := requiredEmail(p.Email)
 	if err != nil {
-		return UserKey{}, "", invalid("email", err.Error())
+		return store.UserKey{}, "", invalid("email", err.Error())
 	}
-	return ByEmail(email), EmailKey(email), nil
+	return store.ByEmail(email), store.EmailKey(email), nil
 }
 
 // rehash brings a hash up to the present parameters while the password is at
 // hand. It may fail without harm, and gives way to a change made meanwhile.
-func (a *Auth) rehash(ctx context.Context, c Credentials, password string) string {
+func (a *Auth) rehash(ctx context.Context, c store.Credentials, password string) string {
 	hash, err := a.passwords.hash(ctx, c.User.ID, password)
 	if err == nil {
 		ch := a.newChange(ctx, byProof())
 		ch.IfUsers = []UserAt{{ID: c.User.ID, PasswordHash: &c.PasswordHash}}
-		_, err = a.store.UpdateUser(ctx, UpdateUser{Change: ch, UserID: c.User.ID, Patch: UserPatch{Rehash: &hash}})
+		_, err = a.store.UpdateUser(ctx, store.UpdateUser{Change: ch, UserID: c.User.ID, Patch: store.UserPatch{Rehash: &hash}})
 	}
 	if err == nil {
 		return hash
 	}
-	if errors.Is(err, ErrStale) { // somebody else rehashed the same password, or it was changed
-		now, err := a.store.Credentials(ctx, ByID(c.User.ID))
+	if errors.Is(err, store.ErrStale) { // somebody else rehashed the same password, or it was changed
+		now, err := a.store.Credentials(ctx, store.ByID(c.User.ID))
 		if err == nil && now.User.CredentialRevision == c.User.CredentialRevision {
 			return now.PasswordHash
 		}

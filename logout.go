@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // LogoutScope says which sessions a logout ends.
@@ -24,14 +26,14 @@ func (s LogoutScope) check() error {
 	return invalid("scope", "is none of local, others and global")
 }
 
-func (s LogoutScope) filter(sessionID string) SessionFilter {
+func (s LogoutScope) filter(sessionID string) store.SessionFilter {
 	switch s {
 	case LogoutOthers:
-		return SessionFilter{Except: sessionID}
+		return store.SessionFilter{Except: sessionID}
 	case LogoutGlobal:
-		return SessionFilter{}
+		return store.SessionFilter{}
 	default:
-		return SessionFilter{ID: sessionID}
+		return store.SessionFilter{ID: sessionID}
 	}
 }
 
@@ -53,7 +55,7 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 	}
 	_, err := a.endSessions(ctx, p.authority(), p.UserID, p.Scope.filter(p.SessionID), false)
 	if errors.Is(err, CodeUserBanned) { // who signs out is when the ban is over, but of nothing else
-		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, SessionFilter{ID: p.session()}, false)
+		_, err = a.endSessions(ctx, byStranger("logout"), p.UserID, store.SessionFilter{ID: p.session()}, false)
 	}
 	if errors.Is(err, CodeSessionEnded) {
 		return nil
@@ -63,9 +65,9 @@ func (a *Auth) Logout(ctx context.Context, p LogoutParams) error {
 
 // endSessions ends a user's sessions and returns the ids of those it ended, which
 // the event names, too. If it is one only, forget tells whether its device goes along.
-func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f SessionFilter, forget bool) ([]string, error) {
-	c := a.newChange(ctx, by, OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: userID}})
-	r := RevokeSessions{Change: c, UserID: userID, Filter: f, DropDevices: forget}
+func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f store.SessionFilter, forget bool) ([]string, error) {
+	c := a.newChange(ctx, by, store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: userID}})
+	r := store.RevokeSessions{Change: c, UserID: userID, Filter: f, DropDevices: forget}
 	if f.ID == "" { // whoever ends the others does not mean to spare one that is about to begin, nor where they were
 		r.DropTokens, r.DropDevices = dyingWithPassword(), true
 	}
@@ -74,7 +76,7 @@ func (a *Auth) endSessions(ctx context.Context, by Authority, userID string, f S
 		return nil, storeFailed(err)
 	}
 	if len(ended) > 0 {
-		a.committed(ctx, c, OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
+		a.committed(ctx, c, store.OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
 	}
 	return ended, nil
 }
@@ -140,9 +142,9 @@ func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) 
 	}
 	s, _, err := a.store.Session(ctx, id, a.now())
 	switch {
-	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound):
 		return Caller{}, false, nil
-	case err != nil && !errors.Is(err, ErrBanned):
+	case err != nil && !errors.Is(err, store.ErrBanned):
 		return Caller{}, false, storeFailed(err)
 	}
 	return Caller{UserID: s.UserID, SessionID: s.ID}, counter+1 < s.Counter, nil
@@ -162,7 +164,7 @@ func (a *Auth) EndSession(ctx context.Context, p EndSessionParams) error {
 	if !isID(p.End) {
 		return fail(CodeSessionNotFound, nil)
 	}
-	ended, err := a.endSessions(ctx, p.authority(), p.UserID, SessionFilter{ID: p.End}, p.End != p.SessionID)
+	ended, err := a.endSessions(ctx, p.authority(), p.UserID, store.SessionFilter{ID: p.End}, p.End != p.SessionID)
 	if err == nil && len(ended) == 0 {
 		err = fail(CodeSessionNotFound, nil)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+
+	"github.com/authmount/auth/store"
 )
 
 // SendMagicLinkParams ask for a link to sign in with.
@@ -37,7 +39,7 @@ func (a *Auth) SendMagicLink(ctx context.Context, p SendMagicLinkParams) (SentCo
 		return SentCode{}, err
 	}
 	strangers := !p.NoCreate && settings.SignUp.On()
-	if err := a.sendLink(ctx, KindMagicLink, PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, strangers); err != nil {
+	if err := a.sendLink(ctx, KindMagicLink, store.PurposeMagicLink, magicLife, email, linkData{RedirectTo: p.RedirectTo, Challenge: p.CodeChallenge, Remember: p.Remember}, strangers); err != nil {
 		return SentCode{}, err
 	}
 	return SentCode{RequestID: a.keys.Request(mailRequest(email, p.CodeChallenge), a.now().Add(mailCodeLife))}, nil
@@ -122,14 +124,14 @@ func (a *Auth) signInByMailCode(ctx context.Context, p VerifyMagicLinkParams) (*
 		return nil, invalid("request_id", "is required")
 	}
 	g := codeGuess{
-		to: EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), method: methodMagicLink,
+		to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), method: methodMagicLink,
 		request: p.RequestID, bound: challengeOf(p.CodeVerifier),
 	}
 	g.about = mailRequest(email, g.bound)
 	if !a.keys.ValidRequest(g.about, g.request, a.now()) { // nothing is judged for whoever did not ask
 		return nil, fail(CodeInvalidCode, errors.New("request_id is over, or of another address or code_verifier"))
 	}
-	u, err := a.useCode(ctx, PurposeMagicLink, g, p.Within)
+	u, err := a.useCode(ctx, store.PurposeMagicLink, g, p.Within)
 	if err != nil {
 		return nil, err
 	}
@@ -152,23 +154,23 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 	}
 	var takenOver bool
 	var in accountPermit
-	d, u, err := a.redeemWithin(ctx, PurposeMagicLink, hash, &within, func(t Token, d linkData) (Redemption, error) {
+	d, u, err := a.redeemWithin(ctx, store.PurposeMagicLink, hash, &within, func(t store.Token, d linkData) (store.Redemption, error) {
 		takenOver = false
 		if err := checkVerifier(d.Challenge, verifier); err != nil {
-			return Redemption{}, err
+			return store.Redemption{}, err
 		}
-		u, err := a.store.User(ctx, ByEmail(d.Email))
+		u, err := a.store.User(ctx, store.ByEmail(d.Email))
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			return a.createByMagicLink(ctx, &in, t, d)
 		case err != nil:
-			return Redemption{}, storeFailed(err)
+			return store.Redemption{}, storeFailed(err)
 		case t.UserID != "" && t.UserID != u.ID:
-			return Redemption{}, fail(CodeInvalidToken, errors.New("the address has moved to another account"))
+			return store.Redemption{}, fail(CodeInvalidToken, errors.New("the address has moved to another account"))
 		case u.Banned(a.now()):
-			return Redemption{}, fail(CodeUserBanned, nil)
+			return store.Redemption{}, fail(CodeUserBanned, nil)
 		}
-		var r Redemption
+		var r store.Redemption
 		r, takenOver = a.provingRedemption(ctx, u, rootEmail, within)
 		return r, nil
 	})
@@ -180,26 +182,26 @@ func (a *Auth) useMagicLink(ctx context.Context, hash []byte, verifier string, w
 
 // createByMagicLink is the effect of a link that was asked for by a stranger: others
 // name their user (sendLink).
-func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t Token, d linkData) (Redemption, error) {
+func (a *Auth) createByMagicLink(ctx context.Context, in *accountPermit, t store.Token, d linkData) (store.Redemption, error) {
 	if t.UserID != "" {
-		return Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
+		return store.Redemption{}, fail(CodeInvalidToken, errors.New("no such account"))
 	}
 	return a.createByMail(ctx, in, d.Email, CodeInvalidToken)
 }
 
 // createByMail is the effect of a link or code to an address without an account.
-func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string, gone Code) (Redemption, error) {
+func (a *Auth) createByMail(ctx context.Context, in *accountPermit, email string, gone Code) (store.Redemption, error) {
 	if !a.Settings(ctx).SignUp.On() {
-		return Redemption{}, fail(gone, errors.New("no such account"))
+		return store.Redemption{}, fail(gone, errors.New("no such account"))
 	}
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: email, Method: methodMagicLink}); err != nil {
-		return Redemption{}, err
+		return store.Redemption{}, err
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Email: email, EmailVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodMagicLink}))
 	nu := a.newUser(*in, u)
-	return Redemption{Change: c, Effect: Effect{Create: &nu}}, nil
+	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
 
 // handleMagicLink is GET /magic-link/verify.
@@ -264,7 +266,7 @@ func (a *Auth) magicLinkJSON(w http.ResponseWriter, r *http.Request, secret, ver
 		return err
 	}
 	if verifier == "" {
-		t, d, err := a.peekMailed(r.Context(), PurposeMagicLink, secret)
+		t, d, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)
 		switch {
 		case err != nil:
 			return err
@@ -308,7 +310,7 @@ func (a *Auth) finishMagicLink(w http.ResponseWriter, r *http.Request, secret st
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	t, d, err := a.peekMailed(r.Context(), PurposeMagicLink, secret)
+	t, d, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)
 	switch {
 	case err != nil:
 		return a.showProblem(w, r, err)
@@ -348,7 +350,7 @@ func (a *Auth) typedElsewhere(r *http.Request, d linkData) bool {
 }
 
 // showCode shows the code beside a link, which stays as good as it is.
-func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t Token, d linkData, secret string) error {
+func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t store.Token, d linkData, secret string) error {
 	if _, live := t.CodeHash(a.now()); !live {
 		return a.showProblem(w, r, fail(CodeInvalidToken, errors.New("the code is over")))
 	}
@@ -360,15 +362,15 @@ func (a *Auth) showCode(w http.ResponseWriter, r *http.Request, t Token, d linkD
 // takes away what others have set up on the account.
 func (a *Auth) askToSignIn(w http.ResponseWriter, r *http.Request) error {
 	secret := r.URL.Query().Get("token")
-	t, d, err := a.peekMailed(r.Context(), PurposeMagicLink, secret)
+	t, d, err := a.peekMailed(r.Context(), store.PurposeMagicLink, secret)
 	switch {
 	case err != nil:
 		return a.showProblem(w, r, err)
 	case a.typedElsewhere(r, d):
 		return a.showCode(w, r, t, d, secret)
 	}
-	u, err := a.store.User(r.Context(), ByEmail(d.Email))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	u, err := a.store.User(r.Context(), store.ByEmail(d.Email))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return a.showProblem(w, r, storeFailed(err))
 	}
 	within, _ := a.within(r) // only to tell more of what the button does

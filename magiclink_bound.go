@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/url"
+
+	"github.com/authmount/auth/store"
 )
 
 // A magic link that was asked for with a code challenge is not spent where it is
@@ -22,13 +24,13 @@ type opening struct {
 // redirectBound returns where the browser goes on to from a bound link, with a code
 // that is good for as long as the link is, at most for exchangeLife. Errors:
 // CodeInvalidToken if the link is over by now, CodeUserBanned.
-func (a *Auth) redirectBound(ctx context.Context, link Token, d linkData, within Caller) (string, error) {
+func (a *Auth) redirectBound(ctx context.Context, link store.Token, d linkData, within Caller) (string, error) {
 	if !a.Settings(ctx).MagicLink.On() {
 		return "", fail(CodeMethodDisabled, nil)
 	}
-	secret, code := a.newLink(PurposeExchange, exchangeLife, linkData{Opened: &opening{Link: link.Hash, Within: within, By: clientFrom(ctx)}})
+	secret, code := a.newLink(store.PurposeExchange, exchangeLife, linkData{Opened: &opening{Link: link.Hash, Within: within, By: clientFrom(ctx)}})
 	code.UserID = link.UserID
-	while := Authority{Token: &TokenRef{Purpose: PurposeMagicLink, Hash: link.Hash}}
+	while := Authority{Token: &store.TokenRef{Purpose: store.PurposeMagicLink, Hash: link.Hash}}
 	if err := a.putToken(ctx, while, code); err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // bound is what a link is asked for with that only the holder of verifier can use.
@@ -60,7 +61,7 @@ func TestBoundLinkIsNotSpentByOpening(t *testing.T) {
 				w.exchange(code, verifier).want(400, auth.CodeInvalidCode) // dead
 			}
 			w.wantEvents()
-			if _, err := w.Store.User(t.Context(), auth.ByEmail(adaMail)); err == nil {
+			if _, err := w.Store.User(t.Context(), store.ByEmail(adaMail)); err == nil {
 				t.Error("opening the link made an account")
 			}
 			first, second := w.codeOf(open(w, token)), w.codeOf(open(w, token))
@@ -98,7 +99,7 @@ func TestBoundCodeDiesWithItsLink(t *testing.T) {
 		},
 		"its own time": func(w *world, _ string) { w.Clock.Advance(time.Minute) },
 		"the account deleted": func(w *world, _ string) {
-			u, err := w.Store.User(w.t.Context(), auth.ByEmail(adaMail))
+			u, err := w.Store.User(w.t.Context(), store.ByEmail(adaMail))
 			if err == nil {
 				err = w.DeleteUser(w.t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(u.ID)})
 			}
@@ -165,10 +166,10 @@ func TestBoundLinkDoesWhatLinksDo(t *testing.T) {
 		s := w.member(adaMail)
 		token := w.magicLink(adaMail, bound())
 		code, until, over := w.opened(token), w.Clock.Now().Add(time.Hour), w.Clock.Now()
-		w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+		w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 		w.exchange(code, verifier).want(403, auth.CodeUserBanned)
 		w.do("POST", "/magic-link/verify", map[string]any{"token": token}).want(403, auth.CodeUserBanned)
-		w.patch(s.User.ID, auth.UserPatch{BannedUntil: &over})
+		w.patch(s.User.ID, store.UserPatch{BannedUntil: &over})
 		w.exchange(w.opened(token), verifier).session() // nothing was spent
 	})
 }

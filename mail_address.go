@@ -6,13 +6,6 @@ import (
 	"github.com/authmount/auth/internal/address"
 )
 
-// EmailKey is the form in which addresses are compared: two addresses are the
-// same account if and only if their keys are equal. It is NormalizeEmail's form
-// under Unicode's simple case folding, which knows no locale; of what
-// NormalizeEmail refuses, it is the key of no address. Stores keep it, use it for
-// lookups and uniqueness, and never compute or compare addresses otherwise.
-func EmailKey(email string) string { return address.EmailKey(email) }
-
 // NormalizeEmail checks one bare address strictly and returns the form that is
 // kept: NFC, the domain lower-cased and IDNA-mapped to ASCII (RFC 5891), the
 // local part's case as given. Display names, comments, quoted local parts,

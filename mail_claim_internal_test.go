@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // claiming is a store that hands messages out, and notes for how many it is asked and
@@ -26,12 +28,12 @@ type claiming struct {
 	fault error
 }
 
-func (s *claiming) ClaimMessages(_ context.Context, c ClaimMessages) (list []SealedMessage, err error) {
+func (s *claiming) ClaimMessages(_ context.Context, c store.ClaimMessages) (list []store.SealedMessage, err error) {
 	s.asked = append(s.asked, c.Limit)
 	body, err := json.Marshal(magic)
 	for range min(c.Limit, s.left) {
 		s.left--
-		list = append(list, SealedMessage{ID: fmt.Sprint(s.left), Body: body, NextAt: c.Until, ExpiresAt: c.Now.Add(time.Hour), Attempts: 1})
+		list = append(list, store.SealedMessage{ID: fmt.Sprint(s.left), Body: body, NextAt: c.Until, ExpiresAt: c.Now.Add(time.Hour), Attempts: 1})
 	}
 	return list, errors.Join(err, s.fault)
 }
@@ -68,7 +70,7 @@ func TestClaimsGoAsFarAsThereIsRoom(t *testing.T) {
 				}
 			}
 			hold := make(chan struct{}) // no message leaves the queue while more are claimed
-			b.open = func(m SealedMessage) (o outgoing, err error) {
+			b.open = func(m store.SealedMessage) (o outgoing, err error) {
 				<-hold
 				return o, json.Unmarshal(m.Body, &o)
 			}
@@ -98,7 +100,7 @@ type slowClaim struct {
 	calls atomic.Int32
 }
 
-func (s *slowClaim) ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error) {
+func (s *slowClaim) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	s.calls.Add(1)
 	<-time.After(time.Second) // the bubble's clock
 	return s.claiming.ClaimMessages(ctx, c)
@@ -129,7 +131,7 @@ func TestWhatCannotBeWorkedOutIsToldByItsKind(t *testing.T) {
 		var log lockedBuffer
 		b, _ := testOutbox(t, MailOptions{Attempts: 1}, &scripted{})
 		b.log = slog.New(slog.NewTextHandler(&log, nil))
-		b.prepare(t.Context(), KindMagicLink, func(context.Context) (*SealedMessage, error) { return nil, errors.New("away") })
+		b.prepare(t.Context(), KindMagicLink, func(context.Context) (*store.SealedMessage, error) { return nil, errors.New("away") })
 		if err := b.close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -159,15 +161,15 @@ func (b *lockedBuffer) String() string {
 
 // waywardSettings is a store of settings that is away now and then.
 type waywardSettings struct {
-	SettingsStore
+	store.SettingsStore
 	away atomic.Bool
 }
 
-func (s *waywardSettings) Settings(context.Context) (StoredSettings, error) {
+func (s *waywardSettings) Settings(context.Context) (store.StoredSettings, error) {
 	if s.away.Load() {
-		return StoredSettings{}, errors.New("away")
+		return store.StoredSettings{}, errors.New("away")
 	}
-	return StoredSettings{}, nil
+	return store.StoredSettings{}, nil
 }
 
 // While the settings cannot be read the log says so once, and once more when they can.
@@ -200,7 +202,7 @@ func TestSettingsThatCannotBeReadAreToldOnce(t *testing.T) {
 
 // usedKeys is a store of keys that cannot note their use.
 type usedKeys struct {
-	KeyStore
+	store.KeyStore
 	noted []string
 	err   error
 }
@@ -214,16 +216,16 @@ func (s *usedKeys) UseKey(_ context.Context, id string, _ time.Time) error {
 func TestUseOfKeysIsNoted(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	for name, c := range map[string]struct {
-		key  APIKey
+		key  store.APIKey
 		err  error
 		want int
 		log  string
 	}{
-		"the first":      {APIKey{ID: "k"}, nil, 1, ""},
-		"a minute later": {APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute)}, nil, 1, ""},
-		"before that":    {APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute + 1)}, nil, 0, ""},
-		"of the options": {APIKey{}, nil, 0, ""},
-		"not":            {APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not noted"},
+		"the first":      {store.APIKey{ID: "k"}, nil, 1, ""},
+		"a minute later": {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute)}, nil, 1, ""},
+		"before that":    {store.APIKey{ID: "k", LastUsedAt: now.Add(-time.Minute + 1)}, nil, 0, ""},
+		"of the options": {store.APIKey{}, nil, 0, ""},
+		"not":            {store.APIKey{ID: "k"}, errors.New("away"), 1, "the use of an API key was not noted"},
 	} {
 		var log bytes.Buffer
 		s := &usedKeys{err: c.err}

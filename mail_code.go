@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // A mail that carries a link carries a code, too, for whoever reads it on another
@@ -29,14 +31,14 @@ func mailCode(secret string) string {
 // addCode makes a link's token a code's, too. Only a MAC is kept. It is bound to the
 // address, and to what has to be shown besides: the code challenge of a sign-in, or
 // the session that asked for a new address. Without an address it is a decoy's.
-func (a *Auth) addCode(t *Token, secret, address, bound string) (code string) {
+func (a *Auth) addCode(t *store.Token, secret, address, bound string) (code string) {
 	code = mailCode(secret)
 	t.CodeExpiresAt, t.MaxTries = t.CreatedAt.Add(mailCodeLife), codeBackstop
 	if address == "" {
 		_, t.Code = newLinkToken() // no guess is right
 		return code
 	}
-	t.Code = a.keys.MailCode(string(t.Purpose), t.Subject, EmailKey(address), bound, code)[0]
+	t.Code = a.keys.MailCode(string(t.Purpose), t.Subject, store.EmailKey(address), bound, code)[0]
 	return code
 }
 
@@ -44,7 +46,7 @@ func (a *Auth) addCode(t *Token, secret, address, bound string) (code string) {
 func cleanCode(s string) string { return strings.NewReplacer(" ", "", "-", "").Replace(s) }
 
 // mailRequest is whom the id of a request for a sign-in by mail is about.
-func mailRequest(address, challenge string) string { return EmailKey(address) + " " + challenge }
+func mailRequest(address, challenge string) string { return store.EmailKey(address) + " " + challenge }
 
 // A new address is nobody's yet, so that a code that was sent to it does not tell
 // whose it is: another token does, of whoever asked for the address last. It
@@ -52,21 +54,21 @@ func mailRequest(address, challenge string) string { return EmailKey(address) + 
 
 // tellWhoseCode records who is sent a code to a new address.
 func (a *Auth) tellWhoseCode(ctx context.Context, by Caller, u User, address string) error {
-	_, t := a.newLink(PurposeEmailCode, mailCodeLife, linkData{Email: address, SessionID: by.SessionID})
-	t.Hash, t.UserID, t.Subject = whoseCodeHash(address), u.ID, EmailKey(address)
+	_, t := a.newLink(store.PurposeEmailCode, mailCodeLife, linkData{Email: address, SessionID: by.SessionID})
+	t.Hash, t.UserID, t.Subject = whoseCodeHash(address), u.ID, store.EmailKey(address)
 	return a.putToken(ctx, by.authority(), t)
 }
 
 func whoseCodeHash(address string) []byte {
-	sum := sha256.Sum256([]byte("whose code\x00" + EmailKey(address)))
+	sum := sha256.Sum256([]byte("whose code\x00" + store.EmailKey(address)))
 	return sum[:]
 }
 
 // verifyingGuess is a code that confirms an address: whose address it is to become,
 // and what the link beside the code carries. Without a session, the code says
 // whose it is only by the address: the account's that has it, or asked for it.
-func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGuess, Token, linkData, error) {
-	var t Token
+func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGuess, store.Token, linkData, error) {
+	var t store.Token
 	var d linkData
 	email, err := requiredEmail(p.Email)
 	if err != nil {
@@ -75,26 +77,26 @@ func (a *Auth) verifyingGuess(ctx context.Context, p VerifyEmailParams) (codeGue
 	if p.Code == "" {
 		return codeGuess{}, t, d, invalid("code", "is required")
 	}
-	key := ByEmail(email)
+	key := store.ByEmail(email)
 	if p.Within.SessionID != "" {
-		key = ByID(p.Within.UserID)
+		key = store.ByID(p.Within.UserID)
 	}
 	u, err := a.store.User(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return codeGuess{}, t, d, storeFailed(err)
 	}
-	asked, whose, err := a.peekHash(ctx, PurposeEmailCode, whoseCodeHash(email)) // in any case, so that it takes as long
+	asked, whose, err := a.peekHash(ctx, store.PurposeEmailCode, whoseCodeHash(email)) // in any case, so that it takes as long
 	if err != nil && !errors.Is(err, CodeInvalidToken) {
 		return codeGuess{}, t, d, err
 	}
 	d.Email, t.UserID = email, u.ID
 	switch {
-	case EmailKey(u.Email) == EmailKey(email):
+	case store.EmailKey(u.Email) == store.EmailKey(email):
 	case p.Within.SessionID != "":
 		d.SessionID = p.Within.SessionID
 	default:
 		t.UserID, d.SessionID = asked.UserID, whose.SessionID // none: no guess is right
 	}
-	g := codeGuess{to: EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: EmailKey(email), bound: d.SessionID}
+	g := codeGuess{to: store.EmailKey(email), mailed: true, email: email, code: cleanCode(p.Code), userID: p.Within.UserID, sent: store.EmailKey(email), bound: d.SessionID}
 	return g, t, d, nil
 }

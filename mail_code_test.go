@@ -16,6 +16,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // mailed is what somebody who asked for a link has in their hands.
@@ -177,7 +178,7 @@ func TestLinkToNowhereShowsItsCode(t *testing.T) {
 					t.Errorf("page %s", a.body)
 				}
 			}
-			if _, err := w.Store.User(t.Context(), auth.ByEmail(adaMail)); !errors.Is(err, auth.ErrNotFound) {
+			if _, err := w.Store.User(t.Context(), store.ByEmail(adaMail)); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("the page made an account: %v", err)
 			}
 			w.byCode(adaMail, m.code, m.request, nil).session()

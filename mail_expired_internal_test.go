@@ -6,15 +6,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // shelf is a store that notes what becomes of messages, and has none to claim.
 type shelf struct {
-	OutboxStore
-	finished []FinishMessage
+	store.OutboxStore
+	finished []store.FinishMessage
 }
 
-func (s *shelf) FinishMessage(_ context.Context, f FinishMessage) error {
+func (s *shelf) FinishMessage(_ context.Context, f store.FinishMessage) error {
 	s.finished = append(s.finished, f)
 	return nil
 }
@@ -23,18 +25,18 @@ func (s *shelf) FinishMessage(_ context.Context, f FinishMessage) error {
 func TestExpiredMessageIsDropped(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			m, store := &scripted{}, &shelf{}
+			m, st := &scripted{}, &shelf{}
 			b, _ := testOutbox(t, MailOptions{}, m)
 			var told Message
 			b.failed = func(_ context.Context, m Message, _ error) { told = m }
 			if kept {
-				b.store = store
+				b.store = st
 			}
 			body, err := json.Marshal(magic)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.try(t.Context(), b.from(&SealedMessage{ID: "1", Body: body, ExpiresAt: b.now(), Attempts: 1})) {
+			if b.try(t.Context(), b.from(&store.SealedMessage{ID: "1", Body: body, ExpiresAt: b.now(), Attempts: 1})) {
 				t.Error("it is tried again")
 			}
 			if err := b.close(t.Context()); err != nil {
@@ -46,8 +48,8 @@ func TestExpiredMessageIsDropped(t *testing.T) {
 			if !kept {
 				return
 			}
-			if len(store.finished) != 1 || store.finished[0].ID != "1" || store.finished[0].State != MessageDropped || store.finished[0].Error == "" {
-				t.Errorf("finished %+v", store.finished)
+			if len(st.finished) != 1 || st.finished[0].ID != "1" || st.finished[0].State != store.MessageDropped || st.finished[0].Error == "" {
+				t.Errorf("finished %+v", st.finished)
 			}
 		})
 	}
@@ -66,7 +68,7 @@ func TestUnclaimedMessageIsLeftToTheStore(t *testing.T) {
 		}
 		now := b.now()
 		for _, attempts := range []int{0, 1} {
-			b.post(t.Context(), []SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
+			b.post(t.Context(), []store.SealedMessage{{ID: "1", Body: body, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(time.Hour), Attempts: attempts}})
 			synctest.Wait()
 			if len(m.sent) != attempts {
 				t.Errorf("claimed %d times, sent %d times", attempts, len(m.sent))

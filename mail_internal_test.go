@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
 
@@ -58,7 +59,7 @@ func testOutbox(t *testing.T, o MailOptions, m Mailer) (*outbox, *failures) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.open = func(m SealedMessage) (o outgoing, err error) { return o, json.Unmarshal(m.Body, &o) }
+	b.open = func(m store.SealedMessage) (o outgoing, err error) { return o, json.Unmarshal(m.Body, &o) }
 	return b, failed
 }
 
@@ -70,7 +71,7 @@ func post(t *testing.T, b *outbox, o outgoing) {
 		t.Fatal(err)
 	}
 	now := b.now()
-	b.post(t.Context(), []SealedMessage{{ID: uuid.NewString(), Body: body, CreatedAt: now, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(noticeLife), Attempts: 1}})
+	b.post(t.Context(), []store.SealedMessage{{ID: uuid.NewString(), Body: body, CreatedAt: now, NextAt: now.Add(b.lease()), ExpiresAt: now.Add(noticeLife), Attempts: 1}})
 }
 
 var magic = outgoing{Kind: KindMagicLink, To: "ada@example.com", Link: "https://auth.test/x?token=t", ExpiresIn: 15 * time.Minute}
@@ -202,7 +203,7 @@ func TestEveryMessageRenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	subjects := map[string]bool{}
-	for _, k := range Kinds() {
+	for _, k := range store.Kinds() {
 		if k == KindPhoneCode || k == KindTestSMS {
 			continue // texts
 		}

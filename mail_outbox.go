@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/store"
 )
 
 // A store that keeps messages (OutboxStore) has each of them from the moment of
@@ -38,7 +39,7 @@ const (
 
 // keeper is the store's part in the outbox.
 type keeper struct {
-	store OutboxStore
+	store store.OutboxStore
 	every time.Duration
 	inTx  func(context.Context) bool // nil: never
 
@@ -55,7 +56,7 @@ func newKeeper() keeper {
 
 // keepIn makes a store the keeper of messages and begins to look for those that
 // are overdue, unless others do (idle).
-func (b *outbox) keepIn(s OutboxStore, inTx func(context.Context) bool, idle bool) {
+func (b *outbox) keepIn(s store.OutboxStore, inTx func(context.Context) bool, idle bool) {
 	b.store, b.inTx = s, inTx
 	if idle {
 		b.inTx = func(context.Context) bool { return true }
@@ -72,7 +73,7 @@ func (b *outbox) lease() time.Duration { return max(3*b.o.Timeout, leastLease) }
 
 // holds tells whether enough of the lease is left for an attempt. Otherwise the
 // message is left to whoever claims it next.
-func (b *outbox) holds(m *SealedMessage) bool {
+func (b *outbox) holds(m *store.SealedMessage) bool {
 	if b.now().Add(b.o.Timeout).Before(m.NextAt) || !b.now().Before(m.ExpiresAt) {
 		return true
 	}
@@ -141,11 +142,11 @@ func (b *outbox) claim(ctx context.Context) {
 	}
 }
 
-func (b *outbox) claimSome(ctx context.Context, limit int) ([]SealedMessage, error) {
+func (b *outbox) claimSome(ctx context.Context, limit int) ([]store.SealedMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeCall)
 	defer cancel()
 	now := b.now()
-	return b.store.ClaimMessages(ctx, ClaimMessages{Now: now, Until: now.Add(b.lease()), Limit: limit})
+	return b.store.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(b.lease()), Limit: limit})
 }
 
 // room is how many places of the queue are free.
@@ -163,7 +164,7 @@ func (b *outbox) putOff(q *queuedMessage, why error) bool {
 	if !at.Before(q.sealed.ExpiresAt) {
 		return false
 	}
-	b.finish(q, FinishMessage{State: MessageQueued, RetryAt: at, Error: q.told(why)})
+	b.finish(q, store.FinishMessage{State: store.MessageQueued, RetryAt: at, Error: q.told(why)})
 	time.AfterFunc(d, b.wake)
 	return true
 }
@@ -173,17 +174,17 @@ func (b *outbox) putOff(q *queuedMessage, why error) bool {
 func (b *outbox) abandon(q *queuedMessage, why error) {
 	switch {
 	case q.decoy():
-		b.finish(q, FinishMessage{})
+		b.finish(q, store.FinishMessage{})
 	case errors.Is(why, errExpired):
-		b.finish(q, FinishMessage{State: MessageDropped, Error: q.told(why)})
+		b.finish(q, store.FinishMessage{State: store.MessageDropped, Error: q.told(why)})
 	default:
-		b.finish(q, FinishMessage{State: MessageFailed, Error: q.told(why), KeepUntil: b.now().Add(keptFailed)})
+		b.finish(q, store.FinishMessage{State: store.MessageFailed, Error: q.told(why), KeepUntil: b.now().Add(keptFailed)})
 	}
 }
 
 // finish erases a message that is over, or keeps what f says, and notes what became of
 // it. If that fails, it is claimed again after the lease: rather twice than never.
-func (b *outbox) finish(q *queuedMessage, f FinishMessage) {
+func (b *outbox) finish(q *queuedMessage, f store.FinishMessage) {
 	if !q.kept {
 		return
 	}

@@ -11,16 +11,18 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // finishing is a store that keeps what it is told of messages.
 type finishing struct {
-	OutboxStore
-	told []FinishMessage
+	store.OutboxStore
+	told []store.FinishMessage
 	err  error
 }
 
-func (s *finishing) FinishMessage(ctx context.Context, f FinishMessage) error {
+func (s *finishing) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		return errors.New("it may hang for ever")
 	}
@@ -34,21 +36,21 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	const day = 24 * time.Hour
 	busy, gone := errors.New("busy"), Permanent(errors.New("no such mailbox ada@example.com, nor https://auth.test/x?token=hush"))
 	hidden := "no such mailbox a•••a@e•••e.com, nor [redacted]"
-	later := func(d time.Duration, n int, why string) FinishMessage {
-		return FinishMessage{State: MessageQueued, RetryAt: time.Time{}.Add(d), Error: why, Attempts: n}
+	later := func(d time.Duration, n int, why string) store.FinishMessage {
+		return store.FinishMessage{State: store.MessageQueued, RetryAt: time.Time{}.Add(d), Error: why, Attempts: n}
 	}
-	failed := func(n int, why string) FinishMessage {
-		return FinishMessage{State: MessageFailed, Error: why, KeepUntil: time.Time{}.Add(day), Attempts: n}
+	failed := func(n int, why string) store.FinishMessage {
+		return store.FinishMessage{State: store.MessageFailed, Error: why, KeepUntil: time.Time{}.Add(day), Attempts: n}
 	}
 	type outcome struct {
 		sent   int // calls of the mailer
-		told   FinishMessage
+		told   store.FinishMessage
 		failed string // what the application is told
 		log    string
 		again  bool
 		counts int
 	}
-	none := FinishMessage{ID: "none"}
+	none := store.FinishMessage{ID: "none"}
 	for name, c := range map[string]struct {
 		memory  bool // no store keeps it
 		attempt int  // before this one
@@ -59,8 +61,8 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		lease   time.Duration
 		want    outcome
 	}{
-		"sent":                        {want: outcome{1, FinishMessage{State: MessageSent, Attempts: 1}, "", "message sent", false, 1}},
-		"sent at last":                {attempt: 2, want: outcome{1, FinishMessage{State: MessageSent, Attempts: 3}, "", "message sent", false, 1}},
+		"sent":                        {want: outcome{1, store.FinishMessage{State: store.MessageSent, Attempts: 1}, "", "message sent", false, 1}},
+		"sent at last":                {attempt: 2, want: outcome{1, store.FinishMessage{State: store.MessageSent, Attempts: 3}, "", "message sent", false, 1}},
 		"sent from memory":            {memory: true, want: outcome{1, none, "", "message sent", false, 1}},
 		"not yet":                     {answer: busy, want: outcome{1, later(time.Minute, 1, "busy"), "", "not sent yet", false, 0}},
 		"not yet, again":              {attempt: 1, answer: busy, want: outcome{1, later(2*time.Minute, 2, "busy"), "", "not sent yet", false, 0}},
@@ -71,23 +73,23 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		"just before it expires":      {answer: busy, expires: time.Minute + 1, want: outcome{1, later(time.Minute, 1, "busy"), "", "not sent yet", false, 0}},
 		"never":                       {answer: gone, want: outcome{1, failed(1, hidden), hidden, "message failed", false, 0}},
 		"never from memory":           {memory: true, answer: gone, want: outcome{1, none, hidden, "message failed", false, 0}},
-		"a decoy":                     {decoy: true, want: outcome{0, FinishMessage{Attempts: 1}, "", "", false, 0}},
+		"a decoy":                     {decoy: true, want: outcome{0, store.FinishMessage{Attempts: 1}, "", "", false, 0}},
 		"a decoy in memory":           {decoy: true, memory: true, want: outcome{0, none, "", "", false, 0}},
-		"expired":                     {expires: -1, want: outcome{0, FinishMessage{State: MessageDropped, Error: errExpired.Error(), Attempts: 1}, errExpired.Error(), "message failed", false, 0}},
+		"expired":                     {expires: -1, want: outcome{0, store.FinishMessage{State: store.MessageDropped, Error: errExpired.Error(), Attempts: 1}, errExpired.Error(), "message failed", false, 0}},
 		"expired in memory":           {memory: true, expires: -1, want: outcome{0, none, errExpired.Error(), "message failed", false, 0}},
-		"a decoy that expired":        {decoy: true, expires: -1, want: outcome{0, FinishMessage{Attempts: 1}, "", "", false, 0}},
+		"a decoy that expired":        {decoy: true, expires: -1, want: outcome{0, store.FinishMessage{Attempts: 1}, "", "", false, 0}},
 		"of another secret":           {sealed: true, want: outcome{0, later(time.Minute, 1, errNotOpened.Error()), "", "not opened", false, 0}},
 		"with little of its lease":    {lease: time.Second, want: outcome{0, none, "", "", false, 0}},
-		"with enough of its lease":    {lease: time.Second + 1, want: outcome{1, FinishMessage{State: MessageSent, Attempts: 1}, "", "message sent", false, 1}},
+		"with enough of its lease":    {lease: time.Second + 1, want: outcome{1, store.FinishMessage{State: store.MessageSent, Attempts: 1}, "", "message sent", false, 1}},
 		"in memory there is no lease": {memory: true, lease: -time.Hour, want: outcome{1, none, "", "message sent", false, 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			now := time.Now()
-			mailer, store := &scripted{answers: []error{c.answer}}, &finishing{}
+			mailer, st := &scripted{answers: []error{c.answer}}, &finishing{}
 			b, _ := testOutbox(t, MailOptions{Attempts: 3, Timeout: time.Second, Workers: 1}, mailer)
 			defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
-			b.store, b.log, b.backoff = store, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func(n int) time.Duration { return time.Duration(n) * time.Minute }
+			b.store, b.log, b.backoff = st, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func(n int) time.Duration { return time.Duration(n) * time.Minute }
 			if c.memory {
 				b.store = nil
 			}
@@ -96,7 +98,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			if c.decoy {
 				out.To = ""
 			}
-			b.open = func(SealedMessage) (outgoing, error) {
+			b.open = func(store.SealedMessage) (outgoing, error) {
 				if c.sealed {
 					return outgoing{}, errors.New("another secret")
 				}
@@ -117,7 +119,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			}
 			first := make(chan error, 1)
 			b.first["m"] = first
-			m := &SealedMessage{ID: "m", Attempts: c.attempt + 1, NextAt: now.Add(day), ExpiresAt: now.Add(day)}
+			m := &store.SealedMessage{ID: "m", Attempts: c.attempt + 1, NextAt: now.Add(day), ExpiresAt: now.Add(day)}
 			if c.expires != 0 {
 				m.ExpiresAt = now.Add(c.expires)
 			}
@@ -126,11 +128,11 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 			}
 			q := b.from(m)
 			got := outcome{told: none, again: b.try(t.Context(), q), sent: len(mailer.sent), counts: counts, failed: strings.Join(told, " and ")}
-			if len(store.told) > 0 {
-				got.told = store.told[0]
+			if len(st.told) > 0 {
+				got.told = st.told[0]
 			}
 			want := c.want
-			for _, f := range []*FinishMessage{&want.told} {
+			for _, f := range []*store.FinishMessage{&want.told} {
 				if f.ID == "none" {
 					continue
 				}
@@ -141,7 +143,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 					}
 				}
 			}
-			if got.log = want.log; len(store.told) > 1 || fmt.Sprint(got) != fmt.Sprint(want) {
+			if got.log = want.log; len(st.told) > 1 || fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s: %+v\nwant %+v", name, got, want)
 			}
 			if want.log == "" && log.Len() > 0 || !strings.Contains(log.String(), want.log) || strings.Contains(log.String(), "ada@") || strings.Contains(log.String(), "hush") {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // A message that has still to be worked out is, until that succeeds or has failed as
@@ -40,16 +42,16 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			now := time.Now()
-			mailer, store := &scripted{}, &finishing{}
+			mailer, st := &scripted{}, &finishing{}
 			b, failed := testOutbox(t, MailOptions{Attempts: 3, Workers: 1}, mailer)
 			defer func() { _ = b.close(context.WithoutCancel(t.Context())) }()
 			b.log = slog.New(slog.NewTextHandler(&log, nil))
 			if !c.memory {
-				b.store = store
+				b.store = st
 			}
-			b.open = func(SealedMessage) (outgoing, error) { return magic, nil }
+			b.open = func(store.SealedMessage) (outgoing, error) { return magic, nil }
 			asked := 0
-			q := &queuedMessage{outgoing: outgoing{Kind: KindMagicLink}, id: "asked", attempt: c.attempt, prepare: func(context.Context) (*SealedMessage, error) {
+			q := &queuedMessage{outgoing: outgoing{Kind: KindMagicLink}, id: "asked", attempt: c.attempt, prepare: func(context.Context) (*store.SealedMessage, error) {
 				asked++
 				switch {
 				case c.fails:
@@ -57,7 +59,7 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 				case c.nothing:
 					return nil, nil
 				}
-				return &SealedMessage{ID: "made", Attempts: 1, NextAt: now.Add(time.Hour), ExpiresAt: now.Add(time.Hour)}, nil
+				return &store.SealedMessage{ID: "made", Attempts: 1, NextAt: now.Add(time.Hour), ExpiresAt: now.Add(time.Hour)}, nil
 			}}
 			again := b.try(t.Context(), q)
 			if again != c.again || asked != 1 || len(mailer.sent) != c.sent || q.attempt != c.now || len(failed.errors()) != 0 {
@@ -66,8 +68,8 @@ func TestMessagesAreWorkedOutBehind(t *testing.T) {
 			if told := strings.Contains(log.String(), "not prepared"); told != c.fails {
 				t.Errorf("%s: the log says %q", name, log.String())
 			}
-			if c.sent == 1 && (mailer.sent[0].ID != "made" || q.prepare != nil || !c.memory && (len(store.told) != 1 || store.told[0].Attempts != 1)) {
-				t.Errorf("%s: sent %+v, told %+v", name, mailer.sent, store.told)
+			if c.sent == 1 && (mailer.sent[0].ID != "made" || q.prepare != nil || !c.memory && (len(st.told) != 1 || st.told[0].Attempts != 1)) {
+				t.Errorf("%s: sent %+v, told %+v", name, mailer.sent, st.told)
 			}
 		})
 	}
@@ -147,7 +149,7 @@ func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 			if asked.Add(1) < 3 {
 				return User{}, errors.New("away")
 			}
-			return User{}, ErrNotFound
+			return User{}, store.ErrNotFound
 		})
 		<-time.After(time.Hour)
 		if n := asked.Load(); n != 3 {
@@ -159,12 +161,12 @@ func TestOwnersAreLookedUpUntilAnswered(t *testing.T) {
 // A code of nobody's link is one that no guess is.
 func TestCodesOfDecoysAreNobodysGuess(t *testing.T) {
 	a := &Auth{keys: testKeys(t)}
-	first, second := Token{Purpose: PurposeMagicLink, Subject: "s"}, Token{Purpose: PurposeMagicLink, Subject: "s"}
+	first, second := store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}, store.Token{Purpose: store.PurposeMagicLink, Subject: "s"}
 	code := a.addCode(&first, "secret", "", "bound")
 	if a.addCode(&second, "secret", "", "bound") != code || len(first.Code) == 0 || bytes.Equal(first.Code, second.Code) {
 		t.Errorf("%x and %x", first.Code, second.Code)
 	}
-	for _, c := range a.keys.MailCode(string(first.Purpose), first.Subject, EmailKey(""), "bound", code) {
+	for _, c := range a.keys.MailCode(string(first.Purpose), first.Subject, store.EmailKey(""), "bound", code) {
 		if bytes.Equal(first.Code, c) {
 			t.Error("its code would do")
 		}

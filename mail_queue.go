@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
 
@@ -33,7 +34,7 @@ type outbox struct {
 	failed  func(ctx context.Context, m Message, err error)
 	sent    func(Kind)
 	backoff func(attempt int) time.Duration
-	open    func(SealedMessage) (outgoing, error)
+	open    func(store.SealedMessage) (outgoing, error)
 
 	keeper // of messages; its store is nil if they are in memory only
 
@@ -54,13 +55,13 @@ type outbox struct {
 type queuedMessage struct {
 	outgoing
 	id      string
-	attempt int            // this one, or the last
-	sealed  *SealedMessage // what it comes from; opened at an attempt
-	kept    bool           // the store has it, and is told what becomes of it
+	attempt int                  // this one, or the last
+	sealed  *store.SealedMessage // what it comes from; opened at an attempt
+	kept    bool                 // the store has it, and is told what becomes of it
 
 	// prepare works the message out in the background, where its duration tells
 	// nobody anything; nil if there is nothing to send.
-	prepare func(context.Context) (*SealedMessage, error)
+	prepare func(context.Context) (*store.SealedMessage, error)
 }
 
 func newOutbox(o MailOptions, mailer Mailer, sms SMSSender, log *slog.Logger, now func() time.Time, failed func(context.Context, Message, error)) (*outbox, error) {
@@ -90,7 +91,7 @@ func pause(attempt int) time.Duration {
 
 // post takes on the messages of a change that has come about. It never fails the
 // caller: what cannot be sent is reported through failed, or left to the store.
-func (b *outbox) post(ctx context.Context, messages []SealedMessage) {
+func (b *outbox) post(ctx context.Context, messages []store.SealedMessage) {
 	for i := range messages {
 		m := &messages[i]
 		if b.store != nil && m.Attempts == 0 {
@@ -101,12 +102,12 @@ func (b *outbox) post(ctx context.Context, messages []SealedMessage) {
 }
 
 // from is a message that was claimed for this process, if only by recording it.
-func (b *outbox) from(m *SealedMessage) *queuedMessage {
+func (b *outbox) from(m *store.SealedMessage) *queuedMessage {
 	return &queuedMessage{id: m.ID, sealed: m, kept: b.store != nil, attempt: max(m.Attempts-1, 0)}
 }
 
 // prepare queues a message that has still to be worked out.
-func (b *outbox) prepare(ctx context.Context, k Kind, f func(context.Context) (*SealedMessage, error)) {
+func (b *outbox) prepare(ctx context.Context, k Kind, f func(context.Context) (*store.SealedMessage, error)) {
 	id := uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
 	b.take(ctx, &queuedMessage{outgoing: outgoing{Kind: k}, id: id, prepare: f})
 }
@@ -219,7 +220,7 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 		return false
 	}
 	if q.decoy() {
-		b.finish(q, FinishMessage{})
+		b.finish(q, store.FinishMessage{})
 		return false
 	}
 	err := b.deliver(ctx, q)
@@ -228,7 +229,7 @@ func (b *outbox) try(ctx context.Context, q *queuedMessage) (again bool) {
 	case err == nil:
 		b.log.DebugContext(ctx, "auth: message sent", "kind", string(q.Kind), "message_id", q.id, "to", maskAddress(q.To), "attempt", q.attempt)
 		b.sent(q.Kind)
-		b.finish(q, FinishMessage{State: MessageSent})
+		b.finish(q, store.FinishMessage{State: store.MessageSent})
 		return false
 	case q.attempt >= b.o.Attempts || IsPermanent(err):
 	case !q.kept || b.putOff(q, err):

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // deaf is a mailer that heeds no context.
@@ -71,12 +73,12 @@ func TestAttemptsToPrepareCount(t *testing.T) {
 		m := &scripted{answers: []error{busy, busy, busy, busy, busy, busy}}
 		b, failures := testOutbox(t, MailOptions{}, m)
 		tries := 0
-		b.prepare(t.Context(), magic.Kind, func(context.Context) (*SealedMessage, error) {
+		b.prepare(t.Context(), magic.Kind, func(context.Context) (*store.SealedMessage, error) {
 			if tries++; tries < 3 {
 				return nil, busy
 			}
 			body := []byte(`{"Kind":"magic_link","To":"ada@example.com","Link":"https://auth.test/x?token=t"}`)
-			return &SealedMessage{ID: "1", Body: body, CreatedAt: b.now(), ExpiresAt: b.now().Add(noticeLife), Attempts: 1}, nil
+			return &store.SealedMessage{ID: "1", Body: body, CreatedAt: b.now(), ExpiresAt: b.now().Add(noticeLife), Attempts: 1}, nil
 		})
 		if err := b.close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -105,8 +107,8 @@ func TestChangeGivesUp(t *testing.T) {
 		want Code
 		n    int
 	}{
-		"changed meanwhile": {ErrStale, CodeUnavailable, 20},
-		"refused":           {fail(CodeUserBanned, ErrStale), CodeUserBanned, 1},
+		"changed meanwhile": {store.ErrStale, CodeUnavailable, 20},
+		"refused":           {fail(CodeUserBanned, store.ErrStale), CodeUserBanned, 1},
 	} {
 		n := 0
 		v, err := change(func() (int, error) { n++; return n, c.err })
@@ -135,13 +137,13 @@ func TestPausesGrow(t *testing.T) {
 
 // asking is a store of messages that notes when it is asked for some.
 type asking struct {
-	OutboxStore
+	store.OutboxStore
 	mu    sync.Mutex
 	at    []time.Time
 	until []time.Duration
 }
 
-func (s *asking) ClaimMessages(ctx context.Context, c ClaimMessages) ([]SealedMessage, error) {
+func (s *asking) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at, s.until = append(s.at, time.Now()), append(s.until, c.Until.Sub(c.Now))

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"errors"
+
+	"github.com/authmount/auth/store"
 )
 
 // Messages leave by enclose alone, and it takes only what has drawn its limits:
@@ -16,7 +18,7 @@ type sendPermit struct {
 	to   string // as EmailKey
 }
 
-func permitFor(k Kind, to string) sendPermit { return sendPermit{countedAs(k), EmailKey(to)} }
+func permitFor(k Kind, to string) sendPermit { return sendPermit{countedAs(k), store.EmailKey(to)} }
 
 // countedAs is the kind by which a message draws. Whether somebody gets a welcome
 // or a reset shows only once the account was looked up, after the draw.
@@ -78,7 +80,7 @@ func (a *Auth) roomFor(ctx context.Context, o outgoing, u User) bool {
 // drawNotices draws for the notices of a change that has come about, and for none
 // of a guess that was wrong: guessing must not use them up. Those to addresses that
 // nobody has proved have drawn by then.
-func (a *Auth) drawNotices(ctx context.Context, c Change) {
+func (a *Auth) drawNotices(ctx context.Context, c store.Change) {
 	for _, m := range c.Messages {
 		o, err := a.openMessage(m)
 		if err == nil && o.To != "" && o.Proved && !solicited(o.Kind) {
@@ -90,11 +92,11 @@ func (a *Auth) drawNotices(ctx context.Context, c Change) {
 	}
 }
 
-func (a *Auth) noticeDraw(o outgoing, cost int) Draw {
+func (a *Auth) noticeDraw(o outgoing, cost int) store.Draw {
 	if o.Proved {
 		return a.draw(a.cfg.limits.NoticesPerAddress, "notice-proved", kindTo(o.Kind, o.To), cost)
 	}
-	return a.draw(a.cfg.limits.NoticesUnproved, "notice", EmailKey(o.To), cost)
+	return a.draw(a.cfg.limits.NoticesUnproved, "notice", store.EmailKey(o.To), cost)
 }
 
 // notSent tells the application of a message that limits held back.
@@ -119,27 +121,31 @@ const (
 )
 
 // sendDraws are the limits on messages of a kind to an address.
-func (a *Auth) sendDraws(door sendDoor, k Kind, address string) []Draw {
-	return []Draw{
+func (a *Auth) sendDraws(door sendDoor, k Kind, address string) []store.Draw {
+	return []store.Draw{
 		a.draw(a.cfg.limits.SendGap, "send-gap"+string(door), kindTo(k, address), 1),
 		a.sendDraw(door, k, address),
 	}
 }
 
-func (a *Auth) sendDraw(door sendDoor, k Kind, address string) Draw {
+func (a *Auth) sendDraw(door sendDoor, k Kind, address string) store.Draw {
 	return a.draw(a.cfg.limits.SendPerAddress, "send"+string(door), kindTo(k, address), 1)
 }
 
 // kindTo is what limits on messages of a kind to an address count by.
-func kindTo(k Kind, address string) string { return string(countedAs(k)) + " " + EmailKey(address) }
+func kindTo(k Kind, address string) string {
+	return string(countedAs(k)) + " " + store.EmailKey(address)
+}
 
 // firstSendDraw is that of the message that a sign-up sends, by whom it goes to:
 // like for any other, but for the gap, since nothing was sent before.
-func (a *Auth) firstSendDraw(k Kind, address string) Draw { return a.sendDraw(atSignUp, k, address) }
+func (a *Auth) firstSendDraw(k Kind, address string) store.Draw {
+	return a.sendDraw(atSignUp, k, address)
+}
 
 // takeSend draws for a message that somebody asked for. It comes before any
 // look-up, so that unknown addresses count the same.
-func (a *Auth) takeSend(ctx context.Context, door sendDoor, k Kind, address string, more ...Draw) (sendPermit, error) {
+func (a *Auth) takeSend(ctx context.Context, door sendDoor, k Kind, address string, more ...store.Draw) (sendPermit, error) {
 	draws := append(a.sendDraws(door, k, address), a.perIP(ctx, a.cfg.limits.SendPerIP, "send-ip"))
 	err := a.take(ctx, append(draws, more...)...)
 	return permitFor(k, address), err
@@ -192,7 +198,7 @@ func (a *Auth) refundSMS(ctx context.Context, sent bool) {
 	}
 }
 
-func (a *Auth) smsBudget(cost int) Draw {
+func (a *Auth) smsBudget(cost int) store.Draw {
 	return a.draw(a.cfg.limits.SMSBudget, "sms-budget", "", cost)
 }
 

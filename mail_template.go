@@ -20,6 +20,7 @@ import (
 
 	"github.com/authmount/auth/internal/visible"
 	"github.com/authmount/auth/internal/webpage"
+	"github.com/authmount/auth/store"
 )
 
 //go:embed templates
@@ -102,7 +103,7 @@ func (m *mailTemplates) parse(l webpage.Layers, locale string) error {
 		if err != nil {
 			return err
 		}
-		for _, k := range Kinds() {
+		for _, k := range store.Kinds() {
 			name := string(k) + "." + loc
 			text, err := l.Read("mail/" + name + ".txt")
 			if errors.Is(err, fs.ErrNotExist) && loc != locale {

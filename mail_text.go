@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/authmount/auth/internal/visible"
+	"github.com/authmount/auth/store"
 )
 
 // What operators may have mails say besides their templates (Settings.Texts).
@@ -49,7 +50,7 @@ func checkMailText(name, text string) error {
 	if what != "footer" {
 		var part string
 		part, rest, _ = strings.Cut(rest, ".")
-		if !slices.Contains(Kinds(), Kind(what)) || textOnly(Kind(what)) || part != "subject" && part != "intro" {
+		if !slices.Contains(store.Kinds(), Kind(what)) || textOnly(Kind(what)) || part != "subject" && part != "intro" {
 			return errors.New("is no text of a mail: a kind with .subject or .intro, or footer")
 		}
 		if part == "subject" {

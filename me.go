@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 func (a *Auth) handleMe(w http.ResponseWriter, r *http.Request) error {
@@ -59,7 +61,7 @@ func (a *Auth) UpdateMe(ctx context.Context, p UpdateMeParams) (User, error) {
 			return u, err
 		}
 	}
-	if address != "" && EmailKey(address) != EmailKey(u.Email) {
+	if address != "" && store.EmailKey(address) != store.EmailKey(u.Email) {
 		return u, a.startEmailChange(ctx, allowed, p.Caller, u, address)
 	}
 	return u, nil
@@ -91,11 +93,11 @@ func (a *Auth) checkNewRoots(ctx context.Context, p UpdateMeParams, u User) (add
 // the metadata as read, and applied only to them.
 func (a *Auth) updateProfile(ctx context.Context, p UpdateMeParams) (User, error) {
 	return change(func() (User, error) {
-		u, err := a.store.User(ctx, ByID(p.UserID))
+		u, err := a.store.User(ctx, store.ByID(p.UserID))
 		if err != nil {
 			return u, goneOr(CodeSessionEnded, err)
 		}
-		var patch UserPatch
+		var patch store.UserPatch
 		if p.FullName != nil {
 			name, err := cleanName(*p.FullName)
 			if err != nil {
@@ -144,8 +146,8 @@ func mergePatch(target, patch map[string]any) map[string]any {
 // one gets a message to its owner instead, and a link that nobody is told: an
 // earlier link dies either way, and the store is asked for the same.
 func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Caller, u User, address string) error {
-	_, err := a.store.User(ctx, ByEmail(address))
-	free := errors.Is(err, ErrNotFound)
+	_, err := a.store.User(ctx, store.ByEmail(address))
+	free := errors.Is(err, store.ErrNotFound)
 	if err != nil && !free {
 		return storeFailed(err)
 	}
@@ -170,8 +172,8 @@ func (a *Auth) startEmailChange(ctx context.Context, allowed sendPermit, by Call
 	if err := a.putChange(ctx, c, link, nil); err != nil {
 		return err
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
-	a.refillCode(ctx, link.Purpose, ofUser(u.ID), EmailKey(address))
+	a.committed(ctx, c, store.OutcomeDone, nil)
+	a.refillCode(ctx, link.Purpose, ofUser(u.ID), store.EmailKey(address))
 	if !free {
 		a.sendAccountExists(ctx, User{Email: address}, "")
 	}
@@ -239,7 +241,7 @@ func (a *Auth) DeleteUser(ctx context.Context, p DeleteUserParams) error {
 
 // endUser deletes an account as it was read, if the application agrees. Nothing else
 // does.
-func (a *Auth) endUser(ctx context.Context, u User, c DeleteUser) error {
+func (a *Auth) endUser(ctx context.Context, u User, c store.DeleteUser) error {
 	if err := a.beforeDelete(ctx, u); err != nil {
 		return err
 	}
@@ -248,18 +250,18 @@ func (a *Auth) endUser(ctx context.Context, u User, c DeleteUser) error {
 
 func (a *Auth) deleteUser(ctx context.Context, p DeleteUserParams) error {
 	_, err := change(func() (struct{}, error) {
-		u, err := a.store.User(ctx, ByID(p.UserID))
+		u, err := a.store.User(ctx, store.ByID(p.UserID))
 		if err != nil {
 			return struct{}{}, goneOr(CodeNotFound, err)
 		}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventUserDeleted, UserID: p.UserID}))
 		c.IfUsers, c.KeepOwner = []UserAt{credentialsStill(u)}, isOwner(u)
-		err = a.endUser(ctx, u, DeleteUser{Change: c, UserID: p.UserID})
+		err = a.endUser(ctx, u, store.DeleteUser{Change: c, UserID: p.UserID})
 		var refused *Error
 		switch {
 		case err == nil:
-			a.committed(ctx, c, OutcomeDone, nil)
-		case !errors.As(err, &refused) && !errors.Is(err, ErrStale): // a hook's refusal stays one, whatever it wraps
+			a.committed(ctx, c, store.OutcomeDone, nil)
+		case !errors.As(err, &refused) && !errors.Is(err, store.ErrStale): // a hook's refusal stays one, whatever it wraps
 			err = goneOr(CodeNotFound, err)
 		}
 		return struct{}{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // exported is the document of GET /me/export.
@@ -30,7 +31,7 @@ type exported struct {
 	Factors   []map[string]any
 	CodesLeft int `json:"recovery_codes_left"`
 	Devices   []any
-	Pending   []struct{ Purpose auth.Purpose }
+	Pending   []struct{ Purpose store.Purpose }
 	Events    []auth.Event
 }
 
@@ -55,13 +56,13 @@ func TestExport(t *testing.T) {
 	if got.User.Email != "ada@example.com" || !got.HasPassword || len(got.Sessions) != 2 || len(got.Factors) != 1 || got.CodesLeft != 10 || len(got.Devices) != 1 {
 		t.Errorf("export %+v", got)
 	}
-	if !slices.ContainsFunc(got.Pending, func(p struct{ Purpose auth.Purpose }) bool { return p.Purpose == auth.PurposeReset }) {
+	if !slices.ContainsFunc(got.Pending, func(p struct{ Purpose store.Purpose }) bool { return p.Purpose == store.PurposeReset }) {
 		t.Errorf("pending %+v", got.Pending)
 	}
 	if len(got.Events) == 0 || slices.ContainsFunc(got.Events, func(e auth.Event) bool { return e.UserID != got.User.ID }) {
 		t.Errorf("events %+v", got.Events)
 	}
-	c, err := w.Store.Credentials(t.Context(), auth.ByEmail("ada@example.com"))
+	c, err := w.Store.Credentials(t.Context(), store.ByEmail("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +98,9 @@ func TestExportOfManyEvents(t *testing.T) {
 	const many = 1201
 	for i := range many {
 		name := strings.Repeat("x", i%7+1)
-		e := auth.Event{ID: auth.NewID(w.Auth), Type: auth.EventUserUpdated, At: w.Clock.Now(), UserID: s.User.ID, Actor: auth.Actor{Kind: auth.ActorUser, ID: admin.User.ID}, Client: auth.Client{UserAgent: "the admin's"}}
-		c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}, Events: []auth.OutcomeEvent{{Event: e}}}
-		if _, err := w.Store.UpdateUser(t.Context(), auth.UpdateUser{Change: c, UserID: s.User.ID, Patch: auth.UserPatch{FullName: &name}}); err != nil {
+		e := auth.Event{ID: auth.NewID(w.Auth), Type: auth.EventUserUpdated, At: w.Clock.Now(), UserID: s.User.ID, Actor: auth.Actor{Kind: store.ActorUser, ID: admin.User.ID}, Client: auth.Client{UserAgent: "the admin's"}}
+		c := store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}, Events: []store.OutcomeEvent{{Event: e}}}
+		if _, err := w.Store.UpdateUser(t.Context(), store.UpdateUser{Change: c, UserID: s.User.ID, Patch: store.UserPatch{FullName: &name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +131,7 @@ func TestExportIsReadWithinTheSession(t *testing.T) {
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, _ string, n int) {
 			if n == k {
 				ended = true
-				c := auth.RevokeSessions{Change: auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: s.User.ID}
+				c := store.RevokeSessions{Change: store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: s.User.ID}
 				if _, err := tap.Inner().RevokeSessions(ctx, c); err != nil {
 					t.Error(err)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 func TestMe(t *testing.T) {
@@ -79,7 +80,7 @@ func TestParallelMerges(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // A role that is taken away while an invitation takes an account over does not come back
@@ -18,9 +19,9 @@ func TestTakenRoleDoesNotComeBackByAnInvitation(t *testing.T) {
 	id := w.signUp(ada).User.ID
 	w.edits(id)
 	token := w.invited(ada)
-	between(tap, "RedeemToken", func() { w.patch(id, auth.UserPatch{Roles: &[]string{}}) })
+	between(tap, "RedeemToken", func() { w.patch(id, store.UserPatch{Roles: &[]string{}}) })
 	w.do("POST", "/invitations/accept", map[string]any{"token": token, "password": ownersPassword}).want(200)
-	u, err := w.Store.User(t.Context(), auth.ByID(id))
+	u, err := w.Store.User(t.Context(), store.ByID(id))
 	if err != nil || !u.EmailVerified() || slices.Contains(u.Roles, "editor") {
 		t.Errorf("%+v, %v", u, err)
 	}
@@ -40,7 +41,7 @@ func TestTrustThatEndsDuringASignIn(t *testing.T) {
 			return
 		}
 		lost = true
-		change := auth.UpdateUser{Change: w.byTest(), UserID: id, Patch: auth.UserPatch{DropDevices: true}}
+		change := store.UpdateUser{Change: w.byTest(), UserID: id, Patch: store.UserPatch{DropDevices: true}}
 		if _, err := w.Store.UpdateUser(ctx, change); err != nil {
 			t.Error(err)
 		}

@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // noted is what a store tells of messages, newest first.
-func noted(t *testing.T, store auth.Store) []auth.MessageRecord {
+func noted(t *testing.T, st auth.Store) []store.MessageRecord {
 	t.Helper()
-	s, ok := auth.Capability[auth.MessageLogStore](store)
+	s, ok := store.Capability[store.MessageLogStore](st)
 	if !ok {
 		t.Fatal("the store does not tell what became of messages")
 	}
-	list, err := s.ListMessages(t.Context(), auth.MessageQuery{Limit: 100})
+	list, err := s.ListMessages(t.Context(), store.MessageQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func noted(t *testing.T, store auth.Store) []auth.MessageRecord {
 }
 
 // onlyNoted is the one message that a store tells of.
-func onlyNoted(t *testing.T, store auth.Store) auth.MessageRecord {
+func onlyNoted(t *testing.T, store auth.Store) store.MessageRecord {
 	t.Helper()
 	list := noted(t, store)
 	if len(list) != 1 {
@@ -39,54 +40,54 @@ func onlyNoted(t *testing.T, store auth.Store) auth.MessageRecord {
 
 // What is told of a message stays true when the process dies that was to send it.
 func TestMessageLogOverACrash(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
-	dying := instance(t, store, &postOffice{})
+	st, mail := newStore(t), &postOffice{}
+	dying := instance(t, st, &postOffice{})
 	shut(t, dying)
 	magicLink(t, dying, "ada@example.com")
-	was := onlyNoted(t, store)
-	if was.State != auth.MessageQueued || was.Attempts != 0 || was.Kind != auth.KindMagicLink || was.Channel != auth.ChannelEmail || was.To != "a•••a@e•••e.com" || was.UserID != "" {
+	was := onlyNoted(t, st)
+	if was.State != store.MessageQueued || was.Attempts != 0 || was.Kind != auth.KindMagicLink || was.Channel != auth.ChannelEmail || was.To != "a•••a@e•••e.com" || was.UserID != "" {
 		t.Errorf("recorded %+v", was)
 	}
-	later(t, instance(t, store, mail), auth.Lease(dying.Auth))
-	is := onlyNoted(t, store)
-	if is.ID != was.ID || is.State != auth.MessageSent || is.Attempts != 2 || len(mail.got) != 1 || mail.got[0].ID != is.ID {
+	later(t, instance(t, st, mail), auth.Lease(dying.Auth))
+	is := onlyNoted(t, st)
+	if is.ID != was.ID || is.State != store.MessageSent || is.Attempts != 2 || len(mail.got) != 1 || mail.got[0].ID != is.ID {
 		t.Errorf("recorded %+v, sent %+v", is, mail.received())
 	}
 }
 
 // A message that nobody sends any more was dropped, and not sent.
 func TestMessageLogOfWhatWasDropped(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
-	e := instance(t, store, mail)
+	st, mail := newStore(t), &postOffice{}
+	e := instance(t, st, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
-	if _, err := store.Sweep(t.Context(), e.Clock.Now().Add(time.Hour), 100); err != nil {
+	if _, err := st.Sweep(t.Context(), e.Clock.Now().Add(time.Hour), 100); err != nil {
 		t.Fatal(err)
 	}
-	if is := onlyNoted(t, store); is.State != auth.MessageDropped {
+	if is := onlyNoted(t, st); is.State != store.MessageDropped {
 		t.Errorf("recorded %+v", is)
 	}
 }
 
 // What fails for now waits, what fails for good has failed, each with the reason.
 func TestMessageLogOfFailures(t *testing.T) {
-	store := newStore(t)
+	st := newStore(t)
 	mail := &postOffice{answer: func(n int) error {
 		if n == 1 {
 			return errors.New("busy")
 		}
 		return auth.Permanent(errors.New("no such mailbox"))
 	}}
-	one := instance(t, store, mail)
+	one := instance(t, st, mail)
 	auth.Retries(one.Auth, 4*time.Second)
 	ada := one.LoginAs(t, "ada@example.com").User
 	magicLink(t, one, "ada@example.com")
 	shut(t, one)
-	if is := onlyNoted(t, store); is.State != auth.MessageQueued || is.Attempts != 1 || is.Error != "busy" || is.UserID != ada.ID {
+	if is := onlyNoted(t, st); is.State != store.MessageQueued || is.Attempts != 1 || is.Error != "busy" || is.UserID != ada.ID {
 		t.Errorf("recorded %+v", is)
 	}
-	later(t, instance(t, store, mail), 4*time.Second)
-	if is := onlyNoted(t, store); is.State != auth.MessageFailed || is.Attempts != 2 || is.Error != "no such mailbox" {
+	later(t, instance(t, st, mail), 4*time.Second)
+	if is := onlyNoted(t, st); is.State != store.MessageFailed || is.Attempts != 2 || is.Error != "no such mailbox" {
 		t.Errorf("recorded %+v", is)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // beside is another instance on a world's store, with its clock and signing keys.
@@ -62,7 +63,7 @@ func TestWhatIsSwitchedOffTakesNothingFromBefore(t *testing.T) {
 			if err := c.try(w, o); !errors.Is(err, auth.CodeMethodDisabled) {
 				t.Errorf("%v", err)
 			}
-			if u, err := w.Store.User(t.Context(), auth.ByEmail(ada)); name != "an operator's link" && !errors.Is(err, auth.ErrNotFound) {
+			if u, err := w.Store.User(t.Context(), store.ByEmail(ada)); name != "an operator's link" && !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("made %+v, %v", u, err)
 			}
 		})
@@ -109,7 +110,7 @@ func TestInvitationThatCannotBeJudged(t *testing.T) {
 	})
 	idp.SignsIn(authtest.Person{Subject: "9", Email: "ada@example.com", EmailVerified: true})
 	v.back("github", idp.Authorize(t, to)).want(400, auth.CodeInvalidToken)
-	if u, err := w.Store.User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) {
+	if u, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("made %+v, %v", u, err)
 	}
 	o := w.beside(w.Store) // where nobody judges
@@ -124,7 +125,7 @@ func TestMagicLinkToAnAddressThatMoved(t *testing.T) {
 	const ada = "ada@example.com"
 	was, elsewhere := w.member(ada).User.ID, "elsewhere@example.com"
 	token := w.magicLink(ada, nil)
-	w.patch(was, auth.UserPatch{Email: &elsewhere})
+	w.patch(was, store.UserPatch{Email: &elsewhere})
 	w.signUp(ada)
 	w.do("POST", "/magic-link/verify", map[string]any{"token": token}).want(400, auth.CodeInvalidToken)
 }

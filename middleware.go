@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Requirement is something more that Require asks of a request. An *Error of its
@@ -52,7 +54,7 @@ func CheckSession() Requirement {
 // AAL2 asks for a session that has shown a second factor.
 func AAL2() Requirement {
 	return func(_ *Auth, _ *http.Request, c *Claims) error {
-		if c.AAL == LevelAAL2 {
+		if c.AAL == store.LevelAAL2 {
 			return nil
 		}
 		return fail(CodeInsufficientAAL, nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 const firefoxOnLinux = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -81,7 +82,7 @@ func signInDoors() map[string]signInDoor {
 			return map[string]any{"mfa_token": w.mfaTokenOf(auth.CodeMFARequired), "totp_code": w.code(e.secret, 0)}
 		}),
 		"POST /2fa/verify-and-enable": func(w *world, _ *authtest.Provider, s session) func(h ...header) *answer {
-			w.patch(s.User.ID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
+			w.patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
 			token := bearer(w.mfaTokenOf(auth.CodeMFAEnrollmentRequired))
 			setup := decodeAs[struct{ Secret string }](w.do("POST", "/2fa/setup-totp", nil, token).want(200))
 			return func(h ...header) *answer {
@@ -99,9 +100,9 @@ func deviceWorld(t *testing.T, opts ...auth.Option) (*world, *authtest.Provider,
 	s := w.do("POST", "/signup", map[string]any{"email": adas, "password": goodPassword, "full_name": "Ada"}, onDevice(laptop)).session()
 	w.do("POST", "/verify-email", map[string]any{"token": w.linkToken(adas, auth.KindVerifyEmail)}, bearer(s.AccessToken)).want(200)
 	phone, at := number, w.Clock.Now()
-	w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+	w.patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 	for _, provider := range []string{"google", "apple"} {
-		w.patch(s.User.ID, auth.UserPatch{Link: &auth.Identity{ID: auth.NewID(w.Auth), Provider: provider, Subject: ada.Subject, CreatedAt: at, LastSignInAt: at}})
+		w.patch(s.User.ID, store.UserPatch{Link: &auth.Identity{ID: auth.NewID(w.Auth), Provider: provider, Subject: ada.Subject, CreatedAt: at, LastSignInAt: at}})
 	}
 	return w, idp, s
 }
@@ -256,7 +257,7 @@ func TestThatWasNotMe(t *testing.T) {
 			t.Errorf("the session lives: %s", a.body)
 		}
 		w.do("GET", "/verify-email?token="+link, nil).want(400, auth.CodeInvalidToken)
-		u, err := w.Store.User(t.Context(), auth.ByID(own.User.ID))
+		u, err := w.Store.User(t.Context(), store.ByID(own.User.ID))
 		if err != nil || u.MFAEnabled {
 			t.Errorf("the thief's second factor is left: %v, %v", u.MFAEnabled, err)
 		}
@@ -282,7 +283,7 @@ func TestThatWasNotMe(t *testing.T) {
 		w.do("PATCH", "/me", map[string]any{"email": "thief@example.com"}, bearer(thief.AccessToken)).want(200)
 		w.do("POST", "/verify-email", map[string]any{"token": w.linkToken("thief@example.com", auth.KindChangeEmail)}).want(200)
 		w.do("POST", "/secure-account", map[string]any{"token": token}).want(200)
-		if u, err := w.Store.User(t.Context(), auth.ByEmail(adas)); err != nil || u.ID != thief.User.ID || w.alive(thief.AccessToken) {
+		if u, err := w.Store.User(t.Context(), store.ByEmail(adas)); err != nil || u.ID != thief.User.ID || w.alive(thief.AccessToken) {
 			t.Errorf("the account is at %q, %v", u.Email, err)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // optionRow is a service that is set up as in production but for some options, and
@@ -42,7 +43,7 @@ func optionRows() []optionRow {
 		row(""),
 		row("option 4 of 4 is nil", nil),
 		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: -time.Second})),
-		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: auth.MaxTrust + 1})),
+		row("WithMFA: TrustDevices is negative or above 30 days", auth.WithMFA(auth.MFAOptions{TrustDevices: store.MaxTrust + 1})),
 		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(31))),
 		row("WithSecret: a secret needs at least 32 bytes, this one has 31: is the variable set? openssl rand -hex 32 makes one", auth.WithSecret(secret(32), secret(31))),
 		row("", auth.WithSecret(secret(32), secret(33))),
@@ -180,7 +181,7 @@ func TestNewSays(t *testing.T) {
 		try(memstore.New(), says, slices.Delete(slices.Clone(usual), i, i+1)...)
 	}
 	try(memstore.New(), "WithBaseURL: the public URL (https://…/auth/v1) is needed, or WithDevMode for development", usual[0], auth.WithMailer(auth.NewInbox()))
-	try(agedStore{memstore.New()}, fmt.Sprintf("the store auth_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", auth.ContractVersion-1, auth.ContractVersion), usual...)
+	try(agedStore{memstore.New()}, fmt.Sprintf("the store auth_test.agedStore keeps version %d of the store contract, this package needs %d: update the older of both, see ContractVersion", store.ContractVersion-1, store.ContractVersion), usual...)
 	for option, o := range map[string]auth.Option{
 		"WithSettings": auth.WithSettings(auth.Settings{MFARequired: auth.On}),
 		"WithMFA":      auth.WithMFA(auth.MFAOptions{RequiredFor: func(auth.User) bool { return false }}),
@@ -205,7 +206,7 @@ func (invalidMail) Send(context.Context, auth.Message) error { return nil }
 // agedStore is of another version than this package.
 type agedStore struct{ auth.Store }
 
-func (agedStore) Contract() int { return auth.ContractVersion - 1 }
+func (agedStore) Contract() int { return store.ContractVersion - 1 }
 
 // refusals are what the options and New can say, as far as it is theirs.
 func refusals(t *testing.T) (all []*regexp.Regexp) {

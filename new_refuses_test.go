@@ -13,6 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // refused tells what New says to options that it has to refuse.
@@ -63,12 +64,12 @@ type unready struct {
 
 func (s *unready) Check(context.Context) error { return s.check }
 
-func (s *unready) Settings(context.Context) (auth.StoredSettings, error) {
-	return auth.StoredSettings{}, s.settings
+func (s *unready) Settings(context.Context) (store.StoredSettings, error) {
+	return store.StoredSettings{}, s.settings
 }
 
-func (s *unready) PutSettings(context.Context, auth.PutSettings) (auth.StoredSettings, error) {
-	return auth.StoredSettings{}, nil
+func (s *unready) PutSettings(context.Context, store.PutSettings) (store.StoredSettings, error) {
+	return store.StoredSettings{}, nil
 }
 
 // A service does not begin on a store that is not ready, or whose settings are not known.

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"slices"
+
+	"github.com/authmount/auth/store"
 )
 
 // noticeOf is which message tells the owner of an account of an event. Every
@@ -48,9 +50,9 @@ type account struct {
 // the notices that they call for: to the address that the account had before, or,
 // if it had none, to nobody. Operations of the admin side (Event.Record) fail if they cannot be recorded;
 // what people do themselves does not.
-func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...OutcomeEvent) Change {
-	c := Change{Now: a.now(), By: by}
-	if !slices.ContainsFunc(events, func(e OutcomeEvent) bool { return e.Event.Record != nil }) {
+func (a *Auth) newChangeOf(ctx context.Context, by Authority, of account, events ...store.OutcomeEvent) store.Change {
+	c := store.Change{Now: a.now(), By: by}
+	if !slices.ContainsFunc(events, func(e store.OutcomeEvent) bool { return e.Event.Record != nil }) {
 		c.Unrecorded = a.recorder.add // nobody is shut out because the audit log cannot be written
 	}
 	for _, e := range events {

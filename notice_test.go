@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // noticeExempt are the events that no owner is told of by mail, and why.
@@ -276,12 +277,12 @@ func TestDoorsLeaveNotices(t *testing.T) {
 				w.fired()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				var changing *auth.Change
+				var changing *store.Change
 				tap.Reset(storetap.Hooks{
 					Before: func(context.Context, string, int) { changing = nil },
-					Edit:   func(_ string, c *auth.Change) { changing = c },
+					Edit:   func(_ string, c *store.Change) { changing = c },
 					After: func(_ context.Context, _ string, _ int, err error) {
-						if gone && err == nil && changing != nil && slices.ContainsFunc(changing.Events, func(e auth.OutcomeEvent) bool { return e.Event.Type == d.event }) {
+						if gone && err == nil && changing != nil && slices.ContainsFunc(changing.Events, func(e store.OutcomeEvent) bool { return e.Event.Type == d.event }) {
 							cancel()
 						}
 					},
@@ -294,8 +295,8 @@ func TestDoorsLeaveNotices(t *testing.T) {
 				if !slices.Contains(w.fired(), d.event) {
 					t.Errorf("the hooks were not told of %s", d.event)
 				}
-				events, _ := auth.Capability[auth.EventStore](w.Store)
-				list, err := events.Events(t.Context(), auth.EventQuery{})
+				events, _ := store.Capability[store.EventStore](w.Store)
+				list, err := events.Events(t.Context(), store.EventQuery{})
 				if err != nil || !slices.ContainsFunc(list, func(e auth.Event) bool { return e.Type == d.event }) {
 					t.Errorf("%s is not recorded: %v", d.event, err)
 				}

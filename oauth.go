@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // oauthLife is how long somebody may take at the provider.
@@ -107,8 +108,8 @@ func (a *Auth) startOAuth(ctx context.Context, in StartOAuthParams, linkTo Calle
 	}
 	secret, hash := newLinkToken()
 	now := a.now()
-	t := Token{Purpose: PurposeOAuth, Hash: hash, UserID: linkTo.UserID, Data: data, CreatedAt: now, ExpiresAt: now.Add(oauthLife)}
-	if err := a.store.PutToken(ctx, PutToken{Change: a.newChange(ctx, authority), Token: t}); err != nil {
+	t := store.Token{Purpose: store.PurposeOAuth, Hash: hash, UserID: linkTo.UserID, Data: data, CreatedAt: now, ExpiresAt: now.Add(oauthLife)}
+	if err := a.store.PutToken(ctx, store.PutToken{Change: a.newChange(ctx, authority), Token: t}); err != nil {
 		return "", goneOr(CodeSessionEnded, err)
 	}
 	return p.authURL(e, secret, st, in)
@@ -259,9 +260,9 @@ func errorQuery(err error) url.Values {
 func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, linkTo string, bound bool, err error) {
 	bad := func(why string) error { return fail(CodeBadOAuthState, errors.New(why)) }
 	hash, now := hashLinkToken(c.State), a.now()
-	t, err := a.store.PeekToken(ctx, PurposeOAuth, hash, now)
+	t, err := a.store.PeekToken(ctx, store.PurposeOAuth, hash, now)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return st, "", false, bad("unknown, used or expired")
 	case err != nil:
 		return st, "", false, storeFailed(err)
@@ -276,9 +277,9 @@ func (a *Auth) useState(ctx context.Context, c OAuthCallback) (st oauthState, li
 	case !bound && !st.Unbound:
 		return st, "", false, bad("of another browser")
 	}
-	_, _, err = a.store.RedeemToken(ctx, Redemption{Change: a.newChange(ctx, byProof()), Purpose: PurposeOAuth, Hash: hash})
+	_, _, err = a.store.RedeemToken(ctx, store.Redemption{Change: a.newChange(ctx, byProof()), Purpose: store.PurposeOAuth, Hash: hash})
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return st, "", false, bad("used meanwhile")
 	case err != nil:
 		return st, "", false, storeFailed(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // One person signs in by many tabs at once, each of which has been at the
@@ -73,7 +74,7 @@ func TestOneIdentityInManyTabs(t *testing.T) {
 			if len(ids) != 1 || signedUp != c.signedUp {
 				t.Errorf("%d accounts, %d signed up", len(ids), signedUp)
 			}
-			u, err := w.Store.User(t.Context(), auth.ByIdentity("google", c.who.Subject))
+			u, err := w.Store.User(t.Context(), store.ByIdentity("google", c.who.Subject))
 			if err != nil || !ids[u.ID] || len(u.Identities) != 1 {
 				t.Errorf("%+v, %v", u, err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // From Go, too, a sign-in is bound to a browser or to the holder of a verifier.
@@ -158,7 +159,7 @@ func TestCallbackErrorInLog(t *testing.T) {
 
 // A hook may fail as stores do. That is no reason to ask it again.
 func TestHookThatFailsLikeAStore(t *testing.T) {
-	for _, err := range []error{auth.ErrNotFound, auth.ErrStale, auth.ErrConflict} {
+	for _, err := range []error{store.ErrNotFound, store.ErrStale, store.ErrConflict} {
 		calls := 0
 		w, idp := providerWorld(t, auth.WithHooks(auth.Hooks{BeforeSignUp: func(context.Context, auth.SignUpAttempt) error {
 			calls++
@@ -203,12 +204,12 @@ func TestConfirmationOfKnownIdentity(t *testing.T) {
 	for range 2 {
 		w.visitor(idp).signIn("facebook", ada, "").want(403, auth.CodeEmailNotVerified)
 	}
-	u, err := w.Store.User(t.Context(), auth.ByIdentity("facebook", ada.Subject))
+	u, err := w.Store.User(t.Context(), store.ByIdentity("facebook", ada.Subject))
 	if err != nil {
 		t.Fatal(err)
 	}
 	phone, at := number, w.Clock.Now()
-	w.patch(u.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at}) // a proved number does for an address
+	w.patch(u.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at}) // a proved number does for an address
 	w.visitor(idp).signIn("facebook", ada, "").session()
 }
 
@@ -217,9 +218,9 @@ func TestBannedUserGetsNoIdentity(t *testing.T) {
 	w, idp := providerWorld(t)
 	s := w.visitor(idp).signIn("google", ada, "").session()
 	until := w.Clock.Now().Add(time.Hour)
-	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 	w.visitor(idp).signIn("github", ada, "").want(403, auth.CodeUserBanned)
-	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 1 {
+	if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || len(u.Identities) != 1 {
 		t.Errorf("identities %+v, %v", u.Identities, err)
 	}
 }

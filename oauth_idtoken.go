@@ -17,6 +17,7 @@ import (
 
 	"github.com/authmount/auth/internal/oidc"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // verify checks an ID token against what the provider's tokens have to be. The
@@ -182,7 +183,7 @@ const maxIDTokenLife = 30 * 24 * time.Hour
 
 // use is the bucket of one token, from which only one sign-in can be drawn for as
 // long as the token is good.
-func (a *Auth) use(p *oauthClient, t nativeToken, cost int) Draw {
+func (a *Auth) use(p *oauthClient, t nativeToken, cost int) store.Draw {
 	life := max(t.expires.Sub(a.now()), 0) + time.Minute
 	return a.draw(Rate{Burst: 1, Per: life}, "id_token", p.Name+":"+hex.EncodeToString(t.sum[:]), cost)
 }

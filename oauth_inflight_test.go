@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 var squatter = authtest.Person{Subject: "666", Email: "ada@example.com"} // facebook: never proved
@@ -81,7 +82,7 @@ func once(planned *atomic.Pointer[func()]) {
 	}
 }
 
-func (s *slow) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
+func (s *slow) User(ctx context.Context, key store.UserKey) (auth.User, error) {
 	u, err := s.Store.User(ctx, key)
 	switch {
 	case key.Provider != "":
@@ -92,7 +93,7 @@ func (s *slow) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
 	return u, err
 }
 
-func (s *slow) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+func (s *slow) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	c, err := s.Store.Credentials(ctx, key)
 	once(&s.afterCredentials)
 	return c, err
@@ -104,9 +105,9 @@ func (s *slow) Session(ctx context.Context, id string, now time.Time) (auth.Sess
 	return a, b, err
 }
 
-func (s *slow) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
+func (s *slow) RedeemToken(ctx context.Context, r store.Redemption) (store.Token, auth.User, error) {
 	a, b, err := s.Store.RedeemToken(ctx, r)
-	if r.Purpose == auth.PurposeExchange {
+	if r.Purpose == store.PurposeExchange {
 		once(&s.afterRedeem)
 	}
 	return a, b, err
@@ -165,7 +166,7 @@ func TestLinkByExchangeAfterLogout(t *testing.T) {
 	code := w.visitor(idp).back("github", idp.Authorize(t, to)).location().Query().Get("code")
 	w.do("POST", "/logout?scope=global", nil, bearer(s.AccessToken)).want(204)
 	a := w.do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier})
-	if u, _ := w.Store.User(t.Context(), auth.ByID(s.User.ID)); len(u.Identities) != 0 || a.status == 200 {
+	if u, _ := w.Store.User(t.Context(), store.ByID(s.User.ID)); len(u.Identities) != 0 || a.status == 200 {
 		t.Errorf("linked and signed in after global logout: %d %+v", a.status, u.Identities)
 	}
 }
@@ -225,7 +226,7 @@ func TestEmailChangeOutlivesReset(t *testing.T) {
 		w.do("POST", "/forgot-password", map[string]any{"email": "ada@example.com"}).want(200)
 		w.do("POST", "/reset-password", map[string]any{"token": w.linkToken("ada@example.com", auth.KindResetPassword), "new_password": "another horse battery"}).want(200)
 		a := w.do("GET", "/verify-email?token="+change, nil)
-		if u, _ := w.Store.User(t.Context(), auth.ByID(evil.User.ID)); u.Email != "ada@example.com" {
+		if u, _ := w.Store.User(t.Context(), store.ByID(evil.User.ID)); u.Email != "ada@example.com" {
 			t.Errorf("confirmed=%v: after the owner's reset the account is %s's (%d)", confirmed, u.Email, a.status)
 		}
 	}
@@ -323,7 +324,7 @@ func TestEmailChangeOutlivesPasswordChange(t *testing.T) {
 	change := w.linkToken("evil@example.com", auth.KindChangeEmail)
 	w.do("POST", "/me/password", map[string]any{"current_password": goodPassword, "new_password": "another horse battery"}, bearer(owner.AccessToken)).want(200)
 	a := w.do("GET", "/verify-email?token="+change, nil)
-	if u, _ := w.Store.User(t.Context(), auth.ByID(owner.User.ID)); u.Email != "ada@example.com" {
+	if u, _ := w.Store.User(t.Context(), store.ByID(owner.User.ID)); u.Email != "ada@example.com" {
 		t.Errorf("after the owner's change of password the account is %s's (%d)", u.Email, a.status)
 	}
 }
@@ -427,7 +428,7 @@ func TestRenewalInFlight(t *testing.T) {
 	takeOver := func() { w.visitor(idp).signIn("google", ada, "").session() }
 	st.afterIdentity.Store(&takeOver)
 	w.visitor(idp).signIn("facebook", squatter, "").want(409, auth.CodeAccountExists)
-	if u, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err != nil || len(u.Identities) != 1 || u.Identities[0].Provider != "google" {
+	if u, err := w.Store.User(t.Context(), store.ByEmail(ada.Email)); err != nil || len(u.Identities) != 1 || u.Identities[0].Provider != "google" {
 		t.Errorf("identities %+v, %v", u.Identities, err)
 	}
 }
@@ -483,9 +484,9 @@ func TestBanBeforeLinkByExchange(t *testing.T) {
 	idp.SignsIn(evilGit)
 	code := w.visitor(idp).back("github", idp.Authorize(t, to)).location().Query().Get("code")
 	until := w.Clock.Now().Add(time.Hour)
-	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 	w.do("POST", "/exchange", map[string]any{"code": code, "code_verifier": verifier}).want(403, auth.CodeUserBanned)
-	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
+	if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
 		t.Errorf("linked to a banned user: %+v, %v", u.Identities, err)
 	}
 }

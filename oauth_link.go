@@ -10,6 +10,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // userOf finds or makes the user that an identity signs in. Who it is, is told by
@@ -24,8 +25,8 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile)
 		switch {
 		case err == nil, errors.As(err, &refused):
 			return u, err
-		case errors.Is(err, ErrStale), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
-			return u, ErrStale // changed, or signed up, meanwhile
+		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
+			return u, store.ErrStale // changed, or signed up, meanwhile
 		}
 		return u, storeFailed(err)
 	})
@@ -40,18 +41,18 @@ func (a *Auth) userOf(ctx context.Context, p *oauthClient, who provider.Profile)
 }
 
 func (a *Auth) tryUserOf(ctx context.Context, in *accountPermit, p *oauthClient, who provider.Profile) (User, error) {
-	u, err := a.store.User(ctx, ByIdentity(p.Name, who.Subject))
+	u, err := a.store.User(ctx, store.ByIdentity(p.Name, who.Subject))
 	if err == nil {
 		return a.renewIdentity(ctx, p, who, u)
 	}
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, store.ErrNotFound) {
 		return u, storeFailed(err)
 	}
 	if who.Email == "" {
 		return a.createByIdentity(ctx, in, p, who)
 	}
-	u, err = a.store.User(ctx, ByEmail(who.Email))
-	if errors.Is(err, ErrNotFound) {
+	u, err = a.store.User(ctx, store.ByEmail(who.Email))
+	if errors.Is(err, store.ErrNotFound) {
 		return a.createByIdentity(ctx, in, p, who)
 	}
 	if err != nil {
@@ -79,7 +80,7 @@ func (a *Auth) renewIdentity(ctx context.Context, p *oauthClient, who provider.P
 	}
 	c := a.newChange(ctx, byProof())
 	c.IfUsers = []UserAt{credentialsStill(u)}
-	return a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: UserPatch{Link: &id}})
+	return a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: store.UserPatch{Link: &id}})
 }
 
 func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauthClient, who provider.Profile) (User, error) {
@@ -110,14 +111,14 @@ func (a *Auth) createByIdentity(ctx context.Context, in *accountPermit, p *oauth
 	if unproved {
 		link, message := a.firstProof(ctx, nu.User, "")
 		message.permit = in.permit
-		nu.Tokens = []Token{link}
+		nu.Tokens = []store.Token{link}
 		a.enclose(ctx, &c, message, nu.User, &link)
 	}
-	u, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
+	u, err := a.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 	if err != nil {
 		return u, err
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	if unproved && a.Settings(ctx).RequireConfirmation.On() {
 		return u, fail(CodeEmailNotVerified, nil)
 	}
@@ -130,7 +131,7 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	is := func(i Identity) bool { return i.Provider == p.Name }
 	switch {
 	case slices.ContainsFunc(u.Identities, func(i Identity) bool { return is(i) && i.Subject == who.Subject }):
-		return u, ErrStale // another tab was faster: the identity is known by now
+		return u, store.ErrStale // another tab was faster: the identity is known by now
 	case !who.EmailVerified || !a.Settings(ctx).AutoLinking.On():
 		return u, fail(CodeAccountExists, nil)
 	case slices.ContainsFunc(u.Identities, is) && u.EmailVerified():
@@ -147,15 +148,15 @@ func (a *Auth) joinByEmail(ctx context.Context, p *oauthClient, who provider.Pro
 	if !takenOver {
 		c.IfUsers = append(c.IfUsers, credentialsStill(u)) // its identities were looked at
 	}
-	u, err := a.store.UpdateUser(ctx, UpdateUser{Change: c, UserID: u.ID, Patch: patch})
+	u, err := a.store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: patch})
 	if err != nil {
 		return u, err
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	return u, nil
 }
 
-func linkedEvent(u User, id Identity) OutcomeEvent {
+func linkedEvent(u User, id Identity) store.OutcomeEvent {
 	return done(Event{Type: EventIdentityLinked, UserID: u.ID, Provider: id.Provider})
 }
 
@@ -256,9 +257,9 @@ func (a *Auth) linkIdentity(ctx context.Context, by Caller, gone Code, id Identi
 		}
 		c := a.newChangeOf(ctx, by.authority(), account{User: u}, linkedEvent(u, id))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		linked, err := a.update(ctx, c, u.ID, UserPatch{Link: &id})
+		linked, err := a.update(ctx, c, u.ID, store.UserPatch{Link: &id})
 		switch {
-		case errors.Is(err, ErrConflict):
+		case errors.Is(err, store.ErrConflict):
 			return u, fail(CodeIdentityAlreadyExists, err)
 		case errors.Is(err, CodeSessionEnded):
 			return u, fail(gone, err)
@@ -285,7 +286,7 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 		}
 	}
 	_, err := change(func() (User, error) {
-		creds, err := a.store.Credentials(ctx, ByID(p.UserID))
+		creds, err := a.store.Credentials(ctx, store.ByID(p.UserID))
 		if err != nil {
 			return User{}, goneOr(CodeSessionEnded, err)
 		}
@@ -299,10 +300,10 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 		case !a.otherWayIn(ctx, creds, p.Provider):
 			return u, fail(CodeLastSignInMethod, nil)
 		}
-		gone := ByIdentity(p.Provider, u.Identities[i].Subject)
+		gone := store.ByIdentity(p.Provider, u.Identities[i].Subject)
 		c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: p.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		_, err = a.update(ctx, c, u.ID, UserPatch{Unlink: &gone, DropTokens: dyingWithPassword()})
+		_, err = a.update(ctx, c, u.ID, store.UserPatch{Unlink: &gone, DropTokens: dyingWithPassword()})
 		return u, err
 	})
 	return err
@@ -311,7 +312,7 @@ func (a *Auth) UnlinkIdentity(ctx context.Context, p UnlinkIdentityParams) error
 // otherWayIn tells whether a user could still sign in without a provider. A
 // mailed link does not count: often it was that provider which vouched for the
 // address, and nobody ever showed that they read what arrives there.
-func (a *Auth) otherWayIn(ctx context.Context, c Credentials, without string) bool {
+func (a *Auth) otherWayIn(ctx context.Context, c store.Credentials, without string) bool {
 	settings := a.Settings(ctx)
 	switch {
 	case c.PasswordHash != "" && settings.Password.On():

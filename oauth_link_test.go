@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // confirm proves an account's address.
@@ -79,10 +80,10 @@ func TestPreHijackEndsAtProvider(t *testing.T) {
 	if other.User.ID == s.User.ID {
 		t.Error("the attacker's identity still signs in to the victim's account")
 	}
-	if u, err := w.Store.User(t.Context(), auth.ByPhone(number)); !errors.Is(err, auth.ErrNotFound) {
+	if u, err := w.Store.User(t.Context(), store.ByPhone(number)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the attacker's number belongs to %s", u.ID)
 	}
-	if f, err := w.Store.(auth.FactorStore).Factors(t.Context(), s.User.ID); err != nil || len(f.List) > 0 {
+	if f, err := w.Store.(store.FactorStore).Factors(t.Context(), s.User.ID); err != nil || len(f.List) > 0 {
 		t.Error("the attacker's pending factor is still there")
 	}
 }
@@ -130,7 +131,7 @@ func TestUnverifiedEmailNeverLinks(t *testing.T) {
 				t.Errorf("%s: %v", name, q)
 			}
 		}
-		u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+		u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 		if err != nil || len(u.Identities) != 0 {
 			t.Errorf("user %+v, %v", u, err)
 		}
@@ -256,7 +257,7 @@ func TestOAuthBanned(t *testing.T) {
 		s := w.visitor(idp).signIn(name, ada, "").session()
 		until := w.Clock.Now().Add(time.Hour)
 		code := w.visitor(idp).signIn(name, ada, "redirect_to=https://app.test/").location().Query().Get("code")
-		w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+		w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 		w.do("POST", "/exchange", map[string]any{"code": code}).want(403, auth.CodeUserBanned)
 		w.visitor(idp).signIn(name, ada, "").want(403, auth.CodeUserBanned)
 		if q := w.visitor(idp).signIn(name, ada, "redirect_to=https://app.test/").location().Query(); q.Get("error_code") != "user_banned" || q.Has("code") {
@@ -297,7 +298,7 @@ func TestOAuthSettings(t *testing.T) {
 	}})
 	w, idp = providerWorld(t, hooks)
 	w.visitor(idp).signIn("google", ada, "").want(403, auth.CodeSignupDisabled)
-	if _, err := w.Store.User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) {
+	if _, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Error("a refused sign-up left a user")
 	}
 }
@@ -351,7 +352,7 @@ func TestLinkingAttack(t *testing.T) {
 	idp.SignsIn(victim)
 	none := func(why string) {
 		t.Helper()
-		if u, err := w.Store.User(t.Context(), auth.ByID(evil.User.ID)); err != nil || len(u.Identities) != 0 {
+		if u, err := w.Store.User(t.Context(), store.ByID(evil.User.ID)); err != nil || len(u.Identities) != 0 {
 			t.Errorf("%s: linked %+v", why, u.Identities)
 		}
 	}
@@ -425,7 +426,7 @@ func TestUnlinkRace(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+		u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 		if err != nil || len(u.Identities) != 5-int(gone.Load()) || len(u.Identities) == 0 {
 			t.Errorf("%d unlinked, left %+v", gone.Load(), u.Identities)
 		}
@@ -482,7 +483,7 @@ func TestLinkBegunWithoutABrowser(t *testing.T) {
 	if err != nil || res.Tokens != nil || !strings.Contains(res.RedirectURL, "code=") {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
+	if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || len(u.Identities) != 0 {
 		t.Errorf("linked to %+v, %v", u.Identities, err)
 	}
 }

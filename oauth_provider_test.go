@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // short bounds what a provider costs that does not answer. One that does has as
@@ -90,7 +91,7 @@ func TestProviderFaults(t *testing.T) {
 					}
 				}
 			}
-			if _, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err == nil {
+			if _, err := w.Store.User(t.Context(), store.ByEmail(ada.Email)); err == nil {
 				t.Error("a user was made")
 			}
 		})

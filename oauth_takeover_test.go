@@ -14,16 +14,17 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // recorder is a store that remembers which tokens it was given.
 type recorder struct {
 	*memstore.Store
 	mu     sync.Mutex
-	tokens []auth.Token
+	tokens []store.Token
 }
 
-func (r *recorder) PutToken(ctx context.Context, c auth.PutToken) error {
+func (r *recorder) PutToken(ctx context.Context, c store.PutToken) error {
 	err := r.Store.PutToken(ctx, c)
 	if err == nil {
 		r.mu.Lock()
@@ -34,16 +35,16 @@ func (r *recorder) PutToken(ctx context.Context, c auth.PutToken) error {
 }
 
 // live lists the purposes of a user's tokens that are good still, each once.
-func (r *recorder) live(t *testing.T, userID string, now time.Time) []auth.Purpose {
+func (r *recorder) live(t *testing.T, userID string, now time.Time) []store.Purpose {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := []auth.Purpose{}
+	list := []store.Purpose{}
 	for _, token := range r.tokens {
 		_, err := r.PeekToken(t.Context(), token.Purpose, token.Hash, now)
 		if token.UserID == userID && err == nil {
 			list = append(list, token.Purpose)
-		} else if err != nil && !errors.Is(err, auth.ErrNotFound) {
+		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}
 	}
@@ -73,14 +74,14 @@ func squat(t *testing.T, w *world, idp *authtest.Provider, byPhone bool) (userID
 	at, phone := w.Clock.Now(), "+4930555555"
 	if byPhone {
 		w.Mail(t, number, auth.KindPhoneCode) // so that it is not taken for the owner's
-		w.patch(userID, auth.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: "669", CreatedAt: at}})
+		w.patch(userID, store.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: "facebook", Subject: "669", CreatedAt: at}})
 	} else {
-		w.patch(userID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+		w.patch(userID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 	}
-	w.patch(userID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
+	w.patch(userID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
 	l.enrol = decodeAs[map[string]any](w.do("POST", "/login", who).want(403, auth.CodeMFAEnrollmentRequired))["mfa_token"].(string)
 	// Kept apart, since an account has a factor or is asked to set one up.
-	w.patch(userID, auth.UserPatch{AppMetadata: map[string]any{}})
+	w.patch(userID, store.UserPatch{AppMetadata: map[string]any{}})
 	l.v = w.visitor(idp)
 	to := l.v.link("github", evil, nil)
 	idp.SignsIn(evilGit)
@@ -121,8 +122,8 @@ func (l leftovers) refused(w *world) {
 // could bring them back. Whichever way its owner comes, nothing of it is good any
 // more, and nothing of it is left in the store.
 func TestTakeoverLeavesNothingPending(t *testing.T) {
-	kept := []auth.Purpose{auth.PurposeEmailCode, auth.PurposeEnroll, auth.PurposeExchange, auth.PurposeOAuth, auth.PurposePhoneChange, auth.PurposeVerifyEmail}
-	more := []auth.Purpose{auth.PurposeMagicLink, auth.PurposePhoneCode, auth.PurposeReset}
+	kept := []store.Purpose{store.PurposeEmailCode, store.PurposeEnroll, store.PurposeExchange, store.PurposeOAuth, store.PurposePhoneChange, store.PurposeVerifyEmail}
+	more := []store.Purpose{store.PurposeMagicLink, store.PurposePhoneCode, store.PurposeReset}
 	owned := map[bool][]any{false: {ada.Email, true, "", false}, true: {"", false, number, true}}
 	for name, begin := range map[string]func(w *world, idp *authtest.Provider) (complete func()){
 		"google": func(w *world, idp *authtest.Provider) func() {
@@ -161,7 +162,7 @@ func TestTakeoverLeavesNothingPending(t *testing.T) {
 				t.Errorf("pending still: %v", live)
 			}
 			left.refused(w)
-			u, err := w.Store.User(t.Context(), auth.ByID(id))
+			u, err := w.Store.User(t.Context(), store.ByID(id))
 			if got, want := []any{u.Email, u.EmailVerified(), u.Phone, u.PhoneVerified()}, owned[byPhone]; err != nil || !slices.Equal(got, want) {
 				t.Errorf("the account is not its owner's: %+v, %v", u, err)
 			}
@@ -230,7 +231,7 @@ func TestTakeoverEndsPendingFactor(t *testing.T) {
 			token := decodeAs[map[string]any](w.do("POST", "/login", who).want(403, auth.CodeMFARequired))["mfa_token"].(string)
 			first := st.tokens[len(st.tokens)-1]
 			prove(w, idp)
-			if _, err := st.PeekToken(t.Context(), auth.PurposeMFA, first.Hash, w.Clock.Now()); !errors.Is(err, auth.ErrNotFound) {
+			if _, err := st.PeekToken(t.Context(), store.PurposeMFA, first.Hash, w.Clock.Now()); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("pending still: %v", err)
 			}
 			w.do("POST", "/2fa/verify", map[string]any{"mfa_token": token, "totp_code": w.code(evil.secret, 0)}).want(400, auth.CodeInvalidToken)

@@ -10,6 +10,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // A provider that cannot be reached, at whichever step, is its fault and nobody's
@@ -54,7 +55,7 @@ func TestProviderUnreachable(t *testing.T) {
 			if log := w.log.String(); strings.Contains(log, "panic") || !strings.Contains(log, "refused") {
 				t.Errorf("log %s", log)
 			}
-			if _, err := w.Store.User(t.Context(), auth.ByEmail(ada.Email)); err == nil {
+			if _, err := w.Store.User(t.Context(), store.ByEmail(ada.Email)); err == nil {
 				t.Error("a user was made")
 			}
 		})

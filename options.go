@@ -16,6 +16,7 @@ import (
 
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // Option sets one thing about an Auth. What is left out has the default its
@@ -56,7 +57,7 @@ type config struct {
 	redirects      []redirect.Pattern
 	links          LinkOptions
 	apiKeys        []string
-	secretKeys     []APIKey
+	secretKeys     []store.APIKey
 	limits         RateLimits
 	trustedProxies []netip.Prefix
 	corsOrigins    []string
@@ -298,7 +299,7 @@ type MFAOptions struct {
 // second call replaces the first.
 func WithMFA(o MFAOptions) Option {
 	return func(c *config) {
-		if o.TrustDevices < 0 || o.TrustDevices > MaxTrust {
+		if o.TrustDevices < 0 || o.TrustDevices > store.MaxTrust {
 			c.fail("WithMFA", errors.New("TrustDevices is negative or above 30 days"))
 		}
 		c.mfa = o

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/provider"
+	"github.com/authmount/auth/store"
 )
 
 // solved is a verifier of captchas.
@@ -67,7 +68,7 @@ func TestOptionsGivenTwice(t *testing.T) {
 		"WithPhone":        {WithPhone(PhoneOptions{Allow: []string{"+49"}}), WithPhone(PhoneOptions{Deny: []string{"+1"}})},
 		"WithMail":         {WithMail(MailOptions{AppName: "A"}), WithMail(MailOptions{Queue: 7})},
 		"WithLinks":        {WithLinks(LinkOptions{Mode: DirectLinks}), WithLinks(LinkOptions{URLs: map[Kind]string{KindMagicLink: "https://a.test/in"}})},
-		"WithRateLimits":   {WithRateLimits(RateLimits{Off: true}), WithRateLimits(RateLimits{SendGap: Rate{1, time.Hour}})},
+		"WithRateLimits":   {WithRateLimits(RateLimits{Off: true}), WithRateLimits(RateLimits{SendGap: Rate{Burst: 1, Per: time.Hour}})},
 		"WithCookies":      {WithCookies(CookieOptions{Name: "a"}), WithCookies(CookieOptions{SignInURL: "/in"})},
 		"WithOnRefused":    {WithOnRefused(func(http.ResponseWriter, *http.Request, error) {}), WithOnRefused(func(http.ResponseWriter, *http.Request, error) { panic("b") })},
 		"WithLogger":       {WithLogger(slog.New(slog.DiscardHandler)), WithLogger(slog.Default())},
@@ -204,7 +205,7 @@ func TestOptionsKeepTheirOwn(t *testing.T) {
 // slowStart is a store that notes for how long it may take to say that it is ready.
 type slowStart struct {
 	Store
-	SettingsStore
+	store.SettingsStore
 	may []time.Duration
 }
 
@@ -217,8 +218,8 @@ func (s *slowStart) note(ctx context.Context) error {
 
 func (s *slowStart) Check(ctx context.Context) error { return s.note(ctx) }
 
-func (s *slowStart) Settings(ctx context.Context) (StoredSettings, error) {
-	return StoredSettings{}, s.note(ctx)
+func (s *slowStart) Settings(ctx context.Context) (store.StoredSettings, error) {
+	return store.StoredSettings{}, s.note(ctx)
 }
 
 // New waits for a store, and not for ever; what it says of itself is passed on.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/address"
+	"github.com/authmount/auth/store"
 )
 
 // PhoneOptions are the settings of phone codes.
@@ -102,8 +103,8 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err := a.takeSMS(ctx, atOwners, phone); err != nil {
 		return SentCode{}, err
 	}
-	u, err := a.store.User(ctx, ByPhone(phone))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	u, err := a.store.User(ctx, store.ByPhone(phone))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return SentCode{}, storeFailed(err)
 	}
 	create := !p.NoCreate && a.Settings(ctx).SignUp.On()
@@ -115,7 +116,7 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 	if err != nil {
 		return SentCode{}, err
 	}
-	code, t := a.newPhoneCode(PurposePhoneCode, phone)
+	code, t := a.newPhoneCode(store.PurposePhoneCode, phone)
 	t.UserID = u.ID
 	if to == "" {
 		_, t.Hash = newLinkToken() // a decoy: no guess is right
@@ -129,12 +130,12 @@ func (a *Auth) SendPhoneCode(ctx context.Context, p SendPhoneCodeParams) (SentCo
 
 // newPhoneCode makes a code for a number and the token that judges it. Only a MAC
 // is kept: a code alone could be found by trying all of them.
-func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
+func (a *Auth) newPhoneCode(p store.Purpose, subject string) (code string, t store.Token) {
 	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.cfg.phone.CodeLength)), nil)
 	n, _ := rand.Int(rand.Reader, limit) // crypto/rand never fails
 	code = fmt.Sprintf("%0*d", a.cfg.phone.CodeLength, n)
 	now := a.now()
-	return code, Token{
+	return code, store.Token{
 		Purpose: p, Subject: subject, Hash: a.phoneCodeHash(p, subject, code),
 		CreatedAt: now, ExpiresAt: now.Add(a.cfg.phone.Life), MaxTries: codeBackstop,
 	}
@@ -142,7 +143,7 @@ func (a *Auth) newPhoneCode(p Purpose, subject string) (code string, t Token) {
 
 // sendCode is mailToken for a code, which has tries of its own, as far as its
 // number has any.
-func (a *Auth) sendCode(ctx context.Context, by Authority, t Token, o outgoing, u User) error {
+func (a *Auth) sendCode(ctx context.Context, by Authority, t store.Token, o outgoing, u User) error {
 	err := a.mailToken(ctx, by, t, o, u)
 	if err == nil {
 		a.refillCode(ctx, t.Purpose, t.Subject)
@@ -150,7 +151,7 @@ func (a *Auth) sendCode(ctx context.Context, by Authority, t Token, o outgoing, 
 	return err
 }
 
-func (a *Auth) phoneCodeHash(p Purpose, subject, code string) []byte {
+func (a *Auth) phoneCodeHash(p store.Purpose, subject, code string) []byte {
 	return a.keys.PhoneCode(string(p), subject, code)[0]
 }
 
@@ -176,7 +177,7 @@ func (a *Auth) VerifyPhoneCode(ctx context.Context, p VerifyPhoneCodeParams) (*T
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.useCode(ctx, PurposePhoneCode, phoneGuess(phone, p.Code, p.RequestID), Caller{})
+	u, err := a.useCode(ctx, store.PurposePhoneCode, phoneGuess(phone, p.Code, p.RequestID), Caller{})
 	if err != nil {
 		return nil, err
 	}
@@ -205,32 +206,32 @@ func (a *Auth) detachPhone(ctx context.Context, u User) error {
 	yes, no, none := true, false, ""
 	c := a.newChange(ctx, byStranger("number proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	c.IfUsers = []UserAt{{ID: u.ID, Phone: &u.Phone, PhoneVerified: &no, EmailVerified: &yes}}
-	if _, err := a.update(ctx, c, u.ID, UserPatch{Phone: &none}); err != nil {
+	if _, err := a.update(ctx, c, u.ID, store.UserPatch{Phone: &none}); err != nil {
 		return err
 	}
-	return ErrStale
+	return store.ErrStale
 }
 
 // createByPhone is the effect of a code for a number without an account.
-func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (Redemption, error) {
+func (a *Auth) createByPhone(ctx context.Context, in *accountPermit, phone string) (store.Redemption, error) {
 	if !a.Settings(ctx).SignUp.On() {
-		return Redemption{}, fail(CodeInvalidCode, errors.New("no such account"))
+		return store.Redemption{}, fail(CodeInvalidCode, errors.New("no such account"))
 	}
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Phone: phone, Method: methodPhoneCode}); err != nil {
-		return Redemption{}, err
+		return store.Redemption{}, err
 	}
 	now := a.now()
 	u := User{ID: a.newID(), Phone: phone, PhoneVerifiedAt: now, UserMetadata: map[string]any{}, CreatedAt: now, UpdatedAt: now}
 	c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPhoneCode}))
 	nu := a.newUser(*in, u)
-	return Redemption{Change: c, Effect: Effect{Create: &nu}}, nil
+	return store.Redemption{Change: c, Effect: store.Effect{Create: &nu}}, nil
 }
 
 // startPhoneChange sends a code that makes phone the user's number. A number
 // that is taken gets none; the answer is the same.
 func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone string) error {
-	_, err := a.store.User(ctx, ByPhone(phone))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	_, err := a.store.User(ctx, store.ByPhone(phone))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeFailed(err)
 	}
 	to := phone
@@ -253,11 +254,11 @@ func (a *Auth) startPhoneChange(ctx context.Context, by Caller, u User, phone st
 // phoneProof is which code proves, within a session, that a number is the user's:
 // that of a sign-in for the number the account was made with, else one of the
 // session's own, which nobody else's request supersedes, and which dies with it.
-func phoneProof(by Caller, u User, phone string) (p Purpose, subject string) {
+func phoneProof(by Caller, u User, phone string) (p store.Purpose, subject string) {
 	if phone == u.Phone && !u.PhoneVerified() {
-		return PurposePhoneCode, phone
+		return store.PurposePhoneCode, phone
 	}
-	return PurposePhoneChange, u.ID + " " + by.SessionID + " " + phone
+	return store.PurposePhoneChange, u.ID + " " + by.SessionID + " " + phone
 }
 
 // ConfirmPhoneParams confirm a number from within a session.
@@ -279,7 +280,7 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 		return User{}, err
 	}
 	return change(func() (User, error) {
-		u, err := a.store.User(ctx, ByID(p.UserID))
+		u, err := a.store.User(ctx, store.ByID(p.UserID))
 		if err != nil {
 			return u, goneOr(CodeSessionEnded, err)
 		}
@@ -289,13 +290,13 @@ func (a *Auth) ConfirmPhone(ctx context.Context, p ConfirmPhoneParams) (User, er
 			}
 		}
 		now := a.now()
-		patch := UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
+		patch := store.UserPatch{Phone: &phone, PhoneVerifiedAt: &now}
 		c := a.newChangeOf(ctx, p.authority(), account{User: u, to: maskAddress(phone)}, done(Event{Type: EventPhoneVerified, UserID: u.ID}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		t := TryCode{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}
+		t := store.TryCode{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}
 		t.Purpose, t.Subject = phoneProof(p.Caller, u, phone)
 		u, err = a.tryCode(ctx, phoneGuess(phone, p.Code, p.RequestID), t)
-		if errors.Is(err, ErrConflict) {
+		if errors.Is(err, store.ErrConflict) {
 			err = fail(CodeUserAlreadyExists, err)
 		}
 		return u, err

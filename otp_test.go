@@ -15,6 +15,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 const number = "+4930123456"
@@ -46,7 +47,7 @@ func TestPhoneSignIn(t *testing.T) {
 	if !regexp.MustCompile(`^\d{6}$`).MatchString(code) || m.Channel != auth.ChannelSMS || !strings.HasSuffix(m.Text, "\n@auth.test #"+code) || m.HTML != "" {
 		t.Errorf("message %+v", m)
 	}
-	if _, err := w.Store.User(t.Context(), auth.ByPhone(number)); !errors.Is(err, auth.ErrNotFound) {
+	if _, err := w.Store.User(t.Context(), store.ByPhone(number)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the account exists before the code was used: %v", err)
 	}
 	s := w.otp("+49 (30) 123-456", code).session() // written another way
@@ -54,7 +55,7 @@ func TestPhoneSignIn(t *testing.T) {
 	if !w.alive(s.AccessToken) {
 		t.Error("not signed in")
 	}
-	u, err := w.Store.User(t.Context(), auth.ByPhone(number))
+	u, err := w.Store.User(t.Context(), store.ByPhone(number))
 	if err != nil || !u.PhoneVerified() || u.ID != s.User.ID {
 		t.Errorf("user %+v, %v", u, err)
 	}
@@ -285,9 +286,9 @@ func TestPreHijackLeavesNoSideDoor(t *testing.T) {
 		w.do("PATCH", "/me", map[string]any{"phone": attackers}, bearer(s.AccessToken)).want(403, auth.CodeEmailNotVerified)
 		// One that came another way, by an import for instance, goes all the same.
 		phone, at := attackers, w.Clock.Now()
-		w.patch(s.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+		w.patch(s.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 		take(email)
-		if u, err := w.Store.User(t.Context(), auth.ByPhone(attackers)); !errors.Is(err, auth.ErrNotFound) {
+		if u, err := w.Store.User(t.Context(), store.ByPhone(attackers)); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: the attacker's number still opens %+v", name, u)
 		}
 	}
@@ -304,7 +305,7 @@ func TestChangePhone(t *testing.T) {
 	if got := w.otp(number, code, bearer(s.AccessToken)).session(); got.User.ID != s.User.ID {
 		t.Error("another user")
 	}
-	u, err := w.Store.User(t.Context(), auth.ByPhone(number))
+	u, err := w.Store.User(t.Context(), store.ByPhone(number))
 	if err != nil || u.ID != s.User.ID || !u.PhoneVerified() {
 		t.Errorf("user %+v, %v", u, err)
 	}
@@ -328,12 +329,12 @@ func TestUnprovedNumberBesideAnAddress(t *testing.T) {
 	w := newWorld(t)
 	ada := w.member("ada@example.com")
 	phone := number
-	w.patch(ada.User.ID, auth.UserPatch{Phone: &phone})
+	w.patch(ada.User.ID, store.UserPatch{Phone: &phone})
 	holder := w.otp(number, w.phoneCode(number)).session()
 	if holder.User.ID == ada.User.ID {
 		t.Error("the number opens an account that is somebody's by its address")
 	}
-	u, err := w.Store.User(t.Context(), auth.ByID(ada.User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(ada.User.ID))
 	if err != nil || u.Phone != "" || u.Email != "ada@example.com" || !w.alive(ada.AccessToken) {
 		t.Errorf("user %+v, %v", u, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -115,7 +116,7 @@ func cameOf(err error) string {
 }
 
 // edits gives somebody a role, so that each token of theirs rests on what it permits.
-func (w *world) edits(id string) { w.patch(id, auth.UserPatch{Roles: &[]string{"editor"}}) }
+func (w *world) edits(id string) { w.patch(id, store.UserPatch{Roles: &[]string{"editor"}}) }
 
 func outageFlows() map[string]outageFlow {
 	cookieMode, toApp := auth.WithCookies(auth.CookieOptions{}), auth.WithRedirectURLs("https://app.test/")
@@ -169,7 +170,7 @@ func outageFlows() map[string]outageFlow {
 		"stopping who knows a password": {ready: knownPassword},
 		"taking a number back": {ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
 			phone, ada := number, w.member(ada).User.ID
-			w.patch(ada, auth.UserPatch{Phone: &phone})
+			w.patch(ada, store.UserPatch{Phone: &phone})
 			code, request := w.askCode(number)
 			return func() string {
 				a := w.otpOf(number, code, request)
@@ -213,25 +214,25 @@ func outageFlows() map[string]outageFlow {
 				return func() string { return w.login(ada, goodPassword).came(`"access_token":"e`) }
 			},
 			meanwhile: map[string]func(context.Context, *world){"CreateSession": func(ctx context.Context, w *world) {
-				u, err := w.Store.User(ctx, auth.ByEmail(ada))
+				u, err := w.Store.User(ctx, store.ByEmail(ada))
 				if err != nil {
 					w.t.Error(err)
 				}
-				c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
+				c := store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
 				link := &auth.Identity{ID: uuid.NewString(), Provider: "github", Subject: "9", CreatedAt: c.Now, LastSignInAt: c.Now}
-				if _, err := w.Store.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: u.ID, Patch: auth.UserPatch{Link: link}}); err != nil {
+				if _, err := w.Store.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: store.UserPatch{Link: link}}); err != nil {
 					w.t.Error(err)
 				}
 			}},
 		},
 		"a refresh while all is switched off": {opts: []auth.Option{oneSecret}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
 			s, o := w.member(ada), w.beside(w.Store, oneSecret, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
-			w.patch(s.User.ID, auth.UserPatch{Roles: &[]string{auth.RoleOwner}})
+			w.patch(s.User.ID, store.UserPatch{Roles: &[]string{auth.RoleOwner}})
 			return func() string { return o.refresh(s.RefreshToken).came(`"access_token":"e`) }
 		}},
 		"a login while all is switched off": {opts: []auth.Option{oneSecret}, ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
 			s, o := w.member(ada), w.beside(w.Store, oneSecret, auth.WithSettings(auth.Settings{Enabled: auth.Off}))
-			w.patch(s.User.ID, auth.UserPatch{Roles: &[]string{auth.RoleOwner}})
+			w.patch(s.User.ID, store.UserPatch{Roles: &[]string{auth.RoleOwner}})
 			return func() string { return o.login(ada, goodPassword).came(`"access_token":"e`) }
 		}},
 		"acting as somebody": {ready: func(w *world, _ *authtest.Provider, _ func()) func() string {
@@ -249,12 +250,12 @@ func (w *world) actsAs(actor session, id string) string {
 	w.t.Helper()
 	kit, ctx, now := w.Kit(seal.New()), w.t.Context(), w.Clock.Now()
 	w.edits(id)
-	i := auth.Impersonation{
+	i := store.Impersonation{
 		ID: kit.NewSessionID(), UserID: id, ActorID: actor.User.ID, ActorSessionID: w.claimsOf(actor).SessionID,
 		CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see",
 	}
-	store, _ := auth.Capability[auth.ImpersonationStore](w.Store)
-	if err := store.BeginImpersonation(ctx, auth.BeginImpersonation{Change: kit.Change(ctx, byOperator()), Impersonation: i}); err != nil {
+	st, _ := store.Capability[store.ImpersonationStore](w.Store)
+	if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: kit.Change(ctx, byOperator()), Impersonation: i}); err != nil {
 		w.t.Fatal(err)
 	}
 	to, err := kit.ImpersonationURL(ctx, byOperator(), i.ID, "https://app.test/")
@@ -277,13 +278,13 @@ func robbedOfMuch(w *world, _ *authtest.Provider, well func()) func() string {
 	w.do("POST", "/signup", map[string]any{"email": ada, "password": "the attacker's horse"}).want(200)
 	at := w.Clock.Now()
 	for _, name := range []string{"google", "github"} {
-		w.patch(id, auth.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: "666", CreatedAt: at, LastSignInAt: at}})
+		w.patch(id, store.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: "666", CreatedAt: at, LastSignInAt: at}})
 	}
 	w.enrol(thief.AccessToken)
 	return func() string {
 		came := w.do("POST", "/secure-account", map[string]any{"token": token}).came("")
 		well()
-		u, err := w.Store.User(w.t.Context(), auth.ByID(id))
+		u, err := w.Store.User(w.t.Context(), store.ByID(id))
 		if came == isWhole && (err != nil || u.Email != ada || u.MFAEnabled || len(u.Identities) > 0 || w.alive(thief.AccessToken)) {
 			return fmt.Sprintf("left: %+v, %v", u, err)
 		}

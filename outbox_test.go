@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // postOffice is a mailer that keeps what it was given, and answers as it is told.
@@ -87,13 +88,13 @@ func magicLink(t *testing.T, e *authtest.Env, email string) {
 }
 
 // waiting is how many messages the store still has.
-func waiting(t *testing.T, store auth.Store, at time.Time) int {
+func waiting(t *testing.T, st auth.Store, at time.Time) int {
 	t.Helper()
-	s, ok := auth.Capability[auth.OutboxStore](store)
+	s, ok := store.Capability[store.OutboxStore](st)
 	if !ok {
 		t.Fatal("the store keeps no messages")
 	}
-	list, err := s.ClaimMessages(t.Context(), auth.ClaimMessages{Now: at, Until: at, Limit: 100})
+	list, err := s.ClaimMessages(t.Context(), store.ClaimMessages{Now: at, Until: at, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ type lostAnswer struct{ auth.Store }
 
 func (l lostAnswer) Unwrap() auth.Store { return l.Store }
 
-func (l lostAnswer) PutToken(ctx context.Context, c auth.PutToken) error {
+func (l lostAnswer) PutToken(ctx context.Context, c store.PutToken) error {
 	if err := l.Store.PutToken(ctx, c); err != nil {
 		return err
 	}
@@ -408,12 +409,12 @@ func TestOutboxAfterARotation(t *testing.T) {
 
 // A row's message opens in that row only.
 func TestOutboxMessagesAreBound(t *testing.T) {
-	store, mail := newStore(t), &postOffice{}
-	e := instance(t, store, mail)
+	st, mail := newStore(t), &postOffice{}
+	e := instance(t, st, mail)
 	shut(t, e)
 	magicLink(t, e, "ada@example.com")
-	s, _ := auth.Capability[auth.OutboxStore](store)
-	list, err := s.ClaimMessages(t.Context(), auth.ClaimMessages{Now: e.Clock.Now().Add(auth.Lease(e.Auth)), Until: e.Clock.Now().Add(time.Hour), Limit: 1})
+	s, _ := store.Capability[store.OutboxStore](st)
+	list, err := s.ClaimMessages(t.Context(), store.ClaimMessages{Now: e.Clock.Now().Add(auth.Lease(e.Auth)), Until: e.Clock.Now().Add(time.Hour), Limit: 1})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -429,11 +430,11 @@ func TestOutboxMessagesAreBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := "Eve"
-	c := auth.UpdateUser{Change: auth.Change{Now: e.Clock.Now(), By: auth.Authority{System: "test"}, Messages: []auth.SealedMessage{forged}}, UserID: u.ID, Patch: auth.UserPatch{FullName: &name}}
-	if _, err := store.UpdateUser(t.Context(), c); err != nil {
+	c := store.UpdateUser{Change: store.Change{Now: e.Clock.Now(), By: auth.Authority{System: "test"}, Messages: []store.SealedMessage{forged}}, UserID: u.ID, Patch: store.UserPatch{FullName: &name}}
+	if _, err := st.UpdateUser(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	later(t, instance(t, store, mail), 0)
+	later(t, instance(t, st, mail), 0)
 	if len(mail.got) != 0 {
 		t.Errorf("sent %v", mail.received())
 	}
@@ -533,7 +534,7 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 				e := authtest.NewOn(t, tap, auth.WithSettings(auth.Settings{RequireConfirmation: auth.On}))
 				e.LoginAs(t, taken)
 				bob, phone, at := e.LoginAs(t, "bob@example.com"), takenNumber, e.Clock.Now()
-				(&world{Env: e, t: t}).patch(bob.User.ID, auth.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
+				(&world{Env: e, t: t}).patch(bob.User.ID, store.UserPatch{Phone: &phone, PhoneVerifiedAt: &at})
 				var by auth.Caller
 				if c.signedIn {
 					s := e.LoginAs(t, "eve@example.com")
@@ -551,7 +552,7 @@ func TestSendsMakeTheSameCalls(t *testing.T) {
 				tap.Reset(storetap.Hooks{
 					Skip:   func(ctx context.Context, _ string) bool { return ctx.Value(requestKey{}) == nil }, // behind its back
 					Before: func(_ context.Context, method string, _ int) { note(method) },
-					Edit: func(_ string, ch *auth.Change) {
+					Edit: func(_ string, ch *store.Change) {
 						for _, m := range ch.Messages {
 							note(fmt.Sprintf("message of %d bytes for %q with a token of %q", len(m.Body), m.UserID, m.Token.Purpose))
 						}

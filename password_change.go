@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // ChangePasswordParams change a password from within a session.
@@ -27,7 +29,7 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	if p.New == "" {
 		return invalid("new_password", "is required")
 	}
-	c, err := a.store.Credentials(ctx, onThisDevice(ctx, ByID(p.UserID)))
+	c, err := a.store.Credentials(ctx, onThisDevice(ctx, store.ByID(p.UserID)))
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
@@ -46,10 +48,10 @@ func (a *Auth) ChangePassword(ctx context.Context, p ChangePasswordParams) error
 	}
 	ch := a.newChangeOf(ctx, p.authority(), account{User: c.User}, done(Event{Type: EventPasswordChanged, UserID: p.UserID}))
 	ch.IfUsers = []UserAt{{ID: p.UserID, PasswordHash: &c.PasswordHash}}
-	patch := UserPatch{Revoke: &SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(), DropDevices: true}
+	patch := store.UserPatch{Revoke: &store.SessionFilter{Except: p.SessionID}, DropTokens: dyingWithPassword(), DropDevices: true}
 	setPassword(&patch, chosen)
 	_, err = a.update(ctx, ch, p.UserID, patch)
-	if errors.Is(err, ErrStale) { // changed meanwhile: the proof is out of date
+	if errors.Is(err, store.ErrStale) { // changed meanwhile: the proof is out of date
 		return fail(CodeInvalidCredentials, err)
 	}
 	return err
@@ -66,7 +68,7 @@ func (a *Auth) takePasswordChange(ctx context.Context, by Caller) error {
 }
 
 // proveCurrent judges the password that is there.
-func (a *Auth) proveCurrent(ctx context.Context, c Credentials, p ChangePasswordParams) error {
+func (a *Auth) proveCurrent(ctx context.Context, c store.Credentials, p ChangePasswordParams) error {
 	if p.Current == "" {
 		return invalid("current_password", "is required")
 	}

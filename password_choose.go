@@ -1,6 +1,10 @@
 package auth
 
-import "context"
+import (
+	"context"
+
+	"github.com/authmount/auth/store"
+)
 
 // chosenPassword is a password that may take the place of an account's. Only
 // choosePassword makes one, and only setPassword puts it into a patch, so that no
@@ -42,4 +46,4 @@ func (a *Auth) choosePassword(ctx context.Context, p PasswordChange, password ne
 }
 
 // setPassword puts a password into a patch.
-func setPassword(p *UserPatch, c chosenPassword) { p.PasswordHash = &c.hash }
+func setPassword(p *store.UserPatch, c chosenPassword) { p.PasswordHash = &c.hash }

@@ -8,6 +8,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // Whoever asks for a number again puts an end to the code that they had, also where the
@@ -21,10 +22,10 @@ func TestAskingAgainEndsTheCodeOfATakenNumber(t *testing.T) {
 	ask()
 	code := w.Mail(t, number, auth.KindPhoneCode).Code
 	taken, at, none := number, w.Clock.Now(), ""
-	w.patch(bobs.User.ID, auth.UserPatch{Phone: &taken, PhoneVerifiedAt: &at})
+	w.patch(bobs.User.ID, store.UserPatch{Phone: &taken, PhoneVerifiedAt: &at})
 	w.Clock.Advance(time.Minute)
 	ask()
-	w.patch(bobs.User.ID, auth.UserPatch{Phone: &none})
+	w.patch(bobs.User.ID, store.UserPatch{Phone: &none})
 	w.otp(number, code, bearer(adas.AccessToken)).want(400, auth.CodeInvalidCode)
 }
 

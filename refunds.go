@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -19,11 +21,11 @@ const (
 // costs no statement more than a wrong one. Losing them, in a crash or when there
 // are too many, costs tries and lets nobody in.
 type refunds struct {
-	take  func(ctx context.Context, draws []Draw) error
+	take  func(ctx context.Context, draws []store.Draw) error
 	after func(d time.Duration, f func()) // time.AfterFunc
 
 	mu      sync.Mutex
-	waiting map[string]Draw
+	waiting map[string]store.Draw
 	armed   bool // after was called, and not overdue yet
 	closed  bool
 
@@ -32,17 +34,17 @@ type refunds struct {
 
 // newRefunds gives back to the store, by the service's clock.
 func (a *Auth) newRefunds() *refunds {
-	take := func(ctx context.Context, draws []Draw) error {
+	take := func(ctx context.Context, draws []store.Draw) error {
 		_, err := a.store.Take(ctx, draws, a.now())
 		return err
 	}
-	return &refunds{take: take, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, waiting: map[string]Draw{}}
+	return &refunds{take: take, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, waiting: map[string]store.Draw{}}
 }
 
 // takeWithRefunds draws, with what waits to be given back of the same buckets in
 // front, and of others, up to n in all. Like the store's, its decision is about the
 // draws alone.
-func (a *Auth) takeWithRefunds(ctx context.Context, draws []Draw, n int) (Decision, error) {
+func (a *Auth) takeWithRefunds(ctx context.Context, draws []store.Draw, n int) (store.Decision, error) {
 	back := a.refunds.pick(n, draws)
 	d, err := a.store.Take(ctx, append(back, draws...), a.now())
 	if err != nil {
@@ -57,7 +59,7 @@ func (a *Auth) takeWithRefunds(ctx context.Context, draws []Draw, n int) (Decisi
 
 // add gives tries back: as many as their cost says, and never more than there
 // were.
-func (r *refunds) add(draws ...Draw) {
+func (r *refunds) add(draws ...store.Draw) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range draws {
@@ -79,10 +81,10 @@ func (r *refunds) add(draws ...Draw) {
 
 // pick takes up to n that wait off the list, first those of the buckets that are
 // about to be drawn from.
-func (r *refunds) pick(n int, about []Draw) []Draw {
+func (r *refunds) pick(n int, about []store.Draw) []store.Draw {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []Draw
+	var list []store.Draw
 	for _, d := range about {
 		if w, ok := r.waiting[d.Key]; ok {
 			list = append(list, w)

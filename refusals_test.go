@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A sign-up whose session the application refuses makes no account, and writes to
@@ -19,7 +20,7 @@ func TestRefusedFirstSessionMakesNoAccount(t *testing.T) {
 	}
 	w := newWorld(t, auth.WithHooks(auth.Hooks{BeforeSignIn: refuse}))
 	w.do("POST", "/signup", map[string]any{"email": adaMail, "password": goodPassword}).want(403, auth.CodeMethodDisabled)
-	if _, err := w.Store.User(t.Context(), auth.ByEmail(adaMail)); !errors.Is(err, auth.ErrNotFound) {
+	if _, err := w.Store.User(t.Context(), store.ByEmail(adaMail)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("there is an account: %v", err)
 	}
 	if err := w.Close(t.Context()); err != nil || len(w.Inbox.Messages()) != 0 {
@@ -40,7 +41,7 @@ func TestRefusedSessionEndsNoEnrolment(t *testing.T) {
 	}
 	refusal = auth.Reject(auth.CodeMethodDisabled, "Not yet.")
 	enable().want(403, auth.CodeMethodDisabled)
-	if u, err := w.Store.User(t.Context(), auth.ByEmail(adaMail)); err != nil || u.MFAEnabled {
+	if u, err := w.Store.User(t.Context(), store.ByEmail(adaMail)); err != nil || u.MFAEnabled {
 		t.Errorf("%+v, %v", u, err)
 	}
 	refusal = nil

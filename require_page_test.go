@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // page requests a page behind a handler, as a browser does.
@@ -128,7 +129,7 @@ func TestPageOfAnEndedSession(t *testing.T) {
 		"of a revocation": func(w *world, j jar) jar {
 			c, _ := w.Verify(j.access.Value)
 			w.do("POST", "/logout?scope=global", nil, bearer(j.access.Value)).want(204)
-			w.Revoke(auth.Revocation{UserID: c.UserID, SessionID: c.SessionID, At: w.Clock.Now()})
+			w.Revoke(store.Revocation{UserID: c.UserID, SessionID: c.SessionID, At: w.Clock.Now()})
 			return j
 		},
 	} {

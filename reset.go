@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // SendPasswordResetParams ask for a link to choose a new password with.
@@ -27,7 +29,7 @@ func (a *Auth) SendPasswordReset(ctx context.Context, p SendPasswordResetParams)
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return err
 	}
-	return a.sendLink(ctx, KindWelcome, PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
+	return a.sendLink(ctx, KindWelcome, store.PurposeReset, resetLife, email, linkData{RedirectTo: p.RedirectTo}, false)
 }
 
 func (a *Auth) handleForgotPassword(w http.ResponseWriter, r *http.Request) error {
@@ -68,7 +70,7 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if p.NewPassword == "" {
 		return linkData{}, invalid("new_password", "is required")
 	}
-	t, d, err := a.peekMailed(ctx, PurposeReset, p.Token)
+	t, d, err := a.peekMailed(ctx, store.PurposeReset, p.Token)
 	if err != nil {
 		return d, err
 	}
@@ -80,14 +82,14 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 	if err != nil {
 		return d, err
 	}
-	d, u, err = a.redeem(ctx, PurposeReset, p.Token, func(t Token, d linkData) (Redemption, error) {
+	d, u, err = a.redeem(ctx, store.PurposeReset, p.Token, func(t store.Token, d linkData) (store.Redemption, error) {
 		u, err := a.resetUser(ctx, t, d)
 		if err != nil {
-			return Redemption{}, err
+			return store.Redemption{}, err
 		}
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{}, done(Event{Type: EventPasswordReset, UserID: u.ID}))
 		setPassword(r.Patch, chosen)
-		r.Patch.Revoke, r.Patch.DropTokens = &SessionFilter{}, dyingWithAddress()
+		r.Patch.Revoke, r.Patch.DropTokens = &store.SessionFilter{}, dyingWithAddress()
 		r.Patch.DropDevices = true // whoever is thrown out has tries of no device's own
 		return r, nil
 	})
@@ -100,12 +102,12 @@ func (a *Auth) resetPassword(ctx context.Context, p ResetPasswordParams) (linkDa
 
 // resetUser is the user of a reset link, who still has the address that it was
 // sent to.
-func (a *Auth) resetUser(ctx context.Context, t Token, d linkData) (User, error) {
-	u, err := a.store.User(ctx, ByID(t.UserID))
+func (a *Auth) resetUser(ctx context.Context, t store.Token, d linkData) (User, error) {
+	u, err := a.store.User(ctx, store.ByID(t.UserID))
 	if err != nil {
 		return u, linkFailed(err)
 	}
-	if EmailKey(u.Email) != EmailKey(d.Email) {
+	if store.EmailKey(u.Email) != store.EmailKey(d.Email) {
 		return u, fail(CodeInvalidToken, errors.New("sent to an address the account no longer has"))
 	}
 	return u, nil
@@ -133,7 +135,7 @@ func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
 		return a.askForPassword(w, r, http.StatusOK, r.URL.Query().Get("token"), page{})
 	}
-	if _, _, err := a.peekMailed(r.Context(), PurposeReset, r.URL.Query().Get("token")); err != nil {
+	if _, _, err := a.peekMailed(r.Context(), store.PurposeReset, r.URL.Query().Get("token")); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})
@@ -142,11 +144,11 @@ func (a *Auth) handleResetPage(w http.ResponseWriter, r *http.Request) error {
 // askForPassword shows the page to choose a password at. Somebody who was never here
 // has no devices to be told of.
 func (a *Auth) askForPassword(w http.ResponseWriter, r *http.Request, status int, secret string, pg page) error {
-	t, d, err := a.peekMailed(r.Context(), PurposeReset, secret)
+	t, d, err := a.peekMailed(r.Context(), store.PurposeReset, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	c, err := a.store.Credentials(r.Context(), ByID(t.UserID))
+	c, err := a.store.Credentials(r.Context(), store.ByID(t.UserID))
 	if err != nil {
 		return a.showProblem(w, r, linkFailed(err))
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // isOwner tells whether a user has the role that may do everything. Whatever
@@ -46,7 +48,7 @@ type knownRoles struct {
 	at       time.Time
 	revision int64
 	perms    map[string][]string // by role
-	table    RoleTable
+	table    store.RoleTable
 }
 
 // younger tells whether it was read less than d ago.

@@ -7,28 +7,30 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // roleReads is a table of roles that counts how often it is read.
 type roleReads struct {
-	RoleStore
+	store.RoleStore
 	reads int
-	table RoleTable
+	table store.RoleTable
 	err   error
 }
 
-func (s *roleReads) Roles(context.Context) (RoleTable, error) { s.reads++; return s.table, s.err }
+func (s *roleReads) Roles(context.Context) (store.RoleTable, error) { s.reads++; return s.table, s.err }
 
 // What roles permit is read when it was read a second ago, or a change was told of; while
 // it cannot be read, what was known serves for a minute, and nothing after that.
 func TestRolesAreKnownForASecond(t *testing.T) {
-	table := func(revision int64, permission string) RoleTable {
-		return RoleTable{Revision: revision, Roles: []RolePermissions{{Name: "editor", Permissions: []string{permission}}}}
+	table := func(revision int64, permission string) store.RoleTable {
+		return store.RoleTable{Revision: revision, Roles: []store.RolePermissions{{Name: "editor", Permissions: []string{permission}}}}
 	}
 	for name, c := range map[string]struct {
 		after time.Duration
 		told  int64 // the revision that Revoke told of
-		next  RoleTable
+		next  store.RoleTable
 		err   error
 		reads int    // beside the first
 		want  string // "": an error
@@ -85,7 +87,7 @@ func TestOneReadsTheRoles(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			store := &roleReads{table: RoleTable{Revision: 2}}
+			store := &roleReads{table: store.RoleTable{Revision: 2}}
 			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &denylist{}}
 			if c.known != nil {
 				c.known.at = time.Now()

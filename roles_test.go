@@ -17,20 +17,21 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A token carries what its roles permit, and HasPermission passes for exactly
 // that.
 func TestHasPermission(t *testing.T) {
 	w := newWorld(t)
-	roles, ok := auth.Capability[auth.RoleStore](w.Store)
+	roles, ok := store.Capability[store.RoleStore](w.Store)
 	if !ok {
 		t.Fatal("the store keeps no roles")
 	}
 	put := func(name string, permissions ...string) {
 		t.Helper()
-		c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
-		if _, err := roles.PutRole(t.Context(), auth.PutRole{Change: c, Role: auth.RolePermissions{Name: name, Permissions: permissions}}); err != nil {
+		c := store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "test"}}
+		if _, err := roles.PutRole(t.Context(), store.PutRole{Change: c, Role: store.RolePermissions{Name: name, Permissions: permissions}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,14 +108,14 @@ func TestClaimsAreTheCallersOwn(t *testing.T) {
 // hangingRoles is a store whose table of roles cannot be read any more.
 type hangingRoles struct {
 	auth.Store
-	auth.RoleStore
+	store.RoleStore
 	hang atomic.Bool
 }
 
-func (h *hangingRoles) Roles(ctx context.Context) (auth.RoleTable, error) {
+func (h *hangingRoles) Roles(ctx context.Context) (store.RoleTable, error) {
 	if h.hang.Load() {
 		<-ctx.Done()
-		return auth.RoleTable{}, ctx.Err()
+		return store.RoleTable{}, ctx.Err()
 	}
 	return h.RoleStore.Roles(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Rotation is what still depends on each of the secrets that WithSecret was given.
@@ -32,7 +34,7 @@ type SecretUses struct {
 // and what counts limits are not told of. It reads whole tables: call it by hand.
 // Errors: CodeUnavailable; CodeInternal with a store that is no RotationStore.
 func (a *Auth) Rotation(ctx context.Context) (Rotation, error) {
-	store, ok := Capability[RotationStore](a.store)
+	store, ok := store.Capability[store.RotationStore](a.store)
 	if !ok {
 		return Rotation{}, fail(CodeInternal, fmt.Errorf("the store %T is no RotationStore, nor wraps one", a.store))
 	}

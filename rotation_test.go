@@ -14,6 +14,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/store"
 )
 
 // A rotation, from the first day of the new secret to the day on which the old one
@@ -101,21 +102,21 @@ func TestRotationTellsWhatDepends(t *testing.T) {
 
 // Messages that wait count under the secret that they were sealed under.
 func TestRotationCountsMessages(t *testing.T) {
-	store, ctx := newStore(t), t.Context()
+	st, ctx := newStore(t), t.Context()
 	older, newer := bytes.Repeat([]byte("1"), 32), bytes.Repeat([]byte("2"), 32)
 	ring, err := keys.New(keys.Params{Secrets: [][]byte{older}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	soon := time.Now().Add(time.Hour)
-	c := auth.Change{Now: time.Now(), By: auth.Authority{System: "test"}, Messages: []auth.SealedMessage{{
+	c := store.Change{Now: time.Now(), By: auth.Authority{System: "test"}, Messages: []store.SealedMessage{{
 		ID: "8e1f0c9a-6b0d-4f6e-9c55-0b1d6c3a2f10", Body: ring.SealMessage([]byte("{}"), nil), CreatedAt: time.Now(), NextAt: soon, ExpiresAt: soon,
 	}}}
 	user := auth.User{ID: "8e1f0c9a-6b0d-4f6e-9c55-0b1d6c3a2f11", CreatedAt: time.Now(), UpdatedAt: time.Now()}
-	if _, err := store.CreateUser(ctx, auth.CreateUser{Change: c, NewUser: auth.NewUser{User: user}}); err != nil {
+	if _, err := st.CreateUser(ctx, store.CreateUser{Change: c, NewUser: store.NewUser{User: user}}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := newPlainOn(t, store, auth.WithSecret(newer, older)).Rotation(ctx)
+	r, err := newPlainOn(t, st, auth.WithSecret(newer, older)).Rotation(ctx)
 	if err != nil || r.Secrets[0].Messages != 0 || r.Secrets[1].Messages != 1 || r.Lost.Messages != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // A notice to an account's proved address about something that a session did
@@ -41,11 +43,11 @@ func (a *Auth) stopLink(ctx context.Context, by Authority, u User, sessionID str
 // newStopLink is the link of stopLink, which is still to be stored, about a session
 // (the zero one: the application asked); none if nobody has proved the address. waysIn is
 // the account's CredentialRevision when the session began, nil if that is not known.
-func (a *Auth) newStopLink(u User, s Session, waysIn *int64) (secret string, t Token) {
+func (a *Auth) newStopLink(u User, s Session, waysIn *int64) (secret string, t store.Token) {
 	if u.Email == "" || !u.EmailVerified() {
-		return "", Token{}
+		return "", store.Token{}
 	}
-	secret, t = a.newLink(PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, ProvedAt: u.EmailVerifiedAt, Since: s.CreatedAt, WaysIn: waysIn, AMR: s.AMR})
+	secret, t = a.newLink(store.PurposeStop, stopLife, linkData{Email: u.Email, SessionID: s.ID, ProvedAt: u.EmailVerifiedAt, Since: s.CreatedAt, WaysIn: waysIn, AMR: s.AMR})
 	t.UserID = u.ID
 	return secret, t
 }
@@ -96,44 +98,44 @@ func (a *Auth) SecureAccount(ctx context.Context, p SecureAccountParams) error {
 
 // secureAccount is SecureAccount, and tells whether the reset was sent.
 func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err error) {
-	d, u, err := a.redeem(ctx, PurposeStop, token, func(t Token, d linkData) (Redemption, error) {
+	d, u, err := a.redeem(ctx, store.PurposeStop, token, func(t store.Token, d linkData) (store.Redemption, error) {
 		u, moves, holder, err := a.stopping(ctx, t, d)
 		switch {
 		case err != nil:
-			return Redemption{}, err
+			return store.Redemption{}, err
 		case moves && holder.ID != "":
-			return Redemption{}, a.detachEmail(ctx, holder)
+			return store.Redemption{}, a.detachEmail(ctx, holder)
 		}
-		patch := UserPatch{DropTokens: append(dyingWithPassword(), PurposeVerifyEmail, PurposeEmailCode), DropDevices: true}
+		patch := store.UserPatch{DropTokens: append(dyingWithPassword(), store.PurposeVerifyEmail, store.PurposeEmailCode), DropDevices: true}
 		if d.SessionID != "" { // none: the application asked
-			patch.Revoke = &SessionFilter{Since: d.Since} // a second one, on a device that was known by then, was told to nobody
-			if moves || EmailKey(u.Email) == EmailKey(d.Email) {
+			patch.Revoke = &store.SessionFilter{Since: d.Since} // a second one, on a device that was known by then, was told to nobody
+			if moves || store.EmailKey(u.Email) == store.EmailKey(d.Email) {
 				if err := a.dropPassword(ctx, u, d, &patch); err != nil {
-					return Redemption{}, err
+					return store.Redemption{}, err
 				}
 			}
 		}
 		events, err := a.undo(ctx, u, d, &patch)
 		if err != nil {
-			return Redemption{}, err
+			return store.Redemption{}, err
 		}
 		events = append(events, done(Event{Type: EventAccountSecured, UserID: u.ID}))
 		if moves {
 			if err := a.outrank(ctx, u, d); err != nil {
-				return Redemption{}, err
+				return store.Redemption{}, err
 			}
 			patch.Email, patch.EmailVerifiedAt = &d.Email, &d.ProvedAt
-			patch.Revoke, patch.DropTokens = &SessionFilter{}, dyingWithAddress()
+			patch.Revoke, patch.DropTokens = &store.SessionFilter{}, dyingWithAddress()
 			events = append(events, done(Event{Type: EventEmailChanged, UserID: u.ID}))
 		}
 		c := a.newChangeOf(ctx, byProof(), account{User: u, to: d.Email}, events...)
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, nil
+		return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}, nil
 	})
 	if err != nil {
 		return false, err
 	}
-	if EmailKey(u.Email) != EmailKey(d.Email) || !a.Settings(ctx).Password.On() {
+	if store.EmailKey(u.Email) != store.EmailKey(d.Email) || !a.Settings(ctx).Password.On() {
 		return false, nil
 	}
 	return a.sendAnswer(ctx, u.Email)
@@ -143,7 +145,7 @@ func (a *Auth) secureAccount(ctx context.Context, token string) (reset bool, err
 // session rests on it, or a live one that was made since: whoever knows it would be
 // back at once, or once passwords are on again. So does one that may have been set since,
 // by whomever: the session could have done it. A reset goes to the account's address.
-func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *UserPatch) error {
+func (a *Auth) dropPassword(ctx context.Context, u User, d linkData, p *store.UserPatch) error {
 	rests := d.WaysIn == nil || *d.WaysIn != u.CredentialRevision || slices.ContainsFunc(d.AMR, isPassword)
 	if !rests {
 		list, err := a.store.Sessions(ctx, u.ID, a.now())
@@ -173,7 +175,7 @@ func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err e
 	if err != nil {
 		a.cfg.log.WarnContext(ctx, "auth: limit of notices not drawn", "kind", string(KindResetPassword), "error", err)
 	}
-	err = a.sendAllowedLink(ctx, allowed, KindResetPassword, PurposeReset, resetLife, address, linkData{}, false)
+	err = a.sendAllowedLink(ctx, allowed, KindResetPassword, store.PurposeReset, resetLife, address, linkData{}, false)
 	return err == nil, err
 }
 
@@ -181,8 +183,8 @@ func (a *Auth) sendAnswer(ctx context.Context, address string) (sent bool, err e
 // went to becomes the account's again: it has another one by now, which was proved
 // later, and nobody else has proved this one to be theirs. holder is who has it
 // without a proof, if anybody. CodeInvalidToken if the link is outranked.
-func (a *Auth) stopping(ctx context.Context, t Token, d linkData) (u User, moves bool, holder User, err error) {
-	if u, err = a.store.User(ctx, ByID(t.UserID)); err != nil {
+func (a *Auth) stopping(ctx context.Context, t store.Token, d linkData) (u User, moves bool, holder User, err error) {
+	if u, err = a.store.User(ctx, store.ByID(t.UserID)); err != nil {
 		return u, false, holder, linkFailed(err)
 	}
 	marks, err := a.stopMarks(ctx, u.ID)
@@ -191,12 +193,12 @@ func (a *Auth) stopping(ctx context.Context, t Token, d linkData) (u User, moves
 		return u, false, holder, err
 	case slices.ContainsFunc(marks, func(m stopMark) bool { return m.outranks(t.CreatedAt, d.ProvedAt) }):
 		return u, false, holder, fail(CodeInvalidToken, errors.New("an earlier address took the account back"))
-	case EmailKey(u.Email) == EmailKey(d.Email) || u.EmailVerifiedAt.Before(d.ProvedAt):
+	case store.EmailKey(u.Email) == store.EmailKey(d.Email) || u.EmailVerifiedAt.Before(d.ProvedAt):
 		return u, false, holder, nil
 	}
-	holder, err = a.store.User(ctx, ByEmail(d.Email))
+	holder, err = a.store.User(ctx, store.ByEmail(d.Email))
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return u, true, User{}, nil
 	case err != nil:
 		return u, false, holder, storeFailed(err)
@@ -211,7 +213,7 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	no, none := false, ""
 	c := a.newChange(ctx, byStranger("address proved by another"), done(Event{Type: EventUserUpdated, UserID: u.ID}))
 	still := UserAt{ID: u.ID, Email: &u.Email, EmailVerified: &no}
-	patch := UserPatch{Email: &none, DropTokens: dyingWithAddress()}
+	patch := store.UserPatch{Email: &none, DropTokens: dyingWithAddress()}
 	if u.Unproved() {
 		still.PhoneVerified = &no
 		takeOver(&patch)
@@ -220,7 +222,7 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 	if _, err := a.update(ctx, c, u.ID, patch); err != nil {
 		return err
 	}
-	return ErrStale
+	return store.ErrStale
 }
 
 // undo adds to a patch that stops a session what takes off the account what it has
@@ -228,7 +230,7 @@ func (a *Auth) detachEmail(ctx context.Context, u User) error {
 // a mailed link removes no second factor of its owner's. A patch removes one
 // identity only: before the last of them it is made without the rest, and undo
 // returns ErrStale.
-func (a *Auth) undo(ctx context.Context, u User, d linkData, p *UserPatch) (events []OutcomeEvent, err error) {
+func (a *Auth) undo(ctx context.Context, u User, d linkData, p *store.UserPatch) (events []store.OutcomeEvent, err error) {
 	if d.Since.IsZero() {
 		return nil, nil
 	}
@@ -236,12 +238,12 @@ func (a *Auth) undo(ctx context.Context, u User, d linkData, p *UserPatch) (even
 		gone := u.Identities[i]
 		c := a.newChangeOf(ctx, byStranger("account secured"), account{User: u}, done(Event{Type: EventIdentityUnlinked, UserID: u.ID, Provider: gone.Provider}))
 		c.IfUsers = []UserAt{credentialsStill(u)}
-		key, step := ByIdentity(gone.Provider, gone.Subject), *p
+		key, step := store.ByIdentity(gone.Provider, gone.Subject), *p
 		step.Unlink = &key
 		if _, err := a.update(ctx, c, u.ID, step); err != nil {
 			return nil, err
 		}
-		return nil, ErrStale
+		return nil, store.ErrStale
 	}
 	if u.PhoneVerifiedAt.After(d.Since) {
 		p.Phone, p.PhoneVerifiedAt = new(string), new(time.Time)
@@ -283,9 +285,9 @@ func marksHash(userID string) []byte {
 
 // stopMarks are those of an account that may still matter.
 func (a *Auth) stopMarks(ctx context.Context, userID string) (marks []stopMark, err error) {
-	t, err := a.store.PeekToken(ctx, PurposeStop, marksHash(userID), a.now())
+	t, err := a.store.PeekToken(ctx, store.PurposeStop, marksHash(userID), a.now())
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, storeFailed(err)
@@ -309,7 +311,7 @@ func (a *Auth) outrank(ctx context.Context, u User, d linkData) error {
 	marks = slices.DeleteFunc(marks, func(m stopMark) bool {
 		return !now.Before(m.At.Add(stopLife)) || !m.ProvedAt.Before(d.ProvedAt)
 	})
-	_, t := a.newLink(PurposeStop, stopLife, linkData{Marks: append(marks, stopMark{now, d.ProvedAt})})
+	_, t := a.newLink(store.PurposeStop, stopLife, linkData{Marks: append(marks, stopMark{now, d.ProvedAt})})
 	t.Hash, t.UserID, t.Subject = marksHash(u.ID), u.ID, "marks "+u.ID
 	return a.putToken(ctx, byStranger("account taken back"), t, credentialsStill(u))
 }
@@ -319,7 +321,7 @@ func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 	if !fromProgram(r) {
 		return a.askToSecure(w, r, r.URL.Query().Get("token"))
 	}
-	t, d, err := a.peekMailed(r.Context(), PurposeStop, r.URL.Query().Get("token"))
+	t, d, err := a.peekMailed(r.Context(), store.PurposeStop, r.URL.Query().Get("token"))
 	if err == nil {
 		_, _, _, err = a.stopping(r.Context(), t, d)
 	}
@@ -331,7 +333,7 @@ func (a *Auth) handleSecurePage(w http.ResponseWriter, r *http.Request) error {
 
 // askToSecure shows what the button will do.
 func (a *Auth) askToSecure(w http.ResponseWriter, r *http.Request, secret string) error {
-	t, d, err := a.peekMailed(r.Context(), PurposeStop, secret)
+	t, d, err := a.peekMailed(r.Context(), store.PurposeStop, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // A stop ends the sessions that were made since, too: a second one on a device that
@@ -115,7 +116,7 @@ func TestStopEndsAPasswordSetSince(t *testing.T) {
 				if c.had {
 					body["current_password"] = goodPassword
 				} else {
-					w.patch(s.User.ID, auth.UserPatch{PasswordHash: new(string)})
+					w.patch(s.User.ID, store.UserPatch{PasswordHash: new(string)})
 				}
 				in := open(device).want(200).session()
 				w.Clock.Advance(time.Second)

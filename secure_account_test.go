@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // stopToken waits for a notice and returns the token of its link.
@@ -212,7 +213,7 @@ func TestPendingChangesEndWithTheirSession(t *testing.T) {
 			w.do("POST", "/verify-email", "token="+link, form, browser).want(400)
 			later := w.do("POST", "/magic-link/verify", map[string]any{"token": w.magicLink("ada@example.com", nil)}).session()
 			w.otp(number, code, bearer(later.AccessToken)).want(400, auth.CodeInvalidCode)
-			u, err := w.Store.User(t.Context(), auth.ByID(own.User.ID))
+			u, err := w.Store.User(t.Context(), store.ByID(own.User.ID))
 			if err != nil || u.Email != "ada@example.com" || u.Phone != "" {
 				t.Errorf("user %+v, %v", u, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 var sendsAtOnce = auth.WithMail(auth.MailOptions{Sync: true})
@@ -42,7 +43,7 @@ func robbery(t *testing.T, opts ...auth.Option) *robbed {
 
 func (r *robbed) user() auth.User {
 	r.t.Helper()
-	u, err := r.Store.User(r.t.Context(), auth.ByID(r.id))
+	u, err := r.Store.User(r.t.Context(), store.ByID(r.id))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -60,13 +61,13 @@ func TestTakeBackFromWhoNeverProved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := robbery(t, auth.WithSettings(auth.Settings{RequireConfirmation: confirm}))
 			r.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": "the attacker's horse"}).want(200)
-			squatter, err := r.Store.User(t.Context(), auth.ByEmail("ada@example.com"))
+			squatter, err := r.Store.User(t.Context(), store.ByEmail("ada@example.com"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if name == "proved number" {
 				at, number := r.Clock.Now(), phone
-				r.patch(squatter.ID, auth.UserPatch{Phone: &number, PhoneVerifiedAt: &at})
+				r.patch(squatter.ID, store.UserPatch{Phone: &number, PhoneVerifiedAt: &at})
 			}
 			r.Inbox.Clear()
 			r.uses(r.owners).want(200)
@@ -74,7 +75,7 @@ func TestTakeBackFromWhoNeverProved(t *testing.T) {
 				t.Errorf("the account's address is %q", u.Email)
 			}
 			r.do("POST", "/reset-password", map[string]any{"token": r.linkToken("ada@example.com", auth.KindResetPassword), "new_password": "the owner's horse battery"}).want(200)
-			left, err := r.Store.Credentials(t.Context(), auth.ByID(squatter.ID))
+			left, err := r.Store.Credentials(t.Context(), store.ByID(squatter.ID))
 			proved := name == "proved number"
 			if err != nil || left.User.Email != "" || (left.PasswordHash != "") != proved || (left.User.Phone == phone) != proved {
 				t.Errorf("left to the other: %+v, %v", left, err)
@@ -122,9 +123,9 @@ func TestStopUndoesWhatTheSessionAdded(t *testing.T) {
 	const phone = "+4930666666"
 	grow := func(r *robbed) string {
 		at, number := r.Clock.Now(), phone
-		r.patch(r.id, auth.UserPatch{Phone: &number, PhoneVerifiedAt: &at})
+		r.patch(r.id, store.UserPatch{Phone: &number, PhoneVerifiedAt: &at})
 		for _, name := range []string{"google", "github"} {
-			r.patch(r.id, auth.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: "666", CreatedAt: at, LastSignInAt: at}})
+			r.patch(r.id, store.UserPatch{Link: &auth.Identity{ID: uuid.NewString(), Provider: name, Subject: "666", CreatedAt: at, LastSignInAt: at}})
 		}
 		r.Clock.Advance(time.Minute)
 		return r.enrol(r.thief.AccessToken).secret
@@ -244,7 +245,7 @@ func TestDisownSendsItsReset(t *testing.T) {
 	if page := disown("bob@example.com", 0); !strings.Contains(page, promise) {
 		t.Errorf("page %s", page)
 	}
-	w.patch(s.User.ID, auth.UserPatch{EmailVerifiedAt: new(time.Time)})
+	w.patch(s.User.ID, store.UserPatch{EmailVerifiedAt: new(time.Time)})
 	w.Clock.Advance(time.Hour)
 	if err := w.StartEmailVerification(t.Context(), auth.StartEmailVerificationParams{Caller: auth.ByApplication(s.User.ID)}); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // ofRequest marks the store calls of a request, apart from those behind its back.
@@ -88,7 +89,7 @@ func TestChangesTellNobodyWhatIsTaken(t *testing.T) {
 				w.Clock.Advance(time.Minute)
 				if i == 0 && status[0] == http.StatusOK { // makes room for the other
 					none := ""
-					w.patch(s.User.ID, auth.UserPatch{Phone: &none})
+					w.patch(s.User.ID, store.UserPatch{Phone: &none})
 				}
 			}
 			if !slices.Equal(calls[0], calls[1]) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
 
@@ -53,12 +54,12 @@ func byPassword(hash string) provenBy {
 }
 
 // holds tells whether the proof still rests on something of the user's.
-func (b provenBy) holds(c Credentials) bool {
+func (b provenBy) holds(c store.Credentials) bool {
 	switch {
 	case b.Provider != "":
 		return slices.ContainsFunc(c.User.Identities, func(i Identity) bool { return i.Provider == b.Provider && i.Subject == b.Subject })
 	case b.Email != "":
-		return EmailKey(c.User.Email) == EmailKey(b.Email)
+		return store.EmailKey(c.User.Email) == store.EmailKey(b.Email)
 	case b.Phone != "":
 		return c.User.Phone == b.Phone
 	case b.Password != nil:
@@ -90,10 +91,10 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 	sess.AAL = aal
 	tokens, err := a.startSession(ctx, s, sess)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return nil, fail(s.gone, err)
-	case errors.Is(err, ErrMFARequired): // enabled, or the device's trust over, since the proof was judged
-		return nil, a.ask(ctx, CodeMFARequired, PurposeMFA, s)
+	case errors.Is(err, store.ErrMFARequired): // enabled, or the device's trust over, since the proof was judged
+		return nil, a.ask(ctx, CodeMFARequired, store.PurposeMFA, s)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
@@ -109,11 +110,11 @@ func (a *Auth) completeSignIn(ctx context.Context, s signIn) (*Tokens, error) {
 func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Tokens, error) {
 	u, look := s.user, false
 	return change(func() (*Tokens, error) {
-		if look && (s.by.Email != "" || s.by.Phone != "" || sess.AAL == LevelAAL2) {
-			return nil, fail(s.gone, ErrStale)
+		if look && (s.by.Email != "" || s.by.Phone != "" || sess.AAL == store.LevelAAL2) {
+			return nil, fail(s.gone, store.ErrStale)
 		}
 		if look {
-			c, err := a.store.Credentials(ctx, ByID(u.ID))
+			c, err := a.store.Credentials(ctx, store.ByID(u.ID))
 			if err != nil {
 				return nil, err
 			}
@@ -121,7 +122,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 				return nil, fail(s.gone, errors.New("what the proof rested on is gone"))
 			}
 			u = c.User
-			if sess.AAL != LevelAAL2 && a.mfaRequired(ctx, u) {
+			if sess.AAL != store.LevelAAL2 && a.mfaRequired(ctx, u) {
 				return nil, fail(s.gone, errors.New("a second factor is required by now"))
 			}
 		}
@@ -131,11 +132,11 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 			return nil, err
 		}
 		c := a.newChange(ctx, byProof(), done(Event{Type: EventSignedIn, UserID: u.ID, SessionID: sess.ID, Method: sess.AMR[0].Method, Provider: s.by.Provider, Reason: s.reason()}),
-			OutcomeEvent{OutcomeSessionsEnded, Event{Type: EventSessionsEnded, UserID: u.ID}})
+			store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: Event{Type: EventSessionsEnded, UserID: u.ID}})
 		c.IfUsers = []UserAt{credentialsStill(u)}
 		var ended []string
-		if tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, func(c Change, on NewDevice) (User, error) {
-			return a.store.CreateSession(ctx, CreateSession{
+		if tokens.User, err = a.makeSession(ctx, c, u, sess, s.newDevice, func(c store.Change, on store.NewDevice) (User, error) {
+			return a.store.CreateSession(ctx, store.CreateSession{
 				Change: c, Session: sess, KeepSessions: max(0, a.cfg.sessions.MaxPerUser), Ended: func(ids []string) { ended = ids }, OnNewDevice: on,
 				OnTrustedDevice: s.onTrusted, TrustUntil: a.trustUntil(s, sess),
 			})
@@ -143,7 +144,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 			return nil, err
 		}
 		if ended != nil {
-			a.committed(ctx, c, OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
+			a.committed(ctx, c, store.OutcomeSessionsEnded, func(e *Event) { e.SessionIDs = ended })
 		}
 		return tokens, nil
 	})
@@ -152,7 +153,7 @@ func (a *Auth) startSession(ctx context.Context, s signIn, sess Session) (*Token
 func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now time.Time) Session {
 	cl, settings := clientFrom(ctx), a.Settings(ctx)
 	s := Session{
-		ID: a.idAt(now), UserID: userID, AAL: LevelAAL1, AMR: amr,
+		ID: a.idAt(now), UserID: userID, AAL: store.LevelAAL1, AMR: amr,
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(settings.IdleTimeout),
 		IP: ipString(cl.IP), UserAgent: cl.UserAgent, Device: cl.Device,
 	}
@@ -243,49 +244,49 @@ func (a *Auth) Refresh(ctx context.Context, p RefreshParams) (*Tokens, error) {
 		return nil, err
 	}
 	cl := clientFrom(ctx)
-	c := a.newChange(ctx, byProof(), OutcomeEvent{OutcomeReused, Event{Type: EventReused, SessionID: id}},
-		OutcomeEvent{OutcomeReplayed, Event{Type: EventReplayed, SessionID: id}})
+	c := a.newChange(ctx, byProof(), store.OutcomeEvent{On: store.OutcomeReused, Event: Event{Type: EventReused, SessionID: id}},
+		store.OutcomeEvent{On: store.OutcomeReplayed, Event: Event{Type: EventReplayed, SessionID: id}})
 	var other *Client // who has the current token, if this one came late
-	s, u, err := a.store.AdvanceSession(ctx, Advance{
+	s, u, err := a.store.AdvanceSession(ctx, store.Advance{
 		Change: c, SessionID: id, Counter: counter, Grace: a.cfg.sessions.RefreshGrace,
 		IdleUntil: c.Now.Add(a.Settings(ctx).IdleTimeout), IP: ipString(cl.IP), UserAgent: cl.UserAgent, Draw: draw,
 		Replayed: func(o Client) { other = &o },
 	})
-	var limited *LimitedError
+	var limited *store.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		return nil, a.decided(Decision{RetryAfter: limited.RetryAfter}, nil)
-	case errors.Is(err, ErrReused):
-		a.committed(ctx, c, OutcomeReused, about(s.UserID))
+		return nil, a.decided(store.Decision{RetryAfter: limited.RetryAfter}, nil)
+	case errors.Is(err, store.ErrReused):
+		a.committed(ctx, c, store.OutcomeReused, about(s.UserID))
 		return nil, fail(CodeRefreshTokenReused, err)
-	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound):
 		return nil, failStatus(CodeSessionEnded, http.StatusBadRequest, err)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
 	if other != nil {
-		a.committed(ctx, c, OutcomeReplayed, func(e *Event) { e.UserID, e.Other = u.ID, other })
+		a.committed(ctx, c, store.OutcomeReplayed, func(e *Event) { e.UserID, e.Other = u.ID, other })
 	}
 	tokens, err := a.mintWith(ctx, u, s, claims(u))
 	if err != nil {
 		return nil, err // the old token stays good for the grace period
 	}
-	a.emit(ctx, Event{Type: EventRefreshed, Actor: Actor{Kind: ActorUser, ID: u.ID, SessionID: s.ID}, UserID: u.ID, SessionID: s.ID})
+	a.emit(ctx, Event{Type: EventRefreshed, Actor: Actor{Kind: store.ActorUser, ID: u.ID, SessionID: s.ID}, UserID: u.ID, SessionID: s.ID})
 	return tokens, nil
 }
 
 // beforeRefresh returns what a refresh draws, in the step in which the session moves
 // on. Where more than that step is done, the limit comes before it: the application's
 // own claims, and the look at who it is while the service is off.
-func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (Draw, error) {
+func (a *Auth) beforeRefresh(ctx context.Context, sessionID string) (store.Draw, error) {
 	draw := a.draw(a.cfg.limits.RefreshPerSession, "refresh", sessionID, 1)
 	if len(a.cfg.claims) == 0 && a.settings.now.Load().settings.Enabled.On() {
 		return draw, nil
 	}
 	if err := a.take(ctx, draw); err != nil {
-		return Draw{}, err
+		return store.Draw{}, err
 	}
-	return Draw{}, a.refreshesWhenOff(ctx, sessionID)
+	return store.Draw{}, a.refreshesWhenOff(ctx, sessionID)
 }
 
 // refreshesWhenOff is letIn of a session that is to go on: before its token is used
@@ -296,7 +297,7 @@ func (a *Auth) refreshesWhenOff(ctx context.Context, sessionID string) error {
 	}
 	_, u, err := a.store.Session(ctx, sessionID, a.now())
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrSessionEnded), errors.Is(err, ErrBanned):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrBanned):
 		return fail(CodeNotFound, err)
 	case err != nil: // an outage is no reason to sign out
 		return storeFailed(err)
@@ -369,7 +370,7 @@ func (a *Auth) Current(ctx context.Context, c *Claims) (Session, User, error) {
 func (a *Auth) liveSession(ctx context.Context, by Caller, gone Code) (Session, User, error) {
 	s, u, err := a.store.Session(ctx, by.session(), a.now())
 	switch {
-	case errors.Is(err, ErrSessionEnded), errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound):
 		return s, u, fail(gone, err)
 	case err != nil:
 		return s, u, storeFailed(err)

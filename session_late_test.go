@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // party is somebody who refreshes, from a place and a program of their own.
@@ -58,8 +59,8 @@ func TestLateRefresh(t *testing.T) {
 		t.Errorf("event %+v, other %+v", e, e.Other)
 	}
 	w.wantEvents(auth.EventReplayed, auth.EventRefreshed)
-	if kept, ok := auth.Capability[auth.EventStore](w.Store); ok {
-		list, err := kept.Events(t.Context(), auth.EventQuery{UserID: s.User.ID})
+	if kept, ok := store.Capability[store.EventStore](w.Store); ok {
+		list, err := kept.Events(t.Context(), store.EventQuery{UserID: s.User.ID})
 		if err != nil || !slices.ContainsFunc(list, func(k auth.Event) bool {
 			return k.ID == e.ID && k.Other != nil && *k.Other == *e.Other
 		}) {

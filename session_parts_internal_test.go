@@ -10,14 +10,16 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // A proof holds while the account has what it rests on, and by that alone.
 func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
-	has := Credentials{PasswordHash: "hash", User: User{Email: "Ada@example.com", Phone: "+49301", Identities: []Identity{{Provider: "github", Subject: "2"}, {Provider: "google", Subject: "1"}}}}
+	has := store.Credentials{PasswordHash: "hash", User: User{Email: "Ada@example.com", Phone: "+49301", Identities: []Identity{{Provider: "github", Subject: "2"}, {Provider: "google", Subject: "1"}}}}
 	for name, c := range map[string]struct {
 		by    provenBy
-		with  func(*Credentials)
+		with  func(*store.Credentials)
 		holds bool
 	}{
 		"an identity":                         {provenBy{Provider: "google", Subject: "1"}, nil, true},
@@ -32,11 +34,11 @@ func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
 		"another number":                      {provenBy{Phone: "+49302"}, nil, false},
 		"a password":                          {byPassword("hash"), nil, true},
 		"another password":                    {byPassword("other"), nil, false},
-		"a password that is gone":             {byPassword("hash"), func(c *Credentials) { c.PasswordHash = "" }, false},
-		"no password, where there is none":    {byPassword(""), func(c *Credentials) { c.PasswordHash = "" }, false},
+		"a password that is gone":             {byPassword("hash"), func(c *store.Credentials) { c.PasswordHash = "" }, false},
+		"no password, where there is none":    {byPassword(""), func(c *store.Credentials) { c.PasswordHash = "" }, false},
 		"nothing":                             {provenBy{}, nil, false},
-		"nothing, where there is nothing":     {provenBy{}, func(c *Credentials) { *c = Credentials{} }, false},
-		"an identity, where there is nothing": {provenBy{Provider: "google", Subject: "1"}, func(c *Credentials) { *c = Credentials{} }, false},
+		"nothing, where there is nothing":     {provenBy{}, func(c *store.Credentials) { *c = store.Credentials{} }, false},
+		"an identity, where there is nothing": {provenBy{Provider: "google", Subject: "1"}, func(c *store.Credentials) { *c = store.Credentials{} }, false},
 	} {
 		now := has
 		if c.with != nil {
@@ -113,14 +115,14 @@ func TestIdsOfSessionsAreInOrder(t *testing.T) {
 // A proof that is given again takes the place of the one before; the session's own list
 // is not written to.
 func TestProofsTakeEachOthersPlace(t *testing.T) {
-	list := []AMR{{"password", 1}, {"totp", 2}, {"password", 3}}
-	if got := withProof(list, AMR{"password", 4}); !slices.Equal(got, []AMR{{"totp", 2}, {"password", 4}}) {
+	list := []AMR{{Method: "password", Timestamp: 1}, {Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 3}}
+	if got := withProof(list, AMR{Method: "password", Timestamp: 4}); !slices.Equal(got, []AMR{{Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 4}}) {
 		t.Errorf("%+v", got)
 	}
-	if got := withProof(list, AMR{"email", 4}); !slices.Equal(got, append(slices.Clone(list), AMR{"email", 4})) {
+	if got := withProof(list, AMR{Method: "email", Timestamp: 4}); !slices.Equal(got, append(slices.Clone(list), AMR{Method: "email", Timestamp: 4})) {
 		t.Errorf("%+v", got)
 	}
-	if !slices.Equal(list, []AMR{{"password", 1}, {"totp", 2}, {"password", 3}}) {
+	if !slices.Equal(list, []AMR{{Method: "password", Timestamp: 1}, {Method: "totp", Timestamp: 2}, {Method: "password", Timestamp: 3}}) {
 		t.Errorf("the list became %+v", list)
 	}
 }
@@ -145,9 +147,9 @@ func TestSessionsAreTheirUsers(t *testing.T) {
 	}{
 		"theirs":    {"ada", nil, nil},
 		"another's": {"bob", nil, CodeMissingToken},
-		"ended":     {"ada", ErrSessionEnded, CodeMissingToken},
-		"none":      {"ada", ErrNotFound, CodeMissingToken},
-		"banned":    {"ada", ErrBanned, CodeUserBanned},
+		"ended":     {"ada", store.ErrSessionEnded, CodeMissingToken},
+		"none":      {"ada", store.ErrNotFound, CodeMissingToken},
+		"banned":    {"ada", store.ErrBanned, CodeUserBanned},
 		"away":      {"ada", errors.New("away"), CodeUnavailable},
 	} {
 		a := &Auth{store: &liveStore{err: c.err}, cfg: config{now: time.Now}}
@@ -164,7 +166,7 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 	now := time.Unix(1767323045, 0).UTC()
 	a := &Auth{cfg: config{now: func() time.Time { return now }}}
 	ago := func(d time.Duration) []AMR {
-		return []AMR{{"email", now.Add(-time.Hour).Unix()}, {"password", now.Add(-d).Unix()}}
+		return []AMR{{Method: "email", Timestamp: now.Add(-time.Hour).Unix()}, {Method: "password", Timestamp: now.Add(-d).Unix()}}
 	}
 	act := &SessionRef{ID: "s", UserID: "eve"}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
@@ -173,8 +175,8 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 		claims Claims
 		want   error
 	}{
-		"second factor":            {AAL2(), Claims{AAL: LevelAAL2}, nil},
-		"no second factor":         {AAL2(), Claims{AAL: LevelAAL1}, CodeInsufficientAAL},
+		"second factor":            {AAL2(), Claims{AAL: store.LevelAAL2}, nil},
+		"no second factor":         {AAL2(), Claims{AAL: store.LevelAAL1}, CodeInsufficientAAL},
 		"fresh":                    {FreshAuth(time.Minute), Claims{AMR: ago(59 * time.Second)}, nil},
 		"not fresh any more":       {FreshAuth(time.Minute), Claims{AMR: ago(60 * time.Second)}, CodeReauthNeeded},
 		"fresh, but another":       {FreshAuth(time.Minute), Claims{AMR: ago(0), Impersonator: act}, CodeReauthNeeded},

@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 func (w *world) refresh(token string) *answer {
@@ -260,7 +261,7 @@ func TestLoginRacesPasswordChange(t *testing.T) {
 	if !errors.Is(err, auth.CodeInvalidCredentials) {
 		t.Errorf("error %v", err)
 	}
-	u, err := w.Store.User(t.Context(), auth.ByEmail("ada@example.com"))
+	u, err := w.Store.User(t.Context(), store.ByEmail("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}

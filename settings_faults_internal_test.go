@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/authmount/auth/store"
 )
 
 // Whatever the store says of settings that does not count, whoever runs the service is
@@ -36,7 +38,7 @@ func TestSettingsThatDoNotCountAreTold(t *testing.T) {
 		if strings.Contains(document, "Acme") && s.SenderName != "Acme" || !s.TOTP.On() {
 			t.Errorf("%s: %+v", document, s)
 		}
-		if err := a.put(t.Context(), StoredSettings{Revision: 7, Document: []byte(document)}); err != nil {
+		if err := a.put(t.Context(), store.StoredSettings{Revision: 7, Document: []byte(document)}); err != nil {
 			t.Fatal(err)
 		}
 		if told := strings.Contains(log.String(), "revision=7"); told != (want != nil) {

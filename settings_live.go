@@ -12,6 +12,7 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/store"
 )
 
 // How often each instance looks whether somebody has changed the settings, and for
@@ -23,7 +24,7 @@ const (
 
 // liveSettings are the settings in force in this process.
 type liveSettings struct {
-	store   SettingsStore // nil: they do not change
+	store   store.SettingsStore // nil: they do not change
 	options optionSettings
 
 	reading sync.Mutex // one reads and puts in force at a time, so that nothing older comes last
@@ -44,7 +45,7 @@ type inForce struct {
 
 // put puts the options and a document in force. What of the document does not count,
 // the log tells.
-func (a *Auth) put(ctx context.Context, stored StoredSettings) error {
+func (a *Auth) put(ctx context.Context, stored store.StoredSettings) error {
 	d, err := parseDocument(stored.Document)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func (a *Auth) letIn(ctx context.Context, u User) error {
 // wayIn tells whether somebody could sign in under settings, with something of theirs
 // that is proved and the second factor that they would be asked for: by the settings, or
 // anyway.
-func (a *Auth) wayIn(s Settings, c Credentials, factor bool) bool {
+func (a *Auth) wayIn(s Settings, c store.Credentials, factor bool) bool {
 	u := &c.User
 	linked := slices.ContainsFunc(u.Identities, func(i Identity) bool { return a.providers[i.Provider] != nil })
 	switch {

@@ -3,6 +3,8 @@ package auth
 import (
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Somebody can sign in under settings by any one way that is on and theirs, and by none
@@ -12,12 +14,12 @@ func TestWaysInUnderSettings(t *testing.T) {
 	type who struct {
 		a *Auth
 		s Settings
-		c Credentials
+		c store.Credentials
 		f bool // a factor is asked for anyway
 	}
 	nobody := func() *who { // can come in by no way
 		return &who{
-			a: &Auth{cfg: config{sms: NewInbox()}, providers: map[string]*oauthClient{"google": {}}, factors: struct{ FactorStore }{}},
+			a: &Auth{cfg: config{sms: NewInbox()}, providers: map[string]*oauthClient{"google": {}}, factors: struct{ store.FactorStore }{}},
 			s: Settings{Password: Off, MagicLink: Off, Phone: Off, OAuth: Off, TOTP: Off, RequireConfirmation: Off},
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // SignUpParams are the particulars of a new account.
@@ -69,7 +71,7 @@ func (a *Auth) allowSignUp(ctx context.Context, in *accountPermit, p SignUpParam
 	if err := a.allowAccount(ctx, in, SignUpAttempt{Email: p.Email, Phone: p.Phone, FullName: p.FullName, UserMetadata: p.UserMetadata, Method: "password"}); err != nil {
 		return "", err
 	}
-	if hash, err = a.passwords.hash(ctx, cmp.Or(EmailKey(p.Email), p.Phone), p.Password); err != nil {
+	if hash, err = a.passwords.hash(ctx, cmp.Or(store.EmailKey(p.Email), p.Phone), p.Password); err != nil {
 		return "", hashFailed(err)
 	}
 	return hash, nil
@@ -126,8 +128,8 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	proof, message := a.firstProof(ctx, u, p.RedirectTo)
 	message.permit = in.permit
 	nu := a.newUser(in, u)
-	nu.PasswordHash, nu.Tokens = hash, []Token{proof}
-	events := []OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
+	nu.PasswordHash, nu.Tokens = hash, []store.Token{proof}
+	events := []store.OutcomeEvent{done(Event{Type: EventSignedUp, UserID: u.ID, Method: methodPassword})}
 	var tokens *Tokens
 	confirm := settings.RequireConfirmation.On()
 	enrol := !confirm && a.mfaRequired(ctx, u)
@@ -152,20 +154,20 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 	}
 	c := a.newChange(ctx, byProof(), events...)
 	a.enclose(ctx, &c, message, u, &proof)
-	created, err := a.store.CreateUser(ctx, CreateUser{Change: c, NewUser: nu})
+	created, err := a.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 	if u.Phone != "" {
 		a.refundSMS(ctx, err == nil)
 	}
 	switch {
-	case errors.Is(err, ErrConflict) && confirm:
+	case errors.Is(err, store.ErrConflict) && confirm:
 		a.sendAccountExists(ctx, u, p.RedirectTo)
 		return &SignUpResult{User: u, ConfirmationRequired: true, RequestID: a.signUpRequest(u)}, nil
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, store.ErrConflict):
 		return nil, fail(CodeUserAlreadyExists, err)
 	case err != nil:
 		return nil, storeFailed(err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	if u.Phone != "" && !confirm { // else that would tell that the number was free: the next code has tries of its own
 		a.refillCode(ctx, proof.Purpose, proof.Subject)
 	}
@@ -190,9 +192,9 @@ func (a *Auth) createAccount(ctx context.Context, in accountPermit, p SignUpPara
 
 // firstProof makes the link or code that proves a new account's address or
 // number, and the message that carries it.
-func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (Token, outgoing) {
+func (a *Auth) firstProof(ctx context.Context, u User, redirectTo string) (store.Token, outgoing) {
 	if u.Phone != "" {
-		code, t := a.newPhoneCode(PurposePhoneCode, u.Phone)
+		code, t := a.newPhoneCode(store.PurposePhoneCode, u.Phone)
 		t.UserID = u.ID
 		return t, a.phoneMessage(sendPermit{}, u.Phone, code)
 	}
@@ -215,7 +217,7 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 	}
 	asked := ctx           // for who asked and how, not for the store: the request is over by then
 	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
-	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*SealedMessage, error) {
+	a.outbox.prepare(ctx, KindAccountExists, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
 			drawn, err := a.takeUnasked(background, atOwners, KindAccountExists, email)
 			if errors.Is(err, CodeRateLimited) {
@@ -226,15 +228,15 @@ func (a *Auth) sendAccountExists(ctx context.Context, taken User, redirectTo str
 			}
 			allowed = drawn
 		}
-		owner, err := a.store.User(background, ByEmail(email))
-		if errors.Is(err, ErrNotFound) {
+		owner, err := a.store.User(background, store.ByEmail(email))
+		if errors.Is(err, store.ErrNotFound) {
 			return nil, nil // deleted a moment ago
 		}
 		if err != nil {
 			return nil, err
 		}
-		secret, link := a.newLink(PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
-		link.UserID, link.Subject = owner.ID, EmailKey(owner.Email)
+		secret, link := a.newLink(store.PurposeReset, resetLife, linkData{Email: owner.Email, RedirectTo: redirectTo})
+		link.UserID, link.Subject = owner.ID, store.EmailKey(owner.Email)
 		c := a.newChange(asked, byStranger("account exists"))
 		a.enclose(asked, &c, outgoing{Kind: KindAccountExists, To: owner.Email, Link: a.linkURL(KindResetPassword, secret), ExpiresIn: resetLife, permit: allowed}, owner, &link)
 		if err := a.putChange(background, c, link, nil); err != nil {

@@ -1,5 +1,7 @@
 package auth
 
+import "github.com/authmount/auth/store"
+
 // Whoever signs up with an address that somebody else has signed up with waits for a
 // code, too, and the one that comes is of the other's account. The id that a sign-up
 // returns tells them apart: it is about the account that the sign-up made.
@@ -20,4 +22,4 @@ func (a *Auth) signedUp(u User, request string) bool {
 	return a.keys.ValidRequest(ofSignUp(u), request, a.now())
 }
 
-func ofSignUp(u User) string { return "sign-up " + u.ID + " " + EmailKey(u.Email) }
+func ofSignUp(u User) string { return "sign-up " + u.ID + " " + store.EmailKey(u.Email) }

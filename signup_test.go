@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/passhash"
+	"github.com/authmount/auth/store"
 )
 
 func TestSignUpSignsIn(t *testing.T) {
@@ -72,7 +73,7 @@ func TestSignUpRefuses(t *testing.T) {
 			w.wantEvents()
 		})
 	}
-	if _, err := w.Store.User(t.Context(), auth.ByEmail("a@example.com")); !errors.Is(err, auth.ErrNotFound) {
+	if _, err := w.Store.User(t.Context(), store.ByEmail("a@example.com")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("bad input left a user behind: %v", err)
 	}
 }
@@ -210,7 +211,7 @@ func TestBannedUsers(t *testing.T) {
 	w := newWorld(t)
 	s := w.signUp("ada@example.com")
 	until := w.Clock.Now().Add(time.Hour)
-	w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+	w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 	w.do("GET", "/me", nil, bearer(s.AccessToken)).want(403, auth.CodeUserBanned)
 	w.do("POST", "/refresh", map[string]any{"refresh_token": s.RefreshToken}).want(403, auth.CodeUserBanned)
 	w.do("POST", "/login", map[string]any{"email": "ada@example.com", "password": "wrong horse battery"}).want(401, auth.CodeInvalidCredentials)
@@ -317,7 +318,7 @@ func TestImportUser(t *testing.T) {
 	}
 	w.do("POST", "/login", map[string]any{"email": "old@example.com", "password": "wrong horse battery"}).want(401)
 	w.do("POST", "/login", map[string]any{"email": "old@example.com", "password": goodPassword}).want(200)
-	c, err := w.Store.Credentials(t.Context(), auth.ByID(u.ID))
+	c, err := w.Store.Credentials(t.Context(), store.ByID(u.ID))
 	if err != nil || !strings.HasPrefix(c.PasswordHash, "$argon2id$") {
 		t.Errorf("the hash was not renewed: %q, %v", c.PasswordHash, err)
 	}

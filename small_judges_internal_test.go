@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/store"
 )
 
 // testKeys are keys that a test may sign with.
@@ -52,9 +53,9 @@ func TestOneGuessDrawsAtATime(t *testing.T) {
 func TestActorsAreOfTheAuthority(t *testing.T) {
 	e := Event{UserID: "ada", SessionID: "s"}
 	for by, want := range map[Authority]Actor{
-		{System: "sweep"}: {Kind: ActorSystem, ID: "sweep"},
-		{External: "x"}:   {Kind: ActorExternal, ID: "x"},
-		{Proof: true}:     {Kind: ActorUser, ID: "ada", SessionID: "s"},
+		{System: "sweep"}: {Kind: store.ActorSystem, ID: "sweep"},
+		{External: "x"}:   {Kind: store.ActorExternal, ID: "x"},
+		{Proof: true}:     {Kind: store.ActorUser, ID: "ada", SessionID: "s"},
 	} {
 		if got := actorOf(by, e); got != want {
 			t.Errorf("%+v: %+v, want %+v", by, got, want)
@@ -131,8 +132,8 @@ func TestRefusedRedirectsAreDescribed(t *testing.T) {
 		"nothing", "https://0.test/", "https://0.test/, https://1.test/", "https://0.test/, https://1.test/, https://2.test/", "https://0.test/, https://1.test/, https://2.test/, https://3.test/",
 		"https://0.test/, https://1.test/, https://2.test/, https://3.test/, https://4.test/", "https://0.test/, https://1.test/, https://2.test/, https://3.test/, https://4.test/, …",
 	} {
-		err := notListed("https://evil.test/?a=b", all, ErrNotFound)
-		if got := err.Error(); got != "redirect_to https://evil.test/: "+ErrNotFound.Error()+"; WithRedirectURLs has "+want || !errors.Is(err, ErrNotFound) || !errors.As(err, &mistake{}) {
+		err := notListed("https://evil.test/?a=b", all, store.ErrNotFound)
+		if got := err.Error(); got != "redirect_to https://evil.test/: "+store.ErrNotFound.Error()+"; WithRedirectURLs has "+want || !errors.Is(err, store.ErrNotFound) || !errors.As(err, &mistake{}) {
 			t.Errorf("%d: %s", n, got)
 		}
 		all = append(all, redirect.Pattern{Scheme: "https", Host: string(rune('0'+n)) + ".test", Path: "/"})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What is decided about an account that changes meanwhile, in something that has nothing
@@ -51,7 +52,7 @@ func TestWhatIsDecidedMeanwhileIsDecidedAnew(t *testing.T) {
 // on it as a whole, or on its ways in, and counts both.
 func (w *hostileWorld) stale(r row, k int, waysIn bool) (p *played, whole, ways int) {
 	w.t.Helper()
-	p = w.play(trial{row: r, spoil: sabotage{edit: func(_ string, c *auth.Change) {
+	p = w.play(trial{row: r, spoil: sabotage{edit: func(_ string, c *store.Change) {
 		for _, u := range c.IfUsers {
 			if u.Revision != nil {
 				if whole++; whole == k && !waysIn {
@@ -72,18 +73,18 @@ func (w *hostileWorld) stale(r row, k int, waysIn bool) (p *played, whole, ways 
 // that are written as they are is a change of its ways in.
 func (w *hostileWorld) meanwhile(userID string, waysIn bool) {
 	w.t.Helper()
-	u, err := w.tap.Inner().User(w.t.Context(), auth.ByID(userID))
+	u, err := w.tap.Inner().User(w.t.Context(), store.ByID(userID))
 	if err != nil {
 		w.t.Error(err)
 		return
 	}
 	notes := "somebody was here"
-	p := auth.UserPatch{Notes: &notes}
+	p := store.UserPatch{Notes: &notes}
 	if waysIn {
 		p.Roles = &u.Roles
 	}
-	c := auth.Change{Now: w.Clock.Now(), By: auth.Authority{System: "meanwhile"}}
-	if _, err := w.tap.Inner().UpdateUser(w.t.Context(), auth.UpdateUser{Change: c, UserID: userID, Patch: p}); err != nil {
+	c := store.Change{Now: w.Clock.Now(), By: auth.Authority{System: "meanwhile"}}
+	if _, err := w.tap.Inner().UpdateUser(w.t.Context(), store.UpdateUser{Change: c, UserID: userID, Patch: p}); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 // seconds: no row is changed inside a sign-in. What was not added yet is lost in a
 // crash; what was added while its answer got lost is counted twice.
 type counter struct {
-	write func(ctx context.Context, c AddCounts) error // nil: the store keeps no figures
-	after func(d time.Duration, f func())              // time.AfterFunc
+	write func(ctx context.Context, c store.AddCounts) error // nil: the store keeps no figures
+	after func(d time.Duration, f func())                    // time.AfterFunc
 	now   func() time.Time
 	log   *slog.Logger
 
@@ -38,7 +40,7 @@ type counter struct {
 }
 
 type counted struct {
-	metric Metric
+	metric store.Metric
 	label  string
 	hour   time.Time
 }
@@ -46,7 +48,7 @@ type counted struct {
 func (a *Auth) newCounter() *counter {
 	c := &counter{after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, now: a.now, log: a.cfg.log,
 		counts: map[counted]int64{}, active: map[string]time.Time{}, seen: map[string]bool{}}
-	if s, ok := Capability[StatsStore](a.store); ok {
+	if s, ok := store.Capability[store.StatsStore](a.store); ok {
 		c.write = s.AddCounts
 	}
 	return c
@@ -56,24 +58,24 @@ func (a *Auth) newCounter() *counter {
 func (c *counter) event(e Event) {
 	switch e.Type {
 	case EventSignedUp:
-		c.count(MetricSignUps, cmp.Or(e.Provider, e.Method))
+		c.count(store.MetricSignUps, cmp.Or(e.Provider, e.Method))
 	case EventSignedIn:
-		c.count(MetricSignIns, cmp.Or(e.Provider, e.Method))
+		c.count(store.MetricSignIns, cmp.Or(e.Provider, e.Method))
 		c.seenNow(e)
 	case EventRefreshed:
 		c.seenNow(e)
 	case EventSignInFailed:
-		c.count(MetricSignInFailures, codeOf(e.Err))
+		c.count(store.MetricSignInFailures, codeOf(e.Err))
 	case EventMFAEnabled:
-		c.count(MetricFactors, "enabled")
+		c.count(store.MetricFactors, "enabled")
 	case EventMFADisabled:
-		c.count(MetricFactors, "disabled")
+		c.count(store.MetricFactors, "disabled")
 	case EventMessageFailed:
-		c.count(MetricMessageFailed, string(e.Message))
+		c.count(store.MetricMessageFailed, string(e.Message))
 	case EventReused:
-		c.count(MetricTokensReused, "")
+		c.count(store.MetricTokensReused, "")
 	case EventAdminDenied:
-		c.count(MetricDenied, "")
+		c.count(store.MetricDenied, "")
 	}
 }
 
@@ -87,7 +89,7 @@ func codeOf(err error) string {
 }
 
 // count counts that something happened now. Labels are few: none comes from a client.
-func (c *counter) count(m Metric, label string) {
+func (c *counter) count(m store.Metric, label string) {
 	if c.write == nil {
 		return
 	}
@@ -104,7 +106,7 @@ func (c *counter) seenNow(e Event) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if day := Periods(e.At)[PeriodDay]; !day.Equal(c.day) || len(c.seen) >= activeAtMost {
+	if day := store.Periods(e.At)[store.PeriodDay]; !day.Equal(c.day) || len(c.seen) >= activeAtMost {
 		c.day, c.seen = day, map[string]bool{} // the store counts everybody once in any case
 	}
 	if c.seen[e.UserID] || len(c.active) >= activeAtMost {
@@ -139,26 +141,26 @@ func (c *counter) overdue() {
 }
 
 // pick takes what waits, of those who were active a batch.
-func (c *counter) pick() AddCounts {
+func (c *counter) pick() store.AddCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var p AddCounts
+	var p store.AddCounts
 	for k, n := range c.counts {
-		p.Counts = append(p.Counts, Count{Metric: k.metric, Label: k.label, At: k.hour, N: n})
+		p.Counts = append(p.Counts, store.Count{Metric: k.metric, Label: k.label, At: k.hour, N: n})
 	}
 	clear(c.counts)
 	for id, at := range c.active {
 		if len(p.Active) == activeBatch {
 			break
 		}
-		p.Active = append(p.Active, Activity{UserID: id, At: at})
+		p.Active = append(p.Active, store.Activity{UserID: id, At: at})
 		delete(c.active, id)
 	}
 	return p
 }
 
 // giveBack puts back what could not be added.
-func (c *counter) giveBack(p AddCounts) {
+func (c *counter) giveBack(p store.AddCounts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range p.Counts {

@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
-// restsOnAtVersion is what the contract asks of stores at auth.ContractVersion, member by member of
+// restsOnAtVersion is what the contract asks of stores at store.ContractVersion, member by member of
 // what every change is told and of the conditions in it.
 const restsOnAtVersion = `version 7
 Change: Now By IfUsers IfRoles IfKey KeepOwner FirstOwner Events Messages Unrecorded Idempotency
@@ -25,10 +26,10 @@ Idempotency: Actor Route Key RequestHash Result ExpiresAt
 // that was written before would compile, and ignore the condition in silence.
 func TestConditionsRaiseTheContractVersion(t *testing.T) {
 	t.Parallel()
-	text := fmt.Sprintln("version", auth.ContractVersion)
+	text := fmt.Sprintln("version", store.ContractVersion)
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[auth.Change](), reflect.TypeFor[auth.Authority](), reflect.TypeFor[auth.SessionRef](), reflect.TypeFor[auth.TokenRef](),
-		reflect.TypeFor[auth.KeyRef](), reflect.TypeFor[auth.UserAt](), reflect.TypeFor[auth.Idempotency](),
+		reflect.TypeFor[store.Change](), reflect.TypeFor[auth.Authority](), reflect.TypeFor[auth.SessionRef](), reflect.TypeFor[store.TokenRef](),
+		reflect.TypeFor[auth.KeyRef](), reflect.TypeFor[auth.UserAt](), reflect.TypeFor[store.Idempotency](),
 	} {
 		var names []string
 		for i := range of.NumField() {

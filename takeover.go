@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Whose account is it? One that has never proved an address, number or identity
@@ -25,12 +27,12 @@ const (
 // It is made on the condition of stillUnproved, which the store judges with the
 // user locked, and on no revision, so that whoever keeps changing the account
 // cannot keep its owner out.
-func takeOver(p *UserPatch) { p.DropCredentials = true }
+func takeOver(p *store.UserPatch) { p.DropCredentials = true }
 
 // prove is what it does to an account that its address or number was proved,
 // inside a live session of the account or outside of any. takenOver tells whether
 // the account changed hands.
-func prove(u User, by root, inside bool, now time.Time) (p UserPatch, still UserAt, takenOver bool) {
+func prove(u User, by root, inside bool, now time.Time) (p store.UserPatch, still UserAt, takenOver bool) {
 	yes, no := true, false
 	still = UserAt{ID: u.ID}
 	var verified bool
@@ -56,8 +58,8 @@ func prove(u User, by root, inside bool, now time.Time) (p UserPatch, still User
 }
 
 // proved are the events of a proof.
-func proved(u User, p UserPatch, takenOver bool) []OutcomeEvent {
-	var list []OutcomeEvent
+func proved(u User, p store.UserPatch, takenOver bool) []store.OutcomeEvent {
+	var list []store.OutcomeEvent
 	if takenOver {
 		list = append(list, done(Event{Type: EventTakenOver, UserID: u.ID}))
 	}
@@ -86,20 +88,20 @@ func mayGrow(u User) error {
 // dyingWithPassword are the tokens that stand for a proof already given in a
 // browser, or for a change that was begun there. A change of the password, or of
 // another way in, ends them.
-func dyingWithPassword() []Purpose {
-	return []Purpose{PurposeExchange, PurposeMFA, PurposeEnroll, PurposePhoneChange, PurposeOAuth}
+func dyingWithPassword() []store.Purpose {
+	return []store.Purpose{store.PurposeExchange, store.PurposeMFA, store.PurposeEnroll, store.PurposePhoneChange, store.PurposeOAuth}
 }
 
 // dyingWithAddress are those, and what was mailed to the address: to a former
 // one, or before whoever holds it chose a new password by a link.
-func dyingWithAddress() []Purpose {
-	return append(dyingWithPassword(), PurposeReset, PurposeMagicLink, PurposeVerifyEmail, PurposeEmailCode)
+func dyingWithAddress() []store.Purpose {
+	return append(dyingWithPassword(), store.PurposeReset, store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeEmailCode)
 }
 
 // provingRedemption is the use of a link or code that proves a user's address or
 // number, within a session of the same user or outside of any. more are events of
 // the same change.
-func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller, more ...OutcomeEvent) (Redemption, bool) {
+func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Caller, more ...store.OutcomeEvent) (store.Redemption, bool) {
 	inside := within.SessionID != "" && within.UserID == u.ID
 	patch, still, takenOver := prove(u, by, inside, a.now())
 	authority := byProof()
@@ -115,5 +117,5 @@ func (a *Auth) provingRedemption(ctx context.Context, u User, by root, within Ca
 	}
 	c := a.newChangeOf(ctx, authority, of, append(proved(u, patch, takenOver), more...)...)
 	c.IfUsers = []UserAt{still}
-	return Redemption{Change: c, Effect: Effect{UserID: u.ID, Patch: &patch}}, takenOver
+	return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID, Patch: &patch}}, takenOver
 }

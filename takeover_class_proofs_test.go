@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // moves asks for a link that moves the account to another address, and returns
@@ -167,7 +168,7 @@ func classCodes() []row {
 			except: map[act]string{byReset: "a number is a way in of its own, which a new password leaves"},
 			prepare: func(s *scene) func() *answer {
 				now := s.Clock.Now()
-				s.patch(s.id, auth.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now})
+				s.patch(s.id, store.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now})
 				more := before(s)
 				s.person(s.t.Context()).send("POST", "/otp/send", map[string]any{"phone": s.number}).want(200)
 				body := map[string]any{"phone": s.number, "otp": s.mail(s.number, auth.KindPhoneCode).Code}

@@ -19,6 +19,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -144,7 +145,7 @@ func (s *scene) enrols() {
 // has to set a second factor up before the next session.
 func (s *scene) hasToEnrol() {
 	name := mustEnrol
-	s.patch(s.id, auth.UserPatch{FullName: &name})
+	s.patch(s.id, store.UserPatch{FullName: &name})
 }
 
 // mail is the newest message to somebody.
@@ -290,11 +291,11 @@ func (p *person) link(name string, body any) string {
 func (s *scene) lose(ctx context.Context, a act) {
 	s.t.Helper()
 	if s.id == "" {
-		if u, err := s.tap.Inner().User(ctx, auth.ByEmail(s.email)); err == nil {
+		if u, err := s.tap.Inner().User(ctx, store.ByEmail(s.email)); err == nil {
 			s.id = u.ID
 		}
 	}
-	system := auth.Change{Now: s.Clock.Now(), By: auth.Authority{System: "test"}}
+	system := store.Change{Now: s.Clock.Now(), By: auth.Authority{System: "test"}}
 	var err error
 	switch owner := s.person(ctx); a {
 	case byProvider, byMagicLink, byCode:
@@ -308,7 +309,7 @@ func (s *scene) lose(ctx context.Context, a act) {
 		s.lost = s.id != "" && got.User.ID == s.id
 	case byReset:
 		owner.send("POST", "/forgot-password", map[string]any{"email": s.email}).want(200)
-		if u, err := s.tap.Inner().User(ctx, auth.ByEmail(s.email)); err == nil && u.ID == s.id {
+		if u, err := s.tap.Inner().User(ctx, store.ByEmail(s.email)); err == nil && u.ID == s.id {
 			body := map[string]any{"token": s.token(s.email, auth.KindResetPassword), "new_password": ownNew}
 			s.lost = owner.send("POST", "/reset-password", body).status == http.StatusOK
 		}
@@ -317,13 +318,13 @@ func (s *scene) lose(ctx context.Context, a act) {
 		s.lost = err == nil
 	case banned:
 		until := s.Clock.Now().Add(1e6 * 3600e9)
-		_, err = s.tap.Inner().UpdateUser(ctx, auth.UpdateUser{Change: system, UserID: s.id, Patch: auth.UserPatch{BannedUntil: &until}})
+		_, err = s.tap.Inner().UpdateUser(ctx, store.UpdateUser{Change: system, UserID: s.id, Patch: store.UserPatch{BannedUntil: &until}})
 		s.lost = err == nil
 	case deleted:
-		err = s.tap.Inner().DeleteUser(ctx, auth.DeleteUser{Change: system, UserID: s.id})
+		err = s.tap.Inner().DeleteUser(ctx, store.DeleteUser{Change: system, UserID: s.id})
 		s.lost = err == nil
 	}
-	if err != nil && !errors.Is(err, auth.ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		s.t.Errorf("%s: %v", a, err)
 	}
 	s.before = s.look(ctx)
@@ -352,23 +353,23 @@ func (s *scene) comes(owner *person, a act) *answer {
 
 // snapshot is everything about an account that somebody could leave behind.
 type snapshot struct {
-	Credentials auth.Credentials
-	Factors     auth.Factors
+	Credentials store.Credentials
+	Factors     store.Factors
 	Sessions    []auth.Session
 }
 
 func (s *scene) look(ctx context.Context) (v snapshot) {
 	s.t.Helper()
 	var err error
-	store := s.tap.Inner()
-	if v.Credentials, err = store.Credentials(ctx, auth.ByID(s.id)); err != nil && !errors.Is(err, auth.ErrNotFound) {
+	st := s.tap.Inner()
+	if v.Credentials, err = st.Credentials(ctx, store.ByID(s.id)); err != nil && !errors.Is(err, store.ErrNotFound) {
 		s.t.Error(err)
 	}
-	factors, _ := auth.Capability[auth.FactorStore](store)
+	factors, _ := store.Capability[store.FactorStore](st)
 	if v.Factors, err = factors.Factors(ctx, s.id); err != nil {
 		s.t.Error(err)
 	}
-	if v.Sessions, err = store.Sessions(ctx, s.id, s.Clock.Now()); err != nil {
+	if v.Sessions, err = st.Sessions(ctx, s.id, s.Clock.Now()); err != nil {
 		s.t.Error(err)
 	}
 	return v

@@ -5,6 +5,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/passhash"
+	"github.com/authmount/auth/store"
 )
 
 // classExempt are the routes that nobody can lose an account in the middle of.
@@ -160,7 +161,7 @@ func classLogin() []row {
 			except: map[act]string{banned: "it is the same password, which a ban leaves"},
 			prepare: func(s *scene) func() *answer {
 				old := passhash.Argon2id{Memory: 32, Time: 1, Threads: 1}.Make(evilPassword)
-				s.patch(s.id, auth.UserPatch{Rehash: &old})
+				s.patch(s.id, store.UserPatch{Rehash: &old})
 				return s.login(nil)
 			},
 		},

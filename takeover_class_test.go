@@ -13,6 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // The class: somebody acts on an account, and between two store calls of theirs
@@ -83,13 +84,13 @@ func (r row) acts() []act {
 // call is a change that a request made or tried to make.
 type call struct {
 	method string
-	change auth.Change
+	change store.Change
 	late   bool // after the act
 	err    error
 }
 
 // edit changes what a change is conditional on; see TestTakeoverClassBites.
-type edit func(method string, c *auth.Change)
+type edit func(method string, c *store.Change)
 
 // harmless says why a change may come about after the account was lost. Empty: it
 // may not.
@@ -146,7 +147,7 @@ func (s *scene) run(request func() *answer, a act, k int, edit edit) record {
 				s.lose(ctx, a)
 			}
 		},
-		Edit: func(method string, c *auth.Change) {
+		Edit: func(method string, c *store.Change) {
 			current = &call{method: method, change: *c, late: rec.reached}
 			if edit != nil {
 				edit(method, c)
@@ -294,7 +295,7 @@ type mutant struct {
 	dropped string // "session", "token", "users", or two of them
 }
 
-func (m mutant) edit(method string, c *auth.Change) {
+func (m mutant) edit(method string, c *store.Change) {
 	if method != m.method {
 		return
 	}

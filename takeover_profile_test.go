@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What a stranger said of themselves is not the owner's: it neither stays on the
@@ -34,7 +35,7 @@ func TestTakeoverDropsTheProfile(t *testing.T) {
 				"email": "ada@example.com", "password": goodPassword, "full_name": line, "user_metadata": map[string]any{"payout": "evil"},
 			}).session().User.ID
 			takeOver(w)
-			u, err := w.Store.User(t.Context(), auth.ByID(id))
+			u, err := w.Store.User(t.Context(), store.ByID(id))
 			if err != nil || !u.EmailVerified() || u.FullName != "" || len(u.UserMetadata) > 0 {
 				t.Errorf("%v, name %q, metadata %v", err, u.FullName, u.UserMetadata)
 			}
@@ -53,7 +54,7 @@ func TestProofWithinKeepsTheProfile(t *testing.T) {
 	w := newWorld(t)
 	s := w.do("POST", "/signup", map[string]any{"email": "ada@example.com", "password": goodPassword, "full_name": "Ada"}).session()
 	w.do("POST", "/verify-email", map[string]any{"token": w.linkToken("ada@example.com", auth.KindVerifyEmail)}, bearer(s.AccessToken)).want(200)
-	u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(s.User.ID))
 	if err != nil || !u.EmailVerified() || u.FullName != "Ada" {
 		t.Errorf("%v, %+v", err, u)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The page of an account's first verification link asks whose account it is, with
@@ -146,7 +147,7 @@ func TestStrangersFactorKeepsNobodyOut(t *testing.T) {
 			}
 			stranger := w.enrol(w.do("POST", "/signup", who).session().AccessToken)
 			owner := come(w).session()
-			if owner.User.ID != stranger.User.ID || owner.User.MFAEnabled || w.claimsOf(owner).AAL != auth.LevelAAL1 {
+			if owner.User.ID != stranger.User.ID || owner.User.MFAEnabled || w.claimsOf(owner).AAL != store.LevelAAL1 {
 				t.Errorf("user %+v", owner.User)
 			}
 			if w.alive(stranger.AccessToken) {

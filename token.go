@@ -15,6 +15,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/authmount/auth/internal/tokencache"
+	"github.com/authmount/auth/store"
 )
 
 // Tokens is what a completed sign-in or refresh hands out. Where they travel in
@@ -78,7 +79,7 @@ func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[st
 }
 
 // signAccess is accessToken until a time, for the user, or for who acts as them.
-func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *Impersonation, custom map[string]any, now, expires time.Time) (string, time.Time, error) {
+func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *store.Impersonation, custom map[string]any, now, expires time.Time) (string, time.Time, error) {
 	permissions, revision, err := a.permissionsOf(ctx, u.Roles)
 	if err != nil {
 		return "", time.Time{}, err

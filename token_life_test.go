@@ -10,18 +10,19 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // livesSeen are the lives of the single-use tokens that reach the store.
 type livesSeen struct {
 	auth.Store
 	mu    sync.Mutex
-	lives map[auth.Purpose]map[time.Duration]bool
+	lives map[store.Purpose]map[time.Duration]bool
 }
 
 func (s *livesSeen) Unwrap() auth.Store { return s.Store }
 
-func (s *livesSeen) note(t auth.Token) {
+func (s *livesSeen) note(t store.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lives[t.Purpose] == nil {
@@ -30,12 +31,12 @@ func (s *livesSeen) note(t auth.Token) {
 	s.lives[t.Purpose][t.ExpiresAt.Sub(t.CreatedAt)] = true
 }
 
-func (s *livesSeen) PutToken(ctx context.Context, p auth.PutToken) error {
+func (s *livesSeen) PutToken(ctx context.Context, p store.PutToken) error {
 	s.note(p.Token)
 	return s.Store.PutToken(ctx, p)
 }
 
-func (s *livesSeen) CreateUser(ctx context.Context, p auth.CreateUser) (auth.User, error) {
+func (s *livesSeen) CreateUser(ctx context.Context, p store.CreateUser) (auth.User, error) {
 	for _, t := range p.Tokens {
 		s.note(t)
 	}
@@ -45,12 +46,12 @@ func (s *livesSeen) CreateUser(ctx context.Context, p auth.CreateUser) (auth.Use
 // Links, codes and what stands for a proof live as long as is promised, whatever
 // they are for.
 func TestTokenLives(t *testing.T) {
-	promised := map[auth.Purpose]time.Duration{
-		auth.PurposeMagicLink: 15 * time.Minute, auth.PurposeVerifyEmail: 24 * time.Hour, auth.PurposeReset: time.Hour,
-		auth.PurposeExchange: time.Minute, auth.PurposePhoneCode: 5 * time.Minute, auth.PurposePhoneChange: 5 * time.Minute,
-		auth.PurposeMFA: 5 * time.Minute, auth.PurposeEnroll: 5 * time.Minute, auth.PurposeOAuth: 10 * time.Minute, auth.PurposeEmailCode: 10 * time.Minute, auth.PurposeStop: 7 * 24 * time.Hour,
+	promised := map[store.Purpose]time.Duration{
+		store.PurposeMagicLink: 15 * time.Minute, store.PurposeVerifyEmail: 24 * time.Hour, store.PurposeReset: time.Hour,
+		store.PurposeExchange: time.Minute, store.PurposePhoneCode: 5 * time.Minute, store.PurposePhoneChange: 5 * time.Minute,
+		store.PurposeMFA: 5 * time.Minute, store.PurposeEnroll: 5 * time.Minute, store.PurposeOAuth: 10 * time.Minute, store.PurposeEmailCode: 10 * time.Minute, store.PurposeStop: 7 * 24 * time.Hour,
 	}
-	seen := &livesSeen{Store: newStore(t), lives: map[auth.Purpose]map[time.Duration]bool{}}
+	seen := &livesSeen{Store: newStore(t), lives: map[store.Purpose]map[time.Duration]bool{}}
 	idp := authtest.StartProvider(t)
 	w := &world{t: t, log: &syncBuffer{}}
 	w.Env = authtest.NewOn(t, seen, auth.WithProvider(idp.Google()))
@@ -62,7 +63,7 @@ func TestTokenLives(t *testing.T) {
 	w.phoneCode("+4930111111")
 	w.do("PATCH", "/me", map[string]any{"email": "new@example.com", "phone": "+4930222222"}, bearer(ada.AccessToken)).want(200)
 	w.do("GET", "/oauth/google", nil).want(302)
-	w.patch(ada.User.ID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
+	w.patch(ada.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}})
 	w.login("ada@example.com", goodPassword).want(403, auth.CodeMFAEnrollmentRequired)
 	w.enrol(ada.AccessToken)
 	w.login("ada@example.com", goodPassword).want(403, auth.CodeMFARequired)
@@ -80,13 +81,13 @@ func TestTokenLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`Purpose = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
-		if m[1] == string(auth.PurposeInvitation) {
+		if m[1] == string(store.PurposeInvitation) {
 			continue // as long as its operator said, see Kit.CleanInvitation
 		}
-		if m[1] == string(auth.PurposeFirstOwner) {
+		if m[1] == string(store.PurposeFirstOwner) {
 			continue // made by package admin, see TestFirstOwner there
 		}
-		if promised[auth.Purpose(m[1])] == 0 {
+		if promised[store.Purpose(m[1])] == 0 {
 			t.Errorf("what is the life of %s?", m[1])
 		}
 	}

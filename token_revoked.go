@@ -8,33 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
-
-// Revocation says that one session has ended, that all sessions of a user have, or
-// everybody's, at a time; or that nothing has ended, and tokens are stale, because
-// what they say of roles is not so any more (Stale).
-type Revocation struct {
-	SessionID string // only this session; empty: all of the user's that began until At
-	UserID    string // whose; may be empty beside a SessionID
-	All       bool   // everybody's sessions that began until At
-	Spared    string // with All: the id of a session that goes on; may be empty
-	At        time.Time
-
-	// Stale, if it is not zero, is the revision that tokens have to rest on from now
-	// on: of the user UserID (User.CredentialRevision), or of the table of roles, for
-	// the tokens of whoever has Role. Older ones are refused with CodeTokenStale,
-	// which a refresh mends. Revisions tell exactly which tokens were made before a
-	// change and which after it, where times of two clocks, in seconds, would not.
-	Stale int64
-	Role  string
-}
 
 // Revoke makes Verify and Require refuse the access tokens of what has ended,
 // for as long as they would live, and those that are stale. A feed such as
 // pgstore's WatchRevocations calls it in every instance; a repetition does no harm.
 // It is safe for concurrent use.
-func (a *Auth) Revoke(r Revocation) { a.revoked.add(r) }
+func (a *Auth) Revoke(r store.Revocation) { a.revoked.add(r) }
 
 // denylist remembers what has ended, and what has become stale, while access tokens
 // of it may be about.
@@ -62,7 +44,7 @@ type staleKey struct{ userID, role string }
 // everybody stands for all users; it is no id.
 const everybody = "*"
 
-func (d *denylist) add(r Revocation) {
+func (d *denylist) add(r store.Revocation) {
 	id := cmp.Or(r.SessionID, r.UserID)
 	if r.All {
 		id = everybody

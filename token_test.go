@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 var signingKey = func() *ecdsa.PrivateKey {
@@ -70,7 +71,7 @@ func TestAccessTokenContents(t *testing.T) {
 	}
 	c, err := w.Verify(ada.AccessToken)
 	if err != nil || !c.HasRole("editor") || c.Custom["plan"] != "pro" || c.AppMetadata["team"] != 7.0 || c.AMR[0].Method != "password" ||
-		c.UserID != ada.User.ID || c.SessionID != ada.SessionID || c.Email != "ada@example.com" || !c.EmailVerified || c.Phone != "" || c.AAL != auth.LevelAAL1 {
+		c.UserID != ada.User.ID || c.SessionID != ada.SessionID || c.Email != "ada@example.com" || !c.EmailVerified || c.Phone != "" || c.AAL != store.LevelAAL1 {
 		t.Errorf("claims %+v, %v", c, err)
 	}
 	c, err = w.Verify(w.LoginAs(t, "eve@example.com", authtest.Unverified()).AccessToken)

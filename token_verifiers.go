@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/authmount/auth/store"
 )
 
 // What access tokens look like to those who verify them without this package.
@@ -89,7 +91,7 @@ func (o TokenOptions) amrClaim(s Session) (amr any, at *int64) {
 			at = &m.Timestamp
 		}
 	}
-	if s.AAL == LevelAAL2 {
+	if s.AAL == store.LevelAAL2 {
 		values = append(values, "mfa")
 	}
 	return values, at

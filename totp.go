@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/store"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
 )
@@ -55,29 +56,29 @@ func (a *Auth) totpOn(ctx context.Context) bool {
 func (a *Auth) secondFactor(ctx context.Context, s signIn) (proofs []AMR, aal string, onTrusted bool, err error) {
 	switch {
 	case s.second:
-		return s.amr, LevelAAL2, false, nil
+		return s.amr, store.LevelAAL2, false, nil
 	case s.user.MFAEnabled && s.totp == "":
 		onTrusted, err := a.onTrustedDevice(ctx, s.user)
 		if err == nil && !onTrusted {
-			err = a.ask(ctx, CodeMFARequired, PurposeMFA, s)
+			err = a.ask(ctx, CodeMFARequired, store.PurposeMFA, s)
 		}
-		return s.amr, LevelAAL1, onTrusted, err
+		return s.amr, store.LevelAAL1, onTrusted, err
 	case s.user.MFAEnabled:
 		second, err := a.judgeFactor(ctx, byProof(), s.user, factorCode{totp: s.totp})
-		return withProof(s.amr, second.proof), LevelAAL2, false, err
+		return withProof(s.amr, second.proof), store.LevelAAL2, false, err
 	case a.mfaRequired(ctx, s.user):
-		return nil, "", false, a.ask(ctx, CodeMFAEnrollmentRequired, PurposeEnroll, s)
+		return nil, "", false, a.ask(ctx, CodeMFAEnrollmentRequired, store.PurposeEnroll, s)
 	}
-	return s.amr, LevelAAL1, false, nil
+	return s.amr, store.LevelAAL1, false, nil
 }
 
 // ask stops a sign-in with a token that carries the proof already given on to
 // /2fa/verify or to the enrolment.
-func (a *Auth) ask(ctx context.Context, c Code, p Purpose, s signIn) error {
+func (a *Auth) ask(ctx context.Context, c Code, p store.Purpose, s signIn) error {
 	secret, t := a.newLink(p, mfaLife, linkData{AMR: s.amr, By: s.by, Remember: s.remember})
 	t.UserID = s.user.ID
 	err := a.putToken(ctx, byProof(), t, credentialsStill(s.user))
-	if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+	if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
 		return fail(s.gone, err)
 	}
 	if err != nil {
@@ -119,7 +120,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 		return shown{}, storeFailed(err)
 	}
 	for _, f := range list.List {
-		if f.Kind != FactorTOTP { // one that is not enabled, the store refuses
+		if f.Kind != store.FactorTOTP { // one that is not enabled, the store refuses
 			continue
 		}
 		m, err := a.matchTOTP(f, code.totp, c.Now)
@@ -129,7 +130,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 		if !m.ok {
 			continue
 		}
-		if err := a.factors.UseTOTPStep(ctx, UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: m.step, Secret: m.sealed}); err != nil {
+		if err := a.factors.UseTOTPStep(ctx, store.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: m.step, Secret: m.sealed}); err != nil {
 			return shown{}, factorFailed(err)
 		}
 		return shown{AMR{Method: methodTOTP, Timestamp: c.Now.Unix()}, nil}, nil
@@ -140,7 +141,7 @@ func (a *Auth) useFactor(ctx context.Context, by Authority, u User, code factorC
 // useRecoveryCode uses a code up, also one that was made under a previous secret,
 // in one step with what it is shown for if that is to remove the second factors.
 func (a *Auth) useRecoveryCode(ctx context.Context, by Authority, u User, code factorCode) (shown, error) {
-	tells := []OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: u.ID})}
+	tells := []store.OutcomeEvent{done(Event{Type: EventRecoveryCodeUsed, UserID: u.ID})}
 	if code.disables {
 		tells = append(tells, done(Event{Type: EventMFADisabled, UserID: u.ID}))
 	}
@@ -149,20 +150,20 @@ func (a *Auth) useRecoveryCode(ctx context.Context, by Authority, u User, code f
 	hashes := a.keys.RecoveryCode(u.ID, code.recovery)
 	left, err := 0, error(nil)
 	if code.disables {
-		_, err = a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: u.ID, Recovery: hashes})
+		_, err = a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: u.ID, Recovery: hashes})
 	} else {
-		left, err = a.factors.UseRecoveryCode(ctx, UseRecoveryCode{Change: c, UserID: u.ID, Hashes: hashes})
+		left, err = a.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: hashes})
 	}
 	if err != nil {
 		return shown{}, factorFailed(err)
 	}
-	a.committed(ctx, c, OutcomeDone, func(e *Event) { e.Left = left })
+	a.committed(ctx, c, store.OutcomeDone, func(e *Event) { e.Left = left })
 	return shown{AMR{Method: methodRecovery, Timestamp: c.Now.Unix()}, &left}, nil
 }
 
 // factorFailed makes absent, used and outdated the same error.
 func factorFailed(err error) error {
-	if errors.Is(err, ErrUsed) || errors.Is(err, ErrStale) {
+	if errors.Is(err, store.ErrUsed) || errors.Is(err, store.ErrStale) {
 		return fail(CodeInvalidTOTPCode, err)
 	}
 	return goneOr(CodeInvalidTOTPCode, err)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/authmount/auth/store"
 	"github.com/skip2/go-qrcode"
 )
 
@@ -26,9 +27,9 @@ type TOTPSetup struct {
 // sign-in was answered CodeMFAEnrollmentRequired.
 type enrollee struct {
 	user    User
-	session Session   // to raise, or to create
-	token   *TokenRef // of the sign-in that waits for the enrolment
-	by      provenBy  // what that sign-in rests on
+	session Session         // to raise, or to create
+	token   *store.TokenRef // of the sign-in that waits for the enrolment
+	by      provenBy        // what that sign-in rests on
 
 	remember *bool // what it said of the cookies
 }
@@ -53,11 +54,11 @@ func (a *Auth) enrollee(ctx context.Context, by Caller, mfaToken string) (enroll
 // for one that is no such token, CodeBadToken if what the sign-in rested on is
 // gone, CodeUserBanned.
 func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, error) {
-	t, d, err := a.peek(ctx, PurposeEnroll, mfaToken)
+	t, d, err := a.peek(ctx, store.PurposeEnroll, mfaToken)
 	if err != nil {
 		return enrollee{}, err
 	}
-	c, err := a.store.Credentials(ctx, ByID(t.UserID))
+	c, err := a.store.Credentials(ctx, store.ByID(t.UserID))
 	switch {
 	case err != nil:
 		return enrollee{}, goneOr(CodeBadToken, err)
@@ -67,7 +68,7 @@ func (a *Auth) waitingToEnrol(ctx context.Context, mfaToken string) (enrollee, e
 		return enrollee{}, fail(CodeUserBanned, nil)
 	}
 	return enrollee{
-		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), token: &TokenRef{Purpose: PurposeEnroll, Hash: t.Hash}, by: d.By, remember: d.Remember,
+		user: c.User, session: a.newSession(ctx, c.User.ID, d.AMR, a.now()), token: &store.TokenRef{Purpose: store.PurposeEnroll, Hash: t.Hash}, by: d.By, remember: d.Remember,
 	}, nil
 }
 
@@ -108,12 +109,12 @@ func (a *Auth) beginTOTP(ctx context.Context, p SetupTOTPParams) (User, []byte, 
 	}
 	c := a.newChange(ctx, authority)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
-	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: FactorTOTP, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
-	err = a.factors.PutFactor(ctx, PutFactor{Change: c, Factor: f})
+	f := Factor{ID: a.newID(), UserID: e.user.ID, Kind: store.FactorTOTP, Secret: a.keys.Seal(secret, []byte(e.user.ID)), CreatedAt: c.Now}
+	err = a.factors.PutFactor(ctx, store.PutFactor{Change: c, Factor: f})
 	switch {
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, store.ErrConflict):
 		return User{}, nil, fail(CodeMFAAlreadyEnabled, err)
-	case errors.Is(err, ErrStale):
+	case errors.Is(err, store.ErrStale):
 		return User{}, nil, fail(CodeSessionEnded, err) // changed hands, or nearly so: sign in anew
 	case err != nil:
 		return User{}, nil, goneOr(CodeSessionEnded, err)
@@ -197,7 +198,7 @@ func (a *Auth) pendingTOTP(ctx context.Context, userID string) (Factor, error) {
 	var pending *Factor
 	for i, f := range list.List {
 		switch {
-		case f.Kind != FactorTOTP:
+		case f.Kind != store.FactorTOTP:
 		case f.Enabled:
 			return Factor{}, fail(CodeMFAAlreadyEnabled, nil)
 		default:
@@ -212,7 +213,7 @@ func (a *Auth) pendingTOTP(ctx context.Context, userID string) (Factor, error) {
 
 func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, m match) (*EnabledTOTP, error) {
 	authority, s := by.authority(), e.session
-	events := []OutcomeEvent{done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: s.ID})}
+	events := []store.OutcomeEvent{done(Event{Type: EventMFAEnabled, UserID: e.user.ID, SessionID: s.ID})}
 	if e.token != nil {
 		authority = byProof()
 		events = append(events, done(Event{Type: EventSignedIn, UserID: e.user.ID, SessionID: s.ID, Method: s.AMR[0].Method, Provider: e.by.Provider}))
@@ -220,16 +221,16 @@ func (a *Auth) enableTOTP(ctx context.Context, by Caller, e enrollee, f Factor, 
 	c := a.newChangeOf(ctx, authority, account{User: e.user}, events...)
 	c.IfUsers = []UserAt{credentialsStill(e.user)}
 	codes, hashes := a.newRecoveryCodes(e.user.ID)
-	s.AAL, s.AMR = LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
-	u, err := a.makeSession(ctx, c, e.user, s, false, func(c Change, on NewDevice) (User, error) {
-		return a.factors.EnableFactor(ctx, EnableFactor{
+	s.AAL, s.AMR = store.LevelAAL2, withProof(s.AMR, AMR{Method: methodTOTP, Timestamp: c.Now.Unix()})
+	u, err := a.makeSession(ctx, c, e.user, s, false, func(c store.Change, on store.NewDevice) (User, error) {
+		return a.factors.EnableFactor(ctx, store.EnableFactor{
 			Change: c, UserID: e.user.ID, FactorID: f.ID, Step: m.step, Recovery: hashes, Session: s, Redeem: e.token, OnNewDevice: on,
 		})
 	})
 	switch {
-	case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
 		return nil, fail(CodeMFANotPending, err)
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, store.ErrConflict):
 		return nil, fail(CodeMFAAlreadyEnabled, err)
 	case err != nil:
 		return nil, storeFailed(err)

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"errors"
+
+	"github.com/authmount/auth/store"
 )
 
 // DisableTOTPParams remove a second factor. A session that has not shown it within
@@ -43,10 +45,10 @@ func (a *Auth) DisableTOTP(ctx context.Context, p DisableTOTPParams) error {
 		return err
 	}
 	c := a.newChangeOf(ctx, p.authority(), account{User: u}, done(Event{Type: EventMFADisabled, UserID: p.UserID}))
-	if _, err := a.factors.RemoveFactor(ctx, RemoveFactor{Change: c, UserID: p.UserID}); err != nil {
+	if _, err := a.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: p.UserID}); err != nil {
 		return goneOr(CodeMFANotEnabled, err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	return nil
 }
 
@@ -67,11 +69,11 @@ type VerifyMFAParams struct {
 // CodeInvalidToken, CodeInvalidTOTPCode, CodeRateLimited (five tries a token),
 // CodeUserBanned.
 func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error) {
-	t, d, err := a.peek(ctx, PurposeMFA, p.MFAToken)
+	t, d, err := a.peek(ctx, store.PurposeMFA, p.MFAToken)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.store.Credentials(ctx, ByID(t.UserID))
+	c, err := a.store.Credentials(ctx, store.ByID(t.UserID))
 	switch {
 	case err != nil:
 		return nil, linkFailed(err)
@@ -80,15 +82,15 @@ func (a *Auth) VerifyMFA(ctx context.Context, p VerifyMFAParams) (*Tokens, error
 	case c.User.Banned(a.now()):
 		return nil, fail(CodeUserBanned, nil) // before a code is used up
 	}
-	waiting := Authority{Token: &TokenRef{Purpose: PurposeMFA, Hash: t.Hash}}
+	waiting := Authority{Token: &store.TokenRef{Purpose: store.PurposeMFA, Hash: t.Hash}}
 	second, err := a.judgeFactor(ctx, waiting, c.User, factorCode{totp: p.TOTPCode, recovery: p.RecoveryCode}, a.perMFAToken(t.Hash))
 	if err != nil {
 		return nil, err
 	}
 	ch := a.newChange(ctx, byProof())
 	ch.IfUsers = []UserAt{credentialsStill(c.User)}
-	_, u, err := a.store.RedeemToken(ctx, Redemption{Change: ch, Purpose: PurposeMFA, Hash: t.Hash})
-	if errors.Is(err, ErrStale) {
+	_, u, err := a.store.RedeemToken(ctx, store.Redemption{Change: ch, Purpose: store.PurposeMFA, Hash: t.Hash})
+	if errors.Is(err, store.ErrStale) {
 		return nil, fail(CodeInvalidToken, err)
 	}
 	if err != nil {
@@ -137,15 +139,15 @@ func (a *Auth) raise(ctx context.Context, by Caller, code factorCode, tells ...E
 	if err != nil {
 		return s, u, second, err
 	}
-	var events []OutcomeEvent
+	var events []store.OutcomeEvent
 	for _, t := range tells {
 		events = append(events, done(Event{Type: t, UserID: by.UserID, SessionID: by.SessionID, Method: second.proof.Method}))
 	}
 	c := a.newChange(ctx, by.authority(), events...)
-	if s, u, err = a.factors.RaiseSession(ctx, RaiseSession{Change: c, SessionID: by.SessionID, Proof: second.proof}); err != nil {
+	if s, u, err = a.factors.RaiseSession(ctx, store.RaiseSession{Change: c, SessionID: by.SessionID, Proof: second.proof}); err != nil {
 		return s, u, second, goneOr(CodeSessionEnded, err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	return s, u, second, nil
 }
 
@@ -172,9 +174,9 @@ func (a *Auth) NewRecoveryCodes(ctx context.Context, p NewRecoveryCodesParams) (
 	}
 	codes, hashes := a.newRecoveryCodes(p.UserID)
 	c := a.newChangeOf(ctx, p.authority(), account{User: me.user}, done(Event{Type: EventRecoveryCodesReplaced, UserID: p.UserID}))
-	if err := a.factors.PutRecoveryCodes(ctx, PutRecoveryCodes{Change: c, UserID: p.UserID, Hashes: hashes}); err != nil {
+	if err := a.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: p.UserID, Hashes: hashes}); err != nil {
 		return nil, goneOr(CodeMFANotEnabled, err)
 	}
-	a.committed(ctx, c, OutcomeDone, nil)
+	a.committed(ctx, c, store.OutcomeDone, nil)
 	return codes, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A store that is a Store and nothing more does without what it cannot, and says so
@@ -45,7 +46,7 @@ func TestTracesOfABareStore(t *testing.T) {
 		name string
 		do   func() (any, error)
 	}{
-		{"Account", func() (any, error) { return kit.Account(ctx, auth.ByID(s.id)) }},
+		{"Account", func() (any, error) { return kit.Account(ctx, store.ByID(s.id)) }},
 		{"Anonymize", func() (any, error) { return kit.Anonymize(ctx, c, u, "nobody") }},
 		{"Export", func() (any, error) { return kit.Export(ctx, s.id) }},
 		{"Factors", func() (any, error) { return kit.Factors() == nil, nil }},
@@ -58,7 +59,7 @@ func TestTracesOfABareStore(t *testing.T) {
 		{"Invitations", func() (any, error) { list, _, _, err := kit.Invitations(ctx, "", nil, 1); return list, err }},
 		{"ImpersonationTokens", func() (any, error) { return kit.ImpersonationTokens(ctx, "x") }},
 		{"RetryMessage", func() (any, error) { return nil, kit.RetryMessage(ctx, &c, &auth.KitSend{}, "x") }},
-		{"ImportAll", func() (any, error) { return kit.ImportAll(ctx, auth.CreateUsers{Change: c}) }},
+		{"ImportAll", func() (any, error) { return kit.ImportAll(ctx, store.CreateUsers{Change: c}) }},
 		{"SettingsRead", func() (any, error) { n, at := kit.SettingsRead(); return []any{n, at}, nil }},
 		{"ReadSettings", func() (any, error) { kit.ReadSettings(ctx); return kit.Site().App, nil }},
 		{"SecretKey", func() (any, error) { return kit.SecretKey(ctx, "sk_x") }},
@@ -79,15 +80,15 @@ func TestTracesOfABareStore(t *testing.T) {
 func TestPatchedUsersShareNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1767323045, 0)
-	whole := func() auth.Credentials {
-		return auth.Credentials{User: auth.User{
+	whole := func() store.Credentials {
+		return store.Credentials{User: auth.User{
 			ID: "ada", Roles: []string{"a", "b"}, UserMetadata: map[string]any{"k": "v", "in": map[string]any{"k": "v"}}, AppMetadata: map[string]any{"k": "v", "in": map[string]any{"k": "v"}},
 			Identities: []auth.Identity{{Provider: "google", Subject: "1", CreatedAt: now}, {Provider: "github", Subject: "2", CreatedAt: now.Add(1)}},
 		}}
 	}
 	roles := []string{"c", "d"}
-	key := auth.ByIdentity("google", "1")
-	for name, p := range map[string]auth.UserPatch{
+	key := store.ByIdentity("google", "1")
+	for name, p := range map[string]store.UserPatch{
 		"nothing": {}, "roles": {Roles: &roles}, "metadata": {UserMetadata: whole().User.UserMetadata, AppMetadata: whole().User.AppMetadata}, "unlink": {Unlink: &key}, "link": {Link: &auth.Identity{Provider: "google", Subject: "3", CreatedAt: now.Add(-1)}},
 	} {
 		c := whole()

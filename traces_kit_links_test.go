@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func kitLinkRows() map[string][]row {
@@ -32,7 +33,7 @@ func links(name string, k kind, t auth.LinkType, send bool, to string, prepare f
 			if !send {
 				return kit.Link(ctx, &c, t, s.id, to)
 			}
-			c.Idempotency = &auth.Idempotency{Actor: "operator", Route: "POST /links", Key: "key" + s.id, RequestHash: []byte("f"), ExpiresAt: s.Clock.Now().Add(time.Hour)}
+			c.Idempotency = &store.Idempotency{Actor: "operator", Route: "POST /links", Key: "key" + s.id, RequestHash: []byte("f"), ExpiresAt: s.Clock.Now().Add(time.Hour)}
 			id, err := kit.SendLink(ctx, &c, &auth.KitSend{}, t, s.id, to)
 			if err == nil {
 				kit.Committed(ctx, c, nil)
@@ -54,7 +55,7 @@ func kitLinks() (rows []row) {
 				links("with a bad way back", onIdentity, t, send, "https://evil.test/", nothing),
 				links("for a banned one", onIdentity, t, send, "", func(s *scene) {
 					until := s.Clock.Now().Add(time.Hour)
-					s.patch(s.id, auth.UserPatch{BannedUntil: &until})
+					s.patch(s.id, store.UserPatch{BannedUntil: &until})
 				}),
 				links("for nobody", onIdentity, t, send, "", func(s *scene) { s.id = "00000000-0000-7000-8000-000000000000" }),
 			)
@@ -122,7 +123,7 @@ func kitMadeLinks() (rows []row) {
 func kitInvitations() (rows []row) {
 	clean := func(name string, life time.Duration, edit func(s *scene, inv *auth.Invitation)) row {
 		return kitRow(name, onStolen, func(s *scene, kit auth.Kit) asking {
-			given := auth.Invitation{Email: s.evilMail, Roles: []string{"b", "a", "b"}, By: auth.Actor{Kind: auth.ActorSystem, ID: "test"}}
+			given := auth.Invitation{Email: s.evilMail, Roles: []string{"b", "a", "b"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 			edit(s, &given)
 			return func(ctx context.Context) (any, error) {
 				inv, err := kit.CleanInvitation(given, life)
@@ -166,7 +167,7 @@ func kitInvitations() (rows []row) {
 			return func(ctx context.Context) (any, error) { return do(ctx, s, kit, list, hashes) }
 		})
 	}
-	lists := func(id string, after *auth.InvitationCursor, limit int) func(ctx context.Context, s *scene, kit auth.Kit, list []auth.Invitation, hashes [][]byte) (any, error) {
+	lists := func(id string, after *store.InvitationCursor, limit int) func(ctx context.Context, s *scene, kit auth.Kit, list []auth.Invitation, hashes [][]byte) (any, error) {
 		return func(ctx context.Context, s *scene, kit auth.Kit, all []auth.Invitation, _ [][]byte) (any, error) {
 			of := id
 			if id == "second" {
@@ -174,7 +175,7 @@ func kitInvitations() (rows []row) {
 			}
 			at := after
 			if at != nil {
-				at = &auth.InvitationCursor{CreatedAt: all[0].SentAt, Subject: all[0].ID}
+				at = &store.InvitationCursor{CreatedAt: all[0].SentAt, Subject: all[0].ID}
 			}
 			list, hashes, next, err := kit.Invitations(ctx, of, at, limit)
 			var mails []string
@@ -186,7 +187,7 @@ func kitInvitations() (rows []row) {
 	}
 	return append(rows,
 		waiting("are listed", lists("", nil, 1)),
-		waiting("are listed, the rest", lists("", &auth.InvitationCursor{}, 1)),
+		waiting("are listed, the rest", lists("", &store.InvitationCursor{}, 1)),
 		waiting("are listed, of one id", lists("second", nil, 3)),
 		waiting("is withdrawn", func(ctx context.Context, _ *scene, kit auth.Kit, _ []auth.Invitation, hashes [][]byte) (any, error) {
 			return nil, kit.WithdrawInvitation(ctx, kit.Change(ctx, byOperator()), hashes[0])

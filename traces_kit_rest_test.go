@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 func kitRestRows() map[string][]row {
@@ -27,12 +28,12 @@ func kitSettings() (rows []row) {
 			for k, v := range changes {
 				raw[k] = json.RawMessage(v)
 			}
-			e, err := kit.EditSettings(auth.StoredSettings{Document: []byte(stored)}, raw)
+			e, err := kit.EditSettings(store.StoredSettings{Document: []byte(stored)}, raw)
 			if err != nil {
 				return nil, err
 			}
 			lets := map[string]any{}
-			for name, c := range map[string]auth.Credentials{
+			for name, c := range map[string]store.Credentials{
 				"password": {User: s.user(), PasswordHash: bcryptHash}, "address": {User: s.user()}, "nothing": {}, "factor": {User: auth.User{Email: s.email, EmailVerifiedAt: s.Clock.Now(), MFAEnabled: true}}, "number": {User: auth.User{Phone: s.number, PhoneVerifiedAt: s.Clock.Now()}},
 				"identity": {User: auth.User{Identities: []auth.Identity{{Provider: "google", Subject: "1"}}}},
 			} {
@@ -41,7 +42,7 @@ func kitSettings() (rows []row) {
 					lets[name+factor] = []bool{before, after}
 				}
 			}
-			is, err := kit.Settings(auth.StoredSettings{Document: e.Document})
+			is, err := kit.Settings(store.StoredSettings{Document: e.Document})
 			return map[string]any{"document": json.RawMessage(e.Document), "changes": e.Changes, "lets_in": lets, "settings": is}, err
 		})
 	}
@@ -64,8 +65,8 @@ func kitSettings() (rows []row) {
 		}
 	}
 	return append(rows, kitRow("are read", onStolen, func(s *scene, kit auth.Kit) asking {
-		store, _ := auth.Capability[auth.SettingsStore](s.tap.Inner())
-		if _, err := store.PutSettings(s.t.Context(), auth.PutSettings{Change: kit.Change(s.t.Context(), byOperator()), Document: []byte(`{"sender_name":"Acme"}`)}); err != nil {
+		st, _ := store.Capability[store.SettingsStore](s.tap.Inner())
+		if _, err := st.PutSettings(s.t.Context(), store.PutSettings{Change: kit.Change(s.t.Context(), byOperator()), Document: []byte(`{"sender_name":"Acme"}`)}); err != nil {
 			s.t.Fatal(err)
 		}
 		return func(ctx context.Context) (any, error) {
@@ -78,12 +79,12 @@ func kitSettings() (rows []row) {
 
 func kitTries() (rows []row) {
 	for _, by := range []auth.Channel{auth.ChannelEmail, auth.ChannelSMS} {
-		for name, edit := range map[string]func(s *scene) auth.UserPatch{
-			"to what is there": func(*scene) auth.UserPatch { return auth.UserPatch{} },
-			"to a number":      func(s *scene) auth.UserPatch { return auth.UserPatch{Phone: &s.number} },
-			"to a proved number": func(s *scene) auth.UserPatch {
+		for name, edit := range map[string]func(s *scene) store.UserPatch{
+			"to what is there": func(*scene) store.UserPatch { return store.UserPatch{} },
+			"to a number":      func(s *scene) store.UserPatch { return store.UserPatch{Phone: &s.number} },
+			"to a proved number": func(s *scene) store.UserPatch {
 				now := s.Clock.Now()
-				return auth.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now}
+				return store.UserPatch{Phone: &s.number, PhoneVerifiedAt: &now}
 			},
 		} {
 			for _, k := range []kind{onAddress, onStolen} {
@@ -97,7 +98,7 @@ func kitTries() (rows []row) {
 						c := kit.Change(ctx, byOperator())
 						test.Enclose(ctx, &c)
 						defer test.Forget()
-						if err := kit.Store().PutToken(ctx, auth.PutToken{Change: c, Token: auth.Token{Hash: []byte("test" + s.id), Purpose: auth.PurposeExchange, Subject: s.id, CreatedAt: c.Now, ExpiresAt: c.Now.Add(time.Minute)}}); err != nil {
+						if err := kit.Store().PutToken(ctx, store.PutToken{Change: c, Token: store.Token{Hash: []byte("test" + s.id), Purpose: store.PurposeExchange, Subject: s.id, CreatedAt: c.Now, ExpiresAt: c.Now.Add(time.Minute)}}); err != nil {
 							return nil, err
 						}
 						kit.Committed(ctx, c, nil)
@@ -124,7 +125,7 @@ func kitTries() (rows []row) {
 			return d, err
 		}),
 		plainly("tells what is written", onStolen, func(ctx context.Context, _ *scene, kit auth.Kit) (any, error) {
-			kit.Emit(ctx, byOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: "user", Record: &auth.Record{Operation: "op", Denied: true}})
+			kit.Emit(ctx, byOperator(), auth.Event{Type: auth.EventAdminDenied, UserID: "user", Record: &store.Record{Operation: "op", Denied: true}})
 			return kit.EventsLost(), kit.Written(ctx)
 		}),
 	)
@@ -207,15 +208,15 @@ func kitFirstOwner() []row {
 }
 
 func kitImpersonation() []row {
-	of := func(name string, do func(ctx context.Context, s *scene, kit auth.Kit, i auth.Impersonation, token string) *answer) row {
+	of := func(name string, do func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, token string) *answer) row {
 		return kitRequest(name, onStolen, func(s *scene, kit auth.Kit) func() *answer {
 			ctx := s.t.Context()
 			actor := decodeAs[session](s.person(ctx).send("POST", "/signup", map[string]any{"email": s.evilMail, "password": evilPassword}).want(200))
 			now := s.Clock.Now()
 			c := kit.Change(ctx, byOperator())
-			i := auth.Impersonation{ID: kit.NewSessionID(), UserID: s.id, ActorID: actor.User.ID, ActorSessionID: sessionIDOf(s, actor.AccessToken), CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see"}
-			store, _ := auth.Capability[auth.ImpersonationStore](s.tap.Inner())
-			if err := store.BeginImpersonation(ctx, auth.BeginImpersonation{Change: c, Impersonation: i}); err != nil {
+			i := store.Impersonation{ID: kit.NewSessionID(), UserID: s.id, ActorID: actor.User.ID, ActorSessionID: sessionIDOf(s, actor.AccessToken), CreatedAt: now, ExpiresAt: now.Add(auth.ImpersonationLife), Reason: "to see"}
+			st, _ := store.Capability[store.ImpersonationStore](s.tap.Inner())
+			if err := st.BeginImpersonation(ctx, store.BeginImpersonation{Change: c, Impersonation: i}); err != nil {
 				s.t.Fatal(err)
 			}
 			tokens, err := kit.ImpersonationTokens(ctx, i.ID)
@@ -225,25 +226,25 @@ func kitImpersonation() []row {
 			return func() *answer { return do(ctx, s, kit, i, tokens.AccessToken) }
 		})
 	}
-	request := func(method, path string, body any) func(context.Context, *scene, auth.Kit, auth.Impersonation, string) *answer {
-		return func(_ context.Context, s *scene, _ auth.Kit, _ auth.Impersonation, token string) *answer {
+	request := func(method, path string, body any) func(context.Context, *scene, auth.Kit, store.Impersonation, string) *answer {
+		return func(_ context.Context, s *scene, _ auth.Kit, _ store.Impersonation, token string) *answer {
 			return s.evil.send(method, path, body, bearer(token))
 		}
 	}
 	rows := []row{
-		of("makes its token", func(ctx context.Context, s *scene, kit auth.Kit, i auth.Impersonation, _ string) *answer {
+		of("makes its token", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, _ string) *answer {
 			t, err := kit.ImpersonationTokens(ctx, i.ID)
 			return returned(s.t, t, err)
 		}),
-		of("that is none makes no token", func(ctx context.Context, s *scene, kit auth.Kit, _ auth.Impersonation, _ string) *answer {
+		of("that is none makes no token", func(ctx context.Context, s *scene, kit auth.Kit, _ store.Impersonation, _ string) *answer {
 			t, err := kit.ImpersonationTokens(ctx, kit.NewSessionID())
 			return returned(s.t, t, err)
 		}),
-		of("goes back", func(ctx context.Context, s *scene, kit auth.Kit, i auth.Impersonation, _ string) *answer {
+		of("goes back", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, _ string) *answer {
 			to, err := kit.ImpersonationURL(ctx, byOperator(), i.ID, appURL)
 			return returned(s.t, to, err)
 		}),
-		of("is exchanged", func(ctx context.Context, s *scene, kit auth.Kit, i auth.Impersonation, _ string) *answer {
+		of("is exchanged", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, _ string) *answer {
 			to, err := kit.ImpersonationURL(ctx, byOperator(), i.ID, appURL)
 			if err != nil {
 				return returned(s.t, nil, err)
@@ -254,23 +255,23 @@ func kitImpersonation() []row {
 			}
 			return s.evil.send("POST", "/exchange", map[string]any{"code": u.Query().Get("code")})
 		}),
-		of("tries an operation", func(_ context.Context, s *scene, _ auth.Kit, _ auth.Impersonation, token string) *answer {
+		of("tries an operation", func(_ context.Context, s *scene, _ auth.Kit, _ store.Impersonation, token string) *answer {
 			s.evil.room([]auth.KitRoute{{Pattern: "POST /users/{id}", Access: auth.KitOperating, Handle: func(http.ResponseWriter, *http.Request) error { return nil }}})
 			return s.evil.send("POST", "/admin/users/1", map[string]any{}, bearer(token))
 		}),
-		of("is listed", func(_ context.Context, s *scene, _ auth.Kit, _ auth.Impersonation, _ string) *answer {
+		of("is listed", func(_ context.Context, s *scene, _ auth.Kit, _ store.Impersonation, _ string) *answer {
 			return s.evil.send("GET", "/sessions", nil, s.in())
 		}),
-		of("has ended, and reads", func(ctx context.Context, s *scene, kit auth.Kit, i auth.Impersonation, token string) *answer {
-			store, _ := auth.Capability[auth.ImpersonationStore](s.tap.Inner())
-			if err := store.EndImpersonation(ctx, auth.EndImpersonation{Change: kit.Change(ctx, byOperator()), ID: i.ID}); err != nil {
+		of("has ended, and reads", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, token string) *answer {
+			st, _ := store.Capability[store.ImpersonationStore](s.tap.Inner())
+			if err := st.EndImpersonation(ctx, store.EndImpersonation{Change: kit.Change(ctx, byOperator()), ID: i.ID}); err != nil {
 				s.t.Fatal(err)
 			}
 			return s.evil.send("GET", "/me", nil, bearer(token))
 		}),
-		of("has ended, and signs out", func(ctx context.Context, s *scene, kit auth.Kit, i auth.Impersonation, token string) *answer {
-			store, _ := auth.Capability[auth.ImpersonationStore](s.tap.Inner())
-			if err := store.EndImpersonation(ctx, auth.EndImpersonation{Change: kit.Change(ctx, byOperator()), ID: i.ID}); err != nil {
+		of("has ended, and signs out", func(ctx context.Context, s *scene, kit auth.Kit, i store.Impersonation, token string) *answer {
+			st, _ := store.Capability[store.ImpersonationStore](s.tap.Inner())
+			if err := st.EndImpersonation(ctx, store.EndImpersonation{Change: kit.Change(ctx, byOperator()), ID: i.ID}); err != nil {
 				s.t.Fatal(err)
 			}
 			return s.evil.send("POST", "/logout", nil, bearer(token))

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // What comes of what rooms ask of the kit is written down as that of requests is.
@@ -55,7 +56,7 @@ func byOperator() auth.Authority { return auth.Authority{System: "operator"} }
 // user is the scene's account as it is now.
 func (s *scene) user() auth.User {
 	s.t.Helper()
-	u, err := s.tap.Inner().User(s.t.Context(), auth.ByID(s.id))
+	u, err := s.tap.Inner().User(s.t.Context(), store.ByID(s.id))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // word is what an operator says and could leave out.
 func word[T any](v T) *T { return &v }
 
 // makes is an account that an operator makes, as the admin side does it.
-func makes(name string, p func(s *scene) auth.KitNewAccount, with func(ctx context.Context, s *scene, kit auth.Kit, c *auth.Change, nu *auth.NewUser) error) row {
+func makes(name string, p func(s *scene) auth.KitNewAccount, with func(ctx context.Context, s *scene, kit auth.Kit, c *store.Change, nu *store.NewUser) error) row {
 	return plainly(name, onStolen, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
 		works := auth.HashWorks(s.Auth)
 		account := p(s)
@@ -30,7 +31,7 @@ func makes(name string, p func(s *scene) auth.KitNewAccount, with func(ctx conte
 				return nil, err
 			}
 		}
-		u, err := kit.Store().CreateUser(ctx, auth.CreateUser{Change: c, NewUser: nu})
+		u, err := kit.Store().CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 		if err != nil {
 			return nil, kit.Taken(err)
 		}
@@ -47,7 +48,7 @@ func edits(name string, k kind, e func(s *scene) auth.KitEdit) row {
 		if err != nil {
 			return nil, err
 		}
-		u, err := kit.Store().UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: s.id, Patch: p})
+		u, err := kit.Store().UpdateUser(ctx, store.UpdateUser{Change: c, UserID: s.id, Patch: p})
 		if err == nil {
 			kit.Committed(ctx, c, nil)
 		}
@@ -56,14 +57,14 @@ func edits(name string, k kind, e func(s *scene) auth.KitEdit) row {
 }
 
 // patches is a patch of the account that the kit judged.
-func patches(name string, k kind, judge func(ctx context.Context, s *scene, kit auth.Kit, c *auth.Change) (auth.UserPatch, error)) row {
+func patches(name string, k kind, judge func(ctx context.Context, s *scene, kit auth.Kit, c *store.Change) (store.UserPatch, error)) row {
 	return plainly(name, k, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
 		c := kit.ChangeOf(ctx, byOperator(), s.user())
 		p, err := judge(ctx, s, kit, &c)
 		if err != nil {
 			return nil, err
 		}
-		u, err := kit.Store().UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: s.id, Patch: p})
+		u, err := kit.Store().UpdateUser(ctx, store.UpdateUser{Change: c, UserID: s.id, Patch: p})
 		if err == nil {
 			kit.Committed(ctx, c, nil)
 			kit.Stale(u)
@@ -113,14 +114,14 @@ func kitMakes() (rows []row) {
 	}
 	plain := func(s *scene) auth.KitNewAccount { return auth.KitNewAccount{ImportUserParams: mail(s)} }
 	return append(rows,
-		makes("that has to be verified", plain, func(ctx context.Context, _ *scene, kit auth.Kit, c *auth.Change, nu *auth.NewUser) error {
+		makes("that has to be verified", plain, func(ctx context.Context, _ *scene, kit auth.Kit, c *store.Change, nu *store.NewUser) error {
 			permit, err := kit.PermitVerification(ctx, nu.User.Email)
 			if err == nil {
 				kit.SendVerification(ctx, c, nu, permit)
 			}
 			return err
 		}),
-		makes("that is invited", plain, func(ctx context.Context, _ *scene, kit auth.Kit, c *auth.Change, nu *auth.NewUser) error {
+		makes("that is invited", plain, func(ctx context.Context, _ *scene, kit auth.Kit, c *store.Change, nu *store.NewUser) error {
 			return kit.InviteNew(ctx, c, &auth.KitSend{}, nu)
 		}),
 	)
@@ -179,7 +180,7 @@ func kitEdits() (rows []row) {
 
 func kitAccounts() []row {
 	reads := func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
-		return kit.Account(ctx, auth.ByID(s.id))
+		return kit.Account(ctx, store.ByID(s.id))
 	}
 	return append(forKinds(plainly("is read", "", reads), onAddress, onNumber, onIdentity, onStolen),
 		kitRow("with a factor and an address to come is read", onStolen, func(s *scene, kit auth.Kit) asking {
@@ -188,7 +189,7 @@ func kitAccounts() []row {
 			return func(ctx context.Context) (any, error) { return reads(ctx, s, kit) }
 		}),
 		plainly("that is none is read", onStolen, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
-			return kit.Account(ctx, auth.ByEmail(s.evilMail))
+			return kit.Account(ctx, store.ByEmail(s.evilMail))
 		}),
 		plainly("has limits", onStolen, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
 			keys, err := kit.LockKeys(ctx, s.user())
@@ -203,7 +204,7 @@ func kitAccounts() []row {
 			return kit.Export(ctx, "00000000-0000-7000-8000-000000000000")
 		}),
 		kitRow("is made nobody's", onStolen, func(s *scene, kit auth.Kit) asking {
-			s.patch(s.id, auth.UserPatch{Phone: &s.number})
+			s.patch(s.id, store.UserPatch{Phone: &s.number})
 			return func(ctx context.Context) (any, error) {
 				u, err := kit.Anonymize(ctx, kit.Change(ctx, byOperator()), s.user(), "nobody")
 				return kit.View(u), err
@@ -214,21 +215,21 @@ func kitAccounts() []row {
 			return kit.View(u), err
 		}),
 		plainly("is deleted", onStolen, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
-			return nil, kit.DeleteUser(ctx, s.user(), auth.DeleteUser{Change: kit.Change(ctx, byOperator()), UserID: s.id})
+			return nil, kit.DeleteUser(ctx, s.user(), store.DeleteUser{Change: kit.Change(ctx, byOperator()), UserID: s.id})
 		}),
 	)
 }
 
 func kitPasswords() (rows []row) {
 	for name, p := range map[string]*string{"none": nil, "an empty one": word(""), "a weak one": word("weak"), "the same one": word(ownPassword), "another": word(ownNew)} {
-		rows = append(rows, patches("to "+name, onStolen, func(ctx context.Context, s *scene, kit auth.Kit, _ *auth.Change) (auth.UserPatch, error) {
+		rows = append(rows, patches("to "+name, onStolen, func(ctx context.Context, s *scene, kit auth.Kit, _ *store.Change) (store.UserPatch, error) {
 			return kit.PasswordOf(ctx, s.user(), p)
 		}))
 	}
 	for name, hash := range map[string]string{"a hash": bcryptHash, "no hash": "hash", "the same hash": ""} {
-		rows = append(rows, patches("to "+name, onStolen, func(ctx context.Context, s *scene, kit auth.Kit, c *auth.Change) (p auth.UserPatch, err error) {
+		rows = append(rows, patches("to "+name, onStolen, func(ctx context.Context, s *scene, kit auth.Kit, c *store.Change) (p store.UserPatch, err error) {
 			if hash == "" {
-				had, err := s.tap.Inner().Credentials(ctx, auth.ByID(s.id))
+				had, err := s.tap.Inner().Credentials(ctx, store.ByID(s.id))
 				if err != nil {
 					return p, err
 				}
@@ -240,14 +241,14 @@ func kitPasswords() (rows []row) {
 		}))
 	}
 	return append(rows,
-		patches("without its identity", onIdentity, func(_ context.Context, s *scene, kit auth.Kit, _ *auth.Change) (auth.UserPatch, error) {
+		patches("without its identity", onIdentity, func(_ context.Context, s *scene, kit auth.Kit, _ *store.Change) (store.UserPatch, error) {
 			return kit.Unlinking(s.user().Identities[0]), nil
 		}),
 		plainly("is another way in", onIdentity, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
-			return kit.OtherWayIn(ctx, auth.Credentials{User: s.user()}, "facebook"), nil
+			return kit.OtherWayIn(ctx, store.Credentials{User: s.user()}, "facebook"), nil
 		}),
 		plainly("is a way in", onStolen, func(ctx context.Context, s *scene, kit auth.Kit) (any, error) {
-			return kit.OtherWayIn(ctx, auth.Credentials{User: s.user(), PasswordHash: bcryptHash}, "facebook"), nil
+			return kit.OtherWayIn(ctx, store.Credentials{User: s.user(), PasswordHash: bcryptHash}, "facebook"), nil
 		}),
 	)
 }

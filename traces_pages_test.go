@@ -13,6 +13,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // Where a script asks for its session in cookies, it is in cookies, and not in the body.
@@ -72,7 +73,7 @@ func (s *scene) invitedTo(email string, edit func(*auth.Invitation)) string {
 	s.t.Helper()
 	kit, ctx := s.Kit(seal.New()), s.t.Context()
 	s.invited(email) // has them judged
-	inv := auth.Invitation{Email: email, Roles: []string{"editor"}, Metadata: map[string]any{"team": "a"}, By: auth.Actor{Kind: auth.ActorSystem, ID: "test"}}
+	inv := auth.Invitation{Email: email, Roles: []string{"editor"}, Metadata: map[string]any{"team": "a"}, By: auth.Actor{Kind: store.ActorSystem, ID: "test"}}
 	edit(&inv)
 	inv, err := kit.CleanInvitation(inv, 0)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // What comes of a request, all of it, is written down in testdata/traces: the answer
@@ -165,7 +166,7 @@ func (w *traceWorld) trace(of trial, later time.Duration) *tracing {
 
 // took writes down draws by the limits that they are of. Two keys are the same only if
 // they have one name. What is given back comes first, and in any order.
-func (tr *tracing) took(draws []auth.Draw, d auth.Decision) {
+func (tr *tracing) took(draws []store.Draw, d store.Decision) {
 	var back, lines []string
 	for _, draw := range draws {
 		limit := tr.limits[draw.Rate.Burst]
@@ -196,7 +197,7 @@ func (w *traceWorld) givenBack(tr *tracing) {
 
 func (tr *tracing) hooks() storetap.Hooks {
 	var method string
-	var c *auth.Change
+	var c *store.Change
 	return storetap.Hooks{
 		Skip: func(_ context.Context, method string) bool { // Roles are read when what is known of them is a second old
 			return method == "Roles" || method == "Sweep" || method == "ClaimMessages" || method == "FinishMessage"
@@ -209,13 +210,13 @@ func (tr *tracing) hooks() storetap.Hooks {
 			tr.hit, tr.failing = true, true
 			return tr.fault
 		},
-		Edit: func(_ string, change *auth.Change) { kept := *change; c = &kept },
+		Edit: func(_ string, change *store.Change) { kept := *change; c = &kept },
 		After: func(_ context.Context, _ string, _ int, err error) {
 			if c == nil {
 				tr.say("%s%s", method, tr.failed(err))
 				return
 			}
-			on := map[auth.Outcome][]auth.EventType{}
+			on := map[store.Outcome][]auth.EventType{}
 			for _, e := range c.Events {
 				on[e.On] = append(on[e.On], e.Event.Type)
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // A device that its user trusts (MFAOptions.TrustDevices) stands in for the second
@@ -16,12 +18,12 @@ const reasonTrusted = "trusted_device"
 
 // onTrustedDevice tells whether the device that asks is one that the user trusts.
 func (a *Auth) onTrustedDevice(ctx context.Context, u User) (bool, error) {
-	key := onThisDevice(ctx, ByID(u.ID))
+	key := onThisDevice(ctx, store.ByID(u.ID))
 	if a.cfg.mfa.TrustDevices == 0 || key.Device == "" {
 		return false, nil
 	}
 	c, err := a.store.Credentials(ctx, key)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, storeFailed(err)
 	}
 	return a.now().Before(c.TrustedUntil), nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const trustFor = 30 * 24 * time.Hour
@@ -68,7 +69,7 @@ func TestTrustedDeviceAtEveryDoor(t *testing.T) {
 				}
 				got := a.session()
 				claims, err := w.Verify(got.AccessToken)
-				if err != nil || claims.AAL != auth.LevelAAL1 || len(claims.AMR) != 1 || claims.AMR[0].Method == "totp" {
+				if err != nil || claims.AAL != store.LevelAAL1 || len(claims.AMR) != 1 || claims.AMR[0].Method == "totp" {
 					t.Errorf("claims %+v, %v", claims, err)
 				}
 			})
@@ -177,14 +178,14 @@ func TestTrustEnds(t *testing.T) {
 		},
 		"a ban": func(w *world, s session) {
 			until := w.Clock.Now().Add(time.Minute)
-			w.patch(s.User.ID, auth.UserPatch{BannedUntil: &until})
+			w.patch(s.User.ID, store.UserPatch{BannedUntil: &until})
 			w.Clock.Advance(time.Minute)
 		},
-		"roles": func(w *world, s session) { w.patch(s.User.ID, auth.UserPatch{Roles: &[]string{"editor"}}) },
+		"roles": func(w *world, s session) { w.patch(s.User.ID, store.UserPatch{Roles: &[]string{"editor"}}) },
 		"an identity": func(w *world, s session) {
-			w.patch(s.User.ID, auth.UserPatch{Unlink: &auth.UserKey{Provider: "google", Subject: ada.Subject}})
+			w.patch(s.User.ID, store.UserPatch{Unlink: &store.UserKey{Provider: "google", Subject: ada.Subject}})
 		},
-		"devices are forgotten": func(w *world, s session) { w.patch(s.User.ID, auth.UserPatch{DropDevices: true}) },
+		"devices are forgotten": func(w *world, s session) { w.patch(s.User.ID, store.UserPatch{DropDevices: true}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +217,7 @@ func TestTrustIsTheUsersOwn(t *testing.T) {
 // A session that began so is of one factor: what asks for the second asks here, too.
 func TestTrustedSessionHasOneFactor(t *testing.T) {
 	w, s, e := trustWorld(t)
-	w.patch(s.User.ID, auth.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}) // it is set up, and not to be shown each time
+	w.patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{"mfa_required": true}}) // it is set up, and not to be shown each time
 	w.fired()
 	one := w.do("POST", "/login", credentials(adas, goodPassword), onDevice(laptop)).session()
 	w.mu.Lock()
@@ -225,7 +226,7 @@ func TestTrustedSessionHasOneFactor(t *testing.T) {
 	if !signedIn {
 		t.Error("the event does not say so")
 	}
-	w.patch(s.User.ID, auth.UserPatch{AppMetadata: map[string]any{}})
+	w.patch(s.User.ID, store.UserPatch{AppMetadata: map[string]any{}})
 	w.do("POST", "/2fa/disable", nil, bearer(one.AccessToken)).want(403, auth.CodeReauthNeeded)
 	w.do("POST", "/2fa/recovery-codes", nil, bearer(one.AccessToken)).want(403, auth.CodeInsufficientAAL)
 	guarded := w.Require(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), auth.AAL2())
@@ -240,8 +241,8 @@ func TestTrustIsOffByDefault(t *testing.T) {
 	w, _, s := deviceWorld(t)
 	e := w.enrol(s.AccessToken)
 	s = w.trust(e)
-	c := auth.CreateSession{Change: w.byTest(), TrustUntil: w.Clock.Now().Add(time.Hour)}
-	c.Session = auth.Session{ID: auth.NewID(w.Auth), UserID: s.User.ID, AAL: auth.LevelAAL2, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: c.TrustUntil, Device: w.deviceOf(s.User.ID)}
+	c := store.CreateSession{Change: w.byTest(), TrustUntil: w.Clock.Now().Add(time.Hour)}
+	c.Session = auth.Session{ID: auth.NewID(w.Auth), UserID: s.User.ID, AAL: store.LevelAAL2, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: c.TrustUntil, Device: w.deviceOf(s.User.ID)}
 	if w.passes(onDevice(laptop)) {
 		t.Error("trusted by a field")
 	}
@@ -272,7 +273,7 @@ func TestTrustEndsInFlight(t *testing.T) {
 }
 
 func TestNewRefusesTrustForLong(t *testing.T) {
-	for _, d := range []time.Duration{-1, auth.MaxTrust + 1} {
+	for _, d := range []time.Duration{-1, store.MaxTrust + 1} {
 		if got := refused(t, auth.WithMFA(auth.MFAOptions{TrustDevices: d})); !strings.Contains(got, "WithMFA: TrustDevices") {
 			t.Errorf("%v: %q", d, got)
 		}

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // Whatever did not draw from the limits makes no account and sends nothing that somebody
@@ -53,7 +55,7 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 		at.turn <- struct{}{}
 		request, leave := context.WithCancel(t.Context())
 		leave()
-		if d, others, err := a.drawInTurn(request, t.Context(), at, []Draw{draws(a)[0].Draw}); !errors.Is(err, CodeUnavailable) || d.Allowed || others != nil {
+		if d, others, err := a.drawInTurn(request, t.Context(), at, []store.Draw{draws(a)[0].Draw}); !errors.Is(err, CodeUnavailable) || d.Allowed || others != nil {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -65,16 +67,16 @@ func TestGuessesThatNobodyWaitsFor(t *testing.T) {
 			a.pending.drew(a.pending.join(about)) // the other one
 			request, leave := context.WithCancel(t.Context())
 			defer leave()
-			a.store = &drawing{take: func(draws []Draw) (Decision, error) {
+			a.store = &drawing{take: func(draws []store.Draw) (store.Decision, error) {
 				if tries++; tries > 1 {
-					return Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
+					return store.Decision{Allowed: true, Remaining: make([]int, len(draws))}, nil
 				}
 				if gone {
 					leave()
 				} else {
 					a.pending.leave(about, true)
 				}
-				return Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute}, nil
+				return store.Decision{Remaining: make([]int, len(draws)), RetryAfter: time.Minute}, nil
 			}}
 			d, end, err := a.drawAttempt(request, t.Context(), all)
 			end()
@@ -107,7 +109,7 @@ func TestExportsThatBreakOff(t *testing.T) {
 	page := make([]Event, exportPage)
 	for name, e := range map[string]*Export{
 		"in the account": {User: User{ID: "ada", UserMetadata: number}},
-		"in an event":    {User: User{ID: "ada"}, first: []Event{{ID: "e", Record: &Record{Changes: map[string]FieldChange{"x": {After: number}}}}}},
+		"in an event":    {User: User{ID: "ada"}, first: []Event{{ID: "e", Record: &store.Record{Changes: map[string]store.FieldChange{"x": {After: number}}}}}},
 		"between pages":  {User: User{ID: "ada"}, first: page, events: func(context.Context, *Event) ([]Event, error) { return nil, errors.New("away") }},
 	} {
 		var out bytes.Buffer
@@ -133,7 +135,7 @@ func TestExportsThatBreakOff(t *testing.T) {
 // An export tells when messages that wait were written and until when they are kept.
 func TestExportsTellOfMessages(t *testing.T) {
 	at := time.Unix(1767323045, 0).UTC()
-	e := &Export{Held: Held{Messages: []HeldMessage{{CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}}
+	e := &Export{Held: Held{Messages: []store.HeldMessage{{CreatedAt: at, ExpiresAt: at.Add(time.Hour)}}}}
 	if got := e.view().Messages; len(got) != 1 || got[0] != (heldOnlyView{at, at.Add(time.Hour)}) {
 		t.Errorf("%+v", got)
 	}

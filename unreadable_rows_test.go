@@ -10,22 +10,23 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // damaged is a store some of whose rows are not what was written.
 type damaged struct {
 	auth.Store
-	token   func(t *auth.Token)   // of a token that is read or redeemed
+	token   func(t *store.Token)  // of a token that is read or redeemed
 	session func(s *auth.Session) // of a session that was moved on
 	tryCode error                 // what comes of a code in place of a judgement
 	tryFrom int                   // after so many that are judged
 	create  error                 // and of an account
-	message auth.SealedMessage    // the one that failed
+	message store.SealedMessage   // the one that failed
 }
 
 func (s *damaged) Unwrap() auth.Store { return s.Store }
 
-func (s *damaged) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+func (s *damaged) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (store.Token, error) {
 	t, err := s.Store.PeekToken(ctx, p, hash, now)
 	if err == nil && s.token != nil {
 		s.token(&t)
@@ -33,7 +34,7 @@ func (s *damaged) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, no
 	return t, err
 }
 
-func (s *damaged) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
+func (s *damaged) RedeemToken(ctx context.Context, r store.Redemption) (store.Token, auth.User, error) {
 	t, u, err := s.Store.RedeemToken(ctx, r)
 	if err == nil && s.token != nil {
 		s.token(&t)
@@ -41,7 +42,7 @@ func (s *damaged) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Toke
 	return t, u, err
 }
 
-func (s *damaged) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (s *damaged) AdvanceSession(ctx context.Context, c store.Advance) (auth.Session, auth.User, error) {
 	sess, u, err := s.Store.AdvanceSession(ctx, c)
 	if err == nil && s.session != nil {
 		s.session(&sess)
@@ -49,33 +50,33 @@ func (s *damaged) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sess
 	return sess, u, err
 }
 
-func (s *damaged) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s *damaged) TryCode(ctx context.Context, c store.TryCode) (store.Token, auth.User, error) {
 	if s.tryFrom--; s.tryCode != nil && s.tryFrom < 0 {
-		return auth.Token{}, auth.User{}, s.tryCode
+		return store.Token{}, auth.User{}, s.tryCode
 	}
 	return s.Store.TryCode(ctx, c)
 }
 
-func (s *damaged) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s *damaged) CreateUser(ctx context.Context, c store.CreateUser) (auth.User, error) {
 	if s.create != nil {
 		return auth.User{}, s.create
 	}
 	return s.Store.CreateUser(ctx, c)
 }
 
-func (s *damaged) ListMessages(context.Context, auth.MessageQuery) ([]auth.MessageRecord, error) {
+func (s *damaged) ListMessages(context.Context, store.MessageQuery) ([]store.MessageRecord, error) {
 	return nil, errors.New("not of interest")
 }
 
-func (s *damaged) FailedMessage(context.Context, string, time.Time) (auth.SealedMessage, error) {
+func (s *damaged) FailedMessage(context.Context, string, time.Time) (store.SealedMessage, error) {
 	return s.message, nil
 }
 
-func (s *damaged) RetryMessage(context.Context, auth.RetryMessage) error { return nil }
+func (s *damaged) RetryMessage(context.Context, store.RetryMessage) error { return nil }
 
 // of makes the data of tokens of one purpose another one.
-func of(p auth.Purpose, subject, data string) func(*auth.Token) {
-	return func(t *auth.Token) {
+func of(p store.Purpose, subject, data string) func(*store.Token) {
+	return func(t *store.Token) {
 		if t.Purpose == p && strings.HasPrefix(t.Subject, subject) {
 			t.Data = []byte(data)
 		}
@@ -93,19 +94,19 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 	}{
 		"the state of a sign-in": {want: auth.CodeInternal, try: func(w *world, s *damaged, idp *authtest.Provider) (any, error) {
 			back := idp.Authorize(w.t, w.visitor(idp).start("github", ""))
-			s.token = of(auth.PurposeOAuth, "", "{")
+			s.token = of(store.PurposeOAuth, "", "{")
 			res, err := w.FinishOAuth(w.t.Context(), auth.OAuthCallback{Provider: "github", State: back.Get("state"), Code: back.Get("code")})
 			return res != nil, err
 		}},
 		"the proof of a code": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
 			to := w.do("GET", "/magic-link/verify?token="+w.magicLink(ada, map[string]any{"redirect_to": "https://app.test/", "code_challenge": challengeOf(verifier)}), nil)
-			s.token = of(auth.PurposeExchange, "", "{}")
+			s.token = of(store.PurposeExchange, "", "{}")
 			tokens, err := w.Exchange(w.t.Context(), auth.ExchangeParams{Code: w.codeOf(to), CodeVerifier: verifier})
 			return tokens != nil, err
 		}},
 		"the particulars of an invitation": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
 			token := w.invited(ada)
-			s.token = of(auth.PurposeInvitation, "", `{"email":"`+ada+`"}`)
+			s.token = of(store.PurposeInvitation, "", `{"email":"`+ada+`"}`)
 			tokens, err := w.AcceptInvitation(w.t.Context(), auth.AcceptInvitationParams{Token: token, Password: goodPassword})
 			return tokens != nil, err
 		}},
@@ -118,9 +119,9 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 			w.do("PATCH", "/me", map[string]any{"email": "x@example.com"}, bearer(thief.AccessToken)).want(200)
 			theirs := w.stopToken("thief@example.com", auth.KindEmailChangeRequested)
 			w.do("POST", "/secure-account", map[string]any{"token": owners}).want(200)
-			s.token = of(auth.PurposeStop, "marks ", "{")
+			s.token = of(store.PurposeStop, "marks ", "{")
 			err := w.SecureAccount(w.t.Context(), auth.SecureAccountParams{Token: theirs})
-			u, readErr := w.Store.User(w.t.Context(), auth.ByID(id))
+			u, readErr := w.Store.User(w.t.Context(), store.ByID(id))
 			return u.Email != ada || readErr != nil, err
 		}},
 		"the id of a session": {want: auth.CodeInternal, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
@@ -135,26 +136,26 @@ func TestRowsThatCannotBeReadPermitNothing(t *testing.T) {
 			secret, err := w.beside(s).Kit(seal.New()).TOTPSecret(w.t.Context(), ada.User.ID)
 			return secret != "", err
 		}},
-		"a message sealed with a secret that is gone": {want: auth.ErrNotFound, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
-			s.message = auth.SealedMessage{ID: "m", Body: []byte("of another secret")}
+		"a message sealed with a secret that is gone": {want: store.ErrNotFound, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
+			s.message = store.SealedMessage{ID: "m", Body: []byte("of another secret")}
 			kit := w.Kit(seal.New())
 			c := kit.Change(w.t.Context(), byOperator())
 			return false, kit.RetryMessage(w.t.Context(), &c, &auth.KitSend{}, "m")
 		}},
 		"settings": {want: auth.CodeInternal, try: func(w *world, _ *damaged, _ *authtest.Provider) (any, error) {
-			list, err := w.Kit(seal.New()).Settings(auth.StoredSettings{Document: []byte("{")})
+			list, err := w.Kit(seal.New()).Settings(store.StoredSettings{Document: []byte("{")})
 			return len(list) > 0, err
 		}},
 		"a code that was tried too often": {want: auth.CodeRateLimited, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
 			code, request := w.askCode(number)
-			s.tryCode = auth.ErrTooManyTries
+			s.tryCode = store.ErrTooManyTries
 			tokens, err := w.VerifyPhoneCode(w.t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: code, RequestID: request})
 			return tokens != nil, err
 		}},
 		"an address that is another's by now": {want: auth.CodeUserAlreadyExists, try: func(w *world, s *damaged, _ *authtest.Provider) (any, error) {
 			in := w.signUp(ada)
 			code := w.Mail(w.t, ada, auth.KindVerifyEmail).Code
-			s.tryCode, s.tryFrom = &auth.ConflictError{Field: "email"}, 1
+			s.tryCode, s.tryFrom = &store.ConflictError{Field: "email"}, 1
 			w.verifyBy(ada, code, bearer(in.AccessToken)).want(409, auth.CodeUserAlreadyExists)
 			return false, auth.CodeUserAlreadyExists
 		}},
@@ -213,7 +214,7 @@ func TestWaitingForMessagesEnds(t *testing.T) {
 	if m, err := w.Inbox.Wait(over, func(auth.Message) bool { return false }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", m, err)
 	}
-	u, err := w.Store.User(t.Context(), auth.ByID(w.member("ada@example.com").User.ID))
+	u, err := w.Store.User(t.Context(), store.ByID(w.member("ada@example.com").User.ID))
 	if err != nil {
 		t.Fatal(err)
 	}

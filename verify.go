@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/authmount/auth/store"
 )
 
 // StartEmailVerificationParams ask for the link that confirms a user's address.
@@ -13,7 +15,7 @@ type StartEmailVerificationParams struct{ Caller }
 // address that is confirmed already, or absent, sends nothing. Errors:
 // CodeRateLimited, CodeSessionEnded, CodeUserBanned.
 func (a *Auth) StartEmailVerification(ctx context.Context, p StartEmailVerificationParams) error {
-	u, err := a.store.User(ctx, ByID(p.UserID))
+	u, err := a.store.User(ctx, store.ByID(p.UserID))
 	if err != nil {
 		return goneOr(CodeSessionEnded, err)
 	}
@@ -33,7 +35,7 @@ func (a *Auth) startEmailVerification(ctx context.Context, by Caller, u User) er
 	if err := a.mailToken(ctx, by.authority(), link, message, u); err != nil {
 		return err
 	}
-	a.refillCode(ctx, link.Purpose, ofUser(u.ID), EmailKey(u.Email))
+	a.refillCode(ctx, link.Purpose, ofUser(u.ID), store.EmailKey(u.Email))
 	return nil
 }
 
@@ -48,7 +50,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 	}
 	asked := ctx           // for who asked and how, not for the store: the request is over by then
 	var allowed sendPermit // drawn once: an attempt after one that failed would find nothing left
-	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*SealedMessage, error) {
+	a.outbox.prepare(ctx, KindVerifyEmail, func(background context.Context) (*store.SealedMessage, error) {
 		if allowed == (sendPermit{}) {
 			drawn, err := a.takeUnasked(background, atLogin, KindVerifyEmail, u.Email)
 			if errors.Is(err, CodeRateLimited) {
@@ -64,7 +66,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 		c := a.newChange(asked, byStranger("confirmation"))
 		a.enclose(asked, &c, message, u, &link)
 		err := a.putChange(background, c, link, []UserAt{credentialsStill(u)})
-		if errors.Is(err, ErrStale) || errors.Is(err, CodeInvalidToken) {
+		if errors.Is(err, store.ErrStale) || errors.Is(err, CodeInvalidToken) {
 			return nil, nil // confirmed, changed or deleted a moment ago
 		}
 		if err != nil {
@@ -75,7 +77,7 @@ func (a *Auth) resendVerification(ctx context.Context, u User) {
 }
 
 // verification is newVerification for somebody who is signed in.
-func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (Token, outgoing) {
+func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, address string) (store.Token, outgoing) {
 	d := linkData{Email: address, Device: a.madeFrom(ctx, by)}
 	if k == KindChangeEmail {
 		d.SessionID = by.SessionID
@@ -85,8 +87,8 @@ func (a *Auth) verification(ctx context.Context, k Kind, by Caller, u User, addr
 
 // newVerification makes a link and a code that make an address the user's confirmed
 // one, and the message that tells of them.
-func (a *Auth) newVerification(k Kind, u User, d linkData) (Token, outgoing) {
-	secret, t := a.newLink(PurposeVerifyEmail, verifyLife, d)
+func (a *Auth) newVerification(k Kind, u User, d linkData) (store.Token, outgoing) {
+	secret, t := a.newLink(store.PurposeVerifyEmail, verifyLife, d)
 	t.UserID, t.Subject = u.ID, u.ID
 	code := a.addCode(&t, secret, d.Email, d.SessionID)
 	return t, outgoing{Kind: k, To: d.Email, Link: a.linkURL(k, secret), Code: code, ExpiresIn: verifyLife, NewAddress: d.Email}
@@ -148,7 +150,7 @@ func (a *Auth) VerifyEmail(ctx context.Context, p VerifyEmailParams) (VerifiedEm
 
 func (a *Auth) verifyEmail(ctx context.Context, p VerifyEmailParams) (linkData, User, error) {
 	decide, asked := a.verifying(ctx, p)
-	d, u, err := a.redeem(ctx, PurposeVerifyEmail, p.Token, decide)
+	d, u, err := a.redeem(ctx, store.PurposeVerifyEmail, p.Token, decide)
 	if *asked && errors.Is(err, CodeSessionEnded) {
 		err = fail(CodeInvalidToken, err)
 	}
@@ -162,7 +164,7 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 	}
 	decide, asked := a.verifying(ctx, p)
 	var v VerifiedEmail
-	v.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, PurposeVerifyEmail, t.UserID), func() (Redemption, error) {
+	v.User, err = a.redeemCode(ctx, g, a.onlyIfRight(ctx, store.PurposeVerifyEmail, t.UserID), func() (store.Redemption, error) {
 		r, err := decide(t, d)
 		v.TakenOver = err == nil && r.Patch.DropCredentials
 		return r, err
@@ -181,27 +183,27 @@ func (a *Auth) verifyByCode(ctx context.Context, p VerifyEmailParams) (VerifiedE
 
 // verifying works out what the use of a link or code does that confirms an address.
 // asked tells whether a session asked for it, which has to be live still.
-func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(Token, linkData) (Redemption, error), asked *bool) {
+func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(store.Token, linkData) (store.Redemption, error), asked *bool) {
 	var stop string
 	stopping := false // the link is made
 	asked = new(bool)
-	return func(t Token, d linkData) (Redemption, error) {
+	return func(t store.Token, d linkData) (store.Redemption, error) {
 		authority := byProof()
 		if p.Within.SessionID != "" {
 			if t.UserID != p.Within.UserID {
-				return Redemption{}, fail(CodeInvalidToken, errors.New("link of another user"))
+				return store.Redemption{}, fail(CodeInvalidToken, errors.New("link of another user"))
 			}
 			authority = p.Within.authority()
 		}
 		if *asked = d.SessionID != ""; *asked {
 			authority = Caller{UserID: t.UserID, SessionID: d.SessionID}.authority()
 		}
-		before, err := a.store.User(ctx, ByID(t.UserID))
+		before, err := a.store.User(ctx, store.ByID(t.UserID))
 		switch {
 		case err != nil:
-			return Redemption{}, linkFailed(err)
+			return store.Redemption{}, linkFailed(err)
 		case before.Banned(a.now()):
-			return Redemption{}, fail(CodeUserBanned, nil)
+			return store.Redemption{}, fail(CodeUserBanned, nil)
 		case p.Code != "" && provesAddress(before, d) && p.Within.SessionID == "" && !a.signedUp(before, p.RequestID):
 			r, _ := a.provingRedemption(ctx, before, rootEmail, Caller{})
 			return r, nil
@@ -210,26 +212,26 @@ func (a *Auth) verifying(ctx context.Context, p VerifyEmailParams) (decide func(
 		if patch.Email != nil && !stopping {
 			o, err := a.notice(ctx, authority, KindEmailChanged, before, d.SessionID, d.Email, credentialsStill(before))
 			if err != nil {
-				return Redemption{}, err
+				return store.Redemption{}, err
 			}
 			stop, stopping = o.Link, true
 		}
 		c := a.newChangeOf(ctx, authority, account{before, d.Email, stop}, event...)
 		c.IfUsers = []UserAt{credentialsStill(before)}
-		return Redemption{Change: c, Effect: Effect{UserID: t.UserID, Patch: &patch}}, nil
+		return store.Redemption{Change: c, Effect: store.Effect{UserID: t.UserID, Patch: &patch}}, nil
 	}, asked
 }
 
 // confirmed is what the use of a verification link does to a user.
-func (a *Auth) confirmed(u User, address string) (p UserPatch, events []OutcomeEvent) {
+func (a *Auth) confirmed(u User, address string) (p store.UserPatch, events []store.OutcomeEvent) {
 	now := a.now()
 	switch {
-	case EmailKey(u.Email) != EmailKey(address):
-		p = UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: dyingWithAddress()}
-		events = []OutcomeEvent{done(Event{Type: EventEmailChanged, UserID: u.ID})}
+	case store.EmailKey(u.Email) != store.EmailKey(address):
+		p = store.UserPatch{Email: &address, EmailVerifiedAt: &now, DropTokens: dyingWithAddress()}
+		events = []store.OutcomeEvent{done(Event{Type: EventEmailChanged, UserID: u.ID})}
 	case !u.EmailVerified():
 		p.EmailVerifiedAt = &now
-		events = []OutcomeEvent{done(Event{Type: EventEmailVerified, UserID: u.ID})}
+		events = []store.OutcomeEvent{done(Event{Type: EventEmailVerified, UserID: u.ID})}
 	}
 	return p, events
 }
@@ -238,15 +240,15 @@ func (a *Auth) confirmed(u User, address string) (p UserPatch, events []OutcomeE
 // account over, which somebody else has made with it, and gets a link to choose a
 // password. Where the address is not the account's yet, only the link is used up.
 func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, reset bool, err error) {
-	_, u, err := a.redeem(ctx, PurposeVerifyEmail, token, func(t Token, d linkData) (Redemption, error) {
-		u, err := a.store.User(ctx, ByID(t.UserID))
+	_, u, err := a.redeem(ctx, store.PurposeVerifyEmail, token, func(t store.Token, d linkData) (store.Redemption, error) {
+		u, err := a.store.User(ctx, store.ByID(t.UserID))
 		if err != nil {
-			return Redemption{}, linkFailed(err)
+			return store.Redemption{}, linkFailed(err)
 		}
 		if takenOver = provesAddress(u, d); !takenOver {
 			c := a.newChange(ctx, byProof())
 			c.IfUsers = []UserAt{credentialsStill(u)}
-			return Redemption{Change: c, Effect: Effect{UserID: u.ID}}, nil
+			return store.Redemption{Change: c, Effect: store.Effect{UserID: u.ID}}, nil
 		}
 		r, _ := a.provingRedemption(ctx, u, rootEmail, Caller{})
 		return r, nil
@@ -261,7 +263,7 @@ func (a *Auth) disownAccount(ctx context.Context, token string) (takenOver, rese
 // provesAddress tells whether a verification link is the first proof of the
 // address that the account has.
 func provesAddress(u User, d linkData) bool {
-	return !u.EmailVerified() && EmailKey(u.Email) == EmailKey(d.Email)
+	return !u.EmailVerified() && store.EmailKey(u.Email) == store.EmailKey(d.Email)
 }
 
 // maybeSomebodyElses tells whether a link's reader may never have heard of the
@@ -332,11 +334,11 @@ func (a *Auth) handleVerifyEmail(w http.ResponseWriter, r *http.Request) error {
 // account may be somebody else's doing it says when and from which device the account was
 // made, and lets the reader disown it.
 func (a *Auth) askWhoseAccount(w http.ResponseWriter, r *http.Request, secret string) error {
-	t, d, err := a.peekMailed(r.Context(), PurposeVerifyEmail, secret)
+	t, d, err := a.peekMailed(r.Context(), store.PurposeVerifyEmail, secret)
 	if err != nil {
 		return a.showProblem(w, r, err)
 	}
-	u, err := a.store.User(r.Context(), ByID(t.UserID))
+	u, err := a.store.User(r.Context(), store.ByID(t.UserID))
 	if err != nil {
 		return a.showProblem(w, r, linkFailed(err))
 	}

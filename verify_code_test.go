@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // verifyBy confirms an address with a code.
@@ -34,7 +35,7 @@ func TestVerifyEmailByCode(t *testing.T) {
 	w.do("POST", "/verify-email", map[string]any{"code": m.Code}).want(422, auth.CodeValidationFailed)
 	w.verifyBy(adaMail, m.Code, bearer(s.AccessToken)).want(200)
 	w.wantEvents(auth.EventEmailVerified)
-	if u, err := w.Store.User(t.Context(), auth.ByEmail(adaMail)); err != nil || !u.EmailVerified() {
+	if u, err := w.Store.User(t.Context(), store.ByEmail(adaMail)); err != nil || !u.EmailVerified() {
 		t.Errorf("user %+v, %v", u, err)
 	}
 	if !w.alive(s.AccessToken) {
@@ -76,7 +77,7 @@ func TestChangeOfAddressByCode(t *testing.T) {
 			w.verifyBy(fresh, other(m.Code), with(s)...).want(400, auth.CodeInvalidCode)
 			w.verifyBy(fresh, m.Code, with(s)...).want(200)
 			w.wantEvents(auth.EventEmailChanged)
-			if u, err := w.Store.User(t.Context(), auth.ByEmail(fresh)); err != nil || u.ID != s.User.ID || !u.EmailVerified() {
+			if u, err := w.Store.User(t.Context(), store.ByEmail(fresh)); err != nil || u.ID != s.User.ID || !u.EmailVerified() {
 				t.Errorf("user %+v, %v", u, err)
 			}
 			w.Mail(t, adaMail, auth.KindEmailChanged)
@@ -96,7 +97,7 @@ func TestChangeOfAddressByCode(t *testing.T) {
 		w.verifyBy(fresh, m.Code, bearer(other.AccessToken)).want(400, auth.CodeInvalidCode)
 		w.do("POST", "/logout", nil, bearer(s.AccessToken)).want(204)
 		w.verifyBy(fresh, m.Code).want(400, auth.CodeInvalidCode)
-		if u, err := w.Store.User(t.Context(), auth.ByID(s.User.ID)); err != nil || u.Email != adaMail {
+		if u, err := w.Store.User(t.Context(), store.ByID(s.User.ID)); err != nil || u.Email != adaMail {
 			t.Errorf("user %+v, %v", u, err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const squatters = "the attacker's horse"
@@ -62,7 +63,7 @@ func TestSignUpCodeConfirmsOnlyItsOwnSignUp(t *testing.T) {
 			w.fired()
 			body := map[string]any{"email": "ADA@example.com", "code": code, "request_id": id}
 			answer := decodeAs[map[string]any](w.do("POST", "/verify-email", body).want(200))
-			if u, err := w.Store.User(t.Context(), auth.ByEmail(adas)); err != nil || !u.EmailVerified() {
+			if u, err := w.Store.User(t.Context(), store.ByEmail(adas)); err != nil || !u.EmailVerified() {
 				t.Errorf("user %+v, %v", u, err)
 			}
 			if c.stays {
@@ -110,7 +111,7 @@ func TestCodeOutsideASessionTakesOver(t *testing.T) {
 			if w.alive(s.AccessToken) != c.stays {
 				t.Errorf("the session stays: %v", !c.stays)
 			}
-			u, err := w.Store.User(t.Context(), auth.ByEmail(adas))
+			u, err := w.Store.User(t.Context(), store.ByEmail(adas))
 			if err != nil || !u.EmailVerified() || u.MFAEnabled != c.stays {
 				t.Errorf("user %+v, %v", u, err)
 			}
@@ -124,7 +125,7 @@ func TestCodeOfAProvedAddressTakesNothing(t *testing.T) {
 	s := w.signUp(adas)
 	code := w.Mail(t, adas, auth.KindVerifyEmail).Code
 	now := w.Clock.Now()
-	w.patch(s.User.ID, auth.UserPatch{EmailVerifiedAt: &now}) // by an admin's word
+	w.patch(s.User.ID, store.UserPatch{EmailVerifiedAt: &now}) // by an admin's word
 	if body := string(w.verifyBy(adas, code).want(200).body); body != "{}\n" && body != "{}" {
 		t.Errorf("answer %q", body)
 	}

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"time"
+
+	"github.com/authmount/auth/store"
 )
 
 // welcomeLife is how long the link of a welcome lives that the application sends:
@@ -11,7 +13,7 @@ const welcomeLife = 7 * 24 * time.Hour
 
 // awaited tells that an account waits for somebody to choose its first password:
 // it has none and no other way in, and nobody has ever signed in to it.
-func awaited(c Credentials) bool {
+func awaited(c store.Credentials) bool {
 	u := c.User
 	return u.ID != "" && c.PasswordHash == "" && len(u.Identities) == 0 && u.LastSignInAt.IsZero()
 }
@@ -36,7 +38,7 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 	if err := a.allowRedirect(p.RedirectTo); err != nil {
 		return err
 	}
-	c, err := a.store.Credentials(ctx, ByID(p.UserID))
+	c, err := a.store.Credentials(ctx, store.ByID(p.UserID))
 	switch u := c.User; {
 	case err != nil:
 		return goneOr(CodeNotFound, err)
@@ -57,8 +59,8 @@ func (a *Auth) SendWelcome(ctx context.Context, p SendWelcomeParams) error {
 }
 
 // newWelcome makes the link by which a user chooses a first password, and its mail.
-func (a *Auth) newWelcome(u User, redirectTo string) (Token, outgoing) {
-	secret, link := a.newLink(PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo})
-	link.UserID, link.Subject = u.ID, EmailKey(u.Email)
+func (a *Auth) newWelcome(u User, redirectTo string) (store.Token, outgoing) {
+	secret, link := a.newLink(store.PurposeReset, welcomeLife, linkData{Email: u.Email, RedirectTo: redirectTo})
+	link.UserID, link.Subject = u.ID, store.EmailKey(u.Email)
 	return link, outgoing{Kind: KindWelcome, To: u.Email, Link: a.linkURL(KindWelcome, secret), ExpiresIn: welcomeLife}
 }

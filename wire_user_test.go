@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What may be absent is null or empty, never left out; what only the store needs
@@ -46,7 +47,7 @@ func TestWireForms(t *testing.T) {
 		"bare session": {auth.SessionInfo{ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":null,"user_agent":null,"device":null,"aal":"","amr":[],"current":false,"impersonated_by":null}`},
 		"full session": {auth.SessionInfo{
 			ID: "1", CreatedAt: at, LastActiveAt: at, ExpiresAt: at, IP: netip.MustParseAddr("192.0.2.1"), UserAgent: "Mozilla", Device: "Firefox on Linux",
-			AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: 1770087906}}, Current: true,
+			AAL: store.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: 1770087906}}, Current: true,
 		}, `{"id":"1","created_at":"2026-02-03T03:05:06.789012Z","last_active_at":"2026-02-03T03:05:06.789012Z","expires_at":"2026-02-03T03:05:06.789012Z","ip":"192.0.2.1","user_agent":"Mozilla","device":"Firefox on Linux","aal":"aal1","amr":[{"method":"password","timestamp":1770087906}],"current":true,"impersonated_by":null}`},
 		"cookie mode":   {auth.Tokens{ExpiresAt: at, ExpiresIn: 900, User: bareUser}, `{"access_token":null,"token_type":"bearer","expires_in":900,"expires_at":1770087906,"refresh_token":null,"user":` + bareJSON + `}`},
 		"recovery code": {auth.Tokens{ExpiresAt: at, User: bareUser, RecoveryCodesLeft: &left}, `{"access_token":null,"token_type":"bearer","expires_in":0,"expires_at":1770087906,"refresh_token":null,"user":` + bareJSON + `,"recovery_codes_left":0}`},
@@ -72,8 +73,8 @@ func TestSessionInfo(t *testing.T) {
 	ada := w.LoginAs(t, "ada@example.com")
 	for ip, want := range map[string]netip.Addr{"": {}, "unknown": {}, "192.0.2.1": netip.MustParseAddr("192.0.2.1"), "2001:db8::1": netip.MustParseAddr("2001:db8::1")} {
 		now := w.Clock.Now()
-		s := auth.Session{ID: uuid.NewString(), UserID: ada.User.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour), IP: ip}
-		if _, err := w.Store.CreateSession(t.Context(), auth.CreateSession{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Session: s}); err != nil {
+		s := auth.Session{ID: uuid.NewString(), UserID: ada.User.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour), IP: ip}
+		if _, err := w.Store.CreateSession(t.Context(), store.CreateSession{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, Session: s}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := w.Sessions(t.Context(), auth.SessionsParams{UserID: ada.User.ID, Current: s.ID})

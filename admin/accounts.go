@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -43,10 +44,10 @@ func (m *Admin) User(ctx context.Context, who Actor, id string) (Account, error)
 	if _, err := m.reader(ctx, who, opUser); err != nil {
 		return Account{}, err
 	}
-	return m.account(ctx, auth.ByID(id))
+	return m.account(ctx, store.ByID(id))
 }
 
-func (m *Admin) account(ctx context.Context, key auth.UserKey) (Account, error) {
+func (m *Admin) account(ctx context.Context, key store.UserKey) (Account, error) {
 	k, err := m.kit.Account(ctx, key)
 	if err != nil {
 		return Account{}, m.gone(err)
@@ -63,7 +64,7 @@ func (m *Admin) account(ctx context.Context, key auth.UserKey) (Account, error) 
 // LookupUser reads the one account that has a value: an address (whatever its case),
 // a number, or an identity, exactly one of them. Errors: CodeValidationFailed,
 // CodeUserNotFound.
-func (m *Admin) LookupUser(ctx context.Context, who Actor, key auth.UserKey) (Account, error) {
+func (m *Admin) LookupUser(ctx context.Context, who Actor, key store.UserKey) (Account, error) {
 	if _, err := m.reader(ctx, who, opLookupUser); err != nil {
 		return Account{}, err
 	}
@@ -154,13 +155,13 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 				return "", err
 			}
 		}
-		_, err = m.store.CreateUser(ctx, auth.CreateUser{Change: t.change, NewUser: nu})
+		_, err = m.store.CreateUser(ctx, store.CreateUser{Change: t.change, NewUser: nu})
 		return nu.User.ID, m.kit.Taken(err)
 	})
 	if err != nil {
 		return auth.User{}, err
 	}
-	u, err := m.store.User(ctx, auth.ByID(id))
+	u, err := m.store.User(ctx, store.ByID(id))
 	if err != nil {
 		return auth.User{}, m.gone(err)
 	}
@@ -172,14 +173,14 @@ func (m *Admin) CreateUser(ctx context.Context, who Actor, p CreateUserParams) (
 // as long as it is kept. One that is there may be gone by the time that another is made,
 // and is refused, too: there.
 func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error) {
-	taken := m.kit.Error(auth.CodeUserAlreadyExists, &auth.ConflictError{Field: "id"})
-	switch _, err := m.store.User(ctx, auth.ByID(id)); {
+	taken := m.kit.Error(auth.CodeUserAlreadyExists, &store.ConflictError{Field: "id"})
+	switch _, err := m.store.User(ctx, store.ByID(id)); {
 	case err == nil:
 		return true, taken
-	case !errors.Is(err, auth.ErrNotFound):
+	case !errors.Is(err, store.ErrNotFound):
 		return false, m.kit.StoreError(err)
 	}
-	list, err := m.events.Events(ctx, auth.EventQuery{UserID: id, Limit: 1})
+	list, err := m.events.Events(ctx, store.EventQuery{UserID: id, Limit: 1})
 	if err != nil {
 		return false, m.kit.StoreError(err)
 	}
@@ -190,7 +191,7 @@ func (m *Admin) neverUsed(ctx context.Context, id string) (there bool, err error
 }
 
 // made notes a new account in the audit log.
-func (t *turn) made(nu auth.NewUser) {
+func (t *turn) made(nu store.NewUser) {
 	u := nu.User
 	for field, v := range map[string]string{"email": u.Email, "phone": u.Phone, "full_name": u.FullName} {
 		if v != "" {
@@ -257,8 +258,8 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 			return auth.User{}, err
 		}
 		t.edited(patch)
-		u, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
-		if errors.Is(err, auth.ErrConflict) {
+		u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		if errors.Is(err, store.ErrConflict) {
 			err = m.kit.Error(auth.CodeUserAlreadyExists, err)
 		}
 		return u, err
@@ -267,7 +268,7 @@ func (m *Admin) UpdateUser(ctx context.Context, who Actor, p UpdateUserParams) (
 
 // edited notes a patch in the audit log. Of notes it tells only that they changed:
 // they may say what should not outlive the account.
-func (t *turn) edited(p auth.UserPatch) {
+func (t *turn) edited(p store.UserPatch) {
 	u := t.target
 	for field, c := range map[string]struct {
 		before string

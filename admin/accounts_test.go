@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 const bcryptHash = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
@@ -20,8 +21,8 @@ const bcryptHash = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy
 // A field needs the permission of its own operation wherever it is written, and the
 // fresh proof that that asks for: without it nothing is changed.
 func TestFieldPermissions(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o, target := newScene(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, target := newScene(t, st)
 		owner := o.later(o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2()))
 		clerk := o.operator("clerk@example.com", admin.PermUsersWrite)
 		patch := "PATCH /users/" + target.User.ID
@@ -51,7 +52,7 @@ func TestFieldPermissions(t *testing.T) {
 			if after := o.read(target.User.ID); after.Revision != before.Revision {
 				t.Errorf("%s %s: changed %+v", f.pattern, f.body, after)
 			}
-			if _, err := o.Store.User(t.Context(), auth.ByEmail("fresh@example.com")); err == nil {
+			if _, err := o.Store.User(t.Context(), store.ByEmail("fresh@example.com")); err == nil {
 				t.Errorf("%s %s: made all the same", f.pattern, f.body)
 			}
 		}
@@ -344,11 +345,11 @@ func TestCreateUserInvites(t *testing.T) {
 
 // Where there are no passwords nobody is invited to choose one.
 func TestCreateUserInvitesToPasswords(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store, auth.WithSettings(auth.Settings{Password: auth.Off}))
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{Password: auth.Off}))
 		_, err := o.adm.CreateUser(t.Context(), admin.System("test"), admin.CreateUserParams{Email: "ada@example.com", SendInvitation: true})
 		wantCode(t, err, auth.CodeMethodDisabled)
-		if _, err := o.behind().User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) {
+		if _, err := o.behind().User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("made all the same: %v", err)
 		}
 	})

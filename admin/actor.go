@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Actor is in whose name an operation happens: somebody who is signed in ([User]), a
@@ -66,11 +67,11 @@ type acting struct {
 	label       string     // for the audit log
 	user        *auth.User // nil: no person
 	session     auth.Session
-	key         *auth.APIKey // nil: no key
-	creator     *auth.User   // who answers for the key; nil: nobody
-	external    *Identity    // nil: nobody whom the application alone knows
+	key         *store.APIKey // nil: no key
+	creator     *auth.User    // who answers for the key; nil: nobody
+	external    *Identity     // nil: nobody whom the application alone knows
 	permissions []string
-	roles       auth.RoleTable
+	roles       store.RoleTable
 	begun       bool // see Actor
 }
 
@@ -112,9 +113,9 @@ func (m *Admin) resolve(ctx context.Context, who Actor, op operation) (*acting, 
 	}
 	s, u, err := m.store.Session(ctx, who.caller.SessionID, m.kit.Now())
 	switch {
-	case errors.Is(err, auth.ErrBanned):
+	case errors.Is(err, store.ErrBanned):
 		return nil, m.kit.Error(auth.CodeUserBanned, err)
-	case errors.Is(err, auth.ErrNotFound) || errors.Is(err, auth.ErrSessionEnded) || err == nil && u.ID != who.caller.UserID:
+	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrSessionEnded) || err == nil && u.ID != who.caller.UserID:
 		return nil, m.kit.Error(auth.CodeSessionEnded, err)
 	case err != nil:
 		return nil, m.kit.StoreError(err)
@@ -132,7 +133,7 @@ func (a *acting) signedIn(s auth.Session, u auth.User) {
 // rolesFor is the table that an operation goes by: as it is now for one that changes
 // something, which holds it as a condition, or that shows roles; otherwise as the
 // process knows it, as it does for tokens.
-func (m *Admin) rolesFor(ctx context.Context, op operation) (auth.RoleTable, error) {
+func (m *Admin) rolesFor(ctx context.Context, op operation) (store.RoleTable, error) {
 	if op.reads() && op.permission != PermRolesRead {
 		return m.kit.Roles(ctx)
 	}
@@ -141,7 +142,7 @@ func (m *Admin) rolesFor(ctx context.Context, op operation) (auth.RoleTable, err
 
 // permissionsIn are what roles permit by a table, sorted, each once. A role that is
 // not in it permits nothing.
-func permissionsIn(t auth.RoleTable, roles []string) []string {
+func permissionsIn(t store.RoleTable, roles []string) []string {
 	list := []string{}
 	for _, name := range roles {
 		if name == auth.RoleOwner {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // Options are what New takes.
@@ -52,23 +53,23 @@ type Admin struct {
 	auth        *auth.Auth
 	kit         auth.Kit
 	store       auth.Store
-	roles       auth.RoleStore
-	directory   auth.DirectoryStore
-	events      auth.EventStore
-	settings    auth.SettingsStore
-	limits      auth.LimitStore
-	keys        auth.KeyStore
-	stats       auth.StatsStore
+	roles       store.RoleStore
+	directory   store.DirectoryStore
+	events      store.EventStore
+	settings    store.SettingsStore
+	limits      store.LimitStore
+	keys        store.KeyStore
+	stats       store.StatsStore
 	permissions catalog
 	requireMFA  bool
 	authorize   func(*http.Request) (Identity, error)
 
-	impersonations   auth.ImpersonationStore
-	sessions         auth.SessionListStore
-	messages         auth.MessageLogStore
+	impersonations   store.ImpersonationStore
+	sessions         store.SessionListStore
+	messages         store.MessageLogStore
 	tellImpersonated bool
 
-	jobs       auth.JobStore
+	jobs       store.JobStore
 	endsAtOnce int           // see revokedAtOnce
 	importSize int64         // see maxImportSize
 	importRows int           // see maxImportRows
@@ -96,8 +97,8 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 		capability(m.store, &m.sessions),
 		capability(m.store, &m.jobs),
 		capability(m.store, &m.messages),
-		capability(m.store, new(auth.InvitationStore)),
-		capability(m.store, new(auth.AnonymizeStore)),
+		capability(m.store, new(store.InvitationStore)),
+		capability(m.store, new(store.AnonymizeStore)),
 	}
 	var err error
 	if m.permissions, err = newCatalog(o.Permissions); err != nil {
@@ -125,7 +126,7 @@ func New(ctx context.Context, a *auth.Auth, o Options) (*Admin, error) {
 
 // capability finds a capability of the store.
 func capability[T any](s auth.Store, into *T) error {
-	found, ok := auth.Capability[T](s)
+	found, ok := store.Capability[T](s)
 	if !ok {
 		return fmt.Errorf("the store is no %s", reflect.TypeFor[T]())
 	}
@@ -143,15 +144,15 @@ func (m *Admin) addReadyRoles(ctx context.Context) error {
 			return err
 		}
 		n := len(t.Roles)
-		begun := t.Revision == int64(n) && n < len(ready) && !slices.ContainsFunc(t.Roles, func(r auth.RolePermissions) bool {
-			return !slices.ContainsFunc(ready[:n], func(q auth.RolePermissions) bool { return q.Name == r.Name })
+		begun := t.Revision == int64(n) && n < len(ready) && !slices.ContainsFunc(t.Roles, func(r store.RolePermissions) bool {
+			return !slices.ContainsFunc(ready[:n], func(q store.RolePermissions) bool { return q.Name == r.Name })
 		})
 		if !begun {
 			return nil
 		}
 		c := m.kit.Change(ctx, System("first start").authority())
 		c.IfRoles = &t.Revision
-		if _, err := m.roles.PutRole(ctx, auth.PutRole{Change: c, Role: ready[n]}); err != nil && !errors.Is(err, auth.ErrStale) {
+		if _, err := m.roles.PutRole(ctx, store.PutRole{Change: c, Role: ready[n]}); err != nil && !errors.Is(err, store.ErrStale) {
 			return err
 		}
 	}

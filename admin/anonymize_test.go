@@ -15,6 +15,7 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/memstore"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // dumped are stores all of which can be read: each row of Postgres, and the file of the
@@ -68,9 +69,9 @@ func rows(t *testing.T, s *pgstore.Store) string {
 // Once somebody is anonymous, nothing of the whole store tells who it was, and nobody
 // signs in to the account again.
 func TestAnonymise(t *testing.T) {
-	dumped(t, func(t *testing.T, store auth.Store, dump func() string) {
+	dumped(t, func(t *testing.T, st auth.Store, dump func() string) {
 		idp := authtest.StartProvider(t)
-		o := newOffice(t, store, auth.WithProvider(idp.Google()))
+		o := newOffice(t, st, auth.WithProvider(idp.Google()))
 		idp.Now = o.Clock.Now
 		code := admin.System("test")
 		o.permit("helper", admin.PermUsersWrite, admin.PermUsersBan)
@@ -79,7 +80,7 @@ func TestAnonymise(t *testing.T) {
 		ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.77"), UserAgent: "Analytical Engine"})
 		phone, now := "+4930777777", o.Clock.Now()
 		name := "Lovelace"
-		if _, err := store.UpdateUser(ctx, auth.UpdateUser{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: id, Patch: auth.UserPatch{
+		if _, err := st.UpdateUser(ctx, store.UpdateUser{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: id, Patch: store.UserPatch{
 			Phone: &phone, PhoneVerifiedAt: &now, FullName: &name, UserMetadata: map[string]any{"city": "Ockham"}, AppMetadata: map[string]any{"crm": "Byron"},
 		}}); err != nil {
 			t.Fatal(err)

@@ -7,14 +7,15 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // Bans that are over are none, whichever way accounts are looked for.
 func TestBansThatAreOverAreNotListed(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		o.LoginAs(t, "ada@example.com")
-		ada, err := store.User(t.Context(), auth.ByEmail("ada@example.com"))
+		ada, err := st.User(t.Context(), store.ByEmail("ada@example.com"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,15 +44,15 @@ func TestBansThatAreOverAreNotListed(t *testing.T) {
 // Whoever looks at roles sees them as they are, also where another process has just
 // changed them.
 func TestRolesAreShownAsTheyAre(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.owner()
 		o.do(owner, "GET /roles", "").want(200)
 		o.do(owner, "GET /users", "").want(200) // from here on the table is known here
-		roles, _ := auth.Capability[auth.RoleStore](store)
+		roles, _ := store.Capability[store.RoleStore](st)
 		now := o.Clock.Now()
-		c := auth.Change{Now: now, By: auth.Authority{System: "another process"}}
-		if _, err := roles.PutRole(t.Context(), auth.PutRole{Change: c, Role: auth.RolePermissions{Name: "newcomer", Permissions: []string{}, CreatedAt: now, UpdatedAt: now}}); err != nil {
+		c := store.Change{Now: now, By: auth.Authority{System: "another process"}}
+		if _, err := roles.PutRole(t.Context(), store.PutRole{Change: c, Role: store.RolePermissions{Name: "newcomer", Permissions: []string{}, CreatedAt: now, UpdatedAt: now}}); err != nil {
 			t.Fatal(err)
 		}
 		if a := o.do(owner, "GET /roles", "").want(200); !strings.Contains(a.text, "newcomer") {

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // An attempt whose target is a text of any length is recorded as others are, and holds up
@@ -75,27 +76,27 @@ func TestUnreadableTexts(t *testing.T) {
 // There are not so many roles that reading them takes a while.
 func TestRolesAreBounded(t *testing.T) {
 	t.Parallel()
-	store := memstore.New()
+	st := memstore.New()
 	for i := range 500 {
-		c := auth.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
-		if _, err := store.PutRole(t.Context(), auth.PutRole{Change: c, Role: auth.RolePermissions{Name: fmt.Sprintf("role%d", i), CreatedAt: c.Now, UpdatedAt: c.Now}}); err != nil {
+		c := store.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
+		if _, err := st.PutRole(t.Context(), store.PutRole{Change: c, Role: store.RolePermissions{Name: fmt.Sprintf("role%d", i), CreatedAt: c.Now, UpdatedAt: c.Now}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o := newOffice(t, store)
+	o := newOffice(t, st)
 	owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 	o.do(owner, "POST /roles", `{"name":"one-more","permissions":[]}`).want(422, auth.CodeValidationFailed)
 }
 
 // What is tried in the name of somebody else is recorded as tried by who did.
 func TestImpersonatorsAreRecorded(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner, ada := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2()), o.LoginAs(t, "ada@example.com")
 		token := o.do(owner, "POST /users/"+ada.User.ID+"/impersonate", `{"reason":"x"}`).want(200).body["access_token"].(string)
 		o.do(nil, "POST /users/"+owner.User.ID+"/ban", `{"reason":"x"}`, "Authorization: Bearer "+token).want(403, auth.CodeImpersonationForbidden)
 		o.written()
-		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Type: string(auth.EventAdminDenied), Limit: 10}})
+		p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(auth.EventAdminDenied), Limit: 10}})
 		if err != nil || len(p.Events) != 1 {
 			t.Fatalf("%d events, %v", len(p.Events), err)
 		}

@@ -14,20 +14,21 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // Whoever names the id of an account that is being deleted does not become it.
 func TestIDsAreNotTakenWhileTheirAccountGoes(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		goes := func(method string) string {
 			id := o.LoginAs(t, method+"@example.com").User.ID
 			tap.Reset(storetap.Hooks{Background: true, Before: func(ctx context.Context, called string, _ int) {
 				if called == method {
-					_ = store.DeleteUser(ctx, auth.DeleteUser{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}, Events: []auth.OutcomeEvent{
-						{On: auth.OutcomeDone, Event: auth.Event{ID: uuid.NewString(), At: o.Clock.Now(), Type: auth.EventUserDeleted, UserID: id}}}}, UserID: id})
+					_ = st.DeleteUser(ctx, store.DeleteUser{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}, Events: []store.OutcomeEvent{
+						{On: store.OutcomeDone, Event: auth.Event{ID: uuid.NewString(), At: o.Clock.Now(), Type: auth.EventUserDeleted, UserID: id}}}}, UserID: id})
 				}
 			}})
 			return id
@@ -119,8 +120,8 @@ func TestLinksOfOptionsEndWithAPromotion(t *testing.T) {
 
 // The maker of a link is banned while it is used: then it is of no use.
 func TestLinkMakerBannedMeanwhile(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		maker, target := o.operator("maker@example.com", admin.PermCredentials), o.LoginAs(t, "target@example.com")
 		made, err := o.adm.MakeLink(t.Context(), actor(maker), admin.MakeLinkParams{Type: auth.LinkMagicLink, UserID: target.User.ID})
@@ -131,7 +132,7 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 		tap.Reset(storetap.Hooks{Before: func(ctx context.Context, method string, _ int) {
 			if method == "RedeemToken" && banned == nil {
 				until := o.Clock.Now().Add(time.Hour)
-				_, banned = store.UpdateUser(ctx, auth.UpdateUser{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: maker.User.ID, Patch: auth.UserPatch{BannedUntil: &until}})
+				_, banned = st.UpdateUser(ctx, store.UpdateUser{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, UserID: maker.User.ID, Patch: store.UserPatch{BannedUntil: &until}})
 			}
 		}})
 		_, err = o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, made.URL)})
@@ -145,12 +146,12 @@ func TestLinkMakerBannedMeanwhile(t *testing.T) {
 
 // The role of a link's account grows while it is used: then it is of no use either.
 func TestLinkTargetsRoleGrowsMeanwhile(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
-		roles, _ := auth.Capability[auth.RoleStore](store)
+		roles, _ := store.Capability[store.RoleStore](st)
 		put := func(ctx context.Context, permissions ...string) error {
-			_, err := roles.PutRole(ctx, auth.PutRole{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Role: auth.RolePermissions{Name: "grows", Permissions: permissions, CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
+			_, err := roles.PutRole(ctx, store.PutRole{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Role: store.RolePermissions{Name: "grows", Permissions: permissions, CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
 			return err
 		}
 		if err := put(t.Context()); err != nil {
@@ -225,6 +226,6 @@ func (s onTrustedDevices) Unwrap() auth.Store { return s.Store }
 
 func (s onTrustedDevices) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
 	session, u, err := s.Store.Session(ctx, id, now)
-	session.AAL = auth.LevelAAL1
+	session.AAL = store.LevelAAL1
 	return session, u, err
 }

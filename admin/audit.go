@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -24,7 +25,7 @@ var (
 // AuditLogParams pick events. Before of the query is the last event of the page
 // before, if there was one.
 type AuditLogParams struct {
-	auth.EventQuery
+	store.EventQuery
 }
 
 // EventPage is a page of the audit log, newest first.
@@ -51,10 +52,10 @@ type TimelineParams struct {
 // Timeline is AuditLog of what happened to one account or was done by it, of one that
 // is gone, too. Errors: CodeUserNotFound for what is no id.
 func (m *Admin) Timeline(ctx context.Context, who Actor, p TimelineParams) (EventPage, error) {
-	return m.eventPage(ctx, who, opTimeline, auth.EventQuery{Involving: p.UserID, Before: p.Before, Limit: p.Limit})
+	return m.eventPage(ctx, who, opTimeline, store.EventQuery{Involving: p.UserID, Before: p.Before, Limit: p.Limit})
 }
 
-func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q auth.EventQuery) (EventPage, error) {
+func (m *Admin) eventPage(ctx context.Context, who Actor, op operation, q store.EventQuery) (EventPage, error) {
 	if _, err := m.reader(ctx, who, op); err != nil {
 		return EventPage{}, err
 	}
@@ -84,7 +85,7 @@ func (m *Admin) AuditEvent(ctx context.Context, who Actor, id string) (auth.Even
 	if uuid.Validate(id) != nil {
 		return auth.Event{}, m.kit.Error(auth.CodeNotFound, nil)
 	}
-	list, err := m.events.Events(ctx, auth.EventQuery{ID: id, Limit: 1})
+	list, err := m.events.Events(ctx, store.EventQuery{ID: id, Limit: 1})
 	switch {
 	case err != nil:
 		return auth.Event{}, m.kit.StoreError(err)
@@ -96,23 +97,23 @@ func (m *Admin) AuditEvent(ctx context.Context, who Actor, id string) (auth.Even
 
 // eventView is an event on the wire.
 type eventView struct {
-	ID         string                      `json:"id"`
-	Type       auth.EventType              `json:"type"`
-	At         time.Time                   `json:"at"`
-	Outcome    auth.EventOutcome           `json:"outcome"`
-	Actor      actorView                   `json:"actor"`
-	UserID     *string                     `json:"user_id"`
-	Target     *string                     `json:"target"`
-	SessionID  *string                     `json:"session_id"`
-	SessionIDs []string                    `json:"session_ids"`
-	Method     *string                     `json:"method"`
-	Provider   *string                     `json:"provider"`
-	Reason     *string                     `json:"reason"`
-	IP         *string                     `json:"ip"`
-	UserAgent  *string                     `json:"user_agent"`
-	RequestID  *string                     `json:"request_id"`
-	Operation  *string                     `json:"operation"`
-	Changes    map[string]auth.FieldChange `json:"changes"`
+	ID         string                       `json:"id"`
+	Type       auth.EventType               `json:"type"`
+	At         time.Time                    `json:"at"`
+	Outcome    store.EventOutcome           `json:"outcome"`
+	Actor      actorView                    `json:"actor"`
+	UserID     *string                      `json:"user_id"`
+	Target     *string                      `json:"target"`
+	SessionID  *string                      `json:"session_id"`
+	SessionIDs []string                     `json:"session_ids"`
+	Method     *string                      `json:"method"`
+	Provider   *string                      `json:"provider"`
+	Reason     *string                      `json:"reason"`
+	IP         *string                      `json:"ip"`
+	UserAgent  *string                      `json:"user_agent"`
+	RequestID  *string                      `json:"request_id"`
+	Operation  *string                      `json:"operation"`
+	Changes    map[string]store.FieldChange `json:"changes"`
 }
 
 type actorView struct {
@@ -125,7 +126,7 @@ type actorView struct {
 func viewEvent(e auth.Event) eventView {
 	r := e.Record
 	if r == nil {
-		r = &auth.Record{}
+		r = &store.Record{}
 	}
 	v := eventView{
 		ID: e.ID, Type: e.Type, At: e.At, Outcome: e.Outcome(),
@@ -138,7 +139,7 @@ func viewEvent(e auth.Event) eventView {
 		v.IP = ptr(e.Client.IP.String())
 	}
 	if v.Changes == nil {
-		v.Changes = map[string]auth.FieldChange{}
+		v.Changes = map[string]store.FieldChange{}
 	}
 	return v
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The formats of exports.
@@ -22,7 +23,7 @@ const exportPage = 500
 
 // ExportAuditLogParams pick what to export.
 type ExportAuditLogParams struct {
-	auth.EventQuery // its Limit does not count
+	store.EventQuery // its Limit does not count
 
 	Format string // FormatNDJSON if empty
 }
@@ -97,7 +98,7 @@ func (m *Admin) writeEventsTo(ctx context.Context, who Actor, p ExportAuditLogPa
 }
 
 // filtersOf are the filters of a query, as the audit log has them.
-func filtersOf(q auth.EventQuery) map[string]string {
+func filtersOf(q store.EventQuery) map[string]string {
 	all := map[string]string{"id": q.ID, "about": q.UserID, "user": q.Involving, "actor": q.ActorID, "target": q.Target, "action": q.Type, "request_id": q.RequestID, "outcome": string(q.Outcome)}
 	if q.IP.IsValid() {
 		all["ip"] = q.IP.String()

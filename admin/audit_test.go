@@ -20,6 +20,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // written waits until what happened is recorded and counted.
@@ -127,10 +128,10 @@ func TestAuditQueriesAreStrict(t *testing.T) {
 // An export holds what its filters pick, in either format; it is recorded before its
 // first byte, and a cell that a spreadsheet would calculate is text.
 func TestAuditExport(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
-		events, _ := auth.Capability[auth.EventStore](store)
+		events, _ := store.Capability[store.EventStore](st)
 		var many []auth.Event
 		for i := range 1201 { // more than two pages
 			e := auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().Add(-time.Hour).UTC(), Reason: "plain"}
@@ -190,15 +191,15 @@ func TestAuditExport(t *testing.T) {
 // An export that cannot be recorded writes nothing; one whose client has gone, or whose
 // store fails, ends, and does not look whole.
 func TestAuditExportBreaksOff(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		var list []auth.Event
 		for range 1100 {
 			list = append(list, auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
 		}
-		events, _ := auth.Capability[auth.EventStore](store)
+		events, _ := store.Capability[store.EventStore](st)
 		if err := events.AddEvents(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
@@ -291,8 +292,8 @@ func TestEndedSessionsAreNamed(t *testing.T) {
 // Figures say what happened, and the overview what there is, with the span before and
 // what needs attention.
 func TestStatsAndOverview(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		o.LoginAs(t, "yesterday@example.com")
 		o.Clock.Advance(24 * time.Hour)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
@@ -330,11 +331,11 @@ func TestStatsAndOverview(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(v.Figures, func(f admin.Figure) bool { return f.Metric == auth.MetricSignIns && f.Label == "password" })
+		at := slices.IndexFunc(v.Figures, func(f admin.Figure) bool { return f.Metric == store.MetricSignIns && f.Label == "password" })
 		if at < 0 || v.Figures[at].Count < 3 || v.Figures[at].Before != 1 {
 			t.Errorf("figures %+v", v.Figures)
 		}
-		if v.Totals.Users != (auth.Total{N: 4, Exact: true}) || v.Totals.WithFactor.N != 1 || v.Active[auth.PeriodDay] != 3 {
+		if v.Totals.Users != (store.Total{N: 4, Exact: true}) || v.Totals.WithFactor.N != 1 || v.Active[store.PeriodDay] != 3 {
 			t.Errorf("%+v", v)
 		}
 		o.do(owner, "GET /overview?period=7d", "").want(200)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var auditEndpoints = []endpoint{
@@ -24,10 +25,10 @@ type eventCursor struct {
 }
 
 // eventQuery reads the filters of the audit log.
-func (v *values) eventQuery() auth.EventQuery {
-	q := auth.EventQuery{
+func (v *values) eventQuery() store.EventQuery {
+	q := store.EventQuery{
 		ActorID: v.text("actor"), Type: v.text("action"), Target: v.text("target"), Involving: v.text("user"),
-		RequestID: v.text("request_id"), Outcome: auth.EventOutcome(v.text("outcome")), From: v.time("from"), To: v.time("to"),
+		RequestID: v.text("request_id"), Outcome: store.EventOutcome(v.text("outcome")), From: v.time("from"), To: v.time("to"),
 	}
 	if s := v.text("ip"); s != "" {
 		ip, err := netip.ParseAddr(s)

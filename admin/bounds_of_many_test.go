@@ -12,18 +12,19 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A filter that picks more accounts than a selection may have picks none of them.
 func TestSelectionHasAnEnd(t *testing.T) {
 	t.Parallel()
-	store := memstore.New()
-	o := newOffice(t, store)
-	c := auth.CreateUsers{Change: o.change()}
+	st := memstore.New()
+	o := newOffice(t, st)
+	c := store.CreateUsers{Change: o.change()}
 	for i := range 10_001 {
-		c.Users = append(c.Users, auth.ImportedRow{User: auth.User{ID: uuid.NewString(), Email: fmt.Sprintf("many%d@example.com", i), CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
+		c.Users = append(c.Users, store.ImportedRow{User: auth.User{ID: uuid.NewString(), Email: fmt.Sprintf("many%d@example.com", i), CreatedAt: o.Clock.Now(), UpdatedAt: o.Clock.Now()}})
 	}
-	imports, _ := auth.Capability[auth.ImportStore](store)
+	imports, _ := store.Capability[store.ImportStore](st)
 	if _, err := imports.CreateUsers(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +39,13 @@ func TestSelectionHasAnEnd(t *testing.T) {
 // may be about, and it is told that there are more.
 func TestSessionsOfManyAreEndedPageByPage(t *testing.T) {
 	t.Parallel()
-	store := memstore.New()
-	o := newOffice(t, store)
+	st := memstore.New()
+	o := newOffice(t, st)
 	now := o.Clock.Now()
 	for i := range 1001 {
 		u := auth.User{ID: uuid.NewString(), Email: fmt.Sprintf("many%d@example.com", i), CreatedAt: now, UpdatedAt: now}
-		s := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9"}
-		if _, err := store.CreateUser(t.Context(), auth.CreateUser{Change: o.change(), NewUser: auth.NewUser{User: u, Session: &s}}); err != nil {
+		s := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9"}
+		if _, err := st.CreateUser(t.Context(), store.CreateUser{Change: o.change(), NewUser: store.NewUser{User: u, Session: &s}}); err != nil {
 			t.Fatal(err)
 		}
 	}

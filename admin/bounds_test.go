@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // What figures are of when only some of it is asked, and how much may be asked at once.
@@ -18,21 +19,21 @@ func TestSpansOfStats(t *testing.T) {
 	end := time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		ago, to time.Duration // before end; to reaches beyond it
-		by      auth.Interval
+		by      store.Interval
 		want    string // "" if it is refused
 	}{
 		"a day by the hour by default":         {0, 0, "", "hour 24h0m0s"},
-		"a day by the hour":                    {0, 0, auth.Hourly, "hour 24h0m0s"},
-		"thirty days by the day":               {0, 0, auth.Daily, "day 720h0m0s"},
-		"the hour that the end is in":          {0, 90 * time.Minute, auth.Hourly, "hour 24h0m0s"},
+		"a day by the hour":                    {0, 0, store.Hourly, "hour 24h0m0s"},
+		"thirty days by the day":               {0, 0, store.Daily, "day 720h0m0s"},
+		"the hour that the end is in":          {0, 90 * time.Minute, store.Hourly, "hour 24h0m0s"},
 		"up to two days by the hour":           {2 * day, 0, "", "hour 48h0m0s"},
 		"beyond them by the day":               {2*day + time.Second, 0, "", "day 72h0m0s"},
-		"an hour":                              {time.Hour, 0, auth.Hourly, "hour 1h0m0s"},
-		"no time at all":                       {-time.Hour, 0, auth.Hourly, ""},
-		"as many days by the hour as there is": {31 * day, 0, auth.Hourly, "hour 744h0m0s"},
-		"too many by the hour":                 {31*day + time.Hour, 0, auth.Hourly, ""},
-		"as many days by the day as there is":  {400 * day, 0, auth.Daily, "day 9600h0m0s"},
-		"too many by the day":                  {401 * day, 0, auth.Daily, ""},
+		"an hour":                              {time.Hour, 0, store.Hourly, "hour 1h0m0s"},
+		"no time at all":                       {-time.Hour, 0, store.Hourly, ""},
+		"as many days by the hour as there is": {31 * day, 0, store.Hourly, "hour 744h0m0s"},
+		"too many by the hour":                 {31*day + time.Hour, 0, store.Hourly, ""},
+		"as many days by the day as there is":  {400 * day, 0, store.Daily, "day 9600h0m0s"},
+		"too many by the day":                  {401 * day, 0, store.Daily, ""},
 		"by the week":                          {0, 0, "week", ""},
 	} {
 		p := admin.StatsParams{To: end.Add(c.to), Interval: c.by}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // BulkAction is what happens to each of many accounts.
@@ -67,7 +68,7 @@ type BulkItem struct {
 // BulkResult is what came of many.
 type BulkResult struct {
 	Items  []BulkItem // the first 1000
-	Counts auth.JobCounts
+	Counts store.JobCounts
 
 	// Of a dry run of a filter: what to name to have it done to these accounts, and
 	// until when.
@@ -278,7 +279,7 @@ func (p ListUsersParams) picksAll() bool {
 	if len(q.Metadata) == 0 {
 		q.Metadata = nil
 	}
-	return strings.TrimSpace(p.Search) == "" && reflect.DeepEqual(q, auth.UserQuery{})
+	return strings.TrimSpace(p.Search) == "" && reflect.DeepEqual(q, store.UserQuery{})
 }
 
 // doToEach does an action to accounts, or tries it. After an error it is not known, or

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // selectFor tries an action on the accounts that a filter picks, and keeps which they
@@ -44,7 +45,7 @@ func (m *Admin) selectFor(ctx context.Context, who Actor, a *acting, b bulkActio
 
 // isEverybody tells whether a filter has picked all accounts that there are, or would.
 func (m *Admin) isEverybody(ctx context.Context, p ListUsersParams, picked int) (bool, error) {
-	n, err := m.directory.CountUsers(ctx, auth.UserQuery{Now: m.kit.Now()})
+	n, err := m.directory.CountUsers(ctx, store.UserQuery{Now: m.kit.Now()})
 	return p.picksAll() || n.Exact && int64(picked) >= n.N, m.storeError(err)
 }
 
@@ -85,7 +86,7 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 			}
 		}
 		switch {
-		case errors.Is(err, auth.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != auth.JobReceiving):
+		case errors.Is(err, store.ErrNotFound), err == nil && (j.Kind != bulkJob.name || !made.same(t.forJob()) || j.State != store.JobReceiving):
 			return "", m.kit.Refusal(auth.CodeNotFound, "There is no such selection of yours, or it was used, or is over.")
 		case err != nil:
 			return "", err
@@ -107,14 +108,14 @@ func (m *Admin) startSelection(ctx context.Context, who Actor, b bulkAction, id 
 	return BulkResult{JobID: jobID}, err
 }
 
-func planBulk(_ context.Context, m *Admin, _ auth.Job, input []byte) (chunkWork, error) {
-	return chunkWork{do: func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error) {
+func planBulk(_ context.Context, m *Admin, _ store.Job, input []byte) (chunkWork, error) {
+	return chunkWork{do: func(ctx context.Context, who Actor, j store.Job) ([]rowResult, error) {
 		return doBulk(ctx, m, who, j, input)
 	}}, nil
 }
 
 // doBulk does a chunk of a selection.
-func doBulk(ctx context.Context, m *Admin, who Actor, j auth.Job, input []byte) ([]rowResult, error) {
+func doBulk(ctx context.Context, m *Admin, who Actor, j store.Job, input []byte) ([]rowResult, error) {
 	var p bulkJobParams
 	var ids []string
 	if err := errors.Join(json.Unmarshal(j.Params, &p), json.Unmarshal(input, &ids)); err != nil {

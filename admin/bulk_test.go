@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // crowd is some people who may nothing.
@@ -160,21 +161,21 @@ func TestBulkByFilter(t *testing.T) {
 
 // A job ends with what it rests on: its actor's session, and what the actor may do.
 func TestJobEndsWithItsActor(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		for name, end := range map[string]func(who *authtest.SignedIn){
 			"session_ended": func(who *authtest.SignedIn) {
-				if _, err := o.behind().RevokeSessions(t.Context(), auth.RevokeSessions{Change: o.change(), UserID: who.User.ID}); err != nil {
+				if _, err := o.behind().RevokeSessions(t.Context(), store.RevokeSessions{Change: o.change(), UserID: who.User.ID}); err != nil {
 					t.Error(err)
 				}
 			},
 			"user_banned": func(who *authtest.SignedIn) {
 				until := o.Clock.Now().Add(time.Hour)
-				o.patch(who.User.ID, auth.UserPatch{BannedUntil: &until})
+				o.patch(who.User.ID, store.UserPatch{BannedUntil: &until})
 			},
-			"not_admin":          func(who *authtest.SignedIn) { o.patch(who.User.ID, auth.UserPatch{Roles: &[]string{}}) },
-			"missing_permission": func(who *authtest.SignedIn) { o.patch(who.User.ID, auth.UserPatch{Roles: &[]string{"auditor"}}) },
+			"not_admin":          func(who *authtest.SignedIn) { o.patch(who.User.ID, store.UserPatch{Roles: &[]string{}}) },
+			"missing_permission": func(who *authtest.SignedIn) { o.patch(who.User.ID, store.UserPatch{Roles: &[]string{"auditor"}}) },
 		} {
 			ids := o.crowd("end"+strings.ReplaceAll(name, "_", ""), 1)
 			who := o.operator(name+"@example.com", admin.PermUsersBan, admin.PermUsersRead)

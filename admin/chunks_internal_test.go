@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What of a chunk cannot be read fails it, whichever part it is: nothing is done by the rest.
@@ -18,7 +18,7 @@ func TestChunksThatCannotBeRead(t *testing.T) {
 		"the rows of one":            {importJob.name, `{}`, `{`},
 		"rows that are of selection": {importJob.name, `{}`, `["a"]`},
 	} {
-		j := auth.Job{ID: "j", Kind: c.kind, Params: []byte(c.params)}
+		j := store.Job{ID: "j", Kind: c.kind, Params: []byte(c.params)}
 		k, _ := kindOf(j)
 		work, err := k.plan(t.Context(), &Admin{}, j, []byte(c.input))
 		if err == nil && work.do != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -39,7 +40,7 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		had, err := m.store.Credentials(ctx, auth.ByID(t.target.ID))
+		had, err := m.store.Credentials(ctx, store.ByID(t.target.ID))
 		if err != nil {
 			return auth.User{}, err
 		}
@@ -51,7 +52,7 @@ func (m *Admin) SetPassword(ctx context.Context, who Actor, p SetPasswordParams)
 			return auth.User{}, err
 		}
 		t.changed("password", had.PasswordHash != "", p.Password != nil)
-		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
 	})
 	if err == nil && p.Password != nil {
 		m.kit.ForgiveFailures(ctx, u) // of the password before
@@ -65,7 +66,7 @@ func (m *Admin) Factors(ctx context.Context, who Actor, userID string) ([]auth.F
 	if _, err := m.reader(ctx, who, opFactors); err != nil {
 		return nil, err
 	}
-	a, err := m.account(ctx, auth.ByID(userID))
+	a, err := m.account(ctx, store.ByID(userID))
 	return a.Factors, err
 }
 
@@ -90,12 +91,12 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 		if err := m.at(t, p.Revision); err != nil {
 			return auth.User{}, err
 		}
-		a, err := m.account(ctx, auth.ByID(t.target.ID))
+		a, err := m.account(ctx, store.ByID(t.target.ID))
 		if err != nil {
 			return auth.User{}, err
 		}
 		gone := slices.DeleteFunc(a.Factors, func(f auth.Factor) bool { return p.FactorID != "" && f.ID != p.FactorID })
-		switch store := m.kit.Factors(); {
+		switch st := m.kit.Factors(); {
 		case len(gone) == 0 && p.FactorID != "":
 			return auth.User{}, m.kit.Error(auth.CodeNotFound, nil)
 		case len(gone) == 0:
@@ -105,7 +106,7 @@ func (m *Admin) RemoveFactor(ctx context.Context, who Actor, p RemoveFactorParam
 				return auth.User{}, err
 			}
 			t.changed("factors", kindsOf(gone), nil)
-			return store.RemoveFactor(ctx, auth.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
+			return st.RemoveFactor(ctx, store.RemoveFactor{Change: t.change, UserID: t.target.ID, FactorID: p.FactorID})
 		}
 	})
 }
@@ -139,7 +140,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, m.kit.Error(auth.CodeNotFound, nil)
 		}
 		gone := t.target.Identities[i]
-		c, err := m.store.Credentials(ctx, auth.ByID(t.target.ID))
+		c, err := m.store.Credentials(ctx, store.ByID(t.target.ID))
 		if err != nil {
 			return auth.User{}, err
 		}
@@ -151,7 +152,7 @@ func (m *Admin) Unlink(ctx context.Context, who Actor, p UnlinkParams) (auth.Use
 			return auth.User{}, err
 		}
 		t.changed("identities", gone.Provider+" "+gone.Subject, nil)
-		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.Unlinking(gone)})
+		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: m.kit.Unlinking(gone)})
 	})
 }
 
@@ -188,6 +189,6 @@ func (m *Admin) Unlock(ctx context.Context, who Actor, p UnlockParams) (auth.Use
 		if err := m.because(t, p.Reason); err != nil {
 			return auth.User{}, err
 		}
-		return t.target, m.limits.ClearLimits(ctx, auth.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
+		return t.target, m.limits.ClearLimits(ctx, store.ClearLimits{Change: t.change, UserID: t.target.ID, Keys: keys})
 	})
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // A password that an operator sets or removes ends all sessions, and is told.
 func TestSetPassword(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o, _ := newScene(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, _ := newScene(t, st)
 		owner := o.operator("owner@example.com", "*")
 		ada := o.LoginAs(t, "ada@example.com")
 		path := "POST /users/" + ada.User.ID + "/password"
@@ -29,7 +30,7 @@ func TestSetPassword(t *testing.T) {
 		}
 		o.do(owner, path, `{"password":"a phrase of four words","reason":"forgot it"}`).want(200)
 		o.Mail(t, "ada@example.com", auth.KindPasswordChanged)
-		if _, _, err := o.Store.Session(t.Context(), ada.SessionID, o.Clock.Now()); !errors.Is(err, auth.ErrSessionEnded) {
+		if _, _, err := o.Store.Session(t.Context(), ada.SessionID, o.Clock.Now()); !errors.Is(err, store.ErrSessionEnded) {
 			t.Errorf("the session: %v", err)
 		}
 		if _, err := o.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: "a phrase of four words"}); err != nil {
@@ -88,8 +89,8 @@ func TestRemoveFactor(t *testing.T) {
 
 // An identity goes unless it is the last way in, or that is forced.
 func TestUnlink(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o, _ := newScene(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, _ := newScene(t, st)
 		owner := o.operator("owner@example.com", "*")
 		ada := o.LoginAs(t, "ada@example.com")
 		path := "DELETE /users/" + ada.User.ID + "/identities/" + ada.User.ID
@@ -103,7 +104,7 @@ func TestUnlink(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		o.link(ada)
-		o.patch(ada.User.ID, auth.UserPatch{PasswordHash: new(string)})
+		o.patch(ada.User.ID, store.UserPatch{PasswordHash: new(string)})
 		o.do(owner, path, "").want(409, auth.CodeLastSignInMethod)
 		o.do(owner, path, `{"force":true,"reason":"stolen"}`).want(200)
 		if n := len(o.read(ada.User.ID).Identities); n != 0 {
@@ -156,11 +157,11 @@ func TestUnlock(t *testing.T) {
 // Failures on a device of the owner's count apart, and are cleared, too; so are those
 // of second factors and codes.
 func TestUnlockClearsAllCounts(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o, _ := newScene(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, _ := newScene(t, st)
 		ada := o.LoginAs(t, "ada@example.com", authtest.AAL2())
 		number := "+4930123456"
-		o.patch(ada.User.ID, auth.UserPatch{Phone: &number})
+		o.patch(ada.User.ID, store.UserPatch{Phone: &number})
 		here := auth.ContextWithClient(t.Context(), auth.Client{Device: "device of hers"})
 		signIn := func(code string) error {
 			_, err := o.Login(here, auth.LoginParams{Email: "ada@example.com", Password: authtest.Password, TOTPCode: code})
@@ -172,7 +173,7 @@ func TestUnlockClearsAllCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.ID, s.Device = "4d6f9f0e-7d0c-4a55-9f1a-2b3c4d5e6f70", "device of hers"
-		if _, err := o.Store.CreateSession(t.Context(), auth.CreateSession{Change: o.change(), Session: s}); err != nil {
+		if _, err := o.Store.CreateSession(t.Context(), store.CreateSession{Change: o.change(), Session: s}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // codes, of five tries each

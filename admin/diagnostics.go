@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var opDiagnostics = operation{pattern: "GET /diagnostics", permission: PermSettingsRead}
@@ -52,7 +53,7 @@ func (m *Admin) Diagnostics(ctx context.Context, who Actor) (Diagnosis, error) {
 // keyAges are the ages of the secret keys that are live, the oldest first.
 func (m *Admin) keyAges(ctx context.Context) ([]KeyAge, error) {
 	now := m.kit.Now()
-	q := auth.KeyQuery{Public: ptr(false), LiveAt: now, Limit: maxPage}
+	q := store.KeyQuery{Public: ptr(false), LiveAt: now, Limit: maxPage}
 	ages := []KeyAge{}
 	for len(ages) < keysLooked {
 		list, err := m.keys.Keys(ctx, q)

@@ -8,11 +8,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // ListUsersParams pick accounts.
 type ListUsersParams struct {
-	auth.UserQuery
+	store.UserQuery
 
 	// Search is what somebody types to find an account: an id, or a whole address or
 	// number that somebody has, or else what an address or name begins with.
@@ -34,9 +35,9 @@ const (
 // UserPage is a page of accounts.
 type UserPage struct {
 	Users   []auth.User
-	Matched Matched         // what ListUsersParams.Search was taken for; empty without
-	Count   *auth.UserCount // if it was asked for
-	Next    *auth.UserQuery // what to ask for the page after; nil: this was the last
+	Matched Matched          // what ListUsersParams.Search was taken for; empty without
+	Count   *store.UserCount // if it was asked for
+	Next    *store.UserQuery // what to ask for the page after; nil: this was the last
 }
 
 // ListUsers lists accounts. Errors: CodeValidationFailed, CodeQueryTooBroad (the
@@ -77,7 +78,7 @@ func (m *Admin) listUsers(ctx context.Context, p ListUsersParams) (UserPage, err
 
 // searched is the query for accounts that somebody asks for, and what the text was taken
 // for that they typed.
-func (m *Admin) searched(ctx context.Context, p ListUsersParams) (q auth.UserQuery, matched Matched, err error) {
+func (m *Admin) searched(ctx context.Context, p ListUsersParams) (q store.UserQuery, matched Matched, err error) {
 	q = p.UserQuery
 	if p.Search != "" {
 		if matched, err = m.search(ctx, p.Search, &q); err != nil {
@@ -89,19 +90,19 @@ func (m *Admin) searched(ctx context.Context, p ListUsersParams) (q auth.UserQue
 
 // search adds to a query what somebody typed. A whole address or number that nobody
 // has may be the begin of a longer one.
-func (m *Admin) search(ctx context.Context, text string, q *auth.UserQuery) (Matched, error) {
+func (m *Admin) search(ctx context.Context, text string, q *store.UserQuery) (Matched, error) {
 	if id, err := uuid.Parse(text); err == nil && len(text) == len(id.String()) {
 		q.ID = id.String()
 		return MatchedID, nil
 	}
 	if email, err := auth.NormalizeEmail(text); err == nil {
-		if found, err := m.has(ctx, auth.ByEmail(email)); found || err != nil {
+		if found, err := m.has(ctx, store.ByEmail(email)); found || err != nil {
 			q.Email = email
 			return MatchedEmail, err
 		}
 	}
 	if phone, err := auth.NormalizePhone(text); err == nil {
-		if found, err := m.has(ctx, auth.ByPhone(phone)); found || err != nil {
+		if found, err := m.has(ctx, store.ByPhone(phone)); found || err != nil {
 			q.Phone = phone
 			return MatchedPhone, err
 		}
@@ -111,9 +112,9 @@ func (m *Admin) search(ctx context.Context, text string, q *auth.UserQuery) (Mat
 }
 
 // has tells whether anybody has a value.
-func (m *Admin) has(ctx context.Context, key auth.UserKey) (bool, error) {
+func (m *Admin) has(ctx context.Context, key store.UserKey) (bool, error) {
 	_, err := m.store.User(ctx, key)
-	if errors.Is(err, auth.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, m.kit.StoreError(err)

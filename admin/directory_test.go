@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // people are accounts that differ in what lists are picked by.
@@ -22,10 +23,10 @@ func (o *office) people() *authtest.SignedIn {
 	o.Clock.Advance(time.Hour)
 	bob := o.LoginAs(o.t, "bob@example.com", authtest.AppMetadata(map[string]any{"plan": "free"}), authtest.Roles("editor"))
 	name, number, until := "Ada Lovelace", "+4930123456", o.Clock.Now().Add(time.Hour)
-	o.patch(ada.User.ID, auth.UserPatch{FullName: &name, Phone: &number})
+	o.patch(ada.User.ID, store.UserPatch{FullName: &name, Phone: &number})
 	o.link(ada)
 	o.arm(ada)
-	o.patch(bob.User.ID, auth.UserPatch{BannedUntil: &until})
+	o.patch(bob.User.ID, store.UserPatch{BannedUntil: &until})
 	if _, err := o.ImportUser(o.t.Context(), auth.ImportUserParams{Email: "carol@example.com"}); err != nil {
 		o.t.Fatal(err)
 	}
@@ -140,8 +141,8 @@ func TestListUsersRefuses(t *testing.T) {
 
 // One account is found by exactly one of its values.
 func TestLookupUser(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		ada := o.people()
 		reader := o.operator("reader@example.com", admin.PermUsersRead)
 		for _, query := range []string{"email=ADA@example.com", "phone=%2B4930123456", "provider=github&subject=" + ada.User.ID} {
@@ -156,10 +157,10 @@ func TestLookupUser(t *testing.T) {
 			o.do(reader, "GET /users/lookup?"+query, "").want(422, auth.CodeValidationFailed)
 		}
 		// Code may name an id, but that alone, too.
-		if a, err := o.adm.LookupUser(t.Context(), admin.System("test"), auth.ByID(ada.User.ID)); err != nil || a.ID != ada.User.ID {
+		if a, err := o.adm.LookupUser(t.Context(), admin.System("test"), store.ByID(ada.User.ID)); err != nil || a.ID != ada.User.ID {
 			t.Errorf("by id: %+v, %v", a, err)
 		}
-		_, err := o.adm.LookupUser(t.Context(), admin.System("test"), auth.UserKey{ID: ada.User.ID, Email: "bob@example.com"})
+		_, err := o.adm.LookupUser(t.Context(), admin.System("test"), store.UserKey{ID: ada.User.ID, Email: "bob@example.com"})
 		wantCode(t, err, auth.CodeValidationFailed)
 	})
 }
@@ -167,13 +168,13 @@ func TestLookupUser(t *testing.T) {
 // broad is a store that finds every list too broad.
 type broad struct {
 	auth.Store
-	auth.DirectoryStore
+	store.DirectoryStore
 }
 
 func (s broad) Unwrap() auth.Store { return s.Store }
 
-func (broad) ListUsers(context.Context, auth.UserQuery) ([]auth.User, error) {
-	return nil, fmt.Errorf("ended: %w", auth.ErrTooBroad)
+func (broad) ListUsers(context.Context, store.UserQuery) ([]auth.User, error) {
+	return nil, fmt.Errorf("ended: %w", store.ErrTooBroad)
 }
 
 // Filters that would read too much together are told so.
@@ -206,7 +207,7 @@ type watched struct {
 	kept *[]string
 }
 
-func (s watched) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s watched) CreateUser(ctx context.Context, c store.CreateUser) (auth.User, error) {
 	if c.Idempotency != nil {
 		*s.kept = append(*s.kept, string(c.Idempotency.RequestHash))
 	}

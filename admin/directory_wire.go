@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // metadataFilter begins the parameters that name members of the metadata.
@@ -47,12 +48,12 @@ func (m *Admin) handleListUsers(who Actor, w http.ResponseWriter, r *http.Reques
 
 // userFilters are the parameters that pick accounts, and their order.
 func (v *values) userFilters() ListUsersParams {
-	p := ListUsersParams{Search: v.text("q"), UserQuery: auth.UserQuery{
+	p := ListUsersParams{Search: v.text("q"), UserQuery: store.UserQuery{
 		Email: v.address("email", auth.NormalizeEmail), Phone: v.address("phone", auth.NormalizePhone), Provider: v.text("provider"), Subject: v.text("subject"),
 		Role: v.text("role"), MFA: v.flag("mfa"), Metadata: v.members(metadataFilter),
 		CreatedFrom: v.time("created_from"), CreatedTo: v.time("created_to"),
 		SignedInFrom: v.time("signed_in_from"), SignedInTo: v.time("signed_in_to"),
-		Sort: auth.UserSort(v.text("sort")), Now: v.m.kit.Now(),
+		Sort: store.UserSort(v.text("sort")), Now: v.m.kit.Now(),
 	}}
 	if ids := v.text("ids"); ids != "" {
 		p.IDs = strings.Split(ids, ",")
@@ -105,7 +106,7 @@ func (m *Admin) writeUsers(w http.ResponseWriter, page UserPage, query string) e
 
 // userCursor is a place in a list of accounts, which belongs to its query.
 type userCursor struct {
-	auth.UserCursor
+	store.UserCursor
 
 	Query string `json:"query"`
 }
@@ -151,7 +152,7 @@ func (v *values) address(name string, clean func(string) (string, error)) string
 
 func (m *Admin) handleLookupUser(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	key := auth.UserKey{
+	key := store.UserKey{
 		Email: v.address("email", auth.NormalizeEmail), Phone: v.address("phone", auth.NormalizePhone),
 		Provider: v.text("provider"), Subject: v.text("subject"),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // fitting is what something with a bound says to a value of a size: nil if it will do.
@@ -48,7 +49,7 @@ var bounds = map[string]struct {
 		return err
 	}},
 	"roles": {499, 500, func(o *office, n int) error { // there are as many, and one is made
-		roles, _ := auth.Capability[auth.RoleStore](o.behind())
+		roles, _ := store.Capability[store.RoleStore](o.behind())
 		for i := 0; ; i++ {
 			table, err := roles.Roles(o.t.Context())
 			if err != nil {
@@ -57,7 +58,7 @@ var bounds = map[string]struct {
 			if len(table.Roles) >= n {
 				break
 			}
-			if _, err := roles.PutRole(o.t.Context(), auth.PutRole{Change: o.change(), Role: auth.RolePermissions{Name: fmt.Sprintf("n%d-%d", n, i)}}); err != nil {
+			if _, err := roles.PutRole(o.t.Context(), store.PutRole{Change: o.change(), Role: store.RolePermissions{Name: fmt.Sprintf("n%d-%d", n, i)}}); err != nil {
 				return err
 			}
 		}
@@ -107,7 +108,7 @@ var bounds = map[string]struct {
 	"tries at a change that is contested": {19, 20, func(o *office, n int) error {
 		tap, _ := o.Store.(*storetap.Tap)
 		left := n
-		tap.Reset(storetap.Hooks{Edit: func(method string, c *auth.Change) {
+		tap.Reset(storetap.Hooks{Edit: func(method string, c *store.Change) {
 			if method == "UpdateUser" && left > 0 {
 				left--
 				c.IfUsers = append(slices.Clone(c.IfUsers), auth.UserAt{ID: uuid.NewString()})
@@ -122,7 +123,7 @@ var bounds = map[string]struct {
 
 // external is what somebody known elsewhere is told who exports a while after their proof.
 func (o *office) external(i admin.Identity, after time.Duration) error {
-	i.Permissions, i.AAL, i.AuthTime = []string{"*"}, auth.LevelAAL2, o.Clock.Now().Add(-after)
+	i.Permissions, i.AAL, i.AuthTime = []string{"*"}, store.LevelAAL2, o.Clock.Now().Add(-after)
 	return o.adm.ExportUsers(o.t.Context(), admin.External(i), admin.ExportUsersParams{}, writerFunc(func(b []byte) (int, error) { return len(b), nil }))
 }
 
@@ -161,17 +162,17 @@ func TestPagesOfEverything(t *testing.T) {
 	o := newOffice(t, memstore.New())
 	ctx, system := t.Context(), admin.System("test")
 	const n = 203
-	keys, _ := auth.Capability[auth.KeyStore](o.Store)
+	keys, _ := store.Capability[store.KeyStore](o.Store)
 	for i := range n {
 		u, err := o.ImportUser(ctx, auth.ImportUserParams{Email: fmt.Sprintf("user%d@example.com", i), Roles: []string{"support"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := auth.Session{ID: uuid.NewString(), UserID: u.ID, CreatedAt: o.Clock.Now(), RotatedAt: o.Clock.Now(), LastActiveAt: o.Clock.Now(), IdleUntil: o.Clock.Now().Add(time.Hour)}
-		if _, err := o.Store.CreateSession(ctx, auth.CreateSession{Change: o.change(), Session: s}); err != nil {
+		if _, err := o.Store.CreateSession(ctx, store.CreateSession{Change: o.change(), Session: s}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := keys.PutKey(ctx, auth.PutKey{Change: o.change(), Key: auth.APIKey{ID: uuid.NewString(), Name: fmt.Sprint("key", i), Environment: "live", Scopes: []string{"*"}, Hash: []byte(u.ID), CreatedAt: o.Clock.Now()}}); err != nil {
+		if _, err := keys.PutKey(ctx, store.PutKey{Change: o.change(), Key: store.APIKey{ID: uuid.NewString(), Name: fmt.Sprint("key", i), Environment: "live", Scopes: []string{"*"}, Hash: []byte(u.ID), CreatedAt: o.Clock.Now()}}); err != nil {
 			t.Fatal(err)
 		}
 		o.Clock.Advance(time.Second)
@@ -199,7 +200,7 @@ func TestPagesOfEverything(t *testing.T) {
 			t.Errorf("%s: %d are shown", name, len(seen))
 		}
 	}
-	users := admin.ListUsersParams{UserQuery: auth.UserQuery{Now: o.Clock.Now()}}
+	users := admin.ListUsersParams{UserQuery: store.UserQuery{Now: o.Clock.Now()}}
 	pages("accounts", func(limit int) (ids []string, more bool) {
 		users.Limit = limit
 		p, err := o.adm.ListUsers(ctx, system, users)
@@ -227,7 +228,7 @@ func TestPagesOfEverything(t *testing.T) {
 		role.After = p.Next
 		return ids, p.Next != nil
 	})
-	var sessions auth.SessionQuery
+	var sessions store.SessionQuery
 	pages("sessions", func(limit int) (ids []string, more bool) {
 		sessions.Limit = limit
 		p, err := o.adm.ListSessions(ctx, system, sessions)
@@ -242,7 +243,7 @@ func TestPagesOfEverything(t *testing.T) {
 		}
 		return ids, p.Next != nil
 	})
-	var q auth.KeyQuery
+	var q store.KeyQuery
 	pages("keys", func(limit int) (ids []string, more bool) {
 		q.Limit = limit
 		p, err := o.adm.ListKeys(ctx, system, q)
@@ -276,7 +277,7 @@ func TestPagesOfEverything(t *testing.T) {
 
 // eventPages looks at the pages of the audit log.
 func (o *office) eventPages(pages func(name string, next func(limit int) (ids []string, more bool))) {
-	events, _ := auth.Capability[auth.EventStore](o.Store)
+	events, _ := store.Capability[store.EventStore](o.Store)
 	var list []auth.Event
 	for range 203 {
 		list = append(list, auth.Event{ID: uuid.NewString(), Type: auth.EventSignInFailed, UserID: "01a1fb4c-2b13-7a71-806e-d67843451400", At: o.Clock.Now()})
@@ -284,7 +285,7 @@ func (o *office) eventPages(pages func(name string, next func(limit int) (ids []
 	if err := events.AddEvents(context.WithoutCancel(o.t.Context()), list); err != nil {
 		o.t.Fatal(err)
 	}
-	var q auth.EventQuery
+	var q store.EventQuery
 	q.Type = string(auth.EventSignInFailed)
 	next := func(p admin.EventPage, err error) (ids []string, more bool) {
 		if err != nil {
@@ -315,7 +316,7 @@ func TestRolesCountAtOnce(t *testing.T) {
 	if _, err := o.adm.CreateRole(ctx, system, admin.CreateRoleParams{Name: "clerk", Permissions: []string{admin.PermUsersRead}}); err != nil {
 		t.Fatal(err)
 	}
-	o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{"clerk"}})
+	o.patch(clerk.User.ID, store.UserPatch{Roles: &[]string{"clerk"}})
 	sees := func(want bool) {
 		t.Helper()
 		if _, err := o.adm.ListUsers(ctx, actor(clerk), admin.ListUsersParams{}); (err == nil) != want {
@@ -329,10 +330,10 @@ func TestRolesCountAtOnce(t *testing.T) {
 		}
 		sees(permissions[0] == admin.PermUsersRead)
 	}
-	o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{}})
+	o.patch(clerk.User.ID, store.UserPatch{Roles: &[]string{}})
 	if _, err := o.adm.DeleteRole(ctx, system, admin.DeleteRoleParams{Name: "clerk"}); err != nil {
 		t.Fatal(err)
 	}
-	o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{"clerk"}})
+	o.patch(clerk.User.ID, store.UserPatch{Roles: &[]string{"clerk"}})
 	sees(false)
 }

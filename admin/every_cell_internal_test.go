@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // An exported account is what encoding/json writes of its view, field by field, and a cell
@@ -21,7 +22,7 @@ func TestExportedFieldsAreThoseOfTheView(t *testing.T) {
 	least := auth.User{ID: nobodys, CreatedAt: full.CreatedAt, UpdatedAt: full.UpdatedAt}
 	for name, u := range map[string]auth.User{"an account with everything": full, "an account with the least": least} {
 		for _, withheld := range []bool{false, true} {
-			row := exportedRow{UserRow: &auth.UserRow{User: u}, status: "active", withheld: withheld, hash: u.FullName, totp: u.Phone}
+			row := exportedRow{UserRow: &store.UserRow{User: u}, status: "active", withheld: withheld, hash: u.FullName, totp: u.Phone}
 			row.UserMetadataJSON, row.AppMetadataJSON = textOf(t, auth.ViewOf(u).UserMetadata), textOf(t, auth.ViewOf(u).AppMetadata)
 			view := struct {
 				userView
@@ -68,8 +69,8 @@ func TestColumnsOfTheAuditLog(t *testing.T) {
 		seen[name] = true
 	}
 	e := auth.Event{ID: "1", Type: "x.y", At: time.Unix(1, 0).UTC(), UserID: "u", SessionID: "s", SessionIDs: []string{"a", "b"}, Method: "m", Provider: "p", Reason: "r"}
-	e.Actor = auth.Actor{Kind: auth.ActorUser, ID: "id", SessionID: "as"}
-	e.Record = &auth.Record{Actor: "label", Target: "t", RequestID: "q", Operation: "o", Changes: map[string]auth.FieldChange{"f": {Before: 1, After: "=2"}}}
+	e.Actor = auth.Actor{Kind: store.ActorUser, ID: "id", SessionID: "as"}
+	e.Record = &store.Record{Actor: "label", Target: "t", RequestID: "q", Operation: "o", Changes: map[string]store.FieldChange{"f": {Before: 1, After: "=2"}}}
 	e.Client.UserAgent = "agent"
 	cells, err := viewEvent(e).cells()
 	if err != nil || len(cells) != len(eventColumns()) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Each field of a patch, alone, is in the audit log by its name, with what was and what
@@ -20,17 +21,17 @@ func TestEachEditIsRecorded(t *testing.T) {
 		"UserMetadata": "user_metadata: map[a:1], map[]", "AppMetadata": "app_metadata: map[b:2], map[]", "Notes": "notes: <nil>, <nil>",
 	}
 	before := auth.User{ID: "1", Email: "a@example.com", Phone: "+491", FullName: "Ada", UserMetadata: map[string]any{"a": 1}, AppMetadata: map[string]any{"b": 2}}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[auth.UserPatch]()) {
-		var p auth.UserPatch
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.UserPatch]()) {
+		var p store.UserPatch
 		reflect.ValueOf(&p).Elem().FieldByIndex(f.Index).Set(filled(f.Type))
-		tn := &turn{target: before, record: &auth.Record{}}
+		tn := &turn{target: before, record: &store.Record{}}
 		tn.edited(p)
 		if got := noted(tn.record.Changes); got != want[f.Name] {
 			t.Errorf("%s: %q, want %q", f.Name, got, want[f.Name])
 		}
 	}
-	same := &turn{target: before, record: &auth.Record{}}
-	same.edited(auth.UserPatch{Email: &before.Email, Phone: &before.Phone, FullName: &before.FullName})
+	same := &turn{target: before, record: &store.Record{}}
+	same.edited(store.UserPatch{Email: &before.Email, Phone: &before.Phone, FullName: &before.FullName})
 	if got := noted(same.record.Changes); got != "" {
 		t.Errorf("what stays is recorded: %s", got)
 	}
@@ -38,23 +39,23 @@ func TestEachEditIsRecorded(t *testing.T) {
 		"": "", "Email": "email: <nil>, x", "Phone": "phone: <nil>, x", "FullName": "full_name: <nil>, x", "EmailVerifiedAt": "email_verified: <nil>, true", "PhoneVerifiedAt": "phone_verified: <nil>, true", "Roles": "roles: <nil>, []",
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[auth.User]()) {
-		var nu auth.NewUser
+		var nu store.NewUser
 		reflect.ValueOf(&nu.User).Elem().FieldByIndex(f.Index).Set(filled(f.Type))
-		tn := &turn{record: &auth.Record{}}
+		tn := &turn{record: &store.Record{}}
 		tn.made(nu)
 		if got := noted(tn.record.Changes); got != whole[f.Name] {
 			t.Errorf("%s of a new account: %q, want %q", f.Name, got, whole[f.Name])
 		}
 	}
-	tn := &turn{record: &auth.Record{}}
-	tn.made(auth.NewUser{PasswordHash: "x", User: auth.User{AppMetadata: map[string]any{"b": 2}}})
+	tn := &turn{record: &store.Record{}}
+	tn.made(store.NewUser{PasswordHash: "x", User: auth.User{AppMetadata: map[string]any{"b": 2}}})
 	if got := noted(tn.record.Changes); got != "app_metadata: <nil>, map[b:2]; password: <nil>, true" {
 		t.Error(got)
 	}
 }
 
 // noted are changes as one line.
-func noted(changes map[string]auth.FieldChange) string {
+func noted(changes map[string]store.FieldChange) string {
 	show := func(v any) any {
 		if s, ok := v.(*string); ok && s != nil {
 			return *s

@@ -8,6 +8,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // Each of the values that something may have is taken, and another is not.
@@ -39,8 +40,8 @@ func TestEachChoiceIsTaken(t *testing.T) {
 		_, err := o.adm.Overview(t.Context(), admin.System("test"), admin.OverviewParams{Period: period + 1})
 		wantCode(t, err, auth.CodeValidationFailed)
 	}
-	for _, metric := range auth.Metrics() {
-		if _, err := o.adm.Stats(t.Context(), admin.System("test"), admin.StatsParams{Metrics: []auth.Metric{metric}}); err != nil {
+	for _, metric := range store.Metrics() {
+		if _, err := o.adm.Stats(t.Context(), admin.System("test"), admin.StatsParams{Metrics: []store.Metric{metric}}); err != nil {
 			t.Errorf("%s: %v", metric, err)
 		}
 	}

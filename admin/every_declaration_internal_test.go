@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Whatever an operation declares is written down a second time, those that have no
@@ -101,14 +102,14 @@ func TestEachFieldAsksForWhatItIs(t *testing.T) {
 		"Email": "credentials", "EmailVerifiedAt": "credentials", "Phone": "credentials", "PhoneVerifiedAt": "credentials", "PasswordHash": "credentials",
 		"FullName": "profile", "UserMetadata": "profile", "AppMetadata": "profile", "Roles": "roles", "BannedUntil": "ban",
 	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[auth.UserPatch]()) {
-		var p auth.UserPatch
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[store.UserPatch]()) {
+		var p store.UserPatch
 		reflect.ValueOf(&p).Elem().FieldByIndex(field.Index).Set(filled(field.Type))
 		if got := kindOfFields(fieldsOfPatch(p)); got != ofPatch[field.Name] {
 			t.Errorf("%s of a patch: %q, want %q", field.Name, got, ofPatch[field.Name])
 		}
 	}
-	if n, p := kindOfFields(fieldsOfNew(none)), kindOfFields(fieldsOfPatch(auth.UserPatch{})); n != "" || p != "" {
+	if n, p := kindOfFields(fieldsOfNew(none)), kindOfFields(fieldsOfPatch(store.UserPatch{})); n != "" || p != "" {
 		t.Errorf("nothing is %q of a new account, and %q of a patch", n, p)
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[UpdateUserParams]()) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // given is a value of a field that picks something.
@@ -36,13 +37,13 @@ func given(t reflect.Type) reflect.Value {
 // exported, and makes that not everything; the others do neither.
 func TestEachFilterIsRecorded(t *testing.T) {
 	t.Parallel()
-	if n := len(filtersOf(auth.EventQuery{})) + len(filtersOfUsers(ListUsersParams{})); n != 0 || !(ListUsersParams{}).picksAll() {
+	if n := len(filtersOf(store.EventQuery{})) + len(filtersOfUsers(ListUsersParams{})); n != 0 || !(ListUsersParams{}).picksAll() {
 		t.Errorf("%d filters of nothing", n)
 	}
 	no := map[string]bool{"Before": true, "Limit": true} // where it goes on, not what it is of
 	seen := map[string]string{}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[auth.EventQuery]()) {
-		var q auth.EventQuery
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.EventQuery]()) {
+		var q store.EventQuery
 		reflect.ValueOf(&q).Elem().FieldByIndex(f.Index).Set(given(f.Type))
 		if got := filtersOf(q); len(got) != 1 && !no[f.Name] || no[f.Name] && len(got) != 0 {
 			t.Errorf("%s of events: %v", f.Name, got)
@@ -55,7 +56,7 @@ func TestEachFilterIsRecorded(t *testing.T) {
 		}
 	}
 	order := map[string]bool{"Desc": true, "Sort": true, "Limit": true, "After": true, "Now": true}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[auth.UserQuery]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.UserQuery]()) {
 		var p ListUsersParams
 		reflect.ValueOf(&p.UserQuery).Elem().FieldByIndex(f.Index).Set(given(f.Type))
 		if p.picksAll() != order[f.Name] {
@@ -70,7 +71,7 @@ func TestEachFilterIsRecorded(t *testing.T) {
 			t.Errorf("%q picks all: %t", search, !all)
 		}
 	}
-	if !(ListUsersParams{UserQuery: auth.UserQuery{Metadata: map[string]string{}}}).picksAll() {
+	if !(ListUsersParams{UserQuery: store.UserQuery{Metadata: map[string]string{}}}).picksAll() {
 		t.Error("no members of the metadata pick something")
 	}
 }
@@ -119,7 +120,7 @@ func TestPermissionsByTables(t *testing.T) {
 			t.Errorf("%q: managing %q, known %t, admits %t", held, got, c.known(held), c.admits(words(held)))
 		}
 	}
-	table := auth.RoleTable{Roles: []auth.RolePermissions{{Name: "x", Permissions: []string{"b", "a"}}, {Name: "y", Permissions: []string{"a", "c"}}, {Name: auth.RoleOwner, Permissions: []string{"d"}}}}
+	table := store.RoleTable{Roles: []store.RolePermissions{{Name: "x", Permissions: []string{"b", "a"}}, {Name: "y", Permissions: []string{"a", "c"}}, {Name: auth.RoleOwner, Permissions: []string{"d"}}}}
 	for roles, want := range map[string]string{"": "", "x": "a b", "y x": "a b c", "none": "", "owner": "* d", "owner x": "* a b d"} {
 		if got := strings.Join(permissionsIn(table, words(roles)), " "); got != want {
 			t.Errorf("%q permit %q, want %q", roles, got, want)
@@ -133,7 +134,7 @@ func TestPermissionsByTables(t *testing.T) {
 // Two identities are the same who may do the same, in whichever order that is said.
 func TestIdentitiesThatAreTheSame(t *testing.T) {
 	t.Parallel()
-	is := Identity{ID: "1", Label: "x", Permissions: []string{"a", "b"}, AAL: auth.LevelAAL2, AuthTime: time.Unix(1, 0)}
+	is := Identity{ID: "1", Label: "x", Permissions: []string{"a", "b"}, AAL: store.LevelAAL2, AuthTime: time.Unix(1, 0)}
 	for name, c := range map[string]struct {
 		edit func(i *Identity)
 		same bool
@@ -153,12 +154,12 @@ func TestIdentitiesThatAreTheSame(t *testing.T) {
 		if is.same(o) != c.same || o.same(is) != c.same {
 			t.Errorf("%s: the same: %t", name, !c.same)
 		}
-		a, b := jobActor{Kind: auth.ActorExternal, External: &is}, jobActor{Kind: auth.ActorExternal, External: &o}
+		a, b := jobActor{Kind: store.ActorExternal, External: &is}, jobActor{Kind: store.ActorExternal, External: &o}
 		if a.same(b) != c.same || b.same(a) != c.same {
 			t.Errorf("%s, of a job: the same: %t", name, !c.same)
 		}
 	}
-	one := jobActor{Kind: auth.ActorUser, ID: "1", Session: "2", Name: "3", At: 4}
+	one := jobActor{Kind: store.ActorUser, ID: "1", Session: "2", Name: "3", At: 4}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[jobActor]()) {
 		other := one
 		v := reflect.ValueOf(&other).Elem().FieldByIndex(f.Index)

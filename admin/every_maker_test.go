@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // What an invitation or a link rests on when it is used is written down, by who made it:
@@ -28,7 +29,7 @@ func TestWhatMakersAnswerForAsWrittenDown(t *testing.T) {
 	}{
 		{"the application", func(*office, *authtest.SignedIn) admin.Actor { return admin.System("test") }},
 		{"somebody known elsewhere", func(o *office, _ *authtest.SignedIn) admin.Actor {
-			return admin.External(admin.Identity{ID: "4711", Permissions: []string{"*"}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+			return admin.External(admin.Identity{ID: "4711", Permissions: []string{"*"}, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 		}},
 		{"a user", func(_ *office, maker *authtest.SignedIn) admin.Actor { return actor(maker) }},
 		{"a user's key", func(o *office, maker *authtest.SignedIn) admin.Actor {
@@ -91,7 +92,7 @@ func (o *office) restsOn(made func(k int) func() error) string {
 		failed, use := "", made(k) // it may be used although what comes behind that fails
 		tap.Reset(storetap.Hooks{
 			Skip: func(ctx context.Context, _ string) bool { return ctx.Value(ledgerKey{}) == nil },
-			Edit: func(method string, c *auth.Change) {
+			Edit: func(method string, c *store.Change) {
 				mu.Lock()
 				defer mu.Unlock()
 				if c.IfRoles != nil {
@@ -115,7 +116,7 @@ func (o *office) restsOn(made func(k int) func() error) string {
 				}
 				return storetap.NoFault
 			},
-			Draws: func(draws []auth.Draw) []auth.Draw { // what those that failed drew is left
+			Draws: func(draws []store.Draw) []store.Draw { // what those that failed drew is left
 				draws = slices.Clone(draws)
 				for i := range draws {
 					draws[i].Key = fmt.Sprint("try ", k, draws[i].Key)

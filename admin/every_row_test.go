@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // What each field of a row, alone, makes of an account that is there and of a new one, and
@@ -74,7 +75,7 @@ func TestRowsOfOneFieldAsWrittenDown(t *testing.T) {
 							text += differing(before, o.shown(u.ID))
 							continue
 						}
-						if made, err := o.Store.User(t.Context(), auth.ByEmail(at)); err == nil {
+						if made, err := o.Store.User(t.Context(), store.ByEmail(at)); err == nil {
 							text += differing(map[string]any{}, o.shown(made.ID))
 						}
 					}

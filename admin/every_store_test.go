@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // plain is a store without any capability but those of the next one.
@@ -25,59 +26,59 @@ func (p plain) Unwrap() auth.Store { return p.next }
 type (
 	withFactors struct {
 		plain
-		auth.FactorStore
+		store.FactorStore
 	}
 	withRoles struct {
 		plain
-		auth.RoleStore
+		store.RoleStore
 	}
 	withDirectory struct {
 		plain
-		auth.DirectoryStore
+		store.DirectoryStore
 	}
 	withEvents struct {
 		plain
-		auth.EventStore
+		store.EventStore
 	}
 	withSettings struct {
 		plain
-		auth.SettingsStore
+		store.SettingsStore
 	}
 	withLimits struct {
 		plain
-		auth.LimitStore
+		store.LimitStore
 	}
 	withKeys struct {
 		plain
-		auth.KeyStore
+		store.KeyStore
 	}
 	withStats struct {
 		plain
-		auth.StatsStore
+		store.StatsStore
 	}
 	withImpersonations struct {
 		plain
-		auth.ImpersonationStore
+		store.ImpersonationStore
 	}
 	withSessionList struct {
 		plain
-		auth.SessionListStore
+		store.SessionListStore
 	}
 	withJobs struct {
 		plain
-		auth.JobStore
+		store.JobStore
 	}
 	withMessages struct {
 		plain
-		auth.MessageLogStore
+		store.MessageLogStore
 	}
 	withInvitations struct {
 		plain
-		auth.InvitationStore
+		store.InvitationStore
 	}
 	withAnonymizing struct {
 		plain
-		auth.AnonymizeStore
+		store.AnonymizeStore
 	}
 )
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -21,7 +22,7 @@ var (
 // read. Errors: CodeUserNotFound, CodeTargetStronger.
 func (m *Admin) ExportUser(ctx context.Context, who Actor, userID string) (*auth.Export, error) {
 	return carryOut(ctx, m, who, opExportUser, userID, auth.EventUserExported, func(t *turn) (*auth.Export, error) {
-		if _, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID}); err != nil {
+		if _, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID}); err != nil {
 			return nil, err
 		}
 		return m.kit.Export(ctx, t.target.ID)

@@ -19,7 +19,7 @@ type Identity struct {
 	ID          string    // as the application has it; required
 	Label       string    // what people call them, for the audit log; ID if empty
 	Permissions []string  // or patterns of them; what nobody declared counts for nothing
-	AAL         string    // auth.LevelAAL2: they have shown a second factor
+	AAL         string    // store.LevelAAL2: they have shown a second factor
 	AuthTime    time.Time // when they last proved who they are
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // staffHeader is what the application's own admin login of these tests goes by.
@@ -37,7 +38,7 @@ func withStaff(t *testing.T, store auth.Store) *office {
 
 // staff is somebody of them who may do what is named, as a header.
 func (o *office) staff(permissions ...string) string {
-	return o.badge(admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: permissions, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+	return o.badge(admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: permissions, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 }
 
 func (o *office) badge(i admin.Identity) string {
@@ -59,8 +60,8 @@ var notForStaff = map[string]auth.Code{
 
 // Each rule, over every operation there is, for those whom the application alone knows.
 func TestRulesOfExternals(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := withStaff(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := withStaff(t, st)
 		target := o.fill()
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for i, row := range admin.Table() {
@@ -71,9 +72,9 @@ func TestRulesOfExternals(t *testing.T) {
 				for _, none := range [][]string{nil, {notes}, {"no.such", "auth.no.such"}} {
 					o.try(nil, row, target, o.staff(none...)).want(403, auth.CodeNotAdmin)
 				}
-				all := admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: []string{"*"}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()}
+				all := admin.Identity{ID: "4711", Label: "Grace of the desk", Permissions: []string{"*"}, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()}
 				weak := all
-				weak.AAL = auth.LevelAAL1
+				weak.AAL = store.LevelAAL1
 				o.try(nil, row, target, o.badge(weak)).want(403, auth.CodeInsufficientAAL)
 				if row.Permission != "" {
 					a := o.try(nil, row, target, o.staff(append(allBut(t, o, row.Permission), "no.such")...)).want(403, auth.CodeMissingPermission)
@@ -118,7 +119,7 @@ func TestRulesOfExternals(t *testing.T) {
 				if len(rows) != 1 {
 					t.Fatalf("%d rows", len(rows))
 				}
-				if by := rows[0].Actor; by != (auth.Actor{Kind: auth.ActorExternal, ID: "4711"}) || rows[0].Record.Actor != "Grace of the desk" {
+				if by := rows[0].Actor; by != (auth.Actor{Kind: store.ActorExternal, ID: "4711"}) || rows[0].Record.Actor != "Grace of the desk" {
 					t.Errorf("recorded %+v, %q", by, rows[0].Record.Actor)
 				}
 			})
@@ -129,8 +130,8 @@ func TestRulesOfExternals(t *testing.T) {
 // What somebody like this does cannot take the last owner away, secret keys go on to
 // work, and who asks is told so.
 func TestExternals(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := withStaff(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := withStaff(t, st)
 		owner := o.imported("owner@example.com", auth.RoleOwner)
 		all := o.staff("*")
 		for pattern, body := range map[string]string{"PUT /users/%s/roles": `{"roles":[]}`, "POST /users/%s/ban": `{"reason":"x"}`, "POST /users/%s/delete": `{"reason":"x"}`} {
@@ -142,7 +143,7 @@ func TestExternals(t *testing.T) {
 			t.Errorf("me: %v", me.body)
 		}
 		for _, i := range []admin.Identity{{}, {Label: "x"}, {ID: strings.Repeat("x", 256)}, {ID: "a\nb"}} {
-			i.Permissions, i.AAL = []string{"*"}, auth.LevelAAL2
+			i.Permissions, i.AAL = []string{"*"}, store.LevelAAL2
 			if a := o.do(nil, "GET /users", "", o.badge(i)).want(401, auth.CodeMissingToken); strings.Contains(a.text, "Identity") {
 				t.Errorf("answered %s", a.text)
 			}
@@ -153,7 +154,7 @@ func TestExternals(t *testing.T) {
 
 		// The list that the application gave is not the actor's.
 		list := []string{admin.PermUsersRead}
-		who := admin.External(admin.Identity{ID: "1", Permissions: list, AAL: auth.LevelAAL2})
+		who := admin.External(admin.Identity{ID: "1", Permissions: list, AAL: store.LevelAAL2})
 		list[0] = "*"
 		if _, err := o.adm.Roles(t.Context(), who); !errors.Is(err, auth.CodeMissingPermission) {
 			t.Errorf("permissions changed meanwhile: %v", err)
@@ -187,26 +188,26 @@ func TestExternalsLeaveNoPower(t *testing.T) {
 // A job that somebody like this begins goes on in their name, with what they might do
 // when it began.
 func TestJobsOfExternals(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := withStaff(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := withStaff(t, st)
 		o.permit("rich", "money.send")
-		who := admin.External(admin.Identity{ID: "4711", Permissions: []string{admin.PermUsersImport, admin.PermUsersRead}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+		who := admin.External(admin.Identity{ID: "4711", Permissions: []string{admin.PermUsersImport, admin.PermUsersRead}, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 		id, err := o.adm.ImportUsers(t.Context(), who, admin.ImportUsersParams{}, strings.NewReader(`{"email":"ada@example.com"}`+"\n"+`{"email":"eve@example.com","roles":["rich"]}`+"\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Clock.Advance(time.Hour) // the proof is old by now
 		o.done(id)
-		if _, err := o.behind().User(t.Context(), auth.ByEmail("ada@example.com")); err != nil {
+		if _, err := o.behind().User(t.Context(), store.ByEmail("ada@example.com")); err != nil {
 			t.Errorf("not imported: %v", err)
 		}
-		if u, err := o.behind().User(t.Context(), auth.ByEmail("eve@example.com")); err == nil && slices.Contains(u.Roles, "rich") {
+		if u, err := o.behind().User(t.Context(), store.ByEmail("eve@example.com")); err == nil && slices.Contains(u.Roles, "rich") {
 			t.Error("they gave a role that they may not give")
 		}
 		ids := o.crowd("crowd", 2)
 		chosen := admin.BulkParams{Action: admin.BulkBan, DryRun: true, Filter: &admin.ListUsersParams{Search: "crowd"}, BulkDetails: admin.BulkDetails{Reason: "x"}}
 		banner := func(id string) admin.Actor {
-			return admin.External(admin.Identity{ID: id, Permissions: []string{admin.PermUsersBan, admin.PermUsersRead}, AAL: auth.LevelAAL2, AuthTime: o.Clock.Now()})
+			return admin.External(admin.Identity{ID: id, Permissions: []string{admin.PermUsersBan, admin.PermUsersRead}, AAL: store.LevelAAL2, AuthTime: o.Clock.Now()})
 		}
 		tried, err := o.adm.Bulk(t.Context(), banner("1"), chosen)
 		if err != nil {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What writing a field asks for that belongs to another operation.
@@ -36,7 +37,7 @@ func fieldsOfNew(p auth.ImportUserParams) writtenFields {
 }
 
 // fieldsOfPatch are those that a patch changes.
-func fieldsOfPatch(p auth.UserPatch) writtenFields {
+func fieldsOfPatch(p store.UserPatch) writtenFields {
 	return writtenFields{
 		profile:     p.FullName != nil || p.UserMetadata != nil || p.AppMetadata != nil,
 		credentials: p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil || p.PasswordHash != nil,

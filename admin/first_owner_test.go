@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // firstOwnerLink is the token of a new link.
@@ -40,13 +41,13 @@ func (o *office) beOwner(who *authtest.SignedIn, token string) *answer {
 // Whoever is signed in with a proved address and has the newest link becomes the owner,
 // if nobody ever was.
 func TestFirstOwner(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
+	onStores(t, func(t *testing.T, st auth.Store) {
 		var logged bytes.Buffer
 		var mu sync.Mutex
-		o := newOffice(t, store, auth.WithLogger(slog.New(slog.NewTextHandler(&locked{&mu, &logged}, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		o := newOffice(t, st, auth.WithLogger(slog.New(slog.NewTextHandler(&locked{&mu, &logged}, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		ada := o.LoginAs(t, "ada@example.com")
 		unproved := o.LoginAs(t, "ben@example.com")
-		o.patch(unproved.User.ID, auth.UserPatch{EmailVerifiedAt: &time.Time{}})
+		o.patch(unproved.User.ID, store.UserPatch{EmailVerifiedAt: &time.Time{}})
 
 		older, token := o.firstOwnerLink(), o.firstOwnerLink()
 		o.beOwner(nil, token).want(401, auth.CodeMissingToken)
@@ -98,16 +99,16 @@ func TestFirstOwnerIsOnce(t *testing.T) {
 	ends := map[string]func(o *office, id string) error{
 		"still there": func(*office, string) error { return nil },
 		"demoted": func(o *office, id string) error {
-			o.patch(id, auth.UserPatch{Roles: &[]string{}})
+			o.patch(id, store.UserPatch{Roles: &[]string{}})
 			return nil
 		},
 		"banned": func(o *office, id string) error {
 			until := o.Clock.Now().Add(time.Hour)
-			o.patch(id, auth.UserPatch{BannedUntil: &until})
+			o.patch(id, store.UserPatch{BannedUntil: &until})
 			return nil
 		},
 		"deleted": func(o *office, id string) error {
-			return o.behind().DeleteUser(o.t.Context(), auth.DeleteUser{Change: o.change(), UserID: id})
+			return o.behind().DeleteUser(o.t.Context(), store.DeleteUser{Change: o.change(), UserID: id})
 		},
 	}
 	for name, end := range ends {

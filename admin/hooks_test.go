@@ -9,14 +9,15 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // The application decides on the end of an account, whoever asks for it.
 func TestApplicationDecidesOnDeletions(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
+	onStores(t, func(t *testing.T, st auth.Store) {
 		var asked []string
 		why := error(auth.Reject(auth.CodeMethodDisabled, "It still has invoices."))
-		o := newOffice(t, store, auth.WithHooks(auth.Hooks{BeforeDelete: func(_ context.Context, u auth.User) error {
+		o := newOffice(t, st, auth.WithHooks(auth.Hooks{BeforeDelete: func(_ context.Context, u auth.User) error {
 			asked = append(asked, u.Email)
 			return why
 		}}))
@@ -26,7 +27,7 @@ func TestApplicationDecidesOnDeletions(t *testing.T) {
 		if len(asked) != 1 || asked[0] != "ada@example.com" {
 			t.Errorf("asked of %v", asked)
 		}
-		for _, why = range []error{auth.ErrStale, auth.ErrNotFound} { // which the store says, too
+		for _, why = range []error{store.ErrStale, store.ErrNotFound} { // which the store says, too
 			wantCode(t, o.adm.DeleteUser(t.Context(), admin.System("test"), p), auth.CodeInternal)
 			wantCode(t, o.DeleteUser(t.Context(), auth.DeleteUserParams{Caller: auth.ByApplication(ada.User.ID)}), auth.CodeInternal)
 		}

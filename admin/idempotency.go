@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // keptRepetitions is for how long an Idempotency-Key is remembered.
@@ -93,12 +94,12 @@ func (m *Admin) onceFor(ctx context.Context, userID string) context.Context {
 }
 
 // idempotency is what makes the change of an actor's request happen once, or nil.
-func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
+func (m *Admin) idempotency(ctx context.Context, a *acting) *store.Idempotency {
 	o, _ := ctx.Value(requestKey{}).(*once)
 	if o == nil {
 		return nil
 	}
-	i := &auth.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(cmp.Or(o.life, keptRepetitions))}
+	i := &store.Idempotency{Route: o.route, Key: o.key, RequestHash: o.hash, ExpiresAt: m.kit.Now().Add(cmp.Or(o.life, keptRepetitions))}
 	if o.job {
 		i.Actor = "job"
 	} else {
@@ -111,20 +112,20 @@ func (m *Admin) idempotency(ctx context.Context, a *acting) *auth.Idempotency {
 func (a *acting) name() string {
 	switch {
 	case a.by.Session != nil:
-		return string(auth.ActorUser) + ":" + a.by.Session.UserID
+		return string(store.ActorUser) + ":" + a.by.Session.UserID
 	case a.by.Key != nil:
-		return string(auth.ActorKey) + ":" + a.by.Key.ID
+		return string(store.ActorKey) + ":" + a.by.Key.ID
 	case a.key != nil: // of an option
 		return "option:" + a.key.Name
 	case a.by.External != "":
-		return string(auth.ActorExternal) + ":" + a.by.External
+		return string(store.ActorExternal) + ":" + a.by.External
 	}
-	return string(auth.ActorSystem) + ":" + a.by.System
+	return string(store.ActorSystem) + ":" + a.by.System
 }
 
 // wasDone asks whether a request was carried out before, with a change that cannot
 // come about: stores judge the key before any other condition. The error is
-// a *auth.RepeatedError if it was.
+// a *store.RepeatedError if it was.
 func (m *Admin) wasDone(ctx context.Context, a *acting) error {
 	return m.underKey(ctx, m.idempotency(ctx, a), a.by)
 }
@@ -138,14 +139,14 @@ func (m *Admin) wasDoneInJob(ctx context.Context) error {
 	return m.underKey(ctx, m.idempotency(ctx, nil), auth.Authority{System: "job"})
 }
 
-func (m *Admin) underKey(ctx context.Context, key *auth.Idempotency, by auth.Authority) error {
+func (m *Admin) underKey(ctx context.Context, key *store.Idempotency, by auth.Authority) error {
 	if key == nil {
 		return nil
 	}
 	c := m.kit.Change(ctx, by)
 	c.Idempotency, c.IfUsers = key, []auth.UserAt{{ID: m.kit.NewID()}}
-	_, err := m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: c, UserID: c.IfUsers[0].ID})
-	if errors.Is(err, auth.ErrStale) {
+	_, err := m.store.RevokeSessions(ctx, store.RevokeSessions{Change: c, UserID: c.IfUsers[0].ID})
+	if errors.Is(err, store.ErrStale) {
 		return nil
 	}
 	return err
@@ -166,7 +167,7 @@ func (t *turn) keep(v any) error {
 // with the account as it is now, or what keep was given. Errors:
 // CodeValidationFailed if the request is another one; CodeIdempotencyReplayed if it
 // returned a secret, which is not kept to be shown again.
-func repeated[T any](ctx context.Context, m *Admin, op operation, targetID string, again *auth.RepeatedError) (T, error) {
+func repeated[T any](ctx context.Context, m *Admin, op operation, targetID string, again *store.RepeatedError) (T, error) {
 	var v T
 	if !again.Same {
 		return v, m.kit.Invalid("Idempotency-Key", "was used for another request")
@@ -179,7 +180,7 @@ func repeated[T any](ctx context.Context, m *Admin, op operation, targetID strin
 	}
 	if u, ok := any(&v).(*auth.User); ok {
 		var err error
-		if *u, err = m.store.User(ctx, auth.ByID(targetID)); err != nil {
+		if *u, err = m.store.User(ctx, store.ByID(targetID)); err != nil {
 			return v, m.gone(err)
 		}
 	}

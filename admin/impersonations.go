@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -55,7 +56,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		}
 		t.keepReason(p.Reason)
 		e := &t.change.Events[0].Event
-		i := auth.Impersonation{
+		i := store.Impersonation{
 			ID: m.kit.NewSessionID(), UserID: t.target.ID, ActorID: t.user.ID, ActorSessionID: t.session.ID, Reason: p.Reason,
 			CreatedAt: t.change.Now, ExpiresAt: t.change.Now.Add(auth.ImpersonationLife), UserAgent: e.Client.UserAgent,
 		}
@@ -66,7 +67,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 		if m.tellImpersonated && t.target.EmailVerified() {
 			m.kit.Enclose(ctx, &t.change, auth.KitMail{Kind: auth.KindImpersonated, To: t.target})
 		}
-		return i.ID, m.impersonations.BeginImpersonation(ctx, auth.BeginImpersonation{Change: t.change, Impersonation: i})
+		return i.ID, m.impersonations.BeginImpersonation(ctx, store.BeginImpersonation{Change: t.change, Impersonation: i})
 	})
 	if err != nil {
 		return ImpersonateResult{}, err
@@ -77,7 +78,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 	}
 	t, err := m.kit.ImpersonationTokens(ctx, id)
 	switch {
-	case errors.Is(err, auth.ErrSessionEnded), errors.Is(err, auth.ErrNotFound): // meanwhile
+	case errors.Is(err, store.ErrSessionEnded), errors.Is(err, store.ErrNotFound): // meanwhile
 		return ImpersonateResult{}, m.kit.Error(auth.CodeSessionEnded, err)
 	case err != nil:
 		return ImpersonateResult{}, m.kit.StoreError(err)
@@ -86,7 +87,7 @@ func (m *Admin) Impersonate(ctx context.Context, who Actor, p ImpersonateParams)
 }
 
 // Impersonations lists who acts as whom right now, newest first, at most 1000.
-func (m *Admin) Impersonations(ctx context.Context, who Actor) ([]auth.Impersonation, error) {
+func (m *Admin) Impersonations(ctx context.Context, who Actor) ([]store.Impersonation, error) {
 	if _, err := m.reader(ctx, who, opImpersonations); err != nil {
 		return nil, err
 	}
@@ -105,9 +106,9 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 	}
 	i, _, err := m.impersonations.Impersonation(ctx, id, m.kit.Now())
 	switch {
-	case errors.Is(err, auth.ErrSessionEnded):
+	case errors.Is(err, store.ErrSessionEnded):
 		return nil
-	case errors.Is(err, auth.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return m.kit.Error(auth.CodeSessionNotFound, err)
 	case err != nil:
 		return m.kit.StoreError(err)
@@ -117,8 +118,8 @@ func (m *Admin) EndImpersonation(ctx context.Context, who Actor, id, reason stri
 			return struct{}{}, err
 		}
 		t.change.Events[0].Event.SessionID = i.ID
-		err := m.impersonations.EndImpersonation(ctx, auth.EndImpersonation{Change: t.change, ID: i.ID})
-		if errors.Is(err, auth.ErrNotFound) {
+		err := m.impersonations.EndImpersonation(ctx, store.EndImpersonation{Change: t.change, ID: i.ID})
+		if errors.Is(err, store.ErrNotFound) {
 			err = m.kit.Error(auth.CodeSessionNotFound, err)
 		}
 		return struct{}{}, err

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // codeFor begins an impersonation whose token is fetched by a code.
@@ -127,7 +128,7 @@ func TestImpersonationIsNotProlonged(t *testing.T) {
 		t.Fatal(err)
 	}
 	sess, u, err := s.Current(t.Context(), c)
-	if err != nil || u.ID != s.ada.User.ID || !sess.ExpiresAt.Equal(sess.CreatedAt.Add(auth.ImpersonationLife)) || !sess.IdleUntil.Equal(sess.ExpiresAt) || sess.AAL != auth.LevelAAL1 {
+	if err != nil || u.ID != s.ada.User.ID || !sess.ExpiresAt.Equal(sess.CreatedAt.Add(auth.ImpersonationLife)) || !sess.IdleUntil.Equal(sess.ExpiresAt) || sess.AAL != store.LevelAAL1 {
 		t.Errorf("%+v, %v", sess, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // acted is the id of a live impersonation of somebody, of which the audit log does not
@@ -25,11 +26,11 @@ import (
 func (o *office) acted(target *authtest.SignedIn) string {
 	o.t.Helper()
 	by := o.LoginAs(o.t, "acting@example.com")
-	store, _ := auth.Capability[auth.ImpersonationStore](o.Store)
+	st, _ := store.Capability[store.ImpersonationStore](o.Store)
 	id, now := uuid.NewString(), o.Clock.Now()
-	err := store.BeginImpersonation(o.t.Context(), auth.BeginImpersonation{
-		Change:        auth.Change{Now: now, By: auth.Authority{System: "test"}},
-		Impersonation: auth.Impersonation{ID: id, UserID: target.User.ID, ActorID: by.User.ID, ActorSessionID: by.SessionID, CreatedAt: now, ExpiresAt: now.Add(time.Minute)},
+	err := st.BeginImpersonation(o.t.Context(), store.BeginImpersonation{
+		Change:        store.Change{Now: now, By: auth.Authority{System: "test"}},
+		Impersonation: store.Impersonation{ID: id, UserID: target.User.ID, ActorID: by.User.ID, ActorSessionID: by.SessionID, CreatedAt: now, ExpiresAt: now.Add(time.Minute)},
 	})
 	if err != nil {
 		o.t.Fatal(err)
@@ -168,11 +169,11 @@ func TestImpersonationActsInNoMethod(t *testing.T) {
 // The token says who acts, lives for 15 minutes at most, and nothing is kept with the
 // user, who sees it among their sessions.
 func TestImpersonationLeavesNoTrace(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		s := newStage(t, store, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
+	onStores(t, func(t *testing.T, st auth.Store) {
+		s := newStage(t, st, auth.WithTokens(auth.TokenOptions{Life: time.Hour}))
 		id := s.ada.User.ID
 		look := func() string {
-			u, err := s.Store.Credentials(t.Context(), auth.ByID(id))
+			u, err := s.Store.Credentials(t.Context(), store.ByID(id))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +181,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			exports, _ := auth.Capability[auth.ExportStore](s.Store)
+			exports, _ := store.Capability[store.ExportStore](s.Store)
 			held, err := exports.Held(t.Context(), id, s.Clock.Now())
 			if err != nil {
 				t.Fatal(err)
@@ -219,7 +220,7 @@ func TestImpersonationLeavesNoTrace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.UserID != id || c.Impersonator == nil || *c.Impersonator != (auth.SessionRef{ID: s.operator.SessionID, UserID: s.operator.User.ID}) ||
-				c.AAL != auth.LevelAAL1 || len(c.AMR) != 1 || c.AMR[0].Method != "impersonation" || !c.HasPermission(notes) || c.HasPermission(admin.PermImpersonate) {
+				c.AAL != store.LevelAAL1 || len(c.AMR) != 1 || c.AMR[0].Method != "impersonation" || !c.HasPermission(notes) || c.HasPermission(admin.PermImpersonate) {
 				t.Errorf("%+v", c)
 			}
 			if left := c.ExpiresAt.Sub(s.Clock.Now()); left > 15*time.Minute || left < 14*time.Minute {

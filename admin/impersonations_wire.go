@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var impersonationEndpoints = []endpoint{
@@ -47,7 +47,7 @@ type impersonationView struct {
 	UserAgent      *string   `json:"user_agent"`
 }
 
-func viewImpersonation(i auth.Impersonation) impersonationView {
+func viewImpersonation(i store.Impersonation) impersonationView {
 	return impersonationView{i.ID, i.UserID, i.ActorID, i.ActorSessionID, i.Reason, i.CreatedAt, i.ExpiresAt, optional(i.IP), optional(i.UserAgent)}
 }
 

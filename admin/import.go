@@ -14,6 +14,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/wire"
+	"github.com/authmount/auth/store"
 )
 
 // What an import does with an account that is there already.
@@ -99,11 +100,11 @@ func (m *Admin) ImportUsers(ctx context.Context, who Actor, p ImportUsersParams,
 }
 
 // receiveRows keeps the rows of an import, sealed.
-func (m *Admin) receiveRows(ctx context.Context, who Actor, j *auth.Job, p ImportUsersParams, rows io.Reader) error {
+func (m *Admin) receiveRows(ctx context.Context, who Actor, j *store.Job, p ImportUsersParams, rows io.Reader) error {
 	lines := bufio.NewScanner(rows)
 	lines.Buffer(nil, maxImportLine)
 	var chunk []importLine
-	var sealed []auth.JobChunk // not kept yet
+	var sealed []store.JobChunk // not kept yet
 	size, waiting, most := 0, 0, chunkRows
 	if m.kit.ImportsAtOnce() && p.OnConflict != OnConflictUpdate { // updates are a step each
 		most = importedRows
@@ -222,21 +223,21 @@ func (r importRow) params() auth.ImportUserParams {
 type importing struct {
 	*Admin
 	who     Actor
-	job     auth.Job
+	job     store.Job
 	params  ImportUsersParams
 	rows    []importRow
-	users   []auth.NewUser
+	users   []store.NewUser
 	results []rowResult // those with a Result are decided
 }
 
 // planImport judges each row of a chunk by itself.
-func planImport(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkWork, error) {
+func planImport(ctx context.Context, m *Admin, j store.Job, input []byte) (chunkWork, error) {
 	im := &importing{Admin: m}
 	var lines []importLine
 	if err := errors.Join(json.Unmarshal(j.Params, &im.params), json.Unmarshal(input, &lines)); err != nil {
 		return chunkWork{}, m.kit.Error(auth.CodeInternal, err) // no try will help
 	}
-	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]auth.NewUser, len(lines)), make([]rowResult, len(lines))
+	im.rows, im.users, im.results = make([]importRow, len(lines)), make([]store.NewUser, len(lines)), make([]rowResult, len(lines))
 	for i, line := range lines {
 		im.parse(ctx, i, line)
 	}
@@ -260,7 +261,7 @@ func (im *importing) rests() map[string]bool {
 			all["id "+r.ID] = true
 		}
 		if u.Email != "" {
-			all["email "+auth.EmailKey(u.Email)] = true
+			all["email "+store.EmailKey(u.Email)] = true
 		}
 		if u.Phone != "" {
 			all["phone "+u.Phone] = true
@@ -273,7 +274,7 @@ func (im *importing) rests() map[string]bool {
 }
 
 // do makes the accounts of the chunk, and deals with those that are there.
-func (im *importing) do(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error) {
+func (im *importing) do(ctx context.Context, who Actor, j store.Job) ([]rowResult, error) {
 	im.who, im.job = who, j
 	if err := im.createAll(ctx, fmt.Sprint("chunk ", im.job.Next)); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // createAll makes the accounts that can be made, in one step. The results of those that
@@ -57,8 +58,8 @@ func (im *importing) refused(ctx context.Context, why error) error {
 
 // create is one try at createAll.
 func (im *importing) create(ctx context.Context, t *turn, results []rowResult) error {
-	of, changes := make([]int, 0, len(im.rows)), make([]auth.Change, 0, len(im.rows))
-	c := auth.CreateUsers{Users: make([]auth.ImportedRow, 0, len(im.rows))}
+	of, changes := make([]int, 0, len(im.rows)), make([]store.Change, 0, len(im.rows))
+	c := store.CreateUsers{Users: make([]store.ImportedRow, 0, len(im.rows))}
 	refused := false
 	for i, r := range im.rows {
 		if results[i].Result != "" {
@@ -67,7 +68,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		err := im.mayWriteFields(t, fieldsOfNew(r.params()))
 		if err == nil && r.chosen {
 			there, used := im.neverUsed(ctx, r.ID)
-			if err = used; errors.Is(used, auth.ErrConflict) {
+			if err = used; errors.Is(used, store.ErrConflict) {
 				if err := im.recallRow(ctx, i, &results[i]); err != nil {
 					return err
 				}
@@ -86,9 +87,9 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		made := im.recordRow(ctx, t, i)
 		u := im.users[i]
 		of, changes = append(of, i), append(changes, made)
-		c.Users = append(c.Users, auth.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
+		c.Users = append(c.Users, store.ImportedRow{User: u.User, PasswordHash: u.PasswordHash, Factors: u.Factors, Events: []auth.Event{made.Events[0].Event}})
 	}
-	t.change.Events = make([]auth.OutcomeEvent, 0, len(of))
+	t.change.Events = make([]store.OutcomeEvent, 0, len(of))
 	if refused { // what was made before it would be refused is made
 		if err := im.wasDone(ctx, t.acting); err != nil {
 			return err
@@ -110,7 +111,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 		case errs[n] == nil:
 			results[i].Result, results[i].ID = resultDone, im.rows[i].ID
 			t.change.Events = append(t.change.Events, changes[n].Events...)
-		case !errors.Is(errs[n], auth.ErrConflict), im.params.OnConflict == OnConflictError:
+		case !errors.Is(errs[n], store.ErrConflict), im.params.OnConflict == OnConflictError:
 			results[i] = results[i].because(im.kit.Taken(errs[n]))
 		}
 	}
@@ -118,7 +119,7 @@ func (im *importing) create(ctx context.Context, t *turn, results []rowResult) e
 }
 
 // oneByOne makes accounts one after the other, where the application has a word in it.
-func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []auth.Change) ([]error, error) {
+func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []store.Change) ([]error, error) {
 	errs := make([]error, len(of))
 	for n, i := range of {
 		c := changes[n]
@@ -128,11 +129,11 @@ func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []
 			key.Key += fmt.Sprint(" ", i)
 			c.Idempotency = &key
 		}
-		_, err := im.store.CreateUser(ctx, auth.CreateUser{Change: c, NewUser: im.users[i]})
-		var again *auth.RepeatedError
+		_, err := im.store.CreateUser(ctx, store.CreateUser{Change: c, NewUser: im.users[i]})
+		var again *store.RepeatedError
 		switch {
 		case errors.As(err, &again): // before the process ended
-		case errors.Is(err, auth.ErrStale), outage(ctx, err) && !errors.Is(err, auth.ErrConflict):
+		case errors.Is(err, store.ErrStale), outage(ctx, err) && !errors.Is(err, store.ErrConflict):
 			return nil, err
 		default:
 			errs[n] = err
@@ -142,12 +143,12 @@ func (im *importing) oneByOne(ctx context.Context, t *turn, of []int, changes []
 }
 
 // recordRow is the change of a row, for its event.
-func (im *importing) recordRow(ctx context.Context, t *turn, i int) auth.Change {
+func (im *importing) recordRow(ctx context.Context, t *turn, i int) store.Change {
 	own := &turn{acting: t.acting, record: im.recordOf(ctx, t.acting, opImportUsers)}
 	own.record.Target = labelOf(im.users[i].User)
 	own.changed("row", nil, im.results[i].Row)
 	own.made(im.users[i])
-	return im.kit.ChangeOf(ctx, t.by, auth.User{}, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
+	return im.kit.ChangeOf(ctx, t.by, auth.User{}, store.OutcomeEvent{On: store.OutcomeDone, Event: auth.Event{Type: auth.EventUserImported, UserID: im.users[i].User.ID, Record: own.record}})
 }
 
 // rowOf is the row of an import that an event is of, as any store returns it.
@@ -179,7 +180,7 @@ func (im *importing) recall(ctx context.Context) error {
 }
 
 func (im *importing) recallRow(ctx context.Context, i int, r *rowResult) error {
-	list, err := im.events.Events(ctx, auth.EventQuery{Involving: im.rows[i].ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
+	list, err := im.events.Events(ctx, store.EventQuery{Involving: im.rows[i].ID, RequestID: im.job.ID, Type: string(auth.EventUserImported), Limit: maxPage})
 	if err != nil {
 		return im.kit.StoreError(err)
 	}

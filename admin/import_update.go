@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // conflicting decides about a row that an account keeps from being made. The error is
@@ -44,21 +45,21 @@ func (im *importing) conflicting(ctx context.Context, i int) error {
 func (im *importing) inTheWay(ctx context.Context, r auth.User) (auth.User, string, error) {
 	type value struct {
 		field string
-		key   auth.UserKey
+		key   store.UserKey
 	}
-	values := []value{{"id", auth.ByID(r.ID)}}
+	values := []value{{"id", store.ByID(r.ID)}}
 	if r.Email != "" {
-		values = append(values, value{"email", auth.ByEmail(r.Email)})
+		values = append(values, value{"email", store.ByEmail(r.Email)})
 	}
 	if r.Phone != "" {
-		values = append(values, value{"phone", auth.ByPhone(r.Phone)})
+		values = append(values, value{"phone", store.ByPhone(r.Phone)})
 	}
 	for _, i := range r.Identities {
-		values = append(values, value{"identity", auth.ByIdentity(i.Provider, i.Subject)})
+		values = append(values, value{"identity", store.ByIdentity(i.Provider, i.Subject)})
 	}
 	for _, v := range values {
 		u, err := im.store.User(ctx, v.key)
-		if !errors.Is(err, auth.ErrNotFound) {
+		if !errors.Is(err, store.ErrNotFound) {
 			return u, v.field, im.storeError(err)
 		}
 	}
@@ -70,7 +71,7 @@ func (im *importing) wasUpdated(ctx context.Context, i int) (bool, error) {
 	if im.params.OnConflict != OnConflictUpdate {
 		return false, nil
 	}
-	var again *auth.RepeatedError
+	var again *store.RepeatedError
 	err := im.wasDoneInJob(im.onlyOnce(ctx, fmt.Sprint("row ", im.results[i].Row), false))
 	if !errors.As(err, &again) {
 		return false, im.storeError(err)
@@ -93,8 +94,8 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 		if err != nil {
 			return auth.User{}, err
 		}
-		u, err := im.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
-		if errors.Is(err, auth.ErrConflict) {
+		u, err := im.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: patch})
+		if errors.Is(err, store.ErrConflict) {
 			err = im.kit.Error(auth.CodeUserAlreadyExists, err)
 		}
 		if err == nil && patch.Roles != nil {
@@ -106,7 +107,7 @@ func (im *importing) update(ctx context.Context, i int, there auth.User) error {
 }
 
 // patch is what a row changes of the target of a turn.
-func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.UserPatch, error) {
+func (im *importing) patch(ctx context.Context, t *turn, r importRow) (store.UserPatch, error) {
 	given := func(s string) *string {
 		if s == "" {
 			return nil
@@ -122,11 +123,11 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.User
 	}
 	for _, i := range r.Identities {
 		if !slices.ContainsFunc(t.target.Identities, func(o auth.Identity) bool { return o.Provider == i.Provider && o.Subject == i.Subject }) {
-			return auth.UserPatch{}, im.kit.Invalid("identities", "are not added to an account that is there")
+			return store.UserPatch{}, im.kit.Invalid("identities", "are not added to an account that is there")
 		}
 	}
 	if r.TOTPSecret != "" && !t.target.MFAEnabled {
-		return auth.UserPatch{}, im.kit.Invalid("totp_secret", "is not added to an account that is there")
+		return store.UserPatch{}, im.kit.Invalid("totp_secret", "is not added to an account that is there")
 	}
 	patch, err := im.kit.Edit(ctx, &t.change, t.target, e)
 	if err != nil {
@@ -146,7 +147,7 @@ func (im *importing) patch(ctx context.Context, t *turn, r importRow) (auth.User
 		if err != nil {
 			return patch, err
 		}
-		patch.BannedUntil, patch.Revoke = &until, &auth.SessionFilter{}
+		patch.BannedUntil, patch.Revoke = &until, &store.SessionFilter{}
 		t.changed("banned_until", moment(t.target.BannedUntil), until)
 	}
 	if roles := slices.Compact(slices.Sorted(slices.Values(r.Roles))); len(roles) > 0 && !slices.Equal(roles, t.target.Roles) {

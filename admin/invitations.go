@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -51,7 +52,7 @@ func (m *Admin) Invite(ctx context.Context, who Actor, p InviteParams) (auth.Inv
 // Invitations lists the invitations that wait, newest first. after, which may be nil,
 // is where the page before ended; the next page is asked for with what is returned,
 // which is nil after the last.
-func (m *Admin) Invitations(ctx context.Context, who Actor, after *auth.InvitationCursor, limit int) ([]auth.Invitation, *auth.InvitationCursor, error) {
+func (m *Admin) Invitations(ctx context.Context, who Actor, after *store.InvitationCursor, limit int) ([]auth.Invitation, *store.InvitationCursor, error) {
 	if _, err := m.reader(ctx, who, opInvitations); err != nil {
 		return nil, nil, err
 	}
@@ -86,13 +87,13 @@ func (m *Admin) WithdrawInvitation(ctx context.Context, who Actor, id string) er
 		if err != nil {
 			return struct{}{}, err
 		}
-		t.record.Target = auth.EmailKey(inv.Email)
+		t.record.Target = store.EmailKey(inv.Email)
 		t.changed("roles", orNone(inv.Roles), nil)
 		if err := m.mayInvite(t, inv.Roles); err != nil {
 			return struct{}{}, err
 		}
 		err = m.kit.WithdrawInvitation(ctx, t.change, hash)
-		if errors.Is(err, auth.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			err = m.kit.Error(auth.CodeNotFound, err)
 		}
 		return struct{}{}, err
@@ -119,8 +120,8 @@ func (m *Admin) invitation(ctx context.Context, id string) (auth.Invitation, []b
 // invite stores and sends an invitation in the actor's name, in place of the one that was
 // seen, by its hash, and gave the roles before.
 func (m *Admin) invite(ctx context.Context, t *turn, send *auth.KitSend, inv auth.Invitation, before []string, seen []byte) (auth.Invitation, error) {
-	t.record.Target = auth.EmailKey(inv.Email)
-	if self := cmp.Or(t.user, t.creator); self != nil && auth.EmailKey(self.Email) == auth.EmailKey(inv.Email) {
+	t.record.Target = store.EmailKey(inv.Email)
+	if self := cmp.Or(t.user, t.creator); self != nil && store.EmailKey(self.Email) == store.EmailKey(inv.Email) {
 		return inv, m.kit.Refusal(auth.CodeTargetStronger, "You cannot do this to your own account.")
 	}
 	for _, r := range inv.Roles {

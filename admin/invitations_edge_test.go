@@ -10,6 +10,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 func withinOf(s *authtest.SignedIn) func(*auth.AcceptInvitationParams) {
@@ -40,7 +41,7 @@ func TestInvitationGivesNothingElse(t *testing.T) {
 
 	_, token = o.invite(actor(boss), "cleo@example.com", "editor")
 	cleo, at := "cleo@example.com", o.Clock.Now()
-	o.patch(boss.User.ID, auth.UserPatch{Email: &cleo, EmailVerifiedAt: &at})
+	o.patch(boss.User.ID, store.UserPatch{Email: &cleo, EmailVerifiedAt: &at})
 	_, err = o.accept(token, withinOf(boss))
 	wantCode(t, err, auth.CodeInvalidToken)
 }

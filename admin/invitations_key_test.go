@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // An invitation by a key is good only while the key could still make it.
@@ -77,18 +78,18 @@ type keyless struct {
 	lost bool
 }
 
-func (s *keyless) Unwrap() auth.Store { return &lostKeys{s, s.Store.(auth.KeyStore)} }
+func (s *keyless) Unwrap() auth.Store { return &lostKeys{s, s.Store.(store.KeyStore)} }
 
 type lostKeys struct {
 	*keyless
-	auth.KeyStore
+	store.KeyStore
 }
 
 func (s *lostKeys) Unwrap() auth.Store { return s.Store }
 
-func (s *lostKeys) Key(ctx context.Context, id string) (auth.APIKey, error) {
+func (s *lostKeys) Key(ctx context.Context, id string) (store.APIKey, error) {
 	if s.lost {
-		return auth.APIKey{}, auth.ErrNotFound
+		return store.APIKey{}, store.ErrNotFound
 	}
 	return s.KeyStore.Key(ctx, id)
 }

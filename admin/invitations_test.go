@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 const password = "a rather long password"
@@ -95,8 +96,8 @@ func TestInvitationMakesAnAccount(t *testing.T) {
 
 // A page of invitations goes on where the one before ended.
 func TestInvitationPages(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o, _ := withRole(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, _ := withRole(t, st)
 		system := admin.System("test")
 		var want, got []string
 		for i := range 3 {
@@ -107,7 +108,7 @@ func TestInvitationPages(t *testing.T) {
 			}
 			want = append([]string{made.ID}, want...)
 		}
-		var after *auth.InvitationCursor
+		var after *store.InvitationCursor
 		for range 5 {
 			page, next, err := o.adm.Invitations(t.Context(), system, after, 2)
 			if err != nil {
@@ -221,9 +222,9 @@ func TestInvitationEnds(t *testing.T) {
 			return err
 		},
 	}
-	onStores(t, func(t *testing.T, store auth.Store) {
+	onStores(t, func(t *testing.T, st auth.Store) {
 		n := 0
-		o, _ := withRole(t, store)
+		o, _ := withRole(t, st)
 		for name, end := range ends {
 			n++
 			o.permit("editor", notes)
@@ -237,7 +238,7 @@ func TestInvitationEnds(t *testing.T) {
 			if wantCode(t, err, auth.CodeInvalidToken); t.Failed() {
 				t.Fatal(name)
 			}
-			if _, err := store.User(t.Context(), auth.ByEmail(email)); err == nil {
+			if _, err := st.User(t.Context(), store.ByEmail(email)); err == nil {
 				t.Errorf("%s: there is an account", name)
 			}
 		}
@@ -278,8 +279,8 @@ func TestInvitationRules(t *testing.T) {
 // An account that was proved takes roles only within a session of its own; one that
 // nobody proved is taken over by whoever reads the mailbox.
 func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o, boss := withRole(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o, boss := withRole(t, st)
 		ada := o.LoginAs(t, "ada@example.com")
 		eve := o.LoginAs(t, "eve@example.com")
 		within := func(s *authtest.SignedIn) func(*auth.AcceptInvitationParams) {
@@ -299,7 +300,7 @@ func TestInvitationOfSomebodyWhoHasAnAccount(t *testing.T) {
 		if tokens.SessionID != ada.SessionID || !slices.Contains(tokens.User.Roles, "editor") {
 			t.Errorf("%s %v", tokens.SessionID, tokens.User.Roles)
 		}
-		if u, _ := store.User(t.Context(), auth.ByID(eve.User.ID)); len(u.Roles) != 0 {
+		if u, _ := st.User(t.Context(), store.ByID(eve.User.ID)); len(u.Roles) != 0 {
 			t.Errorf("eve has %v", u.Roles)
 		}
 
@@ -399,8 +400,8 @@ func TestInvitationAcceptedTwiceAtOnce(t *testing.T) {
 // Whatever ends an invitation between what its acceptance reads and what it does, wins.
 func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 	code := admin.System("test")
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o, _ := withRole(t, tap)
 		n := 0
 		for name, end := range map[string]func(ctx context.Context, boss *authtest.SignedIn, i auth.Invitation) error{
@@ -447,7 +448,7 @@ func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 				_, err := o.accept(token, edit)
 				tap.Reset(storetap.Hooks{})
 				wantCode(t, err, auth.CodeInvalidToken)
-				if u, err := store.User(t.Context(), auth.ByEmail(email)); err == nil && len(u.Roles) > 0 {
+				if u, err := st.User(t.Context(), store.ByEmail(email)); err == nil && len(u.Roles) > 0 {
 					t.Errorf("%s %s: has %v", name, kind, u.Roles)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var invitationEndpoints = []endpoint{
@@ -71,9 +72,9 @@ func (m *Admin) handleInvitations(who Actor, w http.ResponseWriter, r *http.Requ
 	if err := v.done(); err != nil {
 		return err
 	}
-	var after *auth.InvitationCursor
+	var after *store.InvitationCursor
 	if cursor != "" {
-		after = &auth.InvitationCursor{}
+		after = &store.InvitationCursor{}
 		if err := m.readCursor(cursor, after); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -34,14 +35,14 @@ type jobKind struct {
 
 	// plan judges a chunk by itself, perhaps before those in front of it are done, and
 	// changes nothing.
-	plan func(ctx context.Context, m *Admin, j auth.Job, input []byte) (chunkWork, error)
+	plan func(ctx context.Context, m *Admin, j store.Job, input []byte) (chunkWork, error)
 }
 
 // chunkWork is what a chunk takes.
 type chunkWork struct {
 	// do works the chunk off, once, and returns what came of each of its rows. An error
 	// that has an outage for a cause leaves the chunk to another try.
-	do func(ctx context.Context, who Actor, j auth.Job) ([]rowResult, error)
+	do func(ctx context.Context, who Actor, j store.Job) ([]rowResult, error)
 
 	// rests are all that do may find taken, or take; nil: anything.
 	rests map[string]bool
@@ -63,7 +64,7 @@ func (c chunkWork) apart(other chunkWork) bool {
 
 func jobKinds() []jobKind { return []jobKind{importJob, bulkJob} }
 
-func kindOf(j auth.Job) (jobKind, bool) {
+func kindOf(j store.Job) (jobKind, bool) {
 	for _, k := range jobKinds() {
 		if k.name == j.Kind {
 			return k, true
@@ -103,7 +104,7 @@ func (r rowResult) because(err error) rowResult {
 	for field, problem := range e.Fields {
 		r.Field, r.Message = field, problem
 	}
-	var taken *auth.ConflictError
+	var taken *store.ConflictError
 	if errors.As(err, &taken) {
 		r.Field = taken.Field
 	}
@@ -111,7 +112,7 @@ func (r rowResult) because(err error) rowResult {
 }
 
 // tally counts results.
-func tally(list []rowResult) (n auth.JobCounts) {
+func tally(list []rowResult) (n store.JobCounts) {
 	for _, r := range list {
 		switch r.Result {
 		case resultDone:
@@ -138,9 +139,9 @@ func outage(ctx context.Context, err error) bool {
 type Job struct {
 	ID      string
 	Kind    string // "import", "bulk"
-	State   auth.JobState
+	State   store.JobState
 	Rows    int // in all
-	Counts  auth.JobCounts
+	Counts  store.JobCounts
 	Created time.Time
 
 	Finished time.Time // zero: it is not
@@ -178,32 +179,32 @@ func (m *Admin) JobResults(ctx context.Context, who Actor, id string, w io.Write
 	return nil
 }
 
-func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id string) (auth.Job, error) {
+func (m *Admin) mayReadJob(ctx context.Context, who Actor, op operation, id string) (store.Job, error) {
 	a, err := m.reader(ctx, who, op)
 	if err != nil {
-		return auth.Job{}, err
+		return store.Job{}, err
 	}
 	j, err := m.jobs.Job(ctx, id, m.kit.Now())
 	k, known := kindOf(j)
 	switch {
-	case errors.Is(err, auth.ErrNotFound), err == nil && !known:
-		return auth.Job{}, m.kit.Error(auth.CodeNotFound, err)
+	case errors.Is(err, store.ErrNotFound), err == nil && !known:
+		return store.Job{}, m.kit.Error(auth.CodeNotFound, err)
 	case err != nil:
-		return auth.Job{}, m.kit.StoreError(err)
+		return store.Job{}, m.kit.StoreError(err)
 	}
 	if p := k.permission(j.Params); !a.may(p) {
-		return auth.Job{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
+		return store.Job{}, m.denied(ctx, &turn{acting: a, record: m.recordOf(ctx, a, op)}, m.missing(p))
 	}
 	return j, nil
 }
 
 // jobActor is in whose name a job goes on, as it is kept with it.
 type jobActor struct {
-	Kind    auth.ActorKind `json:"kind"`
-	ID      string         `json:"id,omitempty"`      // of the user, or of the key
-	Session string         `json:"session,omitempty"` // of the user
-	Name    string         `json:"name,omitempty"`    // of a key of the options, or of code of the application
-	At      int64          `json:"at,omitempty"`      // the revision of the key: a job ends with its rotation, too
+	Kind    store.ActorKind `json:"kind"`
+	ID      string          `json:"id,omitempty"`      // of the user, or of the key
+	Session string          `json:"session,omitempty"` // of the user
+	Name    string          `json:"name,omitempty"`    // of a key of the options, or of code of the application
+	At      int64           `json:"at,omitempty"`      // the revision of the key: a job ends with its rotation, too
 
 	External *Identity `json:"external,omitempty"` // as the application said when it began
 }
@@ -211,13 +212,13 @@ type jobActor struct {
 func (a *acting) forJob() jobActor {
 	switch {
 	case a.user != nil:
-		return jobActor{Kind: auth.ActorUser, ID: a.user.ID, Session: a.session.ID}
+		return jobActor{Kind: store.ActorUser, ID: a.user.ID, Session: a.session.ID}
 	case a.key != nil:
-		return jobActor{Kind: auth.ActorKey, ID: a.key.ID, Name: a.key.Name, At: a.key.Revision}
+		return jobActor{Kind: store.ActorKey, ID: a.key.ID, Name: a.key.Name, At: a.key.Revision}
 	case a.external != nil:
-		return jobActor{Kind: auth.ActorExternal, External: a.external}
+		return jobActor{Kind: store.ActorExternal, External: a.external}
 	}
-	return jobActor{Kind: auth.ActorSystem, Name: a.by.System}
+	return jobActor{Kind: store.ActorSystem, Name: a.by.System}
 }
 
 // same tells whether two are the same actor. Of those whom the application alone knows a
@@ -234,11 +235,11 @@ func (a jobActor) same(o jobActor) bool {
 // when it began.
 func (a jobActor) actor() Actor {
 	switch a.Kind {
-	case auth.ActorUser:
+	case store.ActorUser:
 		return Actor{caller: auth.Caller{UserID: a.ID, SessionID: a.Session}, begun: true}
-	case auth.ActorKey:
+	case store.ActorKey:
 		return Actor{keyID: a.ID, keyName: a.Name, keyAt: a.At, begun: true}
-	case auth.ActorExternal:
+	case store.ActorExternal:
 		return Actor{external: a.External, begun: true}
 	}
 	return Actor{system: a.Name, begun: true}
@@ -250,14 +251,14 @@ var jobRate = auth.Rate{Burst: 120, Per: time.Hour}
 
 // receive adds a job without rows, in the name of an actor, to which its rows are added
 // and which does nothing until it is started. Errors: CodeRateLimited.
-func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any) (auth.Job, error) {
+func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any) (store.Job, error) {
 	if !a.system() {
 		if err := m.kit.Take(ctx, m.kit.Draw(jobRate, "admin_jobs", a.name(), 1)); err != nil {
-			return auth.Job{}, err
+			return store.Job{}, err
 		}
 	}
 	now := m.kit.Now()
-	j := auth.Job{ID: m.kit.NewID(), Kind: kind, State: auth.JobReceiving, CreatedAt: now, ExpiresAt: now.Add(jobWait)}
+	j := store.Job{ID: m.kit.NewID(), Kind: kind, State: store.JobReceiving, CreatedAt: now, ExpiresAt: now.Add(jobWait)}
 	var err error
 	if j.Actor, err = json.Marshal(a.forJob()); err == nil {
 		j.Params, err = json.Marshal(params)
@@ -269,7 +270,7 @@ func (m *Admin) receive(ctx context.Context, a *acting, kind string, params any)
 }
 
 // addRows adds a chunk to a job that is received.
-func (m *Admin) addRows(ctx context.Context, j *auth.Job, rows int, input any) error {
+func (m *Admin) addRows(ctx context.Context, j *store.Job, rows int, input any) error {
 	c, err := m.chunkOf(j, rows, input)
 	if err != nil {
 		return err
@@ -278,12 +279,12 @@ func (m *Admin) addRows(ctx context.Context, j *auth.Job, rows int, input any) e
 }
 
 // chunkOf is the next chunk of a job that is received, sealed. It counts as a part of it.
-func (m *Admin) chunkOf(j *auth.Job, rows int, input any) (auth.JobChunk, error) {
+func (m *Admin) chunkOf(j *store.Job, rows int, input any) (store.JobChunk, error) {
 	plain, err := json.Marshal(input)
 	if err != nil {
-		return auth.JobChunk{}, m.kit.Error(auth.CodeInternal, err)
+		return store.JobChunk{}, m.kit.Error(auth.CodeInternal, err)
 	}
-	c := auth.JobChunk{JobID: j.ID, N: j.Chunks, Rows: rows, Input: m.kit.SealJob(j.ID, plain)}
+	c := store.JobChunk{JobID: j.ID, N: j.Chunks, Rows: rows, Input: m.kit.SealJob(j.ID, plain)}
 	j.Chunks, j.Rows = j.Chunks+1, j.Rows+rows
 	return c, nil
 }
@@ -296,16 +297,16 @@ func (m *Admin) storeError(err error) error {
 }
 
 // start has a job run, as a part of the operation that asked for it.
-func (m *Admin) start(ctx context.Context, t *turn, j auth.Job) (string, error) {
+func (m *Admin) start(ctx context.Context, t *turn, j store.Job) (string, error) {
 	t.change.Events[0].Event.Method = j.Kind
 	t.record.Target = j.ID
 	t.changed("rows", nil, j.Rows)
 	if err := t.keep(j.ID); err != nil {
 		return "", err
 	}
-	_, err := m.jobs.StartJob(ctx, auth.StartJob{Change: t.change, ID: j.ID, ExpiresAt: t.change.Now.Add(jobKept)})
+	_, err := m.jobs.StartJob(ctx, store.StartJob{Change: t.change, ID: j.ID, ExpiresAt: t.change.Now.Add(jobKept)})
 	switch {
-	case errors.Is(err, auth.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return "", m.kit.Error(auth.CodeNotFound, err)
 	case err != nil:
 		return "", err

@@ -14,14 +14,15 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // patient is a store that lets the first step of an import wait for the second one: until
 // that has been taken, or for as long as it is given.
 type patient struct {
 	auth.Store
-	auth.ImportStore
-	auth.JobStore
+	store.ImportStore
+	store.JobStore
 	most time.Duration
 
 	fails string // the step that is not answered the first time
@@ -44,7 +45,7 @@ func (s *patient) anew(most time.Duration) {
 	s.steps, s.waited, s.most, s.second, s.once = 0, false, most, make(chan struct{}), &sync.Once{}
 }
 
-func (s *patient) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+func (s *patient) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	s.mu.Lock()
 	_, step, _ := strings.Cut(c.Idempotency.Key, " ")
 	s.steps++
@@ -77,7 +78,7 @@ func (s *patient) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error,
 	return s.ImportStore.CreateUsers(ctx, c)
 }
 
-func (s *patient) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+func (s *patient) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (store.Job, error) {
 	s.mu.Lock()
 	s.kept = append(s.kept, f.Until.Sub(f.Now))
 	s.mu.Unlock()
@@ -85,10 +86,10 @@ func (s *patient) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (au
 }
 
 // patience is a patient store.
-func patience(store auth.Store) *patient {
-	imports, _ := auth.Capability[auth.ImportStore](store)
-	jobs, _ := auth.Capability[auth.JobStore](store)
-	return &patient{Store: store, ImportStore: imports, JobStore: jobs}
+func patience(st auth.Store) *patient {
+	imports, _ := store.Capability[store.ImportStore](st)
+	jobs, _ := store.Capability[store.JobStore](st)
+	return &patient{Store: st, ImportStore: imports, JobStore: jobs}
 }
 
 // workedOffByOne works a job off, of which no lease ends before its time.
@@ -97,7 +98,7 @@ func (o *office) workedOffByOne(jobID string) {
 	o.until("the job is done", func() bool {
 		admin.Work(o.t.Context(), o.adm)
 		j, err := o.adm.Job(o.t.Context(), admin.System("test"), jobID)
-		return err == nil && j.State == auth.JobDone
+		return err == nil && j.State == store.JobDone
 	})
 }
 

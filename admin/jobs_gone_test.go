@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // What was done before whoever began a job had to go is told as done, although the end of
@@ -66,8 +67,8 @@ func TestWhatWasDoneBeforeTheActorWentIsToldAsDone(t *testing.T) {
 // Of two chunks at once, the one that was made is told as made, although the other one had
 // an outage and its actor was gone when it was tried again.
 func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		s := patience(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		s := patience(st)
 		o := newOffice(t, s)
 		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
 		s.anew(time.Minute)
@@ -82,7 +83,7 @@ func TestActorGoesAfterOneOfTwoChunks(t *testing.T) {
 		}
 		o.until("the second chunk is made", func() bool {
 			admin.Work(t.Context(), o.adm)
-			_, err := store.User(t.Context(), auth.ByEmail("p999@example.com"))
+			_, err := st.User(t.Context(), store.ByEmail("p999@example.com"))
 			return err == nil
 		})
 		if _, err := o.adm.SetRoles(t.Context(), admin.System("test"), admin.SetRolesParams{UserID: clerk.User.ID}); err != nil {
@@ -119,14 +120,14 @@ func TestRowsFindNumbersHoweverTheyAreSpelt(t *testing.T) {
 // late is a store before whose second step of an import something happens.
 type late struct {
 	*forgetful
-	auth.ImportStore
+	store.ImportStore
 	steps  atomic.Int32
 	before func()
 }
 
 func (s *late) Unwrap() auth.Store { return s.forgetful }
 
-func (s *late) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+func (s *late) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	if s.steps.Add(1) == 2 {
 		s.before()
 	}
@@ -135,9 +136,9 @@ func (s *late) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, er
 
 // The actor goes right before what was done is done again.
 func TestActorGoesBeforeWhatWasDoneIsDoneAgain(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		imports, _ := auth.Capability[auth.ImportStore](store)
-		s := &late{forgetful: forgets(store), ImportStore: imports}
+	onStores(t, func(t *testing.T, st auth.Store) {
+		imports, _ := store.Capability[store.ImportStore](st)
+		s := &late{forgetful: forgets(st), ImportStore: imports}
 		o := newOffice(t, s)
 		clerk := o.operator("clerk@example.com", admin.PermUsersImport, admin.PermUsersWrite)
 		s.times.Store(1)

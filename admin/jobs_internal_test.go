@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What came of a row is told whole: a refusal by its code and words, the field that it is
@@ -26,7 +27,7 @@ func TestWhyARowWasNotDone(t *testing.T) {
 		"too strong":         {auth.Reject(auth.CodeTargetStronger, "No."), rowResult{Result: resultSkipped, Code: auth.CodeTargetStronger, Message: "No."}},
 		"may not":            {auth.Reject(auth.CodeMissingPermission, "No."), rowResult{Result: resultFailed, Code: auth.CodeMissingPermission, Message: "No."}},
 		"of no kind":         {errors.New("the cause"), rowResult{Result: resultFailed, Code: auth.CodeInternal}},
-		"a value is another": {&auth.ConflictError{Field: "phone"}, rowResult{Result: resultFailed, Code: auth.CodeInternal, Field: "phone"}},
+		"a value is another": {&store.ConflictError{Field: "phone"}, rowResult{Result: resultFailed, Code: auth.CodeInternal, Field: "phone"}},
 	} {
 		c.want.Row, c.want.ID = 7, "u"
 		if got := (rowResult{Row: 7, ID: "u", Result: "?", Code: "?", Message: "?"}).because(c.err); got != c.want {
@@ -34,7 +35,7 @@ func TestWhyARowWasNotDone(t *testing.T) {
 		}
 	}
 	list := []rowResult{{Result: resultDone}, {Result: resultDone}, {Result: resultDone}, {Result: resultSkipped}, {Result: resultSkipped}, {Result: resultFailed}}
-	if n := tally(list); n != (auth.JobCounts{Done: 3, Skipped: 2, Failed: 1}) {
+	if n := tally(list); n != (store.JobCounts{Done: 3, Skipped: 2, Failed: 1}) {
 		t.Errorf("%+v", n)
 	}
 	if n := tally(append(list, rowResult{})); n.Failed != 2 {
@@ -47,7 +48,7 @@ func TestWhyARowWasNotDone(t *testing.T) {
 	}
 	if w := allFail(2, invalid); w.rests != nil {
 		t.Errorf("it rests on %v", w.rests)
-	} else if list, err := w.do(t.Context(), Actor{}, auth.Job{}); err != nil || len(list) != 2 || list[1].Code != auth.CodeValidationFailed {
+	} else if list, err := w.do(t.Context(), Actor{}, store.Job{}); err != nil || len(list) != 2 || list[1].Code != auth.CodeValidationFailed {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -106,11 +107,11 @@ func TestChunksThatAreApart(t *testing.T) {
 		}
 	}
 	for _, k := range jobKinds() {
-		if got, ok := kindOf(auth.Job{Kind: k.name}); !ok || got.name != k.name {
+		if got, ok := kindOf(store.Job{Kind: k.name}); !ok || got.name != k.name {
 			t.Errorf("%s: %+v, %t", k.name, got, ok)
 		}
 	}
-	if k, ok := kindOf(auth.Job{Kind: "other"}); ok || k.name != "" {
+	if k, ok := kindOf(store.Job{Kind: "other"}); ok || k.name != "" {
 		t.Errorf("%+v is known", k)
 	}
 	if len(jobKinds()) != 2 {
@@ -128,10 +129,10 @@ func TestActorsOfJobs(t *testing.T) {
 		kept   jobActor
 		goesOn Actor
 	}{
-		{&acting{user: &auth.User{ID: "u"}, session: auth.Session{ID: "s"}}, jobActor{Kind: auth.ActorUser, ID: "u", Session: "s"}, Actor{caller: auth.Caller{UserID: "u", SessionID: "s"}, begun: true}},
-		{&acting{key: &auth.APIKey{ID: "k", Name: "n", Revision: 3}}, jobActor{Kind: auth.ActorKey, ID: "k", Name: "n", At: 3}, Actor{keyID: "k", keyName: "n", keyAt: 3, begun: true}},
-		{&acting{external: id("aal2", "a")}, jobActor{Kind: auth.ActorExternal, External: id("aal2", "a")}, Actor{external: id("aal2", "a"), begun: true}},
-		{&acting{by: auth.Authority{System: "cron"}}, jobActor{Kind: auth.ActorSystem, Name: "cron"}, Actor{system: "cron", begun: true}},
+		{&acting{user: &auth.User{ID: "u"}, session: auth.Session{ID: "s"}}, jobActor{Kind: store.ActorUser, ID: "u", Session: "s"}, Actor{caller: auth.Caller{UserID: "u", SessionID: "s"}, begun: true}},
+		{&acting{key: &store.APIKey{ID: "k", Name: "n", Revision: 3}}, jobActor{Kind: store.ActorKey, ID: "k", Name: "n", At: 3}, Actor{keyID: "k", keyName: "n", keyAt: 3, begun: true}},
+		{&acting{external: id("aal2", "a")}, jobActor{Kind: store.ActorExternal, External: id("aal2", "a")}, Actor{external: id("aal2", "a"), begun: true}},
+		{&acting{by: auth.Authority{System: "cron"}}, jobActor{Kind: store.ActorSystem, Name: "cron"}, Actor{system: "cron", begun: true}},
 	}
 	for i, c := range actors {
 		if got := c.acting.forJob(); !reflect.DeepEqual(got, c.kept) {
@@ -146,27 +147,27 @@ func TestActorsOfJobs(t *testing.T) {
 			}
 		}
 	}
-	x := jobActor{Kind: auth.ActorExternal, External: id("aal2", "a", "b")}
+	x := jobActor{Kind: store.ActorExternal, External: id("aal2", "a", "b")}
 	for name, c := range map[string]struct {
 		other jobActor
 		want  bool
 	}{
-		"in another order":  {jobActor{Kind: auth.ActorExternal, External: id("aal2", "b", "a", "a")}, true},
-		"who may less":      {jobActor{Kind: auth.ActorExternal, External: id("aal2", "a")}, false},
-		"who showed less":   {jobActor{Kind: auth.ActorExternal, External: id("aal1", "a", "b")}, false},
-		"of another kind":   {jobActor{Kind: auth.ActorUser, External: id("aal2", "a", "b")}, false},
-		"whom nobody knows": {jobActor{Kind: auth.ActorExternal}, false},
+		"in another order":  {jobActor{Kind: store.ActorExternal, External: id("aal2", "b", "a", "a")}, true},
+		"who may less":      {jobActor{Kind: store.ActorExternal, External: id("aal2", "a")}, false},
+		"who showed less":   {jobActor{Kind: store.ActorExternal, External: id("aal1", "a", "b")}, false},
+		"of another kind":   {jobActor{Kind: store.ActorUser, External: id("aal2", "a", "b")}, false},
+		"whom nobody knows": {jobActor{Kind: store.ActorExternal}, false},
 	} {
 		if x.same(c.other) != c.want || c.other.same(x) != c.want {
 			t.Errorf("%s: not %t", name, c.want)
 		}
 	}
-	for _, o := range []jobActor{{Kind: auth.ActorUser, ID: "u", Session: "t"}, {Kind: auth.ActorUser, ID: "v", Session: "s"}} {
+	for _, o := range []jobActor{{Kind: store.ActorUser, ID: "u", Session: "t"}, {Kind: store.ActorUser, ID: "v", Session: "s"}} {
 		if o.same(actors[0].kept) {
 			t.Errorf("%+v is the same", o)
 		}
 	}
-	if o := actors[1].kept; o.same(jobActor{Kind: auth.ActorKey, ID: "k", Name: "n", At: 4}) {
+	if o := actors[1].kept; o.same(jobActor{Kind: store.ActorKey, ID: "k", Name: "n", At: 4}) {
 		t.Error("a key that was rotated is the same")
 	}
 }
@@ -174,14 +175,14 @@ func TestActorsOfJobs(t *testing.T) {
 // The row of an import that an event is of is read as stores return it.
 func TestRowsOfEvents(t *testing.T) {
 	of := func(v any) auth.Event {
-		return auth.Event{Record: &auth.Record{Changes: map[string]auth.FieldChange{"row": {After: v}}}}
+		return auth.Event{Record: &store.Record{Changes: map[string]store.FieldChange{"row": {After: v}}}}
 	}
 	for name, c := range map[string]struct {
 		e    auth.Event
 		want int
 	}{
 		"kept as it was": {of(7), 7}, "kept as JSON": {of(7.0), 7}, "no number": {of("7"), 0}, "none": {of(nil), 0},
-		"of another event": {auth.Event{Record: &auth.Record{}}, 0}, "without a record": {auth.Event{}, 0},
+		"of another event": {auth.Event{Record: &store.Record{}}, 0}, "without a record": {auth.Event{}, 0},
 	} {
 		if got := rowOf(c.e); got != c.want {
 			t.Errorf("%s: %d", name, got)

@@ -15,6 +15,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // ownWork works jobs off in the goroutine of the test, and no other worker gets one.
@@ -55,7 +56,7 @@ func (w ownWork) works(o *office, id string) []map[string]any {
 	for range 10 {
 		o.Clock.Advance(time.Minute) // leases are over
 		admin.Work(ctx, o.adm)
-		if j, err := o.adm.Job(o.t.Context(), admin.System("test"), id); err == nil && j.State == auth.JobDone {
+		if j, err := o.adm.Job(o.t.Context(), admin.System("test"), id); err == nil && j.State == store.JobDone {
 			return o.done(id)
 		}
 	}
@@ -117,7 +118,7 @@ func (o *office) importedThrough(tap *storetap.Tap, k int, conflicts string, los
 		case lost && method == "FinishJobChunk":
 			lost = false
 			if goes {
-				o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{}})
+				o.patch(clerk.User.ID, store.UserPatch{Roles: &[]string{}})
 			}
 			return storetap.FailsBefore
 		case lost:
@@ -209,7 +210,7 @@ func TestOutagesWithinManyOfActors(t *testing.T) {
 		}, "failed invalid_api_key"},
 		"somebody who is demoted": {func(o *office) (admin.Actor, func()) {
 			clerk := o.operator(fmt.Sprintf("clerk%d@example.com", o.Clock.Now().Unix()), scopes...)
-			return actor(clerk), func() { o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{}}) }
+			return actor(clerk), func() { o.patch(clerk.User.ID, store.UserPatch{Roles: &[]string{}}) }
 		}, "failed not_admin"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 const ndjson = "Content-Type: application/x-ndjson"
@@ -47,7 +48,7 @@ func (o *office) done(id string) (results []map[string]any) {
 		if err != nil {
 			o.t.Fatal(err)
 		}
-		return j.State == auth.JobDone
+		return j.State == store.JobDone
 	})
 	var b bytes.Buffer
 	if err := o.adm.JobResults(o.t.Context(), admin.System("test"), id, &b); err != nil {
@@ -92,8 +93,8 @@ func wantResults(t *testing.T, got []map[string]any, want ...string) {
 
 // Rows come over whole: they sign in by what they were given.
 func TestImport(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		hash, err := bcrypt.GenerateFromPassword([]byte("an old phrase of theirs"), bcrypt.MinCost)
 		if err != nil {
@@ -119,7 +120,7 @@ func TestImport(t *testing.T) {
 		if ada.AppMetadata["plan"] != "gold" || ada.CreatedAt.Year() != 2020 || !ada.EmailVerified() || len(ada.Identities) != 1 || ada.Roles[0] != "support" {
 			t.Errorf("%+v", ada)
 		}
-		bob, err := o.Store.User(t.Context(), auth.ByEmail("bob@old.example.com"))
+		bob, err := o.Store.User(t.Context(), store.ByEmail("bob@old.example.com"))
 		if err != nil || !bob.MFAEnabled || !bob.Banned(o.Clock.Now()) {
 			t.Errorf("%+v %v", bob, err)
 		}
@@ -144,8 +145,8 @@ func TestImport(t *testing.T) {
 // Where the application has a word in new accounts, rows are made one after the other, and
 // each is told of.
 func TestImportAsksTheApplication(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithHooks(auth.Hooks{OnUserCreating: func(_ context.Context, u auth.User) error {
 			if strings.HasPrefix(u.Email, "eve") {
 				return auth.Reject(auth.CodeSignupDisabled, "Nobody called so.")
 			}
@@ -155,7 +156,7 @@ func TestImportAsksTheApplication(t *testing.T) {
 		results := o.imports(owner, "", `{"email":"ada@old.example.com"}`, `{"email":"eve@old.example.com"}`, `{"email":"bob@old.example.com"}`)
 		wantResults(t, results, "done", "failed "+string(auth.CodeSignupDisabled), "done")
 		for email, there := range map[string]bool{"ada@old.example.com": true, "eve@old.example.com": false, "bob@old.example.com": true} {
-			if _, err := store.User(t.Context(), auth.ByEmail(email)); (err == nil) != there {
+			if _, err := st.User(t.Context(), store.ByEmail(email)); (err == nil) != there {
 				t.Errorf("%s: %v", email, err)
 			}
 		}
@@ -164,11 +165,11 @@ func TestImportAsksTheApplication(t *testing.T) {
 
 // What a row does with an account that is there.
 func TestImportConflicts(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		o.imports(owner, "", `{"email":"ada@old.example.com","full_name":"Ada","user_metadata":{"a":1,"b":2}}`)
-		ada, err := o.Store.User(t.Context(), auth.ByEmail("ada@old.example.com"))
+		ada, err := o.Store.User(t.Context(), store.ByEmail("ada@old.example.com"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestImportConflicts(t *testing.T) {
 		wantResults(t, o.imports(owner, "?on_conflict=skip", row), "skipped user_already_exists email")
 		wantResults(t, o.imports(owner, "?on_conflict=error", row), "failed user_already_exists email")
 		wantResults(t, o.imports(owner, "", `{"email":"bob@old.example.com","email_verified_at":"2020-01-02T03:04:05Z","phone":"+4930123457","phone_verified_at":"2021-01-02T03:04:05Z"}`), "done")
-		if bob, err := o.Store.User(t.Context(), auth.ByPhone("+4930123457")); err != nil || bob.EmailVerifiedAt.Year() != 2020 || bob.PhoneVerifiedAt.Year() != 2021 {
+		if bob, err := o.Store.User(t.Context(), store.ByPhone("+4930123457")); err != nil || bob.EmailVerifiedAt.Year() != 2020 || bob.PhoneVerifiedAt.Year() != 2021 {
 			t.Errorf("%+v, %v", bob, err)
 		}
 		wantResults(t, o.imports(owner, "?on_conflict=skip", `{"email":"eve@old.example.com","phone":"+4930123457"}`), "skipped user_already_exists phone")
@@ -207,8 +208,8 @@ func TestImportConflicts(t *testing.T) {
 // Each field of a row needs the permission of its own operation, whether the account is
 // there or not.
 func TestImportNeedsThePermissionOfEachField(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		clerk := o.operator("clerk@example.com", admin.PermUsersImport)
 		giver := o.operator("giver@example.com", admin.PermUsersImport, admin.PermRolesAssign)
 		target := o.LoginAs(t, "target@example.com")
@@ -228,7 +229,7 @@ func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 		long := o.operator("long@example.com", admin.PermUsersImport, admin.PermUsersBan)
 		wantResults(t, o.imports(long, "?on_conflict=update", `{"email":"banned@example.com","banned_until":"9999-12-30T00:00:00Z"}`, `{"email":"target@example.com","banned_until":"9999-12-30T00:00:00Z"}`), "done", "done")
 		for _, email := range []string{"banned@example.com", "target@example.com"} {
-			if u, err := o.Store.User(t.Context(), auth.ByEmail(email)); err != nil || u.Anonymized() || !u.Banned(o.Clock.Now()) {
+			if u, err := o.Store.User(t.Context(), store.ByEmail(email)); err != nil || u.Anonymized() || !u.Banned(o.Clock.Now()) {
 				t.Errorf("%s: a ban passes for something else: %v %v", email, u.BannedUntil, err)
 			}
 		}
@@ -243,8 +244,8 @@ func TestImportNeedsThePermissionOfEachField(t *testing.T) {
 
 // What is no import changes nothing, and says what is wrong.
 func TestImportRefuses(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		for name, body := range map[string]string{
 			"nothing": "\n", "a list": `[{"email":"a@example.com"}]`, "half a line": "{\"email\":\"a@example.com\"}\n{\"email\":", "a table": "email,name\na@example.com,Ada",
@@ -255,7 +256,7 @@ func TestImportRefuses(t *testing.T) {
 			}
 		}
 		o.do(owner, "POST /users/import", `{"email":"a@example.com"}`).want(415, auth.CodeUnsupportedMediaType)
-		if _, err := o.Store.User(t.Context(), auth.ByEmail("a@example.com")); err == nil {
+		if _, err := o.Store.User(t.Context(), store.ByEmail("a@example.com")); err == nil {
 			t.Error("somebody was made")
 		}
 	})
@@ -306,8 +307,8 @@ func (o *office) until(what string, holds func() bool) {
 // store, and what it had done is done once: each account has one row in the audit log,
 // and each row of the import the result that it has if nothing goes wrong.
 func TestImportGoesOnAfterACrash(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		for _, fault := range []storetap.Fault{storetap.FailsBefore, storetap.FailsAfter} {
 			for k := 1; ; k++ {
@@ -323,14 +324,14 @@ func TestImportGoesOnAfterACrash(t *testing.T) {
 				}
 				o.until("the crash, or the end", func() bool {
 					j, err := o.adm.Job(t.Context(), admin.System("test"), id)
-					return c.happened.Load() || err == nil && j.State == auth.JobDone
+					return c.happened.Load() || err == nil && j.State == store.JobDone
 				})
 				tap.Reset(storetap.Hooks{})
 				o.until("the lease is over", func() bool {
 					o.Clock.Advance(time.Minute)
 					admin.Work(t.Context(), o.adm)
 					j, err := o.adm.Job(t.Context(), admin.System("test"), id)
-					return err == nil && j.State == auth.JobDone
+					return err == nil && j.State == store.JobDone
 				})
 				wantResults(t, o.done(id), "done", "done", "done")
 				o.recordedOnce(id, fmt.Sprintf("call %d %s", k, fault))

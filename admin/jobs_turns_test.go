@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // twoJobs are two imports of four chunks each, which take turns.
@@ -36,7 +36,7 @@ func inTurns(t *testing.T, before func(j *twoJobs)) *twoJobs {
 			before(j)
 		}
 	}}.hooks())
-	j.store.set(nil, func(c *auth.JobChunk) { j.reads = append(j.reads, fmt.Sprint(c.JobID, " ", c.N)) })
+	j.store.set(nil, func(c *store.JobChunk) { j.reads = append(j.reads, fmt.Sprint(c.JobID, " ", c.N)) })
 	for job := range 2 {
 		var rows strings.Builder
 		for i := range 4 * 200 {

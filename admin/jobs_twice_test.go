@@ -16,13 +16,14 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // forgetful is a store that loses the end of each chunk of a job some times before it
 // keeps it, as one does that crashes, or a process that ends before it can tell.
 type forgetful struct {
 	auth.Store
-	auth.JobStore
+	store.JobStore
 	times atomic.Int64
 
 	meanwhile func() // comes after each that is lost; may be nil
@@ -32,13 +33,13 @@ type forgetful struct {
 }
 
 func forgets(s auth.Store) *forgetful {
-	jobs, _ := auth.Capability[auth.JobStore](s)
+	jobs, _ := store.Capability[store.JobStore](s)
 	return &forgetful{Store: s, JobStore: jobs, told: map[string][]string{}}
 }
 
 func (s *forgetful) Unwrap() auth.Store { return s.Store }
 
-func (s *forgetful) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+func (s *forgetful) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (store.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := fmt.Sprint(f.JobID, f.N)
@@ -48,7 +49,7 @@ func (s *forgetful) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (
 		if s.meanwhile != nil {
 			s.meanwhile()
 		}
-		return auth.Job{}, errors.New("the store has crashed")
+		return store.Job{}, errors.New("the store has crashed")
 	}
 	return s.JobStore.FinishJobChunk(ctx, f)
 }
@@ -145,7 +146,7 @@ func (o *office) workedOff(jobID string) {
 		o.Clock.Advance(time.Minute)
 		admin.Work(o.t.Context(), o.adm)
 		j, err := o.adm.Job(o.t.Context(), admin.System("test"), jobID)
-		return err == nil && j.State == auth.JobDone
+		return err == nil && j.State == store.JobDone
 	})
 }
 
@@ -166,8 +167,8 @@ func (o *office) recordedIn(jobID string) map[auth.EventType]int {
 func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 	for name, hook := range map[string]func(context.Context, auth.User) error{"in one step": nil, "row by row": func(context.Context, auth.User) error { return nil }} {
 		t.Run(name, func(t *testing.T) {
-			onStores(t, func(t *testing.T, store auth.Store) {
-				s := forgets(store)
+			onStores(t, func(t *testing.T, st auth.Store) {
+				s := forgets(st)
 				o := newOffice(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: hook}))
 				for i, row := range []string{`{"id":"%s","email":"ada@example.com"}`, `{"email":"ada@example.com"}`} {
 					id := uuid.NewString()
@@ -175,7 +176,7 @@ func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 					s.times.Store(1)
 					s.meanwhile = func() {
 						left.Do(func() {
-							u, err := store.User(t.Context(), auth.ByEmail("ada@example.com"))
+							u, err := st.User(t.Context(), store.ByEmail("ada@example.com"))
 							if err == nil {
 								err = o.adm.DeleteUser(t.Context(), admin.System("test"), admin.DeleteUserParams{UserID: u.ID, Reason: "left"})
 							}
@@ -193,7 +194,7 @@ func TestChunkThatIsDoneAgainTellsOfWhatIsGone(t *testing.T) {
 					}
 					o.workedOff(job)
 					wantResults(t, o.done(job), "done")
-					if _, err := store.User(t.Context(), auth.ByEmail("ada@example.com")); !errors.Is(err, auth.ErrNotFound) || o.recordedIn(job)[auth.EventUserImported] != 1 {
+					if _, err := st.User(t.Context(), store.ByEmail("ada@example.com")); !errors.Is(err, store.ErrNotFound) || o.recordedIn(job)[auth.EventUserImported] != 1 {
 						t.Errorf("%s: %v, %v", row, err, o.recordedIn(job))
 					}
 				}

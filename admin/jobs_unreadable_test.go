@@ -13,34 +13,35 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // altering is a store whose jobs are others than those that were put into it.
 type altering struct {
 	auth.Store
-	auth.JobStore
+	store.JobStore
 
 	mu   sync.Mutex
-	job  func(j *auth.Job)
-	read func(c *auth.JobChunk)
+	job  func(j *store.Job)
+	read func(c *store.JobChunk)
 	told []string // the ends of chunks
 }
 
 func alters(s auth.Store) *altering {
-	jobs, _ := auth.Capability[auth.JobStore](s)
+	jobs, _ := store.Capability[store.JobStore](s)
 	return &altering{Store: s, JobStore: jobs}
 }
 
 func (s *altering) Unwrap() auth.Store { return s.Store }
 
 // set has jobs and chunks be altered as they are read; nil: not at all.
-func (s *altering) set(job func(j *auth.Job), read func(c *auth.JobChunk)) {
+func (s *altering) set(job func(j *store.Job), read func(c *store.JobChunk)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.job, s.read = job, read
 }
 
-func (s *altering) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+func (s *altering) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	j, err := s.JobStore.ClaimJob(ctx, c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ func (s *altering) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, err
 	return j, err
 }
 
-func (s *altering) JobChunk(ctx context.Context, id string, n int) (auth.JobChunk, error) {
+func (s *altering) JobChunk(ctx context.Context, id string, n int) (store.JobChunk, error) {
 	c, err := s.JobStore.JobChunk(ctx, id, n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +61,7 @@ func (s *altering) JobChunk(ctx context.Context, id string, n int) (auth.JobChun
 	return c, err
 }
 
-func (s *altering) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+func (s *altering) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (store.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, string(f.Output))
@@ -88,7 +89,7 @@ func alteredOffice(t *testing.T) (*altering, *office) {
 // noParameters is a store whose selections cannot be read.
 type noParameters struct{ *altering }
 
-func (s noParameters) Job(ctx context.Context, id string, now time.Time) (auth.Job, error) {
+func (s noParameters) Job(ctx context.Context, id string, now time.Time) (store.Job, error) {
 	j, err := s.JobStore.Job(ctx, id, now)
 	j.Params = []byte("{")
 	return j, err
@@ -121,14 +122,14 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		begin func(o *office, by admin.Actor) string
-		job   func(j *auth.Job)
-		read  func(c *auth.JobChunk)
+		job   func(j *store.Job)
+		read  func(c *store.JobChunk)
 	}{
-		"rows sealed under another secret": {imports, nil, func(c *auth.JobChunk) { c.Input = []byte("sealed elsewhere") }},
-		"no parameters of an import":       {imports, func(j *auth.Job) { j.Params = []byte("{") }, nil},
-		"no parameters of many":            {bans, func(j *auth.Job) { j.Params = []byte("{") }, nil},
-		"an action that is none":           {bans, func(j *auth.Job) { j.Params = []byte(`{"action":"praise"}`) }, nil},
-		"an actor who is none":             {imports, func(j *auth.Job) { j.Actor = []byte("{") }, nil},
+		"rows sealed under another secret": {imports, nil, func(c *store.JobChunk) { c.Input = []byte("sealed elsewhere") }},
+		"no parameters of an import":       {imports, func(j *store.Job) { j.Params = []byte("{") }, nil},
+		"no parameters of many":            {bans, func(j *store.Job) { j.Params = []byte("{") }, nil},
+		"an action that is none":           {bans, func(j *store.Job) { j.Params = []byte(`{"action":"praise"}`) }, nil},
+		"an actor who is none":             {imports, func(j *store.Job) { j.Actor = []byte("{") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +139,7 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 			o.workedOff(id)
 			wantResults(t, o.done(id), "failed internal", "failed internal")
 			for _, email := range []string{"a@example.com", "many0@example.com"} {
-				if u, err := s.User(t.Context(), auth.ByEmail(email)); err == nil && (email[0] == 'a' || u.Banned(o.Clock.Now())) {
+				if u, err := s.User(t.Context(), store.ByEmail(email)); err == nil && (email[0] == 'a' || u.Banned(o.Clock.Now())) {
 					t.Errorf("something was done to %s", email)
 				}
 			}
@@ -151,12 +152,12 @@ func TestJobsThatCannotBeReadFail(t *testing.T) {
 func TestJobsWaitForWhoeverKnowsThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		job  func(j *auth.Job)
-		read func(c *auth.JobChunk)
+		job  func(j *store.Job)
+		read func(c *store.JobChunk)
 	}{
-		"of another kind":        {func(j *auth.Job) { j.Kind = "later" }, nil},
-		"whose rows are done":    {nil, func(c *auth.JobChunk) { c.Input = nil }},
-		"of another kind, alone": {func(j *auth.Job) { j.Kind, j.ExpiresAt = "later", j.CreatedAt }, nil},
+		"of another kind":        {func(j *store.Job) { j.Kind = "later" }, nil},
+		"whose rows are done":    {nil, func(c *store.JobChunk) { c.Input = nil }},
+		"of another kind, alone": {func(j *store.Job) { j.Kind, j.ExpiresAt = "later", j.CreatedAt }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var jobEndpoints = []endpoint{
@@ -24,16 +24,16 @@ func (m *Admin) handleJob(who Actor, w http.ResponseWriter, r *http.Request) err
 		finished = &j.Finished
 	}
 	return m.kit.WriteJSON(w, http.StatusOK, struct {
-		ID         string        `json:"id"`
-		Kind       string        `json:"kind"`
-		State      auth.JobState `json:"state"`
-		Rows       int           `json:"rows"`
-		Done       int           `json:"done"`
-		Skipped    int           `json:"skipped"`
-		Failed     int           `json:"failed"`
-		CreatedAt  time.Time     `json:"created_at"`
-		FinishedAt *time.Time    `json:"finished_at"`
-		ExpiresAt  time.Time     `json:"expires_at"`
+		ID         string         `json:"id"`
+		Kind       string         `json:"kind"`
+		State      store.JobState `json:"state"`
+		Rows       int            `json:"rows"`
+		Done       int            `json:"done"`
+		Skipped    int            `json:"skipped"`
+		Failed     int            `json:"failed"`
+		CreatedAt  time.Time      `json:"created_at"`
+		FinishedAt *time.Time     `json:"finished_at"`
+		ExpiresAt  time.Time      `json:"expires_at"`
 	}{j.ID, j.Kind, j.State, j.Rows, j.Counts.Done, j.Counts.Skipped, j.Counts.Failed, j.Created, finished, j.Expires})
 }
 

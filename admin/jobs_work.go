@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // worker works jobs off, chunk by chunk.
@@ -33,7 +34,7 @@ type ahead struct {
 
 // plannedChunk is a chunk and what works it off.
 type plannedChunk struct {
-	auth.JobChunk
+	store.JobChunk
 	chunkWork
 }
 
@@ -67,14 +68,14 @@ func (w *worker) close() {
 // was one: jobs take turns.
 func (w *worker) workOne(ctx context.Context) bool {
 	now := w.kit.Now()
-	j, err := w.jobs.ClaimJob(ctx, auth.ClaimJob{Now: now, Until: now.Add(jobLease)})
+	j, err := w.jobs.ClaimJob(ctx, store.ClaimJob{Now: now, Until: now.Add(jobLease)})
 	if err == nil {
 		err = w.takeTurn(ctx, j)
 	}
 	switch {
-	case ctx.Err() != nil, errors.Is(err, auth.ErrNotFound):
+	case ctx.Err() != nil, errors.Is(err, store.ErrNotFound):
 		return false
-	case err != nil && !errors.Is(err, auth.ErrStale): // another has it
+	case err != nil && !errors.Is(err, store.ErrStale): // another has it
 		w.kit.Log().WarnContext(ctx, "auth: a job waits for another try", "job", j.ID, "error", err)
 		return false
 	}
@@ -83,8 +84,8 @@ func (w *worker) workOne(ctx context.Context) bool {
 
 // takeTurn works the next chunk of a job off, and at the same time the one after it, if
 // they share nothing. What was done in them before a process died is not done again
-// (auth.Idempotency), and told as if it were done now.
-func (w *worker) takeTurn(ctx context.Context, j auth.Job) error {
+// (store.Idempotency), and told as if it were done now.
+func (w *worker) takeTurn(ctx context.Context, j store.Job) error {
 	c, err := w.planned(ctx, j)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func (w *worker) takeTurn(ctx context.Context, j auth.Job) error {
 }
 
 // finish tells what came of a chunk, and keeps the job for a time, or leaves it to anybody.
-func (w *worker) finish(ctx context.Context, j auth.Job, c plannedChunk, results []rowResult, keep time.Duration) error {
+func (w *worker) finish(ctx context.Context, j store.Job, c plannedChunk, results []rowResult, keep time.Duration) error {
 	var output []byte
 	for _, r := range results {
 		line, err := json.Marshal(r)
@@ -123,7 +124,7 @@ func (w *worker) finish(ctx context.Context, j auth.Job, c plannedChunk, results
 		output = append(append(output, line...), '\n')
 	}
 	now := w.kit.Now()
-	_, err := w.jobs.FinishJobChunk(ctx, auth.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(keep)})
+	_, err := w.jobs.FinishJobChunk(ctx, store.FinishJobChunk{JobID: j.ID, N: c.N, Output: output, Counts: tally(results), Now: now, Until: now.Add(keep)})
 	return err
 }
 
@@ -140,7 +141,7 @@ type beside struct {
 
 // alsoDo does the chunk after c, the next one of a job, as soon as it is planned; nil:
 // there is none.
-func (w *worker) alsoDo(ctx context.Context, j auth.Job, c plannedChunk) *beside {
+func (w *worker) alsoDo(ctx context.Context, j store.Job, c plannedChunk) *beside {
 	if len(w.next) == 0 || w.next[0].jobID != j.ID || w.next[0].n != j.Next+1 {
 		return nil
 	}
@@ -175,7 +176,7 @@ func (b *beside) wait() {
 
 // planned is the next chunk of a job. What could not be planned ahead is planned once
 // more.
-func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, error) {
+func (w *worker) planned(ctx context.Context, j store.Job) (plannedChunk, error) {
 	for len(w.next) > 0 && w.next[0].jobID == j.ID && w.next[0].n <= j.Next {
 		a := w.next[0]
 		<-a.planned
@@ -189,7 +190,7 @@ func (w *worker) planned(ctx context.Context, j auth.Job) (plannedChunk, error) 
 
 // planNext plans chunks after the next one of a job meanwhile, unless those of another
 // job are planned: jobs take turns, and it will be asked for.
-func (w *worker) planNext(ctx context.Context, j auth.Job) {
+func (w *worker) planNext(ctx context.Context, j store.Job) {
 	now := w.kit.Now()
 	if len(w.next) > 0 && (w.next[0].jobID != j.ID || w.next[0].n != j.Next+1) {
 		if now.Before(w.next[0].until) {
@@ -208,14 +209,14 @@ func (w *worker) planNext(ctx context.Context, j auth.Job) {
 }
 
 // plan reads a chunk of a job, and judges what it asks for.
-func (m *Admin) plan(ctx context.Context, j auth.Job, n int) (p plannedChunk, err error) {
+func (m *Admin) plan(ctx context.Context, j store.Job, n int) (p plannedChunk, err error) {
 	if p.JobChunk, err = m.jobs.JobChunk(ctx, j.ID, n); err != nil {
 		return p, err
 	}
 	k, known := kindOf(j)
 	switch {
 	case len(p.Input) == 0: // another was faster; that may be forgotten yet, and is not to be built on
-		return p, auth.ErrStale
+		return p, store.ErrStale
 	case !known && m.kit.Now().Before(j.ExpiresAt):
 		return p, errors.New("a job of an unknown kind: another version of the service made it")
 	case !known:
@@ -235,7 +236,7 @@ func (m *Admin) plan(ctx context.Context, j auth.Job, n int) (p plannedChunk, er
 }
 
 // resultsOf does what a chunk asks for.
-func (m *Admin) resultsOf(ctx context.Context, j auth.Job, c plannedChunk) ([]rowResult, error) {
+func (m *Admin) resultsOf(ctx context.Context, j store.Job, c plannedChunk) ([]rowResult, error) {
 	var who jobActor
 	if err := json.Unmarshal(j.Actor, &who); err != nil {
 		return allFailed(c.Rows, err), nil
@@ -261,7 +262,7 @@ func careful[T any](m *Admin, do func() (T, error)) (v T, err error) {
 
 // allFail is the work of a chunk that one thing keeps from being done.
 func allFail(rows int, why error) chunkWork {
-	return chunkWork{do: func(context.Context, Actor, auth.Job) ([]rowResult, error) { return allFailed(rows, why), nil }}
+	return chunkWork{do: func(context.Context, Actor, store.Job) ([]rowResult, error) { return allFailed(rows, why), nil }}
 }
 
 // allFailed is the result of rows that one thing keeps from being done.

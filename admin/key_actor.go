@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Key is a program, by its secret key. For every operation the key is read anew, and so
@@ -37,7 +38,7 @@ func (m *Admin) resolveKey(ctx context.Context, who Actor, a *acting) error {
 }
 
 // actingKey reads the key of an actor: by its text, or one that goes on with a job.
-func (m *Admin) actingKey(ctx context.Context, who Actor) (auth.APIKey, error) {
+func (m *Admin) actingKey(ctx context.Context, who Actor) (store.APIKey, error) {
 	if who.key.text != nil {
 		return m.kit.SecretKey(ctx, who.key.Reveal())
 	}
@@ -50,7 +51,7 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (auth.APIKey, error) {
 	}
 	k, err := m.keys.Key(ctx, who.keyID)
 	switch {
-	case errors.Is(err, auth.ErrNotFound) || err == nil && (!k.Live(m.kit.Now()) || k.Revision != who.keyAt):
+	case errors.Is(err, store.ErrNotFound) || err == nil && (!k.Live(m.kit.Now()) || k.Revision != who.keyAt):
 		return k, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("the key is over, or was changed"))
 	case err != nil:
 		return k, m.kit.StoreError(err)
@@ -60,13 +61,13 @@ func (m *Admin) actingKey(ctx context.Context, who Actor) (auth.APIKey, error) {
 
 // keyMay tells what a key may do by a table of roles, and who answers for it, which is
 // nobody for one of the service. Errors: CodeInvalidAPIKey.
-func (m *Admin) keyMay(ctx context.Context, k auth.APIKey, roles auth.RoleTable) ([]string, *auth.User, error) {
+func (m *Admin) keyMay(ctx context.Context, k store.APIKey, roles store.RoleTable) ([]string, *auth.User, error) {
 	if k.OfService() {
 		return m.permissions.forKeys(k.Scopes), nil, nil
 	}
-	u, err := m.store.User(ctx, auth.ByID(k.CreatedBy))
+	u, err := m.store.User(ctx, store.ByID(k.CreatedBy))
 	switch {
-	case errors.Is(err, auth.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
+	case errors.Is(err, store.ErrNotFound) || err == nil && u.Banned(m.kit.Now()):
 		return nil, nil, m.kit.Error(auth.CodeInvalidAPIKey, errors.New("whoever made the key is banned or gone"))
 	case err != nil:
 		return nil, nil, m.kit.StoreError(err)
@@ -128,11 +129,11 @@ func (m *Admin) checkScopes(scopes []string) (string, bool) {
 func (a *acting) view() actorView {
 	switch {
 	case a.user != nil:
-		return actorView{ptr(string(auth.ActorUser)), ptr(a.user.ID), ptr(a.session.ID), ptr(a.label)}
+		return actorView{ptr(string(store.ActorUser)), ptr(a.user.ID), ptr(a.session.ID), ptr(a.label)}
 	case a.by.Key != nil:
-		return actorView{ptr(string(auth.ActorKey)), ptr(a.by.Key.ID), nil, ptr(a.label)}
+		return actorView{ptr(string(store.ActorKey)), ptr(a.by.Key.ID), nil, ptr(a.label)}
 	case a.external != nil:
-		return actorView{ptr(string(auth.ActorExternal)), ptr(a.external.ID), nil, ptr(a.label)}
+		return actorView{ptr(string(store.ActorExternal)), ptr(a.external.ID), nil, ptr(a.label)}
 	}
-	return actorView{ptr(string(auth.ActorSystem)), ptr(a.by.System), nil, ptr(a.label)}
+	return actorView{ptr(string(store.ActorSystem)), ptr(a.by.System), nil, ptr(a.label)}
 }

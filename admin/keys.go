@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/apikey"
 	shown "github.com/authmount/auth/internal/visible"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -35,7 +36,7 @@ const (
 
 // ListKeys lists API keys, newest first, those that are over among them. Errors: those
 // of every operation.
-func (m *Admin) ListKeys(ctx context.Context, who Actor, q auth.KeyQuery) (KeyPage, error) {
+func (m *Admin) ListKeys(ctx context.Context, who Actor, q store.KeyQuery) (KeyPage, error) {
 	if _, err := m.reader(ctx, who, opListKeys); err != nil {
 		return KeyPage{}, err
 	}
@@ -53,13 +54,13 @@ func (m *Admin) ListKeys(ctx context.Context, who Actor, q auth.KeyQuery) (KeyPa
 
 // KeyPage is a page of API keys.
 type KeyPage struct {
-	Keys []auth.APIKey
-	Next *auth.KeyCursor // KeyQuery.After of the next page; nil: this was the last
+	Keys []store.APIKey
+	Next *store.KeyCursor // KeyQuery.After of the next page; nil: this was the last
 }
 
 // NewKey is an API key with its text, which is nowhere else and never shown again.
 type NewKey struct {
-	auth.APIKey
+	store.APIKey
 	Secret Secret
 }
 
@@ -79,7 +80,7 @@ type CreateKeyParams struct {
 // ([System]), or somebody whom only the application knows ([External], who needs "*" for
 // it), is the service's own. Errors: CodeValidationFailed, CodeTargetStronger.
 func (m *Admin) CreateKey(ctx context.Context, who Actor, p CreateKeyParams) (NewKey, error) {
-	k := auth.APIKey{Public: p.Public, Environment: p.Environment, ExpiresAt: p.ExpiresAt}
+	k := store.APIKey{Public: p.Public, Environment: p.Environment, ExpiresAt: p.ExpiresAt}
 	if k.Environment == "" {
 		k.Environment = defaultEnvironment
 	}
@@ -123,27 +124,27 @@ type UpdateKeyParams struct {
 // what they become, and be an owner if the key is the service's own, or becomes it.
 // Errors: CodeValidationFailed, CodeNotFound if there is no such key or it was revoked,
 // CodeTargetStronger, CodePreconditionFailed.
-func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (auth.APIKey, error) {
-	if err := m.clean(&auth.APIKey{}, p); err != nil { // who may not, is not told more than how it is written
-		return auth.APIKey{}, err
+func (m *Admin) UpdateKey(ctx context.Context, who Actor, p UpdateKeyParams) (store.APIKey, error) {
+	if err := m.clean(&store.APIKey{}, p); err != nil { // who may not, is not told more than how it is written
+		return store.APIKey{}, err
 	}
-	return carryOut(ctx, m, who, opUpdateKey, "", auth.EventKeyChanged, func(t *turn) (auth.APIKey, error) {
+	return carryOut(ctx, m, who, opUpdateKey, "", auth.EventKeyChanged, func(t *turn) (store.APIKey, error) {
 		before, err := m.keyOf(ctx, t, p.ID, p.Revision)
 		if err != nil {
-			return auth.APIKey{}, err
+			return store.APIKey{}, err
 		}
 		k := before
 		if err := m.clean(&k, p); err != nil {
-			return auth.APIKey{}, err
+			return store.APIKey{}, err
 		}
 		if p.Adopted != nil {
 			k.Adopted = *p.Adopted
 		}
 		if err := m.mayEdit(t, before, before.OfService() || k.OfService()); err != nil {
-			return auth.APIKey{}, err
+			return store.APIKey{}, err
 		}
 		if err := m.mayGive(t, k.Scopes); err != nil {
-			return auth.APIKey{}, err
+			return store.APIKey{}, err
 		}
 		for _, f := range []struct {
 			name          string
@@ -231,10 +232,10 @@ func (m *Admin) RevokeKey(ctx context.Context, who Actor, p RevokeKeyParams) err
 
 // keyOf reads the key that an operation is about. Errors: CodeNotFound,
 // CodePreconditionFailed.
-func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) (auth.APIKey, error) {
+func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) (store.APIKey, error) {
 	k, err := m.keys.Key(ctx, id)
 	switch {
-	case errors.Is(err, auth.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return k, m.kit.Refusal(auth.CodeNotFound, "There is no such key.")
 	case err != nil:
 		return k, m.kit.StoreError(err)
@@ -250,7 +251,7 @@ func (m *Admin) keyOf(ctx context.Context, t *turn, id string, revision *int64) 
 }
 
 // mayEdit judges whether the actor may change a key.
-func (m *Admin) mayEdit(t *turn, k auth.APIKey, ownersOnly bool) error {
+func (m *Admin) mayEdit(t *turn, k store.APIKey, ownersOnly bool) error {
 	if ownersOnly && !t.may(permAll) || !covers(t.permissions, k.Scopes) {
 		return m.stronger()
 	}
@@ -268,7 +269,7 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 		return m.kit.Error(auth.CodeInternal, err)
 	}
 	k.Hash = apikey.Hash(text)
-	kept, err := m.keys.PutKey(ctx, auth.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
+	kept, err := m.keys.PutKey(ctx, store.PutKey{Change: t.change, Key: k.APIKey, IfRevision: revision})
 	if err != nil {
 		return err
 	}
@@ -278,8 +279,8 @@ func (m *Admin) putKey(ctx context.Context, t *turn, k *NewKey, revision *int64)
 }
 
 // replaceKey stores a key in place of the one that was read.
-func (m *Admin) replaceKey(ctx context.Context, t *turn, k *auth.APIKey, before auth.APIKey) error {
-	kept, err := m.keys.PutKey(ctx, auth.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
+func (m *Admin) replaceKey(ctx context.Context, t *turn, k *store.APIKey, before store.APIKey) error {
+	kept, err := m.keys.PutKey(ctx, store.PutKey{Change: t.change, Key: *k, IfRevision: &before.Revision})
 	if err != nil {
 		return err
 	}
@@ -290,7 +291,7 @@ func (m *Admin) replaceKey(ctx context.Context, t *turn, k *auth.APIKey, before 
 
 // clean writes what was asked for into a key, as it is kept. Errors:
 // CodeValidationFailed.
-func (m *Admin) clean(k *auth.APIKey, p UpdateKeyParams) error {
+func (m *Admin) clean(k *store.APIKey, p UpdateKeyParams) error {
 	if p.Name != nil {
 		k.Name = strings.TrimSpace(*p.Name)
 		if k.Name == "" || len(k.Name) > maxKeyName || strings.ContainsFunc(k.Name, notShown) {

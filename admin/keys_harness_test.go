@@ -7,6 +7,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // newDeploy makes the key that examples are about.
@@ -34,9 +35,9 @@ func (o *office) keyOf(u auth.User, scopes ...string) admin.NewKey {
 	o.t.Helper()
 	k := o.key(admin.System("test"), scopes...)
 	k.CreatedBy = u.ID
-	keys, _ := auth.Capability[auth.KeyStore](o.Store)
+	keys, _ := store.Capability[store.KeyStore](o.Store)
 	var err error
-	if k.APIKey, err = keys.PutKey(o.t.Context(), auth.PutKey{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Key: k.APIKey}); err != nil {
+	if k.APIKey, err = keys.PutKey(o.t.Context(), store.PutKey{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Key: k.APIKey}); err != nil {
 		o.t.Fatal(err)
 	}
 	return k

@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/store"
 )
 
 // A key is made, used, changed, rotated and revoked, on the wire.
@@ -179,15 +180,15 @@ func TestKeyAsActor(t *testing.T) {
 // What a key does is in the audit log in its name; what it tried and may not do, too.
 // Nobody's own account is changed by their own key.
 func TestKeysAreRecorded(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		o.permit("banner", admin.PermUsersBan)
 		maker := o.imported("maker@example.com", "banner")
 		k := o.keyOf(maker.User, admin.PermUsersBan)
 		ada := o.LoginAs(t, "ada@example.com")
 		o.do(program(k), "POST /users/"+ada.User.ID+"/ban", `{"reason":"spam"}`).want(200)
 		e := o.audit()[0]
-		if e.Type != auth.EventUserBanned || e.Actor != (auth.Actor{Kind: auth.ActorKey, ID: k.ID}) || e.Record.Actor != "a key" || e.Record.Target != "ada@example.com" {
+		if e.Type != auth.EventUserBanned || e.Actor != (auth.Actor{Kind: store.ActorKey, ID: k.ID}) || e.Record.Actor != "a key" || e.Record.Target != "ada@example.com" {
 			t.Errorf("%+v, %+v", e, e.Record)
 		}
 		o.do(program(k), "POST /users/"+maker.User.ID+"/ban", `{"reason":"spam"}`).want(403, auth.CodeTargetStronger)
@@ -198,13 +199,13 @@ func TestKeysAreRecorded(t *testing.T) {
 // The keys of an option act, under a name that does not tell them.
 func TestKeysOfAnOption(t *testing.T) {
 	const text = "sk_test_0123456789"
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{"*"}}, auth.SecretKey{Key: "sk_test_reads_only", Scopes: []string{admin.PermUsersRead}}))
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSecretKeys(auth.SecretKey{Key: text, Scopes: []string{"*"}}, auth.SecretKey{Key: "sk_test_reads_only", Scopes: []string{admin.PermUsersRead}}))
 		ada := o.LoginAs(t, "ada@example.com")
 		o.do(bearing("sk_test_reads_only"), "POST /users/"+ada.User.ID+"/ban", `{"reason":"spam"}`).want(403, auth.CodeMissingPermission)
 		o.do(nil, "GET /users", "", "Apikey: "+text).want(200)
 		o.do(bearing(text), "POST /users/"+ada.User.ID+"/ban", `{"reason":"spam"}`).want(200)
-		if e := o.audit()[0]; e.Actor.Kind != auth.ActorSystem || !strings.HasPrefix(e.Record.Actor, "secret key ") || strings.Contains(e.Record.Actor, text) {
+		if e := o.audit()[0]; e.Actor.Kind != store.ActorSystem || !strings.HasPrefix(e.Record.Actor, "secret key ") || strings.Contains(e.Record.Actor, text) {
 			t.Errorf("%+v, %+v", e, e.Record)
 		}
 		o.do(bearing(text+"0"), "GET /users", "").want(401, auth.CodeInvalidAPIKey)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var keyEndpoints = []endpoint{
@@ -46,7 +46,7 @@ const (
 	kindPublic = "public"
 )
 
-func (m *Admin) viewKey(k auth.APIKey) keyView {
+func (m *Admin) viewKey(k store.APIKey) keyView {
 	v := keyView{
 		ID: k.ID, Name: k.Name, Kind: kindSecret, Environment: k.Environment, Scopes: orNone(k.Scopes), CIDRs: orNone(k.Networks),
 		CreatedBy: optional(k.CreatedBy), Adopted: k.Adopted, Revision: k.Revision, Status: "live", CreatedAt: k.CreatedAt,
@@ -72,7 +72,7 @@ func orNever(t time.Time) *time.Time {
 }
 
 // writeKey writes a key with its revision as ETag.
-func (m *Admin) writeKey(w http.ResponseWriter, k auth.APIKey, v any, err error) error {
+func (m *Admin) writeKey(w http.ResponseWriter, k store.APIKey, v any, err error) error {
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (m *Admin) writeNewKey(w http.ResponseWriter, k NewKey, err error) error {
 
 func (m *Admin) handleListKeys(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	q := auth.KeyQuery{Limit: v.limit()}
+	q := store.KeyQuery{Limit: v.limit()}
 	switch v.text("kind") {
 	case "":
 	case kindSecret:
@@ -108,7 +108,7 @@ func (m *Admin) handleListKeys(who Actor, w http.ResponseWriter, r *http.Request
 		v.fault("status", "has to be live")
 	}
 	if c := v.text("cursor"); c != "" {
-		q.After = &auth.KeyCursor{}
+		q.After = &store.KeyCursor{}
 		if err := m.readCursor(c, q.After); err != nil {
 			return err
 		}

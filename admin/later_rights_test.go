@@ -15,6 +15,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A selection of everybody takes an owner when it is begun, too, and not only when it
@@ -56,7 +57,7 @@ func TestJobsOfOthersAreNotRead(t *testing.T) {
 	for _, operation := range []string{"GET /jobs/{id}", "GET /jobs/{id}/results"} {
 		o.do(clerk, strings.ReplaceAll(operation, "{id}", o.aJob()), "").want(403, auth.CodeMissingPermission)
 		o.until("the refusal is recorded", func() bool {
-			p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Limit: 50}})
+			p, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Limit: 50}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +72,8 @@ func TestJobsOfOthersAreNotRead(t *testing.T) {
 // overJobs is a store whose jobs are over before they are begun.
 type overJobs struct{ *memstore.Store }
 
-func (overJobs) StartJob(context.Context, auth.StartJob) (auth.Job, error) {
-	return auth.Job{}, auth.ErrNotFound
+func (overJobs) StartJob(context.Context, store.StartJob) (store.Job, error) {
+	return store.Job{}, store.ErrNotFound
 }
 
 // A job that is over before it is begun is not found, and no fault of the service's.
@@ -158,7 +159,7 @@ func TestIntervalsOfFigures(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, memstore.New())
 	now := o.Clock.Now()
-	for from, want := range map[time.Time]auth.Interval{{}: auth.Hourly, now.Add(-48 * time.Hour): auth.Hourly, now.Add(-48*time.Hour - time.Second): auth.Daily, now.AddDate(0, -1, 0): auth.Daily} {
+	for from, want := range map[time.Time]store.Interval{{}: store.Hourly, now.Add(-48 * time.Hour): store.Hourly, now.Add(-48*time.Hour - time.Second): store.Daily, now.AddDate(0, -1, 0): store.Daily} {
 		s, err := o.adm.Stats(t.Context(), admin.System("test"), admin.StatsParams{From: from})
 		if err != nil || s.Interval != want {
 			t.Errorf("from %v: %v, %v", from, s.Interval, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // crew signs in who acts in most scenes: an owner, a clerk who may do some of it, and
@@ -161,7 +162,7 @@ func TestLedgerOfCredentials(t *testing.T) {
 		l.play("desk", "PATCH /users/$ada", `{"full_name":"x"}`)
 		l.play("desk", "POST /users/$ada/password", `{"password":null}`)
 		verified := time.Time{}
-		l.patch(l.ids["ada"], auth.UserPatch{EmailVerifiedAt: &verified})
+		l.patch(l.ids["ada"], store.UserPatch{EmailVerifiedAt: &verified})
 		l.link(l.who["ada"])
 		l.play("desk", "DELETE /users/$ada/identities/$ada", `{"reason":"not theirs"}`)
 		l.play("desk", "DELETE /users/$ada/identities/$ada", `{"force":1}`)

@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // worked has written down what came of a job.
@@ -153,12 +154,12 @@ func TestLedgerOfStaff(t *testing.T) {
 		all := l.staff("*")
 		some := l.staff(admin.PermUsersRead, admin.PermUsersWrite, admin.PermUsersBan, admin.PermRolesAssign, admin.PermKeysWrite, admin.PermUsersImport, notes, "none")
 		weak := l.badge(admin.Identity{ID: "7", Permissions: []string{"*"}, AuthTime: l.Clock.Now()})
-		stale := l.badge(admin.Identity{ID: "8", Permissions: []string{"*"}, AAL: auth.LevelAAL2, AuthTime: l.Clock.Now().Add(-16 * time.Minute)})
-		early := l.badge(admin.Identity{ID: "9", Permissions: []string{"*"}, AAL: auth.LevelAAL2, AuthTime: l.Clock.Now().Add(3 * time.Minute)})
-		nobody := l.badge(admin.Identity{AAL: auth.LevelAAL2, Permissions: []string{"*"}})
-		long := l.badge(admin.Identity{ID: strings.Repeat("x", 256), AAL: auth.LevelAAL2, Permissions: []string{"*"}})
-		longest := l.badge(admin.Identity{ID: strings.Repeat("x ", 127) + "x", AAL: auth.LevelAAL2, Permissions: []string{"*"}})
-		odd := l.badge(admin.Identity{ID: "a\nb", AAL: auth.LevelAAL2, Permissions: []string{"*"}})
+		stale := l.badge(admin.Identity{ID: "8", Permissions: []string{"*"}, AAL: store.LevelAAL2, AuthTime: l.Clock.Now().Add(-16 * time.Minute)})
+		early := l.badge(admin.Identity{ID: "9", Permissions: []string{"*"}, AAL: store.LevelAAL2, AuthTime: l.Clock.Now().Add(3 * time.Minute)})
+		nobody := l.badge(admin.Identity{AAL: store.LevelAAL2, Permissions: []string{"*"}})
+		long := l.badge(admin.Identity{ID: strings.Repeat("x", 256), AAL: store.LevelAAL2, Permissions: []string{"*"}})
+		longest := l.badge(admin.Identity{ID: strings.Repeat("x ", 127) + "x", AAL: store.LevelAAL2, Permissions: []string{"*"}})
+		odd := l.badge(admin.Identity{ID: "a\nb", AAL: store.LevelAAL2, Permissions: []string{"*"}})
 		for _, badge := range []string{all, some, weak, stale, early, nobody, long, longest, odd, staffHeader + ": suspended", staffHeader + ": x"} {
 			l.once("nobody", "GET /me", "", badge)
 			l.once("nobody", "DELETE /users/$ada/factors", "", badge)

@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // Invitations: who is invited to what, by whom, again, and not any more.
@@ -106,7 +107,7 @@ func TestLedgerOfMessages(t *testing.T) {
 		l.play("desk", "POST /messages/$failed/retry", "")
 		l.play("owner", "POST /users/$raw/unban", "")
 		a := l.do(l.who["desk"], l.filled("POST /messages/$failed/retry"), "")
-		l.becomes(admin.MessagesParams{UserID: l.ids["raw"], Kind: auth.KindMagicLink}, auth.MessageSent)
+		l.becomes(admin.MessagesParams{UserID: l.ids["raw"], Kind: auth.KindMagicLink}, store.MessageSent)
 		l.write("  retried:", fmt.Sprint(a.status, " ", a.text))
 		l.after(l.write)
 		l.play("desk", "POST /messages/$failed/retry", "")

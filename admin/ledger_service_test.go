@@ -10,6 +10,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // Settings, and what is tried out of them.
@@ -49,18 +50,18 @@ func TestLedgerOfStats(t *testing.T) {
 		l.crew()
 		l.signIn("eye", authtest.Permissions(admin.PermStatsRead), authtest.AAL2())
 		l.written()
-		stats, _ := auth.Capability[auth.StatsStore](l.behind())
+		stats, _ := store.Capability[store.StatsStore](l.behind())
 		now := l.Clock.Now()
-		var all auth.AddCounts
-		for i, metric := range auth.Metrics() {
+		var all store.AddCounts
+		for i, metric := range store.Metrics() {
 			for ago, n := range map[time.Duration]int64{0: 1, 2 * time.Hour: 10, 23 * time.Hour: 100, 25 * time.Hour: 1000, 6 * 24 * time.Hour: 10_000, 13 * 24 * time.Hour: 100_000, 45 * 24 * time.Hour: 1_000_000, 100 * 24 * time.Hour: 10_000_000} {
-				if metric != auth.MetricActiveUsers {
-					all.Counts = append(all.Counts, auth.Count{Metric: metric, Label: fmt.Sprint("label", i%2), At: now.Add(-ago), N: n * int64(i+1)})
+				if metric != store.MetricActiveUsers {
+					all.Counts = append(all.Counts, store.Count{Metric: metric, Label: fmt.Sprint("label", i%2), At: now.Add(-ago), N: n * int64(i+1)})
 				}
 			}
 		}
 		for ago := range 12 {
-			all.Active = append(all.Active, auth.Activity{UserID: uuid.NewString(), At: now.AddDate(0, 0, -ago)})
+			all.Active = append(all.Active, store.Activity{UserID: uuid.NewString(), At: now.AddDate(0, 0, -ago)})
 		}
 		if err := stats.AddCounts(t.Context(), all); err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // ledger plays the requests of a scene and writes down whatever comes of each: the
@@ -145,7 +146,7 @@ func (l *ledger) made(name, who, pattern, body string, headers ...string) *answe
 }
 
 // terms are what a change rests on, and what is recorded with it.
-func (l *ledger) terms(c *auth.Change) string {
+func (l *ledger) terms(c *store.Change) string {
 	out := map[string]any{"by": c.By, "users": c.IfUsers, "roles": c.IfRoles}
 	if c.KeepOwner {
 		out["keep_owner"] = true
@@ -171,7 +172,7 @@ func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, fai
 	var mu sync.Mutex
 	tried, asked := map[string]bool{}, map[string]string{}
 	h := storetap.Hooks{
-		Edit: func(method string, c *auth.Change) {
+		Edit: func(method string, c *store.Change) {
 			mu.Lock()
 			defer mu.Unlock()
 			text := "  " + method + " " + l.terms(c)
@@ -185,7 +186,7 @@ func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, fai
 		After: func(_ context.Context, method string, _ int, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if text, ok := asked[method]; ok && !errors.Is(err, auth.ErrStale) {
+			if text, ok := asked[method]; ok && !errors.Is(err, store.ErrStale) {
 				changes = append(changes, text)
 			}
 			delete(asked, method)
@@ -206,7 +207,7 @@ func (l *ledger) attempt(k int, reads bool, send func() *answer) (a *answer, fai
 		}
 	}
 	if k > 0 && !reads {
-		h.Draws = func(draws []auth.Draw) []auth.Draw { // those that are left are for the request that succeeds
+		h.Draws = func(draws []store.Draw) []store.Draw { // those that are left are for the request that succeeds
 			mu.Lock()
 			defer mu.Unlock()
 			draws = slices.Clone(draws)
@@ -338,8 +339,8 @@ func (l *ledger) after(write func(what, text string)) {
 	l.t.Helper()
 	l.settled()
 	l.written()
-	store, _ := auth.Capability[auth.EventStore](l.behind())
-	list, err := store.Events(l.t.Context(), auth.EventQuery{Limit: 200})
+	st, _ := store.Capability[store.EventStore](l.behind())
+	list, err := st.Events(l.t.Context(), store.EventQuery{Limit: 200})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -40,7 +41,7 @@ func (m *Admin) MakeLink(ctx context.Context, who Actor, p MakeLinkParams) (auth
 		if _, err := m.reader(ctx, who, opMakeLink); err != nil { // whose the address is, is not for everybody
 			return auth.MadeLink{}, err
 		}
-		u, err := m.store.User(ctx, auth.ByEmail(p.Email))
+		u, err := m.store.User(ctx, store.ByEmail(p.Email))
 		if err != nil {
 			return auth.MadeLink{}, m.gone(err)
 		}
@@ -63,7 +64,7 @@ func (m *Admin) judgeLink(ctx context.Context, maker auth.LinkMaker, u auth.User
 	}
 	a := &acting{user: &auth.User{ID: maker.By.ID}, permissions: held, roles: table}
 	switch {
-	case slices.Contains(held, permAll) && (maker.By.Kind == auth.ActorSystem || maker.By.Kind == auth.ActorExternal):
+	case slices.Contains(held, permAll) && (maker.By.Kind == store.ActorSystem || maker.By.Kind == store.ActorExternal):
 		if maker.CredentialRevision != u.CredentialRevision && len(permissionsIn(table, u.Roles)) > 0 {
 			err = errors.New("the account is stronger than it may have been")
 		}

@@ -9,17 +9,18 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // tokens is a store that tells which token was put last.
 type tokens struct {
 	auth.Store
-	last auth.Token
+	last store.Token
 }
 
 func (s *tokens) Unwrap() auth.Store { return s.Store }
 
-func (s *tokens) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s *tokens) PutToken(ctx context.Context, c store.PutToken) error {
 	s.last = c.Token
 	return s.Store.PutToken(ctx, c)
 }

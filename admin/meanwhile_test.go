@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // Whatever somebody else is faster at, right before the change or right after it, is told
@@ -162,7 +163,7 @@ func TestSelectionIsNotStartedByWhoeverMayNotAnyMore(t *testing.T) {
 		own := context.WithValue(t.Context(), ledgerKey{}, true)
 		tap.Reset(storetap.Hooks{Skip: func(ctx context.Context, _ string) bool { return ctx.Value(ledgerKey{}) == nil }, Before: func(_ context.Context, _ string, n int) {
 			if happened = happened || n == k; n == k {
-				o.patch(clerk.User.ID, auth.UserPatch{Roles: &[]string{"reader"}})
+				o.patch(clerk.User.ID, store.UserPatch{Roles: &[]string{"reader"}})
 			}
 		}, After: func(_ context.Context, method string, _ int, err error) {
 			started = started || method == "StartJob" && err == nil

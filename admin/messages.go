@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -15,31 +16,31 @@ var (
 
 // MessagesParams pick messages. Fields at zero pick all; those set have to hold together.
 type MessagesParams struct {
-	State  auth.MessageState
+	State  store.MessageState
 	Kind   auth.Kind
 	UserID string // for this account
 
 	From, To time.Time // made from, inclusive; to, exclusive
 
-	After *auth.MessageCursor // for the next page: MessagePage.Next
-	Limit int                 // up to 200; 0: 50
+	After *store.MessageCursor // for the next page: MessagePage.Next
+	Limit int                  // up to 200; 0: 50
 }
 
 // MessagePage is a page of messages.
 type MessagePage struct {
-	Messages []auth.MessageRecord
-	Next     *auth.MessageCursor // what to ask for the page after; nil: this was the last
+	Messages []store.MessageRecord
+	Next     *store.MessageCursor // what to ask for the page after; nil: this was the last
 }
 
 // Messages lists which messages went out, wait, failed or were dropped in the last seven
-// days (auth.MessageLogLife), newest first: to whom, masked, and never what was in them.
+// days (store.MessageLogLife), newest first: to whom, masked, and never what was in them.
 // Decoys, which requests about unknown accounts leave, are none. Errors:
 // CodeValidationFailed.
 func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (MessagePage, error) {
 	if _, err := m.reader(ctx, who, opMessages); err != nil {
 		return MessagePage{}, err
 	}
-	q := auth.MessageQuery{State: p.State, Kind: p.Kind, UserID: p.UserID, From: p.From, To: p.To, After: p.After, Limit: pageSize(p.Limit)}
+	q := store.MessageQuery{State: p.State, Kind: p.Kind, UserID: p.UserID, From: p.From, To: p.To, After: p.After, Limit: pageSize(p.Limit)}
 	if err := q.Check(); err != nil {
 		return MessagePage{}, m.kit.StoreError(err)
 	}
@@ -50,7 +51,7 @@ func (m *Admin) Messages(ctx context.Context, who Actor, p MessagesParams) (Mess
 	page := MessagePage{Messages: list}
 	if len(list) == q.Limit {
 		last := list[len(list)-1]
-		page.Next = &auth.MessageCursor{Time: last.CreatedAt, ID: last.ID}
+		page.Next = &store.MessageCursor{Time: last.CreatedAt, ID: last.ID}
 	}
 	return page, nil
 }
@@ -83,11 +84,11 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 		}
 		t.change.Events[0].Event.Message = now.Kind
 		t.changed("message_id", nil, id)
-		if now.State != auth.MessageFailed {
+		if now.State != store.MessageFailed {
 			return none, m.kit.Invalid("id", "is that of a message that is "+string(now.State)+": only those that failed are sent again")
 		}
 		err = m.kit.RetryMessage(ctx, &t.change, &send, id)
-		if errors.Is(err, auth.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) {
 			err = m.kit.Invalid("id", "is that of a message that cannot be sent any more: it has expired")
 		}
 		return none, err
@@ -99,17 +100,17 @@ func (m *Admin) RetryMessage(ctx context.Context, who Actor, id string) error {
 }
 
 // message is what became of one. Errors: CodeNotFound.
-func (m *Admin) message(ctx context.Context, id string) (auth.MessageRecord, error) {
-	q := auth.MessageQuery{ID: id, Limit: 1}
+func (m *Admin) message(ctx context.Context, id string) (store.MessageRecord, error) {
+	q := store.MessageQuery{ID: id, Limit: 1}
 	if id == "" || q.Check() != nil {
-		return auth.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
+		return store.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
 	}
 	list, err := m.messages.ListMessages(ctx, q)
 	switch {
 	case err != nil:
-		return auth.MessageRecord{}, m.kit.StoreError(err)
+		return store.MessageRecord{}, m.kit.StoreError(err)
 	case len(list) == 0:
-		return auth.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
+		return store.MessageRecord{}, m.kit.Error(auth.CodeNotFound, nil)
 	}
 	return list[0], nil
 }

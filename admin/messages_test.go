@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 // postOffice is a mailer that puts messages into an inbox, but for those that it is told
@@ -63,7 +64,7 @@ func (o *office) settled() {
 }
 
 // messages are those of a query, by code of the application.
-func (o *office) messages(p admin.MessagesParams) []auth.MessageRecord {
+func (o *office) messages(p admin.MessagesParams) []store.MessageRecord {
 	o.t.Helper()
 	page, err := o.adm.Messages(o.t.Context(), admin.System("test"), p)
 	if err != nil {
@@ -73,7 +74,7 @@ func (o *office) messages(p admin.MessagesParams) []auth.MessageRecord {
 }
 
 // becomes waits until the only message of a query is in a state.
-func (o *office) becomes(p admin.MessagesParams, state auth.MessageState) auth.MessageRecord {
+func (o *office) becomes(p admin.MessagesParams, state store.MessageState) store.MessageRecord {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 30*time.Second)
 	defer cancel()
@@ -104,7 +105,7 @@ func (o *office) failedMessage(u auth.User) string {
 	if _, err := o.SendMagicLink(o.t.Context(), auth.SendMagicLinkParams{Email: u.Email}); err != nil {
 		o.t.Fatal(err)
 	}
-	r := o.becomes(links, auth.MessageFailed)
+	r := o.becomes(links, store.MessageFailed)
 	o.post.refuse(u.Email, nil)
 	return r.ID
 }
@@ -112,8 +113,8 @@ func (o *office) failedMessage(u auth.User) string {
 // What went out, failed and waits is listed, without what is in it; what failed arrives
 // by a retry, under the same id.
 func TestMessages(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		clerk := o.operator("clerk@example.com", admin.PermMessagesRead, admin.PermMessagesSend)
 		ada := o.LoginAs(t, "ada.lovelace@example.com")
 		magic := func(email string) {
@@ -128,7 +129,7 @@ func TestMessages(t *testing.T) {
 			return talkative(m)
 		})
 		magic("ada.lovelace@example.com")
-		failed := o.becomes(admin.MessagesParams{UserID: ada.User.ID, Kind: auth.KindMagicLink}, auth.MessageFailed)
+		failed := o.becomes(admin.MessagesParams{UserID: ada.User.ID, Kind: auth.KindMagicLink}, store.MessageFailed)
 		magic("stranger@example.org")
 		o.Clock.Advance(time.Second)
 		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "nobody@example.net", NoCreate: true}); err != nil {
@@ -155,7 +156,7 @@ func TestMessages(t *testing.T) {
 		if a := o.do(clerk, "POST /messages/"+failed.ID+"/retry", "").want(202); a.body["message_id"] != failed.ID {
 			t.Errorf("%v", a.body)
 		}
-		sent := o.becomes(admin.MessagesParams{UserID: ada.User.ID, Kind: auth.KindMagicLink}, auth.MessageSent)
+		sent := o.becomes(admin.MessagesParams{UserID: ada.User.ID, Kind: auth.KindMagicLink}, store.MessageSent)
 		got := o.Mail(t, "ada.lovelace@example.com", auth.KindMagicLink)
 		if got.ID != failed.ID || sent.ID != failed.ID || sent.Error != "" || got.Link != secrets[1] {
 			t.Errorf("%+v of %+v", sent, got)
@@ -163,7 +164,7 @@ func TestMessages(t *testing.T) {
 		if _, err := o.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: tokenIn(t, got.Link)}); err != nil {
 			t.Error(err)
 		}
-		trail, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Type: string(auth.EventMessageFailed)}})
+		trail, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(auth.EventMessageFailed)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,8 +190,8 @@ func tokenIn(t *testing.T, link string) string {
 
 // Only what failed is sent again, while it is of use, and within limits.
 func TestRetryRefuses(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		clerk := o.operator("clerk@example.com", admin.PermMessagesSend)
 		retry := func(id string) *answer { return o.do(clerk, "POST /messages/"+id+"/retry", "") }
 		person := func(name string) auth.User { return o.LoginAs(t, name+"@example.com").User }
@@ -200,14 +201,14 @@ func TestRetryRefuses(t *testing.T) {
 
 		sent := o.failedMessage(person("sent"))
 		retry(sent).want(202)
-		o.becomes(admin.MessagesParams{State: auth.MessageSent, Kind: auth.KindMagicLink}, auth.MessageSent)
+		o.becomes(admin.MessagesParams{State: store.MessageSent, Kind: auth.KindMagicLink}, store.MessageSent)
 		retry(sent).want(422, auth.CodeValidationFailed)
 
 		again := person("again")
 		id := o.failedMessage(again)
 		o.post.refuse(again.Email, talkative)
 		retry(id).want(202)
-		o.becomes(admin.MessagesParams{UserID: again.ID, Kind: auth.KindMagicLink}, auth.MessageFailed)
+		o.becomes(admin.MessagesParams{UserID: again.ID, Kind: auth.KindMagicLink}, store.MessageFailed)
 		retry(id).want(429, auth.CodeRateLimited)
 
 		used := person("used")
@@ -246,8 +247,8 @@ func TestRetryRefuses(t *testing.T) {
 
 // Of several at once, one has a message sent again, and it arrives once.
 func TestRetriesAtOnce(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		ada := o.LoginAs(t, "ada@example.com").User
 		id := o.failedMessage(ada)
 		var all sync.WaitGroup
@@ -267,7 +268,7 @@ func TestRetriesAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		o.becomes(admin.MessagesParams{UserID: ada.ID, Kind: auth.KindMagicLink}, auth.MessageSent)
+		o.becomes(admin.MessagesParams{UserID: ada.ID, Kind: auth.KindMagicLink}, store.MessageSent)
 		arrived := 0
 		for _, m := range o.Inbox.Messages() {
 			if m.ID == id {
@@ -282,18 +283,18 @@ func TestRetriesAtOnce(t *testing.T) {
 
 // What one instance gave up, another one lists and sends.
 func TestMessagesOfTwoInstances(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
+	onStores(t, func(t *testing.T, st auth.Store) {
 		secret := auth.WithSecret([]byte("two instances' secret of 32 byte"))
-		one, two := newOffice(t, store, secret), newOffice(t, store, secret)
+		one, two := newOffice(t, st, secret), newOffice(t, st, secret)
 		ada := one.LoginAs(t, "ada@example.com").User
 		id := one.failedMessage(ada)
-		if list := two.messages(admin.MessagesParams{State: auth.MessageFailed}); len(list) != 1 || list[0].ID != id {
+		if list := two.messages(admin.MessagesParams{State: store.MessageFailed}); len(list) != 1 || list[0].ID != id {
 			t.Fatalf("%+v", list)
 		}
 		if err := two.adm.RetryMessage(t.Context(), admin.System("test"), id); err != nil {
 			t.Fatal(err)
 		}
-		one.becomes(admin.MessagesParams{UserID: ada.ID, Kind: auth.KindMagicLink}, auth.MessageSent)
+		one.becomes(admin.MessagesParams{UserID: ada.ID, Kind: auth.KindMagicLink}, store.MessageSent)
 		if n := len(one.Inbox.Messages()) + len(two.Inbox.Messages()); n != 1 {
 			t.Errorf("%d arrived", n)
 		}
@@ -348,24 +349,24 @@ func TestMessagePages(t *testing.T) {
 
 // A retry does not reach past what the actor may do to whom the message is for.
 func TestRetryForTheStronger(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		support := o.LoginAs(t, "support@example.com", authtest.Roles(admin.RoleSupport), authtest.AAL2())
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner))
 		id := o.failedMessage(owner.User)
 		o.do(support, "POST /messages/"+id+"/retry", "").want(403, auth.CodeTargetStronger)
 		o.do(support, "GET /messages", "").want(403, auth.CodeMissingPermission)
 		o.do(support, "POST /messages/"+o.failedMessage(support.User)+"/retry", "").want(202)
-		o.becomes(admin.MessagesParams{UserID: owner.User.ID, Kind: auth.KindMagicLink}, auth.MessageFailed)
+		o.becomes(admin.MessagesParams{UserID: owner.User.ID, Kind: auth.KindMagicLink}, store.MessageFailed)
 	})
 }
 
 // A text is listed like a mail, and each retry of one draws the budget of texts.
 func TestTextsAreMessages(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
+	onStores(t, func(t *testing.T, st auth.Store) {
 		const phone = "+4930123456"
 		line := &postOffice{}
-		o := newOffice(t, store, auth.WithSMSSender(line), auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 2, Per: 24 * time.Hour}}))
+		o := newOffice(t, st, auth.WithSMSSender(line), auth.WithRateLimits(auth.RateLimits{SMSBudget: auth.Rate{Burst: 2, Per: 24 * time.Hour}}))
 		line.open(o.Inbox)
 		var code string
 		line.refuse(phone, func(m auth.Message) error {
@@ -377,7 +378,7 @@ func TestTextsAreMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts := admin.MessagesParams{Kind: auth.KindPhoneCode}
-		failed := o.becomes(texts, auth.MessageFailed)
+		failed := o.becomes(texts, store.MessageFailed)
 		a := o.do(clerk, "GET /messages?kind=phone_code", "").want(200)
 		if m := a.body["messages"].([]any)[0].(map[string]any); m["channel"] != "sms" || m["to"] != "•••56" || m["user_id"] != nil {
 			t.Errorf("%v", m)
@@ -387,7 +388,7 @@ func TestTextsAreMessages(t *testing.T) {
 		}
 		for _, want := range []int{202, 429} {
 			o.do(clerk, "POST /messages/"+failed.ID+"/retry", "").want(want)
-			o.becomes(texts, auth.MessageFailed)
+			o.becomes(texts, store.MessageFailed)
 			o.Clock.Advance(2 * time.Minute) // the gap between two messages
 		}
 		if e := o.audit()[0]; e.Record.Target != "•••56" || e.UserID != "" {

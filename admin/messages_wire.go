@@ -5,25 +5,26 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var messageEndpoints = []endpoint{{opMessages, (*Admin).handleMessages}, {opRetryMessage, (*Admin).handleRetryMessage}}
 
 // messageView is what became of a message, on the wire.
 type messageView struct {
-	ID        string            `json:"id"`
-	Kind      auth.Kind         `json:"kind"`
-	Channel   string            `json:"channel"` // "mail", "sms"
-	To        string            `json:"to"`
-	UserID    *string           `json:"user_id"`
-	State     auth.MessageState `json:"state"`
-	Attempts  int               `json:"attempts"`
-	CreatedAt time.Time         `json:"created_at"`
-	UpdatedAt time.Time         `json:"updated_at"`
-	Error     *string           `json:"error"`
+	ID        string             `json:"id"`
+	Kind      auth.Kind          `json:"kind"`
+	Channel   string             `json:"channel"` // "mail", "sms"
+	To        string             `json:"to"`
+	UserID    *string            `json:"user_id"`
+	State     store.MessageState `json:"state"`
+	Attempts  int                `json:"attempts"`
+	CreatedAt time.Time          `json:"created_at"`
+	UpdatedAt time.Time          `json:"updated_at"`
+	Error     *string            `json:"error"`
 }
 
-func viewMessage(r auth.MessageRecord) messageView {
+func viewMessage(r store.MessageRecord) messageView {
 	channel := string(r.Channel)
 	if r.Channel == auth.ChannelEmail {
 		channel = "mail"
@@ -36,9 +37,9 @@ func viewMessage(r auth.MessageRecord) messageView {
 
 func (m *Admin) handleMessages(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	p := MessagesParams{State: auth.MessageState(v.text("state")), Kind: auth.Kind(v.text("kind")), UserID: v.text("user"), From: v.time("from"), To: v.time("to"), Limit: v.limit()}
+	p := MessagesParams{State: store.MessageState(v.text("state")), Kind: auth.Kind(v.text("kind")), UserID: v.text("user"), From: v.time("from"), To: v.time("to"), Limit: v.limit()}
 	if c := v.text("cursor"); c != "" {
-		p.After = &auth.MessageCursor{}
+		p.After = &store.MessageCursor{}
 		if err := m.readCursor(c, p.After); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // strength is what of a target's permissions its actor has to have, too.
@@ -71,7 +72,7 @@ func (m *Admin) allow(a *acting, op operation) error {
 func (m *Admin) factorMissing(a *acting) bool {
 	has := a.user == nil || a.user.MFAEnabled
 	needed := m.requireMFA || a.user != nil && has
-	return needed && (a.aal() != auth.LevelAAL2 || !has)
+	return needed && (a.aal() != store.LevelAAL2 || !has)
 }
 
 func (m *Admin) missing(permission string) error {
@@ -105,9 +106,9 @@ func (m *Admin) outranks(a *acting, target auth.User, against strength) error {
 // turn is one try at an operation that changes something.
 type turn struct {
 	*acting
-	target auth.User   // zero: it is about no account
-	change auth.Change // to be given to the store
-	record *auth.Record
+	target auth.User    // zero: it is about no account
+	change store.Change // to be given to the store
+	record *store.Record
 	ended  []string // the sessions that it ended, for the hooks; the store knows
 	dry    bool     // it was judged only: nothing was done
 }
@@ -119,7 +120,7 @@ const attempts = 20
 // and whom it is about (targetID, which may be empty), judges what the operation asks
 // for, and has do decide and call the store with the turn's change, which holds all
 // of that as conditions, and the row of the audit log. What was not so any more by
-// then (auth.ErrStale) is read and decided anew.
+// then (store.ErrStale) is read and decided anew.
 func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, targetID string, what auth.EventType, do func(t *turn) (T, error)) (T, error) {
 	var none T
 	for range attempts {
@@ -129,7 +130,7 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 			v, err = do(t)
 		}
 		var refused *auth.Error
-		var again *auth.RepeatedError
+		var again *store.RepeatedError
 		switch {
 		case err == nil:
 			if !t.dry {
@@ -139,7 +140,7 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		case errors.As(err, &again):
 			return repeated[T](ctx, m, op, targetID, again)
 		case errors.As(err, &refused): // whatever it wraps
-		case errors.Is(err, auth.ErrStale), errors.Is(err, auth.ErrKeyEnded): // a key that has changed may be good yet
+		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrKeyEnded): // a key that has changed may be good yet
 			continue
 		default:
 			err = m.failed(err)
@@ -157,15 +158,15 @@ func carryOut[T any](ctx context.Context, m *Admin, who Actor, op operation, tar
 		}
 		return none, err
 	}
-	return none, m.kit.Busy(auth.ErrStale)
+	return none, m.kit.Busy(store.ErrStale)
 }
 
 // withinKey is for the operation that others are a part of.
 type withinKey struct{}
 
 // recordOf begins the row of the audit log.
-func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *auth.Record {
-	r := &auth.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
+func (m *Admin) recordOf(ctx context.Context, a *acting, op operation) *store.Record {
+	r := &store.Record{Actor: a.label, RequestID: m.kit.RequestID(ctx), Operation: op.pattern}
 	if within, ok := ctx.Value(withinKey{}).(string); ok {
 		r.Operation = within
 	}
@@ -188,7 +189,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 		}
 	}
 	if targetID != "" {
-		t.target, err = m.store.User(ctx, auth.ByID(targetID))
+		t.target, err = m.store.User(ctx, store.ByID(targetID))
 		if err != nil {
 			return t, m.gone(err)
 		}
@@ -204,7 +205,7 @@ func (m *Admin) begin(ctx context.Context, who Actor, op operation, targetID str
 			return t, err
 		}
 	}
-	t.change = m.kit.ChangeOf(ctx, a.by, t.target, auth.OutcomeEvent{On: auth.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
+	t.change = m.kit.ChangeOf(ctx, a.by, t.target, store.OutcomeEvent{On: store.OutcomeDone, Event: auth.Event{Type: what, UserID: t.target.ID, Record: t.record}})
 	t.change.IfRoles = &a.roles.Revision
 	t.change.KeepOwner = slices.Contains(t.target.Roles, auth.RoleOwner) // whatever becomes of this one
 	t.change.Idempotency = m.idempotency(ctx, a)
@@ -248,21 +249,21 @@ func (t *turn) keepReason(reason string) { t.change.Events[0].Event.Reason = rea
 // changed notes a field in the audit log.
 func (t *turn) changed(field string, before, after any) {
 	if t.record.Changes == nil {
-		t.record.Changes = map[string]auth.FieldChange{}
+		t.record.Changes = map[string]store.FieldChange{}
 	}
-	t.record.Changes[field] = auth.FieldChange{Before: before, After: after}
+	t.record.Changes[field] = store.FieldChange{Before: before, After: after}
 }
 
 // failed turns what a store returned into the error for callers.
 func (m *Admin) failed(err error) error {
-	if errors.Is(err, auth.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return m.gone(err)
 	}
 	return m.kit.StoreError(err)
 }
 
 func (m *Admin) gone(err error) error {
-	if errors.Is(err, auth.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		return m.kit.Error(auth.CodeUserNotFound, err)
 	}
 	return m.kit.StoreError(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A store that fails at any call of an operation is told of: no operation takes an
@@ -66,7 +67,7 @@ func callsOf(t *testing.T, row admin.Row) []string {
 				}
 				failed = method
 				return storetap.FailsBefore
-			}, Draws: func(draws []auth.Draw) []auth.Draw { // what those that failed drew is left
+			}, Draws: func(draws []store.Draw) []store.Draw { // what those that failed drew is left
 				draws = slices.Clone(draws)
 				for i := range draws {
 					draws[i].Key = fmt.Sprint("try ", k, draws[i].Key)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Permission is something that roles may permit.
@@ -84,7 +85,7 @@ const (
 )
 
 // readyRoles are the roles of an empty table, in the order in which New adds them.
-func readyRoles() []auth.RolePermissions {
+func readyRoles() []store.RolePermissions {
 	all := func(keep func(string) bool) (list []string) {
 		for _, p := range ownPermissions {
 			if keep(p.Name) {
@@ -93,7 +94,7 @@ func readyRoles() []auth.RolePermissions {
 		}
 		return list
 	}
-	return []auth.RolePermissions{
+	return []store.RolePermissions{
 		{Name: RoleAdmin, Description: "Runs the service day by day.", Permissions: all(func(p string) bool {
 			return p != PermKeysWrite && p != PermSettingsWrite && p != PermRolesWrite
 		})},
@@ -178,7 +179,7 @@ func grants(held []string, wanted string) bool {
 // holdsNow is what somebody in whose name something waits may do by now, by the table of
 // roles as it is, and on what that rests. Errors: CodeInvalidToken if they are gone, banned
 // or over.
-func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table auth.RoleTable, terms auth.InvitationTerms, err error) {
+func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, table store.RoleTable, terms auth.InvitationTerms, err error) {
 	over := func(why string) error { return m.kit.Error(auth.CodeInvalidToken, errors.New(why)) }
 	if table, err = m.roles.Roles(ctx); err != nil {
 		return nil, table, terms, m.kit.StoreError(err)
@@ -188,7 +189,7 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		terms.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: &u.CredentialRevision, Banned: new(bool)}}
 	}
 	switch by.Kind {
-	case auth.ActorSystem:
+	case store.ActorSystem:
 		switch k, named, there := m.kit.SecretKeyNamed(by.ID); {
 		case there:
 			return m.permissions.forKeys(k.Scopes), table, terms, nil
@@ -196,12 +197,12 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 			return nil, table, terms, over("its maker's key is none of the options any more")
 		}
 		return []string{permAll}, table, terms, nil
-	case auth.ActorExternal: // what they may do, only the application knows
+	case store.ActorExternal: // what they may do, only the application knows
 		return []string{permAll}, table, terms, nil
-	case auth.ActorUser:
-		u, err := m.store.User(ctx, auth.ByID(by.ID))
+	case store.ActorUser:
+		u, err := m.store.User(ctx, store.ByID(by.ID))
 		switch {
-		case errors.Is(err, auth.ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			return nil, table, terms, over("its maker is gone")
 		case err != nil:
 			return nil, table, terms, m.kit.StoreError(err)
@@ -210,10 +211,10 @@ func (m *Admin) holdsNow(ctx context.Context, by auth.Actor) (held []string, tab
 		}
 		answers(u)
 		return permissionsIn(table, u.Roles), table, terms, nil
-	case auth.ActorKey:
+	case store.ActorKey:
 		k, err := m.keys.Key(ctx, by.ID)
 		switch {
-		case errors.Is(err, auth.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
+		case errors.Is(err, store.ErrNotFound) || err == nil && !k.Live(m.kit.Now()):
 			return nil, table, terms, over("its maker's key is over")
 		case err != nil:
 			return nil, table, terms, m.kit.StoreError(err)

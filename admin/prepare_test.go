@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // behind is the store behind any tap: what a test prepares passes unseen.
@@ -19,14 +20,14 @@ func (o *office) behind() auth.Store {
 	return o.Store
 }
 
-func (o *office) change() auth.Change {
-	return auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}
+func (o *office) change() store.Change {
+	return store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}
 }
 
 // read reads an account from the store.
 func (o *office) read(id string) auth.User {
 	o.t.Helper()
-	u, err := o.behind().User(o.t.Context(), auth.ByID(id))
+	u, err := o.behind().User(o.t.Context(), store.ByID(id))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -34,9 +35,9 @@ func (o *office) read(id string) auth.User {
 }
 
 // patch changes an account behind everybody's back.
-func (o *office) patch(id string, p auth.UserPatch) {
+func (o *office) patch(id string, p store.UserPatch) {
 	o.t.Helper()
-	if _, err := o.behind().UpdateUser(o.t.Context(), auth.UpdateUser{Change: o.change(), UserID: id, Patch: p}); err != nil {
+	if _, err := o.behind().UpdateUser(o.t.Context(), store.UpdateUser{Change: o.change(), UserID: id, Patch: p}); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -44,7 +45,7 @@ func (o *office) patch(id string, p auth.UserPatch) {
 // link gives somebody an identity that has their own id.
 func (o *office) link(target *authtest.SignedIn) {
 	id := target.User.ID
-	o.patch(id, auth.UserPatch{Link: &auth.Identity{ID: id, Provider: "github", Subject: id, CreatedAt: o.Clock.Now()}})
+	o.patch(id, store.UserPatch{Link: &auth.Identity{ID: id, Provider: "github", Subject: id, CreatedAt: o.Clock.Now()}})
 }
 
 // arm gives somebody who has none a second factor that has their own id.
@@ -53,7 +54,7 @@ func (o *office) arm(target *authtest.SignedIn) {
 	if o.read(target.User.ID).MFAEnabled {
 		return
 	}
-	factors, ok := auth.Capability[auth.FactorStore](o.behind())
+	factors, ok := store.Capability[store.FactorStore](o.behind())
 	if !ok {
 		o.t.Fatal("no factors")
 	}
@@ -65,11 +66,11 @@ func (o *office) arm(target *authtest.SignedIn) {
 		s, _, err = o.behind().Session(ctx, target.SessionID, now)
 	}
 	if err == nil {
-		s.AAL = auth.LevelAAL2
-		err = factors.PutFactor(ctx, auth.PutFactor{Change: o.change(), Factor: auth.Factor{ID: id, UserID: id, Kind: auth.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: o.Clock.Now()}})
+		s.AAL = store.LevelAAL2
+		err = factors.PutFactor(ctx, store.PutFactor{Change: o.change(), Factor: auth.Factor{ID: id, UserID: id, Kind: store.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: o.Clock.Now()}})
 	}
 	if err == nil {
-		_, err = factors.EnableFactor(ctx, auth.EnableFactor{Change: o.change(), UserID: id, FactorID: id, Step: 1, Recovery: [][]byte{[]byte(id)}, Session: s})
+		_, err = factors.EnableFactor(ctx, store.EnableFactor{Change: o.change(), UserID: id, FactorID: id, Step: 1, Recovery: [][]byte{[]byte(id)}, Session: s})
 	}
 	if err != nil {
 		o.t.Fatal(err)

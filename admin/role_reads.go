@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -18,19 +19,19 @@ const roleMatrix = "matrix"
 
 // Role is a role, and the revision of the table of roles. auth.RoleOwner, which is in
 // no table, holds "*" and has no times. Errors: CodeRoleNotFound.
-func (m *Admin) Role(ctx context.Context, who Actor, name string) (auth.RolePermissions, int64, error) {
+func (m *Admin) Role(ctx context.Context, who Actor, name string) (store.RolePermissions, int64, error) {
 	a, err := m.reader(ctx, who, opRole)
 	if err != nil {
-		return auth.RolePermissions{}, 0, err
+		return store.RolePermissions{}, 0, err
 	}
 	r, err := m.roleOf(a.roles, name)
 	return r, a.roles.Revision, err
 }
 
 // roleOf is a role that there is. Errors: CodeRoleNotFound.
-func (m *Admin) roleOf(t auth.RoleTable, name string) (auth.RolePermissions, error) {
+func (m *Admin) roleOf(t store.RoleTable, name string) (store.RolePermissions, error) {
 	if name == auth.RoleOwner {
-		return auth.RolePermissions{Name: name, Description: "May do everything.", Permissions: []string{permAll}}, nil
+		return store.RolePermissions{Name: name, Description: "May do everything.", Permissions: []string{permAll}}, nil
 	}
 	r := find(t, name)
 	if r.Name == "" {
@@ -69,7 +70,7 @@ func (m *Admin) RoleMatrix(ctx context.Context, who Actor) (RoleMatrix, error) {
 	held := [][]string{permissionsIn(a.roles, x.Roles)}
 	for i, r := range a.roles.Roles { // each looked up in its own row alone: there may be thousands
 		x.Roles = append(x.Roles, r.Name)
-		held = append(held, permissionsIn(auth.RoleTable{Roles: a.roles.Roles[i : i+1]}, []string{r.Name}))
+		held = append(held, permissionsIn(store.RoleTable{Roles: a.roles.Roles[i : i+1]}, []string{r.Name}))
 	}
 	for _, p := range m.permissions {
 		row := HeldRow{Permission: p, HeldBy: []Holding{}}
@@ -98,8 +99,8 @@ func heldBy(held []string, wanted string) string {
 // RoleUsersParams pick who has a role.
 type RoleUsersParams struct {
 	Name  string
-	After *auth.UserCursor // for the next page
-	Limit int              // 0: 50; at most 200
+	After *store.UserCursor // for the next page
+	Limit int               // 0: 50; at most 200
 }
 
 // RoleUser is somebody who has a role: no more than who they are, as what else is known
@@ -112,8 +113,8 @@ type RoleUser struct {
 
 // RoleUsersPage is a page of those who have a role.
 type RoleUsersPage struct {
-	Users []RoleUser       // the newest accounts first
-	Next  *auth.UserCursor // nil: this was the last
+	Users []RoleUser        // the newest accounts first
+	Next  *store.UserCursor // nil: this was the last
 }
 
 // RoleUsers lists who has a role. Errors: CodeRoleNotFound, CodeValidationFailed.
@@ -125,7 +126,7 @@ func (m *Admin) RoleUsers(ctx context.Context, who Actor, p RoleUsersParams) (Ro
 	if _, err := m.roleOf(a.roles, p.Name); err != nil {
 		return RoleUsersPage{}, err
 	}
-	list, err := m.listUsers(ctx, ListUsersParams{UserQuery: auth.UserQuery{Role: p.Name, Desc: true, After: p.After, Limit: pageSize(p.Limit)}})
+	list, err := m.listUsers(ctx, ListUsersParams{UserQuery: store.UserQuery{Role: p.Name, Desc: true, After: p.After, Limit: pageSize(p.Limit)}})
 	if err != nil {
 		return RoleUsersPage{}, err
 	}

@@ -3,7 +3,7 @@ package admin
 import (
 	"net/http"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func (m *Admin) handleRole(who Actor, w http.ResponseWriter, r *http.Request) error {
@@ -49,7 +49,7 @@ func (m *Admin) handleRoleMatrix(who Actor, w http.ResponseWriter, r *http.Reque
 
 // roleUserCursor is a place in a list of who has a role.
 type roleUserCursor struct {
-	auth.UserCursor
+	store.UserCursor
 
 	Role string `json:"role"`
 }

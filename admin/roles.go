@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -42,18 +43,18 @@ func (m *Admin) Permissions(ctx context.Context, who Actor) ([]Permission, error
 
 // Roles lists the roles by name, and the revision of their table. auth.RoleOwner,
 // which holds everything and cannot be changed, is not in it.
-func (m *Admin) Roles(ctx context.Context, who Actor) (auth.RoleTable, error) {
+func (m *Admin) Roles(ctx context.Context, who Actor) (store.RoleTable, error) {
 	a, err := m.reader(ctx, who, opListRoles)
 	if err != nil {
-		return auth.RoleTable{}, err
+		return store.RoleTable{}, err
 	}
 	return a.roles, nil
 }
 
 // RoleChange is what a change of a role led to, or would lead to.
 type RoleChange struct {
-	Role  auth.RolePermissions // as it is now; one that was deleted, as it was
-	Users auth.UserCount       // that have it, counted just before
+	Role  store.RolePermissions // as it is now; one that was deleted, as it was
+	Users store.UserCount       // that have it, counted just before
 }
 
 // CreateRoleParams make a role.
@@ -69,7 +70,7 @@ type CreateRoleParams struct {
 // have the role before it is there, see RoleChange.Users. Errors: CodeValidationFailed,
 // also if there is one of the name; CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (RoleChange, error) {
-	role := auth.RolePermissions{Name: p.Name, Description: p.Description, Permissions: p.Permissions}
+	role := store.RolePermissions{Name: p.Name, Description: p.Description, Permissions: p.Permissions}
 	if !roleName.MatchString(p.Name) || p.Name == roleMatrix {
 		return RoleChange{}, m.kit.Invalid("name", "has to be up to 63 lower-case letters, digits, '_' and '-', begin with a letter, and not be "+roleMatrix)
 	}
@@ -88,7 +89,7 @@ func (m *Admin) CreateRole(ctx context.Context, who Actor, p CreateRoleParams) (
 			return RoleChange{}, err
 		}
 		role.CreatedAt = t.change.Now
-		return m.putRole(ctx, t, auth.RolePermissions{}, role, p.DryRun)
+		return m.putRole(ctx, t, store.RolePermissions{}, role, p.DryRun)
 	})
 }
 
@@ -105,7 +106,7 @@ type UpdateRoleParams struct {
 // and holds from now on. Errors: CodeRoleNotFound, CodeValidationFailed,
 // CodeTargetStronger, CodePreconditionFailed.
 func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (RoleChange, error) {
-	given := auth.RolePermissions{}
+	given := store.RolePermissions{}
 	if p.Description != nil {
 		given.Description = *p.Description
 	}
@@ -133,7 +134,7 @@ func (m *Admin) UpdateRole(ctx context.Context, who Actor, p UpdateRoleParams) (
 
 // putRole adds a role, or replaces it as it was before, if the actor may give what it
 // holds.
-func (m *Admin) putRole(ctx context.Context, t *turn, before, role auth.RolePermissions, dry bool) (RoleChange, error) {
+func (m *Admin) putRole(ctx context.Context, t *turn, before, role store.RolePermissions, dry bool) (RoleChange, error) {
 	if err := m.mayGive(t, role.Permissions); err != nil {
 		return RoleChange{}, err
 	}
@@ -154,7 +155,7 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role auth.RolePerm
 	if err := t.keep(done); err != nil {
 		return done, err
 	}
-	table, err := m.roles.PutRole(ctx, auth.PutRole{Change: t.change, Role: role})
+	table, err := m.roles.PutRole(ctx, store.PutRole{Change: t.change, Role: role})
 	if err != nil {
 		return done, err
 	}
@@ -164,8 +165,8 @@ func (m *Admin) putRole(ctx context.Context, t *turn, before, role auth.RolePerm
 }
 
 // having counts who has a role.
-func (m *Admin) having(ctx context.Context, role string) (auth.UserCount, error) {
-	n, err := m.directory.CountUsers(ctx, auth.UserQuery{Role: role, Limit: 1, Now: m.kit.Now()})
+func (m *Admin) having(ctx context.Context, role string) (store.UserCount, error) {
+	n, err := m.directory.CountUsers(ctx, store.UserQuery{Role: role, Limit: 1, Now: m.kit.Now()})
 	return n, m.kit.StoreError(err)
 }
 
@@ -196,11 +197,11 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 			return done, nil
 		}
 		t.changed("permissions", orNone(before.Permissions), nil)
-		table, err := m.roles.DeleteRole(ctx, auth.DeleteRole{Change: t.change, Name: p.Name})
+		table, err := m.roles.DeleteRole(ctx, store.DeleteRole{Change: t.change, Name: p.Name})
 		switch {
-		case errors.Is(err, auth.ErrNotFound):
+		case errors.Is(err, store.ErrNotFound):
 			err = m.kit.Error(auth.CodeRoleNotFound, err)
-		case errors.Is(err, auth.ErrConflict):
+		case errors.Is(err, store.ErrConflict):
 			err = m.kit.Error(auth.CodeRoleInUse, err)
 		case err == nil:
 			m.kit.StaleRole(p.Name, table)
@@ -211,7 +212,7 @@ func (m *Admin) DeleteRole(ctx context.Context, who Actor, p DeleteRoleParams) (
 
 // cleanRole judges what is to be written of a role, but for its name, and puts its
 // permissions in order.
-func (m *Admin) cleanRole(r *auth.RolePermissions) error {
+func (m *Admin) cleanRole(r *store.RolePermissions) error {
 	r.Permissions = orNone(slices.Compact(slices.Sorted(slices.Values(r.Permissions))))
 	switch {
 	case len(r.Description) > maxReason:
@@ -230,7 +231,7 @@ func (m *Admin) cleanRole(r *auth.RolePermissions) error {
 }
 
 // mayWrite judges whether the actor may change a role, and returns it as it is.
-func (m *Admin) mayWrite(t *turn, name string, revision *int64) (auth.RolePermissions, error) {
+func (m *Admin) mayWrite(t *turn, name string, revision *int64) (store.RolePermissions, error) {
 	if roleName.MatchString(name) {
 		t.record.Target = name
 	}
@@ -307,12 +308,12 @@ func (m *Admin) grant(ctx context.Context, who Actor, userID, role, why string, 
 // Errors as for SetRoles, and CodeEmailNotVerified: before that, anybody could have
 // made the account.
 func (m *Admin) GrantByAddress(ctx context.Context, who Actor, email, role string) (auth.User, error) {
-	u, err := m.store.User(ctx, auth.ByEmail(email))
+	u, err := m.store.User(ctx, store.ByEmail(email))
 	if err != nil {
 		return u, m.gone(err)
 	}
 	return carryOut(ctx, m, who, opGrant, u.ID, auth.EventRolesChanged, func(t *turn) (auth.User, error) {
-		if !t.target.EmailVerified() || auth.EmailKey(t.target.Email) != auth.EmailKey(email) {
+		if !t.target.EmailVerified() || store.EmailKey(t.target.Email) != store.EmailKey(email) {
 			return t.target, m.kit.Error(auth.CodeEmailNotVerified, nil)
 		}
 		return m.assign(ctx, t, append(slices.Clone(t.target.Roles), role), "")
@@ -345,7 +346,7 @@ func (m *Admin) assign(ctx context.Context, t *turn, roles []string, why string)
 		return auth.User{}, err
 	}
 	t.changed("roles", orNone(t.target.Roles), roles)
-	u, err := m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{Roles: &roles}})
+	u, err := m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{Roles: &roles}})
 	if err == nil {
 		m.kit.Stale(u)
 	}
@@ -376,7 +377,7 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 	if err != nil {
 		return CheckResult{}, err
 	}
-	u, err := m.store.User(ctx, auth.ByID(userID))
+	u, err := m.store.User(ctx, store.ByID(userID))
 	if err != nil {
 		return CheckResult{}, m.gone(err)
 	}
@@ -391,13 +392,13 @@ func (m *Admin) Check(ctx context.Context, who Actor, userID, permission string)
 }
 
 // find is a role of a table, or none.
-func find(t auth.RoleTable, name string) auth.RolePermissions {
+func find(t store.RoleTable, name string) store.RolePermissions {
 	for _, r := range t.Roles {
 		if r.Name == name {
 			return r
 		}
 	}
-	return auth.RolePermissions{}
+	return store.RolePermissions{}
 }
 
 func orNone(list []string) []string {

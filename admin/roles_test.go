@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A role is made once, changed in what is named, and deleted once nobody has it; what
@@ -196,13 +197,13 @@ func TestRoleUsers(t *testing.T) {
 // Where the application has filled the table of roles itself, no ready-made ones come
 // to it.
 func TestRolesOfTheApplicationsOwn(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		roles, _ := auth.Capability[auth.RoleStore](store)
-		change := auth.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
-		if _, err := roles.PutRole(t.Context(), auth.PutRole{Change: change, Role: auth.RolePermissions{Name: "editor", Permissions: []string{notes}}}); err != nil {
+	onStores(t, func(t *testing.T, st auth.Store) {
+		roles, _ := store.Capability[store.RoleStore](st)
+		change := store.Change{Now: time.Now(), By: auth.Authority{System: "test"}}
+		if _, err := roles.PutRole(t.Context(), store.PutRole{Change: change, Role: store.RolePermissions{Name: "editor", Permissions: []string{notes}}}); err != nil {
 			t.Fatal(err)
 		}
-		o := newOffice(t, store)
+		o := newOffice(t, st)
 		list, err := o.adm.Roles(t.Context(), admin.System("test"))
 		if err != nil {
 			t.Fatal(err)
@@ -226,8 +227,8 @@ func TestGrantByAddressOfNobody(t *testing.T) {
 
 // A role for an address is for whoever has proved it, and only while it is theirs.
 func TestGrantByAddressThatIsProved(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		tap := storetap.New(store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		tap := storetap.New(st)
 		o := newOffice(t, tap)
 		grant := func(email string) error {
 			_, err := o.adm.GrantByAddress(t.Context(), admin.System("setup"), email, auth.RoleOwner)
@@ -242,7 +243,7 @@ func TestGrantByAddressThatIsProved(t *testing.T) {
 		tap.Reset(storetap.Hooks{After: func(ctx context.Context, method string, _ int, _ error) {
 			if method == "User" && moved != nil {
 				email, now := "other@example.com", o.Clock.Now()
-				_, moved = store.UpdateUser(ctx, auth.UpdateUser{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: ada.User.ID, Patch: auth.UserPatch{Email: &email, EmailVerifiedAt: &now}})
+				_, moved = st.UpdateUser(ctx, store.UpdateUser{Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: ada.User.ID, Patch: store.UserPatch{Email: &email, EmailVerifiedAt: &now}})
 			}
 		}})
 		err := grant("ada@example.com")

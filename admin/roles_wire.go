@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var roleEndpoints = []endpoint{
@@ -53,7 +53,7 @@ type roleView struct {
 	UpdatedAt   *time.Time `json:"updated_at"`
 }
 
-func viewRole(r auth.RolePermissions) roleView {
+func viewRole(r store.RolePermissions) roleView {
 	return roleView{r.Name, r.Description, orNone(r.Permissions), orNever(r.CreatedAt), orNever(r.UpdatedAt)}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // The pages' room has a door of its own, and judges as the handlers do: every operation
@@ -146,7 +147,7 @@ func TestRoomJudgesEveryOperation(t *testing.T) {
 func (o *office) lastDenied() (last auth.Event) {
 	o.t.Helper()
 	o.written()
-	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Type: string(auth.EventAdminDenied), Limit: 1}})
+	p, err := o.adm.AuditLog(o.t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Type: string(auth.EventAdminDenied), Limit: 1}})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func TestRoomGoesByTheSessionForASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.behind().RevokeSessions(t.Context(), auth.RevokeSessions{Change: o.change(), UserID: owner.User.ID}); err != nil {
+	if _, err := o.behind().RevokeSessions(t.Context(), store.RevokeSessions{Change: o.change(), UserID: owner.User.ID}); err != nil {
 		t.Fatal(err)
 	}
 	ban := func(who admin.Actor) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // Settings that cannot be read are told as such, and changed by nobody.
@@ -118,7 +119,7 @@ func TestWhatIsShownIsWhole(t *testing.T) {
 	if !strings.Contains(a.text, ids[0]) || counts(a) != "1 0 0" {
 		t.Error(a.text)
 	}
-	o.patch(ids[0], auth.UserPatch{UserMetadata: map[string]any{"x": "a;=1+1"}})
+	o.patch(ids[0], store.UserPatch{UserMetadata: map[string]any{"x": "a;=1+1"}})
 	var out bytes.Buffer
 	if err := o.adm.ExportUsers(t.Context(), admin.System("test"), admin.ExportUsersParams{Format: admin.FormatCSV, Fields: []string{"id", "user_metadata"}}, &out); err != nil {
 		t.Fatal(err)

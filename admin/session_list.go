@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -19,19 +20,19 @@ var (
 // SessionPage is a page of sessions.
 type SessionPage struct {
 	Sessions []auth.Session
-	Next     *auth.SessionQuery // what to ask for the page after; nil: this was the last
+	Next     *store.SessionQuery // what to ask for the page after; nil: this was the last
 }
 
 // ListSessions lists live sessions of everybody, newest first. Errors:
 // CodeValidationFailed.
-func (m *Admin) ListSessions(ctx context.Context, who Actor, q auth.SessionQuery) (SessionPage, error) {
+func (m *Admin) ListSessions(ctx context.Context, who Actor, q store.SessionQuery) (SessionPage, error) {
 	if _, err := m.reader(ctx, who, opListSessions); err != nil {
 		return SessionPage{}, err
 	}
 	return m.sessionPage(ctx, q)
 }
 
-func (m *Admin) sessionPage(ctx context.Context, q auth.SessionQuery) (SessionPage, error) {
+func (m *Admin) sessionPage(ctx context.Context, q store.SessionQuery) (SessionPage, error) {
 	q.Limit, q.Now = pageSize(q.Limit), m.kit.Now()
 	if err := q.Check(); err != nil {
 		return SessionPage{}, m.kit.StoreError(err)
@@ -43,7 +44,7 @@ func (m *Admin) sessionPage(ctx context.Context, q auth.SessionQuery) (SessionPa
 	page := SessionPage{Sessions: list}
 	if len(list) == q.Limit {
 		last, next := list[len(list)-1], q
-		next.After = &auth.SessionCursor{Time: last.CreatedAt, ID: last.ID}
+		next.After = &store.SessionCursor{Time: last.CreatedAt, ID: last.ID}
 		page.Next = &next
 	}
 	return page, nil
@@ -110,11 +111,11 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 	for _, id := range ids {
 		ended, err := carryOut(m.onceFor(ctx, id), m, who, opRevokeSessions, id, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
 			t.keepReason(p.Reason)
-			f := auth.SessionFilter{IP: p.IP, Before: p.Before}
+			f := store.SessionFilter{IP: p.IP, Before: p.Before}
 			if a.user != nil {
 				f.Except = a.session.ID
 			}
-			c := auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: f}
+			c := store.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: f}
 			if p.IP == "" && p.Before.IsZero() {
 				c = m.kit.EndingAll(c)
 			}
@@ -139,7 +140,7 @@ func (m *Admin) RevokeSessions(ctx context.Context, who Actor, p RevokeSessionsP
 }
 
 // keepEnded keeps for whoever repeats the request which sessions it is about to end.
-func (m *Admin) keepEnded(ctx context.Context, t *turn, f auth.SessionFilter) error {
+func (m *Admin) keepEnded(ctx context.Context, t *turn, f store.SessionFilter) error {
 	if t.change.Idempotency == nil {
 		return nil
 	}
@@ -160,7 +161,7 @@ func (m *Admin) keepEnded(ctx context.Context, t *turn, f auth.SessionFilter) er
 // whether there may be more.
 func (m *Admin) whoHasSessions(ctx context.Context, p RevokeSessionsParams) (ids []string, more bool, err error) {
 	seen := map[string]bool{}
-	q := auth.SessionQuery{IP: p.IP, Before: p.Before, Limit: maxPage}
+	q := store.SessionQuery{IP: p.IP, Before: p.Before, Limit: maxPage}
 	for {
 		page, err := m.sessionPage(ctx, q)
 		if err != nil {
@@ -226,10 +227,10 @@ func (m *Admin) revokeAll(ctx context.Context, who Actor, why string) (RevokeSes
 }
 
 // revokePart ends some of the sessions, and tells whether those were all.
-func (m *Admin) revokePart(ctx context.Context, c auth.Change, of revokedAll) (n int, whole bool, err error) {
-	n, err = m.sessions.EndEverySession(ctx, auth.EndEverySession{Change: c, Until: of.Until, Except: of.Except, Limit: m.endsAtOnce})
+func (m *Admin) revokePart(ctx context.Context, c store.Change, of revokedAll) (n int, whole bool, err error) {
+	n, err = m.sessions.EndEverySession(ctx, store.EndEverySession{Change: c, Until: of.Until, Except: of.Except, Limit: m.endsAtOnce})
 	if err == nil {
-		m.auth.Revoke(auth.Revocation{All: true, At: of.Until, Spared: of.Except})
+		m.auth.Revoke(store.Revocation{All: true, At: of.Until, Spared: of.Except})
 	}
 	return n, err == nil && n < m.endsAtOnce, err
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // sessionOf is a session in a list of everybody's.
@@ -15,9 +15,9 @@ type sessionOf struct {
 
 func (m *Admin) handleListSessions(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	q := auth.SessionQuery{UserID: v.text("user"), IP: v.text("ip"), AAL: v.text("aal"), Client: v.text("client"), Since: v.time("since"), Before: v.time("before"), Limit: v.limit()}
+	q := store.SessionQuery{UserID: v.text("user"), IP: v.text("ip"), AAL: v.text("aal"), Client: v.text("client"), Since: v.time("since"), Before: v.time("before"), Limit: v.limit()}
 	if c := v.text("cursor"); c != "" {
-		q.After = &auth.SessionCursor{}
+		q.After = &store.SessionCursor{}
 		if err := m.readCursor(c, q.After); err != nil {
 			return err
 		}

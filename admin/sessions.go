@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -19,7 +20,7 @@ func (m *Admin) UserSessions(ctx context.Context, who Actor, userID string) ([]a
 	if _, err := m.reader(ctx, who, opUserSessions); err != nil {
 		return nil, err
 	}
-	if _, err := m.store.User(ctx, auth.ByID(userID)); err != nil {
+	if _, err := m.store.User(ctx, store.ByID(userID)); err != nil {
 		return nil, m.gone(err)
 	}
 	return m.auth.Sessions(ctx, auth.SessionsParams{UserID: userID})
@@ -33,7 +34,7 @@ func (m *Admin) EndSessions(ctx context.Context, who Actor, userID, reason strin
 		if err := m.because(t, reason); err != nil {
 			return nil, err
 		}
-		t.ended, err = m.store.RevokeSessions(ctx, m.kit.EndingAll(auth.RevokeSessions{Change: t.change, UserID: t.target.ID}))
+		t.ended, err = m.store.RevokeSessions(ctx, m.kit.EndingAll(store.RevokeSessions{Change: t.change, UserID: t.target.ID}))
 		return t.ended, err
 	})
 }
@@ -46,18 +47,18 @@ func (m *Admin) EndSession(ctx context.Context, who Actor, id, reason string) er
 	}
 	s, _, err := m.store.Session(ctx, id, m.kit.Now())
 	switch {
-	case errors.Is(err, auth.ErrSessionEnded):
+	case errors.Is(err, store.ErrSessionEnded):
 		return nil
-	case errors.Is(err, auth.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return m.kit.Error(auth.CodeSessionNotFound, err)
-	case err != nil && !errors.Is(err, auth.ErrBanned):
+	case err != nil && !errors.Is(err, store.ErrBanned):
 		return m.kit.StoreError(err)
 	}
 	_, err = carryOut(ctx, m, who, opEndSession, s.UserID, auth.EventSessionsEnded, func(t *turn) (_ []string, err error) {
 		if err := m.because(t, reason); err != nil {
 			return nil, err
 		}
-		t.ended, err = m.store.RevokeSessions(ctx, auth.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: auth.SessionFilter{ID: id}})
+		t.ended, err = m.store.RevokeSessions(ctx, store.RevokeSessions{Change: t.change, UserID: t.target.ID, Filter: store.SessionFilter{ID: id}})
 		return t.ended, err
 	})
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -45,7 +46,7 @@ func (m *Admin) Settings(ctx context.Context, who Actor) (SettingsTable, error) 
 	return m.settingsTable(stored)
 }
 
-func (m *Admin) settingsTable(stored auth.StoredSettings) (SettingsTable, error) {
+func (m *Admin) settingsTable(stored store.StoredSettings) (SettingsTable, error) {
 	list, err := m.kit.Settings(stored)
 	t := SettingsTable{Revision: stored.Revision}
 	for _, s := range list {
@@ -77,7 +78,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		}
 		changes[name] = raw
 	}
-	stored, err := carryOut(ctx, m, who, opSetSettings, "", auth.EventSettingsChanged, func(t *turn) (auth.StoredSettings, error) {
+	stored, err := carryOut(ctx, m, who, opSetSettings, "", auth.EventSettingsChanged, func(t *turn) (store.StoredSettings, error) {
 		now, err := m.settings.Settings(ctx)
 		switch {
 		case err != nil:
@@ -98,7 +99,7 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 		for name, c := range edit.Changes {
 			t.changed(name, c.Before, c.After)
 		}
-		return m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change, Revision: now.Revision, Document: edit.Document})
+		return m.settings.PutSettings(ctx, store.PutSettings{Change: t.change, Revision: now.Revision, Document: edit.Document})
 	})
 	if err != nil {
 		return SettingsTable{}, err
@@ -112,15 +113,15 @@ func (m *Admin) SetSettings(ctx context.Context, who Actor, p SetSettingsParams)
 // owner could before, nobody is shut out. Errors: CodeLastOwner.
 func (m *Admin) leavesAnOwner(ctx context.Context, t *turn, edit auth.KitSettingsEdit) error {
 	unbanned, lost := false, false
-	q := auth.UserQuery{Role: auth.RoleOwner, Banned: &unbanned, Now: m.kit.Now(), Limit: maxPage}
+	q := store.UserQuery{Role: auth.RoleOwner, Banned: &unbanned, Now: m.kit.Now(), Limit: maxPage}
 	for {
 		list, err := m.directory.ListUsers(ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, u := range list {
-			c, err := m.store.Credentials(ctx, auth.ByID(u.ID))
-			if errors.Is(err, auth.ErrNotFound) {
+			c, err := m.store.Credentials(ctx, store.ByID(u.ID))
+			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
 			if err != nil {
@@ -183,7 +184,7 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 		if err := t.keep(TryResult{Queued: true, Detail: "it was asked for before"}); err != nil {
 			return TryResult{}, err
 		}
-		_, err := m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change})
+		_, err := m.settings.PutSettings(ctx, store.PutSettings{Change: t.change})
 		return TryResult{}, err
 	})
 	if test != nil {
@@ -205,12 +206,12 @@ func (m *Admin) testMessage(ctx context.Context, who Actor, op operation, by aut
 // discovery document and its keys, past what is remembered of them. Errors:
 // CodeUnknownProvider.
 func (m *Admin) TryProvider(ctx context.Context, who Actor, name string) (TryResult, error) {
-	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *turn) (auth.StoredSettings, error) {
+	_, err := carryOut(ctx, m, who, opTestProvider, "", auth.EventSettingsTested, func(t *turn) (store.StoredSettings, error) {
 		if !m.kit.HasProvider(name) {
-			return auth.StoredSettings{}, m.kit.Error(auth.CodeUnknownProvider, nil)
+			return store.StoredSettings{}, m.kit.Error(auth.CodeUnknownProvider, nil)
 		}
 		t.record.Target = name
-		return m.settings.PutSettings(ctx, auth.PutSettings{Change: t.change})
+		return m.settings.PutSettings(ctx, store.PutSettings{Change: t.change})
 	})
 	if err != nil {
 		return TryResult{}, err

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // leaked knows every password from a leak.
@@ -178,8 +179,8 @@ func TestSettingsReachFlows(t *testing.T) {
 
 // A link or code that was sent while strangers could sign up makes no account once they cannot.
 func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		if _, err := o.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "new@example.com"}); err != nil {
 			t.Fatal(err)
 		}
@@ -195,8 +196,8 @@ func TestLinksMakeNoAccountsWithoutSignUp(t *testing.T) {
 		wantCode(t, err, auth.CodeInvalidToken)
 		_, err = o.VerifyPhoneCode(t.Context(), auth.VerifyPhoneCodeParams{Phone: number, Code: o.Mail(t, number, auth.KindPhoneCode).Code})
 		wantCode(t, err, auth.CodeInvalidCode)
-		for _, key := range []auth.UserKey{auth.ByEmail("new@example.com"), auth.ByPhone(number)} {
-			if _, err := o.behind().User(t.Context(), key); !errors.Is(err, auth.ErrNotFound) {
+		for _, key := range []store.UserKey{store.ByEmail("new@example.com"), store.ByPhone(number)} {
+			if _, err := o.behind().User(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("there is an account: %v", err)
 			}
 		}

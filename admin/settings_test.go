@@ -18,6 +18,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // theProvider is the provider that every office has.
@@ -32,8 +33,8 @@ var settingsTargets = map[string]string{
 func (o *office) hasPhone(s *authtest.SignedIn, number string) {
 	o.t.Helper()
 	now := o.Clock.Now()
-	_, err := o.Store.UpdateUser(o.t.Context(), auth.UpdateUser{
-		Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: s.User.ID, Patch: auth.UserPatch{Phone: &number, PhoneVerifiedAt: &now},
+	_, err := o.Store.UpdateUser(o.t.Context(), store.UpdateUser{
+		Change: store.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: s.User.ID, Patch: store.UserPatch{Phone: &number, PhoneVerifiedAt: &now},
 	})
 	if err != nil {
 		o.t.Fatal(err)
@@ -67,8 +68,8 @@ func (a *answer) wantSetting(name string, value any, source string, locked bool)
 // Each setting says where it is from, and what an option says is locked unless it is
 // wrapped in Default.
 func TestSettingsTable(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store,
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st,
 			auth.WithSettings(auth.Settings{AccountDeletion: auth.On}),
 			auth.Default(auth.WithSettings(auth.Settings{MagicLink: auth.Off, AccountDeletion: auth.Off})),
 			auth.WithPasswords(auth.PasswordOptions{MinLength: 10}),
@@ -101,7 +102,7 @@ func TestSettingsTable(t *testing.T) {
 		a.wantSetting("magic_link_enabled", false, "option", false)
 		a.wantSetting("sender_name", "Notes", "store", false)
 		row := o.audit()[0]
-		if row.Type != auth.EventSettingsChanged || len(row.Record.Changes) != 1 || row.Record.Changes["magic_link_enabled"] != (auth.FieldChange{Before: true, After: false}) {
+		if row.Type != auth.EventSettingsChanged || len(row.Record.Changes) != 1 || row.Record.Changes["magic_link_enabled"] != (store.FieldChange{Before: true, After: false}) {
 			t.Errorf("recorded %+v", row.Record)
 		}
 	})
@@ -110,8 +111,8 @@ func TestSettingsTable(t *testing.T) {
 // What may not be said is refused by name, and nothing of the request counts: an
 // operator cannot go past what the application's code says.
 func TestSettingsRefused(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store, auth.WithSettings(auth.Settings{SignUp: auth.Off}), auth.Default(auth.WithSessions(auth.SessionOptions{IdleTimeout: time.Hour})), auth.Default(auth.WithCORS()), auth.WithCookies(auth.CookieOptions{}))
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st, auth.WithSettings(auth.Settings{SignUp: auth.Off}), auth.Default(auth.WithSessions(auth.SessionOptions{IdleTimeout: time.Hour})), auth.Default(auth.WithCORS()), auth.WithCookies(auth.CookieOptions{}))
 		owner := o.owner()
 		for body, field := range map[string]string{
 			`{"signup_enabled":true}`:                      "signup_enabled", // locked
@@ -184,7 +185,7 @@ func TestSettingsRefused(t *testing.T) {
 				t.Errorf("%s: %v, want one about %s", body, a.body, field)
 			}
 		}
-		kept, _ := auth.Capability[auth.SettingsStore](store)
+		kept, _ := store.Capability[store.SettingsStore](st)
 		stored, err := kept.Settings(t.Context())
 		if err != nil || stored.Revision != 0 || !o.Settings(t.Context()).MagicLink.On() {
 			t.Errorf("something was changed: %+v, %v", stored, err)
@@ -299,8 +300,8 @@ func TestSettingsLeaveAnOwnerMeanwhile(t *testing.T) {
 func (o *office) unprove(people ...*authtest.SignedIn) {
 	o.t.Helper()
 	for _, s := range people {
-		c := auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}
-		if _, err := o.Store.UpdateUser(o.t.Context(), auth.UpdateUser{Change: c, UserID: s.User.ID, Patch: auth.UserPatch{EmailVerifiedAt: &time.Time{}}}); err != nil {
+		c := store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}
+		if _, err := o.Store.UpdateUser(o.t.Context(), store.UpdateUser{Change: c, UserID: s.User.ID, Patch: store.UserPatch{EmailVerifiedAt: &time.Time{}}}); err != nil {
 			o.t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -22,16 +22,16 @@ const (
 
 // StatsParams pick figures.
 type StatsParams struct {
-	Metrics  []auth.Metric // none: all
-	From, To time.Time     // cut to the interval; by default a day up to now by the hour, and 30 days by the day
-	Interval auth.Interval // auth.Hourly or auth.Daily; by default the former for up to two days
+	Metrics  []store.Metric // none: all
+	From, To time.Time      // cut to the interval; by default a day up to now by the hour, and 30 days by the day
+	Interval store.Interval // store.Hourly or store.Daily; by default the former for up to two days
 }
 
 // Stats are figures over time.
 type Stats struct {
 	From, To time.Time
-	Interval auth.Interval
-	Counts   []auth.Count // in the order of metric, label and time; what is zero is left out
+	Interval store.Interval
+	Counts   []store.Count // in the order of metric, label and time; what is zero is left out
 }
 
 // Stats counts what happened, by the hour or day in UTC. Each instance adds what it
@@ -44,7 +44,7 @@ func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, err
 	if err := m.settle(&p); err != nil {
 		return Stats{}, err
 	}
-	list, err := m.stats.Counts(ctx, auth.CountQuery{Metrics: p.Metrics, From: p.From, To: p.To, By: p.Interval})
+	list, err := m.stats.Counts(ctx, store.CountQuery{Metrics: p.Metrics, From: p.From, To: p.To, By: p.Interval})
 	if err != nil {
 		return Stats{}, m.kit.StoreError(err)
 	}
@@ -54,26 +54,26 @@ func (m *Admin) Stats(ctx context.Context, who Actor, p StatsParams) (Stats, err
 // settle judges what figures are asked for, and fills in what is left out.
 func (m *Admin) settle(p *StatsParams) error {
 	for _, metric := range p.Metrics {
-		if !slices.Contains(auth.Metrics(), metric) {
-			return m.kit.Invalid("metrics", fmt.Sprintf("%.40q is none: there are %v", metric, auth.Metrics()))
+		if !slices.Contains(store.Metrics(), metric) {
+			return m.kit.Invalid("metrics", fmt.Sprintf("%.40q is none: there are %v", metric, store.Metrics()))
 		}
 	}
 	if len(p.Metrics) == 0 {
-		p.Metrics = auth.Metrics()
+		p.Metrics = store.Metrics()
 	}
 	if p.To.IsZero() {
 		p.To = m.kit.Now()
 	}
 	if p.Interval == "" {
-		p.Interval = auth.Daily
+		p.Interval = store.Daily
 		if p.From.IsZero() || p.To.Sub(p.From) <= 48*time.Hour {
-			p.Interval = auth.Hourly
+			p.Interval = store.Hourly
 		}
 	}
 	step, most, usual := time.Hour, maxHours, 24*time.Hour
 	switch p.Interval {
-	case auth.Hourly:
-	case auth.Daily:
+	case store.Hourly:
+	case store.Daily:
 		step, most, usual = 24*time.Hour, maxDays, 30*24*time.Hour
 	default:
 		return m.kit.Invalid("interval", "has to be hour or day")
@@ -104,15 +104,15 @@ type OverviewParams struct {
 // Overview is how the service is.
 type Overview struct {
 	From, To time.Time // the span, which ends with the hour that is now
-	Totals   auth.Totals
-	Active   map[string]int64 // accounts that were active today, this week and this month (UTC), by auth.PeriodDay and so on
+	Totals   store.Totals
+	Active   map[string]int64 // accounts that were active today, this week and this month (UTC), by store.PeriodDay and so on
 	Figures  []Figure         // of the span
 	Warnings []Warning
 }
 
 // Figure is a sum over a span, and over the one before it, which is as long.
 type Figure struct {
-	Metric        auth.Metric
+	Metric        store.Metric
 	Label         string
 	Count, Before int64
 }
@@ -160,7 +160,7 @@ func (m *Admin) Overview(ctx context.Context, who Actor, p OverviewParams) (Over
 	if err := m.fill(ctx, &o, now, p.Period); err != nil {
 		return Overview{}, m.kit.StoreError(err)
 	}
-	failing := map[auth.Metric]string{auth.MetricMessageFailed: WarnMessagesFailing, auth.MetricLimits: WarnLimitsHit, auth.MetricTokensReused: WarnTokensReused}
+	failing := map[store.Metric]string{store.MetricMessageFailed: WarnMessagesFailing, store.MetricLimits: WarnLimitsHit, store.MetricTokensReused: WarnTokensReused}
 	sums := map[string]int64{WarnEventsLost: int64(m.kit.EventsLost())}
 	for _, f := range o.Figures {
 		sums[failing[f.Metric]] += f.Count
@@ -187,14 +187,14 @@ func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period tim
 	if o.Totals, err = m.stats.Totals(ctx, now); err != nil {
 		return err
 	}
-	metrics := slices.DeleteFunc(auth.Metrics(), func(c auth.Metric) bool { return c == auth.MetricActiveUsers })
+	metrics := slices.DeleteFunc(store.Metrics(), func(c store.Metric) bool { return c == store.MetricActiveUsers })
 	type of struct {
-		metric auth.Metric
+		metric store.Metric
 		label  string
 	}
 	figures := map[of]int{}
 	for i, from := range []time.Time{o.From, o.From.Add(-period)} {
-		list, err := m.stats.Counts(ctx, auth.CountQuery{Metrics: metrics, From: from, To: from.Add(period), By: auth.Whole})
+		list, err := m.stats.Counts(ctx, store.CountQuery{Metrics: metrics, From: from, To: from.Add(period), By: store.Whole})
 		if err != nil {
 			return err
 		}
@@ -212,12 +212,12 @@ func (m *Admin) fill(ctx context.Context, o *Overview, now time.Time, period tim
 			}
 		}
 	}
-	begins := auth.Periods(now)
-	oldest := begins[auth.PeriodMonth]
-	if week := begins[auth.PeriodWeek]; week.Before(oldest) {
+	begins := store.Periods(now)
+	oldest := begins[store.PeriodMonth]
+	if week := begins[store.PeriodWeek]; week.Before(oldest) {
 		oldest = week
 	}
-	active, err := m.stats.Counts(ctx, auth.CountQuery{Metrics: []auth.Metric{auth.MetricActiveUsers}, From: oldest, To: now.Add(time.Hour), By: auth.Hourly})
+	active, err := m.stats.Counts(ctx, store.CountQuery{Metrics: []store.Metric{store.MetricActiveUsers}, From: oldest, To: now.Add(time.Hour), By: store.Hourly})
 	for label, since := range begins {
 		o.Active[label] = 0
 		for _, c := range active {

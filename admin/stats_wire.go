@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var statsEndpoints = []endpoint{
@@ -14,9 +14,9 @@ var statsEndpoints = []endpoint{
 }
 
 type seriesView struct {
-	Metric auth.Metric `json:"metric"`
-	Label  string      `json:"label"`
-	Points []pointView `json:"points"`
+	Metric store.Metric `json:"metric"`
+	Label  string       `json:"label"`
+	Points []pointView  `json:"points"`
 }
 
 type pointView struct {
@@ -26,10 +26,10 @@ type pointView struct {
 
 func (m *Admin) handleStats(who Actor, w http.ResponseWriter, r *http.Request) error {
 	v := m.values(r)
-	p := StatsParams{From: v.time("from"), To: v.time("to"), Interval: auth.Interval(v.text("interval"))}
+	p := StatsParams{From: v.time("from"), To: v.time("to"), Interval: store.Interval(v.text("interval"))}
 	if s := v.text("metrics"); s != "" {
 		for name := range strings.SplitSeq(s, ",") {
-			p.Metrics = append(p.Metrics, auth.Metric(name))
+			p.Metrics = append(p.Metrics, store.Metric(name))
 		}
 	}
 	if err := v.done(); err != nil {
@@ -48,10 +48,10 @@ func (m *Admin) handleStats(who Actor, w http.ResponseWriter, r *http.Request) e
 		last.Points = append(last.Points, pointView{c.At, c.N})
 	}
 	return m.kit.WriteJSON(w, http.StatusOK, struct {
-		From     time.Time     `json:"from"`
-		To       time.Time     `json:"to"`
-		Interval auth.Interval `json:"interval"`
-		Series   []seriesView  `json:"series"`
+		From     time.Time      `json:"from"`
+		To       time.Time      `json:"to"`
+		Interval store.Interval `json:"interval"`
+		Series   []seriesView   `json:"series"`
 	}{s.From, s.To, s.Interval, series})
 }
 
@@ -61,10 +61,10 @@ type totalView struct {
 }
 
 type figureView struct {
-	Metric auth.Metric `json:"metric"`
-	Label  string      `json:"label"`
-	Count  int64       `json:"count"`
-	Before int64       `json:"before"`
+	Metric store.Metric `json:"metric"`
+	Label  string       `json:"label"`
+	Count  int64        `json:"count"`
+	Before int64        `json:"before"`
 }
 
 type warningView struct {

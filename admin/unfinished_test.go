@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // Whoever repeats a request that ended a part of all sessions, as clients do after a 503,
@@ -62,15 +63,15 @@ func TestRevokeAllGoesOn(t *testing.T) {
 // What somebody whom the application knows tried is done with what they may do when they
 // have it done, whatever they could when they tried it.
 func TestStaffStartWithWhatTheyMay(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := withStaff(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := withStaff(t, st)
 		target := o.LoginAs(t, "boss@example.com", authtest.Roles("admin"))
 		o.LoginAs(t, "ada@example.com") // else it would be everybody
 		id := o.do(nil, "POST /users/bulk", `{"action":"ban","reason":"x","dry_run":true,"filter":{"q":"boss"}}`, o.staff("*")).want(200).body["selection_id"]
 		start := fmt.Sprintf(`{"action":"ban","selection_id":"%s"}`, id)
 		o.do(nil, "POST /users/bulk", start, o.staff(admin.PermUsersRead, admin.PermUsersBan)).want(404, auth.CodeNotFound)
 		admin.Work(t.Context(), o.adm)
-		if u, err := o.Store.User(t.Context(), auth.ByID(target.User.ID)); err != nil || u.Banned(o.Clock.Now()) {
+		if u, err := o.Store.User(t.Context(), store.ByID(target.User.ID)); err != nil || u.Banned(o.Clock.Now()) {
 			t.Errorf("whom they may not touch is banned: %v", err)
 		}
 		o.do(nil, "POST /users/bulk", start, o.staff("*")).want(202)
@@ -79,8 +80,8 @@ func TestStaffStartWithWhatTheyMay(t *testing.T) {
 
 // The results of a job end with the rights of whoever reads them.
 func TestResultsEndWithTheirReader(t *testing.T) {
-	onStores(t, func(t *testing.T, store auth.Store) {
-		o := newOffice(t, store)
+	onStores(t, func(t *testing.T, st auth.Store) {
+		o := newOffice(t, st)
 		owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 		o.LoginAs(t, "second@example.com", authtest.Roles(auth.RoleOwner))
 		rows := make([]string, 2100)
@@ -94,7 +95,7 @@ func TestResultsEndWithTheirReader(t *testing.T) {
 			owner.Sign(r)
 			w := &meddling{ResponseRecorder: httptest.NewRecorder(), meanwhile: func() {
 				if demoted {
-					o.patch(owner.User.ID, auth.UserPatch{Roles: &[]string{}})
+					o.patch(owner.User.ID, store.UserPatch{Roles: &[]string{}})
 				}
 			}}
 			func() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -72,7 +73,7 @@ func (m *Admin) BanUser(ctx context.Context, who Actor, p BanUserParams) (auth.U
 		}
 		t.keepReason(p.Reason)
 		t.changed("banned_until", moment(t.target.BannedUntil), to)
-		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &to, Revoke: &auth.SessionFilter{}}})
+		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{BannedUntil: &to, Revoke: &store.SessionFilter{}}})
 	})
 }
 
@@ -94,7 +95,7 @@ func (m *Admin) UnbanUser(ctx context.Context, who Actor, p UnbanUserParams) (au
 			return auth.User{}, err
 		}
 		t.changed("banned_until", moment(t.target.BannedUntil), nil)
-		return m.store.UpdateUser(ctx, auth.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}}})
+		return m.store.UpdateUser(ctx, store.UpdateUser{Change: t.change, UserID: t.target.ID, Patch: store.UserPatch{BannedUntil: &time.Time{}}})
 	})
 }
 
@@ -116,7 +117,7 @@ func (m *Admin) DeleteUser(ctx context.Context, who Actor, p DeleteUserParams) e
 			return struct{}{}, err
 		}
 		t.keepReason(p.Reason)
-		return struct{}{}, m.kit.DeleteUser(ctx, t.target, auth.DeleteUser{Change: t.change, UserID: t.target.ID})
+		return struct{}{}, m.kit.DeleteUser(ctx, t.target, store.DeleteUser{Change: t.change, UserID: t.target.ID})
 	})
 	return err
 }

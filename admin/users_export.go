@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 var (
@@ -112,7 +113,7 @@ func (m *Admin) cleanExport(p *ExportUsersParams) error {
 
 // exportedPage is a page of accounts, or why there is none.
 type exportedPage struct {
-	users []auth.UserRow
+	users []store.UserRow
 	more  *ListUsersParams
 	err   error
 }
@@ -179,7 +180,7 @@ func (m *Admin) writeUsersTo(ctx context.Context, who Actor, p ExportUsersParams
 
 // exportedRows appends accounts as they are exported, but for those who are gone where
 // it is known.
-func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []auth.UserRow, rows []exportedRow) ([]exportedRow, error) {
+func (m *Admin) exportedRows(ctx context.Context, by *acting, p ExportUsersParams, users []store.UserRow, rows []exportedRow) ([]exportedRow, error) {
 	rows = slices.Grow(rows, len(users))
 	hash, totp := p.secrets()
 	for i := range users {
@@ -214,9 +215,9 @@ func (m *Admin) exporting(ctx context.Context, who Actor, ops ...operation) (*ac
 // addSecrets adds the secrets that the actor may take along, as they and whoever has
 // them are now. gone: there is no such account any more.
 func (m *Admin) addSecrets(ctx context.Context, a *acting, id string, row *exportedRow, hash, totp bool) (gone bool, err error) {
-	c, err := m.store.Credentials(ctx, auth.ByID(id))
+	c, err := m.store.Credentials(ctx, store.ByID(id))
 	switch {
-	case errors.Is(err, auth.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return true, nil
 	case err != nil:
 		return false, m.kit.StoreError(err)

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // exportedRow is an account as it is exported.
 type exportedRow struct {
-	*auth.UserRow
+	*store.UserRow
 
 	status     string
 	hash, totp string

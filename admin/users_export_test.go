@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -212,8 +213,8 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 		}
 		tried++
 		t.Run(row.Pattern, func(t *testing.T) {
-			onStores(t, func(t *testing.T, store auth.Store) {
-				o := newOffice(t, store)
+			onStores(t, func(t *testing.T, st auth.Store) {
+				o := newOffice(t, st)
 				o.adm.ExportPage(200)
 				owner := o.LoginAs(t, "owner@example.com", authtest.Roles(auth.RoleOwner), authtest.AAL2())
 				o.LoginAs(t, "second@example.com", authtest.Roles(auth.RoleOwner))
@@ -224,7 +225,7 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 				for range 1100 {
 					list = append(list, auth.Event{ID: o.Kit(seal.New()).NewID(), Type: auth.EventSignInFailed, At: o.Clock.Now().UTC()})
 				}
-				events, _ := auth.Capability[auth.EventStore](store)
+				events, _ := store.Capability[store.EventStore](st)
 				if err := events.AddEvents(t.Context(), list); err != nil {
 					t.Fatal(err)
 				}
@@ -233,7 +234,7 @@ func TestExportsEndWithTheirActor(t *testing.T) {
 					owner.Sign(r)
 					w := &meddling{ResponseRecorder: httptest.NewRecorder(), meanwhile: func() {
 						if demoted {
-							o.patch(owner.User.ID, auth.UserPatch{Roles: &[]string{}})
+							o.patch(owner.User.ID, store.UserPatch{Roles: &[]string{}})
 						}
 					}}
 					broken := func() (broken bool) {

@@ -14,6 +14,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // An id that is none leads to no other operation, whatever a proxy makes of the path.
@@ -117,7 +118,7 @@ func TestRevokedBeforeThereAreKeys(t *testing.T) {
 		answer(w, http.StatusServiceUnavailable, auth.CodeUnavailable)
 	})
 	v := newVerifier(t, s, WithLateStart())
-	v.Revoke(auth.Revocation{SessionID: claims.SessionID, At: s.clock.Now().Add(time.Minute)})
+	v.Revoke(store.Revocation{SessionID: claims.SessionID, At: s.clock.Now().Add(time.Minute)})
 	s.set(nil)
 	s.clock.Advance(2 * keysPause)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

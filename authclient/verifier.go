@@ -11,6 +11,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -48,7 +49,7 @@ type Verifier struct {
 	mu      sync.Mutex
 	issuer  string
 	jwks    string
-	early   []auth.Revocation // of before there were keys
+	early   []store.Revocation // of before there were keys
 	flight  *flight
 	unknown time.Time // when all lookups for unknown keys are to be had again
 }
@@ -119,7 +120,7 @@ func ClaimsFrom(ctx context.Context) *auth.Claims { return auth.ClaimsFrom(ctx) 
 // Revoke makes the verifier refuse the access tokens of what has ended, or is stale, as
 // [auth.Auth.Revoke] does: for services that learn of it, such as by pgstore's
 // WatchRevocations.
-func (v *Verifier) Revoke(r auth.Revocation) {
+func (v *Verifier) Revoke(r store.Revocation) {
 	v.mu.Lock() // so that keys that arrive meanwhile do not bring an older list along
 	defer v.mu.Unlock()
 	if k := v.core.Load(); k != nil {

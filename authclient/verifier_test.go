@@ -16,6 +16,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func newKey(tb testing.TB) *ecdsa.PrivateKey {
@@ -140,7 +141,7 @@ func TestVerifierLearnsOfRevocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Revoke(auth.Revocation{SessionID: claims.SessionID, UserID: claims.UserID, At: s.clock.Now()})
+	v.Revoke(store.Revocation{SessionID: claims.SessionID, UserID: claims.UserID, At: s.clock.Now()})
 	if _, err := v.Verify(t.Context(), bearer); !errors.Is(err, auth.CodeSessionEnded) {
 		t.Error("Revoke:", err)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // BaseURL is where an Env believes to be mounted.
@@ -61,7 +62,7 @@ func New(tb testing.TB, opts ...auth.Option) *Env {
 // NewOn is New on a store of the test's own, as auth.New has it: a *pgstore.Store
 // to test what is particular to Postgres, one of the application's, or one that
 // several Envs share (SameKeys). The store stays open; closing it is the test's.
-// Permissions needs it to be an auth.RoleStore, AAL2 an auth.FactorStore. Passwords are
+// Permissions needs it to be an store.RoleStore, AAL2 an store.FactorStore. Passwords are
 // hashed at next to no cost, unless WithPasswords names one.
 func NewOn(tb testing.TB, store auth.Store, opts ...auth.Option) *Env {
 	tb.Helper()
@@ -177,7 +178,7 @@ func Permissions(permissions ...string) UserOption {
 }
 
 // AAL2 gives the user a second factor, and LoginAs signs in with it: the session is
-// at auth.LevelAAL2. Later calls of LoginAs use a recovery code each, of which there
+// at store.LevelAAL2. Later calls of LoginAs use a recovery code each, of which there
 // are ten.
 func AAL2() UserOption { return func(p *person) { p.aal2 = true } }
 
@@ -229,16 +230,16 @@ func (e *Env) LoginAs(tb testing.TB, email string, opts ...UserOption) *SignedIn
 // test in the dark.
 func (e *Env) nameUnknown(tb testing.TB, names []string) {
 	tb.Helper()
-	store, ok := auth.Capability[auth.RoleStore](e.Store)
+	st, ok := store.Capability[store.RoleStore](e.Store)
 	if !ok || len(names) == 0 {
 		return
 	}
-	table, err := store.Roles(tb.Context())
+	table, err := st.Roles(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, name := range names {
-		if name != auth.RoleOwner && !slices.ContainsFunc(table.Roles, func(r auth.RolePermissions) bool { return r.Name == name }) {
+		if name != auth.RoleOwner && !slices.ContainsFunc(table.Roles, func(r store.RolePermissions) bool { return r.Name == name }) {
 			tb.Logf("authtest.Roles: nobody made the role %q, so that it permits nothing", name)
 		}
 	}
@@ -247,12 +248,12 @@ func (e *Env) nameUnknown(tb testing.TB, names []string) {
 // permit says what a role permits.
 func (e *Env) permit(tb testing.TB, role string, permissions []string) {
 	tb.Helper()
-	roles, ok := auth.Capability[auth.RoleStore](e.Store)
+	roles, ok := store.Capability[store.RoleStore](e.Store)
 	if !ok {
 		tb.Fatalf("authtest.Permissions: the store %T keeps no roles", e.Store)
 	}
-	change := auth.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}
-	if _, err := roles.PutRole(tb.Context(), auth.PutRole{Change: change, Role: auth.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
+	change := store.Change{Now: e.Clock.Now(), By: auth.Authority{System: "authtest"}}
+	if _, err := roles.PutRole(tb.Context(), store.PutRole{Change: change, Role: store.RolePermissions{Name: role, Permissions: permissions}}); err != nil {
 		tb.Fatal(err)
 	}
 	e.Kit(seal.New()).ForgetRoles()
@@ -330,7 +331,7 @@ func (e *Env) MintToken(tb testing.TB, claims map[string]any) string {
 		"iat": now.Unix(), "exp": now.Add(15 * time.Minute).Unix(),
 		"role": "authenticated", "roles": []string{}, "permissions": []string{},
 		"email": "minted@example.com", "email_verified": true, "phone": nil,
-		"aal": auth.LevelAAL1, "amr": []any{map[string]any{"method": "password", "timestamp": now.Unix()}}, "app_metadata": map[string]any{},
+		"aal": store.LevelAAL1, "amr": []any{map[string]any{"method": "password", "timestamp": now.Unix()}}, "app_metadata": map[string]any{},
 	}
 	for k, v := range claims {
 		if v == nil {

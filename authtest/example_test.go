@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 var notes = http.NotFoundHandler()
@@ -33,10 +34,10 @@ func ExampleNew() {
 // A test on the application's own store; pgstore.Open gives the one of production.
 func ExampleNewOn() {
 	_ = func(t *testing.T) {
-		store := memstore.New()
-		env := authtest.NewOn(t, store, auth.WithSessions(auth.SessionOptions{Lifetime: time.Hour}))
+		st := memstore.New()
+		env := authtest.NewOn(t, st, auth.WithSessions(auth.SessionOptions{Lifetime: time.Hour}))
 		env.LoginAs(t, "ada@example.com")
-		if _, err := store.User(t.Context(), auth.ByEmail("ada@example.com")); err != nil {
+		if _, err := st.User(t.Context(), store.ByEmail("ada@example.com")); err != nil {
 			t.Error(err)
 		}
 	}

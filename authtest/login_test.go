@@ -11,6 +11,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // answers is how a protected handler answers somebody.
@@ -83,7 +84,7 @@ func TestLoginAsComposes(t *testing.T) {
 			t.Errorf("more than was given: %d", got)
 		}
 	}
-	if u, err := inner.User(t.Context(), auth.ByEmail("ada@example.com")); err != nil || !u.MFAEnabled {
+	if u, err := inner.User(t.Context(), store.ByEmail("ada@example.com")); err != nil || !u.MFAEnabled {
 		t.Errorf("in the store: %+v, %v", u, err)
 	}
 	other := authtest.NewOn(t, inner, env.SameKeys())

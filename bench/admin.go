@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // How much the admin side is measured on. One row of the audit log in a hundred is of
@@ -177,13 +178,13 @@ func (p *page) measure(ctx context.Context, b *bench, pool *pgxpool.Pool, who ad
 func adminPages(adm *admin.Admin) []*page {
 	const users = `select * from auth.users where true`
 	const events = `select * from auth.events where true`
-	list := func(q func() auth.UserQuery) func(context.Context, admin.Actor) (int, error) {
+	list := func(q func() store.UserQuery) func(context.Context, admin.Actor) (int, error) {
 		return func(ctx context.Context, who admin.Actor) (int, error) {
 			p, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: q()})
 			return len(p.Users), err
 		}
 	}
-	log := func(q func() auth.EventQuery) func(context.Context, admin.Actor) (int, error) {
+	log := func(q func() store.EventQuery) func(context.Context, admin.Actor) (int, error) {
 		return func(ctx context.Context, who admin.Actor) (int, error) {
 			p, err := adm.AuditLog(ctx, who, admin.AuditLogParams{EventQuery: q()})
 			return len(p.Events), err
@@ -192,7 +193,7 @@ func adminPages(adm *admin.Admin) []*page {
 	none := func() []any { return nil }
 	anybody := func() int { return rand.IntN(adminUsers) } //nolint:gosec // a sample
 	lookup := func(ctx context.Context, who admin.Actor) (int, error) {
-		_, err := adm.LookupUser(ctx, who, auth.ByEmail(email(anybody())))
+		_, err := adm.LookupUser(ctx, who, store.ByEmail(email(anybody())))
 		return 1, err
 	}
 	somebody := func() []any { return []any{userID(anybody())} }
@@ -202,17 +203,17 @@ func adminPages(adm *admin.Admin) []*page {
 	operator := func() string { return uuid.UUID(md5.Sum([]byte(strconv.Itoa(rand.IntN(operators))))).String() } //nolint:gosec // a sample, and as Postgres makes them
 	return []*page{
 		{name: "accounts, first page", args: none, sql: users + ` order by created_at desc, id desc limit 50`,
-			ours: list(func() auth.UserQuery { return auth.UserQuery{Desc: true} })},
+			ours: list(func() store.UserQuery { return store.UserQuery{Desc: true} })},
 		{name: "accounts, by address, any page", sql: users + ` and (coalesce(email_key, '') collate "C", id) > ($1::text, $2::uuid) order by coalesce(email_key, '') collate "C", id limit 50`,
 			args: func() []any { u := anybody(); return []any{email(u), userID(u)} },
-			ours: list(func() auth.UserQuery {
+			ours: list(func() store.UserQuery {
 				u := anybody()
-				return auth.UserQuery{Sort: auth.SortEmail, After: &auth.UserCursor{Email: email(u), ID: userID(u).String()}}
+				return store.UserQuery{Sort: store.SortEmail, After: &store.UserCursor{Email: email(u), ID: userID(u).String()}}
 			})},
 		{name: "accounts, what an address begins with", sql: users + ` and coalesce(email_key, '') collate "C" like $1::text order by created_at desc, id desc limit 50`,
 			args: func() []any { return []any{fmt.Sprintf("user%05d%%", anybody()/100)} },
-			ours: list(func() auth.UserQuery {
-				return auth.UserQuery{Prefix: fmt.Sprintf("user%05d", anybody()/100), Desc: true}
+			ours: list(func() store.UserQuery {
+				return store.UserQuery{Prefix: fmt.Sprintf("user%05d", anybody()/100), Desc: true}
 			})},
 		{name: "account by address, beside its row alone", sql: users + ` and email_key = $1::text`, args: func() []any { return []any{email(anybody())} }, ours: lookup},
 		{name: "account by address", sql: accountRows, args: func() []any { return []any{email(anybody())} },
@@ -224,18 +225,18 @@ func adminPages(adm *admin.Admin) []*page {
 			}},
 		{name: "audit log, any page", sql: events + ` and (at, id) < ($1::timestamptz, $2::uuid) order by at desc, id desc limit 50`,
 			args: func() []any { t, id := at(); return []any{t, id} },
-			ours: log(func() auth.EventQuery {
+			ours: log(func() store.EventQuery {
 				t, id := at()
-				return auth.EventQuery{Before: &auth.Event{At: t, ID: id.String()}}
+				return store.EventQuery{Before: &auth.Event{At: t, ID: id.String()}}
 			})},
 		{name: "audit log, of one operator", sql: events + ` and data -> 'actor' ->> 'id' = $1::text and (data -> 'actor' ->> 'id') is distinct from user_id::text and (data -> 'actor' ->> 'id') is not null order by at desc, id desc limit 50`,
 			args: func() []any { return []any{operator()} },
-			ours: log(func() auth.EventQuery { return auth.EventQuery{ActorID: operator()} })},
+			ours: log(func() store.EventQuery { return store.EventQuery{ActorID: operator()} })},
 		{name: "audit log, of one type, any page", sql: events + ` and type = 'user.banned' and (at, id) < ($1::timestamptz, $2::uuid) order by at desc, id desc limit 50`,
 			args: func() []any { t, id := at(); return []any{t, id} },
-			ours: log(func() auth.EventQuery {
+			ours: log(func() store.EventQuery {
 				t, id := at()
-				return auth.EventQuery{Type: string(auth.EventUserBanned), Before: &auth.Event{At: t, ID: id.String()}}
+				return store.EventQuery{Type: string(auth.EventUserBanned), Before: &auth.Event{At: t, ID: id.String()}}
 			})},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/dashboard"
+	"github.com/authmount/auth/store"
 )
 
 // screen is one of the dashboard, and the operations that it asks, in Go.
@@ -113,17 +114,17 @@ func screens(adm *admin.Admin) []*screen {
 	names := func(ctx context.Context, who admin.Actor, ids []string) error {
 		slices.Sort(ids)
 		ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
-		_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: auth.UserQuery{IDs: ids, Limit: auth.MaxQueryIDs}})
+		_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: store.UserQuery{IDs: ids, Limit: store.MaxQueryIDs}})
 		return err
 	}
-	users := func(q auth.UserQuery) func(context.Context, admin.Actor) error {
+	users := func(q store.UserQuery) func(context.Context, admin.Actor) error {
 		return func(ctx context.Context, who admin.Actor) error {
 			q.Desc = true
 			_, err := adm.ListUsers(ctx, who, admin.ListUsersParams{UserQuery: q, Count: true})
 			return err
 		}
 	}
-	log := func(q auth.EventQuery) func(context.Context, admin.Actor) error {
+	log := func(q store.EventQuery) func(context.Context, admin.Actor) error {
 		return func(ctx context.Context, who admin.Actor) error {
 			p, err := adm.AuditLog(ctx, who, admin.AuditLogParams{EventQuery: q})
 			if err != nil {
@@ -150,12 +151,12 @@ func screens(adm *admin.Admin) []*screen {
 		{name: "overview", at: "/", asks: func(ctx context.Context, who admin.Actor) error {
 			o, err := adm.Overview(ctx, who, admin.OverviewParams{Period: 24 * time.Hour})
 			if err == nil {
-				_, err = adm.Stats(ctx, who, admin.StatsParams{Metrics: []auth.Metric{"sign_ups", "sign_ins", "sign_in_failures"}, From: o.From, To: o.To, Interval: auth.Hourly})
+				_, err = adm.Stats(ctx, who, admin.StatsParams{Metrics: []store.Metric{"sign_ups", "sign_ins", "sign_in_failures"}, From: o.From, To: o.To, Interval: store.Hourly})
 			}
 			return err
 		}},
-		{name: "users", at: "/users", asks: users(auth.UserQuery{})},
-		{name: "users, by the begin of an address", at: "/users?q=user00471", asks: users(auth.UserQuery{Prefix: "user00471"})},
+		{name: "users", at: "/users", asks: users(store.UserQuery{})},
+		{name: "users, by the begin of an address", at: "/users?q=user00471", asks: users(store.UserQuery{Prefix: "user00471"})},
 		{name: "a user", at: "/users/" + ada, asks: account(func(context.Context, admin.Actor) error { return nil })},
 		{name: "a user's timeline", at: "/users/" + ada + "?tab=timeline", asks: account(func(ctx context.Context, who admin.Actor) error {
 			_, err := adm.Timeline(ctx, who, admin.TimelineParams{UserID: ada})
@@ -166,7 +167,7 @@ func screens(adm *admin.Admin) []*screen {
 			return err
 		})},
 		{name: "sessions", at: "/sessions", asks: func(ctx context.Context, who admin.Actor) error {
-			p, err := adm.ListSessions(ctx, who, auth.SessionQuery{})
+			p, err := adm.ListSessions(ctx, who, store.SessionQuery{})
 			if err != nil {
 				return err
 			}
@@ -176,8 +177,8 @@ func screens(adm *admin.Admin) []*screen {
 			}
 			return names(ctx, who, ids)
 		}},
-		{name: "audit log", at: "/audit", asks: log(auth.EventQuery{})},
-		{name: "audit log, of one type", at: "/audit?action=user.banned", asks: log(auth.EventQuery{Type: "user.banned"})},
+		{name: "audit log", at: "/audit", asks: log(store.EventQuery{})},
+		{name: "audit log, of one type", at: "/audit?action=user.banned", asks: log(store.EventQuery{Type: "user.banned"})},
 		{name: "roles", at: "/roles", asks: func(ctx context.Context, who admin.Actor) error {
 			_, err := adm.RoleMatrix(ctx, who)
 			return err
@@ -191,7 +192,7 @@ func screens(adm *admin.Admin) []*screen {
 			return err
 		}},
 		{name: "keys", at: "/keys", asks: func(ctx context.Context, who admin.Actor) error {
-			_, err := adm.ListKeys(ctx, who, auth.KeyQuery{})
+			_, err := adm.ListKeys(ctx, who, store.KeyQuery{})
 			return err
 		}},
 		{name: "settings", at: "/settings", asks: func(ctx context.Context, who admin.Actor) error {

@@ -27,6 +27,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/passhash"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -85,11 +86,11 @@ func (nowhere) Send(context.Context, auth.Message) error { return nil }
 
 // serveAuth is Authmount, as an application mounts it.
 func serveAuth(ctx context.Context, c config) error {
-	store, err := pgstore.Open(ctx, c.database)
+	st, err := pgstore.Open(ctx, c.database)
 	if err != nil {
 		return err
 	}
-	a, err := newAuth(ctx, store, c)
+	a, err := newAuth(ctx, st, c)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func serveAuth(ctx context.Context, c config) error {
 	http.HandleFunc("GET /hashes", runHashes(h))
 	// What a login asks of the store, without the hash that hides it.
 	http.HandleFunc("GET /credentials/{email}", func(w http.ResponseWriter, r *http.Request) {
-		found, err := store.Credentials(r.Context(), auth.ByEmail(r.PathValue("email")))
+		found, err := st.Credentials(r.Context(), store.ByEmail(r.PathValue("email")))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -113,9 +114,9 @@ func serveAuth(ctx context.Context, c config) error {
 		respond(w, []byte(found.PasswordHash))
 	})
 	http.HandleFunc("POST /sessions/{email}", func(w http.ResponseWriter, r *http.Request) {
-		found, err := store.Credentials(r.Context(), auth.ByEmail(r.PathValue("email")))
+		found, err := st.Credentials(r.Context(), store.ByEmail(r.PathValue("email")))
 		if err == nil {
-			err = startSession(r.Context(), store, found)
+			err = startSession(r.Context(), st, found)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -127,15 +128,15 @@ func serveAuth(ctx context.Context, c config) error {
 }
 
 // startSession keeps a session as a login does.
-func startSession(ctx context.Context, store auth.Store, c auth.Credentials) error {
+func startSession(ctx context.Context, st auth.Store, c store.Credentials) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	change := auth.Change{Now: now, By: auth.Authority{Proof: true}, IfUsers: []auth.UserAt{{ID: c.User.ID, CredentialRevision: &c.User.CredentialRevision}}}
-	_, err = store.CreateSession(ctx, auth.CreateSession{Change: change, Session: auth.Session{
-		ID: id.String(), UserID: c.User.ID, AAL: auth.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
+	change := store.Change{Now: now, By: auth.Authority{Proof: true}, IfUsers: []auth.UserAt{{ID: c.User.ID, CredentialRevision: &c.User.CredentialRevision}}}
+	_, err = st.CreateSession(ctx, store.CreateSession{Change: change, Session: auth.Session{
+		ID: id.String(), UserID: c.User.ID, AAL: store.LevelAAL1, AMR: []auth.AMR{{Method: "password", Timestamp: now.Unix()}},
 		CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(720 * time.Hour), IP: "127.0.0.1", UserAgent: userAgent,
 	}})
 	return err

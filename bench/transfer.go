@@ -18,6 +18,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // How much is imported and exported, beside bare COPYs of the same rows.
@@ -174,7 +175,7 @@ func (t *transfers) importByJob(ctx context.Context) (int, error) {
 	defer tick.Stop()
 	for {
 		j, err := t.adm.Job(ctx, t.who, id)
-		if err != nil || j.State == auth.JobDone {
+		if err != nil || j.State == store.JobDone {
 			return j.Counts.Done, err
 		}
 		<-tick.C

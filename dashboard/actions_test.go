@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/dashboard"
+	"github.com/authmount/auth/store"
 )
 
 // deeds are what is posted to each form, besides what it begins with, and what the page
@@ -148,9 +149,9 @@ func (o *office) ids() *strings.Replacer {
 	}
 	ada := o.scene()
 	pairs := []string{"{ada}", ada.ID, "{url}", o.url}
-	eve, err := o.adm.LookupUser(ctx, who, auth.ByEmail("eve@example.com"))
+	eve, err := o.adm.LookupUser(ctx, who, store.ByEmail("eve@example.com"))
 	must(err)
-	keys, err := o.adm.ListKeys(ctx, who, auth.KeyQuery{})
+	keys, err := o.adm.ListKeys(ctx, who, store.KeyQuery{})
 	must(err)
 	invitations, _, err := o.adm.Invitations(ctx, who, nil, 10)
 	must(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // harmless fails if the page has anything that would run besides the module.
@@ -154,12 +155,12 @@ func TestWhoMayOnlyLook(t *testing.T) {
 			t.Errorf("an auditor sees the form %s: %d", at, b.status)
 		}
 	}
-	after, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{Outcome: auth.EventDone}})
+	after, err := o.adm.AuditLog(t.Context(), admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{Outcome: store.EventDone}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range after.Events {
-		if e.At.After(before.Events[0].At) && e.Actor.Kind == auth.ActorUser && e.Type != auth.EventSignedIn {
+		if e.At.After(before.Events[0].At) && e.Actor.Kind == store.ActorUser && e.Type != auth.EventSignedIn {
 			t.Errorf("an auditor did %s", e.Type)
 		}
 	}
@@ -331,7 +332,7 @@ func TestOwnAdminLogin(t *testing.T) {
 		if r.Header.Get("X-Staff") == "" {
 			return admin.Identity{}, errors.New("nobody")
 		}
-		return admin.Identity{ID: "7", Label: "Grace", Permissions: []string{"auth.users.read"}, AAL: auth.LevelAAL2, AuthTime: time.Now()}, nil
+		return admin.Identity{ID: "7", Label: "Grace", Permissions: []string{"auth.users.read"}, AAL: store.LevelAAL2, AuthTime: time.Now()}, nil
 	}})
 	b := o.browser()
 	b.get("/dashboard/users")

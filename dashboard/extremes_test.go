@@ -14,18 +14,19 @@ import (
 	"github.com/authmount/auth/internal/axetest"
 	"github.com/authmount/auth/internal/browsertest"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // extremes are accounts and roles of the kinds that break layouts.
 func (o *office) extremes(roles int) (long, rightToLeft auth.User) {
 	o.t.Helper()
 	ctx, who := o.t.Context(), admin.System("test")
-	table, ok := auth.Capability[auth.RoleStore](o.Store)
+	table, ok := store.Capability[store.RoleStore](o.Store)
 	if !ok {
 		o.t.Fatal("the store keeps no roles")
 	}
 	for i := range roles {
-		c := auth.PutRole{Change: auth.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Role: auth.RolePermissions{Name: fmt.Sprintf("role-%05d", i), Permissions: []string{"notes.write"}}}
+		c := store.PutRole{Change: store.Change{Now: o.Clock.Now(), By: auth.Authority{System: "test"}}, Role: store.RolePermissions{Name: fmt.Sprintf("role-%05d", i), Permissions: []string{"notes.write"}}}
 		if _, err := table.PutRole(ctx, c); err != nil {
 			o.t.Fatal(err)
 		}

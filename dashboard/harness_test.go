@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth/dashboard"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // office is a service with its dashboard, on a real port.
@@ -267,7 +268,7 @@ func (o *office) failedMessage(u auth.User) string {
 		o.t.Fatal(err)
 	}
 	o.Kit(seal.New()).MessagesSent(o.t.Context())
-	p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: auth.MessageFailed})
+	p, err := o.adm.Messages(o.t.Context(), who, admin.MessagesParams{State: store.MessageFailed})
 	if err != nil || len(p.Messages) == 0 {
 		o.t.Fatalf("no message failed: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // query is what of the page's address an endpoint is asked with, and at which page.
@@ -123,8 +124,8 @@ func (v *visit) names(ids ...string) map[string]string {
 		return nil
 	}
 	names := map[string]string{}
-	for some := range slices.Chunk(ids, auth.MaxQueryIDs) {
-		found, err := v.get("/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(auth.MaxQueryIDs)}})
+	for some := range slices.Chunk(ids, store.MaxQueryIDs) {
+		found, err := v.get("/users", url.Values{"ids": {strings.Join(some, ",")}, "limit": {strconv.Itoa(store.MaxQueryIDs)}})
 		if err != nil {
 			return names // ids do for names
 		}

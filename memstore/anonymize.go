@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // AnonymizeUser makes an account nobody's.
-func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (left auth.User, err error) {
+func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (left store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		e, err := s.planUpdate(c.UserID, c.Patch(), c.Now, &left)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (left a
 			s.dropLog(u.ID, c.Recipients...)
 			for i, ev := range s.events {
 				named := ev.UserID == "" && ev.Record != nil && slices.Contains(c.Names, ev.Record.Target)
-				if named || ev.UserID == u.ID || ev.Actor.Kind == auth.ActorUser && ev.Actor.ID == u.ID {
+				if named || ev.UserID == u.ID || ev.Actor.Kind == store.ActorUser && ev.Actor.ID == u.ID {
 					s.events[i] = c.Rewrite(ev)
 				}
 			}

@@ -6,35 +6,35 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // effect is what a method means to do to its target. Planning one changes
 // nothing; apply does, after every condition was judged.
 type effect struct {
-	about    string       // the id of the one user it is about; empty: none
-	uses     *auth.Token  // the token or code that the call itself uses up
-	outcome  auth.Outcome // OutcomeDone, or one that comes with a refusal
-	refusal  error        // what the method returns although it has an effect
-	noChange bool         // nothing happens, so nothing is recorded either
+	about    string        // the id of the one user it is about; empty: none
+	uses     *store.Token  // the token or code that the call itself uses up
+	outcome  store.Outcome // OutcomeDone, or one that comes with a refusal
+	refusal  error         // what the method returns although it has an effect
+	noChange bool          // nothing happens, so nothing is recorded either
 
-	replaces string     // the user who becomes after, or who goes if after is nil
-	after    *auth.User // for the rule about the last owner
+	replaces string      // the user who becomes after, or who goes if after is nil
+	after    *store.User // for the rule about the last owner
 
 	apply func() error // nil: nothing to do; an error means that nothing was done
 	ended []string     // set by apply: the sessions that it ended
 	left  int          // set by apply: the recovery codes that are left
 	codes bool         // left counts
 
-	other *auth.Client // of OutcomeReplayed
+	other *store.Client // of OutcomeReplayed
 
-	tells *auth.NewDevice // of OutcomeNewDevice
+	tells *store.NewDevice // of OutcomeNewDevice
 }
 
 // change is every mutating method: under the mutex it asks plan what the method
 // means to do, judges the change's conditions, applies the effect and records
 // what comes with it.
-func (s *Store) change(ctx context.Context, c *auth.Change, plan func() (*effect, error)) error {
+func (s *Store) change(ctx context.Context, c *store.Change, plan func() (*effect, error)) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func (s *Store) change(ctx context.Context, c *auth.Change, plan func() (*effect
 }
 
 // judge is the only place where conditions are judged, in the order that
-// auth.Change gives. The caller holds the mutex until the effect is applied.
-func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, error) {
+// store.Change gives. The caller holds the mutex until the effect is applied.
+func (s *Store) judge(c *store.Change, plan func() (*effect, error)) (*effect, error) {
 	if err := s.authority(c.By, c.Now); err != nil {
 		return nil, err
 	}
 	e, planErr := plan()
-	if planErr == nil && e.outcome == auth.OutcomeWrongCode {
+	if planErr == nil && e.outcome == store.OutcomeWrongCode {
 		return e, nil // counted, whatever else is asked
 	}
 	if err := s.repeated(c.Idempotency, c.Now); err != nil {
@@ -80,59 +80,59 @@ func (s *Store) judge(c *auth.Change, plan func() (*effect, error)) (*effect, er
 	}
 	for _, at := range c.IfUsers {
 		if !s.stillSo(at, e.uses, c.Now) {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 	}
 	if c.IfRoles != nil && *c.IfRoles != s.rolesRevision {
-		return nil, auth.ErrStale
+		return nil, store.ErrStale
 	}
 	if c.IfKey != nil && !s.keyLives(*c.IfKey, c.Now) {
-		return nil, auth.ErrStale
+		return nil, store.ErrStale
 	}
 	if c.KeepOwner && !s.ownerAfter(e, c.Now) {
-		return nil, auth.ErrLastOwner
+		return nil, store.ErrLastOwner
 	}
 	if c.FirstOwner && s.owned {
-		return nil, auth.ErrOwned
+		return nil, store.ErrOwned
 	}
 	return e, nil
 }
 
 // authority tells whether the one in whose name a change happens may still act.
-func (s *Store) authority(by auth.Authority, now time.Time) error {
+func (s *Store) authority(by store.Authority, now time.Time) error {
 	var owner string
 	switch {
 	case by.Session != nil:
 		sess := s.sessions[by.Session.ID]
 		if sess == nil || sess.UserID != by.Session.UserID || !sess.liveAt(now) {
-			return auth.ErrSessionEnded
+			return store.ErrSessionEnded
 		}
 		owner = sess.UserID
 	case by.Token != nil:
 		t := s.liveToken(refID(*by.Token), now)
 		if t == nil {
-			return auth.ErrNotFound
+			return store.ErrNotFound
 		}
 		owner = t.UserID
 	case by.Key != nil:
 		if !s.keyLives(*by.Key, now) {
-			return auth.ErrKeyEnded
+			return store.ErrKeyEnded
 		}
 	}
 	if u := s.users[owner]; u != nil && u.Banned(now) {
-		return auth.ErrBanned
+		return store.ErrBanned
 	}
 	return nil
 }
 
 // keyLives tells whether an API key is live, and as it was read.
-func (s *Store) keyLives(ref auth.KeyRef, now time.Time) bool {
+func (s *Store) keyLives(ref store.KeyRef, now time.Time) bool {
 	k := s.keys[ref.ID]
 	return k != nil && k.Revision == ref.Revision && k.Live(now)
 }
 
 // repeated tells whether a change was made before under its key.
-func (s *Store) repeated(i *auth.Idempotency, now time.Time) error {
+func (s *Store) repeated(i *store.Idempotency, now time.Time) error {
 	if i == nil {
 		return nil
 	}
@@ -140,11 +140,11 @@ func (s *Store) repeated(i *auth.Idempotency, now time.Time) error {
 	if !ok || !now.Before(done.ExpiresAt) {
 		return nil
 	}
-	return &auth.RepeatedError{Same: bytes.Equal(done.RequestHash, i.RequestHash), Result: slices.Clone(done.Result)}
+	return &store.RepeatedError{Same: bytes.Equal(done.RequestHash, i.RequestHash), Result: slices.Clone(done.Result)}
 }
 
 // stillSo tells whether all of at holds; uses is the token of this very call.
-func (s *Store) stillSo(at auth.UserAt, uses *auth.Token, now time.Time) bool {
+func (s *Store) stillSo(at store.UserAt, uses *store.Token, now time.Time) bool {
 	id := at.ID
 	if id == "" && uses != nil {
 		id = uses.UserID
@@ -152,7 +152,7 @@ func (s *Store) stillSo(at auth.UserAt, uses *auth.Token, now time.Time) bool {
 	u := s.users[id]
 	return u != nil &&
 		is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, u.hash) &&
-		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
+		(at.Email == nil || store.EmailKey(*at.Email) == store.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
 		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified()) && is(at.Banned, u.Banned(now))
 }
 
@@ -160,7 +160,7 @@ func is[T comparable](want *T, got T) bool { return want == nil || *want == got 
 
 // ownerAfter tells whether an unbanned owner is left after an effect.
 func (s *Store) ownerAfter(e *effect, now time.Time) bool {
-	owns := func(u *auth.User) bool { return !u.Banned(now) && slices.Contains(u.Roles, auth.RoleOwner) }
+	owns := func(u *store.User) bool { return !u.Banned(now) && slices.Contains(u.Roles, store.RoleOwner) }
 	if e.after != nil && owns(e.after) {
 		return true
 	}
@@ -174,20 +174,20 @@ func (s *Store) ownerAfter(e *effect, now time.Time) bool {
 
 // record keeps what comes with a change. Messages and the idempotency key belong
 // to a change that was done; events to the outcome that they name.
-func (s *Store) record(c *auth.Change, e *effect) {
+func (s *Store) record(c *store.Change, e *effect) {
 	for _, o := range c.Events {
 		switch {
 		case o.On == e.outcome && o.Event.Record != nil && len(e.ended) > 0:
 			s.addEvent(o.Event, e, e.ended)
 		case o.On == e.outcome:
 			s.addEvent(o.Event, e, nil)
-		case o.On == auth.OutcomeSessionsEnded && e.outcome == auth.OutcomeDone && len(e.ended) > 0:
+		case o.On == store.OutcomeSessionsEnded && e.outcome == store.OutcomeDone && len(e.ended) > 0:
 			s.addEvent(o.Event, e, e.ended)
-		case o.On == auth.OutcomeNewDevice && e.tells != nil:
+		case o.On == store.OutcomeNewDevice && e.tells != nil:
 			s.addEvent(o.Event, e, nil)
 		}
 	}
-	if e.outcome != auth.OutcomeDone {
+	if e.outcome != store.OutcomeDone {
 		return
 	}
 	for _, m := range c.Messages {

@@ -6,32 +6,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // prepared is a store with a user, an owner, a live and an ended session, a
 // token, a code, a role and a key.
 func prepared(t *testing.T) *memstore.Store {
 	t.Helper()
-	ctx, s := t.Context(), withUser(t, auth.User{Email: "ada@example.com", Roles: []string{auth.RoleOwner}, BannedUntil: now})
+	ctx, s := t.Context(), withUser(t, store.User{Email: "ada@example.com", Roles: []string{store.RoleOwner}, BannedUntil: now})
 	for _, id := range []string{sessionID, endedID} {
-		_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: newSession(id)})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: newSession(id)})
 		ok(t, err)
 	}
-	_, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: system(now), UserID: userID, Filter: auth.SessionFilter{ID: endedID}})
+	_, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})
 	ok(t, err)
-	for _, token := range []auth.Token{
-		{Purpose: auth.PurposeReset, Hash: hash(1), UserID: userID},
-		{Purpose: auth.PurposePhoneCode, Hash: hash(2), UserID: userID, Subject: "s", MaxTries: 2},
-		{Purpose: auth.PurposeMagicLink, Hash: hash(3)},
+	for _, token := range []store.Token{
+		{Purpose: store.PurposeReset, Hash: hash(1), UserID: userID},
+		{Purpose: store.PurposePhoneCode, Hash: hash(2), UserID: userID, Subject: "s", MaxTries: 2},
+		{Purpose: store.PurposeMagicLink, Hash: hash(3)},
 	} {
 		token.CreatedAt, token.ExpiresAt = now, now.Add(time.Hour)
-		ok(t, s.PutToken(ctx, auth.PutToken{Change: system(now), Token: token}))
+		ok(t, s.PutToken(ctx, store.PutToken{Change: system(now), Token: token}))
 	}
-	_, err = s.PutKey(ctx, auth.PutKey{Change: system(now), Key: auth.APIKey{ID: "k", Hash: hash(4), ExpiresAt: now.Add(time.Hour)}})
+	_, err = s.PutKey(ctx, store.PutKey{Change: system(now), Key: store.APIKey{ID: "k", Hash: hash(4), ExpiresAt: now.Add(time.Hour)}})
 	ok(t, err)
-	_, err = s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "r"}})
+	_, err = s.PutRole(ctx, store.PutRole{Change: system(now), Role: store.RolePermissions{Name: "r"}})
 	ok(t, err)
 	return s
 }
@@ -39,79 +39,79 @@ func prepared(t *testing.T) *memstore.Store {
 // Each condition that fails refuses the change with its error, and the one that
 // comes first in the contract's order wins.
 func TestConditions(t *testing.T) {
-	session := func(id string) auth.Authority {
-		return auth.Authority{Session: &auth.SessionRef{ID: id, UserID: userID}}
+	session := func(id string) store.Authority {
+		return store.Authority{Session: &store.SessionRef{ID: id, UserID: userID}}
 	}
-	token := func(b byte) auth.Authority {
-		return auth.Authority{Token: &auth.TokenRef{Purpose: auth.PurposeReset, Hash: hash(b)}}
+	token := func(b byte) store.Authority {
+		return store.Authority{Token: &store.TokenRef{Purpose: store.PurposeReset, Hash: hash(b)}}
 	}
-	key := func(id string, revision int64) auth.Authority {
-		return auth.Authority{Key: &auth.KeyRef{ID: id, Revision: revision}}
+	key := func(id string, revision int64) store.Authority {
+		return store.Authority{Key: &store.KeyRef{ID: id, Revision: revision}}
 	}
-	at := func(u auth.UserAt) []auth.UserAt { return []auth.UserAt{{ID: userID}, u} }
-	stale := at(auth.UserAt{ID: userID, Revision: ptr(int64(7))})
+	at := func(u store.UserAt) []store.UserAt { return []store.UserAt{{ID: userID}, u} }
+	stale := at(store.UserAt{ID: userID, Revision: ptr(int64(7))})
 	for name, c := range map[string]struct {
-		change auth.Change
+		change store.Change
 		want   error
 	}{
-		"no time":                       {auth.Change{By: auth.Authority{System: "x"}}, auth.ErrInvalidChange},
-		"no authority":                  {auth.Change{Now: now}, auth.ErrInvalidChange},
-		"two authorities":               {auth.Change{Now: now, By: auth.Authority{System: "x", Proof: true}}, auth.ErrInvalidChange},
-		"proof":                         {auth.Change{By: auth.Authority{Proof: true}}, nil},
-		"session":                       {auth.Change{By: session(sessionID)}, nil},
-		"ended session":                 {auth.Change{By: session(endedID)}, auth.ErrSessionEnded},
-		"unknown session":               {auth.Change{By: session(userID)}, auth.ErrSessionEnded},
-		"session at its end":            {auth.Change{Now: now.Add(time.Hour), By: session(sessionID)}, auth.ErrSessionEnded},
-		"session of another":            {auth.Change{By: auth.Authority{Session: &auth.SessionRef{ID: sessionID, UserID: "other"}}}, auth.ErrSessionEnded},
-		"banned":                        {auth.Change{Now: now.Add(-1), By: session(sessionID)}, auth.ErrBanned},
-		"token":                         {auth.Change{By: token(1)}, nil},
-		"unknown token":                 {auth.Change{By: token(9)}, auth.ErrNotFound},
-		"expired token":                 {auth.Change{Now: now.Add(time.Hour), By: token(1)}, auth.ErrNotFound},
-		"banned by token":               {auth.Change{Now: now.Add(-1), By: token(1)}, auth.ErrBanned},
-		"key":                           {auth.Change{By: key("k", 0)}, nil},
-		"changed key":                   {auth.Change{By: key("k", 1)}, auth.ErrKeyEnded},
-		"unknown key":                   {auth.Change{By: key("x", 0)}, auth.ErrKeyEnded},
-		"expired key":                   {auth.Change{Now: now.Add(time.Hour), By: key("k", 0)}, auth.ErrKeyEnded},
-		"as it was":                     {auth.Change{IfUsers: at(auth.UserAt{ID: userID, Revision: ptr(int64(0)), CredentialRevision: ptr(int64(0))})}, nil},
-		"revision":                      {auth.Change{IfUsers: stale}, auth.ErrStale},
-		"credential revision":           {auth.Change{IfUsers: at(auth.UserAt{ID: userID, CredentialRevision: ptr(int64(1))})}, auth.ErrStale},
-		"password":                      {auth.Change{IfUsers: at(auth.UserAt{ID: userID, PasswordHash: ptr("")})}, auth.ErrStale},
-		"same address":                  {auth.Change{IfUsers: at(auth.UserAt{ID: userID, Email: ptr("ADA@example.com")})}, nil},
-		"no address":                    {auth.Change{IfUsers: at(auth.UserAt{ID: userID, Email: ptr("")})}, auth.ErrStale},
-		"verified":                      {auth.Change{IfUsers: at(auth.UserAt{ID: userID, EmailVerified: ptr(true)})}, auth.ErrStale},
-		"number":                        {auth.Change{IfUsers: at(auth.UserAt{ID: userID, Phone: ptr("+1")})}, auth.ErrStale},
-		"verified number":               {auth.Change{IfUsers: at(auth.UserAt{ID: userID, PhoneVerified: ptr(true)})}, auth.ErrStale},
-		"user who is gone":              {auth.Change{IfUsers: at(auth.UserAt{ID: "gone"})}, auth.ErrStale},
-		"user of no token":              {auth.Change{IfUsers: at(auth.UserAt{})}, auth.ErrStale},
-		"roles":                         {auth.Change{IfRoles: ptr(int64(1))}, nil},
-		"other roles":                   {auth.Change{IfRoles: ptr(int64(0))}, auth.ErrStale},
-		"last owner":                    {auth.Change{KeepOwner: true}, auth.ErrLastOwner},
-		"authority before staleness":    {auth.Change{By: session(endedID), IfUsers: stale}, auth.ErrSessionEnded},
-		"staleness before the owner":    {auth.Change{IfUsers: stale, KeepOwner: true}, auth.ErrStale},
-		"invalid before all the others": {auth.Change{Now: now, By: auth.Authority{Session: &auth.SessionRef{}, Proof: true}, IfUsers: stale}, auth.ErrInvalidChange},
+		"no time":                       {store.Change{By: store.Authority{System: "x"}}, store.ErrInvalidChange},
+		"no authority":                  {store.Change{Now: now}, store.ErrInvalidChange},
+		"two authorities":               {store.Change{Now: now, By: store.Authority{System: "x", Proof: true}}, store.ErrInvalidChange},
+		"proof":                         {store.Change{By: store.Authority{Proof: true}}, nil},
+		"session":                       {store.Change{By: session(sessionID)}, nil},
+		"ended session":                 {store.Change{By: session(endedID)}, store.ErrSessionEnded},
+		"unknown session":               {store.Change{By: session(userID)}, store.ErrSessionEnded},
+		"session at its end":            {store.Change{Now: now.Add(time.Hour), By: session(sessionID)}, store.ErrSessionEnded},
+		"session of another":            {store.Change{By: store.Authority{Session: &store.SessionRef{ID: sessionID, UserID: "other"}}}, store.ErrSessionEnded},
+		"banned":                        {store.Change{Now: now.Add(-1), By: session(sessionID)}, store.ErrBanned},
+		"token":                         {store.Change{By: token(1)}, nil},
+		"unknown token":                 {store.Change{By: token(9)}, store.ErrNotFound},
+		"expired token":                 {store.Change{Now: now.Add(time.Hour), By: token(1)}, store.ErrNotFound},
+		"banned by token":               {store.Change{Now: now.Add(-1), By: token(1)}, store.ErrBanned},
+		"key":                           {store.Change{By: key("k", 0)}, nil},
+		"changed key":                   {store.Change{By: key("k", 1)}, store.ErrKeyEnded},
+		"unknown key":                   {store.Change{By: key("x", 0)}, store.ErrKeyEnded},
+		"expired key":                   {store.Change{Now: now.Add(time.Hour), By: key("k", 0)}, store.ErrKeyEnded},
+		"as it was":                     {store.Change{IfUsers: at(store.UserAt{ID: userID, Revision: ptr(int64(0)), CredentialRevision: ptr(int64(0))})}, nil},
+		"revision":                      {store.Change{IfUsers: stale}, store.ErrStale},
+		"credential revision":           {store.Change{IfUsers: at(store.UserAt{ID: userID, CredentialRevision: ptr(int64(1))})}, store.ErrStale},
+		"password":                      {store.Change{IfUsers: at(store.UserAt{ID: userID, PasswordHash: ptr("")})}, store.ErrStale},
+		"same address":                  {store.Change{IfUsers: at(store.UserAt{ID: userID, Email: ptr("ADA@example.com")})}, nil},
+		"no address":                    {store.Change{IfUsers: at(store.UserAt{ID: userID, Email: ptr("")})}, store.ErrStale},
+		"verified":                      {store.Change{IfUsers: at(store.UserAt{ID: userID, EmailVerified: ptr(true)})}, store.ErrStale},
+		"number":                        {store.Change{IfUsers: at(store.UserAt{ID: userID, Phone: ptr("+1")})}, store.ErrStale},
+		"verified number":               {store.Change{IfUsers: at(store.UserAt{ID: userID, PhoneVerified: ptr(true)})}, store.ErrStale},
+		"user who is gone":              {store.Change{IfUsers: at(store.UserAt{ID: "gone"})}, store.ErrStale},
+		"user of no token":              {store.Change{IfUsers: at(store.UserAt{})}, store.ErrStale},
+		"roles":                         {store.Change{IfRoles: ptr(int64(1))}, nil},
+		"other roles":                   {store.Change{IfRoles: ptr(int64(0))}, store.ErrStale},
+		"last owner":                    {store.Change{KeepOwner: true}, store.ErrLastOwner},
+		"authority before staleness":    {store.Change{By: session(endedID), IfUsers: stale}, store.ErrSessionEnded},
+		"staleness before the owner":    {store.Change{IfUsers: stale, KeepOwner: true}, store.ErrStale},
+		"invalid before all the others": {store.Change{Now: now, By: store.Authority{Session: &store.SessionRef{}, Proof: true}, IfUsers: stale}, store.ErrInvalidChange},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, change := prepared(t), c.change
-			if !errors.Is(c.want, auth.ErrInvalidChange) {
+			if !errors.Is(c.want, store.ErrInvalidChange) {
 				if change.Now.IsZero() {
 					change.Now = now
 				}
-				if change.By == (auth.Authority{}) {
+				if change.By == (store.Authority{}) {
 					change.By.System = "test"
 				}
 			}
-			change.Events = []auth.OutcomeEvent{event(auth.OutcomeDone, 1, now)}
-			change.Messages = []auth.SealedMessage{{ID: "m", ExpiresAt: now.Add(time.Hour).In(time.FixedZone("east", 3600))}}
-			change.Idempotency = &auth.Idempotency{Key: "k", ExpiresAt: now.Add(2 * time.Hour)}
-			before, err := s.User(t.Context(), auth.ByID(userID))
+			change.Events = []store.OutcomeEvent{event(store.OutcomeDone, 1, now)}
+			change.Messages = []store.SealedMessage{{ID: "m", ExpiresAt: now.Add(time.Hour).In(time.FixedZone("east", 3600))}}
+			change.Idempotency = &store.Idempotency{Key: "k", ExpiresAt: now.Add(2 * time.Hour)}
+			before, err := s.User(t.Context(), store.ByID(userID))
 			ok(t, err)
-			_, err = s.UpdateUser(t.Context(), auth.UpdateUser{Change: change, UserID: userID, Patch: auth.UserPatch{Roles: &[]string{}}})
+			_, err = s.UpdateUser(t.Context(), store.UpdateUser{Change: change, UserID: userID, Patch: store.UserPatch{Roles: &[]string{}}})
 			is(t, err, c.want)
-			after, err := s.User(t.Context(), auth.ByID(userID))
+			after, err := s.User(t.Context(), store.ByID(userID))
 			ok(t, err)
-			events, err := s.Events(t.Context(), auth.EventQuery{UserID: userID})
+			events, err := s.Events(t.Context(), store.EventQuery{UserID: userID})
 			ok(t, err)
-			messages, err := s.ClaimMessages(t.Context(), auth.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9})
+			messages, err := s.ClaimMessages(t.Context(), store.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9})
 			ok(t, err)
 			for _, m := range messages {
 				if m.ExpiresAt.Location() != time.UTC {
@@ -120,9 +120,9 @@ func TestConditions(t *testing.T) {
 			}
 			again := system(now)
 			again.Idempotency = change.Idempotency
-			_, err = s.UpdateUser(t.Context(), auth.UpdateUser{Change: again, UserID: userID})
+			_, err = s.UpdateUser(t.Context(), store.UpdateUser{Change: again, UserID: userID})
 			if c.want == nil {
-				is(t, err, auth.ErrRepeated)
+				is(t, err, store.ErrRepeated)
 			} else {
 				ok(t, err)
 			}
@@ -137,22 +137,22 @@ func TestConditions(t *testing.T) {
 // token does not.
 func TestEmptyIDMeansTheTokensUser(t *testing.T) {
 	for name, c := range map[string]struct {
-		purpose auth.Purpose
+		purpose store.Purpose
 		hash    []byte
-		at      auth.UserAt
+		at      store.UserAt
 		want    error
 	}{
-		"still so":      {auth.PurposeReset, hash(1), auth.UserAt{Revision: ptr(int64(0))}, nil},
-		"stale":         {auth.PurposeReset, hash(1), auth.UserAt{Revision: ptr(int64(1))}, auth.ErrStale},
-		"no user":       {auth.PurposeMagicLink, hash(3), auth.UserAt{}, auth.ErrStale},
-		"dead token":    {auth.PurposeReset, hash(9), auth.UserAt{Revision: ptr(int64(1))}, auth.ErrNotFound},
-		"other purpose": {auth.PurposeMagicLink, hash(1), auth.UserAt{}, auth.ErrNotFound},
+		"still so":      {store.PurposeReset, hash(1), store.UserAt{Revision: ptr(int64(0))}, nil},
+		"stale":         {store.PurposeReset, hash(1), store.UserAt{Revision: ptr(int64(1))}, store.ErrStale},
+		"no user":       {store.PurposeMagicLink, hash(3), store.UserAt{}, store.ErrStale},
+		"dead token":    {store.PurposeReset, hash(9), store.UserAt{Revision: ptr(int64(1))}, store.ErrNotFound},
+		"other purpose": {store.PurposeMagicLink, hash(1), store.UserAt{}, store.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, change := prepared(t), auth.Change{Now: now, By: auth.Authority{Proof: true}, IfUsers: []auth.UserAt{c.at}}
-			_, _, err := s.RedeemToken(t.Context(), auth.Redemption{Change: change, Purpose: c.purpose, Hash: c.hash})
+			s, change := prepared(t), store.Change{Now: now, By: store.Authority{Proof: true}, IfUsers: []store.UserAt{c.at}}
+			_, _, err := s.RedeemToken(t.Context(), store.Redemption{Change: change, Purpose: c.purpose, Hash: c.hash})
 			is(t, err, c.want)
-			if _, err := s.PeekToken(t.Context(), c.purpose, c.hash, now); errors.Is(c.want, auth.ErrStale) != (err == nil) {
+			if _, err := s.PeekToken(t.Context(), c.purpose, c.hash, now); errors.Is(c.want, store.ErrStale) != (err == nil) {
 				t.Errorf("the token afterwards: %v", err)
 			}
 		})
@@ -162,34 +162,34 @@ func TestEmptyIDMeansTheTokensUser(t *testing.T) {
 // A wrong guess counts whatever the conditions say, unless the one who guesses
 // may not act at all.
 func TestGuessesCount(t *testing.T) {
-	repeated := &auth.Idempotency{Key: "k", ExpiresAt: now.Add(time.Hour)}
+	repeated := &store.Idempotency{Key: "k", ExpiresAt: now.Add(time.Hour)}
 	for name, c := range map[string]struct {
-		change  auth.Change
+		change  store.Change
 		want    error
 		counted bool
 	}{
-		"plain":        {auth.Change{}, auth.ErrWrongCode, true},
-		"stale":        {auth.Change{IfUsers: []auth.UserAt{{ID: "gone"}}}, auth.ErrWrongCode, true},
-		"repeated":     {auth.Change{Idempotency: repeated}, auth.ErrWrongCode, true},
-		"last owner":   {auth.Change{KeepOwner: true}, auth.ErrWrongCode, true},
-		"no authority": {auth.Change{By: auth.Authority{Session: &auth.SessionRef{ID: endedID, UserID: userID}}}, auth.ErrSessionEnded, false},
+		"plain":        {store.Change{}, store.ErrWrongCode, true},
+		"stale":        {store.Change{IfUsers: []store.UserAt{{ID: "gone"}}}, store.ErrWrongCode, true},
+		"repeated":     {store.Change{Idempotency: repeated}, store.ErrWrongCode, true},
+		"last owner":   {store.Change{KeepOwner: true}, store.ErrWrongCode, true},
+		"no authority": {store.Change{By: store.Authority{Session: &store.SessionRef{ID: endedID, UserID: userID}}}, store.ErrSessionEnded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, change := prepared(t), c.change
 			first := system(now)
 			first.Idempotency = repeated
-			_, err := s.UpdateUser(t.Context(), auth.UpdateUser{Change: first, UserID: userID})
+			_, err := s.UpdateUser(t.Context(), store.UpdateUser{Change: first, UserID: userID})
 			ok(t, err)
-			change.Now, change.Events = now, []auth.OutcomeEvent{event(auth.OutcomeDone, 1, now), event(auth.OutcomeWrongCode, 2, now)}
-			if change.By == (auth.Authority{}) {
+			change.Now, change.Events = now, []store.OutcomeEvent{event(store.OutcomeDone, 1, now), event(store.OutcomeWrongCode, 2, now)}
+			if change.By == (store.Authority{}) {
 				change.By.Proof = true
 			}
-			guess := auth.TryCode{Change: change, Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(9)}
+			guess := store.TryCode{Change: change, Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)}
 			_, _, err = s.TryCode(t.Context(), guess)
 			is(t, err, c.want)
-			code, err := s.PeekToken(t.Context(), auth.PurposePhoneCode, hash(2), now)
+			code, err := s.PeekToken(t.Context(), store.PurposePhoneCode, hash(2), now)
 			ok(t, err)
-			events, err := s.Events(t.Context(), auth.EventQuery{UserID: userID})
+			events, err := s.Events(t.Context(), store.EventQuery{UserID: userID})
 			ok(t, err)
 			if (code.Tries == 1) != c.counted || (len(events) == 1 && events[0].ID == event(0, 2, now).Event.ID) != c.counted {
 				t.Errorf("%d tries, events %+v", code.Tries, events)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/jsonvalue"
+	"github.com/authmount/auth/store"
 )
 
 // Copies keep the store's values and the caller's apart, and times in one form.
@@ -20,7 +20,7 @@ func allUTC(times ...*time.Time) {
 	}
 }
 
-func copyUser(u auth.User) auth.User {
+func copyUser(u store.User) store.User {
 	u.UserMetadata, u.AppMetadata = jsonvalue.CloneObject(u.UserMetadata), jsonvalue.CloneObject(u.AppMetadata)
 	u.Roles, u.Identities = slices.Clone(u.Roles), slices.Clone(u.Identities)
 	u.Claims = nil // kept nowhere
@@ -31,13 +31,13 @@ func copyUser(u auth.User) auth.User {
 	return u
 }
 
-func copySession(s auth.Session) auth.Session {
+func copySession(s store.Session) store.Session {
 	s.AMR = slices.Clone(s.AMR)
 	allUTC(&s.RotatedAt, &s.CreatedAt, &s.LastActiveAt, &s.IdleUntil, &s.ExpiresAt)
 	return s
 }
 
-func copyToken(t auth.Token) auth.Token {
+func copyToken(t store.Token) store.Token {
 	t.Hash, t.Data, t.Code = slices.Clone(t.Hash), slices.Clone(t.Data), slices.Clone(t.Code)
 	allUTC(&t.CreatedAt, &t.ExpiresAt, &t.CodeExpiresAt)
 	return t
@@ -59,6 +59,6 @@ func byAge(a time.Time, aID string, b time.Time, bID string) int {
 	return strings.Compare(aID, bID)
 }
 
-func sortIdentities(list []auth.Identity) {
-	slices.SortStableFunc(list, func(a, b auth.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
+func sortIdentities(list []store.Identity) {
+	slices.SortStableFunc(list, func(a, b store.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 }

@@ -3,17 +3,17 @@ package memstore
 import (
 	"context"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Diagnose tells how many messages wait.
-func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {
+func (s *Store) Diagnose(ctx context.Context) (store.StoreDiagnosis, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.StoreDiagnosis{}, err
+		return store.StoreDiagnosis{}, err
 	}
 	defer unlock()
-	d := auth.StoreDiagnosis{}
+	d := store.StoreDiagnosis{}
 	for _, m := range s.messages {
 		if m.Failed {
 			continue

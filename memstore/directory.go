@@ -7,23 +7,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // ListUsers goes over all accounts: memory is for tests and small services.
-func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
+func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	list := []auth.User{}
+	list := []store.User{}
 	for _, u := range s.users {
 		if picked(u, &q) && (q.After == nil || q.Compare(q.After, q.Cursor(u.User)) < 0) {
 			list = append(list, u.User)
 		}
 	}
-	slices.SortFunc(list, func(a, b auth.User) int {
+	slices.SortFunc(list, func(a, b store.User) int {
 		return q.Compare(q.Cursor(a), q.Cursor(b))
 	})
 	list = slices.Clip(list[:min(len(list), q.Limit)])
@@ -34,12 +34,12 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 }
 
 // ListUserRows is ListUsers, with the metadata as JSON.
-func (s *Store) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.UserRow, error) {
+func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
 	list, err := s.ListUsers(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]auth.UserRow, len(list))
+	rows := make([]store.UserRow, len(list))
 	for i, u := range list {
 		r := &rows[i]
 		if r.UserMetadataJSON, err = object(u.UserMetadata); err != nil {
@@ -63,13 +63,13 @@ func object(m map[string]any) (json.RawMessage, error) {
 }
 
 // CountUsers counts all that a query picks, exactly.
-func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
+func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCount, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.UserCount{}, err
+		return store.UserCount{}, err
 	}
 	defer unlock()
-	c := auth.UserCount{Exact: true}
+	c := store.UserCount{Exact: true}
 	for _, u := range s.users {
 		if picked(u, &q) {
 			c.N++
@@ -79,18 +79,18 @@ func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCoun
 }
 
 // picked tells whether an account matches all of a query but its place in the list.
-func picked(u *user, q *auth.UserQuery) bool {
+func picked(u *user, q *store.UserQuery) bool {
 	within := func(t, from, to time.Time) bool {
 		return (from.IsZero() || !t.Before(from)) && (to.IsZero() || t.Before(to))
 	}
-	begins := q.Prefix == "" || u.Email != "" && strings.HasPrefix(auth.EmailKey(u.Email), auth.EmailKey(q.Prefix)) ||
-		strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix))
-	linked := q.Provider == "" || slices.ContainsFunc(u.Identities, func(i auth.Identity) bool {
+	begins := q.Prefix == "" || u.Email != "" && strings.HasPrefix(store.EmailKey(u.Email), store.EmailKey(q.Prefix)) ||
+		strings.HasPrefix(store.NameKey(u.FullName), store.NameKey(q.Prefix))
+	linked := q.Provider == "" || slices.ContainsFunc(u.Identities, func(i store.Identity) bool {
 		return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
 	})
 	return begins && linked && (q.ID == "" || strings.EqualFold(u.ID, q.ID)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return strings.EqualFold(u.ID, id) })) &&
-		(q.Email == "" || u.Email != "" && auth.EmailKey(u.Email) == auth.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
+		(q.Email == "" || u.Email != "" && store.EmailKey(u.Email) == store.EmailKey(q.Email)) && (q.Phone == "" || u.Phone == q.Phone) &&
 		(q.Role == "" || slices.Contains(u.Roles, q.Role)) && q.HasMetadata(u.AppMetadata) &&
 		is(q.Banned, u.Banned(q.Now)) && is(q.Confirmed, !u.Unproved()) && is(q.MFA, u.MFAEnabled) && is(q.Password, u.hash != "") &&
 		within(u.CreatedAt, q.CreatedFrom, q.CreatedTo) && within(u.LastSignInAt, q.SignedInFrom, q.SignedInTo)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const maxEvents = 10_000 // so many are kept, the newest
 
 // addEvent records an event with what only the store knows. ended is given for
 // OutcomeSessionsEnded.
-func (s *Store) addEvent(ev auth.Event, e *effect, ended []string) {
+func (s *Store) addEvent(ev store.Event, e *effect, ended []string) {
 	if ev.UserID == "" {
 		ev.UserID = e.about
 	}
@@ -32,7 +32,7 @@ func (s *Store) addEvent(ev auth.Event, e *effect, ended []string) {
 }
 
 // keepEvent keeps an event, unless it is there.
-func (s *Store) keepEvent(ev auth.Event) {
+func (s *Store) keepEvent(ev store.Event) {
 	ev = copyEvent(ev)
 	i, there := slices.BinarySearchFunc(s.events, ev, compareEvents)
 	if there {
@@ -46,7 +46,7 @@ func (s *Store) keepEvent(ev auth.Event) {
 }
 
 // Events lists events, newest first. It goes over all of them.
-func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, error) {
+func (s *Store) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -54,12 +54,12 @@ func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, er
 	defer unlock()
 	limit, end := q.Limit, len(s.events)
 	if limit <= 0 {
-		limit = auth.DefaultEventLimit
+		limit = store.DefaultEventLimit
 	}
 	if q.Before != nil {
 		end, _ = slices.BinarySearchFunc(s.events, copyEvent(*q.Before), compareEvents)
 	}
-	list := []auth.Event{}
+	list := []store.Event{}
 	for i := end - 1; i >= 0 && len(list) < limit; i-- {
 		if eventPicked(&s.events[i], &q) {
 			list = append(list, copyEvent(s.events[i]))
@@ -69,10 +69,10 @@ func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, er
 }
 
 // eventPicked tells whether an event matches all of a query but its place in the list.
-func eventPicked(e *auth.Event, q *auth.EventQuery) bool {
+func eventPicked(e *store.Event, q *store.EventQuery) bool {
 	r := e.Record
 	if r == nil {
-		r = &auth.Record{}
+		r = &store.Record{}
 	}
 	named := func(want string, got ...string) bool {
 		return want == "" || slices.ContainsFunc(got, func(g string) bool { return g != "" && (g == want || sameID(g, want)) })
@@ -97,7 +97,7 @@ func sameID(a, b string) bool {
 }
 
 // AddEvents records events that came without a change.
-func (s *Store) AddEvents(ctx context.Context, list []auth.Event) error {
+func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
@@ -124,11 +124,11 @@ func (s *Store) SweepEvents(ctx context.Context, before, _ time.Time, limit int)
 	return n, nil
 }
 
-func compareEvents(a, b auth.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }
+func compareEvents(a, b store.Event) int { return byAge(a.At, a.ID, b.At, b.ID) }
 
 // copyEvent leaves out the error and the device, which are for the process in
 // which it happened.
-func copyEvent(e auth.Event) auth.Event {
+func copyEvent(e store.Event) store.Event {
 	e.SessionIDs, e.Err, e.Client.Device = slices.Clone(e.SessionIDs), nil, ""
 	e.At, e.Record = utc(e.At), e.Record.Clone()
 	return e

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Account finds one user with what is kept about them.
-func (s *Store) Account(ctx context.Context, k auth.UserKey, now time.Time) (c auth.Credentials, h auth.Held, err error) {
+func (s *Store) Account(ctx context.Context, k store.UserKey, now time.Time) (c store.Credentials, h store.Held, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return c, h, err
@@ -18,13 +18,13 @@ func (s *Store) Account(ctx context.Context, k auth.UserKey, now time.Time) (c a
 	defer unlock()
 	u := s.find(k)
 	if u == nil {
-		return c, h, auth.ErrNotFound
+		return c, h, store.ErrNotFound
 	}
 	return u.credentials(k.Device), s.held(u, utc(now)), nil
 }
 
 // Held lists what is kept about a user.
-func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.Held, err error) {
+func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h store.Held, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return h, err
@@ -36,29 +36,29 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (h auth.
 	return h, nil
 }
 
-func (s *Store) held(u *user, now time.Time) (h auth.Held) {
+func (s *Store) held(u *user, now time.Time) (h store.Held) {
 	for hash, d := range u.devices {
-		if hash != forgotten && now.Before(d.Last.Add(auth.DeviceLife)) {
-			h.Devices = append(h.Devices, auth.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last})
+		if hash != forgotten && now.Before(d.Last.Add(store.DeviceLife)) {
+			h.Devices = append(h.Devices, store.HeldDevice{Device: hash, FirstSeenAt: d.First, LastSeenAt: d.Last})
 		}
 	}
 	for id := range u.tokens {
 		if t := s.tokens[id]; t != nil && now.Before(t.ExpiresAt) {
-			h.Pending = append(h.Pending, auth.HeldToken{Purpose: t.Purpose, Subject: t.Subject, Data: slices.Clone(t.Data), CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt})
+			h.Pending = append(h.Pending, store.HeldToken{Purpose: t.Purpose, Subject: t.Subject, Data: slices.Clone(t.Data), CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt})
 		}
 	}
 	for _, m := range s.messages {
 		if m.UserID == u.ID && now.Before(m.ExpiresAt) {
-			h.Messages = append(h.Messages, auth.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
+			h.Messages = append(h.Messages, store.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
 		}
 	}
-	slices.SortFunc(h.Devices, func(a, b auth.HeldDevice) int {
+	slices.SortFunc(h.Devices, func(a, b store.HeldDevice) int {
 		return cmp.Or(a.FirstSeenAt.Compare(b.FirstSeenAt), a.LastSeenAt.Compare(b.LastSeenAt))
 	})
-	slices.SortFunc(h.Pending, func(a, b auth.HeldToken) int {
+	slices.SortFunc(h.Pending, func(a, b store.HeldToken) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.Purpose, b.Purpose))
 	})
-	slices.SortFunc(h.Messages, func(a, b auth.HeldMessage) int {
+	slices.SortFunc(h.Messages, func(a, b store.HeldMessage) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.ExpiresAt.Compare(b.ExpiresAt))
 	})
 	return h

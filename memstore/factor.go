@@ -6,30 +6,30 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Factors reads a user's factors.
-func (s *Store) Factors(ctx context.Context, userID string) (auth.Factors, error) {
+func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Factors{}, err
+		return store.Factors{}, err
 	}
 	defer unlock()
-	all := auth.Factors{List: []auth.Factor{}}
+	all := store.Factors{List: []store.Factor{}}
 	if u := s.users[userID]; u != nil {
 		for _, f := range u.factors {
 			all.List = append(all.List, copyFactor(*f))
 		}
 		all.RecoveryLeft = len(u.recovery)
 	}
-	slices.SortFunc(all.List, func(a, b auth.Factor) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
+	slices.SortFunc(all.List, func(a, b store.Factor) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	return all, nil
 }
 
 // enabled returns an enabled factor of the user: the one with this id, or any if
 // the id is empty. u may be nil.
-func (u *user) enabled(id string) *auth.Factor {
+func (u *user) enabled(id string) *store.Factor {
 	if u == nil {
 		return nil
 	}
@@ -52,14 +52,14 @@ func (u *user) hasKind(kind string) bool {
 }
 
 // PutFactor keeps a pending factor in place of an older pending one.
-func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
+func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.Factor.UserID]
 		switch {
 		case u == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case u.hasKind(c.Factor.Kind):
-			return nil, &auth.ConflictError{Field: "factor"}
+			return nil, &store.ConflictError{Field: "factor"}
 		}
 		return &effect{about: u.ID, apply: func() error {
 			for id, f := range u.factors {
@@ -76,23 +76,23 @@ func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
 }
 
 // EnableFactor switches a pending factor on.
-func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (owner auth.User, err error) {
+func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (owner store.User, err error) {
 	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u == nil || u.factors[c.FactorID] == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		f, kept := u.factors[c.FactorID], s.sessions[c.Session.ID]
 		switch {
 		case f.Enabled || u.hasKind(f.Kind):
-			return nil, &auth.ConflictError{Field: "factor"}
+			return nil, &store.ConflictError{Field: "factor"}
 		case kept != nil && (kept.UserID != u.ID || !kept.liveAt(c.Now)):
-			return nil, auth.ErrSessionEnded
+			return nil, store.ErrSessionEnded
 		case u.Banned(c.Now) || (kept == nil && u.Banned(c.Session.CreatedAt)):
-			return nil, auth.ErrBanned
-		case kept == nil && c.Session.AAL != auth.LevelAAL2:
-			return nil, auth.ErrMFARequired
+			return nil, store.ErrBanned
+		case kept == nil && c.Session.AAL != store.LevelAAL2:
+			return nil, store.ErrMFARequired
 		}
 		e = &effect{about: u.ID}
 		if kept == nil {
@@ -102,14 +102,14 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (owner au
 		}
 		if c.Redeem != nil {
 			if e.uses = s.liveToken(refID(*c.Redeem), c.Now); e.uses == nil {
-				return nil, auth.ErrNotFound
+				return nil, store.ErrNotFound
 			}
 		}
 		e.apply = func() error {
 			f.Enabled, f.LastStep = true, c.Step
 			u.recovery, u.MFAEnabled = cloneAll(c.Recovery), true
 			u.touchCredentials(c.Now)
-			e.ended = s.revoke(u, auth.SessionFilter{Except: c.Session.ID}, c.Now)
+			e.ended = s.revoke(u, store.SessionFilter{Except: c.Session.ID}, c.Now)
 			if kept != nil {
 				kept.AAL, kept.AMR = c.Session.AAL, slices.Clone(c.Session.AMR)
 			} else {
@@ -139,17 +139,17 @@ func (u *user) touchCredentials(now time.Time) {
 }
 
 // UseTOTPStep moves the newest step used forward.
-func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+func (s *Store) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		if c.FactorID == "" {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		f := s.users[c.UserID].enabled(c.FactorID)
 		switch {
 		case f == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case c.Step <= f.LastStep:
-			return nil, auth.ErrUsed
+			return nil, store.ErrUsed
 		}
 		return &effect{about: c.UserID, apply: func() error {
 			f.LastStep, f.LastUsedAt = c.Step, c.Now
@@ -162,15 +162,15 @@ func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
 }
 
 // UseRecoveryCode uses a recovery code up.
-func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (left int, err error) {
+func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (left int, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		at := u.codeAt(c.Hashes)
 		if at < 0 {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		e := &effect{about: u.ID, codes: true}
 		e.apply = func() error {
@@ -192,11 +192,11 @@ func (u *user) codeAt(hashes [][]byte) int {
 }
 
 // PutRecoveryCodes replaces the recovery codes.
-func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u.enabled("") == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		return &effect{about: u.ID, apply: func() error {
 			u.recovery = cloneAll(c.Hashes)
@@ -207,16 +207,16 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) e
 }
 
 // RemoveFactor switches one second factor off, or all of them.
-func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (owner auth.User, err error) {
+func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (owner store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u.enabled(c.FactorID) == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		at := -1
 		if c.Recovery != nil {
 			if at = u.codeAt(c.Recovery); at < 0 {
-				return nil, auth.ErrNotFound
+				return nil, store.ErrNotFound
 			}
 		}
 		e := &effect{about: u.ID, codes: c.Recovery != nil}
@@ -243,11 +243,11 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (owner au
 }
 
 // RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
-	return s.addProof(ctx, auth.AddProof(c), auth.LevelAAL2)
+func (s *Store) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
+	return s.addProof(ctx, store.AddProof(c), store.LevelAAL2)
 }
 
-func copyFactor(f auth.Factor) auth.Factor {
+func copyFactor(f store.Factor) store.Factor {
 	f.Secret = slices.Clone(f.Secret)
 	allUTC(&f.CreatedAt, &f.LastUsedAt)
 	return f

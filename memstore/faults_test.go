@@ -10,21 +10,21 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // What cannot be written as JSON is an error of whatever writes it, and not half an answer.
 func TestMetadataThatAreNoJSON(t *testing.T) {
-	for what, u := range map[string]auth.User{
+	for what, u := range map[string]store.User{
 		"the user's own":    {UserMetadata: map[string]any{"x": make(chan int)}},
 		"the application's": {AppMetadata: map[string]any{"x": make(chan int)}},
 	} {
 		s := open(t, filepath.Join(t.TempDir(), "auth.db"))
 		u.ID = uuid.NewString()
-		_, err := s.CreateUser(t.Context(), auth.CreateUser{Change: system(now), NewUser: auth.NewUser{User: u}})
+		_, err := s.CreateUser(t.Context(), store.CreateUser{Change: system(now), NewUser: store.NewUser{User: u}})
 		ok(t, err)
-		if rows, err := s.ListUserRows(t.Context(), auth.UserQuery{Limit: 9}); err == nil || rows != nil {
+		if rows, err := s.ListUserRows(t.Context(), store.UserQuery{Limit: 9}); err == nil || rows != nil {
 			t.Errorf("%s: %+v, %v", what, rows, err)
 		}
 		if err := s.Save(t.Context()); err == nil {

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 type impersonation struct {
-	auth.Impersonation
+	store.Impersonation
 	ended bool
 }
 
@@ -24,19 +24,19 @@ func (s *Store) liveImpersonation(i *impersonation, now time.Time) bool {
 }
 
 // BeginImpersonation keeps an impersonation.
-func (s *Store) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) error {
+func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		i := c.Impersonation
 		u, actor, sess := s.users[i.UserID], s.users[i.ActorID], s.sessions[i.ActorSessionID]
 		switch {
 		case u == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case actor == nil || sess == nil || sess.UserID != actor.ID || !sess.liveAt(c.Now):
-			return nil, auth.ErrSessionEnded
+			return nil, store.ErrSessionEnded
 		case u.Banned(c.Now) || actor.Banned(c.Now):
-			return nil, auth.ErrBanned
+			return nil, store.ErrBanned
 		case s.impersonations[i.ID] != nil:
-			return nil, &auth.ConflictError{Field: "id"}
+			return nil, &store.ConflictError{Field: "id"}
 		}
 		i.UserRevision, i.ActorRevision, i.RolesRevision = u.CredentialRevision, actor.CredentialRevision, s.rolesRevision
 		allUTC(&i.CreatedAt, &i.ExpiresAt)
@@ -48,18 +48,18 @@ func (s *Store) BeginImpersonation(ctx context.Context, c auth.BeginImpersonatio
 }
 
 // Impersonation reads a live impersonation with its user.
-func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (store.Impersonation, store.User, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Impersonation{}, auth.User{}, err
+		return store.Impersonation{}, store.User{}, err
 	}
 	defer unlock()
 	i := s.impersonations[id]
 	switch {
 	case i == nil:
-		return auth.Impersonation{}, auth.User{}, auth.ErrNotFound
+		return store.Impersonation{}, store.User{}, store.ErrNotFound
 	case !s.liveImpersonation(i, now):
-		return auth.Impersonation{}, auth.User{}, auth.ErrSessionEnded
+		return store.Impersonation{}, store.User{}, store.ErrSessionEnded
 	}
 	return i.Impersonation, copyUser(s.users[i.UserID].User), nil
 }
@@ -68,31 +68,31 @@ func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (au
 const mostImpersonations = 1000
 
 // Impersonations lists live impersonations, newest first.
-func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time) ([]auth.Impersonation, error) {
+func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time) ([]store.Impersonation, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	list := []auth.Impersonation{}
+	list := []store.Impersonation{}
 	for _, i := range s.impersonations {
 		if (userID == "" || i.UserID == userID) && s.liveImpersonation(i, now) {
 			list = append(list, i.Impersonation)
 		}
 	}
-	slices.SortFunc(list, func(a, b auth.Impersonation) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
+	slices.SortFunc(list, func(a, b store.Impersonation) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
 	return slices.Clip(list[:min(len(list), mostImpersonations)]), nil
 }
 
 // EndImpersonation ends an impersonation.
-func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
+func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		i := s.impersonations[c.ID]
 		switch {
 		case i == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case !s.liveImpersonation(i, c.Now):
-			return nil, auth.ErrSessionEnded
+			return nil, store.ErrSessionEnded
 		}
 		return &effect{about: i.UserID, apply: func() error {
 			i.ended = true
@@ -102,7 +102,7 @@ func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) e
 }
 
 // revokeImpersonations ends those of a user that match, and returns their ids.
-func (s *Store) revokeImpersonations(u *user, f auth.SessionFilter, now time.Time) (ended []string) {
+func (s *Store) revokeImpersonations(u *user, f store.SessionFilter, now time.Time) (ended []string) {
 	for id, i := range s.impersonations {
 		if i.UserID == u.ID && s.liveImpersonation(i, now) && (f.ID == "" || f.ID == id) && f.Except != id && !i.CreatedAt.Before(f.Since) &&
 			(f.Before.IsZero() || i.CreatedAt.Before(f.Before)) && (f.IP == "" || f.IP == i.IP) {

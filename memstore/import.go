@@ -4,14 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // claim is a unique value that a user has.
 type claim struct{ field, value string }
 
 // CreateUsers adds each of the users that can be added.
-func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) (results []error, err error) {
+func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) (results []error, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		e := &effect{noChange: true}
 		results = make([]error, len(c.Users))
@@ -26,7 +26,7 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) (results []
 				claimed[v] = true
 			}
 			made[i], e.noChange = u, false
-			if slices.Contains(u.Roles, auth.RoleOwner) && !u.Banned(c.Now) {
+			if slices.Contains(u.Roles, store.RoleOwner) && !u.Banned(c.Now) {
 				e.after = &u.User
 			}
 		}
@@ -53,26 +53,26 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) (results []
 
 // mayAdd tells what keeps a user from being added, beside others that claim
 // values.
-func (s *Store) mayAdd(u *user, factors []auth.Factor, claimed map[claim]bool) error {
+func (s *Store) mayAdd(u *user, factors []store.Factor, claimed map[claim]bool) error {
 	if s.users[u.ID] != nil {
-		return &auth.ConflictError{Field: "id"}
+		return &store.ConflictError{Field: "id"}
 	}
 	if err := s.conflict(&u.User, ""); err != nil {
 		return err
 	}
 	for _, v := range claimsOf(&u.User) {
 		if claimed[v] {
-			return &auth.ConflictError{Field: v.field}
+			return &store.ConflictError{Field: v.field}
 		}
 	}
 	return u.arm(factors)
 }
 
 // claimsOf are the unique values of a user.
-func claimsOf(u *auth.User) []claim {
+func claimsOf(u *store.User) []claim {
 	list := []claim{{"id", u.ID}}
 	if u.Email != "" {
-		list = append(list, claim{"email", auth.EmailKey(u.Email)})
+		list = append(list, claim{"email", store.EmailKey(u.Email)})
 	}
 	if u.Phone != "" {
 		list = append(list, claim{"phone", u.Phone})
@@ -84,12 +84,12 @@ func claimsOf(u *auth.User) []claim {
 }
 
 // arm gives a new user second factors, enabled.
-func (u *user) arm(factors []auth.Factor) error {
+func (u *user) arm(factors []store.Factor) error {
 	u.MFAEnabled = len(factors) > 0
 	for _, f := range factors {
 		f = copyFactor(f)
 		if u.hasKind(f.Kind) || u.factors[f.ID] != nil {
-			return &auth.ConflictError{Field: "factor"}
+			return &store.ConflictError{Field: "factor"}
 		}
 		f.UserID, f.Enabled = u.ID, true
 		u.factors[f.ID] = &f

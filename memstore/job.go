@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // job is a job with its chunks.
 type job struct {
-	auth.Job
-	chunks []auth.JobChunk
+	store.Job
+	chunks []store.JobChunk
 }
 
 // withJob calls f with a job, under the mutex. ErrNotFound if there is none.
@@ -23,36 +23,36 @@ func (s *Store) withJob(ctx context.Context, id string, f func(*job) error) erro
 	defer unlock()
 	j := s.jobs[id]
 	if j == nil {
-		return auth.ErrNotFound
+		return store.ErrNotFound
 	}
 	return f(j)
 }
 
 // PutJob adds a job.
-func (s *Store) PutJob(ctx context.Context, j auth.Job) error {
+func (s *Store) PutJob(ctx context.Context, j store.Job) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if s.jobs[j.ID] != nil {
-		return &auth.ConflictError{Field: "job"}
+		return &store.ConflictError{Field: "job"}
 	}
 	kept := copyJob(j)
-	kept.State, kept.Chunks, kept.Next, kept.Rows, kept.Counts = auth.JobReceiving, 0, 0, 0, auth.JobCounts{}
+	kept.State, kept.Chunks, kept.Next, kept.Rows, kept.Counts = store.JobReceiving, 0, 0, 0, store.JobCounts{}
 	s.jobs[j.ID] = &job{Job: kept}
 	return nil
 }
 
 // AddJobChunk adds the next chunks of a job.
-func (s *Store) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error {
+func (s *Store) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error {
 	if len(chunks) == 0 {
 		return ctx.Err()
 	}
 	return s.withJob(ctx, chunks[0].JobID, func(j *job) error {
 		for i, c := range chunks {
-			if j.State != auth.JobReceiving || c.JobID != j.ID || c.N != j.Chunks+i {
-				return auth.ErrStale
+			if j.State != store.JobReceiving || c.JobID != j.ID || c.N != j.Chunks+i {
+				return store.ErrStale
 			}
 		}
 		for _, c := range chunks {
@@ -65,19 +65,19 @@ func (s *Store) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error 
 }
 
 // StartJob has a job run.
-func (s *Store) StartJob(ctx context.Context, c auth.StartJob) (started auth.Job, err error) {
+func (s *Store) StartJob(ctx context.Context, c store.StartJob) (started store.Job, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		j := s.jobs[c.ID]
 		switch {
 		case j == nil || !c.Now.Before(j.ExpiresAt):
-			return nil, auth.ErrNotFound
-		case j.State != auth.JobReceiving:
-			return nil, auth.ErrStale
+			return nil, store.ErrNotFound
+		case j.State != store.JobReceiving:
+			return nil, store.ErrStale
 		}
 		return &effect{apply: func() error {
-			j.State, j.LeaseUntil, j.ExpiresAt = auth.JobRunning, c.Now, utc(c.ExpiresAt)
+			j.State, j.LeaseUntil, j.ExpiresAt = store.JobRunning, c.Now, utc(c.ExpiresAt)
 			if j.Chunks == 0 {
-				j.State, j.FinishedAt = auth.JobDone, c.Now
+				j.State, j.FinishedAt = store.JobDone, c.Now
 			}
 			started = copyJob(j.Job)
 			return nil
@@ -87,10 +87,10 @@ func (s *Store) StartJob(ctx context.Context, c auth.StartJob) (started auth.Job
 }
 
 // Job reads a job.
-func (s *Store) Job(ctx context.Context, id string, now time.Time) (read auth.Job, err error) {
+func (s *Store) Job(ctx context.Context, id string, now time.Time) (read store.Job, err error) {
 	err = s.withJob(ctx, id, func(j *job) error {
-		if j.State != auth.JobRunning && !now.Before(j.ExpiresAt) {
-			return auth.ErrNotFound
+		if j.State != store.JobRunning && !now.Before(j.ExpiresAt) {
+			return store.ErrNotFound
 		}
 		read = copyJob(j.Job)
 		return nil
@@ -99,10 +99,10 @@ func (s *Store) Job(ctx context.Context, id string, now time.Time) (read auth.Jo
 }
 
 // JobChunk reads a chunk of a job.
-func (s *Store) JobChunk(ctx context.Context, id string, n int) (read auth.JobChunk, err error) {
+func (s *Store) JobChunk(ctx context.Context, id string, n int) (read store.JobChunk, err error) {
 	err = s.withJob(ctx, id, func(j *job) error {
 		if n < 0 || n >= len(j.chunks) {
-			return auth.ErrNotFound
+			return store.ErrNotFound
 		}
 		read = copyChunk(j.chunks[n])
 		return nil
@@ -111,36 +111,36 @@ func (s *Store) JobChunk(ctx context.Context, id string, n int) (read auth.JobCh
 }
 
 // ClaimJob picks a job that runs and that nobody is at.
-func (s *Store) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+func (s *Store) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Job{}, err
+		return store.Job{}, err
 	}
 	defer unlock()
 	var next *job
 	for _, j := range s.jobs {
-		if j.State == auth.JobRunning && !j.LeaseUntil.After(c.Now) && (next == nil || byAge(j.LeaseUntil, j.ID, next.LeaseUntil, next.ID) < 0) {
+		if j.State == store.JobRunning && !j.LeaseUntil.After(c.Now) && (next == nil || byAge(j.LeaseUntil, j.ID, next.LeaseUntil, next.ID) < 0) {
 			next = j
 		}
 	}
 	if next == nil {
-		return auth.Job{}, auth.ErrNotFound
+		return store.Job{}, store.ErrNotFound
 	}
 	next.LeaseUntil = utc(c.Until)
 	return copyJob(next.Job), nil
 }
 
 // FinishJobChunk keeps what came of a chunk.
-func (s *Store) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (after auth.Job, err error) {
+func (s *Store) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (after store.Job, err error) {
 	err = s.withJob(ctx, f.JobID, func(j *job) error {
-		if j.State != auth.JobRunning || f.N != j.Next {
-			return auth.ErrStale
+		if j.State != store.JobRunning || f.N != j.Next {
+			return store.ErrStale
 		}
 		c := &j.chunks[f.N]
 		c.Input, c.Output = nil, slices.Clone(f.Output)
 		j.Next, j.Counts, j.LeaseUntil = j.Next+1, j.Counts.Plus(f.Counts), utc(f.Until)
 		if j.Next == j.Chunks {
-			j.State, j.FinishedAt = auth.JobDone, utc(f.Now)
+			j.State, j.FinishedAt = store.JobDone, utc(f.Now)
 		}
 		after = copyJob(j.Job)
 		return nil
@@ -148,13 +148,13 @@ func (s *Store) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (afte
 	return after, err
 }
 
-func copyJob(j auth.Job) auth.Job {
+func copyJob(j store.Job) store.Job {
 	j.Actor, j.Params = slices.Clone(j.Actor), slices.Clone(j.Params)
 	allUTC(&j.CreatedAt, &j.LeaseUntil, &j.FinishedAt, &j.ExpiresAt)
 	return j
 }
 
-func copyChunk(c auth.JobChunk) auth.JobChunk {
+func copyChunk(c store.JobChunk) store.JobChunk {
 	c.Input, c.Output = slices.Clone(c.Input), slices.Clone(c.Output)
 	return c
 }

@@ -5,37 +5,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Key reads an API key.
-func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
+func (s *Store) Key(ctx context.Context, id string) (store.APIKey, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.APIKey{}, err
+		return store.APIKey{}, err
 	}
 	defer unlock()
 	k := s.keys[id]
 	if k == nil {
-		return auth.APIKey{}, auth.ErrNotFound
+		return store.APIKey{}, store.ErrNotFound
 	}
 	return copyKey(*k), nil
 }
 
 // Keys lists API keys.
-func (s *Store) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+func (s *Store) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	list := []auth.APIKey{}
+	list := []store.APIKey{}
 	for _, k := range s.keys {
 		if is(q.Public, k.Public) && (q.LiveAt.IsZero() || k.Live(q.LiveAt)) && (q.After == nil || q.After.Compare(k.Cursor()) < 0) {
 			list = append(list, *k)
 		}
 	}
-	slices.SortFunc(list, func(a, b auth.APIKey) int { return a.Cursor().Compare(b.Cursor()) })
+	slices.SortFunc(list, func(a, b store.APIKey) int { return a.Cursor().Compare(b.Cursor()) })
 	list = slices.Clip(list[:min(len(list), q.Limit)])
 	for i := range list {
 		list[i] = copyKey(list[i])
@@ -57,13 +57,13 @@ func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
 }
 
 // PutKey adds or replaces an API key.
-func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (kept auth.APIKey, err error) {
+func (s *Store) PutKey(ctx context.Context, c store.PutKey) (kept store.APIKey, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		if id, ok := s.byHash[string(c.Key.Hash)]; ok && id != c.Key.ID {
-			return nil, &auth.ConflictError{Field: "key"}
+			return nil, &store.ConflictError{Field: "key"}
 		}
 		if older := s.keys[c.Key.ID]; c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 		return &effect{apply: func() error {
 			k := copyKey(c.Key)
@@ -80,11 +80,11 @@ func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (kept auth.APIKey, er
 	return kept, err
 }
 
-func (s *Store) addKey(k auth.APIKey) {
+func (s *Store) addKey(k store.APIKey) {
 	s.keys[k.ID], s.byHash[string(k.Hash)] = &k, k.ID
 }
 
-func copyKey(k auth.APIKey) auth.APIKey {
+func copyKey(k store.APIKey) store.APIKey {
 	k.Hash, k.PreviousHash = slices.Clone(k.Hash), slices.Clone(k.PreviousHash)
 	k.Scopes, k.Networks = slices.Clone(k.Scopes), slices.Clone(k.Networks)
 	allUTC(&k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.LastUsedAt, &k.PreviousUntil, &k.RotatedAt)

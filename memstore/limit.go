@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // ClearLimits fills buckets again.
-func (s *Store) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+func (s *Store) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		if s.users[c.UserID] == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		return &effect{about: c.UserID, apply: func() error {
 			for _, key := range c.Keys {
@@ -23,13 +23,13 @@ func (s *Store) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
 }
 
 // Take draws from every bucket or from none.
-func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Decision{}, err
+		return store.Decision{}, err
 	}
 	defer unlock()
-	d := auth.Decision{Allowed: true}
+	d := store.Decision{Allowed: true}
 	next := map[string]bucket{}
 	for _, draw := range draws {
 		b, ok := next[draw.Key]

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Store is an auth.Store in memory. It is safe for concurrent use; one mutex
@@ -26,19 +26,19 @@ type Store struct {
 	byPhone  map[string]string
 	byIdent  map[ident]string
 	sessions map[string]*session
-	tokens   map[tokenID]*auth.Token
+	tokens   map[tokenID]*store.Token
 	live     map[subject]tokenID // what a newer token supersedes
 	buckets  map[string]bucket
-	done     map[changeKey]*auth.Idempotency
-	events   []auth.Event // in the order of (At, ID)
+	done     map[changeKey]*store.Idempotency
+	events   []store.Event // in the order of (At, ID)
 	messages map[string]*message
 	log      map[string]*loggedMessage // by the message's id
-	keys     map[string]*auth.APIKey
+	keys     map[string]*store.APIKey
 	byHash   map[string]string // of a key → its id
-	roles    map[string]auth.RolePermissions
+	roles    map[string]store.RolePermissions
 
 	rolesRevision int64
-	settings      auth.StoredSettings
+	settings      store.StoredSettings
 	owned         bool // there has been an owner
 
 	counts map[countKey]int64
@@ -50,10 +50,10 @@ type Store struct {
 
 type (
 	user struct {
-		auth.User
+		store.User
 		hash     string
 		notes    string
-		factors  map[string]*auth.Factor
+		factors  map[string]*store.Factor
 		recovery [][]byte
 		sessions map[string]bool
 		tokens   map[tokenID]bool
@@ -67,18 +67,18 @@ type (
 		TrustedAt    int64     `json:"trusted_at,omitempty"` // the user's CredentialRevision then: trust ends when it rises
 	}
 	session struct {
-		auth.Session
+		store.Session
 		revoked    bool
 		replayedAt time.Time // when an outdated token was let pass
 		replayed   uint32    // and the counter then
 	}
 	ident   struct{ provider, subject string }
 	tokenID struct {
-		purpose auth.Purpose
+		purpose store.Purpose
 		hash    string
 	}
 	subject struct {
-		purpose auth.Purpose
+		purpose store.Purpose
 		subject string
 	}
 	changeKey struct{ actor, route, key string } // of an idempotency record
@@ -86,39 +86,39 @@ type (
 )
 
 var (
-	_ auth.Store           = (*Store)(nil)
-	_ auth.FactorStore     = (*Store)(nil)
-	_ auth.EventStore      = (*Store)(nil)
-	_ auth.OutboxStore     = (*Store)(nil)
-	_ auth.RoleStore       = (*Store)(nil)
-	_ auth.KeyStore        = (*Store)(nil)
-	_ auth.ImportStore     = (*Store)(nil)
-	_ auth.RotationStore   = (*Store)(nil)
-	_ auth.ProofStore      = (*Store)(nil)
-	_ auth.ExportStore     = (*Store)(nil)
-	_ auth.AccountStore    = (*Store)(nil)
-	_ auth.SettingsStore   = (*Store)(nil)
-	_ auth.DiagnosticStore = (*Store)(nil)
-	_ auth.StatsStore      = (*Store)(nil)
-	_ auth.LimitStore      = (*Store)(nil)
+	_ store.Store           = (*Store)(nil)
+	_ store.FactorStore     = (*Store)(nil)
+	_ store.EventStore      = (*Store)(nil)
+	_ store.OutboxStore     = (*Store)(nil)
+	_ store.RoleStore       = (*Store)(nil)
+	_ store.KeyStore        = (*Store)(nil)
+	_ store.ImportStore     = (*Store)(nil)
+	_ store.RotationStore   = (*Store)(nil)
+	_ store.ProofStore      = (*Store)(nil)
+	_ store.ExportStore     = (*Store)(nil)
+	_ store.AccountStore    = (*Store)(nil)
+	_ store.SettingsStore   = (*Store)(nil)
+	_ store.DiagnosticStore = (*Store)(nil)
+	_ store.StatsStore      = (*Store)(nil)
+	_ store.LimitStore      = (*Store)(nil)
 
-	_ auth.ImpersonationStore = (*Store)(nil)
-	_ auth.SessionListStore   = (*Store)(nil)
+	_ store.ImpersonationStore = (*Store)(nil)
+	_ store.SessionListStore   = (*Store)(nil)
 
-	_ auth.InvitationStore = (*Store)(nil)
-	_ auth.AnonymizeStore  = (*Store)(nil)
-	_ auth.FirstOwnerStore = (*Store)(nil)
+	_ store.InvitationStore = (*Store)(nil)
+	_ store.AnonymizeStore  = (*Store)(nil)
+	_ store.FirstOwnerStore = (*Store)(nil)
 
-	_ auth.MessageLogStore = (*Store)(nil)
+	_ store.MessageLogStore = (*Store)(nil)
 )
 
 // New makes an empty store.
 func New() *Store {
 	return &Store{
 		users: map[string]*user{}, byEmail: map[string]string{}, byPhone: map[string]string{}, byIdent: map[ident]string{},
-		sessions: map[string]*session{}, tokens: map[tokenID]*auth.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
-		done: map[changeKey]*auth.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
-		keys: map[string]*auth.APIKey{}, byHash: map[string]string{}, roles: map[string]auth.RolePermissions{},
+		sessions: map[string]*session{}, tokens: map[tokenID]*store.Token{}, live: map[subject]tokenID{}, buckets: map[string]bucket{},
+		done: map[changeKey]*store.Idempotency{}, messages: map[string]*message{}, log: map[string]*loggedMessage{},
+		keys: map[string]*store.APIKey{}, byHash: map[string]string{}, roles: map[string]store.RolePermissions{},
 		counts: map[countKey]int64{}, active: map[activeKey]bool{},
 		impersonations: map[string]*impersonation{},
 		jobs:           map[string]*job{},
@@ -153,16 +153,16 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 	// Messages come before the tokens that some of them wait for, which changes
 	// nothing but which of the two a small limit reaches first.
 	n += sweep(s.messages, limit-n, func(m *message) bool { return !s.sendable(m, now) }, func(id string) { s.dropMessage(id, now) })
-	n += sweep(s.log, limit-n, func(l *loggedMessage) bool { return !now.Before(l.CreatedAt.Add(auth.MessageLogLife)) }, func(id string) { delete(s.log, id) })
-	n += sweep(s.tokens, limit-n, func(t *auth.Token) bool { return !now.Before(t.ExpiresAt) }, s.dropToken)
+	n += sweep(s.log, limit-n, func(l *loggedMessage) bool { return !now.Before(l.CreatedAt.Add(store.MessageLogLife)) }, func(id string) { delete(s.log, id) })
+	n += sweep(s.tokens, limit-n, func(t *store.Token) bool { return !now.Before(t.ExpiresAt) }, s.dropToken)
 	n += sweep(s.sessions, limit-n, func(sess *session) bool { return !now.Before(sess.End()) }, s.dropSession)
 	n += sweep(s.buckets, limit-n, func(b bucket) bool { return !b.full.After(now) }, func(key string) { delete(s.buckets, key) })
-	n += sweep(s.done, limit-n, func(i *auth.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
+	n += sweep(s.done, limit-n, func(i *store.Idempotency) bool { return !now.Before(i.ExpiresAt) }, func(k changeKey) { delete(s.done, k) })
 	n += s.sweepStats(now, limit-n)
 	n += sweep(s.impersonations, limit-n, func(i *impersonation) bool { return !now.Before(i.ExpiresAt) }, func(id string) { delete(s.impersonations, id) })
-	n += sweep(s.jobs, limit-n, func(j *job) bool { return j.State != auth.JobRunning && !now.Before(j.ExpiresAt) }, func(id string) { delete(s.jobs, id) })
+	n += sweep(s.jobs, limit-n, func(j *job) bool { return j.State != store.JobRunning && !now.Before(j.ExpiresAt) }, func(id string) { delete(s.jobs, id) })
 	for _, u := range s.users {
-		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(auth.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
+		n += sweep(u.devices, limit-n, func(d device) bool { return !now.Before(d.Last.Add(store.DeviceLife)) }, func(hash string) { delete(u.devices, hash) })
 	}
 	return n, nil
 }

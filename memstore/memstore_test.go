@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
@@ -21,8 +21,8 @@ const (
 )
 
 // system is a change at an instant in the name of these tests.
-func system(at time.Time) auth.Change {
-	return auth.Change{Now: at, By: auth.Authority{System: "test"}}
+func system(at time.Time) store.Change {
+	return store.Change{Now: at, By: store.Authority{System: "test"}}
 }
 
 func hash(b byte) []byte {
@@ -48,43 +48,43 @@ func is(t testing.TB, err, want error) {
 }
 
 // withUser is a store with one user.
-func withUser(t testing.TB, u auth.User) *memstore.Store {
+func withUser(t testing.TB, u store.User) *memstore.Store {
 	t.Helper()
 	s := memstore.New()
 	u.ID = userID
-	_, err := s.CreateUser(t.Context(), auth.CreateUser{Change: system(now), NewUser: auth.NewUser{User: u, PasswordHash: "hash"}})
+	_, err := s.CreateUser(t.Context(), store.CreateUser{Change: system(now), NewUser: store.NewUser{User: u, PasswordHash: "hash"}})
 	ok(t, err)
 	return s
 }
 
-func newSession(id string) auth.Session {
-	return auth.Session{ID: id, UserID: userID, AAL: auth.LevelAAL1, CreatedAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour)}
+func newSession(id string) store.Session {
+	return store.Session{ID: id, UserID: userID, AAL: store.LevelAAL1, CreatedAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour)}
 }
 
-func event(on auth.Outcome, n int, at time.Time) auth.OutcomeEvent {
-	return auth.OutcomeEvent{On: on, Event: auth.Event{ID: fmt.Sprintf("%036d", n), Type: auth.EventUserUpdated, At: at}}
+func event(on store.Outcome, n int, at time.Time) store.OutcomeEvent {
+	return store.OutcomeEvent{On: on, Event: store.Event{ID: fmt.Sprintf("%036d", n), Type: store.EventUserUpdated, At: at}}
 }
 
 // The newest events are kept, whatever the order they come in.
 func TestEventsAreBounded(t *testing.T) {
-	ctx, s := t.Context(), withUser(t, auth.User{})
-	record := func(e auth.OutcomeEvent) {
+	ctx, s := t.Context(), withUser(t, store.User{})
+	record := func(e store.OutcomeEvent) {
 		c := system(now)
-		c.Events = []auth.OutcomeEvent{e}
-		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: userID})
+		c.Events = []store.OutcomeEvent{e}
+		_, err := s.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: userID})
 		ok(t, err)
 	}
 	for i := range 10_000 {
-		record(event(auth.OutcomeDone, i, now.Add(time.Duration(i)*time.Microsecond)))
+		record(event(store.OutcomeDone, i, now.Add(time.Duration(i)*time.Microsecond)))
 	}
-	record(event(auth.OutcomeDone, 10_001, now.Add(-time.Second))) // older than all there are
-	all, err := s.Events(ctx, auth.EventQuery{Limit: 20_000})
+	record(event(store.OutcomeDone, 10_001, now.Add(-time.Second))) // older than all there are
+	all, err := s.Events(ctx, store.EventQuery{Limit: 20_000})
 	ok(t, err)
 	if len(all) != 10_000 || !all[len(all)-1].At.Equal(now) {
 		t.Errorf("%d events, the oldest of %v", len(all), all[len(all)-1].At)
 	}
-	record(event(auth.OutcomeDone, 10_002, now.Add(time.Hour)))
-	all, err = s.Events(ctx, auth.EventQuery{Limit: 20_000})
+	record(event(store.OutcomeDone, 10_002, now.Add(time.Hour)))
+	all, err = s.Events(ctx, store.EventQuery{Limit: 20_000})
 	ok(t, err)
 	if len(all) != 10_000 || !all[len(all)-1].At.Equal(now.Add(time.Microsecond)) || !all[0].At.Equal(now.Add(time.Hour)) {
 		t.Errorf("%d events, from %v to %v", len(all), all[0].At, all[len(all)-1].At)
@@ -93,21 +93,21 @@ func TestEventsAreBounded(t *testing.T) {
 
 // Sweep counts what only this store's capabilities keep for a time.
 func TestSweepOfCapabilities(t *testing.T) {
-	ctx, s := t.Context(), withUser(t, auth.User{})
+	ctx, s := t.Context(), withUser(t, store.User{})
 	c := system(now)
-	c.Idempotency = &auth.Idempotency{Actor: "a", Route: "r", Key: "k", ExpiresAt: now.Add(time.Minute)}
-	c.Events = []auth.OutcomeEvent{event(auth.OutcomeDone, 1, now)}
-	message := func(n byte, m auth.SealedMessage) auth.SealedMessage {
+	c.Idempotency = &store.Idempotency{Actor: "a", Route: "r", Key: "k", ExpiresAt: now.Add(time.Minute)}
+	c.Events = []store.OutcomeEvent{event(store.OutcomeDone, 1, now)}
+	message := func(n byte, m store.SealedMessage) store.SealedMessage {
 		m.ID = string(n)
 		m.CreatedAt, m.NextAt, m.ExpiresAt = now, now, now.Add(48*time.Hour)
 		return m
 	}
-	expiring := message('1', auth.SealedMessage{})
+	expiring := message('1', store.SealedMessage{})
 	expiring.ExpiresAt = now.Add(time.Minute)
-	c.Messages = []auth.SealedMessage{
-		expiring, message('2', auth.SealedMessage{Token: auth.TokenRef{Purpose: auth.PurposeReset, Hash: hash(1)}}), message('3', auth.SealedMessage{}),
+	c.Messages = []store.SealedMessage{
+		expiring, message('2', store.SealedMessage{Token: store.TokenRef{Purpose: store.PurposeReset, Hash: hash(1)}}), message('3', store.SealedMessage{}),
 	}
-	ok(t, s.PutToken(ctx, auth.PutToken{Change: c, Token: auth.Token{Purpose: auth.PurposeReset, Hash: hash(1), ExpiresAt: now.Add(time.Hour)}}))
+	ok(t, s.PutToken(ctx, store.PutToken{Change: c, Token: store.Token{Purpose: store.PurposeReset, Hash: hash(1), ExpiresAt: now.Add(time.Hour)}}))
 	sweep := func(at time.Time, want int) {
 		t.Helper()
 		n, err := s.Sweep(ctx, at, 100)
@@ -125,45 +125,45 @@ func TestSweepOfCapabilities(t *testing.T) {
 
 // A cancelled context stops every method before its effect.
 func TestCancelled(t *testing.T) {
-	s := withUser(t, auth.User{})
+	s := withUser(t, store.User{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, err := range map[string]error{
-		"delete": s.DeleteUser(ctx, auth.DeleteUser{Change: system(now), UserID: userID}),
-		"put":    s.PutToken(ctx, auth.PutToken{Change: system(now), Token: auth.Token{Purpose: auth.PurposeReset, Hash: hash(1), ExpiresAt: now.Add(1)}}),
-		"finish": s.FinishMessage(ctx, auth.FinishMessage{ID: "1"}),
+		"delete": s.DeleteUser(ctx, store.DeleteUser{Change: system(now), UserID: userID}),
+		"put":    s.PutToken(ctx, store.PutToken{Change: system(now), Token: store.Token{Purpose: store.PurposeReset, Hash: hash(1), ExpiresAt: now.Add(1)}}),
+		"finish": s.FinishMessage(ctx, store.FinishMessage{ID: "1"}),
 		"ping":   s.Ping(ctx),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := s.User(t.Context(), auth.ByID(userID))
+	_, err := s.User(t.Context(), store.ByID(userID))
 	ok(t, err)
-	_, err = s.PeekToken(t.Context(), auth.PurposeReset, hash(1), now)
-	is(t, err, auth.ErrNotFound)
+	_, err = s.PeekToken(t.Context(), store.PurposeReset, hash(1), now)
+	is(t, err, store.ErrNotFound)
 }
 
 // Times come back in UTC and to the microsecond, in whatever form they went in.
 func TestTimesAreUTC(t *testing.T) {
 	ctx, at := t.Context(), now.Add(7).In(time.FixedZone("east", 3600))
-	want := auth.User{
+	want := store.User{
 		ID: userID, Email: "a@example.com", EmailVerifiedAt: now, CreatedAt: now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now,
-		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []auth.Identity{{ID: "1", Provider: "p", CreatedAt: now}},
+		Roles: []string{}, Revision: 1, CredentialRevision: 1, Identities: []store.Identity{{ID: "1", Provider: "p", CreatedAt: now}},
 	}
-	s := withUser(t, auth.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
+	s := withUser(t, store.User{Email: want.Email, EmailVerifiedAt: at, CreatedAt: at, UpdatedAt: at})
 	first := newSession(sessionID)
 	first.CreatedAt, first.ExpiresAt = at, at.Add(24*time.Hour)
-	_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(at), Session: first})
+	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(at), Session: first})
 	ok(t, err)
-	got, err := s.UpdateUser(ctx, auth.UpdateUser{Change: system(at), UserID: userID, Patch: auth.UserPatch{
-		BannedUntil: &at, Link: &auth.Identity{ID: "1", Provider: "p", CreatedAt: at}, Roles: &[]string{},
+	got, err := s.UpdateUser(ctx, store.UpdateUser{Change: system(at), UserID: userID, Patch: store.UserPatch{
+		BannedUntil: &at, Link: &store.Identity{ID: "1", Provider: "p", CreatedAt: at}, Roles: &[]string{},
 	}})
 	ok(t, err)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	sess, _, err := s.AdvanceSession(ctx, auth.Advance{Change: system(at), SessionID: sessionID, IdleUntil: at.Add(time.Hour)})
+	sess, _, err := s.AdvanceSession(ctx, store.Advance{Change: system(at), SessionID: sessionID, IdleUntil: at.Add(time.Hour)})
 	ok(t, err)
 	if sess.CreatedAt != now || sess.RotatedAt != now || sess.IdleUntil != now.Add(time.Hour) || sess.ExpiresAt != now.Add(24*time.Hour) {
 		t.Errorf("%+v", sess)
@@ -171,13 +171,13 @@ func TestTimesAreUTC(t *testing.T) {
 }
 
 func BenchmarkAdvanceSession(b *testing.B) {
-	ctx, s := b.Context(), withUser(b, auth.User{})
-	_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: newSession(sessionID)})
+	ctx, s := b.Context(), withUser(b, store.User{})
+	_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: newSession(sessionID)})
 	ok(b, err)
 	b.ReportAllocs()
 	counter := uint32(0)
 	for b.Loop() {
-		a := auth.Advance{Change: auth.Change{Now: now, By: auth.Authority{Proof: true}}, SessionID: sessionID, Counter: counter, IdleUntil: now.Add(time.Hour)}
+		a := store.Advance{Change: store.Change{Now: now, By: store.Authority{Proof: true}}, SessionID: sessionID, Counter: counter, IdleUntil: now.Add(time.Hour)}
 		if _, _, err := s.AdvanceSession(ctx, a); err != nil {
 			b.Fatal(err)
 		}

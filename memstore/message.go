@@ -5,26 +5,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // message is a message of the outbox.
 type message struct {
-	auth.SealedMessage
+	store.SealedMessage
 	Failed bool `json:"failed,omitempty"` // it is kept, and not claimed
 }
 
 // loggedMessage is what became of a message.
 type loggedMessage struct {
-	auth.MessageRecord
+	store.MessageRecord
 	Recipient string
 }
 
 // note brings the record of a message up to date.
-func (s *Store) note(f auth.FinishMessage) {
+func (s *Store) note(f store.FinishMessage) {
 	l := s.log[f.ID]
 	switch {
-	case l == nil || l.State == auth.MessageSent:
+	case l == nil || l.State == store.MessageSent:
 	case f.State == "":
 		delete(s.log, f.ID)
 	default:
@@ -35,8 +35,8 @@ func (s *Store) note(f auth.FinishMessage) {
 // dropMessage deletes a message that is not sent any more.
 func (s *Store) dropMessage(id string, now time.Time) {
 	delete(s.messages, id)
-	if l := s.log[id]; l != nil && l.State == auth.MessageQueued {
-		l.State, l.UpdatedAt = auth.MessageDropped, utc(now)
+	if l := s.log[id]; l != nil && l.State == store.MessageQueued {
+		l.State, l.UpdatedAt = store.MessageDropped, utc(now)
 	}
 }
 
@@ -53,24 +53,24 @@ func (s *Store) dropLog(userID string, recipients ...string) {
 }
 
 // ListMessages goes over all records: memory is for tests and small services.
-func (s *Store) ListMessages(ctx context.Context, q auth.MessageQuery) ([]auth.MessageRecord, error) {
+func (s *Store) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	list := []auth.MessageRecord{}
+	list := []store.MessageRecord{}
 	for _, l := range s.log {
 		if l.picked(&q) && (q.After == nil || byAge(l.CreatedAt, l.ID, q.After.Time, q.After.ID) < 0) {
 			list = append(list, l.MessageRecord)
 		}
 	}
-	slices.SortFunc(list, func(a, b auth.MessageRecord) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
+	slices.SortFunc(list, func(a, b store.MessageRecord) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
 	return slices.Clip(list[:min(len(list), q.Limit)]), nil
 }
 
 // picked tells whether a record matches all of a query but its place in the list.
-func (l *loggedMessage) picked(q *auth.MessageQuery) bool {
+func (l *loggedMessage) picked(q *store.MessageQuery) bool {
 	return l.Kind != "" && (q.ID == "" || q.ID == l.ID) && (q.State == "" || q.State == l.State) && (q.Kind == "" || q.Kind == l.Kind) &&
 		(q.UserID == "" || q.UserID == l.UserID) && !l.CreatedAt.Before(q.From) && (q.To.IsZero() || l.CreatedAt.Before(q.To))
 }
@@ -84,30 +84,30 @@ func (s *Store) failed(id string, now time.Time) *message {
 }
 
 // FailedMessage returns a message that was kept as failed.
-func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (auth.SealedMessage, error) {
+func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (store.SealedMessage, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.SealedMessage{}, err
+		return store.SealedMessage{}, err
 	}
 	defer unlock()
 	m := s.failed(id, now)
 	if m == nil {
-		return auth.SealedMessage{}, auth.ErrNotFound
+		return store.SealedMessage{}, store.ErrNotFound
 	}
 	return copyMessage(m.SealedMessage), nil
 }
 
 // RetryMessage lets a failed message be claimed again.
-func (s *Store) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+func (s *Store) RetryMessage(ctx context.Context, c store.RetryMessage) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		m := s.failed(c.ID, c.Now)
 		if m == nil {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 		return &effect{apply: func() error {
 			m.Failed, m.Attempts, m.NextAt = false, 0, c.Now
 			if l := s.log[c.ID]; l != nil {
-				l.State, l.UpdatedAt, l.Attempts = auth.MessageQueued, c.Now, 0
+				l.State, l.UpdatedAt, l.Attempts = store.MessageQueued, c.Now, 0
 			}
 			return nil
 		}}, nil

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // addMessage keeps a message. One for a user who is gone, as after the change
 // that removed it, goes with the user.
-func (s *Store) addMessage(m auth.SealedMessage) {
+func (s *Store) addMessage(m store.SealedMessage) {
 	if m.UserID != "" && s.users[m.UserID] == nil {
 		return
 	}
 	m = copyMessage(m)
-	s.log[m.ID] = &loggedMessage{MessageRecord: auth.MessageRecord{ID: m.ID, MessageLog: m.Log, State: auth.MessageQueued, CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt}, Recipient: m.Recipient}
-	m.Log = auth.MessageLog{}
+	s.log[m.ID] = &loggedMessage{MessageRecord: store.MessageRecord{ID: m.ID, MessageLog: m.Log, State: store.MessageQueued, CreatedAt: m.CreatedAt, UpdatedAt: m.CreatedAt}, Recipient: m.Recipient}
+	m.Log = store.MessageLog{}
 	s.messages[m.ID] = &message{SealedMessage: m}
 }
 
@@ -26,7 +26,7 @@ func (s *Store) sendable(m *message, now time.Time) bool {
 }
 
 // ClaimMessages hands out messages that are due.
-func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
+func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 		}
 	}
 	slices.SortFunc(due, func(a, b *message) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
-	list := []auth.SealedMessage{}
+	list := []store.SealedMessage{}
 	for _, m := range due[:min(len(due), max(c.Limit, 0))] {
 		m.Attempts++
 		m.NextAt = utc(c.Until)
@@ -49,7 +49,7 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 }
 
 // FinishMessage erases a message, puts it off or keeps it as failed, and notes it.
-func (s *Store) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+func (s *Store) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *Store) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
 	return nil
 }
 
-func copyMessage(m auth.SealedMessage) auth.SealedMessage {
+func copyMessage(m store.SealedMessage) store.SealedMessage {
 	m.Token.Hash, m.Body = slices.Clone(m.Token.Hash), slices.Clone(m.Body)
 	allUTC(&m.CreatedAt, &m.NextAt, &m.ExpiresAt)
 	return m

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A refresh token that comes back within the grace changes nothing, so that
@@ -13,20 +13,20 @@ func TestGrace(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace, after time.Duration
 		want         error
-		recorded     auth.Outcome
+		recorded     store.Outcome
 	}{
 		"within":          {time.Minute, time.Second, nil, -1},
-		"over":            {time.Minute, time.Minute, nil, auth.OutcomeReplayed},
-		"none":            {0, 0, auth.ErrReused, auth.OutcomeReused},
-		"an earlier hour": {0, -time.Second, auth.ErrReused, auth.OutcomeReused},
+		"over":            {time.Minute, time.Minute, nil, store.OutcomeReplayed},
+		"none":            {0, 0, store.ErrReused, store.OutcomeReused},
+		"an earlier hour": {0, -time.Second, store.ErrReused, store.OutcomeReused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, s := t.Context(), prepared(t)
-			advance := auth.Advance{Change: system(now.Add(time.Minute)), SessionID: sessionID, IdleUntil: now.Add(time.Hour)}
+			advance := store.Advance{Change: system(now.Add(time.Minute)), SessionID: sessionID, IdleUntil: now.Add(time.Hour)}
 			first, _, err := s.AdvanceSession(ctx, advance)
 			ok(t, err)
 			advance.Now, advance.Grace = advance.Now.Add(c.after), c.grace
-			for on := range auth.OutcomeReplayed + 1 {
+			for on := range store.OutcomeReplayed + 1 {
 				advance.Events = append(advance.Events, event(on, int(on), now))
 			}
 			again, u, err := s.AdvanceSession(ctx, advance)
@@ -34,7 +34,7 @@ func TestGrace(t *testing.T) {
 			if again.Counter != first.Counter || u.ID != userID {
 				t.Errorf("session %+v of %q", again, u.ID)
 			}
-			events, err := s.Events(ctx, auth.EventQuery{})
+			events, err := s.Events(ctx, store.EventQuery{})
 			ok(t, err)
 			if c.recorded < 0 != (len(events) == 0) || (len(events) > 0 && (len(events) != 1 || events[0].ID != event(0, int(c.recorded), now).Event.ID)) {
 				t.Errorf("recorded %+v", events)
@@ -48,7 +48,7 @@ func TestReplacedKeyFreesItsHash(t *testing.T) {
 	ctx, s := t.Context(), prepared(t)
 	put := func(id string, h byte) {
 		t.Helper()
-		_, err := s.PutKey(ctx, auth.PutKey{Change: system(now), Key: auth.APIKey{ID: id, Hash: hash(h)}})
+		_, err := s.PutKey(ctx, store.PutKey{Change: system(now), Key: store.APIKey{ID: id, Hash: hash(h)}})
 		ok(t, err)
 	}
 	put("k", 5)
@@ -59,11 +59,11 @@ func TestReplacedKeyFreesItsHash(t *testing.T) {
 func TestMessageOfADeletedUser(t *testing.T) {
 	ctx, s := t.Context(), prepared(t)
 	c := system(now)
-	c.Messages = []auth.SealedMessage{
+	c.Messages = []store.SealedMessage{
 		{ID: "theirs", UserID: userID, ExpiresAt: now.Add(time.Hour)}, {ID: "nobody's", ExpiresAt: now.Add(time.Hour)},
 	}
-	ok(t, s.DeleteUser(ctx, auth.DeleteUser{Change: c, UserID: userID}))
-	list, err := s.ClaimMessages(ctx, auth.ClaimMessages{Now: now, Until: now.Add(time.Second), Limit: 9})
+	ok(t, s.DeleteUser(ctx, store.DeleteUser{Change: c, UserID: userID}))
+	list, err := s.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(time.Second), Limit: 9})
 	if err != nil || len(list) != 1 || list[0].ID != "nobody's" {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -5,21 +5,21 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Roles reads the whole table of roles.
-func (s *Store) Roles(ctx context.Context) (auth.RoleTable, error) {
+func (s *Store) Roles(ctx context.Context) (store.RoleTable, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.RoleTable{}, err
+		return store.RoleTable{}, err
 	}
 	defer unlock()
 	return s.roleTable(), nil
 }
 
-func (s *Store) roleTable() auth.RoleTable {
-	t := auth.RoleTable{Revision: s.rolesRevision, Roles: []auth.RolePermissions{}}
+func (s *Store) roleTable() store.RoleTable {
+	t := store.RoleTable{Revision: s.rolesRevision, Roles: []store.RolePermissions{}}
 	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
 		t.Roles = append(t.Roles, copyRole(s.roles[name]))
 	}
@@ -37,7 +37,7 @@ func (s *Store) EverOwned(ctx context.Context) (bool, error) {
 }
 
 // PutRole adds or replaces a role.
-func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (t auth.RoleTable, err error) {
+func (s *Store) PutRole(ctx context.Context, c store.PutRole) (t store.RoleTable, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		return &effect{apply: func() error {
 			role := copyRole(c.Role)
@@ -55,14 +55,14 @@ func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (t auth.RoleTable, 
 }
 
 // DeleteRole removes a role that nobody has.
-func (s *Store) DeleteRole(ctx context.Context, c auth.DeleteRole) (t auth.RoleTable, err error) {
+func (s *Store) DeleteRole(ctx context.Context, c store.DeleteRole) (t store.RoleTable, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		if _, ok := s.roles[c.Name]; !ok {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		for _, u := range s.users {
 			if slices.Contains(u.Roles, c.Name) {
-				return nil, &auth.ConflictError{Field: "role"}
+				return nil, &store.ConflictError{Field: "role"}
 			}
 		}
 		return &effect{apply: func() error {
@@ -75,7 +75,7 @@ func (s *Store) DeleteRole(ctx context.Context, c auth.DeleteRole) (t auth.RoleT
 	return t, err
 }
 
-func copyRole(r auth.RolePermissions) auth.RolePermissions {
+func copyRole(r store.RolePermissions) store.RolePermissions {
 	r.Permissions = slices.Clone(r.Permissions)
 	return r
 }

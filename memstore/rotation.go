@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // KeyUses counts what is kept under which key.
-func (s *Store) KeyUses(ctx context.Context, now time.Time) (auth.KeyUses, error) {
+func (s *Store) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.KeyUses{}, err
+		return store.KeyUses{}, err
 	}
 	defer unlock()
-	uses := auth.KeyUses{Factors: map[string]int{}, RecoveryCodes: map[string]int{}, Messages: map[string]int{}}
-	count := func(of map[string]int, made []byte) { of[string(made[:min(len(made), auth.KeyIDSize)])]++ }
+	uses := store.KeyUses{Factors: map[string]int{}, RecoveryCodes: map[string]int{}, Messages: map[string]int{}}
+	count := func(of map[string]int, made []byte) { of[string(made[:min(len(made), store.KeyIDSize)])]++ }
 	for _, u := range s.users {
 		for _, f := range u.factors {
 			count(uses.Factors, f.Secret)

@@ -6,23 +6,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // CreateSession adds a session.
-func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner auth.User, err error) {
+func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (owner store.User, err error) {
 	var e *effect
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.Session.UserID]
 		switch {
 		case u == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case u.Banned(c.Session.CreatedAt):
-			return nil, auth.ErrBanned
-		case u.MFAEnabled && c.Session.AAL != auth.LevelAAL2 && (!c.OnTrustedDevice || !c.Now.Before(u.trustedUntil(c.Session.Device))):
-			return nil, auth.ErrMFARequired
+			return nil, store.ErrBanned
+		case u.MFAEnabled && c.Session.AAL != store.LevelAAL2 && (!c.OnTrustedDevice || !c.Now.Before(u.trustedUntil(c.Session.Device))):
+			return nil, store.ErrMFARequired
 		case s.sessions[c.Session.ID] != nil:
-			return nil, &auth.ConflictError{Field: "id"}
+			return nil, &store.ConflictError{Field: "id"}
 		}
 		e = &effect{about: u.ID}
 		if err := e.onDevice(u, &c.Session, &c.OnNewDevice); err != nil {
@@ -47,7 +47,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (owner 
 }
 
 // onDevice judges the device of a session that is to be made.
-func (e *effect) onDevice(u *user, sess *auth.Session, on *auth.NewDevice) error {
+func (e *effect) onDevice(u *user, sess *store.Session, on *store.NewDevice) error {
 	_, known := u.devices[sess.Device]
 	if sess.Device == "" {
 		known = len(u.devices) == 0
@@ -56,7 +56,7 @@ func (e *effect) onDevice(u *user, sess *auth.Session, on *auth.NewDevice) error
 	case known || u.LastSignInAt.IsZero():
 		return nil
 	case on.Refuse:
-		return auth.ErrNewDevice
+		return store.ErrNewDevice
 	}
 	e.tells = on
 	return nil
@@ -91,7 +91,7 @@ func (s *Store) keepSessions(u *user, made string, n int, now time.Time) (ended 
 	return ended
 }
 
-func (s *Store) addSession(u *user, sess auth.Session) {
+func (s *Store) addSession(u *user, sess store.Session) {
 	s.sessions[sess.ID] = &session{Session: copySession(sess)}
 	u.sessions[sess.ID] = true
 	u.LastSignInAt = utc(sess.CreatedAt)
@@ -111,7 +111,7 @@ func (u *user) see(hash string, at time.Time) {
 		d.Last = at
 	}
 	u.devices[hash] = d
-	if len(u.devices) <= auth.MaxDevices {
+	if len(u.devices) <= store.MaxDevices {
 		return
 	}
 	oldest := ""
@@ -135,14 +135,14 @@ func (s *Store) dropSession(id string) {
 func (s *Store) get(id string, now time.Time) (*session, *user, error) {
 	sess := s.sessions[id]
 	if sess == nil {
-		return nil, nil, auth.ErrNotFound
+		return nil, nil, store.ErrNotFound
 	}
 	u := s.users[sess.UserID]
 	switch {
 	case u.Banned(now):
-		return sess, u, auth.ErrBanned
+		return sess, u, store.ErrBanned
 	case !sess.liveAt(now):
-		return nil, nil, auth.ErrSessionEnded
+		return nil, nil, store.ErrSessionEnded
 	}
 	return sess, u, nil
 }
@@ -150,28 +150,28 @@ func (s *Store) get(id string, now time.Time) (*session, *user, error) {
 func (s *session) liveAt(now time.Time) bool { return !s.revoked && now.Before(s.End()) }
 
 // Session reads a session with its user.
-func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
+func (s *Store) Session(ctx context.Context, id string, now time.Time) (store.Session, store.User, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	defer unlock()
 	sess, u, err := s.get(id, now)
 	if sess == nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	return copySession(sess.Session), copyUser(u.User), err
 }
 
 // AdvanceSession moves the counter of a session on.
-func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced auth.Session, owner auth.User, err error) {
+func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (advanced store.Session, owner store.User, err error) {
 	if err := c.Check(); err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	if err := c.DrawFirst(ctx, s.Take); err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
-	var other *auth.Client
+	var other *store.Client
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		sess, u, err := s.get(c.SessionID, c.Now)
 		if err != nil {
@@ -181,17 +181,17 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 		var move func()
 		switch {
 		case c.Counter > sess.Counter:
-			return nil, auth.ErrSessionEnded
+			return nil, store.ErrSessionEnded
 		case c.Counter == sess.Counter:
 			move = func() { sess.advance(c) }
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
 			e.noChange, move = true, func() {} // the same successor once more
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
 			who := sess.Client()
-			e.outcome, e.other = auth.OutcomeReplayed, &who
+			e.outcome, e.other = store.OutcomeReplayed, &who
 			move = func() { sess.replayedAt, sess.replayed = c.Now, sess.Counter }
 		default:
-			e.outcome, e.refusal = auth.OutcomeReused, auth.ErrReused
+			e.outcome, e.refusal = store.OutcomeReused, store.ErrReused
 			move = func() { sess.revoked = true }
 		}
 		e.apply = func() error {
@@ -210,17 +210,17 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (advanced au
 
 // justReplayed tells whether the counter before was let pass within grace, and
 // nobody has moved on since: what one browser sends at once has one answer.
-func (s *session) justReplayed(c *auth.Advance) bool {
+func (s *session) justReplayed(c *store.Advance) bool {
 	return s.replayed == s.Counter && c.Now.Before(s.replayedAt.Add(c.Grace))
 }
 
 // mayReplay tells whether the counter before may come late: not often, and not
 // twice in a row, so that two who share a session are found out.
 func (s *session) mayReplay(now time.Time) bool {
-	return s.replayedAt.IsZero() || !now.Before(s.replayedAt.Add(auth.ReplayGap)) && s.replayed+1 != s.Counter
+	return s.replayedAt.IsZero() || !now.Before(s.replayedAt.Add(store.ReplayGap)) && s.replayed+1 != s.Counter
 }
 
-func (s *session) advance(c auth.Advance) {
+func (s *session) advance(c store.Advance) {
 	s.Counter++
 	s.RotatedAt, s.LastActiveAt, s.IdleUntil = c.Now, c.Now, utc(c.IdleUntil)
 	if c.IP != "" {
@@ -232,13 +232,13 @@ func (s *session) advance(c auth.Advance) {
 }
 
 // Sessions lists a user's live sessions, newest first.
-func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
+func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]store.Session, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	list := []auth.Session{}
+	list := []store.Session{}
 	if u := s.users[userID]; u != nil {
 		for id := range u.sessions {
 			if sess := s.sessions[id]; sess.liveAt(now) {
@@ -246,12 +246,12 @@ func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b auth.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
+	slices.SortFunc(list, func(a, b store.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
 	return list, nil
 }
 
 // RevokeSessions ends a user's live sessions that match.
-func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ended []string, err error) {
+func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) (ended []string, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		e := &effect{about: c.UserID}
 		e.apply = func() error {
@@ -276,7 +276,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ende
 const forgotten = "-" // the hash of none
 
 // dropDevices forgets the user's devices, as RevokeSessions.DropDevices says.
-func (s *Store) dropDevices(u *user, f auth.SessionFilter) {
+func (s *Store) dropDevices(u *user, f store.SessionFilter) {
 	of := func(id string) string {
 		if !u.sessions[id] {
 			return ""
@@ -302,7 +302,7 @@ func (s *Store) dropDevices(u *user, f auth.SessionFilter) {
 }
 
 // revoke ends the live sessions that match and returns their ids, sorted.
-func (s *Store) revoke(u *user, f auth.SessionFilter, now time.Time) (ended []string) {
+func (s *Store) revoke(u *user, f store.SessionFilter, now time.Time) (ended []string) {
 	for id := range u.sessions {
 		sess := s.sessions[id]
 		if sess.liveAt(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) &&

@@ -4,28 +4,28 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Settings reads the document of settings.
-func (s *Store) Settings(ctx context.Context) (auth.StoredSettings, error) {
+func (s *Store) Settings(ctx context.Context) (store.StoredSettings, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.StoredSettings{}, err
+		return store.StoredSettings{}, err
 	}
 	defer unlock()
 	return copySettings(s.settings), nil
 }
 
 // PutSettings replaces the document of settings.
-func (s *Store) PutSettings(ctx context.Context, c auth.PutSettings) (kept auth.StoredSettings, err error) {
+func (s *Store) PutSettings(ctx context.Context, c store.PutSettings) (kept store.StoredSettings, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		if c.Document != nil && c.Revision != s.settings.Revision {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 		return &effect{apply: func() error {
 			if c.Document != nil {
-				s.settings = auth.StoredSettings{Revision: c.Revision + 1, Document: bytes.Clone(c.Document), UpdatedAt: c.Now}
+				s.settings = store.StoredSettings{Revision: c.Revision + 1, Document: bytes.Clone(c.Document), UpdatedAt: c.Now}
 			}
 			kept = copySettings(s.settings)
 			return nil
@@ -34,7 +34,7 @@ func (s *Store) PutSettings(ctx context.Context, c auth.PutSettings) (kept auth.
 	return kept, err
 }
 
-func copySettings(d auth.StoredSettings) auth.StoredSettings {
+func copySettings(d store.StoredSettings) store.StoredSettings {
 	d.Document = bytes.Clone(d.Document)
 	return d
 }

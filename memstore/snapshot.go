@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // snapshotVersion is raised when the format changes.
@@ -19,31 +19,31 @@ const snapshotVersion = 2
 
 // snapshot is the file's format. Rate limits are not kept: they are short.
 type snapshot struct {
-	Version  int                `json:"version"`
-	Users    []savedUser        `json:"users"`
-	Sessions []savedSession     `json:"sessions"`
-	Tokens   []auth.Token       `json:"tokens"`
-	Events   []auth.Event       `json:"events"`
-	Messages []message          `json:"messages"`
-	Log      []loggedMessage    `json:"message_log,omitempty"`
-	Roles    auth.RoleTable     `json:"roles"`
-	Keys     []auth.APIKey      `json:"keys"`
-	Done     []auth.Idempotency `json:"done"`
+	Version  int                 `json:"version"`
+	Users    []savedUser         `json:"users"`
+	Sessions []savedSession      `json:"sessions"`
+	Tokens   []store.Token       `json:"tokens"`
+	Events   []store.Event       `json:"events"`
+	Messages []message           `json:"messages"`
+	Log      []loggedMessage     `json:"message_log,omitempty"`
+	Roles    store.RoleTable     `json:"roles"`
+	Keys     []store.APIKey      `json:"keys"`
+	Done     []store.Idempotency `json:"done"`
 
-	Counts         []auth.Count         `json:"counts,omitempty"`
-	Active         []savedActive        `json:"active,omitempty"`
-	Settings       auth.StoredSettings  `json:"settings,omitzero"`
-	Impersonations []auth.Impersonation `json:"impersonations,omitempty"`
-	Owned          bool                 `json:"owned,omitempty"`
-	Jobs           []savedJob           `json:"jobs,omitempty"`
+	Counts         []store.Count         `json:"counts,omitempty"`
+	Active         []savedActive         `json:"active,omitempty"`
+	Settings       store.StoredSettings  `json:"settings,omitzero"`
+	Impersonations []store.Impersonation `json:"impersonations,omitempty"`
+	Owned          bool                  `json:"owned,omitempty"`
+	Jobs           []savedJob            `json:"jobs,omitempty"`
 }
 
 type savedUser struct {
-	User     auth.User     `json:"user"`
-	Hash     string        `json:"password_hash"`
-	Factors  []auth.Factor `json:"factors,omitempty"`
-	Recovery [][]byte      `json:"recovery,omitempty"`
-	Notes    string        `json:"notes,omitempty"`
+	User     store.User     `json:"user"`
+	Hash     string         `json:"password_hash"`
+	Factors  []store.Factor `json:"factors,omitempty"`
+	Recovery [][]byte       `json:"recovery,omitempty"`
+	Notes    string         `json:"notes,omitempty"`
 
 	Devices map[string]device `json:"devices,omitempty"`
 }
@@ -55,13 +55,13 @@ type savedActive struct {
 }
 
 type savedJob struct {
-	Job    auth.Job        `json:"job"`
-	Chunks []auth.JobChunk `json:"chunks"`
+	Job    store.Job        `json:"job"`
+	Chunks []store.JobChunk `json:"chunks"`
 }
 
 type savedSession struct {
-	Session auth.Session `json:"session"`
-	Revoked bool         `json:"revoked"`
+	Session store.Session `json:"session"`
+	Revoked bool          `json:"revoked"`
 
 	ReplayedAt time.Time `json:"replayed_at,omitzero"`
 	Replayed   uint32    `json:"replayed,omitempty"`
@@ -149,7 +149,7 @@ func (s *Store) load(b []byte) error {
 func (s *Store) loadUser(saved savedUser) error {
 	u := newUser(saved.User, saved.Hash)
 	if s.users[u.ID] != nil {
-		return &auth.ConflictError{Field: "id"}
+		return &store.ConflictError{Field: "id"}
 	}
 	if err := s.conflict(&u.User, ""); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *Store) snapshot() snapshot {
 		snap.Done = append(snap.Done, *i)
 	}
 	for k, n := range s.counts {
-		snap.Counts = append(snap.Counts, auth.Count{Metric: k.metric, Label: k.label, At: k.at, N: n})
+		snap.Counts = append(snap.Counts, store.Count{Metric: k.metric, Label: k.label, At: k.at, N: n})
 	}
 	for k := range s.active {
 		snap.Active = append(snap.Active, savedActive{k.period, k.since, k.userID})

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 func open(t *testing.T, path string) *memstore.Store {
@@ -28,33 +28,33 @@ func reopened(t *testing.T, s *memstore.Store, path string) *memstore.Store {
 func TestSnapshotOfUser(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.json")
 	s := open(t, path)
-	u := auth.User{
+	u := store.User{
 		ID: userID, Email: "Ada@example.com", EmailVerifiedAt: now, Phone: "+4930123456", PhoneVerifiedAt: now.Add(1), FullName: "Ada",
-		UserMetadata: map[string]any{"a": "b"}, AppMetadata: map[string]any{"c": []any{"d"}}, Roles: []string{auth.RoleOwner},
-		Identities: []auth.Identity{{ID: endedID, Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now, LastSignInAt: now}},
+		UserMetadata: map[string]any{"a": "b"}, AppMetadata: map[string]any{"c": []any{"d"}}, Roles: []string{store.RoleOwner},
+		Identities: []store.Identity{{ID: endedID, Provider: "p", Subject: "s", Email: "x@example.com", CreatedAt: now, LastSignInAt: now}},
 		CreatedAt:  now, UpdatedAt: now, LastSignInAt: now, BannedUntil: now.Add(-time.Hour),
 	}
-	_, err := s.CreateUser(ctx, auth.CreateUser{Change: system(now), NewUser: auth.NewUser{User: u, PasswordHash: "hash"}})
+	_, err := s.CreateUser(ctx, store.CreateUser{Change: system(now), NewUser: store.NewUser{User: u, PasswordHash: "hash"}})
 	ok(t, err)
-	_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: system(now), UserID: userID, Patch: auth.UserPatch{FullName: ptr("Ada L."), Roles: &[]string{"r"}}})
+	_, err = s.UpdateUser(ctx, store.UpdateUser{Change: system(now), UserID: userID, Patch: store.UserPatch{FullName: ptr("Ada L."), Roles: &[]string{"r"}}})
 	ok(t, err)
-	_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: system(now), UserID: userID, Patch: auth.UserPatch{FullName: ptr("Ada K.")}})
+	_, err = s.UpdateUser(ctx, store.UpdateUser{Change: system(now), UserID: userID, Patch: store.UserPatch{FullName: ptr("Ada K.")}})
 	ok(t, err)
 	for _, id := range []string{sessionID, endedID} {
 		sess := newSession(id)
 		sess.Device = "device"
-		_, err := s.CreateSession(ctx, auth.CreateSession{Change: system(now), Session: sess})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: system(now), Session: sess})
 		ok(t, err)
 	}
-	_, err = s.RevokeSessions(ctx, auth.RevokeSessions{Change: system(now), UserID: userID, Filter: auth.SessionFilter{ID: endedID}})
+	_, err = s.RevokeSessions(ctx, store.RevokeSessions{Change: system(now), UserID: userID, Filter: store.SessionFilter{ID: endedID}})
 	ok(t, err)
-	ok(t, s.PutFactor(ctx, auth.PutFactor{Change: system(now), Factor: auth.Factor{ID: "f", UserID: userID, Kind: auth.FactorTOTP, Secret: []byte("s"), CreatedAt: now}}))
+	ok(t, s.PutFactor(ctx, store.PutFactor{Change: system(now), Factor: store.Factor{ID: "f", UserID: userID, Kind: store.FactorTOTP, Secret: []byte("s"), CreatedAt: now}}))
 	second := newSession(sessionID)
-	second.AAL = auth.LevelAAL2
-	_, err = s.EnableFactor(ctx, auth.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", Step: 7, Recovery: [][]byte{hash(1), hash(2)}, Session: second})
+	second.AAL = store.LevelAAL2
+	_, err = s.EnableFactor(ctx, store.EnableFactor{Change: system(now), UserID: userID, FactorID: "f", Step: 7, Recovery: [][]byte{hash(1), hash(2)}, Session: second})
 	ok(t, err)
-	onDevice := func(key auth.UserKey) auth.UserKey { key.Device = "device"; return key }
-	want, err := s.Credentials(ctx, onDevice(auth.ByID(userID)))
+	onDevice := func(key store.UserKey) store.UserKey { key.Device = "device"; return key }
+	want, err := s.Credentials(ctx, onDevice(store.ByID(userID)))
 	ok(t, err)
 	if !want.KnownDevice {
 		t.Error("the device is not known")
@@ -69,8 +69,8 @@ func TestSnapshotOfUser(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	for name, key := range map[string]auth.UserKey{
-		"id": auth.ByID(userID), "email": auth.ByEmail("ada@EXAMPLE.com"), "phone": auth.ByPhone("+4930123456"), "identity": auth.ByIdentity("p", "s"),
+	for name, key := range map[string]store.UserKey{
+		"id": store.ByID(userID), "email": store.ByEmail("ada@EXAMPLE.com"), "phone": store.ByPhone("+4930123456"), "identity": store.ByIdentity("p", "s"),
 	} {
 		if got, err := again.Credentials(ctx, onDevice(key)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("by %s: %+v, %v, want %+v", name, got, err, want)
@@ -80,12 +80,12 @@ func TestSnapshotOfUser(t *testing.T) {
 		t.Errorf("factors %+v, %v, want %+v", got, err, factors)
 	}
 	got, _, err := again.Session(ctx, sessionID, now)
-	if err != nil || got.AAL != auth.LevelAAL2 {
+	if err != nil || got.AAL != store.LevelAAL2 {
 		t.Errorf("session %+v, %v", got, err)
 	}
 	_, _, err = again.Session(ctx, endedID, now)
-	is(t, err, auth.ErrSessionEnded)
-	left, err := again.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: system(now), UserID: userID, Hashes: [][]byte{hash(2)}})
+	is(t, err, store.ErrSessionEnded)
+	left, err := again.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: system(now), UserID: userID, Hashes: [][]byte{hash(2)}})
 	if err != nil || left != 1 {
 		t.Errorf("%d recovery codes left, %v", left, err)
 	}
@@ -95,34 +95,34 @@ func TestSnapshotOfTheRest(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.json")
 	s := open(t, path)
 	c := system(now)
-	c.Events = []auth.OutcomeEvent{event(auth.OutcomeDone, 2, now), event(auth.OutcomeDone, 1, now)}
-	c.Messages = []auth.SealedMessage{{ID: "m", Token: auth.TokenRef{Purpose: auth.PurposePhoneCode, Hash: hash(1)}, Body: []byte("b"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}}
-	c.Idempotency = &auth.Idempotency{Actor: "a", Route: "r", Key: "k", RequestHash: hash(3), Result: []byte("res"), ExpiresAt: now.Add(time.Hour)}
-	put := auth.PutToken{Change: c, Token: auth.Token{Purpose: auth.PurposePhoneCode, Hash: hash(1), Subject: "s", ExpiresAt: now.Add(time.Hour), MaxTries: 3}}
+	c.Events = []store.OutcomeEvent{event(store.OutcomeDone, 2, now), event(store.OutcomeDone, 1, now)}
+	c.Messages = []store.SealedMessage{{ID: "m", Token: store.TokenRef{Purpose: store.PurposePhoneCode, Hash: hash(1)}, Body: []byte("b"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}}
+	c.Idempotency = &store.Idempotency{Actor: "a", Route: "r", Key: "k", RequestHash: hash(3), Result: []byte("res"), ExpiresAt: now.Add(time.Hour)}
+	put := store.PutToken{Change: c, Token: store.Token{Purpose: store.PurposePhoneCode, Hash: hash(1), Subject: "s", ExpiresAt: now.Add(time.Hour), MaxTries: 3}}
 	ok(t, s.PutToken(ctx, put))
-	_, _, err := s.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(9)})
-	is(t, err, auth.ErrWrongCode)
-	_, err = s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "b", Permissions: []string{"p"}}})
+	_, _, err := s.TryCode(ctx, store.TryCode{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)})
+	is(t, err, store.ErrWrongCode)
+	_, err = s.PutRole(ctx, store.PutRole{Change: system(now), Role: store.RolePermissions{Name: "b", Permissions: []string{"p"}}})
 	ok(t, err)
-	_, err = s.PutRole(ctx, auth.PutRole{Change: system(now), Role: auth.RolePermissions{Name: "a"}})
+	_, err = s.PutRole(ctx, store.PutRole{Change: system(now), Role: store.RolePermissions{Name: "a"}})
 	ok(t, err)
 	failing := system(now)
-	failing.Messages = []auth.SealedMessage{{ID: "f", Body: []byte("f"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour), Log: auth.MessageLog{Kind: auth.KindNewDevice, To: "a"}}}
-	_, err = s.PutRole(ctx, auth.PutRole{Change: failing, Role: auth.RolePermissions{Name: "c"}})
+	failing.Messages = []store.SealedMessage{{ID: "f", Body: []byte("f"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour), Log: store.MessageLog{Kind: store.KindNewDevice, To: "a"}}}
+	_, err = s.PutRole(ctx, store.PutRole{Change: failing, Role: store.RolePermissions{Name: "c"}})
 	ok(t, err)
 	roles, err := s.Roles(ctx)
 	ok(t, err)
-	ok(t, s.FinishMessage(ctx, auth.FinishMessage{ID: "f", State: auth.MessageFailed, At: now, Error: "e", KeepUntil: now.Add(time.Hour)}))
-	noted, err := s.ListMessages(ctx, auth.MessageQuery{Limit: 9})
+	ok(t, s.FinishMessage(ctx, store.FinishMessage{ID: "f", State: store.MessageFailed, At: now, Error: "e", KeepUntil: now.Add(time.Hour)}))
+	noted, err := s.ListMessages(ctx, store.MessageQuery{Limit: 9})
 	ok(t, err)
-	key := auth.PutKey{Change: system(now), Key: auth.APIKey{ID: "k", Name: "n", Hash: hash(5), Scopes: []string{"s"}}}
+	key := store.PutKey{Change: system(now), Key: store.APIKey{ID: "k", Name: "n", Hash: hash(5), Scopes: []string{"s"}}}
 	_, err = s.PutKey(ctx, key)
 	ok(t, err)
 	wantKey, err := s.PutKey(ctx, key)
 	ok(t, err)
 
 	again := reopened(t, s, path)
-	is(t, again.PutToken(ctx, put), auth.ErrRepeated)
+	is(t, again.PutToken(ctx, put), store.ErrRepeated)
 	if got, err := again.Roles(ctx); err != nil || !reflect.DeepEqual(got, roles) || got.Revision != 3 {
 		t.Errorf("roles %+v, %v, want %+v", got, err, roles)
 	}
@@ -132,23 +132,23 @@ func TestSnapshotOfTheRest(t *testing.T) {
 	other := key
 	other.Key.ID = "other"
 	_, err = again.PutKey(ctx, other)
-	is(t, err, auth.ErrConflict)
-	if got, err := again.Events(ctx, auth.EventQuery{}); err != nil || len(got) != 2 || got[0].ID < got[1].ID {
+	is(t, err, store.ErrConflict)
+	if got, err := again.Events(ctx, store.EventQuery{}); err != nil || len(got) != 2 || got[0].ID < got[1].ID {
 		t.Errorf("events %+v, %v", got, err)
 	}
-	if got, err := again.ClaimMessages(ctx, auth.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9}); err != nil || len(got) != 1 || string(got[0].Body) != "b" {
+	if got, err := again.ClaimMessages(ctx, store.ClaimMessages{Now: now, Until: now.Add(1), Limit: 9}); err != nil || len(got) != 1 || string(got[0].Body) != "b" {
 		t.Errorf("messages %+v, %v", got, err)
 	}
-	if got, err := again.ListMessages(ctx, auth.MessageQuery{Limit: 9}); err != nil || len(got) != 1 || !reflect.DeepEqual(got, noted) {
+	if got, err := again.ListMessages(ctx, store.MessageQuery{Limit: 9}); err != nil || len(got) != 1 || !reflect.DeepEqual(got, noted) {
 		t.Errorf("records %+v, %v, want %+v", got, err, noted)
 	}
-	ok(t, again.RetryMessage(ctx, auth.RetryMessage{Change: system(now), ID: "f"}))
+	ok(t, again.RetryMessage(ctx, store.RetryMessage{Change: system(now), ID: "f"}))
 	for range 2 {
-		_, _, err = again.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(9)})
-		is(t, err, auth.ErrWrongCode)
+		_, _, err = again.TryCode(ctx, store.TryCode{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(9)})
+		is(t, err, store.ErrWrongCode)
 	}
-	_, _, err = again.TryCode(ctx, auth.TryCode{Change: system(now), Purpose: auth.PurposePhoneCode, Subject: "s", Hash: hash(1)})
-	is(t, err, auth.ErrTooManyTries)
+	_, _, err = again.TryCode(ctx, store.TryCode{Change: system(now), Purpose: store.PurposePhoneCode, Subject: "s", Hash: hash(1)})
+	is(t, err, store.ErrTooManyTries)
 }
 
 func TestDamagedSnapshot(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // fillWhole gives a value that is not zero to all of v: one of each list, the same for
@@ -120,7 +120,7 @@ func TestSnapshotRemembersThatThereWasAnOwner(t *testing.T) {
 	}
 	s := New()
 	s.path = filepath.Join(t.TempDir(), "auth.json")
-	u := newUser(auth.User{ID: "x", Roles: []string{auth.RoleOwner}}, "")
+	u := newUser(store.User{ID: "x", Roles: []string{store.RoleOwner}}, "")
 	s.users["x"] = u
 	if err := s.Save(context.Background()); err != nil {
 		t.Fatal(err)

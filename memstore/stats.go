@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 type (
 	countKey struct {
-		metric auth.Metric
+		metric store.Metric
 		label  string
 		at     time.Time
 	}
@@ -29,7 +29,7 @@ const (
 )
 
 // AddCounts adds to counts.
-func (s *Store) AddCounts(ctx context.Context, c auth.AddCounts) error {
+func (s *Store) AddCounts(ctx context.Context, c store.AddCounts) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
@@ -39,10 +39,10 @@ func (s *Store) AddCounts(ctx context.Context, c auth.AddCounts) error {
 		s.counts[countKey{n.Metric, n.Label, n.At.UTC().Truncate(time.Hour)}] += n.N
 	}
 	for _, a := range c.Active {
-		for period, since := range auth.Periods(a.At) {
+		for period, since := range store.Periods(a.At) {
 			if k := (activeKey{period, since, a.UserID}); !s.active[k] {
 				s.active[k] = true
-				s.counts[countKey{auth.MetricActiveUsers, period, since}]++
+				s.counts[countKey{store.MetricActiveUsers, period, since}]++
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (s *Store) AddCounts(ctx context.Context, c auth.AddCounts) error {
 }
 
 // Counts lists sums by interval.
-func (s *Store) Counts(ctx context.Context, q auth.CountQuery) ([]auth.Count, error) {
+func (s *Store) Counts(ctx context.Context, q store.CountQuery) ([]store.Count, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -62,31 +62,31 @@ func (s *Store) Counts(ctx context.Context, q auth.CountQuery) ([]auth.Count, er
 			continue
 		}
 		switch q.By {
-		case auth.Daily:
+		case store.Daily:
 			k.at = k.at.Truncate(24 * time.Hour)
-		case auth.Whole:
+		case store.Whole:
 			k.at = utc(q.From)
 		}
 		sums[k] += n
 	}
-	list := []auth.Count{}
+	list := []store.Count{}
 	for k, n := range sums {
-		list = append(list, auth.Count{Metric: k.metric, Label: k.label, At: k.at, N: n})
+		list = append(list, store.Count{Metric: k.metric, Label: k.label, At: k.at, N: n})
 	}
-	slices.SortFunc(list, func(a, b auth.Count) int {
+	slices.SortFunc(list, func(a, b store.Count) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Label, b.Label), a.At.Compare(b.At))
 	})
 	return list, nil
 }
 
 // Totals counts what there is now.
-func (s *Store) Totals(ctx context.Context, now time.Time) (t auth.Totals, err error) {
+func (s *Store) Totals(ctx context.Context, now time.Time) (t store.Totals, err error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return t, err
 	}
 	defer unlock()
-	t = auth.Totals{Users: auth.Total{Exact: true}, WithFactor: auth.Total{Exact: true}, Banned: auth.Total{Exact: true}}
+	t = store.Totals{Users: store.Total{Exact: true}, WithFactor: store.Total{Exact: true}, Banned: store.Total{Exact: true}}
 	for _, u := range s.users {
 		t.Users.N++
 		if u.MFAEnabled {

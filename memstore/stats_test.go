@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // Figures are in the snapshot, and who was counted is not counted again after it.
 func TestSnapshotOfFigures(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "auth.db")
-	c := auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: "password", At: now, N: 3}}, Active: []auth.Activity{{UserID: userID, At: now}}}
+	c := store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, Label: "password", At: now, N: 3}}, Active: []store.Activity{{UserID: userID, At: now}}}
 	for range 2 {
 		s, err := memstore.Open(path)
 		ok(t, err)
@@ -21,9 +21,9 @@ func TestSnapshotOfFigures(t *testing.T) {
 	}
 	s, err := memstore.Open(path)
 	ok(t, err)
-	got, err := s.Counts(ctx, auth.CountQuery{Metrics: auth.Metrics(), From: now.AddDate(0, -1, 0), To: now.Add(time.Hour), By: auth.Whole})
+	got, err := s.Counts(ctx, store.CountQuery{Metrics: store.Metrics(), From: now.AddDate(0, -1, 0), To: now.Add(time.Hour), By: store.Whole})
 	ok(t, err)
-	want := map[string]int64{"password": 6, auth.PeriodDay: 1, auth.PeriodWeek: 1, auth.PeriodMonth: 1}
+	want := map[string]int64{"password": 6, store.PeriodDay: 1, store.PeriodWeek: 1, store.PeriodMonth: 1}
 	for _, n := range got {
 		if n.N != want[n.Label] {
 			t.Errorf("%+v, want %d", n, want[n.Label])

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // A sweep takes what is over from that moment on, and nothing a moment before; it stops
@@ -21,28 +21,28 @@ func TestSweepTakesNothingEarly(t *testing.T) {
 	}{
 		"jobs": {func(s *memstore.Store) {
 			for range 2 {
-				ok(t, s.PutJob(t.Context(), auth.Job{ID: uuid.NewString(), State: auth.JobReceiving, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}))
+				ok(t, s.PutJob(t.Context(), store.Job{ID: uuid.NewString(), State: store.JobReceiving, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}))
 			}
 		}, now.Add(time.Hour), 2},
 		"impersonations": {func(s *memstore.Store) {
 			sess := newSession(sessionID)
 			sess.IdleUntil = now.Add(100 * time.Hour)
-			_, err := s.CreateUser(t.Context(), auth.CreateUser{Change: system(now), NewUser: auth.NewUser{User: auth.User{ID: userID}}})
+			_, err := s.CreateUser(t.Context(), store.CreateUser{Change: system(now), NewUser: store.NewUser{User: store.User{ID: userID}}})
 			ok(t, err)
-			_, err = s.CreateSession(t.Context(), auth.CreateSession{Change: system(now), Session: sess})
+			_, err = s.CreateSession(t.Context(), store.CreateSession{Change: system(now), Session: sess})
 			ok(t, err)
 			for range 2 {
-				i := auth.Impersonation{ID: uuid.NewString(), UserID: userID, ActorID: userID, ActorSessionID: sessionID, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
-				ok(t, s.BeginImpersonation(t.Context(), auth.BeginImpersonation{Change: system(now), Impersonation: i}))
+				i := store.Impersonation{ID: uuid.NewString(), UserID: userID, ActorID: userID, ActorSessionID: sessionID, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+				ok(t, s.BeginImpersonation(t.Context(), store.BeginImpersonation{Change: system(now), Impersonation: i}))
 			}
 		}, now.Add(time.Hour), 2},
 		"counts": {func(s *memstore.Store) {
 			for _, label := range []string{"a", "b"} {
-				ok(t, s.AddCounts(t.Context(), auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: label, At: now, N: 1}}}))
+				ok(t, s.AddCounts(t.Context(), store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, Label: label, At: now, N: 1}}}))
 			}
 		}, now.Truncate(time.Hour).Add(400*24*time.Hour + moment), 2},
 		"who was active": {func(s *memstore.Store) {
-			ok(t, s.AddCounts(t.Context(), auth.AddCounts{Active: []auth.Activity{{UserID: userID, At: now}}}))
+			ok(t, s.AddCounts(t.Context(), store.AddCounts{Active: []store.Activity{{UserID: userID, At: now}}}))
 		}, now.AddDate(0, 0, 45), 3}, // of the day, the week and the month, whose counts go much later
 	} {
 		s := memstore.New()

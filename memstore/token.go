@@ -6,17 +6,17 @@ import (
 	"crypto/subtle"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // PutToken keeps a token in place of an older one about the same.
-func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		if c.Token.UserID != "" && s.users[c.Token.UserID] == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		if c.Supersedes != nil && !bytes.Equal(s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now), *c.Supersedes) {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 		return &effect{about: c.Token.UserID, apply: func() error {
 			if !c.Yields || s.liveHash(subject{c.Token.Purpose, c.Token.Subject}, c.Now) == nil {
@@ -36,7 +36,7 @@ func (s *Store) liveHash(about subject, now time.Time) []byte {
 	return nil
 }
 
-func (s *Store) addToken(t auth.Token) {
+func (s *Store) addToken(t store.Token) {
 	id, about := tokenID{t.Purpose, string(t.Hash)}, subject{t.Purpose, t.Subject}
 	s.dropToken(id)
 	if t.Subject != "" {
@@ -66,10 +66,10 @@ func (s *Store) dropToken(id tokenID) {
 	}
 }
 
-func refID(r auth.TokenRef) tokenID { return tokenID{r.Purpose, string(r.Hash)} }
+func refID(r store.TokenRef) tokenID { return tokenID{r.Purpose, string(r.Hash)} }
 
 // liveToken returns nil for a token that is unknown or over.
-func (s *Store) liveToken(id tokenID, now time.Time) *auth.Token {
+func (s *Store) liveToken(id tokenID, now time.Time) *store.Token {
 	t := s.tokens[id]
 	if t == nil || !now.Before(t.ExpiresAt) {
 		return nil
@@ -78,25 +78,25 @@ func (s *Store) liveToken(id tokenID, now time.Time) *auth.Token {
 }
 
 // PeekToken reads a live token.
-func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+func (s *Store) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (store.Token, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Token{}, err
+		return store.Token{}, err
 	}
 	defer unlock()
 	t := s.liveToken(tokenID{p, string(hash)}, now)
 	if t == nil {
-		return auth.Token{}, auth.ErrNotFound
+		return store.Token{}, store.ErrNotFound
 	}
 	return copyToken(*t), nil
 }
 
 // RedeemToken uses a token up together with its effect.
-func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (t auth.Token, u auth.User, err error) {
+func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (t store.Token, u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		token := s.liveToken(tokenID{c.Purpose, string(c.Hash)}, c.Now)
 		if token == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		return s.planUse(ctx, token, c.Effect, c.Now, &t, &u)
 	})
@@ -104,21 +104,21 @@ func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (t auth.Toke
 }
 
 // TryCode judges a guess and counts it.
-func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (t auth.Token, u auth.User, err error) {
+func (s *Store) TryCode(ctx context.Context, c store.TryCode) (t store.Token, u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) {
 		id, ok := s.live[subject{c.Purpose, c.Subject}]
 		code := s.liveToken(id, c.Now)
 		if !ok || code == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		hash, live := code.CodeHash(c.Now)
 		switch {
 		case !live:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case code.Tries >= code.MaxTries:
-			return nil, auth.ErrTooManyTries
+			return nil, store.ErrTooManyTries
 		case subtle.ConstantTimeCompare(hash, c.Hash) != 1:
-			return &effect{about: whose(code, c.Effect), outcome: auth.OutcomeWrongCode, refusal: auth.ErrWrongCode, apply: func() error {
+			return &effect{about: whose(code, c.Effect), outcome: store.OutcomeWrongCode, refusal: store.ErrWrongCode, apply: func() error {
 				code.Tries++
 				return nil
 			}}, nil
@@ -129,7 +129,7 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (t auth.Token, u au
 }
 
 // whose is the id of the user that the use of a token is about, if there is one.
-func whose(t *auth.Token, e auth.Effect) string {
+func whose(t *store.Token, e store.Effect) string {
 	switch {
 	case e.Create != nil:
 		return e.Create.User.ID
@@ -141,7 +141,7 @@ func whose(t *auth.Token, e auth.Effect) string {
 
 // planUse plans to use a token up together with its effect, and tells both to
 // used and owner.
-func (s *Store) planUse(ctx context.Context, t *auth.Token, do auth.Effect, now time.Time, used *auth.Token, owner *auth.User) (*effect, error) {
+func (s *Store) planUse(ctx context.Context, t *store.Token, do store.Effect, now time.Time, used *store.Token, owner *store.User) (*effect, error) {
 	e := &effect{}
 	if id := whose(t, do); do.Create != nil || id != "" {
 		var err error

@@ -3,14 +3,14 @@ package memstore
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // trust has a session's device trusted by its user, who was given the session just
 // before.
-func (u *user) trust(c *auth.CreateSession) {
+func (u *user) trust(c *store.CreateSession) {
 	d, known := u.devices[c.Session.Device]
-	if c.TrustUntil.IsZero() || c.Session.AAL != auth.LevelAAL2 || !known {
+	if c.TrustUntil.IsZero() || c.Session.AAL != store.LevelAAL2 || !known {
 		return
 	}
 	d.TrustedUntil, d.TrustedAt = utc(c.TrustUntil), u.CredentialRevision

@@ -5,35 +5,35 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // CreateUser adds a user with everything that comes with it.
-func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User, err error) {
+func (s *Store) CreateUser(ctx context.Context, c store.CreateUser) (u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planCreate(ctx, c.NewUser, &u) })
 	return u, err
 }
 
 // planCreate plans to add a user, and tells created.
-func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.User) (*effect, error) {
+func (s *Store) planCreate(ctx context.Context, nu store.NewUser, created *store.User) (*effect, error) {
 	u := newUser(nu.User, nu.PasswordHash)
 	u.notes = nu.Notes
 	u.Revision, u.CredentialRevision = 0, 0
 	if err := u.arm(nu.Factors); err != nil {
 		return nil, err
 	}
-	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != auth.LevelAAL2 {
-		return nil, auth.ErrMFARequired
+	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != store.LevelAAL2 {
+		return nil, store.ErrMFARequired
 	}
 	if s.users[u.ID] != nil || (nu.Session != nil && s.sessions[nu.Session.ID] != nil) {
-		return nil, &auth.ConflictError{Field: "id"}
+		return nil, &store.ConflictError{Field: "id"}
 	}
 	if err := s.conflict(&u.User, ""); err != nil {
 		return nil, err
 	}
 	for _, t := range nu.Tokens {
 		if t.UserID != "" && t.UserID != u.ID && s.users[t.UserID] == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 	}
 	if nu.Session != nil {
@@ -61,27 +61,27 @@ func (s *Store) planCreate(ctx context.Context, nu auth.NewUser, created *auth.U
 	}}, nil
 }
 
-func newUser(u auth.User, hash string) *user {
-	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*auth.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}, devices: map[string]device{}}
+func newUser(u store.User, hash string) *user {
+	kept := &user{User: copyUser(u), hash: hash, factors: map[string]*store.Factor{}, sessions: map[string]bool{}, tokens: map[tokenID]bool{}, devices: map[string]device{}}
 	sortIdentities(kept.Identities)
 	return kept
 }
 
 // conflict finds a unique value of u that a user other than self has, or an
 // identity that u has twice.
-func (s *Store) conflict(u *auth.User, self string) error {
+func (s *Store) conflict(u *store.User, self string) error {
 	taken := func(id string, ok bool) bool { return ok && id != self }
-	if id, ok := s.byEmail[auth.EmailKey(u.Email)]; u.Email != "" && taken(id, ok) {
-		return &auth.ConflictError{Field: "email"}
+	if id, ok := s.byEmail[store.EmailKey(u.Email)]; u.Email != "" && taken(id, ok) {
+		return &store.ConflictError{Field: "email"}
 	}
 	if id, ok := s.byPhone[u.Phone]; u.Phone != "" && taken(id, ok) {
-		return &auth.ConflictError{Field: "phone"}
+		return &store.ConflictError{Field: "phone"}
 	}
 	seen := map[ident]bool{}
 	for _, i := range u.Identities {
 		key := ident{i.Provider, i.Subject}
 		if id, ok := s.byIdent[key]; taken(id, ok) || seen[key] {
-			return &auth.ConflictError{Field: "identity"}
+			return &store.ConflictError{Field: "identity"}
 		}
 		seen[key] = true
 	}
@@ -89,9 +89,9 @@ func (s *Store) conflict(u *auth.User, self string) error {
 }
 
 func (s *Store) index(u *user) {
-	s.owned = s.owned || slices.Contains(u.Roles, auth.RoleOwner)
+	s.owned = s.owned || slices.Contains(u.Roles, store.RoleOwner)
 	if u.Email != "" {
-		s.byEmail[auth.EmailKey(u.Email)] = u.ID
+		s.byEmail[store.EmailKey(u.Email)] = u.ID
 	}
 	if u.Phone != "" {
 		s.byPhone[u.Phone] = u.ID
@@ -102,7 +102,7 @@ func (s *Store) index(u *user) {
 }
 
 func (s *Store) unindex(u *user) {
-	delete(s.byEmail, auth.EmailKey(u.Email))
+	delete(s.byEmail, store.EmailKey(u.Email))
 	delete(s.byPhone, u.Phone)
 	for _, i := range u.Identities {
 		delete(s.byIdent, ident{i.Provider, i.Subject})
@@ -110,12 +110,12 @@ func (s *Store) unindex(u *user) {
 }
 
 // find returns nil if there is no such user.
-func (s *Store) find(k auth.UserKey) *user {
+func (s *Store) find(k store.UserKey) *user {
 	id, ok := k.ID, true
 	switch {
 	case k.ID != "":
 	case k.Email != "":
-		id, ok = s.byEmail[auth.EmailKey(k.Email)]
+		id, ok = s.byEmail[store.EmailKey(k.Email)]
 	case k.Phone != "":
 		id, ok = s.byPhone[k.Phone]
 	default:
@@ -128,41 +128,41 @@ func (s *Store) find(k auth.UserKey) *user {
 }
 
 // User finds one user.
-func (s *Store) User(ctx context.Context, k auth.UserKey) (auth.User, error) {
+func (s *Store) User(ctx context.Context, k store.UserKey) (store.User, error) {
 	c, err := s.Credentials(ctx, k)
 	return c.User, err
 }
 
 // Credentials finds one user with the password hash.
-func (s *Store) Credentials(ctx context.Context, k auth.UserKey) (auth.Credentials, error) {
+func (s *Store) Credentials(ctx context.Context, k store.UserKey) (store.Credentials, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
-		return auth.Credentials{}, err
+		return store.Credentials{}, err
 	}
 	defer unlock()
 	u := s.find(k)
 	if u == nil {
-		return auth.Credentials{}, auth.ErrNotFound
+		return store.Credentials{}, store.ErrNotFound
 	}
 	return u.credentials(k.Device), nil
 }
 
-func (u *user) credentials(device string) auth.Credentials {
+func (u *user) credentials(device string) store.Credentials {
 	_, known := u.devices[device]
-	return auth.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && device != forgotten, TrustedUntil: u.trustedUntil(device), Notes: u.notes}
+	return store.Credentials{User: copyUser(u.User), PasswordHash: u.hash, KnownDevice: known && device != forgotten, TrustedUntil: u.trustedUntil(device), Notes: u.notes}
 }
 
 // UpdateUser applies a patch.
-func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (u auth.User, err error) {
+func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (u store.User, err error) {
 	err = s.change(ctx, &c.Change, func() (*effect, error) { return s.planUpdate(c.UserID, &c.Patch, c.Now, &u) })
 	return u, err
 }
 
 // planUpdate plans to apply a patch, which may be nil, and tells updated.
-func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated *auth.User) (*effect, error) {
+func (s *Store) planUpdate(id string, p *store.UserPatch, now time.Time, updated *store.User) (*effect, error) {
 	u := s.users[id]
 	if u == nil {
-		return nil, auth.ErrNotFound
+		return nil, store.ErrNotFound
 	}
 	e := &effect{about: id}
 	if p == nil || p.Empty() {
@@ -172,7 +172,7 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		}
 		return e, nil
 	}
-	after := p.Apply(auth.Credentials{User: u.User, PasswordHash: u.hash, Notes: u.notes}, now)
+	after := p.Apply(store.Credentials{User: u.User, PasswordHash: u.hash, Notes: u.notes}, now)
 	next := copyUser(after.User)
 	if err := s.conflict(&next, id); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 		case p.DropDevices && p.Revoke != nil:
 			s.dropDevices(u, *p.Revoke)
 		case p.DropDevices:
-			s.dropDevices(u, auth.SessionFilter{})
+			s.dropDevices(u, store.SessionFilter{})
 		}
 		if p.DropFactors || p.DropCredentials {
 			clear(u.factors)
@@ -204,10 +204,10 @@ func (s *Store) planUpdate(id string, p *auth.UserPatch, now time.Time, updated 
 
 // dropProofs ends the sessions and removes the tokens that a patch names, and
 // returns the ids of the sessions, sorted.
-func (s *Store) dropProofs(u *user, p *auth.UserPatch, now time.Time) (ended []string) {
+func (s *Store) dropProofs(u *user, p *store.UserPatch, now time.Time) (ended []string) {
 	switch {
 	case p.DropCredentials:
-		ended = s.revoke(u, auth.SessionFilter{}, now)
+		ended = s.revoke(u, store.SessionFilter{}, now)
 	case p.Revoke != nil:
 		ended = s.revoke(u, *p.Revoke, now)
 	}
@@ -221,7 +221,7 @@ func (s *Store) dropProofs(u *user, p *auth.UserPatch, now time.Time) (ended []s
 }
 
 // dropTokens removes a user's tokens of some purposes.
-func (s *Store) dropTokens(u *user, purposes []auth.Purpose) {
+func (s *Store) dropTokens(u *user, purposes []store.Purpose) {
 	for id := range u.tokens {
 		if slices.Contains(purposes, id.purpose) {
 			s.dropToken(id)
@@ -230,15 +230,15 @@ func (s *Store) dropTokens(u *user, purposes []auth.Purpose) {
 }
 
 // DeleteUser removes the user and what belongs to it. Its events stay.
-func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	return s.change(ctx, &c.Change, func() (*effect, error) {
 		u := s.users[c.UserID]
 		if u == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		e := &effect{about: u.ID, replaces: u.ID}
 		e.apply = func() error {
-			e.ended = s.revoke(u, auth.SessionFilter{}, c.Now)
+			e.ended = s.revoke(u, store.SessionFilter{}, c.Now)
 			s.removeUser(u)
 			return nil
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/gather"
+	"github.com/authmount/auth/store"
 )
 
 type leavingKey struct{}
@@ -106,13 +107,13 @@ func TestCallersLeaveMidway(t *testing.T) {
 func filled(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch {
-	case t == reflect.TypeFor[auth.Change]():
+	case t == reflect.TypeFor[store.Change]():
 		v.Set(reflect.ValueOf(byTest()))
 	case t == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Now().UTC()))
-	case t == reflect.TypeFor[auth.UserPatch]():
+	case t == reflect.TypeFor[store.UserPatch]():
 		name := "x"
-		v.Set(reflect.ValueOf(auth.UserPatch{FullName: &name}))
+		v.Set(reflect.ValueOf(store.UserPatch{FullName: &name}))
 	case t.Kind() == reflect.String:
 		v.SetString(uuid.NewString())
 	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
@@ -195,7 +196,7 @@ func TestCallersLeaveWaiting(t *testing.T) {
 	u := withUser(t, s)
 	name := "changed"
 	update := func(ctx context.Context) error {
-		_, err := patch(ctx, s, u.ID, auth.UserPatch{FullName: &name})
+		_, err := patch(ctx, s, u.ID, store.UserPatch{FullName: &name})
 		return err
 	}
 	calls := map[string]func(context.Context) error{
@@ -236,7 +237,7 @@ func TestCallersLeaveWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if got, err := s.User(t.Context(), auth.ByID(u.ID)); err != nil || got.FullName == name {
+	if got, err := s.User(t.Context(), store.ByID(u.ID)); err != nil || got.FullName == name {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
+	"github.com/authmount/auth/store"
 )
 
 // Refresh. The statement does what happens all the time: the counter moves on, or
@@ -79,13 +79,13 @@ func (r *sessionUser) advanced() []any { return r.sess.andUser(&r.user, &r.user.
 
 // AdvanceSession moves the counter of a session on. Calls at the same time share
 // statements.
-func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	if err := c.Check(); err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	b, done, err := s.bound(ctx)
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	defer done()
 	a := advance{id: c.SessionID, counter: c.Counter, now: c.Now, graced: c.Now.Add(-c.Grace), idleUntil: c.IdleUntil, ip: c.IP, agent: c.UserAgent}
@@ -96,19 +96,19 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 	if alone := draws && (c.Draw.Cost <= 0 || a.draw.drawn > a.draw.full); !alone && plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && !slices.ContainsFunc(c.Events, whenDone) {
 		r, err := gathered(b, s, s.advances, s.advanceOne, a, a.id)
 		if err != nil {
-			return auth.Session{}, auth.User{}, err
+			return store.Session{}, store.User{}, err
 		}
 		if r != nil {
 			return r.both()
 		}
 	}
 	if err := c.DrawFirst(b, s.Take); err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	a.draw = draw{}
-	var sess auth.Session
-	var u auth.User
-	var other *auth.Client
+	var sess store.Session
+	var u store.User
+	var other *store.Client
 	err = s.change(b, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, of, err := h.liveSession(c.SessionID, c.Now)
 		if err != nil {
@@ -118,7 +118,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		other = nil
 		switch {
 		case found.counter < int64(c.Counter):
-			return nil, auth.ErrSessionEnded
+			return nil, store.ErrSessionEnded
 		case r.noChange && (found.counter > int64(c.Counter)+1 || !at(found.rotated).After(a.graced)):
 			passed, again, err := s.replay(ctx, tx, found, &c)
 			if err != nil {
@@ -126,13 +126,13 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 			}
 			if !passed && !again {
 				sess, u, err = s.endReused(ctx, tx, found, c.Now)
-				return &result{about: of.id, outcome: auth.OutcomeReused, refusal: auth.ErrReused}, err
+				return &result{about: of.id, outcome: store.OutcomeReused, refusal: store.ErrReused}, err
 			}
 			a.graced = time.Time{} // however late it is
 			if passed {
 				who := found.s.Client()
 				other = &who
-				r = &result{about: of.id, outcome: auth.OutcomeReplayed, other: other}
+				r = &result{about: of.id, outcome: store.OutcomeReplayed, other: other}
 			}
 		}
 		one, err := s.advance(ctx, tx, a) // which the locks do not keep out, as they are this transaction's own
@@ -145,8 +145,8 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		sess, u, err = one.both()
 		return r, err
 	})
-	if err != nil && !errors.Is(err, auth.ErrReused) {
-		return auth.Session{}, auth.User{}, err
+	if err != nil && !errors.Is(err, store.ErrReused) {
+		return store.Session{}, store.User{}, err
 	}
 	if err == nil && other != nil && c.Replayed != nil {
 		c.Replayed(*other)
@@ -168,25 +168,25 @@ const replay = `with had as (
 
 // replay tells whether a counter that is outdated is let pass, which it remembers,
 // or was within grace, and may come again.
-func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *auth.Advance) (passed, again bool, err error) {
+func (s *Store) replay(ctx context.Context, tx pgx.Tx, found *sessionRow, c *store.Advance) (passed, again bool, err error) {
 	if c.Grace <= 0 || found.counter != int64(c.Counter)+1 {
 		return false, false, nil
 	}
-	err = tx.QueryRow(ctx, s.sql(replay), found.s.ID, c.Now, c.Now.Add(-auth.ReplayGap), c.Now.Add(-c.Grace)).Scan(&passed, &again)
+	err = tx.QueryRow(ctx, s.sql(replay), found.s.ID, c.Now, c.Now.Add(-store.ReplayGap), c.Now.Add(-c.Grace)).Scan(&passed, &again)
 	return passed, again, err
 }
 
-func whenDone(e auth.OutcomeEvent) bool { return e.On == auth.OutcomeDone }
+func whenDone(e store.OutcomeEvent) bool { return e.On == store.OutcomeDone }
 
 // endReused ends a session whose counter came too late. It asks for no claims,
 // which could fail and undo it.
-func (s *Store) endReused(ctx context.Context, tx pgx.Tx, found *sessionRow, now time.Time) (sess auth.Session, u auth.User, err error) {
+func (s *Store) endReused(ctx context.Context, tx pgx.Tx, found *sessionRow, now time.Time) (sess store.Session, u store.User, err error) {
 	b := &pgx.Batch{}
 	var ended []string
-	s.queueRevoke(b, found.s.UserID, auth.SessionFilter{ID: found.s.ID}, now, &ended)
+	s.queueRevoke(b, found.s.UserID, store.SessionFilter{ID: found.s.ID}, now, &ended)
 	s.queueUser(b, selectUserAsKept, found.s.UserID, &u)
 	if err := send(ctx, tx, b); err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	sess, err = found.session()
 	return sess, u, err

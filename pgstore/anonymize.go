@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -37,8 +37,8 @@ const (
 const rewritten = 500
 
 // AnonymizeUser makes an account nobody's.
-func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.User, error) {
-	var u auth.User
+func (s *Store) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
+	var u store.User
 	p := c.Patch()
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, roles: rolesOfPatch(p)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		r, err := s.patch(ctx, tx, h.user(c.UserID), p, c.Now, &u)
@@ -56,7 +56,7 @@ func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.U
 		return r, s.rewriteEvents(ctx, tx, &c)
 	})
 	if err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	return u, nil
 }
@@ -64,14 +64,14 @@ func (s *Store) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.U
 // tokenPurposes are those of tokens that have a subject, for an index that begins with
 // them.
 func tokenPurposes() []string {
-	return purposes([]auth.Purpose{
-		auth.PurposeMagicLink, auth.PurposeVerifyEmail, auth.PurposeReset, auth.PurposeExchange, auth.PurposePhoneCode, auth.PurposeMFA, auth.PurposeEnroll,
-		auth.PurposePhoneChange, auth.PurposeOAuth, auth.PurposeEmailCode, auth.PurposeStop, auth.PurposeInvitation,
+	return purposes([]store.Purpose{
+		store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode, store.PurposeMFA, store.PurposeEnroll,
+		store.PurposePhoneChange, store.PurposeOAuth, store.PurposeEmailCode, store.PurposeStop, store.PurposeInvitation,
 	})
 }
 
 // rewriteEvents takes a user out of the events, a page at a time.
-func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *auth.AnonymizeUser) error {
+func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *store.AnonymizeUser) error {
 	type row struct {
 		ID   string    `json:"id"`
 		Data eventData `json:"data"`
@@ -106,8 +106,8 @@ func (s *Store) rewriteEvents(ctx context.Context, tx pgx.Tx, c *auth.AnonymizeU
 }
 
 // event is an event with what it says besides its columns.
-func (d eventData) event() auth.Event {
-	return auth.Event{
+func (d eventData) event() store.Event {
+	return store.Event{
 		Actor: d.Actor, SessionIDs: d.SessionIDs, Method: d.Method, Provider: d.Provider, Message: d.Message, Left: d.Left, Reason: d.Reason,
 		Client: d.Client, Other: d.Other, Record: d.Record,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/internal/seal"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // Whatever keeps the audit log from being written keeps nobody out: what people do
@@ -49,8 +50,8 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, schema := openSchema(t)
-			var told []auth.Event
-			env := authtest.NewOn(t, s, auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e auth.Event) { told = append(told, e) }}))
+			var told []store.Event
+			env := authtest.NewOn(t, s, auth.WithHooks(auth.Hooks{OnEvent: func(_ context.Context, e store.Event) { told = append(told, e) }}))
 			adm, err := admin.New(t.Context(), env.Auth, admin.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -70,18 +71,18 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := env.Mail(t, "ada@example.com", auth.KindMagicLink)
+			m := env.Mail(t, "ada@example.com", store.KindMagicLink)
 			if _, err := env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Email: "ada@example.com", Code: m.Code, RequestID: asked.RequestID}); err != nil {
 				t.Errorf("magic link: %v", err)
 			}
 			_, err = adm.BanUser(ctx, admin.System("test"), admin.BanUserParams{UserID: ada.User.ID, Reason: "x"})
-			u, readErr := s.User(ctx, auth.ByID(ada.User.ID))
+			u, readErr := s.User(ctx, store.ByID(ada.User.ID))
 			if err == nil || readErr != nil || u.Banned(env.Clock.Now()) {
 				t.Errorf("an operator's change came about unrecorded: %v, %v, banned until %v", err, readErr, u.BannedUntil)
 			}
 			sum, err := env.ImportUsers(ctx, slices.Values([]auth.ImportUserParams{{Email: "eve@example.com"}}), nil)
-			_, readErr = s.User(ctx, auth.ByEmail("eve@example.com"))
-			if err == nil || errors.Is(err, context.DeadlineExceeded) || sum.Created != 0 || !errors.Is(readErr, auth.ErrNotFound) {
+			_, readErr = s.User(ctx, store.ByEmail("eve@example.com"))
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || sum.Created != 0 || !errors.Is(readErr, store.ErrNotFound) {
 				t.Errorf("an import came about unrecorded, or waited for longer than events may: %v, %+v, %v", err, sum, readErr)
 			}
 			if err := kit.Written(ctx); err == nil {
@@ -91,15 +92,15 @@ func TestPeopleOutliveTheAuditLog(t *testing.T) {
 			if err := kit.Written(ctx); err != nil {
 				t.Fatal(err)
 			}
-			list, err := s.Events(ctx, auth.EventQuery{Limit: 200})
+			list, err := s.Events(ctx, store.EventQuery{Limit: 200})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, e := range told {
-				if e.Type == auth.EventRefreshed {
+				if e.Type == store.EventRefreshed {
 					continue
 				}
-				at := slices.IndexFunc(list, func(k auth.Event) bool { return k.ID == e.ID })
+				at := slices.IndexFunc(list, func(k store.Event) bool { return k.ID == e.ID })
 				if at < 0 || list[at].UserID != e.UserID || e.UserID == "" {
 					t.Errorf("%s of %q is recorded as %d of %+v", e.Type, e.UserID, at, list)
 				}
@@ -120,21 +121,21 @@ func TestEventsOfNobody(t *testing.T) {
 	t.Parallel()
 	s, _ := openSchema(t)
 	u := withUser(t, s)
-	e := auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: now, UserID: u.ID, Actor: auth.Actor{Kind: auth.ActorUser, ID: u.ID}}
-	done(t, s.AddEvents(t.Context(), []auth.Event{e}))
+	e := store.Event{ID: uuid.NewString(), Type: store.EventSignedIn, At: now, UserID: u.ID, Actor: store.Actor{Kind: store.ActorUser, ID: u.ID}}
+	done(t, s.AddEvents(t.Context(), []store.Event{e}))
 	for what, row := range map[string]struct {
-		q    auth.EventQuery
+		q    store.EventQuery
 		want int
 	}{
-		"all":                          {auth.EventQuery{}, 1},
-		"an id":                        {auth.EventQuery{ID: "x"}, 0},
-		"about":                        {auth.EventQuery{UserID: "x"}, 0},
-		"by or about":                  {auth.EventQuery{Involving: "x"}, 0},
-		"by or about, by somebody":     {auth.EventQuery{ActorID: u.ID, Involving: "x"}, 0},
-		"about, by somebody":           {auth.EventQuery{ActorID: u.ID, UserID: "x"}, 0},
-		"nothing but a null character": {auth.EventQuery{Involving: "\x00"}, 0},
-		"behind one at that instant":   {auth.EventQuery{Before: &auth.Event{ID: "x", At: now}}, 0},
-		"behind one later":             {auth.EventQuery{Before: &auth.Event{ID: "x", At: now.Add(time.Microsecond)}}, 1},
+		"all":                          {store.EventQuery{}, 1},
+		"an id":                        {store.EventQuery{ID: "x"}, 0},
+		"about":                        {store.EventQuery{UserID: "x"}, 0},
+		"by or about":                  {store.EventQuery{Involving: "x"}, 0},
+		"by or about, by somebody":     {store.EventQuery{ActorID: u.ID, Involving: "x"}, 0},
+		"about, by somebody":           {store.EventQuery{ActorID: u.ID, UserID: "x"}, 0},
+		"nothing but a null character": {store.EventQuery{Involving: "\x00"}, 0},
+		"behind one at that instant":   {store.EventQuery{Before: &store.Event{ID: "x", At: now}}, 0},
+		"behind one later":             {store.EventQuery{Before: &store.Event{ID: "x", At: now.Add(time.Microsecond)}}, 1},
 	} {
 		if list, err := s.Events(t.Context(), row.q); err != nil || len(list) != row.want || list == nil {
 			t.Errorf("%s: %+v, %v", what, list, err)
@@ -157,38 +158,38 @@ const auditLog = `
 // no more: not the table, and no index whole.
 func TestAuditLogPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
-	if _, err := store.Pool().Exec(t.Context(), auditLog); err != nil {
+	st := openTraced(t, planner)
+	if _, err := st.Pool().Exec(t.Context(), auditLog); err != nil {
 		t.Fatal(err)
 	}
-	one := scalar[string](t, store, "select md5('7')::uuid::text")
-	id := scalar[string](t, store, "select id::text from auth.events limit 1")
+	one := scalar[string](t, st, "select md5('7')::uuid::text")
+	id := scalar[string](t, st, "select id::text from auth.events limit 1")
 	for name, c := range map[string]struct {
-		q       auth.EventQuery
+		q       store.EventQuery
 		indexes []string
 	}{
-		"by time":                {auth.EventQuery{}, []string{"events_at_idx"}},
-		"one":                    {auth.EventQuery{ID: id}, []string{"events_pkey"}},
-		"about":                  {auth.EventQuery{UserID: one}, []string{"events_user_id_idx"}},
-		"about or by":            {auth.EventQuery{Involving: one}, []string{"events_user_id_idx", "events_actor_idx"}},
-		"by":                     {auth.EventQuery{ActorID: one}, []string{"events_user_id_idx", "events_actor_idx"}},
-		"by code":                {auth.EventQuery{ActorID: "billing"}, []string{"events_actor_idx"}},
-		"of a target":            {auth.EventQuery{Target: one}, []string{"events_user_id_idx"}},
-		"of a named target":      {auth.EventQuery{Target: "role0"}, []string{"events_target_idx"}},
-		"of a type":              {auth.EventQuery{Type: "user.banned"}, []string{"events_type_idx"}},
-		"of a type that is not":  {auth.EventQuery{Type: "user.gone"}, []string{"events_type_idx"}},
-		"of types":               {auth.EventQuery{Type: "user.*"}, []string{"events_type_idx"}},
-		"of types that are not":  {auth.EventQuery{Type: "gone.*"}, []string{"events_type_idx"}},
-		"from an address":        {auth.EventQuery{IP: netip.MustParseAddr("10.0.7.7")}, []string{"events_ip_idx"}},
-		"of a request":           {auth.EventQuery{RequestID: "r50"}, []string{"events_request_idx"}},
-		"denied":                 {auth.EventQuery{Outcome: auth.EventDenied}, []string{"events_denied_idx"}},
-		"by somebody, of a type": {auth.EventQuery{ActorID: one, Type: "user.*", Outcome: auth.EventDone}, []string{"events_user_id_idx", "events_actor_idx"}},
-		"about and address":      {auth.EventQuery{UserID: one, IP: netip.MustParseAddr("10.0.7.7")}, []string{"events_user_id_idx", "events_ip_idx"}},
+		"by time":                {store.EventQuery{}, []string{"events_at_idx"}},
+		"one":                    {store.EventQuery{ID: id}, []string{"events_pkey"}},
+		"about":                  {store.EventQuery{UserID: one}, []string{"events_user_id_idx"}},
+		"about or by":            {store.EventQuery{Involving: one}, []string{"events_user_id_idx", "events_actor_idx"}},
+		"by":                     {store.EventQuery{ActorID: one}, []string{"events_user_id_idx", "events_actor_idx"}},
+		"by code":                {store.EventQuery{ActorID: "billing"}, []string{"events_actor_idx"}},
+		"of a target":            {store.EventQuery{Target: one}, []string{"events_user_id_idx"}},
+		"of a named target":      {store.EventQuery{Target: "role0"}, []string{"events_target_idx"}},
+		"of a type":              {store.EventQuery{Type: "user.banned"}, []string{"events_type_idx"}},
+		"of a type that is not":  {store.EventQuery{Type: "user.gone"}, []string{"events_type_idx"}},
+		"of types":               {store.EventQuery{Type: "user.*"}, []string{"events_type_idx"}},
+		"of types that are not":  {store.EventQuery{Type: "gone.*"}, []string{"events_type_idx"}},
+		"from an address":        {store.EventQuery{IP: netip.MustParseAddr("10.0.7.7")}, []string{"events_ip_idx"}},
+		"of a request":           {store.EventQuery{RequestID: "r50"}, []string{"events_request_idx"}},
+		"denied":                 {store.EventQuery{Outcome: store.EventDenied}, []string{"events_denied_idx"}},
+		"by somebody, of a type": {store.EventQuery{ActorID: one, Type: "user.*", Outcome: store.EventDone}, []string{"events_user_id_idx", "events_actor_idx"}},
+		"about and address":      {store.EventQuery{UserID: one, IP: netip.MustParseAddr("10.0.7.7")}, []string{"events_user_id_idx", "events_ip_idx"}},
 	} {
 		for _, page := range []string{"first", "next"} {
 			c.q.Limit = 50
 			if page == "next" {
-				list, err := store.Events(t.Context(), c.q)
+				list, err := st.Events(t.Context(), c.q)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -198,7 +199,7 @@ func TestAuditLogPlans(t *testing.T) {
 				c.q.Before = &list[len(list)/2]
 			}
 			plans, err := planner.Explain(func() error {
-				_, err := store.Events(t.Context(), c.q)
+				_, err := st.Events(t.Context(), c.q)
 				return err
 			})
 			if err != nil {
@@ -217,7 +218,7 @@ func TestAuditLogPlans(t *testing.T) {
 // Figures are read by their keys, and totals no further than they are exact.
 func TestStatsPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
+	st := openTraced(t, planner)
 	ctx := t.Context()
 	for _, sql := range []string{
 		population,
@@ -226,27 +227,27 @@ func TestStatsPlans(t *testing.T) {
 		`insert into auth.active (since, period, user_id) select now()::date, 'day', id from auth.users`,
 		`analyze`,
 	} {
-		if _, err := store.Pool().Exec(ctx, sql); err != nil {
+		if _, err := st.Pool().Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now := scalar[time.Time](t, store, "select now()").UTC()
-	who := scalar[string](t, store, "select id::text from auth.users limit 1")
+	now := scalar[time.Time](t, st, "select now()").UTC()
+	who := scalar[string](t, st, "select id::text from auth.users limit 1")
 	for name, c := range map[string]struct {
 		rows    int
 		indexes []string
 		run     func() error
 	}{
-		"totals": {auth.CountedExactly + 1, []string{"users_pkey", "users_mfa_idx", "users_banned_idx", "pg_class_oid_index", "pg_class_relname_nsp_index"}, func() error {
-			_, err := store.Totals(ctx, now)
+		"totals": {store.CountedExactly + 1, []string{"users_pkey", "users_mfa_idx", "users_banned_idx", "pg_class_oid_index", "pg_class_relname_nsp_index"}, func() error {
+			_, err := st.Totals(ctx, now)
 			return err
 		}},
 		"counts": {30, []string{"counts_pkey"}, func() error {
-			_, err := store.Counts(ctx, auth.CountQuery{Metrics: []auth.Metric{auth.MetricSignIns}, From: now.AddDate(0, 0, -2), To: now})
+			_, err := st.Counts(ctx, store.CountQuery{Metrics: []store.Metric{store.MetricSignIns}, From: now.AddDate(0, 0, -2), To: now})
 			return err
 		}},
 		"add": {3, nil, func() error {
-			return store.AddCounts(ctx, auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignUps, Label: "l", At: now, N: 1}}, Active: []auth.Activity{{UserID: who, At: now}}})
+			return st.AddCounts(ctx, store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignUps, Label: "l", At: now, N: 1}}, Active: []store.Activity{{UserID: who, At: now}}})
 		}},
 	} {
 		plans, err := planner.Explain(c.run)
@@ -260,7 +261,7 @@ func TestStatsPlans(t *testing.T) {
 			}
 		}
 	}
-	got, err := store.Totals(ctx, now)
+	got, err := st.Totals(ctx, now)
 	if err != nil || got.Users.Exact || got.Users.N != 20000 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -269,7 +270,7 @@ func TestStatsPlans(t *testing.T) {
 // unaudited is a store that records no sign-in.
 type unaudited struct{ *pgstore.Store }
 
-func (s unaudited) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s unaudited) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	c.Events = nil
 	return s.Store.CreateSession(ctx, c)
 }
@@ -278,8 +279,8 @@ func (s unaudited) CreateSession(ctx context.Context, c auth.CreateSession) (aut
 // session alone, in which a password's hash does not hide the difference.
 func BenchmarkAudit(b *testing.B) {
 	s, _ := openSchema(b)
-	for name, store := range map[string]auth.Store{"audited": s, "unaudited": unaudited{s}} {
-		env := authtest.NewOn(b, store, auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithPasswords(auth.PasswordOptions{Argon2id: auth.Argon2idParams{Memory: 19456, Time: 2, Threads: 1}}), auth.WithClock(time.Now))
+	for name, st := range map[string]store.Store{"audited": s, "unaudited": unaudited{s}} {
+		env := authtest.NewOn(b, st, auth.WithRateLimits(auth.RateLimits{Off: true}), auth.WithPasswords(auth.PasswordOptions{Argon2id: auth.Argon2idParams{Memory: 19456, Time: 2, Threads: 1}}), auth.WithClock(time.Now))
 		u := env.LoginAs(b, "ada@example.com").User
 		b.Run("login/"+name, func(b *testing.B) {
 			for b.Loop() {
@@ -290,9 +291,9 @@ func BenchmarkAudit(b *testing.B) {
 		})
 		b.Run("statement/"+name, func(b *testing.B) {
 			for b.Loop() {
-				c := auth.CreateSession{Change: with(byTest()), Session: newSession(u.ID), KeepSessions: 100}
-				c.Unrecorded = func([]auth.Event) {}
-				if _, err := store.CreateSession(b.Context(), c); err != nil {
+				c := store.CreateSession{Change: with(byTest()), Session: newSession(u.ID), KeepSessions: 100}
+				c.Unrecorded = func([]store.Event) {}
+				if _, err := st.CreateSession(b.Context(), c); err != nil {
 					b.Fatal(err)
 				}
 			}

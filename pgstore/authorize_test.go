@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/pgstore/rls"
+	"github.com/authmount/auth/store"
 )
 
 // auth.authorize says what Claims.HasPermission says, for every pair of a permission
@@ -18,7 +19,7 @@ func TestAuthorizeAgreesWithHasPermission(t *testing.T) {
 	names := []string{"", "*", ".*", ".", "notes", "notes.", "notes.*", "notes.write", "notes.writer", "notes:write", "notes*", "Notes.write", "notes.a.b", "notes.a.*", "note_.*", "%.*", "no%.write", "auth.*", "a\\.*", "'"}
 	for _, held := range append(names, "tags.read notes.*", "") {
 		claims := &auth.Claims{UserID: uuid.NewString(), Permissions: strings.Fields(held)}
-		err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+		err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
 			for _, wanted := range names {
 				var got *bool
 				if err := tx.QueryRow(t.Context(), "select auth.authorize($1)", wanted).Scan(&got); err != nil {
@@ -42,13 +43,13 @@ func TestAuthorizeByTheTableOfRoles(t *testing.T) {
 	s := openDatabase(t)
 	put := func(permissions ...string) {
 		t.Helper()
-		if _, err := s.PutRole(t.Context(), auth.PutRole{Change: byTest(), Role: auth.RolePermissions{Name: "editor", Permissions: permissions}}); err != nil {
+		if _, err := s.PutRole(t.Context(), store.PutRole{Change: byTest(), Role: store.RolePermissions{Name: "editor", Permissions: permissions}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	may := func(claims *auth.Claims, permission *string) (ok bool) {
 		t.Helper()
-		err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+		err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), "select auth.authorize($1)", permission).Scan(&ok)
 		})
 		if err != nil {
@@ -71,8 +72,8 @@ func TestAuthorizeByTheTableOfRoles(t *testing.T) {
 		"left out, and asked for more": {editor("permissions"), ptr("tags.write"), false},
 		"something else was left out":  {editor("app_metadata"), write, false},
 		"nothing was left out":         {editor(), write, false},
-		"an owner's were left out":     {&auth.Claims{UserID: uuid.NewString(), Roles: []string{auth.RoleOwner}, Omitted: []string{"permissions"}}, ptr("anything"), true},
-		"an owner's were not":          {&auth.Claims{UserID: uuid.NewString(), Roles: []string{auth.RoleOwner}}, ptr("anything"), false},
+		"an owner's were left out":     {&auth.Claims{UserID: uuid.NewString(), Roles: []string{store.RoleOwner}, Omitted: []string{"permissions"}}, ptr("anything"), true},
+		"an owner's were not":          {&auth.Claims{UserID: uuid.NewString(), Roles: []string{store.RoleOwner}}, ptr("anything"), false},
 		"a role that is not there":     {&auth.Claims{UserID: uuid.NewString(), Roles: []string{"other"}, Omitted: []string{"permissions"}}, write, false},
 		"no permission":                {&auth.Claims{UserID: uuid.NewString(), Permissions: []string{"notes.write"}}, nil, false},
 	} {

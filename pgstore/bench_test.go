@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // What a sign-in, a sign-up and a request ask of the database, one call at a time
@@ -27,7 +27,7 @@ func BenchmarkCreateSession(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := open(b)
-			users := make([]auth.User, regulars)
+			users := make([]store.User, regulars)
 			for i := range users {
 				users[i] = benchUser(b, s, regular(i, hashName("a device")))
 			}
@@ -39,7 +39,7 @@ func BenchmarkCreateSession(b *testing.B) {
 	// As many sessions as are kept, so that each sign-in ends one.
 	b.Run("Full", func(b *testing.B) {
 		s := open(b)
-		users := make([]auth.User, 5)
+		users := make([]store.User, 5)
 		for i := range users {
 			users[i] = benchUser(b, s, regular(i, hashName("a device")))
 			for range 100 {
@@ -85,15 +85,15 @@ func benchCalls(b *testing.B, call func(i int)) {
 }
 
 // regular describes a user with a session on a device.
-func regular(i int, device string) auth.CreateUser {
+func regular(i int, device string) store.CreateUser {
 	c := newUser(fmt.Sprintf("user%d@example.com", i))
 	s := benchSession(c.User.ID, device)
 	c.Session, c.PasswordHash = &s, "hash"
-	c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: newID(), Type: auth.EventSignedUp, At: c.Now}}}
+	c.Events = []store.OutcomeEvent{{Event: store.Event{ID: newID(), Type: store.EventSignedUp, At: c.Now}}}
 	return c
 }
 
-func benchUser(b *testing.B, s *pgstore.Store, c auth.CreateUser) auth.User {
+func benchUser(b *testing.B, s *pgstore.Store, c store.CreateUser) store.User {
 	b.Helper()
 	u, err := s.CreateUser(b.Context(), c)
 	if err != nil {
@@ -102,19 +102,19 @@ func benchUser(b *testing.B, s *pgstore.Store, c auth.CreateUser) auth.User {
 	return u
 }
 
-func signInTo(b *testing.B, s *pgstore.Store, u auth.User, device string, keep int) {
+func signInTo(b *testing.B, s *pgstore.Store, u store.User, device string, keep int) {
 	b.Helper()
-	c := auth.CreateSession{Change: with(byTest(), auth.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}), Session: benchSession(u.ID, device)}
+	c := store.CreateSession{Change: with(byTest(), store.UserAt{ID: u.ID, CredentialRevision: &u.CredentialRevision}), Session: benchSession(u.ID, device)}
 	c.KeepSessions = keep
-	c.Events = append(c.Events, auth.OutcomeEvent{On: auth.OutcomeSessionsEnded, Event: auth.Event{ID: newID(), Type: auth.EventSessionsEnded, At: c.Now}})
+	c.Events = append(c.Events, store.OutcomeEvent{On: store.OutcomeSessionsEnded, Event: store.Event{ID: newID(), Type: store.EventSessionsEnded, At: c.Now}})
 	if _, err := s.CreateSession(b.Context(), c); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func benchSession(userID, device string) auth.Session {
+func benchSession(userID, device string) store.Session {
 	s := newSession(userID)
-	s.ID, s.AMR, s.IdleUntil = newID(), []auth.AMR{{Method: "password", Timestamp: s.CreatedAt.Unix()}}, s.CreatedAt.Add(720*time.Hour)
+	s.ID, s.AMR, s.IdleUntil = newID(), []store.AMR{{Method: "password", Timestamp: s.CreatedAt.Unix()}}, s.CreatedAt.Add(720*time.Hour)
 	s.IP, s.UserAgent = "192.0.2.1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	s.Device = device
 	return s

@@ -7,16 +7,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // whole is a store with what these tests are about.
 type whole interface {
-	auth.Store
-	auth.ImpersonationStore
-	auth.JobStore
-	auth.RotationStore
+	store.Store
+	store.ImpersonationStore
+	store.JobStore
+	store.RotationStore
 }
 
 func onBoth(t *testing.T, test func(t *testing.T, s whole)) {
@@ -35,13 +35,13 @@ func done(t *testing.T, err error) {
 }
 
 // somebody is a user with a session.
-func somebody(t *testing.T, s whole, rotated time.Time) auth.Session {
+func somebody(t *testing.T, s whole, rotated time.Time) store.Session {
 	t.Helper()
-	c := auth.Change{Now: now, By: auth.Authority{System: "test"}}
-	u, err := s.CreateUser(t.Context(), auth.CreateUser{Change: c, NewUser: auth.NewUser{User: auth.User{ID: uuid.NewString(), CreatedAt: now, UpdatedAt: now}}})
+	c := store.Change{Now: now, By: store.Authority{System: "test"}}
+	u, err := s.CreateUser(t.Context(), store.CreateUser{Change: c, NewUser: store.NewUser{User: store.User{ID: uuid.NewString(), CreatedAt: now, UpdatedAt: now}}})
 	done(t, err)
-	sess := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: rotated, IdleUntil: now.Add(time.Hour)}
-	_, err = s.CreateSession(t.Context(), auth.CreateSession{Change: c, Session: sess})
+	sess := store.Session{ID: uuid.NewString(), UserID: u.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: rotated, IdleUntil: now.Add(time.Hour)}
+	_, err = s.CreateSession(t.Context(), store.CreateSession{Change: c, Session: sess})
 	done(t, err)
 	return sess
 }
@@ -51,34 +51,34 @@ func somebody(t *testing.T, s whole, rotated time.Time) auth.Session {
 func TestFiltersPickImpersonations(t *testing.T) {
 	onBoth(t, func(t *testing.T, s whole) {
 		for name, row := range map[string]struct {
-			filter auth.SessionFilter
+			filter store.SessionFilter
 			left   []string
 		}{
-			"all":    {auth.SessionFilter{}, nil},
-			"since":  {auth.SessionFilter{Since: now}, []string{"early"}},
-			"before": {auth.SessionFilter{Before: now}, []string{"late"}},
-			"at":     {auth.SessionFilter{IP: "192.0.2.1"}, []string{"late"}},
-			"one":    {auth.SessionFilter{ID: "early"}, []string{"late"}},
-			"others": {auth.SessionFilter{Except: "early"}, []string{"early"}},
+			"all":    {store.SessionFilter{}, nil},
+			"since":  {store.SessionFilter{Since: now}, []string{"early"}},
+			"before": {store.SessionFilter{Before: now}, []string{"late"}},
+			"at":     {store.SessionFilter{IP: "192.0.2.1"}, []string{"late"}},
+			"one":    {store.SessionFilter{ID: "early"}, []string{"late"}},
+			"others": {store.SessionFilter{Except: "early"}, []string{"early"}},
 		} {
 			actor, target := somebody(t, s, now), somebody(t, s, now)
 			ids := map[string]string{"early": uuid.NewString(), "late": uuid.NewString()}
 			for which, at := range map[string]time.Time{"early": now.Add(-time.Microsecond), "late": now} {
-				i := auth.Impersonation{ID: ids[which], UserID: target.UserID, ActorID: actor.UserID, ActorSessionID: actor.ID, CreatedAt: at, ExpiresAt: now.Add(time.Hour), IP: "192.0.2.2"}
+				i := store.Impersonation{ID: ids[which], UserID: target.UserID, ActorID: actor.UserID, ActorSessionID: actor.ID, CreatedAt: at, ExpiresAt: now.Add(time.Hour), IP: "192.0.2.2"}
 				if which == "early" {
 					i.IP = "192.0.2.1"
 				}
-				done(t, s.BeginImpersonation(t.Context(), auth.BeginImpersonation{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, Impersonation: i}))
+				done(t, s.BeginImpersonation(t.Context(), store.BeginImpersonation{Change: store.Change{Now: now, By: store.Authority{System: "test"}}, Impersonation: i}))
 			}
 			f := row.filter
 			f.ID, f.Except = ids[f.ID], ids[f.Except]
-			_, err := s.RevokeSessions(t.Context(), auth.RevokeSessions{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, UserID: target.UserID, Filter: f})
+			_, err := s.RevokeSessions(t.Context(), store.RevokeSessions{Change: store.Change{Now: now, By: store.Authority{System: "test"}}, UserID: target.UserID, Filter: f})
 			done(t, err)
 			live, err := s.Impersonations(t.Context(), target.UserID, now)
 			done(t, err)
 			var left []string
 			for which, id := range ids {
-				if slices.ContainsFunc(live, func(i auth.Impersonation) bool { return i.ID == id }) {
+				if slices.ContainsFunc(live, func(i store.Impersonation) bool { return i.ID == id }) {
 					left = append(left, which)
 				}
 			}
@@ -94,23 +94,23 @@ func TestJobsTakeTurns(t *testing.T) {
 	onBoth(t, func(t *testing.T, s whole) {
 		var ids []string
 		for range 6 {
-			j := auth.Job{ID: uuid.NewString(), Kind: "x", State: auth.JobReceiving, Actor: []byte("{}"), Params: []byte("{}"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+			j := store.Job{ID: uuid.NewString(), Kind: "x", State: store.JobReceiving, Actor: []byte("{}"), Params: []byte("{}"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 			done(t, s.PutJob(t.Context(), j))
-			done(t, s.AddJobChunk(t.Context(), auth.JobChunk{JobID: j.ID, Rows: 1, Input: []byte("x")}))
-			_, err := s.StartJob(t.Context(), auth.StartJob{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
+			done(t, s.AddJobChunk(t.Context(), store.JobChunk{JobID: j.ID, Rows: 1, Input: []byte("x")}))
+			_, err := s.StartJob(t.Context(), store.StartJob{Change: store.Change{Now: now, By: store.Authority{System: "test"}}, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
 			done(t, err)
 			ids = append(ids, j.ID)
 		}
 		var first []string
 		for i := range ids { // each is left earlier than the one before
-			j, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: now, Until: now.Add(time.Hour - time.Duration(i)*time.Minute)})
+			j, err := s.ClaimJob(t.Context(), store.ClaimJob{Now: now, Until: now.Add(time.Hour - time.Duration(i)*time.Minute)})
 			done(t, err)
 			first = append(first, j.ID)
 		}
 		var second []string
 		for range ids {
 			at := now.Add(time.Hour)
-			j, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: at, Until: at.Add(time.Minute)})
+			j, err := s.ClaimJob(t.Context(), store.ClaimJob{Now: at, Until: at.Add(time.Minute)})
 			done(t, err)
 			second = append(second, j.ID)
 		}
@@ -145,18 +145,18 @@ func TestFiguresAreKeptForTheirTime(t *testing.T) {
 				t.Errorf("%s: %d, %v", what, n, err)
 			}
 		}
-		stats := s.(auth.StatsStore)
+		stats := s.(store.StatsStore)
 		hour, day := now.Truncate(time.Hour), now.Truncate(24*time.Hour)
-		var counts []auth.Count
+		var counts []store.Count
 		for _, label := range []string{"a", "b", "c"} {
-			counts = append(counts, auth.Count{Metric: auth.MetricSignIns, Label: label, At: now, N: 1})
+			counts = append(counts, store.Count{Metric: store.MetricSignIns, Label: label, At: now, N: 1})
 		}
-		done(t, stats.AddCounts(t.Context(), auth.AddCounts{Counts: counts}))
+		done(t, stats.AddCounts(t.Context(), store.AddCounts{Counts: counts}))
 		over := hour.Add(400 * 24 * time.Hour)
 		sweep("counts, in time", over, 9, 0)
 		sweep("two counts", over.Add(time.Microsecond), 2, 2)
 		sweep("the third", over.Add(time.Microsecond), 9, 1)
-		done(t, stats.AddCounts(t.Context(), auth.AddCounts{Active: []auth.Activity{{UserID: uuid.NewString(), At: now}, {UserID: uuid.NewString(), At: now}}}))
+		done(t, stats.AddCounts(t.Context(), store.AddCounts{Active: []store.Activity{{UserID: uuid.NewString(), At: now}, {UserID: uuid.NewString(), At: now}}}))
 		over = day.Add(40 * 24 * time.Hour)
 		sweep("the days, in time", over, 9, 4) // the weeks, and the months, which began before
 		sweep("one day", over.Add(24*time.Hour), 1, 1)

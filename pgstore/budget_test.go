@@ -14,6 +14,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // givesBack stands for what no request waits for: tries of right passwords and codes
@@ -83,8 +84,8 @@ func (c *counter) taken() (statements []string, limiter int) {
 // steady state.
 func TestStatementBudget(t *testing.T) {
 	c := &counter{}
-	store := openTraced(t, c)
-	env := authtest.NewOn(t, store)
+	st := openTraced(t, c)
+	env := authtest.NewOn(t, st)
 	ctx := context.WithValue(t.Context(), asked{}, true)
 	ada := env.LoginAs(t, "ada@example.com")
 	env.LoginAs(t, "ben@example.com") // who has a device from then on, so that none is another one
@@ -95,14 +96,14 @@ func TestStatementBudget(t *testing.T) {
 		if _, err := env.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: phone}); err != nil {
 			t.Fatal(err)
 		}
-		return env.Mail(t, phone, auth.KindPhoneCode).Code
+		return env.Mail(t, phone, store.KindPhoneCode).Code
 	}
 	if _, err := env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: phone, Code: code()}); err != nil {
 		t.Fatal(err) // the account is there from now on
 	}
 	ready := code()
 	// Whatever is asked for, the client's address is known, as behind HTTP.
-	ctx = auth.ContextWithClient(ctx, auth.Client{IP: netip.MustParseAddr("192.0.2.1")})
+	ctx = auth.ContextWithClient(ctx, store.Client{IP: netip.MustParseAddr("192.0.2.1")})
 	for name, flow := range map[string]struct {
 		statements, limiter int
 		run                 func() error
@@ -117,7 +118,7 @@ func TestStatementBudget(t *testing.T) {
 		}},
 		// The notice asks for its limit, and draws when it has come about.
 		"login on a new device": {2, 3, func() error {
-			client := auth.Client{IP: netip.MustParseAddr("192.0.2.1"), Device: "new"}
+			client := store.Client{IP: netip.MustParseAddr("192.0.2.1"), Device: "new"}
 			_, err := env.Login(auth.ContextWithClient(ctx, client), auth.LoginParams{Email: "ben@example.com", Password: authtest.Password})
 			return err
 		}},

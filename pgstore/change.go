@@ -9,28 +9,28 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // plain tells whether a change rests on nothing but its method's own target and
 // IfUsers, so that one statement may be the whole of it.
-func plain(c *auth.Change) bool {
-	names := func(o auth.OutcomeEvent) bool { return o.Event.Record != nil } // what a statement alone does not
+func plain(c *store.Change) bool {
+	names := func(o store.OutcomeEvent) bool { return o.Event.Record != nil } // what a statement alone does not
 	return (c.By.Proof || c.By.System != "") && c.IfRoles == nil && c.IfKey == nil && !c.KeepOwner && !c.FirstOwner && c.Idempotency == nil && !slices.ContainsFunc(c.Events, names)
 }
 
 // result is what the effect of a change was.
 type result struct {
-	about    string       // the one user it is about; empty: none
-	used     *auth.Token  // the token or code that the call itself used up
-	outcome  auth.Outcome // OutcomeDone, or what refusal is
-	refusal  error        // what the method returns although it had an effect
-	noChange bool         // nothing happened, so nothing is recorded either
-	ended    []string     // the sessions that ended
-	left     *int         // the recovery codes that are left
-	other    *auth.Client // of OutcomeReplayed
+	about    string        // the one user it is about; empty: none
+	used     *store.Token  // the token or code that the call itself used up
+	outcome  store.Outcome // OutcomeDone, or what refusal is
+	refusal  error         // what the method returns although it had an effect
+	noChange bool          // nothing happened, so nothing is recorded either
+	ended    []string      // the sessions that ended
+	left     *int          // the recovery codes that are left
+	other    *store.Client // of OutcomeReplayed
 
-	tells *auth.NewDevice // of OutcomeNewDevice
+	tells *store.NewDevice // of OutcomeNewDevice
 
 	last func() error // to be done once all conditions were judged; may be nil
 
@@ -43,7 +43,7 @@ type result struct {
 // comes with it. The conditions are judged after the effect, as what a method
 // says of its target comes first (a value that is taken, for one, turns out by
 // the attempt); they are judged by what was locked before it, and undo it.
-func (s *Store) change(ctx context.Context, c *auth.Change, on target, f func(context.Context, pgx.Tx, *held) (*result, error)) error {
+func (s *Store) change(ctx context.Context, c *store.Change, on target, f func(context.Context, pgx.Tx, *held) (*result, error)) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -89,59 +89,59 @@ func (s *Store) change(ctx context.Context, c *auth.Change, on target, f func(co
 }
 
 // authority tells whether the one in whose name a change happens may still act.
-func (h *held) authority(by *auth.Authority, now time.Time) error {
+func (h *held) authority(by *store.Authority, now time.Time) error {
 	var who string
 	switch {
 	case by.Session != nil:
 		sess, of := h.session(by.Session.ID), h.user(by.Session.UserID)
 		if sess == nil || of == nil || sess.s.UserID != of.id || !sess.liveAt(now) {
-			return auth.ErrSessionEnded
+			return store.ErrSessionEnded
 		}
 		who = of.id
 	case by.Token != nil:
 		t := h.token(*by.Token, now)
 		if t == nil {
-			return auth.ErrNotFound
+			return store.ErrNotFound
 		}
 		who = t.UserID
 	case by.Key != nil:
 		if !h.keyLives(*by.Key, now) {
-			return auth.ErrKeyEnded
+			return store.ErrKeyEnded
 		}
 	}
 	if u := h.user(who); u != nil && u.banned(now) {
-		return auth.ErrBanned
+		return store.ErrBanned
 	}
 	return nil
 }
 
 // keyLives tells whether an API key is live, and as it was read.
-func (h *held) keyLives(ref auth.KeyRef, now time.Time) bool {
+func (h *held) keyLives(ref store.KeyRef, now time.Time) bool {
 	k := h.key(ref.ID)
 	return k != nil && k.Revision == ref.Revision && k.Live(now)
 }
 
 const ownerIsLeft = `select exists (select from auth.users u
-	where u.roles <> '{}' and u.roles @> array['` + auth.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
+	where u.roles <> '{}' and u.roles @> array['` + store.RoleOwner + `'] and (u.banned_until is null or u.banned_until <= $1::timestamptz))`
 
 // judge judges IfUsers, IfRoles, IfKey, KeepOwner and FirstOwner. An owner whom this statement sees
 // and whom nobody has locked here cannot be about to go: whoever ends an owner
 // has locked all of them.
-func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r *result) error {
+func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	for _, want := range c.IfUsers {
 		id := want.ID
 		if id == "" && r.used != nil {
 			id = r.used.UserID
 		}
 		if !h.user(id).still(want, c.Now) {
-			return auth.ErrStale
+			return store.ErrStale
 		}
 	}
 	if c.IfRoles != nil && *c.IfRoles != h.roles {
-		return auth.ErrStale
+		return store.ErrStale
 	}
 	if c.IfKey != nil && !h.keyLives(*c.IfKey, c.Now) {
-		return auth.ErrStale
+		return store.ErrStale
 	}
 	if c.KeepOwner {
 		var left bool
@@ -149,7 +149,7 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 			return err
 		}
 		if !left {
-			return auth.ErrLastOwner
+			return store.ErrLastOwner
 		}
 	}
 	if c.FirstOwner {
@@ -159,10 +159,10 @@ func (s *Store) judge(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r
 }
 
 // still tells whether all that is asked of a user holds.
-func (u *lockedUser) still(want auth.UserAt, now time.Time) bool {
+func (u *lockedUser) still(want store.UserAt, now time.Time) bool {
 	return u != nil &&
 		is(want.Revision, u.revision) && is(want.CredentialRevision, u.credentialRevision) && is(want.PasswordHash, u.passwordHash) &&
-		(want.Email == nil || auth.EmailKey(*want.Email) == u.emailKey) && is(want.EmailVerified, u.emailVerified) &&
+		(want.Email == nil || store.EmailKey(*want.Email) == u.emailKey) && is(want.EmailVerified, u.emailVerified) &&
 		is(want.Phone, u.phone) && is(want.PhoneVerified, u.phoneVerified) && (want.Banned == nil || *want.Banned == u.banned(now))
 }
 
@@ -180,7 +180,7 @@ const selectKeyed = `select request_hash, result from auth.idempotency where act
 const releaseKey = `delete from auth.idempotency where actor = $1::text and route = $2::text and key = $3::text`
 
 // claim adds to a batch what takes the change's idempotency key.
-func (s *Store) claim(b *pgx.Batch, i *auth.Idempotency, now time.Time, h *held) {
+func (s *Store) claim(b *pgx.Batch, i *store.Idempotency, now time.Time, h *held) {
 	var claimed bool
 	b.Queue(s.sql(claimKey), i.Actor, i.Route, i.Key, orEmpty(i.RequestHash), orEmpty(i.Result), i.ExpiresAt, now).Exec(func(tag commandTag) error {
 		claimed = tag.RowsAffected() > 0
@@ -194,16 +194,16 @@ func (s *Store) claim(b *pgx.Batch, i *auth.Idempotency, now time.Time, h *held)
 		if len(done) == 0 {
 			done = nil
 		}
-		h.repeated = &auth.RepeatedError{Same: bytes.Equal(hash, i.RequestHash), Result: done}
+		h.repeated = &store.RepeatedError{Same: bytes.Equal(hash, i.RequestHash), Result: done}
 		return nil
 	})
 }
 
 // record keeps what comes with a change. Messages and the idempotency key belong
 // to a change that was done; events to the outcome that they name.
-func (s *Store) record(ctx context.Context, tx pgx.Tx, c *auth.Change, h *held, r *result) error {
+func (s *Store) record(ctx context.Context, tx pgx.Tx, c *store.Change, h *held, r *result) error {
 	b := &pgx.Batch{}
-	done := r.outcome == auth.OutcomeDone && !r.noChange
+	done := r.outcome == store.OutcomeDone && !r.noChange
 	if i := c.Idempotency; i != nil && !done && h.repeated == nil {
 		b.Queue(s.sql(releaseKey), i.Actor, i.Route, i.Key)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // meeting are two changes: the second comes while the first is under way.
@@ -78,52 +78,52 @@ func TestConditionsAreJudgedAfterWaiting(t *testing.T) {
 	}
 }
 
-func bySession(sess auth.Session) auth.Change {
+func bySession(sess store.Session) store.Change {
 	c := byTest()
-	c.By = auth.Authority{Session: &auth.SessionRef{ID: sess.ID, UserID: sess.UserID}}
+	c.By = store.Authority{Session: &store.SessionRef{ID: sess.ID, UserID: sess.UserID}}
 	return c
 }
 
-func rename(s *pgstore.Store, c auth.Change, userID string) func(context.Context) error {
+func rename(s *pgstore.Store, c store.Change, userID string) func(context.Context) error {
 	name := "Ada"
 	return func(ctx context.Context) error {
-		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: userID, Patch: auth.UserPatch{FullName: &name}})
+		_, err := s.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: userID, Patch: store.UserPatch{FullName: &name}})
 		return err
 	}
 }
 
-func banAt(s *pgstore.Store, c auth.Change, userID string) func(context.Context) error {
+func banAt(s *pgstore.Store, c store.Change, userID string) func(context.Context) error {
 	until := time.Now().Add(time.Hour)
 	return func(ctx context.Context) error {
-		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: userID, Patch: auth.UserPatch{BannedUntil: &until, Revoke: &auth.SessionFilter{}}})
+		_, err := s.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: userID, Patch: store.UserPatch{BannedUntil: &until, Revoke: &store.SessionFilter{}}})
 		return err
 	}
 }
 
 func revoke(s *pgstore.Store, userID string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: byTest(), UserID: userID})
+		_, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: byTest(), UserID: userID})
 		return err
 	}
 }
 
 func sessionEnds(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
-	return meeting{revoke(s, u.ID), rename(s, bySession(sess), withUser(t, s).ID), auth.ErrSessionEnded}
+	return meeting{revoke(s, u.ID), rename(s, bySession(sess), withUser(t, s).ID), store.ErrSessionEnded}
 }
 
 func sessionIsBanned(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
 	until := time.Now().Add(time.Hour)
 	return meeting{func(ctx context.Context) error {
-		_, err := patch(ctx, s, u.ID, auth.UserPatch{BannedUntil: &until})
+		_, err := patch(ctx, s, u.ID, store.UserPatch{BannedUntil: &until})
 		return err
-	}, rename(s, bySession(sess), u.ID), auth.ErrBanned}
+	}, rename(s, bySession(sess), u.ID), store.ErrBanned}
 }
 
-func refresh(s *pgstore.Store, sess auth.Session) func(context.Context) error {
+func refresh(s *pgstore.Store, sess store.Session) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)})
+		_, _, err := s.AdvanceSession(ctx, store.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)})
 		return err
 	}
 }
@@ -134,11 +134,11 @@ func sessionIsReused(t *testing.T, s *pgstore.Store) meeting {
 		t.Fatal(err)
 	}
 	return meeting{func(ctx context.Context) error {
-		if err := refresh(s, sess)(ctx); !errors.Is(err, auth.ErrReused) {
+		if err := refresh(s, sess)(ctx); !errors.Is(err, store.ErrReused) {
 			return fmt.Errorf("reuse: %w", err)
 		}
 		return nil
-	}, rename(s, bySession(sess), withUser(t, s).ID), auth.ErrSessionEnded}
+	}, rename(s, bySession(sess), withUser(t, s).ID), store.ErrSessionEnded}
 }
 
 // The session is locked before its user is banned.
@@ -146,12 +146,12 @@ func refreshOfBanned(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
 	until := time.Now().Add(time.Hour)
 	return meeting{func(ctx context.Context) error {
-		_, _, err := s.RaiseSession(ctx, auth.RaiseSession{Change: byTest(), SessionID: sess.ID})
+		_, _, err := s.RaiseSession(ctx, store.RaiseSession{Change: byTest(), SessionID: sess.ID})
 		if err == nil {
-			_, err = patch(ctx, s, u.ID, auth.UserPatch{BannedUntil: &until})
+			_, err = patch(ctx, s, u.ID, store.UserPatch{BannedUntil: &until})
 		}
 		return err
-	}, refresh(s, sess), auth.ErrBanned}
+	}, refresh(s, sess), store.ErrBanned}
 }
 
 func tokenIsUsed(t *testing.T, s *pgstore.Store) meeting {
@@ -161,33 +161,33 @@ func tokenIsUsed(t *testing.T, s *pgstore.Store) meeting {
 		t.Fatal(err)
 	}
 	c := byTest()
-	c.By = auth.Authority{Token: &auth.TokenRef{Purpose: tok.Purpose, Hash: tok.Hash}}
+	c.By = store.Authority{Token: &store.TokenRef{Purpose: tok.Purpose, Hash: tok.Hash}}
 	return meeting{func(ctx context.Context) error {
-		_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash})
+		_, _, err := s.RedeemToken(ctx, store.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash})
 		return err
-	}, rename(s, c, u.ID), auth.ErrNotFound}
+	}, rename(s, c, u.ID), store.ErrNotFound}
 }
 
 func keyEnds(t *testing.T, s *pgstore.Store) meeting {
-	k := auth.APIKey{ID: uuid.NewString(), Hash: hashOf(uuid.NewString())}
-	if _, err := s.PutKey(t.Context(), auth.PutKey{Change: byTest(), Key: k}); err != nil {
+	k := store.APIKey{ID: uuid.NewString(), Hash: hashOf(uuid.NewString())}
+	if _, err := s.PutKey(t.Context(), store.PutKey{Change: byTest(), Key: k}); err != nil {
 		t.Fatal(err)
 	}
 	c := byTest()
-	c.By = auth.Authority{Key: &auth.KeyRef{ID: k.ID}}
+	c.By = store.Authority{Key: &store.KeyRef{ID: k.ID}}
 	return meeting{func(ctx context.Context) error {
 		k.RevokedAt = now
-		_, err := s.PutKey(ctx, auth.PutKey{Change: byTest(), Key: k})
+		_, err := s.PutKey(ctx, store.PutKey{Change: byTest(), Key: k})
 		return err
-	}, rename(s, c, withUser(t, s).ID), auth.ErrKeyEnded}
+	}, rename(s, c, withUser(t, s).ID), store.ErrKeyEnded}
 }
 
 // owners are two.
-func owners(t *testing.T, s *pgstore.Store) (a, b auth.User) {
+func owners(t *testing.T, s *pgstore.Store) (a, b store.User) {
 	t.Helper()
-	make := func() auth.User {
+	make := func() store.User {
 		nu := newUser("")
-		nu.User.Roles = []string{auth.RoleOwner}
+		nu.User.Roles = []string{store.RoleOwner}
 		u, err := s.CreateUser(t.Context(), nu)
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func owners(t *testing.T, s *pgstore.Store) (a, b auth.User) {
 	return make(), make()
 }
 
-func keepOwner() auth.Change {
+func keepOwner() store.Change {
 	c := byTest()
 	c.KeepOwner = true
 	return c
@@ -205,7 +205,7 @@ func keepOwner() auth.Change {
 
 func demote(s *pgstore.Store, userID string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: keepOwner(), UserID: userID, Patch: auth.UserPatch{Roles: &[]string{}}})
+		_, err := s.UpdateUser(ctx, store.UpdateUser{Change: keepOwner(), UserID: userID, Patch: store.UserPatch{Roles: &[]string{}}})
 		return err
 	}
 }
@@ -213,18 +213,18 @@ func demote(s *pgstore.Store, userID string) func(context.Context) error {
 func ownerGoes(t *testing.T, s *pgstore.Store) meeting {
 	a, b := owners(t, s)
 	return meeting{func(ctx context.Context) error {
-		return s.DeleteUser(ctx, auth.DeleteUser{Change: keepOwner(), UserID: b.ID})
-	}, demote(s, a.ID), auth.ErrLastOwner}
+		return s.DeleteUser(ctx, store.DeleteUser{Change: keepOwner(), UserID: b.ID})
+	}, demote(s, a.ID), store.ErrLastOwner}
 }
 
 func ownerIsBanned(t *testing.T, s *pgstore.Store) meeting {
 	a, b := owners(t, s)
-	return meeting{demote(s, a.ID), banAt(s, keepOwner(), b.ID), auth.ErrLastOwner}
+	return meeting{demote(s, a.ID), banAt(s, keepOwner(), b.ID), store.ErrLastOwner}
 }
 
 func putRole(s *pgstore.Store, name string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.PutRole(ctx, auth.PutRole{Change: byTest(), Role: auth.RolePermissions{Name: name}})
+		_, err := s.PutRole(ctx, store.PutRole{Change: byTest(), Role: store.RolePermissions{Name: name}})
 		return err
 	}
 }
@@ -236,7 +236,7 @@ func roleChanges(t *testing.T, s *pgstore.Store) meeting {
 	}
 	c := byTest()
 	c.IfRoles = &table.Revision
-	return meeting{putRole(s, "editor"), rename(s, c, withUser(t, s).ID), auth.ErrStale}
+	return meeting{putRole(s, "editor"), rename(s, c, withUser(t, s).ID), store.ErrStale}
 }
 
 func roleIsGiven(t *testing.T, s *pgstore.Store) meeting {
@@ -245,26 +245,26 @@ func roleIsGiven(t *testing.T, s *pgstore.Store) meeting {
 		t.Fatal(err)
 	}
 	return meeting{func(ctx context.Context) error {
-		_, err := patch(ctx, s, u.ID, auth.UserPatch{Roles: &[]string{name}})
+		_, err := patch(ctx, s, u.ID, store.UserPatch{Roles: &[]string{name}})
 		return err
 	}, func(ctx context.Context) error {
-		_, err := s.DeleteRole(ctx, auth.DeleteRole{Change: byTest(), Name: name})
+		_, err := s.DeleteRole(ctx, store.DeleteRole{Change: byTest(), Name: name})
 		return err
-	}, auth.ErrConflict}
+	}, store.ErrConflict}
 }
 
-func asItIs(u auth.User, id string) auth.Change {
+func asItIs(u store.User, id string) store.Change {
 	c := byTest()
-	c.IfUsers = []auth.UserAt{{ID: id, Revision: &u.Revision}}
+	c.IfUsers = []store.UserAt{{ID: id, Revision: &u.Revision}}
 	return c
 }
 
 func userChangesAtSignIn(t *testing.T, s *pgstore.Store) meeting {
 	u := withUser(t, s)
 	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
-		_, err := s.CreateSession(ctx, auth.CreateSession{Change: asItIs(u, u.ID), Session: newSession(u.ID)})
+		_, err := s.CreateSession(ctx, store.CreateSession{Change: asItIs(u, u.ID), Session: newSession(u.ID)})
 		return err
-	}, auth.ErrStale}
+	}, store.ErrStale}
 }
 
 func userChangesAtCode(t *testing.T, s *pgstore.Store) meeting {
@@ -273,18 +273,18 @@ func userChangesAtCode(t *testing.T, s *pgstore.Store) meeting {
 		t.Fatal(err)
 	}
 	return meeting{rename(s, byTest(), u.ID), func(ctx context.Context) error {
-		_, _, err := s.TryCode(ctx, auth.TryCode{Change: asItIs(u, ""), Purpose: auth.PurposePhoneCode, Subject: u.ID, Hash: hashOf("right")})
+		_, _, err := s.TryCode(ctx, store.TryCode{Change: asItIs(u, ""), Purpose: store.PurposePhoneCode, Subject: u.ID, Hash: hashOf("right")})
 		return err
-	}, auth.ErrStale}
+	}, store.ErrStale}
 }
 
 func userChangesAtPatch(t *testing.T, s *pgstore.Store) meeting {
 	u := withUser(t, s)
-	return meeting{rename(s, byTest(), u.ID), rename(s, asItIs(u, u.ID), u.ID), auth.ErrStale}
+	return meeting{rename(s, byTest(), u.ID), rename(s, asItIs(u, u.ID), u.ID), store.ErrStale}
 }
 
 func sameIdempotencyKey(t *testing.T, s *pgstore.Store) meeting {
-	key := auth.Idempotency{Actor: "a", Route: "r", Key: uuid.NewString(), ExpiresAt: time.Now().Add(time.Hour)}
+	key := store.Idempotency{Actor: "a", Route: "r", Key: uuid.NewString(), ExpiresAt: time.Now().Add(time.Hour)}
 	email := key.Key + "@example.com"
 	make := func(ctx context.Context) error {
 		nu := newUser(email)
@@ -292,12 +292,12 @@ func sameIdempotencyKey(t *testing.T, s *pgstore.Store) meeting {
 		_, err := s.CreateUser(ctx, nu)
 		return err
 	}
-	return meeting{make, make, auth.ErrRepeated}
+	return meeting{make, make, store.ErrRepeated}
 }
 
 func refreshOfEnded(t *testing.T, s *pgstore.Store) meeting {
 	u, sess := withSession(t, s)
-	return meeting{banAt(s, byTest(), u.ID), refresh(s, sess), auth.ErrBanned}
+	return meeting{banAt(s, byTest(), u.ID), refresh(s, sess), store.ErrBanned}
 }
 
 func sameFactor(t *testing.T, s *pgstore.Store) meeting {
@@ -307,16 +307,16 @@ func sameFactor(t *testing.T, s *pgstore.Store) meeting {
 		_, err := s.EnableFactor(ctx, e)
 		return err
 	}, func(ctx context.Context) error {
-		f := auth.Factor{ID: uuid.NewString(), UserID: u.ID, Kind: auth.FactorTOTP, CreatedAt: now}
-		return s.PutFactor(ctx, auth.PutFactor{Change: byTest(), Factor: f})
-	}, auth.ErrConflict}
+		f := store.Factor{ID: uuid.NewString(), UserID: u.ID, Kind: store.FactorTOTP, CreatedAt: now}
+		return s.PutFactor(ctx, store.PutFactor{Change: byTest(), Factor: f})
+	}, store.ErrConflict}
 }
 
 func tokenOfDeleted(t *testing.T, s *pgstore.Store) meeting {
 	u := withUser(t, s)
 	return meeting{func(ctx context.Context) error {
-		return s.DeleteUser(ctx, auth.DeleteUser{Change: byTest(), UserID: u.ID})
+		return s.DeleteUser(ctx, store.DeleteUser{Change: byTest(), UserID: u.ID})
 	}, func(ctx context.Context) error {
 		return put(ctx, s, ofUser(newCode("1", "", 0), u.ID))
-	}, auth.ErrNotFound}
+	}, store.ErrNotFound}
 }

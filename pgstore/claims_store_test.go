@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // asTransaction is a change that rests on more than its target.
-func asTransaction() auth.Change {
+func asTransaction() store.Change {
 	c := byTest()
 	c.IfRoles = new(int64)
 	return c
@@ -19,7 +19,7 @@ func asTransaction() auth.Change {
 // A wrong guess counts whether or not the function would have had something to
 // say, in one statement and in a transaction.
 func TestWrongGuessCountsWithoutClaims(t *testing.T) {
-	for name, change := range map[string]func() auth.Change{"one statement": byTest, "a transaction": asTransaction} {
+	for name, change := range map[string]func() store.Change{"one statement": byTest, "a transaction": asTransaction} {
 		s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 		exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
 		u := withUser(t, s)
@@ -28,18 +28,18 @@ func TestWrongGuessCountsWithoutClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		guess := func(code string) error {
-			_, _, err := s.TryCode(t.Context(), auth.TryCode{Change: change(), Purpose: auth.PurposePhoneCode, Subject: "+49301", Hash: hashOf(code)})
+			_, _, err := s.TryCode(t.Context(), store.TryCode{Change: change(), Purpose: store.PurposePhoneCode, Subject: "+49301", Hash: hashOf(code)})
 			return err
 		}
 		if err := guess("right"); sqlState(err) != "P0001" {
 			t.Errorf("%s: the right guess: %v", name, err)
 		}
-		for _, want := range []error{auth.ErrWrongCode, auth.ErrWrongCode, auth.ErrTooManyTries} {
+		for _, want := range []error{store.ErrWrongCode, store.ErrWrongCode, store.ErrTooManyTries} {
 			if err := guess("wrong"); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", name, err, want)
 			}
 		}
-		if err := guess("right"); !errors.Is(err, auth.ErrTooManyTries) {
+		if err := guess("right"); !errors.Is(err, store.ErrTooManyTries) {
 			t.Errorf("%s: the right guess afterwards: %v", name, err)
 		}
 	}
@@ -52,10 +52,10 @@ func TestBanWithoutClaims(t *testing.T) {
 	u, sess := withSession(t, s)
 	exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'no org'; end $$")
 	until := time.Now().Add(time.Hour)
-	if _, err := patch(t.Context(), s, u.ID, auth.UserPatch{BannedUntil: &until, Revoke: &auth.SessionFilter{}}); err != nil {
+	if _, err := patch(t.Context(), s, u.ID, store.UserPatch{BannedUntil: &until, Revoke: &store.SessionFilter{}}); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
+	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, store.ErrBanned) {
 		t.Errorf("session: %v", err)
 	}
 }
@@ -71,22 +71,22 @@ func TestClaimsFunctionName(t *testing.T) {
 // A refresh token that comes twice ends its session, also where nobody's claims
 // can be told.
 func TestReuseEndsSessionWithoutClaims(t *testing.T) {
-	for name, change := range map[string]func() auth.Change{"one statement": byTest, "a transaction": asTransaction} {
+	for name, change := range map[string]func() store.Change{"one statement": byTest, "a transaction": asTransaction} {
 		s := openDatabase(t, pgstore.WithClaimsFunction("public.claims_for"))
 		exec(t, s.Pool(), "create function public.claims_for(uuid) returns jsonb language sql as $$ select '{}'::jsonb $$")
 		_, sess := withSession(t, s)
 		advance := func(counter uint32) error {
-			_, _, err := s.AdvanceSession(t.Context(), auth.Advance{Change: change(), SessionID: sess.ID, Counter: counter, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := s.AdvanceSession(t.Context(), store.Advance{Change: change(), SessionID: sess.ID, Counter: counter, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		}
 		if err := errors.Join(advance(0), advance(1)); err != nil {
 			t.Fatal(err)
 		}
 		exec(t, s.Pool(), "create or replace function public.claims_for(uuid) returns jsonb language plpgsql as $$ begin raise exception 'out of order'; end $$")
-		if err := advance(0); !errors.Is(err, auth.ErrReused) {
+		if err := advance(0); !errors.Is(err, store.ErrReused) {
 			t.Errorf("%s: an old token: %v", name, err)
 		}
-		if err := advance(2); !errors.Is(err, auth.ErrSessionEnded) {
+		if err := advance(2); !errors.Is(err, store.ErrSessionEnded) {
 			t.Errorf("%s: the current one afterwards: %v", name, err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // claimsOf is what the custom part of an access token says.
@@ -45,7 +46,7 @@ func must[T any](t *testing.T) func(v T, err error) T {
 
 // linkToken is the token of the newest link of a kind; the inbox is emptied for
 // the next one.
-func linkToken(t *testing.T, env *authtest.Env, to string, k auth.Kind) string {
+func linkToken(t *testing.T, env *authtest.Env, to string, k store.Kind) string {
 	t.Helper()
 	_, token, ok := strings.Cut(env.Mail(t, to, k).Link, "token=")
 	if !ok {
@@ -88,7 +89,7 @@ func TestClaimsFunction(t *testing.T) {
 			t.Errorf("%s: claims %v, want %v", what, got, want)
 		}
 		c, _ := env.Verify(token)
-		if c.UserID == "evil" || c.Role != "authenticated" || len(c.Roles) > 0 || c.AAL != auth.LevelAAL1 || len(c.AppMetadata) > 0 {
+		if c.UserID == "evil" || c.Role != "authenticated" || len(c.Roles) > 0 || c.AAL != store.LevelAAL1 || len(c.AppMetadata) > 0 {
 			t.Errorf("%s: the function replaced %+v", what, c)
 		}
 	}
@@ -111,7 +112,7 @@ func TestClaimsFunction(t *testing.T) {
 		if _, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: email}); err != nil {
 			t.Fatal(err)
 		}
-		check(what, email, tokens(env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: linkToken(t, env, email, auth.KindMagicLink)})).AccessToken)
+		check(what, email, tokens(env.VerifyMagicLink(ctx, auth.VerifyMagicLinkParams{Token: linkToken(t, env, email, store.KindMagicLink)})).AccessToken)
 	}
 	env.Clock.Advance(time.Hour)
 	verifier := strings.Repeat("v", 43)
@@ -120,7 +121,7 @@ func TestClaimsFunction(t *testing.T) {
 	if _, err := env.SendMagicLink(ctx, auth.SendMagicLinkParams{Email: "ada@example.com", RedirectTo: "https://app.test/in", CodeChallenge: challenge}); err != nil {
 		t.Fatal(err)
 	}
-	to, err := url.Parse(get(t, env, "/auth/v1/magic-link/verify?token="+linkToken(t, env, "ada@example.com", auth.KindMagicLink)).Header().Get("Location"))
+	to, err := url.Parse(get(t, env, "/auth/v1/magic-link/verify?token="+linkToken(t, env, "ada@example.com", store.KindMagicLink)).Header().Get("Location"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestClaimsFunction(t *testing.T) {
 	if _, err := env.SendPhoneCode(ctx, auth.SendPhoneCodeParams{Phone: "+4930123456"}); err != nil {
 		t.Fatal(err)
 	}
-	check("phone code", "", tokens(env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: "+4930123456", Code: env.Mail(t, "+4930123456", auth.KindPhoneCode).Code})).AccessToken)
+	check("phone code", "", tokens(env.VerifyPhoneCode(ctx, auth.VerifyPhoneCodeParams{Phone: "+4930123456", Code: env.Mail(t, "+4930123456", store.KindPhoneCode).Code})).AccessToken)
 
 	fresh := env.LoginAs(t, "carol@example.com")
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/auth/v1/me/identities/dev", nil)
@@ -144,7 +145,7 @@ func TestClaimsFunction(t *testing.T) {
 	rec = get(t, env, "/auth/v1/oauth/dev/callback?"+idp.Authorize(t, start.URL).Encode(), rec.Result().Cookies()...)
 	var linked struct {
 		AccessToken string `json:"access_token"`
-		User        auth.User
+		User        store.User
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &linked); err != nil || linked.AccessToken == "" {
 		t.Fatalf("%v: %s", err, rec.Body)
@@ -305,7 +306,7 @@ func TestClaimsFunctionFailsInline(t *testing.T) {
 	if _, err := env.Login(t.Context(), auth.LoginParams{Email: "ada@example.com", Password: authtest.Password}); !errors.Is(err, auth.CodeUnavailable) {
 		t.Errorf("login: %v", err)
 	}
-	if _, err := s.User(t.Context(), auth.ByID("no id")); !errors.Is(err, auth.ErrNotFound) {
+	if _, err := s.User(t.Context(), store.ByID("no id")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an id that is none: %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // stillSo is UserAt but for bans, of a user u. Null is not asked.
@@ -17,20 +17,20 @@ const stillSo = `($7::bigint is null or u.revision = $7::bigint) and ($8::bigint
 			and ($12::text is null or coalesce(u.phone, '') = $12::text) and ($13::boolean is null or (u.phone_verified_at is not null) = $13::boolean)`
 
 // stillInput are the parameters of stillSo.
-func stillInput(list []auth.UserAt) []any {
-	var want auth.UserAt
+func stillInput(list []store.UserAt) []any {
+	var want store.UserAt
 	if len(list) > 0 {
 		want = list[0]
 	}
 	if want.Email != nil {
-		key := auth.EmailKey(*want.Email)
+		key := store.EmailKey(*want.Email)
 		want.Email = &key
 	}
 	return []any{want.Revision, want.CredentialRevision, want.PasswordHash, want.Email, want.EmailVerified, want.Phone, want.PhoneVerified}
 }
 
 // banAsked is what is asked of the user's ban; nil: nothing.
-func banAsked(list []auth.UserAt) *bool {
+func banAsked(list []store.UserAt) *bool {
 	if len(list) == 0 {
 		return nil
 	}
@@ -78,13 +78,13 @@ const tryCode = `with t as materialized (
 // the code's own user alone, it is one statement. That compares hashes not in
 // constant time: they are keyed, so that what a comparison's duration tells about
 // one helps nobody to find the next guess.
-func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s *Store) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	if err := c.Check(); err != nil {
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	}
 	b, done, err := s.bound(ctx)
 	if err != nil {
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	}
 	defer done()
 	simple := len(c.IfUsers) == 0 || len(c.IfUsers) == 1 && c.IfUsers[0].ID == ""
@@ -95,21 +95,21 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.U
 		}
 	}
 	g := &guess{c.Purpose, c.Subject, c.Hash}
-	var t auth.Token
-	var u auth.User
+	var t store.Token
+	var u store.User
 	err = s.change(b, &c.Change, target{users: []string{c.UserID}, code: g, roles: rolesOfEffect(&c.Effect)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, err := h.liveCode(g, c.Now)
 		switch {
-		case errors.Is(err, auth.ErrWrongCode):
+		case errors.Is(err, store.ErrWrongCode):
 			return s.countWrong(ctx, tx, found, &c, err)
 		case err != nil:
 			return nil, err
 		}
-		t, u = *found, auth.User{}
+		t, u = *found, store.User{}
 		return s.use(ctx, tx, h, found, &c.Effect, c.Now, &u)
 	})
 	if err != nil {
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	}
 	return t, u, nil
 }
@@ -117,23 +117,23 @@ func (s *Store) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.U
 const countWrong = `update auth.tokens set tries = tries + 1 where purpose = $1::text and hash = $2::bytea`
 
 // countWrong counts a wrong guess at a code that is locked.
-func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *auth.Token, c *auth.TryCode, wrong error) (*result, error) {
+func (s *Store) countWrong(ctx context.Context, tx pgx.Tx, t *store.Token, c *store.TryCode, wrong error) (*result, error) {
 	about := cmp.Or(c.UserID, t.UserID)
 	if c.Create != nil {
 		about = c.Create.User.ID
 	}
 	_, err := tx.Exec(ctx, s.sql(countWrong), string(t.Purpose), t.Hash)
-	return &result{about: about, outcome: auth.OutcomeWrongCode, refusal: wrong}, err
+	return &result{about: about, outcome: store.OutcomeWrongCode, refusal: wrong}, err
 }
 
-func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth.User, error) {
+func (s *Store) tryAlone(ctx context.Context, c *store.TryCode) (store.Token, store.User, error) {
 	events, tried := s.noting(&c.Change)
 	args := append([]any{events, c.Now, string(c.Purpose), c.Subject, c.Hash, len(c.IfUsers) > 0}, stillInput(c.IfUsers)...)
 	args = append(args, banAsked(c.IfUsers))
 	var verdict string
 	var ok bool
-	var t auth.Token
-	var u auth.User
+	var t store.Token
+	var u store.User
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		var tr tokenRow
 		var ur userRow
@@ -150,19 +150,19 @@ func (s *Store) tryAlone(ctx context.Context, c *auth.TryCode) (auth.Token, auth
 	})
 	switch {
 	case err != nil:
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	case (!ok || !tried) && verdict == "wrong":
-		s.unrecorded(&c.Change, &result{about: t.UserID, outcome: auth.OutcomeWrongCode}, tried)
+		s.unrecorded(&c.Change, &result{about: t.UserID, outcome: store.OutcomeWrongCode}, tried)
 	case (!ok || !tried) && verdict == "right":
 		s.unrecorded(&c.Change, &result{about: t.UserID}, tried)
 	}
 	switch verdict {
 	case "wrong":
-		return auth.Token{}, auth.User{}, auth.ErrWrongCode
+		return store.Token{}, store.User{}, store.ErrWrongCode
 	case "exhausted":
-		return auth.Token{}, auth.User{}, auth.ErrTooManyTries
+		return store.Token{}, store.User{}, store.ErrTooManyTries
 	case "refused":
-		return auth.Token{}, auth.User{}, errNotAlone
+		return store.Token{}, store.User{}, errNotAlone
 	}
 	return t, u, nil
 }

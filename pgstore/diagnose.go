@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // diagnose counts no further than it has to, and finds the oldest message among those
@@ -15,8 +15,8 @@ const diagnose = `select clock_timestamp(), (select max(v.version) from auth.sch
 	from (select m.created_at from auth.messages m where not m.failed order by m.next_at limit 10000) m`
 
 // Diagnose tells how the store is doing.
-func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {
-	var d auth.StoreDiagnosis
+func (s *Store) Diagnose(ctx context.Context) (store.StoreDiagnosis, error) {
+	var d store.StoreDiagnosis
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		var now, oldest pgtype.Timestamptz
 		err := q.QueryRow(ctx, s.sql(diagnose)).Scan(&now, &d.Schema, &d.Waiting, &oldest)
@@ -24,7 +24,7 @@ func (s *Store) Diagnose(ctx context.Context) (auth.StoreDiagnosis, error) {
 		return err
 	})
 	if err != nil {
-		return auth.StoreDiagnosis{}, err
+		return store.StoreDiagnosis{}, err
 	}
 	d.Feeds = int(s.feeds.Load())
 	if n := s.fedAt.Load(); n > 0 {

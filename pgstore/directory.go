@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Lists and counts of accounts begin with these. Which conditions follow depends on
@@ -39,10 +39,10 @@ const fullPage = 1000
 const listPatience = 2 * time.Second
 
 // orders are what lists are sorted by, and what the cursor is compared with.
-var orders = map[auth.UserSort]struct{ columns, cursor string }{
-	auth.SortCreated:  {"u.created_at", "timestamptz"},
-	auth.SortSignedIn: {"coalesce(u.last_sign_in_at, '-infinity')", "timestamptz"},
-	auth.SortEmail:    {"coalesce(u.email_key, '') collate \"C\"", "text"},
+var orders = map[store.UserSort]struct{ columns, cursor string }{
+	store.SortCreated:  {"u.created_at", "timestamptz"},
+	store.SortSignedIn: {"coalesce(u.last_sign_in_at, '-infinity')", "timestamptz"},
+	store.SortEmail:    {"coalesce(u.email_key, '') collate \"C\"", "text"},
 }
 
 // query is a statement in the making.
@@ -68,7 +68,7 @@ func (b *query) add(text string, args ...any) {
 }
 
 // usersQuery is the statement for a list of accounts.
-func usersQuery(q auth.UserQuery) *query {
+func usersQuery(q store.UserQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listUsers)
 	b.filter(q)
@@ -78,7 +78,7 @@ func usersQuery(q auth.UserQuery) *query {
 
 // filter adds what a query picks accounts by. Conditions that an index is made for
 // are written as the index has them.
-func (b *query) filter(q auth.UserQuery) {
+func (b *query) filter(q store.UserQuery) {
 	b.filterNames(q)
 	b.filterFacts(q)
 	for _, bound := range []struct {
@@ -95,7 +95,7 @@ func (b *query) filter(q auth.UserQuery) {
 }
 
 // filterNames adds what accounts are called by.
-func (b *query) filterNames(q auth.UserQuery) {
+func (b *query) filterNames(q store.UserQuery) {
 	if q.ID != "" {
 		b.where(`u.id = ?::uuid`, q.ID)
 	}
@@ -103,7 +103,7 @@ func (b *query) filterNames(q auth.UserQuery) {
 		b.where(`u.id = any(?::uuid[])`, q.IDs)
 	}
 	if q.Email != "" {
-		b.where(`u.email_key = ?::text`, auth.EmailKey(q.Email))
+		b.where(`u.email_key = ?::text`, store.EmailKey(q.Email))
 	}
 	if q.Phone != "" {
 		b.where(`u.phone = ?::text`, q.Phone)
@@ -115,19 +115,19 @@ func (b *query) filterNames(q auth.UserQuery) {
 		b.where(`exists (select from auth.identities i where i.user_id = u.id and i.provider = ?::text)`, q.Provider)
 	}
 	if q.Prefix != "" {
-		b.where(`(coalesce(u.email_key, '') collate "C" like ?::text or u.name_key like ?::text)`, prefix(auth.EmailKey(q.Prefix)), prefix(auth.NameKey(q.Prefix)))
+		b.where(`(coalesce(u.email_key, '') collate "C" like ?::text or u.name_key like ?::text)`, prefix(store.EmailKey(q.Prefix)), prefix(store.NameKey(q.Prefix)))
 	}
 }
 
 // filterFacts adds what is so about accounts.
-func (b *query) filterFacts(q auth.UserQuery) {
+func (b *query) filterFacts(q store.UserQuery) {
 	if q.Role != "" {
 		b.where(`u.roles <> '{}' and u.roles @> array[?::text]`, q.Role)
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Metadata)) {
 		var either []string
 		var args []any
-		for _, v := range auth.MetadataValues(q.Metadata[name]) {
+		for _, v := range store.MetadataValues(q.Metadata[name]) {
 			either = append(either, `u.app_metadata @> ?::jsonb`)
 			args = append(args, text(map[string]any{name: v}))
 		}
@@ -160,10 +160,10 @@ func (b *query) filterFacts(q auth.UserQuery) {
 const hasIdentity = `u.linked and auth.identities_of(u.id) is not null`
 
 // page adds which of those accounts, and in which order.
-func (b *query) page(q auth.UserQuery) {
+func (b *query) page(q store.UserQuery) {
 	order, ok := orders[q.Sort]
 	if !ok {
-		order = orders[auth.SortCreated]
+		order = orders[store.SortCreated]
 	}
 	direction, than := "", ">"
 	if q.Desc {
@@ -172,7 +172,7 @@ func (b *query) page(q auth.UserQuery) {
 	if c := q.After; c != nil {
 		var at any = c.Email
 		switch {
-		case q.Sort == auth.SortEmail:
+		case q.Sort == store.SortEmail:
 		case c.Time.IsZero():
 			at = "-infinity"
 		default:
@@ -190,16 +190,16 @@ func prefix(s string) string {
 
 // ListUsers lists accounts. In a transaction of the application's (InTx) it reads
 // for as long as that lets it.
-func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
-	list := []auth.User{}
-	if q.Limit > auth.MaxQueryIDs { // an export's, of which all pages but the last are full
-		list = make([]auth.User, 0, min(q.Limit, fullPage))
+func (s *Store) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
+	list := []store.User{}
+	if q.Limit > store.MaxQueryIDs { // an export's, of which all pages but the last are full
+		list = make([]store.User, 0, min(q.Limit, fullPage))
 	}
 	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) (err error) {
-		list, err = pgx.AppendRows(list[:0], rows, func(row pgx.CollectableRow) (auth.User, error) {
+		list, err = pgx.AppendRows(list[:0], rows, func(row pgx.CollectableRow) (store.User, error) {
 			var r userRow
 			if err := row.Scan(r.into()...); err != nil {
-				return auth.User{}, err
+				return store.User{}, err
 			}
 			return r.user()
 		})
@@ -213,11 +213,11 @@ func (s *Store) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, e
 
 // ListUserRows lists accounts, whose metadata are left as jsonb writes them. Exports read
 // by it, a hundred thousand accounts and more: one place receives all rows.
-func (s *Store) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.UserRow, error) {
-	var list []auth.UserRow
+func (s *Store) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
+	var list []store.UserRow
 	err := s.bounded(ctx, usersQuery(q), func(rows pgx.Rows) error {
 		defer rows.Close()
-		list = make([]auth.UserRow, 0, min(q.Limit, fullPage))
+		list = make([]store.UserRow, 0, min(q.Limit, fullPage))
 		var r userRow
 		into := r.into()
 		for rows.Next() {
@@ -241,20 +241,20 @@ func (s *Store) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.User
 
 // CountUsers counts accounts one by one, as far as that is exact, and otherwise asks
 // the planner.
-func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
+func (s *Store) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCount, error) {
 	some := &query{}
 	some.sql.WriteString(someUsers)
 	some.filter(q)
 	var n int64
-	err := s.bounded(ctx, some.as(countUsers, auth.UserCountExact+1), func(rows pgx.Rows) (err error) {
+	err := s.bounded(ctx, some.as(countUsers, store.UserCountExact+1), func(rows pgx.Rows) (err error) {
 		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
 		return err
 	})
-	if err != nil && !errors.Is(err, auth.ErrTooBroad) {
-		return auth.UserCount{}, err
+	if err != nil && !errors.Is(err, store.ErrTooBroad) {
+		return store.UserCount{}, err
 	}
-	if err == nil && n <= auth.UserCountExact {
-		return auth.UserCount{N: n, Exact: true}, nil
+	if err == nil && n <= store.UserCountExact {
+		return store.UserCount{N: n, Exact: true}, nil
 	}
 	least := n // 0: it took too long
 	var plan []struct {
@@ -270,9 +270,9 @@ func (s *Store) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCoun
 		return json.Unmarshal(raw, &plan)
 	})
 	if err != nil {
-		return auth.UserCount{}, err
+		return store.UserCount{}, err
 	}
-	return auth.UserCount{N: max(least, int64(plan[0].Plan.Rows))}, nil
+	return store.UserCount{N: max(least, int64(plan[0].Plan.Rows))}, nil
 }
 
 // as is a statement around this one, with the same arguments.
@@ -282,7 +282,7 @@ func (b *query) as(around string, more ...any) *query {
 	return out
 }
 
-// bounded makes a query that may turn out to read too much: auth.ErrTooBroad.
+// bounded makes a query that may turn out to read too much: store.ErrTooBroad.
 func (s *Store) bounded(ctx context.Context, b *query, read func(pgx.Rows) error) error {
 	err := s.do(ctx, func(ctx context.Context, on querier) error {
 		batch := &pgx.Batch{}
@@ -294,7 +294,7 @@ func (s *Store) bounded(ctx context.Context, b *query, read func(pgx.Rows) error
 	})
 	var e *pgconn.PgError
 	if errors.As(err, &e) && e.Code == "57014" {
-		return fmt.Errorf("%w: %w", auth.ErrTooBroad, err)
+		return fmt.Errorf("%w: %w", store.ErrTooBroad, err)
 	}
 	return err
 }

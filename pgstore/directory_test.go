@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/store"
 )
 
 // directoryPopulation are people who differ in everything that lists are picked by,
@@ -31,52 +31,52 @@ const directoryPopulation = `
 // in every order, and so do filters together if one of them picks few.
 func TestDirectoryPlans(t *testing.T) {
 	planner := &pgtest.Planner{Lists: true}
-	store := openTraced(t, planner)
-	if _, err := store.Pool().Exec(t.Context(), directoryPopulation); err != nil {
+	st := openTraced(t, planner)
+	if _, err := st.Pool().Exec(t.Context(), directoryPopulation); err != nil {
 		t.Fatal(err)
 	}
 	var id string
-	if err := store.Pool().QueryRow(t.Context(), "select id::text from auth.users where email_key = '7@example.org'").Scan(&id); err != nil {
+	if err := st.Pool().QueryRow(t.Context(), "select id::text from auth.users where email_key = '7@example.org'").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
 	yes, no := true, false
 	orders := []string{"users_created_at_idx", "users_signed_in_idx", "users_email_order_idx"}
 	for name, list := range map[string]struct {
-		q       auth.UserQuery
+		q       store.UserQuery
 		indexes []string // nil: any order's
 		few     bool     // a count is exact, and reads no more than the list
 	}{
 		"all":              {},
-		"id":               {auth.UserQuery{ID: id}, []string{"users_pkey"}, true},
-		"ids":              {auth.UserQuery{IDs: []string{id, "00000000-0000-7000-8000-000000000000"}}, []string{"users_pkey"}, true},
-		"address":          {auth.UserQuery{Email: "7@example.org"}, []string{"users_email_key_key"}, true},
-		"number":           {auth.UserQuery{Phone: "+49301000010"}, []string{"users_phone_key"}, true},
-		"identity":         {auth.UserQuery{Provider: "google", Subject: "7@example.org"}, []string{"users_pkey"}, true},
-		"provider of few":  {auth.UserQuery{Provider: "rare"}, []string{"identities_provider_subject_key"}, true},
-		"provider of most": {auth.UserQuery{Provider: "google"}, nil, false},
-		"prefix of mail":   {auth.UserQuery{Prefix: "2999"}, []string{"users_email_order_idx"}, true},
-		"prefix of a name": {auth.UserQuery{Prefix: "Person 2999"}, []string{"users_name_prefix_idx"}, true},
-		"prefix of many":   {auth.UserQuery{Prefix: "Person"}, nil, false},
-		"role":             {auth.UserQuery{Role: "editor"}, []string{"users_roles_idx"}, true},
-		"metadata":         {auth.UserQuery{Metadata: map[string]string{"plan": "pro"}}, []string{"users_app_metadata_idx"}, true},
-		"a number in it":   {auth.UserQuery{Metadata: map[string]string{"seats": "3"}}, []string{"users_app_metadata_idx"}, true},
-		"banned":           {auth.UserQuery{Banned: &yes}, []string{"users_banned_idx"}, true},
-		"not banned":       {auth.UserQuery{Banned: &no}, nil, false},
-		"unproved":         {auth.UserQuery{Confirmed: &no}, []string{"users_unproved_idx"}, true},
-		"invited":          {auth.UserQuery{Confirmed: &no, Password: &no}, []string{"users_invited_idx", "users_unproved_idx"}, true},
-		"no password":      {auth.UserQuery{Password: &no}, nil, false},
-		"proved":           {auth.UserQuery{Confirmed: &yes}, nil, false},
-		"factor":           {auth.UserQuery{MFA: &yes}, []string{"users_with_factor_idx", "users_mfa_idx"}, true},
-		"no factor":        {auth.UserQuery{MFA: &no}, nil, false},
-		"made of late":     {auth.UserQuery{CreatedFrom: now.Add(-time.Hour)}, []string{"users_created_at_idx"}, true},
-		"made long ago":    {auth.UserQuery{CreatedTo: now.Add(-29990 * time.Minute)}, []string{"users_created_at_idx"}, true},
-		"seen of late":     {auth.UserQuery{SignedInFrom: now.Add(-time.Hour)}, []string{"users_signed_in_idx"}, true},
-		"few and many":     {auth.UserQuery{Role: "editor", MFA: &no, Confirmed: &yes, Provider: "google", Prefix: "2"}, []string{"users_roles_idx"}, false},
-		"a page far down":  {auth.UserQuery{After: &auth.UserCursor{ID: id, Time: now.Add(-20000 * time.Minute)}, Desc: true}, []string{"users_created_at_idx"}, false},
+		"id":               {store.UserQuery{ID: id}, []string{"users_pkey"}, true},
+		"ids":              {store.UserQuery{IDs: []string{id, "00000000-0000-7000-8000-000000000000"}}, []string{"users_pkey"}, true},
+		"address":          {store.UserQuery{Email: "7@example.org"}, []string{"users_email_key_key"}, true},
+		"number":           {store.UserQuery{Phone: "+49301000010"}, []string{"users_phone_key"}, true},
+		"identity":         {store.UserQuery{Provider: "google", Subject: "7@example.org"}, []string{"users_pkey"}, true},
+		"provider of few":  {store.UserQuery{Provider: "rare"}, []string{"identities_provider_subject_key"}, true},
+		"provider of most": {store.UserQuery{Provider: "google"}, nil, false},
+		"prefix of mail":   {store.UserQuery{Prefix: "2999"}, []string{"users_email_order_idx"}, true},
+		"prefix of a name": {store.UserQuery{Prefix: "Person 2999"}, []string{"users_name_prefix_idx"}, true},
+		"prefix of many":   {store.UserQuery{Prefix: "Person"}, nil, false},
+		"role":             {store.UserQuery{Role: "editor"}, []string{"users_roles_idx"}, true},
+		"metadata":         {store.UserQuery{Metadata: map[string]string{"plan": "pro"}}, []string{"users_app_metadata_idx"}, true},
+		"a number in it":   {store.UserQuery{Metadata: map[string]string{"seats": "3"}}, []string{"users_app_metadata_idx"}, true},
+		"banned":           {store.UserQuery{Banned: &yes}, []string{"users_banned_idx"}, true},
+		"not banned":       {store.UserQuery{Banned: &no}, nil, false},
+		"unproved":         {store.UserQuery{Confirmed: &no}, []string{"users_unproved_idx"}, true},
+		"invited":          {store.UserQuery{Confirmed: &no, Password: &no}, []string{"users_invited_idx", "users_unproved_idx"}, true},
+		"no password":      {store.UserQuery{Password: &no}, nil, false},
+		"proved":           {store.UserQuery{Confirmed: &yes}, nil, false},
+		"factor":           {store.UserQuery{MFA: &yes}, []string{"users_with_factor_idx", "users_mfa_idx"}, true},
+		"no factor":        {store.UserQuery{MFA: &no}, nil, false},
+		"made of late":     {store.UserQuery{CreatedFrom: now.Add(-time.Hour)}, []string{"users_created_at_idx"}, true},
+		"made long ago":    {store.UserQuery{CreatedTo: now.Add(-29990 * time.Minute)}, []string{"users_created_at_idx"}, true},
+		"seen of late":     {store.UserQuery{SignedInFrom: now.Add(-time.Hour)}, []string{"users_signed_in_idx"}, true},
+		"few and many":     {store.UserQuery{Role: "editor", MFA: &no, Confirmed: &yes, Provider: "google", Prefix: "2"}, []string{"users_roles_idx"}, false},
+		"a page far down":  {store.UserQuery{After: &store.UserCursor{ID: id, Time: now.Add(-20000 * time.Minute)}, Desc: true}, []string{"users_created_at_idx"}, false},
 	} {
-		for _, list.q.Sort = range []auth.UserSort{auth.SortCreated, auth.SortSignedIn, auth.SortEmail} {
-			if list.indexes != nil && list.q.Sort != auth.SortCreated {
+		for _, list.q.Sort = range []store.UserSort{store.SortCreated, store.SortSignedIn, store.SortEmail} {
+			if list.indexes != nil && list.q.Sort != store.SortCreated {
 				continue // sorted once they are found
 			}
 			list.q.Limit, list.q.Now = 50, now
@@ -85,13 +85,13 @@ func TestDirectoryPlans(t *testing.T) {
 				indexes = orders
 			}
 			check(t, planner, name+" by "+string(list.q.Sort), indexes, func() error {
-				_, err := store.ListUsers(t.Context(), list.q)
+				_, err := st.ListUsers(t.Context(), list.q)
 				return err
 			})
 		}
 		if list.few {
 			check(t, planner, "count "+name, list.indexes, func() error {
-				n, err := store.CountUsers(t.Context(), list.q)
+				n, err := st.CountUsers(t.Context(), list.q)
 				if err == nil && !n.Exact {
 					t.Errorf("%s: %+v", name, n)
 				}
@@ -104,24 +104,24 @@ func TestDirectoryPlans(t *testing.T) {
 // An account with what is held about it is found by keys, whatever it is named by.
 func TestAccountPlans(t *testing.T) {
 	planner := &pgtest.Planner{Lists: true}
-	store := openTraced(t, planner)
+	st := openTraced(t, planner)
 	u := newUser("ada@example.com")
 	u.User.Phone = "+4930123456"
-	u.User.Identities = []auth.Identity{{ID: uuid.NewString(), Provider: "google", Subject: "ada", CreatedAt: u.Now}}
-	ada, err := store.CreateUser(t.Context(), u)
+	u.User.Identities = []store.Identity{{ID: uuid.NewString(), Provider: "google", Subject: "ada", CreatedAt: u.Now}}
+	ada, err := st.CreateUser(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Pool().Exec(t.Context(), strings.Replace(population, "analyze", `insert into auth.messages (id, user_id, body, created_at, next_at, expires_at)
+	if _, err := st.Pool().Exec(t.Context(), strings.Replace(population, "analyze", `insert into auth.messages (id, user_id, body, created_at, next_at, expires_at)
 		select gen_random_uuid(), id, '', now(), now(), now() + interval '1 day' from auth.users;
 	analyze`, 1)); err != nil {
 		t.Fatal(err)
 	}
-	for index, key := range map[string]auth.UserKey{
-		"users_pkey": auth.ByID(ada.ID), "users_email_key_key": auth.ByEmail(ada.Email), "users_phone_key": auth.ByPhone(ada.Phone), "identities_provider_subject_key": auth.ByIdentity("google", "ada"),
+	for index, key := range map[string]store.UserKey{
+		"users_pkey": store.ByID(ada.ID), "users_email_key_key": store.ByEmail(ada.Email), "users_phone_key": store.ByPhone(ada.Phone), "identities_provider_subject_key": store.ByIdentity("google", "ada"),
 	} {
 		check(t, planner, "account by "+index, []string{index}, func() error {
-			_, _, err := store.Account(t.Context(), key, time.Now())
+			_, _, err := st.Account(t.Context(), key, time.Now())
 			return err
 		})
 	}
@@ -151,13 +151,13 @@ func check(t *testing.T, planner *pgtest.Planner, name string, indexes []string,
 // Beyond what is counted one by one, a count is the planner's estimate, and never
 // below what was counted.
 func TestCountsAreEstimated(t *testing.T) {
-	store := openTraced(t, nil)
-	if _, err := store.Pool().Exec(t.Context(), directoryPopulation); err != nil {
+	st := openTraced(t, nil)
+	if _, err := st.Pool().Exec(t.Context(), directoryPopulation); err != nil {
 		t.Fatal(err)
 	}
-	for name, q := range map[string]auth.UserQuery{"all": {}, "those that a filter leaves": {MFA: new(bool), Provider: "google"}} {
-		n, err := store.CountUsers(t.Context(), q)
-		if err != nil || n.Exact || n.N < auth.UserCountExact || n.N > 40_000 {
+	for name, q := range map[string]store.UserQuery{"all": {}, "those that a filter leaves": {MFA: new(bool), Provider: "google"}} {
+		n, err := st.CountUsers(t.Context(), q)
+		if err != nil || n.Exact || n.N < store.UserCountExact || n.N > 40_000 {
 			t.Errorf("%s: %+v, %v", name, n, err)
 		}
 	}
@@ -166,28 +166,28 @@ func TestCountsAreEstimated(t *testing.T) {
 // A list that takes too long is ended by the server, as one that asks for too much;
 // the connection serves on, and without that bound.
 func TestListTooBroad(t *testing.T) {
-	store := openTraced(t, nil)
-	tx, err := store.Pool().Begin(t.Context())
+	st := openTraced(t, nil)
+	tx, err := st.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.ListUsers(t.Context(), auth.UserQuery{Limit: 1}); err != nil { // prepared on the connection that serves next
+	if _, err := st.ListUsers(t.Context(), store.UserQuery{Limit: 1}); err != nil { // prepared on the connection that serves next
 		t.Fatal(err)
 	}
 	if _, err := tx.Exec(t.Context(), "lock table auth.users in access exclusive mode"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.ListUsers(t.Context(), auth.UserQuery{Limit: 1})
-	if !errors.Is(err, auth.ErrTooBroad) {
-		t.Errorf("%v, want %v", err, auth.ErrTooBroad)
+	_, err = st.ListUsers(t.Context(), store.UserQuery{Limit: 1})
+	if !errors.Is(err, store.ErrTooBroad) {
+		t.Errorf("%v, want %v", err, store.ErrTooBroad)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.ListUsers(t.Context(), auth.UserQuery{Limit: 1}); err != nil {
+	if _, err := st.ListUsers(t.Context(), store.UserQuery{Limit: 1}); err != nil {
 		t.Error(err)
 	}
-	err = pgx.BeginFunc(t.Context(), store.Pool(), func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(t.Context(), st.Pool(), func(tx pgx.Tx) error {
 		var left string
 		if err := tx.QueryRow(t.Context(), "select current_setting('statement_timeout') || current_setting('plan_cache_mode')").Scan(&left); err != nil {
 			return err

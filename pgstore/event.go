@@ -10,34 +10,34 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // eventData is what an event says besides the columns that it has of its own.
 type eventData struct {
-	Actor      auth.Actor  `json:"actor"`
-	SessionIDs []string    `json:"session_ids,omitempty"`
-	Method     string      `json:"method,omitempty"`
-	Provider   string      `json:"provider,omitempty"`
-	Message    auth.Kind   `json:"message,omitempty"`
-	Left       int         `json:"left,omitempty"`
-	Reason     string      `json:"reason,omitempty"`
-	Client     auth.Client `json:"client"`
+	Actor      store.Actor  `json:"actor"`
+	SessionIDs []string     `json:"session_ids,omitempty"`
+	Method     string       `json:"method,omitempty"`
+	Provider   string       `json:"provider,omitempty"`
+	Message    store.Kind   `json:"message,omitempty"`
+	Left       int          `json:"left,omitempty"`
+	Reason     string       `json:"reason,omitempty"`
+	Client     store.Client `json:"client"`
 
-	Other  *auth.Client `json:"other,omitempty"`
-	Record *auth.Record `json:"record,omitempty"`
+	Other  *store.Client `json:"other,omitempty"`
+	Record *store.Record `json:"record,omitempty"`
 }
 
 // dataOf leaves out the one character that Postgres keeps no text with: what
 // strangers send must not make an event fail.
-func dataOf(e auth.Event) eventData {
+func dataOf(e store.Event) eventData {
 	d := eventData{e.Actor, e.SessionIDs, e.Method, e.Provider, e.Message, e.Left, clean(e.Reason), e.Client, e.Other, cleanRecord(e.Record)}
 	d.Client.UserAgent = clean(d.Client.UserAgent)
 	return d
 }
 
 // cleanRecord cleans what is in a record, which may be of a request that was refused.
-func cleanRecord(r *auth.Record) *auth.Record {
+func cleanRecord(r *store.Record) *store.Record {
 	if r == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func cleanRecord(r *auth.Record) *auth.Record {
 		if !own {
 			c.Changes, own = maps.Clone(r.Changes), true
 		}
-		c.Changes[field] = auth.FieldChange{After: clean(fmt.Sprint(v.After)), Before: clean(fmt.Sprint(v.Before))}
+		c.Changes[field] = store.FieldChange{After: clean(fmt.Sprint(v.After)), Before: clean(fmt.Sprint(v.Before))}
 	}
 	return &c
 }
@@ -94,11 +94,11 @@ const noted = `coalesce((select events.noted from events), true)`
 
 // chosen are the events of a change that ended so, with what only the store
 // knows.
-func chosen(c *auth.Change, r *result) []auth.OutcomeEvent {
-	var list []auth.OutcomeEvent
+func chosen(c *store.Change, r *result) []store.OutcomeEvent {
+	var list []store.OutcomeEvent
 	for _, o := range c.Events {
-		ended := o.On == auth.OutcomeSessionsEnded && r.outcome == auth.OutcomeDone && len(r.ended) > 0
-		onNewDevice := o.On == auth.OutcomeNewDevice && r.tells != nil
+		ended := o.On == store.OutcomeSessionsEnded && r.outcome == store.OutcomeDone && len(r.ended) > 0
+		onNewDevice := o.On == store.OutcomeNewDevice && r.tells != nil
 		if o.On != r.outcome && !ended && !onNewDevice {
 			continue
 		}
@@ -120,9 +120,9 @@ func chosen(c *auth.Change, r *result) []auth.OutcomeEvent {
 }
 
 // noting is a change's events as the parameter of its statement. Those that the
-// caller keeps (auth.Change.Unrecorded) are left out for a while once some could not
+// caller keeps (store.Change.Unrecorded) are left out for a while once some could not
 // be recorded, so that not everybody waits for the same lock.
-func (s *Store) noting(c *auth.Change) (input string, tried bool) {
+func (s *Store) noting(c *store.Change) (input string, tried bool) {
 	if c.Unrecorded != nil && s.troubled.now() {
 		return none, false
 	}
@@ -130,11 +130,11 @@ func (s *Store) noting(c *auth.Change) (input string, tried bool) {
 }
 
 // unrecorded gives the caller the events of a change that came about without them.
-func (s *Store) unrecorded(c *auth.Change, r *result, tried bool) {
+func (s *Store) unrecorded(c *store.Change, r *result, tried bool) {
 	if tried {
 		s.troubled.begin()
 	}
-	var list []auth.Event
+	var list []store.Event
 	for _, o := range chosen(c, r) {
 		list = append(list, o.Event)
 	}

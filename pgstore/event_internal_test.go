@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Whatever an event says is kept, in a column or in its data: a field that is
@@ -15,7 +15,7 @@ func TestEventsAreKeptWhole(t *testing.T) {
 	columns := []string{"ID", "Type", "At", "UserID", "SessionID"}
 	const kept = "-" // in this process only
 	data := reflect.TypeFor[eventData]()
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[auth.Event]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Event]()) {
 		name := f.Tag.Get("json")
 		other, ok := data.FieldByName(f.Name)
 		switch {
@@ -31,13 +31,13 @@ func TestEventsAreKeptWhole(t *testing.T) {
 
 // Strangers' text cannot make an event fail.
 func TestEventsWithoutNUL(t *testing.T) {
-	e := auth.Event{Reason: "a\x00b", Client: auth.Client{UserAgent: "c\x00d"}, Record: &auth.Record{Changes: map[string]auth.FieldChange{"name": {Before: "e\x00f", After: "g\x00h"}}}}
+	e := store.Event{Reason: "a\x00b", Client: store.Client{UserAgent: "c\x00d"}, Record: &store.Record{Changes: map[string]store.FieldChange{"name": {Before: "e\x00f", After: "g\x00h"}}}}
 	b, err := json.Marshal(dataOf(e))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d eventData
-	if err := json.Unmarshal(b, &d); err != nil || d.Reason != "ab" || d.Client.UserAgent != "cd" || d.Record.Changes["name"] != (auth.FieldChange{Before: "ef", After: "gh"}) {
+	if err := json.Unmarshal(b, &d); err != nil || d.Reason != "ab" || d.Client.UserAgent != "cd" || d.Record.Changes["name"] != (store.FieldChange{Before: "ef", After: "gh"}) {
 		t.Errorf("%s, %v", b, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The audit log: what it is asked for, what comes without a change, and its end.
@@ -22,7 +22,7 @@ const (
 	eventActor  = `(e.data -> 'actor' ->> 'id')`
 	bySomebody  = eventActor + ` is distinct from e.user_id::text`
 	eventDenied = `(e.data -> 'record' ->> 'denied')`
-	eventFailed = `e.type in ('` + string(auth.EventSignInFailed) + `', '` + string(auth.EventMessageFailed) + `')`
+	eventFailed = `e.type in ('` + string(store.EventSignInFailed) + `', '` + string(store.EventMessageFailed) + `')`
 )
 
 // kinds are the types that begin so (from $1, before $2), each found by its index:
@@ -60,10 +60,10 @@ type condition struct {
 // eventsQuery is the statement for a list of events. ok is false if there can be
 // none. Which conditions it has depends on what is asked, so that each has a plan of
 // its own.
-func eventsQuery(q auth.EventQuery) (b *query, ok bool) {
+func eventsQuery(q store.EventQuery) (b *query, ok bool) {
 	limit := q.Limit
 	if limit <= 0 {
-		limit = auth.DefaultEventLimit
+		limit = store.DefaultEventLimit
 	}
 	ways, narrow, ok := waysTo(q)
 	if !ok {
@@ -116,7 +116,7 @@ func (b *query) events(all []condition, order string, limit int) {
 // waysTo are what is asked of who did it and whom it is about: events that meet one
 // of the lists, none of which holds one that another does. few tells whether that
 // picks by somebody's id.
-func waysTo(q auth.EventQuery) (ways [][]condition, few, ok bool) {
+func waysTo(q store.EventQuery) (ways [][]condition, few, ok bool) {
 	var fixed []condition
 	about := func(id string) {
 		var isID bool
@@ -184,7 +184,7 @@ func idOrName(s string) string {
 func asKept(s string) string { return asText(clean(s)) }
 
 // filters are the other conditions. few tells whether one of them picks few events.
-func filters(q auth.EventQuery) (all []condition, few bool) {
+func filters(q store.EventQuery) (all []condition, few bool) {
 	if q.IP.IsValid() {
 		all, few = append(all, condition{`(e.data -> 'client' ->> 'ip') = ?::text`, []any{q.IP.String()}}), true
 	}
@@ -192,11 +192,11 @@ func filters(q auth.EventQuery) (all []condition, few bool) {
 		all, few = append(all, condition{`(e.data -> 'record' ->> 'request_id') = ?::text`, []any{asKept(q.RequestID)}}), true
 	}
 	switch q.Outcome {
-	case auth.EventDenied:
+	case store.EventDenied:
 		all, few = append(all, condition{eventDenied + ` = 'true'`, nil}), true
-	case auth.EventFailed:
+	case store.EventFailed:
 		all = append(all, condition{eventFailed + ` and ` + eventDenied + ` is distinct from 'true'`, nil})
-	case auth.EventDone:
+	case store.EventDone:
 		all = append(all, condition{eventDenied + ` is distinct from 'true' and not ` + eventFailed, nil})
 	}
 	if !q.From.IsZero() {
@@ -216,14 +216,14 @@ func filters(q auth.EventQuery) (all []condition, few bool) {
 }
 
 // Events lists events, newest first.
-func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, error) {
+func (s *Store) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	b, ok := eventsQuery(q)
 	if !ok {
-		return []auth.Event{}, ctx.Err()
+		return []store.Event{}, ctx.Err()
 	}
-	var list []auth.Event
+	var list []store.Event
 	err := s.do(ctx, func(ctx context.Context, on querier) error {
-		list = []auth.Event{}
+		list = []store.Event{}
 		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
 		if err == nil {
 			list, err = pgx.AppendRows(list, rows, eventOf)
@@ -237,7 +237,7 @@ func (s *Store) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, er
 }
 
 // eventOf reads eventColumns.
-func eventOf(row pgx.CollectableRow) (e auth.Event, err error) {
+func eventOf(row pgx.CollectableRow) (e store.Event, err error) {
 	var happened pgtype.Timestamptz
 	var data []byte
 	if err := row.Scan(&e.ID, (*string)(&e.Type), &happened, &e.UserID, &e.SessionID, &data); err != nil {
@@ -253,11 +253,11 @@ func eventOf(row pgx.CollectableRow) (e auth.Event, err error) {
 }
 
 // AddEvents records events that came without a change.
-func (s *Store) AddEvents(ctx context.Context, list []auth.Event) error {
+func (s *Store) AddEvents(ctx context.Context, list []store.Event) error {
 	if len(list) == 0 {
 		return ctx.Err()
 	}
-	outcomes := make([]auth.OutcomeEvent, len(list))
+	outcomes := make([]store.OutcomeEvent, len(list))
 	for i, e := range list {
 		outcomes[i].Event = e
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // heldBy is what is held about the user ($1) at a time ($2).
@@ -34,12 +34,12 @@ var heldOfKey = func() map[string]string {
 }()
 
 // Held lists what is kept about a user.
-func (s *Store) Held(ctx context.Context, userID string, now time.Time) (auth.Held, error) {
+func (s *Store) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
 	id, ok := canonical(userID)
 	if !ok {
-		return auth.Held{}, ctx.Err()
+		return store.Held{}, ctx.Err()
 	}
-	var h auth.Held
+	var h store.Held
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, s.sql(selectHeld), id, now)
 		if err == nil {
@@ -50,18 +50,18 @@ func (s *Store) Held(ctx context.Context, userID string, now time.Time) (auth.He
 	return h, err
 }
 
-func heldOf(rows pgx.Rows) (h auth.Held, err error) {
+func heldOf(rows pgx.Rows) (h store.Held, err error) {
 	var kind, name, subject string
 	var data []byte
 	var from, to pgtype.Timestamptz
 	_, err = pgx.ForEachRow(rows, []any{&kind, &name, &subject, &data, &from, &to}, func() error {
 		switch kind {
 		case "device":
-			h.Devices = append(h.Devices, auth.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to)})
+			h.Devices = append(h.Devices, store.HeldDevice{Device: name, FirstSeenAt: at(from), LastSeenAt: at(to)})
 		case "token":
-			h.Pending = append(h.Pending, auth.HeldToken{Purpose: auth.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
+			h.Pending = append(h.Pending, store.HeldToken{Purpose: store.Purpose(name), Subject: subject, Data: data, CreatedAt: at(from), ExpiresAt: at(to)})
 		case "message":
-			h.Messages = append(h.Messages, auth.HeldMessage{CreatedAt: at(from), ExpiresAt: at(to)})
+			h.Messages = append(h.Messages, store.HeldMessage{CreatedAt: at(from), ExpiresAt: at(to)})
 		}
 		return nil
 	})
@@ -70,13 +70,13 @@ func heldOf(rows pgx.Rows) (h auth.Held, err error) {
 
 // Account finds one user with the password hash and what is kept about them, in one
 // round trip.
-func (s *Store) Account(ctx context.Context, key auth.UserKey, now time.Time) (auth.Credentials, auth.Held, error) {
+func (s *Store) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
 	condition, args := where(key)
 	if condition == "" {
-		return auth.Credentials{}, auth.Held{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.Credentials{}, store.Held{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	var c auth.Credentials
-	var h auth.Held
+	var c store.Credentials
+	var h store.Held
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		batch := &pgx.Batch{}
 		batch.Queue(s.sql(credentials+condition), args...).QueryRow(func(row pgx.Row) (err error) {
@@ -90,7 +90,7 @@ func (s *Store) Account(ctx context.Context, key auth.UserKey, now time.Time) (a
 		return q.SendBatch(ctx, batch).Close()
 	})
 	if err != nil {
-		return auth.Credentials{}, auth.Held{}, err
+		return store.Credentials{}, store.Held{}, err
 	}
 	return c, h, nil
 }

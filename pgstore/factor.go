@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const factorColumns = `f.id, f.user_id, f.kind, f.label, f.secret, f.enabled, f.created_at, f.last_used_at, f.last_step`
 
-func factorOf(row pgx.CollectableRow) (auth.Factor, error) {
-	var f auth.Factor
+func factorOf(row pgx.CollectableRow) (store.Factor, error) {
+	var f store.Factor
 	var created, used pgtype.Timestamptz
 	err := row.Scan(&f.ID, &f.UserID, &f.Kind, &f.Label, &f.Secret, &f.Enabled, &created, &used, &f.LastStep)
 	f.CreatedAt, f.LastUsedAt = at(created), at(used)
@@ -27,26 +27,26 @@ const countCodes = `select count(*) from auth.recovery_codes where user_id = $1:
 const factorsAndCodes = `select (` + countCodes + `), ` + factorColumns + ` from (select) one left join auth.factors f on f.user_id = $1::uuid order by f.created_at, f.id`
 
 // Factors reads a user's factors.
-func (s *Store) Factors(ctx context.Context, userID string) (auth.Factors, error) {
-	all := auth.Factors{List: []auth.Factor{}}
+func (s *Store) Factors(ctx context.Context, userID string) (store.Factors, error) {
+	all := store.Factors{List: []store.Factor{}}
 	id, ok := canonical(userID)
 	if !ok {
 		return all, ctx.Err()
 	}
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		all.List = []auth.Factor{}
+		all.List = []store.Factor{}
 		rows, err := q.Query(ctx, s.sql(factorsAndCodes), id)
 		if err != nil {
 			return err
 		}
-		var f auth.Factor
+		var f store.Factor
 		var fid, user, kind, label pgtype.Text
 		var enabled pgtype.Bool
 		var step pgtype.Int8
 		var created, used pgtype.Timestamptz
 		_, err = pgx.ForEachRow(rows, []any{&all.RecoveryLeft, &fid, &user, &kind, &label, &f.Secret, &enabled, &created, &used, &step}, func() error {
 			if fid.Valid {
-				all.List = append(all.List, auth.Factor{ID: fid.String, UserID: user.String, Kind: kind.String, Label: label.String, Secret: f.Secret,
+				all.List = append(all.List, store.Factor{ID: fid.String, UserID: user.String, Kind: kind.String, Label: label.String, Secret: f.Secret,
 					Enabled: enabled.Bool, CreatedAt: at(created), LastUsedAt: at(used), LastStep: step.Int64})
 			}
 			return nil
@@ -54,15 +54,15 @@ func (s *Store) Factors(ctx context.Context, userID string) (auth.Factors, error
 		return err
 	})
 	if err != nil {
-		return auth.Factors{}, err
+		return store.Factors{}, err
 	}
 	return all, nil
 }
 
 // factors reads the factors of a user who is locked: nobody else changes them.
-func (s *Store) factors(ctx context.Context, tx pgx.Tx, of *lockedUser) ([]auth.Factor, error) {
+func (s *Store) factors(ctx context.Context, tx pgx.Tx, of *lockedUser) ([]store.Factor, error) {
 	if of == nil {
-		return nil, auth.ErrNotFound
+		return nil, store.ErrNotFound
 	}
 	rows, err := tx.Query(ctx, s.sql(selectFactors), of.id)
 	if err != nil {
@@ -72,17 +72,17 @@ func (s *Store) factors(ctx context.Context, tx pgx.Tx, of *lockedUser) ([]auth.
 }
 
 // enabled finds an enabled factor: the one with this id, or any if that is empty.
-func enabled(list []auth.Factor, id string) *auth.Factor {
+func enabled(list []store.Factor, id string) *store.Factor {
 	want, ok := canonical(id)
-	i := slices.IndexFunc(list, func(f auth.Factor) bool { return f.Enabled && (id == "" || ok && f.ID == want) })
+	i := slices.IndexFunc(list, func(f store.Factor) bool { return f.Enabled && (id == "" || ok && f.ID == want) })
 	if i < 0 {
 		return nil
 	}
 	return &list[i]
 }
 
-func hasKind(list []auth.Factor, kind string) bool {
-	return slices.ContainsFunc(list, func(f auth.Factor) bool { return f.Enabled && f.Kind == kind })
+func hasKind(list []store.Factor, kind string) bool {
+	return slices.ContainsFunc(list, func(f store.Factor) bool { return f.Enabled && f.Kind == kind })
 }
 
 const (
@@ -92,7 +92,7 @@ const (
 )
 
 // PutFactor keeps a pending factor in place of an older pending one.
-func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
+func (s *Store) PutFactor(ctx context.Context, c store.PutFactor) error {
 	f := &c.Factor
 	return s.change(ctx, &c.Change, target{users: []string{f.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(f.UserID)
@@ -101,7 +101,7 @@ func (s *Store) PutFactor(ctx context.Context, c auth.PutFactor) error {
 			return nil, err
 		}
 		if hasKind(list, f.Kind) {
-			return nil, &auth.ConflictError{Field: "factor"}
+			return nil, &store.ConflictError{Field: "factor"}
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(dropPending), of.id, f.Kind)
@@ -121,12 +121,12 @@ const replaceCodes = `with gone as (
 const raiseTo = `update auth.sessions set aal = $2::text, amr = $3::jsonb where id = $1::uuid`
 
 // EnableFactor switches a pending factor on.
-func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s *Store) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	on := target{users: []string{c.UserID}, sessions: []string{c.Session.ID}}
 	if c.Redeem != nil {
-		on.tokens = []auth.TokenRef{*c.Redeem}
+		on.tokens = []store.TokenRef{*c.Redeem}
 	}
-	var u auth.User
+	var u store.User
 	isNew := false
 	err := s.change(ctx, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
@@ -148,14 +148,14 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 		b := &pgx.Batch{}
 		if c.Redeem != nil {
 			if r.used = h.token(*c.Redeem, c.Now); r.used == nil {
-				return nil, auth.ErrNotFound
+				return nil, store.ErrNotFound
 			}
 			b.Queue(s.sql(useToken), string(c.Redeem.Purpose), c.Redeem.Hash)
 		}
 		b.Queue(s.sql(enableFactor), c.FactorID, c.Step)
 		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Recovery))
 		s.queueMFA(b, of.id, c.Now, true)
-		s.queueRevoke(b, of.id, auth.SessionFilter{Except: c.Session.ID}, c.Now, &r.ended)
+		s.queueRevoke(b, of.id, store.SessionFilter{Except: c.Session.ID}, c.Now, &r.ended)
 		if kept != nil {
 			b.Queue(s.sql(raiseTo), kept.s.ID, c.Session.AAL, text(orEmpty(c.Session.AMR)))
 		}
@@ -163,7 +163,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 			return nil, err
 		}
 		if kept == nil {
-			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&auth.CreateSession{Change: c.Change, Session: c.Session}), nil, none, new(bool)); err != nil {
+			if _, _, _, err := s.insertSession(ctx, tx, of.id, sessionAlone(&store.CreateSession{Change: c.Change, Session: c.Session}), nil, none, new(bool)); err != nil {
 				return nil, err
 			}
 		}
@@ -172,7 +172,7 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 		return r, send(ctx, tx, b)
 	})
 	if err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	made(&c.OnNewDevice, isNew)
 	return u, nil
@@ -180,20 +180,20 @@ func (s *Store) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.Use
 
 // mayEnable judges whether the factor may be enabled; kept is the session named,
 // or nil if there is none.
-func mayEnable(c *auth.EnableFactor, list []auth.Factor, of *lockedUser, kept *sessionRow) error {
+func mayEnable(c *store.EnableFactor, list []store.Factor, of *lockedUser, kept *sessionRow) error {
 	id, _ := canonical(c.FactorID)
-	i := slices.IndexFunc(list, func(f auth.Factor) bool { return f.ID == id })
+	i := slices.IndexFunc(list, func(f store.Factor) bool { return f.ID == id })
 	switch {
 	case i < 0:
-		return auth.ErrNotFound
+		return store.ErrNotFound
 	case hasKind(list, list[i].Kind):
-		return &auth.ConflictError{Field: "factor"}
+		return &store.ConflictError{Field: "factor"}
 	case kept != nil && (kept.s.UserID != of.id || !kept.liveAt(c.Now)):
-		return auth.ErrSessionEnded
+		return store.ErrSessionEnded
 	case of.banned(c.Now), kept == nil && of.banned(c.Session.CreatedAt):
-		return auth.ErrBanned
-	case kept == nil && c.Session.AAL != auth.LevelAAL2:
-		return auth.ErrMFARequired
+		return store.ErrBanned
+	case kept == nil && c.Session.AAL != store.LevelAAL2:
+		return store.ErrMFARequired
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func mayEnable(c *auth.EnableFactor, list []auth.Factor, of *lockedUser, kept *s
 const useStep = `update auth.factors set last_step = $2::bigint, last_used_at = $3::timestamptz, secret = coalesce($4::bytea, secret) where id = $1::uuid`
 
 // UseTOTPStep moves the newest step used forward.
-func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+func (s *Store) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		list, err := s.factors(ctx, tx, of)
@@ -211,9 +211,9 @@ func (s *Store) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
 		f := enabled(list, c.FactorID)
 		switch {
 		case f == nil, c.FactorID == "":
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case c.Step <= f.LastStep:
-			return nil, auth.ErrUsed
+			return nil, store.ErrUsed
 		}
 		var secret []byte // null
 		if len(c.Secret) > 0 {
@@ -231,18 +231,18 @@ const deleteCode = `delete from auth.recovery_codes c where c.user_id = $1::uuid
 func (s *Store) useCode(ctx context.Context, tx pgx.Tx, of *lockedUser, hashes [][]byte) error {
 	tag, err := tx.Exec(ctx, s.sql(deleteCode), of.id, orEmpty(hashes))
 	if err == nil && tag.RowsAffected() == 0 {
-		err = auth.ErrNotFound
+		err = store.ErrNotFound
 	}
 	return err
 }
 
 // UseRecoveryCode uses a recovery code up.
-func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
+func (s *Store) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (int, error) {
 	left := 0
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		if of == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		err := s.useCode(ctx, tx, of, c.Hashes)
 		if err != nil {
@@ -257,7 +257,7 @@ func (s *Store) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (in
 }
 
 // PutRecoveryCodes replaces the recovery codes.
-func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+func (s *Store) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		list, err := s.factors(ctx, tx, of)
@@ -265,7 +265,7 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) e
 			return nil, err
 		}
 		if enabled(list, "") == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(replaceCodes), of.id, orEmpty(c.Hashes))
@@ -277,8 +277,8 @@ func (s *Store) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) e
 const dropFactor = `delete from auth.factors where id = $1::uuid`
 
 // RemoveFactor switches one second factor off, or all of them.
-func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
-	var u auth.User
+func (s *Store) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
+	var u store.User
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		of := h.user(c.UserID)
 		list, err := s.factors(ctx, tx, of)
@@ -287,7 +287,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Use
 		}
 		f := enabled(list, c.FactorID)
 		if f == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		r := &result{about: of.id}
 		if c.Recovery != nil {
@@ -297,7 +297,7 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Use
 			r.left = new(int)
 		}
 		b := &pgx.Batch{}
-		others := slices.ContainsFunc(list, func(o auth.Factor) bool { return o.Enabled && o.ID != f.ID })
+		others := slices.ContainsFunc(list, func(o store.Factor) bool { return o.Enabled && o.ID != f.ID })
 		switch {
 		case c.FactorID == "":
 			others = false
@@ -316,12 +316,12 @@ func (s *Store) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Use
 		return r, send(ctx, tx, b)
 	})
 	if err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	return u, nil
 }
 
 // RaiseSession lifts a session to AAL2.
-func (s *Store) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
-	return s.addProof(ctx, auth.AddProof(c), auth.LevelAAL2)
+func (s *Store) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
+	return s.addProof(ctx, store.AddProof(c), store.LevelAAL2)
 }

@@ -7,128 +7,128 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The methods that change something.
 
-func (f faulty) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (f faulty) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	return one1(f, ctx, c, f.Store.CreateUser)
 }
 
-func (f faulty) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (f faulty) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	return one1(f, ctx, c, f.Store.UpdateUser)
 }
 
-func (f faulty) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+func (f faulty) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	return none1(f, ctx, c, f.Store.DeleteUser)
 }
 
-func (f faulty) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (f faulty) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	return one1(f, ctx, c, f.Store.CreateSession)
 }
 
-func (f faulty) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (f faulty) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	return one1(f, ctx, c, f.Store.RevokeSessions)
 }
 
-func (f faulty) PutToken(ctx context.Context, c auth.PutToken) error {
+func (f faulty) PutToken(ctx context.Context, c store.PutToken) error {
 	return none1(f, ctx, c, f.Store.PutToken)
 }
 
-func (f faulty) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token, auth.User, error) {
+func (f faulty) RedeemToken(ctx context.Context, c store.Redemption) (store.Token, store.User, error) {
 	return two1(f, ctx, c, f.Store.RedeemToken)
 }
 
-func (f faulty) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (f faulty) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	return two1(f, ctx, c, f.Store.TryCode)
 }
 
-func (f faulty) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+func (f faulty) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
 	return two1(f, ctx, c, f.Store.AddProof)
 }
 
-func (f faulty) PutRole(ctx context.Context, c auth.PutRole) (auth.RoleTable, error) {
+func (f faulty) PutRole(ctx context.Context, c store.PutRole) (store.RoleTable, error) {
 	return one1(f, ctx, c, f.Store.PutRole)
 }
 
-func (f faulty) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+func (f faulty) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleTable, error) {
 	return one1(f, ctx, c, f.Store.DeleteRole)
 }
 
-func (f faulty) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+func (f faulty) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
 	return one1(f, ctx, c, f.Store.PutKey)
 }
 
-func (f faulty) PutFactor(ctx context.Context, c auth.PutFactor) error {
+func (f faulty) PutFactor(ctx context.Context, c store.PutFactor) error {
 	return none1(f, ctx, c, f.Store.PutFactor)
 }
 
-func (f faulty) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (f faulty) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	return one1(f, ctx, c, f.Store.EnableFactor)
 }
 
-func (f faulty) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+func (f faulty) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 	return none1(f, ctx, c, f.Store.UseTOTPStep)
 }
 
-func (f faulty) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
+func (f faulty) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (int, error) {
 	return one1(f, ctx, c, f.Store.UseRecoveryCode)
 }
 
-func (f faulty) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+func (f faulty) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) error {
 	return none1(f, ctx, c, f.Store.PutRecoveryCodes)
 }
 
-func (f faulty) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+func (f faulty) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	return one1(f, ctx, c, f.Store.RemoveFactor)
 }
 
-func (f faulty) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+func (f faulty) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
 	return two1(f, ctx, c, f.Store.RaiseSession)
 }
 
-func (f faulty) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) error {
+func (f faulty) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {
 	return none1(f, ctx, c, f.Store.BeginImpersonation)
 }
 
-func (f faulty) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
+func (f faulty) EndImpersonation(ctx context.Context, c store.EndImpersonation) error {
 	return none1(f, ctx, c, f.Store.EndImpersonation)
 }
 
-func (f faulty) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+func (f faulty) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	return one1(f, ctx, c, f.Store.CreateUsers)
 }
 
-func (f faulty) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {
+func (f faulty) StartJob(ctx context.Context, c store.StartJob) (store.Job, error) {
 	return one1(f, ctx, c, f.Store.StartJob)
 }
 
-func (f faulty) FinishJobChunk(ctx context.Context, c auth.FinishJobChunk) (auth.Job, error) {
+func (f faulty) FinishJobChunk(ctx context.Context, c store.FinishJobChunk) (store.Job, error) {
 	return one1(f, ctx, c, f.Store.FinishJobChunk)
 }
 
-func (f faulty) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+func (f faulty) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	return none1(f, ctx, c, f.Store.ClearLimits)
 }
 
-func (f faulty) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+func (f faulty) RetryMessage(ctx context.Context, c store.RetryMessage) error {
 	return none1(f, ctx, c, f.Store.RetryMessage)
 }
 
-func (f faulty) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.User, error) {
+func (f faulty) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
 	return one1(f, ctx, c, f.Store.AnonymizeUser)
 }
 
-func (f faulty) EndEverySession(ctx context.Context, c auth.EndEverySession) (int, error) {
+func (f faulty) EndEverySession(ctx context.Context, c store.EndEverySession) (int, error) {
 	return one1(f, ctx, c, f.Store.EndEverySession)
 }
 
-func (f faulty) PutSettings(ctx context.Context, c auth.PutSettings) (auth.StoredSettings, error) {
+func (f faulty) PutSettings(ctx context.Context, c store.PutSettings) (store.StoredSettings, error) {
 	return one1(f, ctx, c, f.Store.PutSettings)
 }
 
-func (f faulty) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (f faulty) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	if c.Draw.Rate.Burst > 0 { // what is drawn before stays drawn
 		return f.Store.AdvanceSession(ctx, c)
 	}
@@ -144,7 +144,7 @@ func TestFaultsAtEveryChange(t *testing.T) {
 		for j := range m.Type.NumIn() {
 			if in := m.Type.In(j); in.Kind() == reflect.Struct {
 				f, ok := in.FieldByName("Change")
-				changes = changes || ok && f.Type == reflect.TypeFor[auth.Change]()
+				changes = changes || ok && f.Type == reflect.TypeFor[store.Change]()
 			}
 		}
 		if !changes {

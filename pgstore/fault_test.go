@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // breaker is a tracer that breaks statements of calls that ask for it: of all that
@@ -97,8 +97,8 @@ func isFault(err error) bool {
 
 // isOutcome tells whether an error is what a statement before the one that failed came to.
 func isOutcome(err error) bool {
-	var taken *auth.ConflictError
-	return errors.Is(err, auth.ErrNotFound) || errors.As(err, &taken)
+	var taken *store.ConflictError
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &taken)
 }
 
 // until makes a call again and again, a further statement broken each time, until

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // spoiler is a tracer that makes the next statement with a text in it fail.
@@ -75,11 +75,11 @@ func TestFeedsThatFailBeginAnew(t *testing.T) {
 			on.Store(true)
 			tracer.on.Store(true)
 			began := time.Now()
-			lines, told := make(chan string, 100), make(chan auth.Revocation, 100)
+			lines, told := make(chan string, 100), make(chan store.Revocation, 100)
 			ctx, cancel := context.WithCancel(t.Context())
 			over := make(chan error, 1)
 			go func() {
-				over <- s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil)), Tell: func(r auth.Revocation) { told <- r }})
+				over <- s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.NewTextHandler(lineWriter(lines), nil)), Tell: func(r store.Revocation) { told <- r }})
 			}()
 			select {
 			case line := <-lines:

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // lookTracer counts the feed's reads.
@@ -53,7 +53,7 @@ func TestRevocationsFlood(t *testing.T) {
 	var told atomic.Int64
 	ids := make(chan string)
 	go func() {
-		_ = watcher.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r auth.Revocation) {
+		_ = watcher.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r store.Revocation) {
 			told.Add(1)
 			select {
 			case ids <- r.SessionID:
@@ -94,7 +94,7 @@ func TestRevocationsCommittedLate(t *testing.T) {
 	ctx := t.Context()
 	early, later := signUp(t, s), signUp(t, s)
 	err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
-		if _, err := s.RevokeSessions(pgstore.InTx(ctx, tx), auth.RevokeSessions{Change: byTest(), UserID: early.UserID}); err != nil {
+		if _, err := s.RevokeSessions(pgstore.InTx(ctx, tx), store.RevokeSessions{Change: byTest(), UserID: early.UserID}); err != nil {
 			return err
 		}
 		// The transaction takes two minutes, in effect.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // selectFirstOwner names the first owner ever, or nobody ("").
@@ -30,7 +30,7 @@ func (s *Store) judgeFirst(ctx context.Context, tx pgx.Tx, h *held, r *result) e
 		return err
 	}
 	if h.first != "" || first != "" && first != r.about {
-		return auth.ErrOwned
+		return store.ErrOwned
 	}
 	return nil
 }

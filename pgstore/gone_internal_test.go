@@ -8,14 +8,14 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A session whose user was not locked with it, as there is none any more, is nobody's.
 func TestSessionsWithoutTheirUserAreNobodys(t *testing.T) {
 	const id = "9a1c4f5e-0c0e-4f58-9f0f-6f6f3f3f1a01"
-	h := &held{sessions: map[string]*sessionRow{id: {s: auth.Session{ID: id, UserID: id}}}, users: map[string]*lockedUser{}}
-	if sess, u, err := h.liveSession(id, time.Now()); !errors.Is(err, auth.ErrNotFound) || sess != nil || u != nil {
+	h := &held{sessions: map[string]*sessionRow{id: {s: store.Session{ID: id, UserID: id}}}, users: map[string]*lockedUser{}}
+	if sess, u, err := h.liveSession(id, time.Now()); !errors.Is(err, store.ErrNotFound) || sess != nil || u != nil {
 		t.Errorf("%v, %v, %v", sess, u, err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"crypto/subtle"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // user is a user who was locked, or nil: there is none, or none of that id was to
@@ -25,27 +25,27 @@ func (h *held) session(id string) *sessionRow {
 func (h *held) liveSession(id string, now time.Time) (*sessionRow, *lockedUser, error) {
 	sess := h.session(id)
 	if sess == nil {
-		return nil, nil, auth.ErrNotFound
+		return nil, nil, store.ErrNotFound
 	}
 	u := h.user(sess.s.UserID)
 	switch {
 	case u == nil:
-		return nil, nil, auth.ErrNotFound
+		return nil, nil, store.ErrNotFound
 	case u.banned(now):
-		return nil, nil, auth.ErrBanned
+		return nil, nil, store.ErrBanned
 	case !sess.liveAt(now):
-		return nil, nil, auth.ErrSessionEnded
+		return nil, nil, store.ErrSessionEnded
 	}
 	return sess, u, nil
 }
 
-func (h *held) key(id string) *auth.APIKey {
+func (h *held) key(id string) *store.APIKey {
 	id, _ = canonical(id)
 	return h.keys[id]
 }
 
 // token is a live token, or nil.
-func (h *held) token(ref auth.TokenRef, now time.Time) *auth.Token {
+func (h *held) token(ref store.TokenRef, now time.Time) *store.Token {
 	for i := range h.tokens {
 		t := &h.tokens[i]
 		if t.Purpose == ref.Purpose && bytes.Equal(t.Hash, ref.Hash) && now.Before(t.ExpiresAt) {
@@ -61,23 +61,23 @@ func (h *held) guessIsWrong(on target, now time.Time) bool {
 		return false
 	}
 	_, err := h.liveCode(on.code, now)
-	return err == auth.ErrWrongCode //nolint:errorlint // made right here
+	return err == store.ErrWrongCode //nolint:errorlint // made right here
 }
 
 // liveCode is the code, if the guess is right; otherwise the error is that of
 // auth.Store.TryCode.
-func (h *held) liveCode(g *guess, now time.Time) (*auth.Token, error) {
+func (h *held) liveCode(g *guess, now time.Time) (*store.Token, error) {
 	if h.code == nil {
-		return nil, auth.ErrNotFound
+		return nil, store.ErrNotFound
 	}
 	hash, live := h.code.CodeHash(now)
 	switch {
 	case !live:
-		return nil, auth.ErrNotFound
+		return nil, store.ErrNotFound
 	case h.code.Tries >= h.code.MaxTries:
-		return nil, auth.ErrTooManyTries
+		return nil, store.ErrTooManyTries
 	case subtle.ConstantTimeCompare(hash, g.hash) != 1:
-		return h.code, auth.ErrWrongCode
+		return h.code, store.ErrWrongCode
 	}
 	return h.code, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // errRollback makes a transaction of the test's end without a trace.
@@ -27,18 +27,18 @@ func inTx(t *testing.T, s *pgstore.Store, f func(ctx context.Context, tx pgx.Tx)
 }
 
 // newUser describes a user.
-func newUser(email string) auth.CreateUser {
+func newUser(email string) store.CreateUser {
 	at := time.Now().UTC().Truncate(time.Microsecond)
-	return auth.CreateUser{Change: byTest(), NewUser: auth.NewUser{User: auth.User{ID: uuid.NewString(), Email: email, CreatedAt: at, UpdatedAt: at}}}
+	return store.CreateUser{Change: byTest(), NewUser: store.NewUser{User: store.User{ID: uuid.NewString(), Email: email, CreatedAt: at, UpdatedAt: at}}}
 }
 
-func newSession(userID string) auth.Session {
+func newSession(userID string) store.Session {
 	at := time.Now().UTC().Truncate(time.Microsecond)
-	return auth.Session{ID: uuid.NewString(), UserID: userID, AAL: auth.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
+	return store.Session{ID: uuid.NewString(), UserID: userID, AAL: store.LevelAAL1, CreatedAt: at, LastActiveAt: at, RotatedAt: at, IdleUntil: at.Add(time.Hour)}
 }
 
 // withUser makes a user, and withSession one with a session.
-func withUser(t *testing.T, s *pgstore.Store) auth.User {
+func withUser(t *testing.T, s *pgstore.Store) store.User {
 	t.Helper()
 	u, err := s.CreateUser(t.Context(), newUser(""))
 	if err != nil {
@@ -47,16 +47,16 @@ func withUser(t *testing.T, s *pgstore.Store) auth.User {
 	return u
 }
 
-func withSession(t *testing.T, s *pgstore.Store) (auth.User, auth.Session) {
+func withSession(t *testing.T, s *pgstore.Store) (store.User, store.Session) {
 	t.Helper()
 	u := withUser(t, s)
 	return u, addSession(t, s, u.ID)
 }
 
-func addSession(t *testing.T, s *pgstore.Store, userID string) auth.Session {
+func addSession(t *testing.T, s *pgstore.Store, userID string) store.Session {
 	t.Helper()
 	sess := newSession(userID)
-	if _, err := s.CreateSession(t.Context(), auth.CreateSession{Change: byTest(), Session: sess}); err != nil {
+	if _, err := s.CreateSession(t.Context(), store.CreateSession{Change: byTest(), Session: sess}); err != nil {
 		t.Fatal(err)
 	}
 	return sess
@@ -68,24 +68,24 @@ func hashOf(s string) []byte {
 }
 
 // newCode describes a code for somebody.
-func newCode(code, subject string, tries int) auth.Token {
+func newCode(code, subject string, tries int) store.Token {
 	at := time.Now().UTC().Truncate(time.Microsecond)
-	return auth.Token{Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
+	return store.Token{Purpose: store.PurposePhoneCode, Hash: hashOf(code), Subject: subject, CreatedAt: at, ExpiresAt: at.Add(time.Hour), MaxTries: tries}
 }
 
 // put keeps a token.
-func put(ctx context.Context, s *pgstore.Store, t auth.Token) error {
-	return s.PutToken(ctx, auth.PutToken{Change: byTest(), Token: t})
+func put(ctx context.Context, s *pgstore.Store, t store.Token) error {
+	return s.PutToken(ctx, store.PutToken{Change: byTest(), Token: t})
 }
 
 // try guesses at a phone code.
-func try(ctx context.Context, s *pgstore.Store, subject, guess string) (auth.Token, auth.User, error) {
-	return s.TryCode(ctx, auth.TryCode{Change: byTest(), Purpose: auth.PurposePhoneCode, Subject: subject, Hash: hashOf(guess)})
+func try(ctx context.Context, s *pgstore.Store, subject, guess string) (store.Token, store.User, error) {
+	return s.TryCode(ctx, store.TryCode{Change: byTest(), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(guess)})
 }
 
 // patch changes a user.
-func patch(ctx context.Context, s *pgstore.Store, userID string, p auth.UserPatch) (auth.User, error) {
-	return s.UpdateUser(ctx, auth.UpdateUser{Change: byTest(), UserID: userID, Patch: p})
+func patch(ctx context.Context, s *pgstore.Store, userID string, p store.UserPatch) (store.User, error) {
+	return s.UpdateUser(ctx, store.UpdateUser{Change: byTest(), UserID: userID, Patch: p})
 }
 
 // pause lets another connection go on.
@@ -109,21 +109,21 @@ func blocked(t *testing.T, s *pgstore.Store, schema string, n int) {
 }
 
 // ofUser makes a token a user's.
-func ofUser(t auth.Token, userID string) auth.Token {
+func ofUser(t store.Token, userID string) store.Token {
 	t.UserID = userID
 	return t
 }
 
 // with makes a change conditional, and has it record an event.
-func with(c auth.Change, still ...auth.UserAt) auth.Change {
+func with(c store.Change, still ...store.UserAt) store.Change {
 	c.IfUsers = still
-	c.Events = []auth.OutcomeEvent{{Event: auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: c.Now}}}
+	c.Events = []store.OutcomeEvent{{Event: store.Event{ID: uuid.NewString(), Type: store.EventSignedIn, At: c.Now}}}
 	return c
 }
 
 // ifReused has a change record an event, as a refresh does, if it comes too late.
-func ifReused(c auth.Change) auth.Change {
+func ifReused(c store.Change) store.Change {
 	c = with(c)
-	c.Events[0].On = auth.OutcomeReused
+	c.Events[0].On = store.OutcomeReused
 	return c
 }

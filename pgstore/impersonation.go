@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const impersonationColumns = `i.id, i.user_id, i.actor_id, i.actor_session, i.reason, i.created_at, i.expires_at, i.ip, i.user_agent, i.user_revision, i.actor_revision, i.roles_revision`
@@ -55,7 +55,7 @@ const (
 
 // impersonationRow receives impersonationColumns.
 type impersonationRow struct {
-	i                auth.Impersonation
+	i                store.Impersonation
 	created, expires pgtype.Timestamptz
 }
 
@@ -64,7 +64,7 @@ func (r *impersonationRow) into() []any {
 	return []any{&i.ID, &i.UserID, &i.ActorID, &i.ActorSessionID, &i.Reason, &r.created, &r.expires, &i.IP, &i.UserAgent, &i.UserRevision, &i.ActorRevision, &i.RolesRevision}
 }
 
-func (r *impersonationRow) impersonation() auth.Impersonation {
+func (r *impersonationRow) impersonation() store.Impersonation {
 	i := r.i
 	i.CreatedAt, i.ExpiresAt = at(r.created), at(r.expires)
 	return i
@@ -72,17 +72,17 @@ func (r *impersonationRow) impersonation() auth.Impersonation {
 
 // BeginImpersonation keeps an impersonation. What it rests on is locked: whoever ends
 // the actor's session waits for this, or this finds it ended.
-func (s *Store) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) error {
+func (s *Store) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {
 	i := c.Impersonation
 	return s.change(ctx, &c.Change, target{users: []string{i.UserID, i.ActorID}, sessions: []string{i.ActorSessionID}, roles: rolesStay}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u, actor, sess := h.user(i.UserID), h.user(i.ActorID), h.session(i.ActorSessionID)
 		switch {
 		case u == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case actor == nil || sess == nil || sess.s.UserID != actor.id || !sess.liveAt(c.Now):
-			return nil, auth.ErrSessionEnded
+			return nil, store.ErrSessionEnded
 		case u.banned(c.Now) || actor.banned(c.Now):
-			return nil, auth.ErrBanned
+			return nil, store.ErrBanned
 		}
 		_, err := tx.Exec(ctx, s.sql(insertImpersonation), i.ID, u.id, actor.id, sess.s.ID, asText(i.Reason), micro(i.CreatedAt), micro(i.ExpiresAt), asText(i.IP), asText(i.UserAgent),
 			u.credentialRevision, actor.credentialRevision, h.roles)
@@ -91,10 +91,10 @@ func (s *Store) BeginImpersonation(ctx context.Context, c auth.BeginImpersonatio
 }
 
 // Impersonation reads a live impersonation with its user.
-func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (i auth.Impersonation, u auth.User, err error) {
+func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (i store.Impersonation, u store.User, err error) {
 	id, ok := canonical(id)
 	if !ok {
-		return i, u, auth.ErrNotFound
+		return i, u, store.ErrNotFound
 	}
 	err = s.do(ctx, func(ctx context.Context, q querier) error {
 		var r impersonationRow
@@ -103,11 +103,11 @@ func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (i 
 		err := q.QueryRow(ctx, s.sql(readImpersonation), id, now).Scan(append(append(r.into(), &live), of.facts()...)...)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return auth.ErrNotFound
+			return store.ErrNotFound
 		case err != nil:
 			return err
 		case !live:
-			return auth.ErrSessionEnded
+			return store.ErrSessionEnded
 		}
 		of.u.ID = r.i.UserID
 		i = r.impersonation()
@@ -115,24 +115,24 @@ func (s *Store) Impersonation(ctx context.Context, id string, now time.Time) (i 
 		return err
 	})
 	if err != nil {
-		return auth.Impersonation{}, auth.User{}, err
+		return store.Impersonation{}, store.User{}, err
 	}
 	return i, u, nil
 }
 
 // Impersonations lists live impersonations, newest first.
-func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time) ([]auth.Impersonation, error) {
+func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time) ([]store.Impersonation, error) {
 	sql, id := listAllImpersonations, any(nil)
 	if userID != "" {
 		one, ok := canonical(userID)
 		if !ok {
-			return []auth.Impersonation{}, ctx.Err()
+			return []store.Impersonation{}, ctx.Err()
 		}
 		sql, id = listImpersonations, one
 	}
-	var list []auth.Impersonation
+	var list []store.Impersonation
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		list = []auth.Impersonation{}
+		list = []store.Impersonation{}
 		rows, err := q.Query(ctx, s.sql(sql), id, now)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (s *Store) Impersonations(ctx context.Context, userID string, now time.Time
 
 // EndImpersonation ends an impersonation. Whom it is about never changes, so that it
 // may be read before that is locked.
-func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
+func (s *Store) EndImpersonation(ctx context.Context, c store.EndImpersonation) error {
 	id, _ := canonical(c.ID)
 	ctx, done, err := s.bound(ctx) // for both statements: whoever leaves between them stops nothing
 	if err != nil {
@@ -175,11 +175,11 @@ func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) e
 	}
 	return s.change(ctx, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		if userID == "" || h.user(userID) == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		tag, err := tx.Exec(ctx, s.sql(endImpersonation), id, c.Now)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = auth.ErrSessionEnded
+			err = store.ErrSessionEnded
 		}
 		return &result{about: userID}, err
 	})
@@ -187,7 +187,7 @@ func (s *Store) EndImpersonation(ctx context.Context, c auth.EndImpersonation) e
 
 // queueRevokeImpersonations adds to a batch what ends impersonations of a user who is
 // locked. ended receives their ids.
-func (s *Store) queueRevokeImpersonations(b *pgx.Batch, userID, only, except string, f auth.SessionFilter, now time.Time, ended *[]string) {
+func (s *Store) queueRevokeImpersonations(b *pgx.Batch, userID, only, except string, f store.SessionFilter, now time.Time, ended *[]string) {
 	b.Queue(s.sql(revokeImpersonations), userID, now, orNull(only), orNull(except), moment(f.Since), moment(f.Before), orNull(asText(f.IP))).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.AppendRows(*ended, rows, pgx.RowTo[string])
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const factorRecord = `f (id uuid, user_id uuid, kind text, label text, secret bytea, created_at timestamptz, last_used_at timestamptz, last_step bigint)`
@@ -25,9 +25,11 @@ type factorInput struct {
 }
 
 // factorsInput is the parameter for factors that come with a user.
-func factorsInput(userID string, list ...auth.Factor) string { return text(factorInputs(userID, list)) }
+func factorsInput(userID string, list ...store.Factor) string {
+	return text(factorInputs(userID, list))
+}
 
-func factorInputs(userID string, list []auth.Factor) []factorInput {
+func factorInputs(userID string, list []store.Factor) []factorInput {
 	inputs := []factorInput{}
 	for _, f := range list {
 		inputs = append(inputs, factorInput{ID: f.ID, UserID: userID, Kind: f.Kind, Label: f.Label, Secret: f.Secret,
@@ -76,8 +78,8 @@ func (c *importColumns) args() []any {
 }
 
 // add adds a user to be created.
-func (c *importColumns) add(row auth.ImportedRow) (auth.User, error) {
-	u := created(auth.NewUser{User: row.User, Factors: row.Factors})
+func (c *importColumns) add(row store.ImportedRow) (store.User, error) {
+	u := created(store.NewUser{User: row.User, Factors: row.Factors})
 	userMetadata, err := object(u.UserMetadata)
 	if err != nil {
 		return u, err
@@ -87,8 +89,8 @@ func (c *importColumns) add(row auth.ImportedRow) (auth.User, error) {
 		return u, err
 	}
 	c.ids = append(c.ids, u.ID)
-	c.emails, c.emailKeys = append(c.emails, orNull(asText(u.Email))), append(c.emailKeys, orNull(asText(auth.EmailKey(u.Email))))
-	c.phones, c.nameKeys = append(c.phones, orNull(asText(u.Phone))), append(c.nameKeys, orNull(asText(auth.NameKey(u.FullName))))
+	c.emails, c.emailKeys = append(c.emails, orNull(asText(u.Email))), append(c.emailKeys, orNull(asText(store.EmailKey(u.Email))))
+	c.phones, c.nameKeys = append(c.phones, orNull(asText(u.Phone))), append(c.nameKeys, orNull(asText(store.NameKey(u.FullName))))
 	c.names, c.userMetadata, c.appMetadata = append(c.names, asText(u.FullName)), append(c.userMetadata, userMetadata), append(c.appMetadata, appMetadata)
 	c.roles, c.hashes = append(c.roles, arrayText(u.Roles)), append(c.hashes, asText(row.PasswordHash))
 	c.emailsVerified, c.phonesVerified = append(c.emailsVerified, moment(u.EmailVerifiedAt)), append(c.phonesVerified, moment(u.PhoneVerifiedAt))
@@ -160,7 +162,7 @@ const deleteUsers = `delete from auth.users where id = any ($1::uuid[])`
 
 // CreateUsers adds each of the users that can be added, in one statement, and one
 // more that tells why some cannot.
-func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, error) {
+func (s *Store) CreateUsers(ctx context.Context, c store.CreateUsers) ([]error, error) {
 	var results []error
 	roles := rolesAreNotAsked
 	for _, row := range c.Users {
@@ -195,7 +197,7 @@ func (s *Store) CreateUsers(ctx context.Context, c auth.CreateUsers) ([]error, e
 type importing struct {
 	*Store
 	tx      pgx.Tx
-	rows    []auth.ImportedRow
+	rows    []store.ImportedRow
 	results []error
 	any     bool   // somebody was created
 	made    []bool // who
@@ -211,7 +213,7 @@ func (im *importing) run(ctx context.Context) error {
 	var pending []int
 	for n := range im.rows {
 		if twice := im.heldTwice(n); twice != "" {
-			im.results[n] = &auth.ConflictError{Field: twice}
+			im.results[n] = &store.ConflictError{Field: twice}
 			continue
 		}
 		pending = append(pending, n)
@@ -331,7 +333,7 @@ func (im *importing) judge(ctx context.Context, refused []int) (left []int, err 
 		if of := refused[n-1]; field == "" {
 			left = append(left, of)
 		} else {
-			im.results[of] = &auth.ConflictError{Field: field}
+			im.results[of] = &store.ConflictError{Field: field}
 		}
 		return nil
 	})

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // noteRows records events that must be recorded, given as columns.
@@ -23,7 +23,7 @@ type eventRows struct {
 
 func (c *eventRows) args() []any { return []any{c.ids, c.types, c.at, c.users, c.sessions, c.data} }
 
-func (c *eventRows) add(e auth.Event, data string) {
+func (c *eventRows) add(e store.Event, data string) {
 	c.ids, c.types, c.at = append(c.ids, e.ID), append(c.types, string(e.Type)), append(c.at, micro(e.At))
 	c.users, c.sessions, c.data = append(c.users, orNull(e.UserID)), append(c.sessions, orNull(e.SessionID)), append(c.data, data)
 }
@@ -31,13 +31,13 @@ func (c *eventRows) add(e auth.Event, data string) {
 // telling works out what the events of an import's rows say while Postgres creates the
 // users, before it is known of whom it is needed.
 type telling struct {
-	rows []auth.ImportedRow
+	rows []store.ImportedRow
 	data [][]string // of each row's events
 	err  error
 	sync.WaitGroup
 }
 
-func tell(rows []auth.ImportedRow) *telling {
+func tell(rows []store.ImportedRow) *telling {
 	t := &telling{rows: rows, data: make([][]string, len(rows))}
 	t.Go(func() {
 		for n, row := range rows {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // How auth's types become parameters. What a statement may write any number of
@@ -20,14 +20,14 @@ import (
 // An event, to be recorded if the change ends as "on" says. The database's function
 // note_events reads it.
 type eventInput struct {
-	On        auth.Outcome   `json:"on"`
-	Must      bool           `json:"must"` // the change fails without it
-	ID        string         `json:"id"`
-	Type      auth.EventType `json:"type"`
-	At        time.Time      `json:"at"`
-	UserID    *string        `json:"user_id"`
-	SessionID *string        `json:"session_id"`
-	Data      eventData      `json:"data"`
+	On        store.Outcome   `json:"on"`
+	Must      bool            `json:"must"` // the change fails without it
+	ID        string          `json:"id"`
+	Type      store.EventType `json:"type"`
+	At        time.Time       `json:"at"`
+	UserID    *string         `json:"user_id"`
+	SessionID *string         `json:"session_id"`
+	Data      eventData       `json:"data"`
 }
 
 const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body bytea,
@@ -35,39 +35,39 @@ const messageRecord = `m (id uuid, user_id uuid, purpose text, hash bytea, body 
 			kind text, channel text, shown text, about uuid)`
 
 type messageInput struct {
-	ID        string       `json:"id"`
-	UserID    *string      `json:"user_id"`
-	Purpose   auth.Purpose `json:"purpose"`
-	Hash      bytea        `json:"hash"`
-	Body      bytea        `json:"body"`
-	CreatedAt time.Time    `json:"created_at"`
-	NextAt    time.Time    `json:"next_at"`
-	ExpiresAt time.Time    `json:"expires_at"`
-	Attempts  int          `json:"attempts"`
-	Recipient string       `json:"recipient"`
+	ID        string        `json:"id"`
+	UserID    *string       `json:"user_id"`
+	Purpose   store.Purpose `json:"purpose"`
+	Hash      bytea         `json:"hash"`
+	Body      bytea         `json:"body"`
+	CreatedAt time.Time     `json:"created_at"`
+	NextAt    time.Time     `json:"next_at"`
+	ExpiresAt time.Time     `json:"expires_at"`
+	Attempts  int           `json:"attempts"`
+	Recipient string        `json:"recipient"`
 
-	Kind    auth.Kind    `json:"kind"`
-	Channel auth.Channel `json:"channel"`
-	Shown   string       `json:"shown"`
-	About   *string      `json:"about"`
+	Kind    store.Kind    `json:"kind"`
+	Channel store.Channel `json:"channel"`
+	Shown   string        `json:"shown"`
+	About   *string       `json:"about"`
 }
 
 const sessionRecord = `s (id uuid, counter bigint, rotated_at timestamptz, aal text, amr jsonb, created_at timestamptz,
 			last_active_at timestamptz, idle_until timestamptz, expires_at timestamptz, ip text, user_agent text, device text)`
 
 type sessionInput struct {
-	ID           string     `json:"id"`
-	Counter      uint32     `json:"counter"`
-	RotatedAt    time.Time  `json:"rotated_at"`
-	AAL          string     `json:"aal"`
-	AMR          []auth.AMR `json:"amr"`
-	CreatedAt    time.Time  `json:"created_at"`
-	LastActiveAt time.Time  `json:"last_active_at"`
-	IdleUntil    time.Time  `json:"idle_until"`
-	ExpiresAt    *time.Time `json:"expires_at"`
-	IP           string     `json:"ip"`
-	UserAgent    string     `json:"user_agent"`
-	Device       string     `json:"device"`
+	ID           string      `json:"id"`
+	Counter      uint32      `json:"counter"`
+	RotatedAt    time.Time   `json:"rotated_at"`
+	AAL          string      `json:"aal"`
+	AMR          []store.AMR `json:"amr"`
+	CreatedAt    time.Time   `json:"created_at"`
+	LastActiveAt time.Time   `json:"last_active_at"`
+	IdleUntil    time.Time   `json:"idle_until"`
+	ExpiresAt    *time.Time  `json:"expires_at"`
+	IP           string      `json:"ip"`
+	UserAgent    string      `json:"user_agent"`
+	Device       string      `json:"device"`
 }
 
 //nolint:gosec // names of columns
@@ -75,16 +75,16 @@ const tokenRecord = `t (purpose text, hash bytea, subject text, user_id uuid, da
 			created_at timestamptz, expires_at timestamptz, max_tries integer, tries integer, code bytea, code_expires_at timestamptz)`
 
 type tokenInput struct {
-	Purpose   auth.Purpose `json:"purpose"`
-	Hash      bytea        `json:"hash"`
-	Subject   string       `json:"subject"`
-	UserID    *string      `json:"user_id"`
-	Data      bytea        `json:"data"`
-	CreatedAt time.Time    `json:"created_at"`
-	ExpiresAt time.Time    `json:"expires_at"`
-	MaxTries  int          `json:"max_tries"`
-	Tries     int          `json:"tries"`
-	Code      *bytea       `json:"code"`
+	Purpose   store.Purpose `json:"purpose"`
+	Hash      bytea         `json:"hash"`
+	Subject   string        `json:"subject"`
+	UserID    *string       `json:"user_id"`
+	Data      bytea         `json:"data"`
+	CreatedAt time.Time     `json:"created_at"`
+	ExpiresAt time.Time     `json:"expires_at"`
+	MaxTries  int           `json:"max_tries"`
+	Tries     int           `json:"tries"`
+	Code      *bytea        `json:"code"`
 
 	CodeExpiresAt *time.Time `json:"code_expires_at"`
 }
@@ -105,23 +105,23 @@ const none = "[]"
 
 // eventsInput is the parameter for events. The store's own facts are filled in by
 // the statement, or by record before.
-func eventsInput(must bool, list []auth.OutcomeEvent) string {
-	return listOf(list, func(o auth.OutcomeEvent) eventInput {
+func eventsInput(must bool, list []store.OutcomeEvent) string {
+	return listOf(list, func(o store.OutcomeEvent) eventInput {
 		e := o.Event
 		return eventInput{On: o.On, Must: must, ID: e.ID, Type: e.Type, At: micro(e.At), UserID: orNull(e.UserID), SessionID: orNull(e.SessionID), Data: dataOf(e)}
 	})
 }
 
-func messagesInput(list []auth.SealedMessage) string {
-	return listOf(list, func(m auth.SealedMessage) messageInput {
+func messagesInput(list []store.SealedMessage) string {
+	return listOf(list, func(m store.SealedMessage) messageInput {
 		return messageInput{ID: m.ID, UserID: orNull(m.UserID), Purpose: m.Token.Purpose, Hash: m.Token.Hash, Body: m.Body,
 			CreatedAt: micro(m.CreatedAt), NextAt: micro(m.NextAt), ExpiresAt: micro(m.ExpiresAt), Attempts: m.Attempts, Recipient: m.Recipient,
 			Kind: m.Log.Kind, Channel: m.Log.Channel, Shown: m.Log.To, About: orNull(m.Log.UserID)}
 	})
 }
 
-func sessionsInput(list ...auth.Session) string {
-	return listOf(list, func(s auth.Session) sessionInput {
+func sessionsInput(list ...store.Session) string {
+	return listOf(list, func(s store.Session) sessionInput {
 		return sessionInput{ID: s.ID, Counter: s.Counter, RotatedAt: micro(s.RotatedAt), AAL: s.AAL, AMR: orEmpty(s.AMR), CreatedAt: micro(s.CreatedAt),
 			LastActiveAt: micro(s.LastActiveAt), IdleUntil: micro(s.IdleUntil), ExpiresAt: moment(s.ExpiresAt), IP: s.IP, UserAgent: s.UserAgent, Device: s.Device}
 	})
@@ -129,22 +129,22 @@ func sessionsInput(list ...auth.Session) string {
 
 // tokensInput leaves out tokens that a later one of the list supersedes: one
 // statement cannot write a row twice.
-func tokensInput(list ...auth.Token) string {
-	var last []auth.Token
+func tokensInput(list ...store.Token) string {
+	var last []store.Token
 	for i, t := range list {
-		superseded := func(o auth.Token) bool { return t.Subject != "" && o.Purpose == t.Purpose && o.Subject == t.Subject }
+		superseded := func(o store.Token) bool { return t.Subject != "" && o.Purpose == t.Purpose && o.Subject == t.Subject }
 		if !slices.ContainsFunc(list[i+1:], superseded) {
 			last = append(last, t)
 		}
 	}
-	return listOf(last, func(t auth.Token) tokenInput {
+	return listOf(last, func(t store.Token) tokenInput {
 		return tokenInput{Purpose: t.Purpose, Hash: t.Hash, Subject: t.Subject, UserID: orNull(t.UserID), Data: t.Data,
 			CreatedAt: micro(t.CreatedAt), ExpiresAt: micro(t.ExpiresAt), MaxTries: t.MaxTries, Tries: t.Tries, Code: maybeBytes(t.Code), CodeExpiresAt: moment(t.CodeExpiresAt)}
 	})
 }
 
-func identitiesInput(list ...auth.Identity) string {
-	return listOf(list, func(i auth.Identity) identityInput {
+func identitiesInput(list ...store.Identity) string {
+	return listOf(list, func(i store.Identity) identityInput {
 		return identityInput{ID: i.ID, Provider: i.Provider, Subject: i.Subject, Email: i.Email, CreatedAt: micro(i.CreatedAt), LastSignInAt: moment(i.LastSignInAt)}
 	})
 }
@@ -238,6 +238,14 @@ func canonicalAll(ids ...string) []string {
 		if c, ok := canonical(id); ok && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
+	}
+	return list
+}
+
+// orEmpty is an empty list for nil, which JSON would call null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
 	return list
 }

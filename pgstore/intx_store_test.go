@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Wrong codes and a reused refresh token are errors and count nevertheless.
@@ -20,25 +20,25 @@ func TestInTxCounts(t *testing.T) {
 	}
 	_, sess := withSession(t, s)
 	inTx(t, s, func(ctx context.Context, _ pgx.Tx) error {
-		for _, want := range []error{auth.ErrWrongCode, auth.ErrWrongCode, auth.ErrTooManyTries} {
+		for _, want := range []error{store.ErrWrongCode, store.ErrWrongCode, store.ErrTooManyTries} {
 			if _, _, err := try(ctx, s, "+49301", "wrong"); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}
 		}
-		for counter, want := range []error{nil, nil, auth.ErrReused, auth.ErrSessionEnded} {
+		for counter, want := range []error{nil, nil, store.ErrReused, store.ErrSessionEnded} {
 			if counter > 1 {
 				counter = 0
 			}
-			if _, _, err := s.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: sess.ID, Counter: uint32(counter), IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, want) {
+			if _, _, err := s.AdvanceSession(ctx, store.Advance{Change: byTest(), SessionID: sess.ID, Counter: uint32(counter), IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, want) {
 				t.Errorf("refresh: %v, want %v", err, want)
 			}
 		}
 		return nil
 	})
-	if _, _, err := try(t.Context(), s, "+49301", "right"); !errors.Is(err, auth.ErrTooManyTries) {
+	if _, _, err := try(t.Context(), s, "+49301", "right"); !errors.Is(err, store.ErrTooManyTries) {
 		t.Errorf("the right code after the commit: %v", err)
 	}
-	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrSessionEnded) {
+	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, store.ErrSessionEnded) {
 		t.Errorf("the session after the commit: %v", err)
 	}
 }
@@ -55,7 +55,7 @@ func TestTriggerErrorsAreNoOutcomes(t *testing.T) {
 		create trigger mirror after insert on auth.users for each row execute function public.mirror()`)
 	for _, email := range []string{"twice@example.com", "dangling@example.com", "text@example.com"} {
 		_, err := s.CreateUser(t.Context(), newUser(email))
-		if sqlState(err) == "" || errors.Is(err, auth.ErrConflict) || errors.Is(err, auth.ErrNotFound) {
+		if sqlState(err) == "" || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", email, err)
 		}
 	}
@@ -77,21 +77,21 @@ func TestInTxRefusals(t *testing.T) {
 		}
 		stale := int64(77)
 		old := byTest()
-		old.IfUsers = []auth.UserAt{{ID: ada.ID, Revision: &stale}}
+		old.IfUsers = []store.UserAt{{ID: ada.ID, Revision: &stale}}
 		for what, c := range map[string]struct {
 			want error
 			run  func() error
 		}{
-			"an address that is taken": {auth.ErrConflict, func() error { _, err := s.CreateUser(ctx, newUser("Taken@example.com")); return err }},
-			"the same by a patch":      {auth.ErrConflict, func() error { _, err := patch(ctx, s, ada.ID, auth.UserPatch{Email: &taken.User.Email}); return err }},
-			"nobody":                   {auth.ErrNotFound, func() error { return put(ctx, s, ofUser(newCode("1", "", 0), uuid.NewString())) }},
-			"no id":                    {auth.ErrNotFound, func() error { _, err := s.User(ctx, auth.ByID("no id")); return err }},
-			"a stale patch": {auth.ErrStale, func() error {
-				_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: old, UserID: ada.ID, Patch: auth.UserPatch{Revoke: &auth.SessionFilter{}}})
+			"an address that is taken": {store.ErrConflict, func() error { _, err := s.CreateUser(ctx, newUser("Taken@example.com")); return err }},
+			"the same by a patch":      {store.ErrConflict, func() error { _, err := patch(ctx, s, ada.ID, store.UserPatch{Email: &taken.User.Email}); return err }},
+			"nobody":                   {store.ErrNotFound, func() error { return put(ctx, s, ofUser(newCode("1", "", 0), uuid.NewString())) }},
+			"no id":                    {store.ErrNotFound, func() error { _, err := s.User(ctx, store.ByID("no id")); return err }},
+			"a stale patch": {store.ErrStale, func() error {
+				_, err := s.UpdateUser(ctx, store.UpdateUser{Change: old, UserID: ada.ID, Patch: store.UserPatch{Revoke: &store.SessionFilter{}}})
 				return err
 			}},
-			"a stale sign-in": {auth.ErrStale, func() error {
-				_, err := s.CreateSession(ctx, auth.CreateSession{Change: old, Session: newSession(ada.ID)})
+			"a stale sign-in": {store.ErrStale, func() error {
+				_, err := s.CreateSession(ctx, store.CreateSession{Change: old, Session: newSession(ada.ID)})
 				return err
 			}},
 		} {
@@ -99,7 +99,7 @@ func TestInTxRefusals(t *testing.T) {
 				t.Errorf("%s: %v, want %v", what, err, c.want)
 			}
 		}
-		if _, err := s.User(ctx, auth.ByID(before.User.ID)); err != nil {
+		if _, err := s.User(ctx, store.ByID(before.User.ID)); err != nil {
 			t.Errorf("what went before: %v", err)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 func TestInTxIsUndoneByRollback(t *testing.T) {
@@ -40,16 +41,16 @@ func TestInTxIsUndoneByRollback(t *testing.T) {
 			if n := count(t, tx, "select count(*) from auth.users where id = $1", id); n != 1 {
 				t.Errorf("inside: %d users", n)
 			}
-			if _, err := s.User(ctx, auth.ByID(id)); err != nil {
+			if _, err := s.User(ctx, store.ByID(id)); err != nil {
 				t.Errorf("inside: %v", err)
 			}
-			if _, err := outside.User(t.Context(), auth.ByID(id)); !errors.Is(err, auth.ErrNotFound) {
+			if _, err := outside.User(t.Context(), store.ByID(id)); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("outside, before the commit: %v", err)
 			}
 			return end
 		})
-		_, err := s.User(t.Context(), auth.ByID(id))
-		if end == nil && err != nil || end != nil && !errors.Is(err, auth.ErrNotFound) {
+		_, err := s.User(t.Context(), store.ByID(id))
+		if end == nil && err != nil || end != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("after %v: %v", end, err)
 		}
 	}
@@ -99,7 +100,7 @@ func TestInTxOutcomesDoNotAbort(t *testing.T) {
 		if err := importUser(ctx, "ADA@example.com"); !errors.Is(err, auth.CodeUserAlreadyExists) {
 			t.Errorf("a conflict: %v", err)
 		}
-		if _, err := s.User(ctx, auth.ByID("no id")); !errors.Is(err, auth.ErrNotFound) {
+		if _, err := s.User(ctx, store.ByID("no id")); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("an id that is none: %v", err)
 		}
 		if err := importUser(ctx, "carol@example.com"); err != nil {
@@ -129,7 +130,7 @@ func TestHookErrorsAreNoOutcomes(t *testing.T) {
 	exec(t, s.Pool(), `create table public.users (id integer constraint users_pkey primary key, other integer constraint users_phone_key references public.users);
 		insert into public.users values (1)`)
 	var sql string
-	env := authtest.NewOn(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: func(ctx context.Context, _ auth.User) error {
+	env := authtest.NewOn(t, s, auth.WithHooks(auth.Hooks{OnUserCreating: func(ctx context.Context, _ store.User) error {
 		var n int
 		return pgstore.Tx(ctx).QueryRow(ctx, sql).Scan(&n)
 	}}))
@@ -153,7 +154,7 @@ func TestHookErrorsAreNoOutcomes(t *testing.T) {
 		if _, err := env.SendMagicLink(t.Context(), auth.SendMagicLinkParams{Email: "ada@example.com"}); err != nil {
 			t.Fatal(err)
 		}
-		_, token, _ := strings.Cut(env.Mail(t, "ada@example.com", auth.KindMagicLink).Link, "token=")
+		_, token, _ := strings.Cut(env.Mail(t, "ada@example.com", store.KindMagicLink).Link, "token=")
 		if _, err := env.VerifyMagicLink(t.Context(), auth.VerifyMagicLinkParams{Token: token}); !errors.Is(err, auth.CodeInternal) {
 			t.Errorf("magic link with %s: %v", what, err)
 		}

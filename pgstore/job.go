@@ -10,19 +10,19 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const jobColumns = `j.id, j.kind, j.state, j.actor, j.params, j.chunks, j.next, j.rows_in, j.done, j.skipped, j.failed,
 	j.created_at, j.lease_until, j.finished_at, j.expires_at`
 
-func jobOf(row pgx.Row) (auth.Job, error) {
-	var j auth.Job
+func jobOf(row pgx.Row) (store.Job, error) {
+	var j store.Job
 	var created, lease, finished, expires pgtype.Timestamptz
 	err := row.Scan(&j.ID, &j.Kind, &j.State, &j.Actor, &j.Params, &j.Chunks, &j.Next, &j.Rows, &j.Counts.Done, &j.Counts.Skipped, &j.Counts.Failed,
 		&created, &lease, &finished, &expires)
 	if err != nil {
-		return auth.Job{}, err
+		return store.Job{}, err
 	}
 	j.CreatedAt, j.LeaseUntil, j.FinishedAt, j.ExpiresAt = at(created), at(lease), at(finished), at(expires)
 	return j, nil
@@ -76,7 +76,7 @@ const (
 func (s *Store) onJob(ctx context.Context, id string, f func(ctx context.Context, q querier, id string) error) error {
 	id, ok := canonical(id)
 	if !ok {
-		return cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
 	return s.do(ctx, func(ctx context.Context, q querier) error {
 		err := f(ctx, q, id)
@@ -88,25 +88,25 @@ func (s *Store) onJob(ctx context.Context, id string, f func(ctx context.Context
 			return err
 		}
 		if there {
-			return auth.ErrStale
+			return store.ErrStale
 		}
-		return auth.ErrNotFound
+		return store.ErrNotFound
 	})
 }
 
 // PutJob adds a job.
-func (s *Store) PutJob(ctx context.Context, j auth.Job) error {
+func (s *Store) PutJob(ctx context.Context, j store.Job) error {
 	return s.do(ctx, func(ctx context.Context, q querier) error {
 		tag, err := q.Exec(ctx, s.sql(insertJob), j.ID, j.Kind, orEmpty(j.Actor), orEmpty(j.Params), micro(j.CreatedAt), micro(j.ExpiresAt))
 		if err == nil && tag.RowsAffected() == 0 {
-			err = &auth.ConflictError{Field: "job"}
+			err = &store.ConflictError{Field: "job"}
 		}
 		return err
 	})
 }
 
 // AddJobChunk adds the next chunks of a job.
-func (s *Store) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error {
+func (s *Store) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error {
 	if len(chunks) == 0 {
 		return ctx.Err()
 	}
@@ -130,36 +130,36 @@ func (s *Store) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error 
 }
 
 // StartJob has a job run.
-func (s *Store) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {
+func (s *Store) StartJob(ctx context.Context, c store.StartJob) (store.Job, error) {
 	id, ok := canonical(c.ID)
 	if !ok {
-		return auth.Job{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.Job{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	var started auth.Job
+	var started store.Job
 	err := s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		j, err := jobOf(tx.QueryRow(ctx, s.sql(lockJob), id, c.Now))
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case err != nil:
 			return nil, err
-		case j.State != auth.JobReceiving:
-			return nil, auth.ErrStale
+		case j.State != store.JobReceiving:
+			return nil, store.ErrStale
 		}
 		started, err = jobOf(tx.QueryRow(ctx, s.sql(startJob), id, c.Now, micro(c.ExpiresAt)))
 		return &result{}, err
 	})
 	if err != nil {
-		return auth.Job{}, err
+		return store.Job{}, err
 	}
 	return started, nil
 }
 
 // Job reads a job.
-func (s *Store) Job(ctx context.Context, id string, now time.Time) (auth.Job, error) {
+func (s *Store) Job(ctx context.Context, id string, now time.Time) (store.Job, error) {
 	id, ok := canonical(id)
 	if !ok {
-		return auth.Job{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.Job{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
 	return s.oneJob(ctx, selectJob, id, now)
 }
@@ -173,8 +173,8 @@ const notYet = `select set_config('synchronous_commit', 'off', true)
 // be forgotten if the database crashes within the second, unless a commit that waits has
 // taken it along: a lease is then anybody's, and a chunk whose rows were all done is done
 // once more, which the keys of its changes turn into a look at what came of it.
-func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, args ...any) (auth.Job, error) {
-	var j auth.Job
+func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, args ...any) (store.Job, error) {
+	var j store.Job
 	b := &pgx.Batch{}
 	b.Queue(s.sql(sql), args...).QueryRow(func(row pgx.Row) (err error) {
 		j, err = jobOf(row)
@@ -188,23 +188,23 @@ func (s *Store) soon(ctx context.Context, q querier, id *string, sql string, arg
 }
 
 // ClaimJob picks a job that runs and that nobody is at.
-func (s *Store) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
-	var j auth.Job
+func (s *Store) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
+	var j store.Job
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		j, err = s.soon(ctx, q, nil, claimJob, micro(c.Now), micro(c.Until))
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = auth.ErrNotFound
+			err = store.ErrNotFound
 		}
 		return err
 	})
 	return j, err
 }
 
-func (s *Store) oneJob(ctx context.Context, sql string, args ...any) (j auth.Job, err error) {
+func (s *Store) oneJob(ctx context.Context, sql string, args ...any) (j store.Job, err error) {
 	err = s.do(ctx, func(ctx context.Context, q querier) error {
 		j, err = jobOf(q.QueryRow(ctx, s.sql(sql), args...))
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = auth.ErrNotFound
+			err = store.ErrNotFound
 		}
 		return err
 	})
@@ -212,21 +212,21 @@ func (s *Store) oneJob(ctx context.Context, sql string, args ...any) (j auth.Job
 }
 
 // JobChunk reads a chunk of a job.
-func (s *Store) JobChunk(ctx context.Context, id string, n int) (auth.JobChunk, error) {
+func (s *Store) JobChunk(ctx context.Context, id string, n int) (store.JobChunk, error) {
 	id, ok := canonical(id)
 	if !ok {
-		return auth.JobChunk{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.JobChunk{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	c := auth.JobChunk{JobID: id}
+	c := store.JobChunk{JobID: id}
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		err := q.QueryRow(ctx, s.sql(selectJobChunk), id, n).Scan(&c.N, &c.Rows, &c.Input, &c.Output)
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = auth.ErrNotFound
+			err = store.ErrNotFound
 		}
 		return err
 	})
 	if err != nil {
-		return auth.JobChunk{}, err
+		return store.JobChunk{}, err
 	}
 	return c, nil
 }
@@ -234,7 +234,7 @@ func (s *Store) JobChunk(ctx context.Context, id string, n int) (auth.JobChunk, 
 // FinishJobChunk keeps what came of a chunk. A row that was not done could turn out
 // differently another time, whoever has read of it: its commit waits for the disk, and so
 // does that of the last chunk.
-func (s *Store) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (j auth.Job, err error) {
+func (s *Store) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (j store.Job, err error) {
 	err = s.onJob(ctx, f.JobID, func(ctx context.Context, q querier, id string) error {
 		args := []any{id, f.N, orEmpty(f.Output), f.Counts.Done, f.Counts.Skipped, f.Counts.Failed, micro(f.Now), micro(f.Until)}
 		if f.Counts.Skipped+f.Counts.Failed > 0 {

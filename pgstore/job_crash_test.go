@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // After a crash of the database, a job that went on may stand a chunk further back, if
@@ -25,18 +25,18 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 	t.Cleanup(srv.Remove)
 	s := unmigrated(t, srv.URL, pgstore.AutoMigrate())
 	aJob := func(chunks int) string {
-		j := auth.Job{ID: uuid.NewString(), Kind: "x", State: auth.JobReceiving, Actor: []byte("{}"), Params: []byte("{}"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+		j := store.Job{ID: uuid.NewString(), Kind: "x", State: store.JobReceiving, Actor: []byte("{}"), Params: []byte("{}"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 		done(t, s.PutJob(t.Context(), j))
 		for n := range chunks {
-			done(t, s.AddJobChunk(t.Context(), auth.JobChunk{JobID: j.ID, N: n, Rows: 2, Input: []byte("in")}))
+			done(t, s.AddJobChunk(t.Context(), store.JobChunk{JobID: j.ID, N: n, Rows: 2, Input: []byte("in")}))
 		}
-		_, err := s.StartJob(t.Context(), auth.StartJob{Change: auth.Change{Now: now, By: auth.Authority{System: "test"}}, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
+		_, err := s.StartJob(t.Context(), store.StartJob{Change: store.Change{Now: now, By: store.Authority{System: "test"}}, ID: j.ID, ExpiresAt: now.Add(time.Hour)})
 		done(t, err)
 		return j.ID
 	}
-	finish := func(id string, n int, counts auth.JobCounts) {
+	finish := func(id string, n int, counts store.JobCounts) {
 		t.Helper()
-		_, err := s.FinishJobChunk(t.Context(), auth.FinishJobChunk{JobID: id, N: n, Output: []byte("out"), Counts: counts, Now: now, Until: now})
+		_, err := s.FinishJobChunk(t.Context(), store.FinishJobChunk{JobID: id, N: n, Output: []byte("out"), Counts: counts, Now: now, Until: now})
 		done(t, err)
 	}
 	crash := func() {
@@ -49,16 +49,16 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 	}
 	for what, row := range map[string]struct {
 		chunks int
-		counts auth.JobCounts
+		counts store.JobCounts
 		least  int // how many chunks are finished after the crash
 	}{
-		"all rows were done":    {2, auth.JobCounts{Done: 2}, 0},
-		"a row was skipped":     {2, auth.JobCounts{Done: 1, Skipped: 1}, 1},
-		"a row failed":          {2, auth.JobCounts{Done: 1, Failed: 1}, 1},
-		"it was the last chunk": {1, auth.JobCounts{Done: 2}, 1},
+		"all rows were done":    {2, store.JobCounts{Done: 2}, 0},
+		"a row was skipped":     {2, store.JobCounts{Done: 1, Skipped: 1}, 1},
+		"a row failed":          {2, store.JobCounts{Done: 1, Failed: 1}, 1},
+		"it was the last chunk": {1, store.JobCounts{Done: 2}, 1},
 	} {
 		id := aJob(row.chunks)
-		_, err := s.ClaimJob(t.Context(), auth.ClaimJob{Now: now, Until: now.Add(time.Minute)})
+		_, err := s.ClaimJob(t.Context(), store.ClaimJob{Now: now, Until: now.Add(time.Minute)})
 		done(t, err)
 		finish(id, 0, row.counts)
 		crash()
@@ -68,11 +68,11 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 		done(t, err)
 		switch j.Next {
 		case 0: // wholly forgotten
-			if j.State != auth.JobRunning || j.Counts != (auth.JobCounts{}) || string(c.Input)+string(c.Output) != "in" {
+			if j.State != store.JobRunning || j.Counts != (store.JobCounts{}) || string(c.Input)+string(c.Output) != "in" {
 				t.Errorf("%s: %+v %+v", what, j, c)
 			}
 		case 1: // wholly kept
-			if fmt.Sprint(j.State == auth.JobDone) != fmt.Sprint(row.chunks == 1) || j.Counts != row.counts || string(c.Input)+string(c.Output) != "out" {
+			if fmt.Sprint(j.State == store.JobDone) != fmt.Sprint(row.chunks == 1) || j.Counts != row.counts || string(c.Input)+string(c.Output) != "out" {
 				t.Errorf("%s: %+v %+v", what, j, c)
 			}
 		}
@@ -80,7 +80,7 @@ func TestWhatACrashForgetsOfJobs(t *testing.T) {
 			t.Errorf("%s: the end of the chunk is forgotten", what)
 		}
 		for n := j.Next; n < j.Chunks; n++ { // and it goes on, from there
-			finish(id, n, auth.JobCounts{Done: 2})
+			finish(id, n, store.JobCounts{Done: 2})
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Sessions are counted where there may be too many, and devices where one is new:
@@ -40,13 +40,13 @@ func TestSignInCountsOnlyWhereNeeded(t *testing.T) {
 			{device: "two", keep: 5, sessions: 3, devices: 2},
 		} {
 			if step.revoke {
-				if _, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: byTest(), UserID: userID}); err != nil {
+				if _, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: byTest(), UserID: userID}); err != nil {
 					return err
 				}
 			}
 			sess := newSession(userID)
 			sess.Device = step.device
-			if _, err := s.CreateSession(ctx, auth.CreateSession{Change: byTest(), Session: sess, KeepSessions: step.keep}); err != nil {
+			if _, err := s.CreateSession(ctx, store.CreateSession{Change: byTest(), Session: sess, KeepSessions: step.keep}); err != nil {
 				return err
 			}
 			if n, m := calls(sessions), calls(devices); n != step.sessions || m != step.devices {

@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const keyColumns = `k.id, k.name, k.is_public, k.environment, k.hash, k.scopes, k.networks, coalesce(k.created_by::text, ''), k.adopted,
 	k.revision, k.created_at, k.expires_at, k.revoked_at, k.last_used_at, k.previous_hash, k.previous_until, k.rotated_at`
 
-func keyOf(row pgx.CollectableRow) (auth.APIKey, error) {
-	var k auth.APIKey
+func keyOf(row pgx.CollectableRow) (store.APIKey, error) {
+	var k store.APIKey
 	var created, expires, revoked, used, previous, rotated pgtype.Timestamptz
 	err := row.Scan(&k.ID, &k.Name, &k.Public, &k.Environment, &k.Hash, &k.Scopes, &k.Networks, &k.CreatedBy, &k.Adopted,
 		&k.Revision, &created, &expires, &revoked, &used, &k.PreviousHash, &previous, &rotated)
@@ -44,12 +44,12 @@ const useKey = `update auth.api_keys k set last_used_at = $2::timestamptz
 		for no key update skip locked)`
 
 // Key reads an API key.
-func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
+func (s *Store) Key(ctx context.Context, id string) (store.APIKey, error) {
 	id, ok := canonical(id)
 	if !ok {
-		return auth.APIKey{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.APIKey{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	var k auth.APIKey
+	var k store.APIKey
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, s.sql(selectKey), id)
 		if err == nil {
@@ -58,13 +58,13 @@ func (s *Store) Key(ctx context.Context, id string) (auth.APIKey, error) {
 		return err
 	})
 	if err != nil {
-		return auth.APIKey{}, err
+		return store.APIKey{}, err
 	}
 	return k, nil
 }
 
 // Keys lists API keys.
-func (s *Store) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+func (s *Store) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	b := &query{}
 	b.sql.WriteString(listKeys)
 	if q.Public != nil && *q.Public {
@@ -79,7 +79,7 @@ func (s *Store) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error
 		b.where(`(k.created_at, k.id) < (?::timestamptz, ?::uuid)`, q.After.CreatedAt, q.After.ID)
 	}
 	b.add(` order by k.created_at desc, k.id desc limit ?::integer`, q.Limit)
-	list := []auth.APIKey{}
+	list := []store.APIKey{}
 	err := s.do(ctx, func(ctx context.Context, on querier) error {
 		list = list[:0]
 		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
@@ -107,12 +107,12 @@ func (s *Store) UseKey(ctx context.Context, id string, at time.Time) error {
 }
 
 // PutKey adds or replaces an API key.
-func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+func (s *Store) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
 	k := c.Key
-	var kept auth.APIKey
+	var kept store.APIKey
 	err := s.change(ctx, &c.Change, target{keys: []string{k.ID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		if older := h.key(k.ID); c.IfRevision != nil && (older == nil || older.Revision != *c.IfRevision) {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 		rows, err := tx.Query(ctx, s.sql(putKey), k.ID, k.Name, k.Public, k.Environment, orEmpty(k.Hash), orEmpty(k.Scopes), orEmpty(k.Networks), orNull(k.CreatedBy), k.Adopted,
 			c.Now, moment(k.ExpiresAt), moment(k.RevokedAt), maybeBytes(k.PreviousHash), moment(k.PreviousUntil), moment(k.RotatedAt))
@@ -122,7 +122,7 @@ func (s *Store) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) 
 		return &result{}, err
 	})
 	if err != nil {
-		return auth.APIKey{}, err
+		return store.APIKey{}, err
 	}
 	return kept, nil
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/pgstore/rls"
+	"github.com/authmount/auth/store"
 	"github.com/authmount/auth/storetest"
 )
 
@@ -113,8 +115,8 @@ func (p *privileges) openSchema(t *testing.T) (*pgstore.Store, string) {
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel() // beside TestConformance, in a database of its own
 	p := newPrivileges(t)
-	r := &pgtest.Reused[auth.Store]{As: p.owner, Open: func() (auth.Store, string) { return p.openSchema(t) }}
-	storetest.Run(t, func(t *testing.T) auth.Store { return r.Store(t) })
+	r := &pgtest.Reused[store.Store]{As: p.owner, Open: func() (store.Store, string) { return p.openSchema(t) }}
+	storetest.Run(t, func(t *testing.T) store.Store { return r.Store(t) })
 }
 
 func TestLeastPrivilegeRecipe(t *testing.T) {
@@ -171,12 +173,12 @@ func TestLeastPrivilegeRecipe(t *testing.T) {
 	if _, err := admin.Exec(t.Context(), p.forApp(membership, "auth")); err != nil {
 		t.Fatal(err)
 	}
-	u, err := s.User(t.Context(), auth.ByEmail("ada@example.com"))
+	u, err := s.User(t.Context(), store.ByEmail("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	claims := &auth.Claims{UserID: u.ID}
-	err = pgstore.AsUser(t.Context(), p.app, claims, func(tx pgx.Tx) error {
+	err = rls.AsUser(t.Context(), p.app, claims, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "insert into auth.notes default values")
 		if n := count(t, tx, "select count(*) from auth.notes"); n != 1 {
 			t.Errorf("%d notes of one's own", n)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
+	"github.com/authmount/auth/store"
 )
 
 // Take draws from every bucket or from none. The database decides, in a
 // function; what is left in the buckets is worked out here by the same
 // arithmetic.
-func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	if len(draws) == 1 && draws[0].Cost > 0 && draws[0].Rate.Burst > 0 && draws[0].Rate.Per > 0 {
 		return s.takeOne(ctx, draws, now)
 	}
@@ -32,7 +32,7 @@ func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (aut
 			keys, steps, fulls, costs, now.UnixNano()).Scan(&before)
 	})
 	if err != nil {
-		return auth.Decision{}, err
+		return store.Decision{}, err
 	}
 	return decide(draws, before, now), nil
 }
@@ -41,11 +41,11 @@ func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (aut
 const clearLimits = `delete from auth.limits where key in (select l.key from auth.limits l where l.key = any ($1::text[]) order by l.key for update)`
 
 // ClearLimits fills buckets again.
-func (s *Store) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+func (s *Store) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u := h.user(c.UserID)
 		if u == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		_, err := tx.Exec(ctx, s.sql(clearLimits), orEmpty(c.Keys))
 		return &result{about: u.id}, err
@@ -54,7 +54,7 @@ func (s *Store) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
 
 // bucket is how long one token of a rate takes to come back, and all of them, in
 // nanoseconds.
-func bucket(r auth.Rate) (step, full int64) {
+func bucket(r store.Rate) (step, full int64) {
 	step = int64(r.Per / time.Duration(r.Burst))
 	return step, step * int64(r.Burst)
 }
@@ -66,18 +66,18 @@ type draw struct {
 	now, drawn, full int64 // nanoseconds
 }
 
-func drawOf(d auth.Draw, now time.Time) draw {
+func drawOf(d store.Draw, now time.Time) draw {
 	step, full := bucket(d.Rate)
 	return draw{d.Key, now.UnixNano(), step * int64(d.Cost), full}
 }
 
 // takeOne is Take for one bucket. It goes out with others, unless the context carries
 // a transaction.
-func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
+func (s *Store) takeOne(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
 	d := drawOf(draws[0], now)
 	b, done, err := s.bound(ctx)
 	if err != nil {
-		return auth.Decision{}, err
+		return store.Decision{}, err
 	}
 	defer done()
 	take := s.draws.Do
@@ -86,7 +86,7 @@ func (s *Store) takeOne(ctx context.Context, draws []auth.Draw, now time.Time) (
 	}
 	before, err := take(b, d)
 	if err != nil {
-		return auth.Decision{}, err
+		return store.Decision{}, err
 	}
 	return decide(draws, []int64{before}, now), nil
 }
@@ -171,8 +171,8 @@ func (s *Store) drawMany(ctx context.Context, calls []*gather.Call[draw, int64])
 }
 
 // decide answers what the database decided, from what the buckets were before.
-func decide(draws []auth.Draw, before []int64, now time.Time) auth.Decision {
-	d := auth.Decision{Allowed: true}
+func decide(draws []store.Draw, before []int64, now time.Time) store.Decision {
+	d := store.Decision{Allowed: true}
 	tats := make(map[string]time.Time, len(draws))
 	for i, draw := range draws {
 		tat, ok := tats[draw.Key]

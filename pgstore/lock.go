@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 type commandTag = pgconn.CommandTag
@@ -17,16 +17,16 @@ type commandTag = pgconn.CommandTag
 // change rests on.
 type target struct {
 	users    []string
-	sessions []string        // and their users
-	tokens   []auth.TokenRef // and their users
-	code     *guess          // and its user
+	sessions []string         // and their users
+	tokens   []store.TokenRef // and their users
+	code     *guess           // and its user
 	keys     []string
 	roles    roleLock
 }
 
 // guess is a guess at a code.
 type guess struct {
-	purpose auth.Purpose
+	purpose store.Purpose
 	subject string
 	hash    []byte
 }
@@ -45,9 +45,9 @@ type held struct {
 	roles    int64 // the revision of the table of roles, if that was locked
 	users    map[string]*lockedUser
 	sessions map[string]*sessionRow
-	tokens   []auth.Token
-	code     *auth.Token
-	keys     map[string]*auth.APIKey
+	tokens   []store.Token
+	code     *store.Token
+	keys     map[string]*store.APIKey
 	repeated error  // the *RepeatedError of a change that was made before
 	first    string // the first owner ever, if that was asked; empty: none
 }
@@ -79,7 +79,7 @@ const (
 			|| array(select s.user_id from auth.sessions s where s.id = any ($2::uuid[]))
 			|| array(select t.user_id from unnest($3::text[], $4::bytea[]) r (purpose, hash) join auth.tokens t on t.purpose = r.purpose and t.hash = r.hash)
 			|| array(select t.user_id from auth.tokens t where t.purpose = $5::text and t.subject = $6::text and t.subject <> '')
-			|| array(select o.id from auth.users o where $7::boolean and o.roles <> '{}' and o.roles @> array['` + auth.RoleOwner + `']))
+			|| array(select o.id from auth.users o where $7::boolean and o.roles <> '{}' and o.roles @> array['` + store.RoleOwner + `']))
 		order by u.id for update`
 
 	lockSessions = `select ` + sessionColumns + ` from auth.sessions s where s.id = any ($1::uuid[]) order by s.id for update`
@@ -93,8 +93,8 @@ const (
 )
 
 // lock locks what a change rests on and what it changes, in one round trip.
-func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *auth.Change, on target) (*held, error) {
-	h := &held{users: map[string]*lockedUser{}, sessions: map[string]*sessionRow{}, keys: map[string]*auth.APIKey{}}
+func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *store.Change, on target) (*held, error) {
+	h := &held{users: map[string]*lockedUser{}, sessions: map[string]*sessionRow{}, keys: map[string]*store.APIKey{}}
 	b := &pgx.Batch{}
 	if c.IfRoles != nil || on.roles != rolesAreNotAsked {
 		sql := lockRoles
@@ -118,7 +118,7 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *auth.Change, on target) 
 	}
 	found := h.tokens
 	if h.code != nil {
-		found = append([]auth.Token{*h.code}, found...)
+		found = append([]store.Token{*h.code}, found...)
 	}
 	for _, t := range found {
 		if t.UserID != "" && h.user(t.UserID) == nil {
@@ -128,7 +128,7 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, c *auth.Change, on target) 
 	return h, nil
 }
 
-func (s *Store) lockUsers(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+func (s *Store) lockUsers(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	users := append([]string{}, on.users...)
 	for _, want := range c.IfUsers {
 		users = append(users, want.ID)
@@ -141,7 +141,7 @@ func (s *Store) lockUsers(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 		users = append(users, by.UserID)
 	}
 	if c.By.Token != nil {
-		tokens = append([]auth.TokenRef{*c.By.Token}, tokens...)
+		tokens = append([]store.TokenRef{*c.By.Token}, tokens...)
 	}
 	users = canonicalAll(users...)
 	if len(users)+len(sessions)+len(tokens) == 0 && on.code == nil && !c.KeepOwner {
@@ -165,7 +165,7 @@ func (s *Store) lockUsers(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 	})
 }
 
-func (s *Store) lockSessions(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+func (s *Store) lockSessions(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	sessions := on.sessions
 	if by := c.By.Session; by != nil {
 		sessions = append([]string{by.ID}, sessions...)
@@ -184,7 +184,7 @@ func (s *Store) lockSessions(b *pgx.Batch, c *auth.Change, on *target, h *held) 
 	})
 }
 
-func (s *Store) lockKeys(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+func (s *Store) lockKeys(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	keys, sql := on.keys, lockKeysChange
 	if len(keys) == 0 {
 		sql = lockKeys // whoever acts in the name of one and the same key goes on at the same time
@@ -207,10 +207,10 @@ func (s *Store) lockKeys(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 	})
 }
 
-func (s *Store) lockTokens(b *pgx.Batch, c *auth.Change, on *target, h *held) {
+func (s *Store) lockTokens(b *pgx.Batch, c *store.Change, on *target, h *held) {
 	tokens := on.tokens
 	if c.By.Token != nil {
-		tokens = append([]auth.TokenRef{*c.By.Token}, tokens...)
+		tokens = append([]store.TokenRef{*c.By.Token}, tokens...)
 	}
 	if len(tokens) > 0 {
 		purposes, hashes := refs(tokens)
@@ -230,7 +230,7 @@ func (s *Store) lockTokens(b *pgx.Batch, c *auth.Change, on *target, h *held) {
 	}
 }
 
-func refs(tokens []auth.TokenRef) (purposes []string, hashes [][]byte) {
+func refs(tokens []store.TokenRef) (purposes []string, hashes [][]byte) {
 	purposes, hashes = []string{}, [][]byte{}
 	for _, t := range tokens {
 		purposes, hashes = append(purposes, string(t.Purpose)), append(hashes, t.Hash)

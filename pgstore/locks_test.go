@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // A guess that waited for the code to be superseded is one at the new code.
@@ -22,9 +22,9 @@ func TestGuessWhileCodeIsSuperseded(t *testing.T) {
 		after error // of the right guess that follows
 		tries int
 	}{
-		"wrong": {"000000", auth.ErrWrongCode, nil, 1},
-		"old":   {"111111", auth.ErrWrongCode, nil, 1},
-		"right": {"222222", nil, auth.ErrNotFound, 0},
+		"wrong": {"000000", store.ErrWrongCode, nil, 1},
+		"old":   {"111111", store.ErrWrongCode, nil, 1},
+		"right": {"222222", nil, store.ErrNotFound, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
@@ -64,14 +64,14 @@ func TestInfiniteBan(t *testing.T) {
 	if _, err := s.Pool().Exec(t.Context(), "update "+schema+".users set banned_until = 'infinity' where id = $1", u.ID); err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.User(t.Context(), auth.ByID(u.ID))
+	got, err := s.User(t.Context(), store.ByID(u.ID))
 	if err != nil || !got.Banned(time.Now()) {
 		t.Errorf("banned until %v, %v", got.BannedUntil, err)
 	}
-	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, auth.ErrBanned) {
+	if _, _, err := s.Session(t.Context(), sess.ID, time.Now()); !errors.Is(err, store.ErrBanned) {
 		t.Errorf("session: %v", err)
 	}
-	if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrBanned) {
+	if _, _, err := s.AdvanceSession(t.Context(), store.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, store.ErrBanned) {
 		t.Errorf("advance: %v", err)
 	}
 }
@@ -88,8 +88,8 @@ func TestNoDeadlocks(t *testing.T) {
 		return n
 	}
 	before := deadlocks()
-	for name, f := range map[string]func(t *testing.T, u auth.User) []func() error{
-		"redeem and drop": func(t *testing.T, u auth.User) []func() error {
+	for name, f := range map[string]func(t *testing.T, u store.User) []func() error{
+		"redeem and drop": func(t *testing.T, u store.User) []func() error {
 			tok := newCode(u.ID, u.ID, 0)
 			tok.UserID = u.ID
 			if err := put(ctx, s, tok); err != nil {
@@ -97,16 +97,16 @@ func TestNoDeadlocks(t *testing.T) {
 			}
 			return []func() error{
 				func() error {
-					_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: &now}}})
+					_, _, err := s.RedeemToken(ctx, store.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: store.Effect{Patch: &store.UserPatch{EmailVerifiedAt: &now}}})
 					return err
 				},
 				func() error {
-					_, err := patch(ctx, s, u.ID, auth.UserPatch{DropTokens: []auth.Purpose{tok.Purpose}})
+					_, err := patch(ctx, s, u.ID, store.UserPatch{DropTokens: []store.Purpose{tok.Purpose}})
 					return err
 				},
 			}
 		},
-		"redeem and delete": func(t *testing.T, u auth.User) []func() error {
+		"redeem and delete": func(t *testing.T, u store.User) []func() error {
 			tok := newCode(u.ID, u.ID, 0)
 			tok.UserID = u.ID
 			if err := put(ctx, s, tok); err != nil {
@@ -114,37 +114,37 @@ func TestNoDeadlocks(t *testing.T) {
 			}
 			return []func() error{
 				func() error {
-					_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: &now}}})
+					_, _, err := s.RedeemToken(ctx, store.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: store.Effect{Patch: &store.UserPatch{EmailVerifiedAt: &now}}})
 					return err
 				},
-				func() error { return s.DeleteUser(ctx, auth.DeleteUser{Change: byTest(), UserID: u.ID}) },
+				func() error { return s.DeleteUser(ctx, store.DeleteUser{Change: byTest(), UserID: u.ID}) },
 			}
 		},
-		"remove factor twice": func(t *testing.T, u auth.User) []func() error {
+		"remove factor twice": func(t *testing.T, u store.User) []func() error {
 			if _, err := s.EnableFactor(ctx, pending(t, s, raised(newSession(u.ID)))); err != nil {
 				t.Fatal(err)
 			}
 			return []func() error{
 				func() error {
-					_, err := s.RemoveFactor(ctx, auth.RemoveFactor{Change: byTest(), UserID: u.ID})
+					_, err := s.RemoveFactor(ctx, store.RemoveFactor{Change: byTest(), UserID: u.ID})
 					return err
 				},
-				func() error { return s.DeleteUser(ctx, auth.DeleteUser{Change: byTest(), UserID: u.ID}) },
+				func() error { return s.DeleteUser(ctx, store.DeleteUser{Change: byTest(), UserID: u.ID}) },
 				func() error {
-					_, err := patch(ctx, s, u.ID, auth.UserPatch{DropFactors: true})
+					_, err := patch(ctx, s, u.ID, store.UserPatch{DropFactors: true})
 					return err
 				},
 			}
 		},
-		"revoke and enable": func(t *testing.T, u auth.User) []func() error {
-			var kept auth.Session
+		"revoke and enable": func(t *testing.T, u store.User) []func() error {
+			var kept store.Session
 			for range 10 {
 				kept = addSession(t, s, u.ID)
 			}
 			enable := pending(t, s, raised(kept))
 			return []func() error{
 				func() error {
-					_, err := s.RevokeSessions(ctx, auth.RevokeSessions{Change: byTest(), UserID: u.ID})
+					_, err := s.RevokeSessions(ctx, store.RevokeSessions{Change: byTest(), UserID: u.ID})
 					return err
 				},
 				func() error {
@@ -152,7 +152,7 @@ func TestNoDeadlocks(t *testing.T) {
 					return err
 				},
 				func() error {
-					_, err := patch(ctx, s, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}})
+					_, err := patch(ctx, s, u.ID, store.UserPatch{Revoke: &store.SessionFilter{}})
 					return err
 				},
 			}
@@ -166,7 +166,7 @@ func TestNoDeadlocks(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, c := range f(t, u) {
 				wg.Go(func() {
-					if err := c(); err != nil && !errors.Is(err, auth.ErrNotFound) && !errors.Is(err, auth.ErrSessionEnded) && !errors.Is(err, auth.ErrConflict) {
+					if err := c(); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrConflict) {
 						t.Errorf("%s: %v", name, err)
 					}
 				})
@@ -180,19 +180,19 @@ func TestNoDeadlocks(t *testing.T) {
 }
 
 // raised is a session at AAL2.
-func raised(s auth.Session) auth.Session {
-	s.AAL = auth.LevelAAL2
+func raised(s store.Session) store.Session {
+	s.AAL = store.LevelAAL2
 	return s
 }
 
 // pending keeps a pending factor of a session's user; the result would enable it.
-func pending(t *testing.T, s *pgstore.Store, sess auth.Session) auth.EnableFactor {
+func pending(t *testing.T, s *pgstore.Store, sess store.Session) store.EnableFactor {
 	t.Helper()
-	f := auth.Factor{ID: newSession("").ID, UserID: sess.UserID, Kind: auth.FactorTOTP, Secret: []byte("x"), CreatedAt: now}
-	if err := s.PutFactor(t.Context(), auth.PutFactor{Change: byTest(), Factor: f}); err != nil {
+	f := store.Factor{ID: newSession("").ID, UserID: sess.UserID, Kind: store.FactorTOTP, Secret: []byte("x"), CreatedAt: now}
+	if err := s.PutFactor(t.Context(), store.PutFactor{Change: byTest(), Factor: f}); err != nil {
 		t.Fatal(err)
 	}
-	return auth.EnableFactor{Change: byTest(), UserID: sess.UserID, FactorID: f.ID, Session: sess}
+	return store.EnableFactor{Change: byTest(), UserID: sess.UserID, FactorID: f.ID, Session: sess}
 }
 
 // A code that superseded meanwhile may be that of a user who was made meanwhile.
@@ -202,7 +202,7 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 	if err := put(ctx, s, newCode("1", "p", 5)); err != nil {
 		t.Fatal(err)
 	}
-	var want, got auth.User
+	var want, got store.User
 	done := make(chan error, 1)
 	err := pgx.BeginFunc(ctx, s.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select from "+schema+".tokens for update"); err != nil {
@@ -231,12 +231,12 @@ func TestCodeOfUserMadeMeanwhile(t *testing.T) {
 }
 
 // redemptions are the kinds of effects that a token of a user may have.
-func redemptions(t *testing.T, s *pgstore.Store) map[string]func() auth.Redemption {
-	kinds := map[string]func() auth.Redemption{}
-	for name, patch := range map[string]*auth.UserPatch{
-		"nothing": nil, "the user's row": {EmailVerifiedAt: &now}, "the user's sessions": {Revoke: &auth.SessionFilter{}}, "the user's tokens": {DropTokens: []auth.Purpose{auth.PurposeReset}},
+func redemptions(t *testing.T, s *pgstore.Store) map[string]func() store.Redemption {
+	kinds := map[string]func() store.Redemption{}
+	for name, patch := range map[string]*store.UserPatch{
+		"nothing": nil, "the user's row": {EmailVerifiedAt: &now}, "the user's sessions": {Revoke: &store.SessionFilter{}}, "the user's tokens": {DropTokens: []store.Purpose{store.PurposeReset}},
 	} {
-		kinds[name] = func() auth.Redemption {
+		kinds[name] = func() store.Redemption {
 			u, err := s.CreateUser(t.Context(), newUser(""))
 			if err != nil {
 				t.Fatal(err)
@@ -246,16 +246,16 @@ func redemptions(t *testing.T, s *pgstore.Store) map[string]func() auth.Redempti
 			if err := put(t.Context(), s, tok); err != nil {
 				t.Fatal(err)
 			}
-			return auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{UserID: u.ID, Patch: patch}}
+			return store.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: store.Effect{UserID: u.ID, Patch: patch}}
 		}
 	}
-	kinds["a new user"] = func() auth.Redemption {
+	kinds["a new user"] = func() store.Redemption {
 		tok := newCode(newSession("").ID, "", 0)
 		if err := put(t.Context(), s, tok); err != nil {
 			t.Fatal(err)
 		}
 		nu := newUser("")
-		return auth.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: auth.Effect{Create: &nu.NewUser}}
+		return store.Redemption{Change: byTest(), Purpose: tok.Purpose, Hash: tok.Hash, Effect: store.Effect{Create: &nu.NewUser}}
 	}
 	return kinds
 }
@@ -281,7 +281,7 @@ func TestRedemptionsWaitForEachOther(t *testing.T) {
 				blocked(t, s, schema, 1)
 				return end
 			})
-			want := auth.ErrNotFound
+			want := store.ErrNotFound
 			if end != nil {
 				want = nil
 			}
@@ -315,7 +315,7 @@ func TestRedemptionLocksUserFirst(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := <-done; !errors.Is(err, auth.ErrNotFound) {
+		if err := <-done; !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: the redemption: %v", name, err)
 		}
 	}
@@ -325,18 +325,18 @@ func TestRedemptionLocksUserFirst(t *testing.T) {
 func TestLinksWaitForEachOther(t *testing.T) {
 	s, schema := openSchema(t)
 	ctx := t.Context()
-	link := func(subject string) *auth.Identity {
-		return &auth.Identity{ID: newSession("").ID, Provider: "p", Subject: subject, CreatedAt: now, LastSignInAt: now}
+	link := func(subject string) *store.Identity {
+		return &store.Identity{ID: newSession("").ID, Provider: "p", Subject: subject, CreatedAt: now, LastSignInAt: now}
 	}
 	for name, c := range map[string]struct {
 		first string
-		patch auth.UserPatch
+		patch store.UserPatch
 		left  int
 	}{
-		"link the same": {"1", auth.UserPatch{Link: link("1")}, 1},
-		"link another":  {"2", auth.UserPatch{Link: link("3")}, 2},
-		"unlink":        {"4", auth.UserPatch{Unlink: &auth.UserKey{Provider: "p", Subject: "4"}}, 0},
-		"drop all":      {"5", auth.UserPatch{DropCredentials: true}, 0},
+		"link the same": {"1", store.UserPatch{Link: link("1")}, 1},
+		"link another":  {"2", store.UserPatch{Link: link("3")}, 2},
+		"unlink":        {"4", store.UserPatch{Unlink: &store.UserKey{Provider: "p", Subject: "4"}}, 0},
+		"drop all":      {"5", store.UserPatch{DropCredentials: true}, 0},
 	} {
 		u, err := s.CreateUser(ctx, newUser(""))
 		if err != nil {
@@ -344,7 +344,7 @@ func TestLinksWaitForEachOther(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		inTx(t, s, func(in context.Context, _ pgx.Tx) error {
-			if _, err := patch(in, s, u.ID, auth.UserPatch{Link: link(c.first)}); err != nil {
+			if _, err := patch(in, s, u.ID, store.UserPatch{Link: link(c.first)}); err != nil {
 				t.Errorf("%s: the first: %v", name, err)
 			}
 			go func() { _, err := patch(ctx, s, u.ID, c.patch); done <- err }()
@@ -354,7 +354,7 @@ func TestLinksWaitForEachOther(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got, err := s.User(ctx, auth.ByID(u.ID)); err != nil || len(got.Identities) != c.left {
+		if got, err := s.User(ctx, store.ByID(u.ID)); err != nil || len(got.Identities) != c.left {
 			t.Errorf("%s: %+v, %v; want %d identities", name, got.Identities, err, c.left)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // listMessages is what lists of messages begin with; which conditions follow depends on
@@ -17,7 +17,7 @@ import (
 const listMessages = `select l.id, l.kind, l.channel, l.shown, coalesce(l.user_id::text, ''), l.state, l.attempts, l.created_at, l.updated_at, l.error
 	from auth.message_log l where l.kind <> ''`
 
-func messagesQuery(q auth.MessageQuery) *query {
+func messagesQuery(q store.MessageQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listMessages)
 	for _, eq := range []struct{ condition, value string }{
@@ -41,17 +41,17 @@ func messagesQuery(q auth.MessageQuery) *query {
 }
 
 // ListMessages lists what became of messages.
-func (s *Store) ListMessages(ctx context.Context, q auth.MessageQuery) ([]auth.MessageRecord, error) {
+func (s *Store) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
 	b := messagesQuery(q)
-	var list []auth.MessageRecord
+	var list []store.MessageRecord
 	err := s.do(ctx, func(ctx context.Context, on querier) error {
-		list = []auth.MessageRecord{}
+		list = []store.MessageRecord{}
 		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
 		if err != nil {
 			return err
 		}
-		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.MessageRecord, error) {
-			var r auth.MessageRecord
+		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (store.MessageRecord, error) {
+			var r store.MessageRecord
 			var created, updated pgtype.Timestamptz
 			err := row.Scan(&r.ID, (*string)(&r.Kind), (*string)(&r.Channel), &r.To, &r.UserID, (*string)(&r.State), &r.Attempts, &created, &updated, &r.Error)
 			r.CreatedAt, r.UpdatedAt = at(created), at(updated)
@@ -73,7 +73,7 @@ const (
 		update auth.messages m set failed = false, attempts = 0, next_at = $2::timestamptz where m.id = $1::uuid and ` + ofUse + `
 		returning m.id
 	), noted as (
-		update auth.message_log l set state = '` + string(auth.MessageQueued) + `', updated_at = $2::timestamptz, attempts = 0 from again where l.id = again.id
+		update auth.message_log l set state = '` + string(store.MessageQueued) + `', updated_at = $2::timestamptz, attempts = 0 from again where l.id = again.id
 	)
 	select count(*) from again`
 
@@ -86,12 +86,12 @@ const (
 )
 
 // FailedMessage returns a message that was kept as failed.
-func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (auth.SealedMessage, error) {
+func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (store.SealedMessage, error) {
 	id, ok := canonical(id)
 	if !ok {
-		return auth.SealedMessage{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.SealedMessage{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	var list []auth.SealedMessage
+	var list []store.SealedMessage
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, s.sql(selectFailed), id, now)
 		if err == nil {
@@ -101,15 +101,15 @@ func (s *Store) FailedMessage(ctx context.Context, id string, now time.Time) (au
 	})
 	switch {
 	case err != nil:
-		return auth.SealedMessage{}, err
+		return store.SealedMessage{}, err
 	case len(list) == 0:
-		return auth.SealedMessage{}, auth.ErrNotFound
+		return store.SealedMessage{}, store.ErrNotFound
 	}
 	return list[0], nil
 }
 
 // RetryMessage lets a failed message be claimed again.
-func (s *Store) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+func (s *Store) RetryMessage(ctx context.Context, c store.RetryMessage) error {
 	id, _ := canonical(c.ID)
 	return s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		var n int
@@ -117,7 +117,7 @@ func (s *Store) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
 			return nil, err
 		}
 		if n == 0 {
-			return nil, auth.ErrStale
+			return nil, store.ErrStale
 		}
 		return &result{}, nil
 	})

@@ -15,9 +15,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/pgstore/rls"
+	"github.com/authmount/auth/store"
 )
 
 // unmigrated is a store on an empty database.
@@ -32,12 +33,12 @@ func unmigrated(t *testing.T, url string, opts ...pgstore.Option) *pgstore.Store
 }
 
 // signUp adds a user with a session.
-func signUp(t *testing.T, s *pgstore.Store) auth.Session {
+func signUp(t *testing.T, s *pgstore.Store) store.Session {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	u := auth.User{ID: uuid.NewString(), FullName: "Ada", CreatedAt: now, UpdatedAt: now}
-	sess := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour)}
-	_, err := s.CreateUser(t.Context(), auth.CreateUser{Change: byTest(), NewUser: auth.NewUser{User: u, Session: &sess}})
+	u := store.User{ID: uuid.NewString(), FullName: "Ada", CreatedAt: now, UpdatedAt: now}
+	sess := store.Session{ID: uuid.NewString(), UserID: u.ID, AAL: store.LevelAAL1, CreatedAt: now, LastActiveAt: now, RotatedAt: now, IdleUntil: now.Add(time.Hour)}
+	_, err := s.CreateUser(t.Context(), store.CreateUser{Change: byTest(), NewUser: store.NewUser{User: u, Session: &sess}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +46,14 @@ func signUp(t *testing.T, s *pgstore.Store) auth.Session {
 }
 
 // byTest is a change in the test's name, now.
-func byTest() auth.Change {
-	return auth.Change{Now: time.Now().UTC().Truncate(time.Microsecond), By: auth.Authority{System: "test"}}
+func byTest() store.Change {
+	return store.Change{Now: time.Now().UTC().Truncate(time.Microsecond), By: store.Authority{System: "test"}}
 }
 
 // end ends all sessions of a user.
 func end(t *testing.T, s *pgstore.Store, userID string) {
 	t.Helper()
-	if ended, err := s.RevokeSessions(t.Context(), auth.RevokeSessions{Change: byTest(), UserID: userID}); err != nil || len(ended) == 0 {
+	if ended, err := s.RevokeSessions(t.Context(), store.RevokeSessions{Change: byTest(), UserID: userID}); err != nil || len(ended) == 0 {
 		t.Fatalf("ended %v, %v", ended, err)
 	}
 }
@@ -62,12 +63,12 @@ func smoke(t *testing.T, s *pgstore.Store) {
 	t.Helper()
 	sess := signUp(t, s)
 	now := time.Now()
-	moved, u, err := s.AdvanceSession(t.Context(), auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: now.Add(time.Hour)})
+	moved, u, err := s.AdvanceSession(t.Context(), store.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: now.Add(time.Hour)})
 	if err != nil || moved.Counter != 1 || u.FullName != "Ada" {
 		t.Fatalf("%+v of %+v, %v", moved, u, err)
 	}
 	end(t, s, sess.UserID)
-	if _, _, err := s.Session(t.Context(), sess.ID, now); !errors.Is(err, auth.ErrSessionEnded) {
+	if _, _, err := s.Session(t.Context(), sess.ID, now); !errors.Is(err, store.ErrSessionEnded) {
 		t.Errorf("after its end: %v", err)
 	}
 }
@@ -371,7 +372,7 @@ func TestInSchema(t *testing.T) {
 		t.Errorf("%d users", n)
 	}
 	var role *string
-	err := pgstore.AsUser(t.Context(), s.Pool(), nil, func(tx pgx.Tx) error {
+	err := rls.AsUser(t.Context(), s.Pool(), nil, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), "select accounts.role()").Scan(&role)
 	})
 	if err != nil || role == nil || *role != "anon" {
@@ -408,7 +409,7 @@ func TestRolesAreForPolicies(t *testing.T) {
 	if n := roles(); n != 0 {
 		t.Errorf("%d roles", n)
 	}
-	err = pgstore.AsUser(t.Context(), admin.Pool(), nil, func(pgx.Tx) error { return nil })
+	err = rls.AsUser(t.Context(), admin.Pool(), nil, func(pgx.Tx) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "WithRowLevelSecurity") {
 		t.Errorf("without roles: %v", err)
 	}
@@ -424,7 +425,7 @@ func TestRolesAreForPolicies(t *testing.T) {
 	if n := roles(); n != 2 {
 		t.Errorf("%d roles", n)
 	}
-	if err := pgstore.AsUser(t.Context(), admin.Pool(), nil, func(tx pgx.Tx) error { _, err := whoami(t.Context(), tx); return err }); err != nil {
+	if err := rls.AsUser(t.Context(), admin.Pool(), nil, func(tx pgx.Tx) error { _, err := whoami(t.Context(), tx); return err }); err != nil {
 		t.Error(err)
 	}
 	if err := unmigrated(t, as, pgstore.WithRowLevelSecurity(), pgstore.WithSchema("accounts")).Check(t.Context()); !errors.Is(err, pgstore.ErrSchemaBehind) {
@@ -496,7 +497,7 @@ func TestBadURLIsNotRepeated(t *testing.T) {
 		if _, err := pgstore.Open(t.Context(), url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("open: %v", err)
 		}
-		if err := s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(auth.Revocation) {}, Direct: url, Logger: slog.New(slog.DiscardHandler)}); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if err := s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(store.Revocation) {}, Direct: url, Logger: slog.New(slog.DiscardHandler)}); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("watch: %v", err)
 		}
 	}

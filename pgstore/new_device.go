@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // isNewDevice asks of a user who is locked what the statements above find out.
@@ -13,20 +13,20 @@ const isNewDevice = `select u.last_sign_in_at is not null and not ` + seenOn + `
 
 // onDevice judges the device of a session that is to be made for a user who is
 // locked.
-func (s *Store) onDevice(ctx context.Context, tx pgx.Tx, of *lockedUser, sess *auth.Session, on *auth.NewDevice, r *result) error {
+func (s *Store) onDevice(ctx context.Context, tx pgx.Tx, of *lockedUser, sess *store.Session, on *store.NewDevice, r *result) error {
 	var isNew bool
 	if err := tx.QueryRow(ctx, s.sql(isNewDevice), of.id, asText(sess.Device)).Scan(&isNew); err != nil || !isNew {
 		return err
 	}
 	if on.Refuse {
-		return auth.ErrNewDevice
+		return store.ErrNewDevice
 	}
 	r.tells = on
 	return nil
 }
 
 // made tells the caller of a device that was new.
-func made(on *auth.NewDevice, isNew bool) {
+func made(on *store.NewDevice, isNew bool) {
 	if isNew && on.Made != nil {
 		on.Made()
 	}
@@ -48,8 +48,8 @@ const forgetDevices = `with gone as (
 	select $1::uuid, '` + forgotten + `', max(gone.last_seen_at), max(gone.last_seen_at) from gone having count(*) > 0
 	on conflict (user_id, device) do update set last_seen_at = greatest(d.last_seen_at, excluded.last_seen_at)`
 
-// queueForget adds to a batch what auth.RevokeSessions.DropDevices says.
-func (s *Store) queueForget(b *pgx.Batch, userID string, f auth.SessionFilter) {
+// queueForget adds to a batch what store.RevokeSessions.DropDevices says.
+func (s *Store) queueForget(b *pgx.Batch, userID string, f store.SessionFilter) {
 	only, ok := canonical(f.ID)
 	if f.ID != "" && !ok {
 		return // nobody's
@@ -61,4 +61,4 @@ func (s *Store) queueForget(b *pgx.Batch, userID string, f auth.SessionFilter) {
 	}
 }
 
-func whenNewDevice(o auth.OutcomeEvent) bool { return o.On == auth.OutcomeNewDevice }
+func whenNewDevice(o store.OutcomeEvent) bool { return o.On == store.OutcomeNewDevice }

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -65,20 +65,20 @@ const (
 
 	noteMessage = `
 	update auth.message_log l set state = $2::text, updated_at = $3::timestamptz, attempts = $4::integer, error = $5::text
-	where l.id = $1::uuid and l.state <> '` + string(auth.MessageSent) + `'`
+	where l.id = $1::uuid and l.state <> '` + string(store.MessageSent) + `'`
 
 	forgetMessage = `with finished as (
 		delete from auth.messages m where m.id = $1::uuid
 	)
-	delete from auth.message_log l where l.id = $1::uuid and l.state <> '` + string(auth.MessageSent) + `'`
+	delete from auth.message_log l where l.id = $1::uuid and l.state <> '` + string(store.MessageSent) + `'`
 )
 
 // ClaimMessages hands out messages that are due. It goes past those that another
 // caller is just being given.
-func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
-	var list []auth.SealedMessage
+func (s *Store) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
+	var list []store.SealedMessage
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		list = []auth.SealedMessage{}
+		list = []store.SealedMessage{}
 		rows, err := q.Query(ctx, s.sql(claimMessages), c.Now, c.Until, max(c.Limit, 0))
 		if err != nil {
 			return err
@@ -89,15 +89,15 @@ func (s *Store) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b auth.SealedMessage) int {
+	slices.SortFunc(list, func(a, b store.SealedMessage) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }
 
 // messageOf reads messageColumns.
-func messageOf(row pgx.CollectableRow) (auth.SealedMessage, error) {
-	var m auth.SealedMessage
+func messageOf(row pgx.CollectableRow) (store.SealedMessage, error) {
+	var m store.SealedMessage
 	var created, next, expires pgtype.Timestamptz
 	err := row.Scan(&m.ID, &m.UserID, (*string)(&m.Token.Purpose), &m.Token.Hash, &m.Body, &created, &next, &expires, &m.Attempts, &m.Recipient)
 	m.CreatedAt, m.NextAt, m.ExpiresAt = at(created), at(next), at(expires)
@@ -108,7 +108,7 @@ func messageOf(row pgx.CollectableRow) (auth.SealedMessage, error) {
 }
 
 // FinishMessage erases a message, puts it off or keeps it as failed, and notes it.
-func (s *Store) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+func (s *Store) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	id, ok := canonical(f.ID)
 	if !ok {
 		return ctx.Err()

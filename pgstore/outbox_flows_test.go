@@ -12,6 +12,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/authtest"
+	"github.com/authmount/auth/store"
 )
 
 // What is recorded in the application's own transaction is sent after that was
@@ -30,7 +31,7 @@ func TestMessagesFollowTheTransaction(t *testing.T) {
 	if n := len(env.Inbox.Messages()); n != 0 {
 		t.Errorf("%d messages from within the transactions", n)
 	}
-	m := env.Mail(t, "done@example.com", auth.KindVerifyEmail) // a look at what is due sends it
+	m := env.Mail(t, "done@example.com", store.KindVerifyEmail) // a look at what is due sends it
 	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := env.Close(closing); err != nil {
@@ -49,7 +50,7 @@ func TestMessagesFollowTheTransaction(t *testing.T) {
 func TestSendsAreTheSameStatements(t *testing.T) {
 	c := &counter{}
 	env := authtest.NewOn(t, openTraced(t, c))
-	ctx := auth.ContextWithClient(t.Context(), auth.Client{IP: netip.MustParseAddr("192.0.2.1")})
+	ctx := auth.ContextWithClient(t.Context(), store.Client{IP: netip.MustParseAddr("192.0.2.1")})
 	env.LoginAs(t, "ada@example.com")
 	for name, send := range map[string]func(known bool) error{
 		"reset": func(known bool) error {

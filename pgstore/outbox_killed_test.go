@@ -14,6 +14,7 @@ import (
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 const (
@@ -57,7 +58,7 @@ func TestMessageOutlivesAKill(t *testing.T) {
 	}
 	later := time.Now().Add(time.Hour) // its lease is over
 	env := authtest.NewOn(t, unmigrated(t, url), auth.WithSecret([]byte(killedSecret)), auth.WithClock(func() time.Time { return later }))
-	if m := env.Mail(t, "ada@example.com", auth.KindVerifyEmail); m.Link == "" {
+	if m := env.Mail(t, "ada@example.com", store.KindVerifyEmail); m.Link == "" {
 		t.Errorf("%+v", m)
 	}
 }

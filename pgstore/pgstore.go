@@ -9,14 +9,14 @@
 // Every method of auth.Store is one step, also behind a connection pooler in
 // transaction mode. What everybody does all the time (a sign-up, a login, a
 // refresh, a read) is one statement, which holds no lock across a round trip,
-// unless its auth.Change rests on more than the row that the statement itself
+// unless its store.Change rests on more than the row that the statement itself
 // changes. Everything else is a short transaction: it locks, judges what it has
 // locked, and has its effect.
 //
 // # The application's own tables
 //
 // [InTx] runs store calls inside a transaction of the application's, and
-// auth.Hooks.OnUserCreating runs inside the store's ([Tx]). [AsUser] runs
+// auth.Hooks.OnUserCreating runs inside the store's ([Tx]). [rls.AsUser] runs
 // statements as the signed-in user, for row-level security.
 package pgstore
 
@@ -33,8 +33,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
+	"github.com/authmount/auth/store"
 )
 
 // Store is an auth.Store on Postgres 13 or later, with every capability. It is
@@ -63,26 +63,26 @@ type Store struct {
 }
 
 var (
-	_ auth.Store           = (*Store)(nil)
-	_ auth.FactorStore     = (*Store)(nil)
-	_ auth.EventStore      = (*Store)(nil)
-	_ auth.OutboxStore     = (*Store)(nil)
-	_ auth.RoleStore       = (*Store)(nil)
-	_ auth.KeyStore        = (*Store)(nil)
-	_ auth.ImportStore     = (*Store)(nil)
-	_ auth.RotationStore   = (*Store)(nil)
-	_ auth.ProofStore      = (*Store)(nil)
-	_ auth.ExportStore     = (*Store)(nil)
-	_ auth.AccountStore    = (*Store)(nil)
-	_ auth.SettingsStore   = (*Store)(nil)
-	_ auth.DiagnosticStore = (*Store)(nil)
-	_ auth.StatsStore      = (*Store)(nil)
-	_ auth.LimitStore      = (*Store)(nil)
+	_ store.Store           = (*Store)(nil)
+	_ store.FactorStore     = (*Store)(nil)
+	_ store.EventStore      = (*Store)(nil)
+	_ store.OutboxStore     = (*Store)(nil)
+	_ store.RoleStore       = (*Store)(nil)
+	_ store.KeyStore        = (*Store)(nil)
+	_ store.ImportStore     = (*Store)(nil)
+	_ store.RotationStore   = (*Store)(nil)
+	_ store.ProofStore      = (*Store)(nil)
+	_ store.ExportStore     = (*Store)(nil)
+	_ store.AccountStore    = (*Store)(nil)
+	_ store.SettingsStore   = (*Store)(nil)
+	_ store.DiagnosticStore = (*Store)(nil)
+	_ store.StatsStore      = (*Store)(nil)
+	_ store.LimitStore      = (*Store)(nil)
 
-	_ auth.InvitationStore = (*Store)(nil)
-	_ auth.FirstOwnerStore = (*Store)(nil)
-	_ auth.MessageLogStore = (*Store)(nil)
-	_ auth.AnonymizeStore  = (*Store)(nil)
+	_ store.InvitationStore = (*Store)(nil)
+	_ store.FirstOwnerStore = (*Store)(nil)
+	_ store.MessageLogStore = (*Store)(nil)
+	_ store.AnonymizeStore  = (*Store)(nil)
 )
 
 // Contract is the version of auth.Store that this package was written for.
@@ -154,7 +154,7 @@ func AutoMigrate() Option {
 }
 
 // WithRowLevelSecurity has Migrate and Schema make the roles anon and authenticated,
-// which [AsUser] acts as and policies are written for, and let them call auth.uid()
+// which [rls.AsUser] acts as and policies are written for, and let them call auth.uid()
 // and the like. They belong to the whole cluster: a role that may not create them
 // needs an administrator to have done so. Check then asks whether they are there.
 // Without the option, no such role is needed.

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 	"github.com/authmount/auth/storetest"
 )
 
@@ -117,7 +117,7 @@ func TestConformance(t *testing.T) {
 		schemaOf.Store(s, schema)
 		return s, schema
 	}}
-	storetest.Run(t, func(t *testing.T) auth.Store {
+	storetest.Run(t, func(t *testing.T) store.Store {
 		s := r.Store(t)
 		schema, _ := schemaOf.Load(s)
 		t.Cleanup(func() { checkSessionsAtMost(t, schema.(string)) })

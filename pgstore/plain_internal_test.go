@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What a session proved is read as JSON would be, however quickly: one proof as jsonb
@@ -23,7 +23,7 @@ func TestProofsAreReadAsJSON(t *testing.T) {
 		`[{"method": "a", "timestamp": }]`, `[{"method": "a", "timestamp": 1}`, `[{"method": "a"}]`, `{}`, ``, `[{"method": "`, `[{"method": "a", "timestamp": 9223372036854775807}]`,
 	} {
 		got, err := parseProofs([]byte(raw))
-		var want []auth.AMR
+		var want []store.AMR
 		if wantErr := json.Unmarshal([]byte(raw), &want); (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, want %+v, %v", raw, got, err, want, wantErr)
 		}

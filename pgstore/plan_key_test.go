@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/store"
 )
 
 // However many API keys there are, each is read and noted by its id, and lists by the
@@ -17,34 +17,34 @@ import (
 // time, by one that has no others.
 func TestPlansOfKeys(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
+	st := openTraced(t, planner)
 	ctx, yes := t.Context(), true
-	key := auth.APIKey{ID: uuid.NewString(), Hash: hashOf("key"), Public: true}
-	if _, err := store.PutKey(ctx, auth.PutKey{Change: byTest(), Key: key}); err != nil {
+	key := store.APIKey{ID: uuid.NewString(), Hash: hashOf("key"), Public: true}
+	if _, err := st.PutKey(ctx, store.PutKey{Change: byTest(), Key: key}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Pool().Exec(ctx, `insert into auth.api_keys (id, hash, created_at)
+	if _, err := st.Pool().Exec(ctx, `insert into auth.api_keys (id, hash, created_at)
 		select gen_random_uuid(), sha256(g::text::bytea), now() + g * interval '1 s' from generate_series(1, 20000) g;
 		analyze auth.api_keys`); err != nil {
 		t.Fatal(err)
 	}
-	list := func(q auth.KeyQuery) func() error {
+	list := func(q store.KeyQuery) func() error {
 		q.Limit = 50
 		return func() error {
-			_, err := store.Keys(ctx, q)
+			_, err := st.Keys(ctx, q)
 			return err
 		}
 	}
-	after := &auth.KeyCursor{CreatedAt: time.Now().Add(time.Hour), ID: uuid.NewString()}
+	after := &store.KeyCursor{CreatedAt: time.Now().Add(time.Hour), ID: uuid.NewString()}
 	for name, flow := range map[string]struct {
 		index string
 		run   func() error
 	}{
-		"read":   {"api_keys_pkey", func() error { _, err := store.Key(ctx, key.ID); return err }},
-		"use":    {"api_keys_pkey", func() error { return store.UseKey(ctx, key.ID, time.Now()) }},
-		"list":   {"api_keys_created_at_idx", list(auth.KeyQuery{})},
-		"page":   {"api_keys_created_at_idx", list(auth.KeyQuery{After: after})},
-		"public": {"api_keys_public_idx", list(auth.KeyQuery{Public: &yes, LiveAt: time.Now()})},
+		"read":   {"api_keys_pkey", func() error { _, err := st.Key(ctx, key.ID); return err }},
+		"use":    {"api_keys_pkey", func() error { return st.UseKey(ctx, key.ID, time.Now()) }},
+		"list":   {"api_keys_created_at_idx", list(store.KeyQuery{})},
+		"page":   {"api_keys_created_at_idx", list(store.KeyQuery{After: after})},
+		"public": {"api_keys_public_idx", list(store.KeyQuery{Public: &yes, LiveAt: time.Now()})},
 	} {
 		plans, err := planner.Explain(flow.run)
 		if err != nil || len(plans) == 0 {

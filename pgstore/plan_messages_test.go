@@ -8,16 +8,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/store"
 )
 
 // Lists of messages find their rows by indexes, at any depth; so does what ends a message, and what sweeps them.
 func TestPlansOfMessages(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
+	st := openTraced(t, planner)
 	ctx := t.Context()
-	exec(t, store.Pool(), `
+	exec(t, st.Pool(), `
 		insert into auth.message_log (id, kind, channel, shown, user_id, recipient, state, created_at, updated_at)
 			select gen_random_uuid(), (array['magic_link', 'reset_password', 'new_device', 'phone_code', ''])[1 + g % 5], 'email', '', md5((g / 20)::text)::uuid, md5(g::text),
 				case when g % 1001 = 0 then 'queued' when g % 999 = 0 then 'failed' when g % 997 = 0 then 'dropped' else 'sent' end, now() - g * interval '30 seconds', now()
@@ -27,39 +27,39 @@ func TestPlansOfMessages(t *testing.T) {
 		analyze`)
 	now := time.Now()
 	id := uuid.NewString()
-	list := func(q auth.MessageQuery) func() error {
+	list := func(q store.MessageQuery) func() error {
 		return func() error {
 			q.Limit = 50
-			_, err := store.ListMessages(ctx, q)
+			_, err := st.ListMessages(ctx, q)
 			return err
 		}
 	}
-	finish := func(f auth.FinishMessage) func() error {
+	finish := func(f store.FinishMessage) func() error {
 		return func() error {
 			f.ID, f.At = id, now
-			return store.FinishMessage(ctx, f)
+			return st.FinishMessage(ctx, f)
 		}
 	}
 	for name, c := range map[string]struct {
 		run   func() error
 		index string
 	}{
-		"all":       {list(auth.MessageQuery{}), "message_log_created_at_idx"},
-		"deep":      {list(auth.MessageQuery{After: &auth.MessageCursor{Time: now.Add(-100 * time.Hour), ID: id}}), "message_log_created_at_idx"},
-		"of a time": {list(auth.MessageQuery{From: now.Add(-5 * time.Hour), To: now.Add(-4 * time.Hour)}), "message_log_created_at_idx"},
-		"queued":    {list(auth.MessageQuery{State: auth.MessageQueued}), "message_log_state_idx"},
-		"failed":    {list(auth.MessageQuery{State: auth.MessageFailed, From: now.Add(-100 * time.Hour)}), "message_log_state_idx"},
-		"sent":      {list(auth.MessageQuery{State: auth.MessageSent}), "message_log_"},
-		"of a kind": {list(auth.MessageQuery{Kind: auth.KindNewDevice}), "message_log_kind_idx"},
-		"unheard":   {list(auth.MessageQuery{Kind: auth.KindWelcome}), "message_log_kind_idx"},
-		"of a user": {list(auth.MessageQuery{UserID: id}), "message_log_user_id_idx"},
-		"one":       {list(auth.MessageQuery{ID: id}), "message_log_pkey"},
+		"all":       {list(store.MessageQuery{}), "message_log_created_at_idx"},
+		"deep":      {list(store.MessageQuery{After: &store.MessageCursor{Time: now.Add(-100 * time.Hour), ID: id}}), "message_log_created_at_idx"},
+		"of a time": {list(store.MessageQuery{From: now.Add(-5 * time.Hour), To: now.Add(-4 * time.Hour)}), "message_log_created_at_idx"},
+		"queued":    {list(store.MessageQuery{State: store.MessageQueued}), "message_log_state_idx"},
+		"failed":    {list(store.MessageQuery{State: store.MessageFailed, From: now.Add(-100 * time.Hour)}), "message_log_state_idx"},
+		"sent":      {list(store.MessageQuery{State: store.MessageSent}), "message_log_"},
+		"of a kind": {list(store.MessageQuery{Kind: store.KindNewDevice}), "message_log_kind_idx"},
+		"unheard":   {list(store.MessageQuery{Kind: store.KindWelcome}), "message_log_kind_idx"},
+		"of a user": {list(store.MessageQuery{UserID: id}), "message_log_user_id_idx"},
+		"one":       {list(store.MessageQuery{ID: id}), "message_log_pkey"},
 
-		"retry":   {func() error { _, err := store.FailedMessage(ctx, id, now); _ = err; return nil }, "messages_pkey"},
-		"sent it": {finish(auth.FinishMessage{State: auth.MessageSent}), "message_log_pkey"},
-		"keep":    {finish(auth.FinishMessage{State: auth.MessageFailed, KeepUntil: now}), "message_log_pkey"},
-		"put off": {finish(auth.FinishMessage{State: auth.MessageQueued, RetryAt: now}), "message_log_pkey"},
-		"forget":  {finish(auth.FinishMessage{}), "message_log_pkey"},
+		"retry":   {func() error { _, err := st.FailedMessage(ctx, id, now); _ = err; return nil }, "messages_pkey"},
+		"sent it": {finish(store.FinishMessage{State: store.MessageSent}), "message_log_pkey"},
+		"keep":    {finish(store.FinishMessage{State: store.MessageFailed, KeepUntil: now}), "message_log_pkey"},
+		"put off": {finish(store.FinishMessage{State: store.MessageQueued, RetryAt: now}), "message_log_pkey"},
+		"forget":  {finish(store.FinishMessage{}), "message_log_pkey"},
 	} {
 		plans, err := planner.Explain(c.run)
 		if err != nil || len(plans) != 1 {
@@ -69,7 +69,7 @@ func TestPlansOfMessages(t *testing.T) {
 			t.Errorf("%s: %s", name, plan)
 		}
 	}
-	plans, err := planner.Explain(func() error { _, err := store.Sweep(ctx, now, 100); return err })
+	plans, err := planner.Explain(func() error { _, err := st.Sweep(ctx, now, 100); return err })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,32 +6,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/store"
 )
 
 // Lists of everybody's sessions find their rows by indexes, at
 // any depth.
 func TestPlansOfSessionLists(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
+	st := openTraced(t, planner)
 	ctx := t.Context()
-	ada := signUp(t, store)
-	exec(t, store.Pool(), population)
-	exec(t, store.Pool(), "update auth.sessions set ip = '10.0.' || (random() * 250)::int || '.' || (random() * 250)::int, created_at = now() - random() * interval '30 days'")
-	exec(t, store.Pool(), "analyze auth.sessions")
+	ada := signUp(t, st)
+	exec(t, st.Pool(), population)
+	exec(t, st.Pool(), "update auth.sessions set ip = '10.0.' || (random() * 250)::int || '.' || (random() * 250)::int, created_at = now() - random() * interval '30 days'")
+	exec(t, st.Pool(), "analyze auth.sessions")
 	now := time.Now()
 	for name, list := range map[string]struct {
-		q     auth.SessionQuery
+		q     store.SessionQuery
 		index string
 	}{
-		"all":        {auth.SessionQuery{}, "sessions_live_idx"},
-		"deep":       {auth.SessionQuery{After: &auth.SessionCursor{Time: now.Add(-15 * 24 * time.Hour), ID: ada.ID}}, "sessions_live_idx"},
-		"at address": {auth.SessionQuery{IP: "10.0.7.7"}, "sessions_live_ip_idx"},
-		"of a user":  {auth.SessionQuery{UserID: ada.UserID}, "sessions_user_id_idx"},
+		"all":        {store.SessionQuery{}, "sessions_live_idx"},
+		"deep":       {store.SessionQuery{After: &store.SessionCursor{Time: now.Add(-15 * 24 * time.Hour), ID: ada.ID}}, "sessions_live_idx"},
+		"at address": {store.SessionQuery{IP: "10.0.7.7"}, "sessions_live_ip_idx"},
+		"of a user":  {store.SessionQuery{UserID: ada.UserID}, "sessions_user_id_idx"},
 	} {
 		list.q.Limit, list.q.Now = 50, now
-		plans, err := planner.Explain(func() error { _, err := store.ListSessions(ctx, list.q); return err })
+		plans, err := planner.Explain(func() error { _, err := st.ListSessions(ctx, list.q); return err })
 		if err != nil || len(plans) != 1 {
 			t.Fatalf("%s: %d statements, %v", name, len(plans), err)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
+	"github.com/authmount/auth/store"
 )
 
 // population fills every table that the flows reach, so that reading one whole
@@ -33,14 +33,14 @@ const population = `
 // that it sets off.
 func TestPlans(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
-	pool := store.Pool()
-	ada, err := store.CreateUser(t.Context(), newUser("ada@example.com"))
+	st := openTraced(t, planner)
+	pool := st.Pool()
+	ada, err := st.CreateUser(t.Context(), newUser("ada@example.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	hers := addSession(t, store, ada.ID)
-	if err := put(t.Context(), store, ofUser(newCode("1", "+49301", 5), ada.ID)); err != nil {
+	hers := addSession(t, st, ada.ID)
+	if err := put(t.Context(), st, ofUser(newCode("1", "+49301", 5), ada.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pool.Exec(t.Context(), population); err != nil {
@@ -66,42 +66,42 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	still := []auth.UserAt{{ID: ada.ID, Revision: &ada.Revision}}
+	still := []store.UserAt{{ID: ada.ID, Revision: &ada.Revision}}
 	for name, flow := range map[string]struct {
 		rows    int
 		indexes []string
 		run     func() error
 	}{
 		"read": {1, []string{"users_email_key_key", "devices_pkey"}, func() error {
-			key := auth.ByEmail("ada@example.com")
+			key := store.ByEmail("ada@example.com")
 			key.Device = "device"
-			_, err := store.Credentials(ctx, key)
+			_, err := st.Credentials(ctx, key)
 			return err
 		}},
 		"sign in": {1, []string{"users_pkey", "devices_pkey"}, func() error {
 			sess := newSession(ada.ID)
 			sess.Device = "device"
-			_, err := store.CreateSession(ctx, auth.CreateSession{Change: with(byTest(), still...), Session: sess, KeepSessions: 100})
+			_, err := st.CreateSession(ctx, store.CreateSession{Change: with(byTest(), still...), Session: sess, KeepSessions: 100})
 			return err
 		}},
 		"refresh": {1, []string{"sessions_pkey", "users_pkey"}, func() error {
-			_, _, err := store.AdvanceSession(ctx, auth.Advance{Change: ifReused(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := st.AdvanceSession(ctx, store.Advance{Change: ifReused(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		}},
 		"me": {1, []string{"sessions_pkey", "users_pkey"}, func() error {
-			_, _, err := store.Session(ctx, hers.ID, time.Now())
+			_, _, err := st.Session(ctx, hers.ID, time.Now())
 			return err
 		}},
 		"code": {1, []string{"tokens_subject_key", "tokens_pkey", "users_pkey"}, func() error {
-			_, _, err := try(ctx, store, "+49301", "1")
+			_, _, err := try(ctx, st, "+49301", "1")
 			return err
 		}},
 		"refreshes at once": {len(crowd), []string{"sessions_pkey", "users_pkey"}, atOnce(func(session string) error {
-			_, _, err := store.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: session, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := st.AdvanceSession(ctx, store.Advance{Change: byTest(), SessionID: session, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		})},
 		"reads at once": {len(crowd), []string{"sessions_pkey", "users_pkey"}, atOnce(func(session string) error {
-			_, _, err := store.Session(ctx, session, time.Now())
+			_, _, err := st.Session(ctx, session, time.Now())
 			return err
 		})},
 	} {
@@ -125,14 +125,14 @@ func TestPlans(t *testing.T) {
 // when reading it whole looks cheaper: the plan stays while the table grows.
 func TestPlansOfDraws(t *testing.T) {
 	planner := &pgtest.Planner{}
-	store := openTraced(t, planner)
+	st := openTraced(t, planner)
 	const crowd = 50
 	plans, err := planner.Explain(func() error {
 		errs := make([]error, crowd)
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
-				_, errs[i] = store.Take(t.Context(), []auth.Draw{{Key: fmt.Sprint(i), Rate: auth.Rate{Burst: 5, Per: time.Minute}, Cost: 1}}, time.Now())
+				_, errs[i] = st.Take(t.Context(), []store.Draw{{Key: fmt.Sprint(i), Rate: store.Rate{Burst: 5, Per: time.Minute}, Cost: 1}}, time.Now())
 			})
 		}
 		wg.Wait()

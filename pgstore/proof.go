@@ -7,20 +7,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const readProved = `select ` + sessionColumns + `, ` + userFacts + `, ` + claimsColumn + ` from auth.sessions s join auth.users u on u.id = s.user_id where s.id = $1::uuid`
 
 // AddProof adds a proof to a session.
-func (s *Store) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+func (s *Store) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
 	return s.addProof(ctx, c, "")
 }
 
 // addProof adds a proof to a session and, with a level, lifts it to that.
-func (s *Store) addProof(ctx context.Context, c auth.AddProof, aal string) (auth.Session, auth.User, error) {
-	var sess auth.Session
-	var u auth.User
+func (s *Store) addProof(ctx context.Context, c store.AddProof, aal string) (store.Session, store.User, error) {
+	var sess store.Session
+	var u store.User
 	err := s.change(ctx, &c.Change, target{sessions: []string{c.SessionID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found, of, err := h.liveSession(c.SessionID, c.Now)
 		if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) addProof(ctx context.Context, c auth.AddProof, aal string) (auth
 		if err != nil {
 			return nil, err
 		}
-		proofs := append(slices.DeleteFunc(before.AMR, func(a auth.AMR) bool { return a.Method == c.Proof.Method }), c.Proof)
+		proofs := append(slices.DeleteFunc(before.AMR, func(a store.AMR) bool { return a.Method == c.Proof.Method }), c.Proof)
 		b := &pgx.Batch{}
 		b.Queue(s.sql(raiseTo), before.ID, cmp.Or(aal, before.AAL), text(proofs))
 		b.Queue(s.sql(readProved), before.ID).QueryRow(func(row pgx.Row) error {
@@ -44,7 +44,7 @@ func (s *Store) addProof(ctx context.Context, c auth.AddProof, aal string) (auth
 		return &result{about: of.id}, send(ctx, tx, b)
 	})
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	return sess, u, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // What gave way to another is made again, a few times; anything else might have
@@ -22,7 +22,7 @@ func TestRetries(t *testing.T) {
 		create function public.fails() returns trigger language plpgsql as 'begin return new; end';
 		create trigger fails before insert on auth.users for each row execute function public.fails()`)
 	called := 0
-	hook := func(context.Context, auth.User) error { called++; return nil }
+	hook := func(context.Context, store.User) error { called++; return nil }
 	for _, c := range []struct {
 		code     string
 		fails    int // the first so many attempts
@@ -69,7 +69,7 @@ func TestRetries(t *testing.T) {
 	// So does what the hook did in the transaction.
 	called = 0
 	nu := newUser("ada@example.com")
-	nu.Creating = func(ctx context.Context, _ auth.User) error {
+	nu.Creating = func(ctx context.Context, _ store.User) error {
 		if called++; called == 1 {
 			_, err := pgstore.Tx(ctx).Exec(ctx, "do $$ begin raise exception 'gives way' using errcode = '40001'; end $$")
 			return err
@@ -96,11 +96,11 @@ func TestTimeout(t *testing.T) {
 	}
 	calls := map[string]func() error{
 		"a statement": func() error {
-			_, err := s.CreateSession(t.Context(), auth.CreateSession{Change: byTest(), Session: newSession(u.ID)})
+			_, err := s.CreateSession(t.Context(), store.CreateSession{Change: byTest(), Session: newSession(u.ID)})
 			return err
 		},
 		"a transaction": func() error {
-			_, err := patch(t.Context(), s, u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{}})
+			_, err := patch(t.Context(), s, u.ID, store.UserPatch{Revoke: &store.SessionFilter{}})
 			return err
 		},
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // How the feed of revocations is kept.
@@ -34,7 +34,7 @@ type WatchParams struct {
 	// Tell is called with everything that ends, one call after the other, and
 	// may be told the same again. It should return quickly: the next is told
 	// after it. Required; an Auth's Revoke.
-	Tell func(auth.Revocation)
+	Tell func(store.Revocation)
 	// Direct is a connection string of the database itself, as Open takes it, for
 	// stores behind a pooler in transaction mode. Default: connections are made as
 	// the pool's are.
@@ -75,7 +75,7 @@ func (s *Store) WatchRevocations(ctx context.Context, p WatchParams) error {
 	defer context.AfterFunc(s.open, cancel)()
 	since := time.Now().Add(-longestLife)
 	for wait := reconnectAfter; ctx.Err() == nil; wait = min(2*wait, reconnectMost) {
-		err := s.listen(ctx, pool, &since, func(r auth.Revocation) {
+		err := s.listen(ctx, pool, &since, func(r store.Revocation) {
 			wait = reconnectAfter
 			p.Tell(r)
 		})
@@ -108,7 +108,7 @@ func (s *Store) listenerConfig(p WatchParams) (*pgxpool.Config, error) {
 }
 
 // listen follows the feed on one connection, until that fails.
-func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Time, tell func(auth.Revocation)) error {
+func (s *Store) listen(ctx context.Context, pool *pgxpool.Config, since *time.Time, tell func(store.Revocation)) error {
 	conn, err := s.listener(ctx, pool)
 	if err != nil {
 		return err
@@ -172,14 +172,14 @@ const selectRevocations = `select coalesce(session_id::text, ''), coalesce(user_
 
 // catchUp tells what has ended since it was called last, and some of what it told
 // before.
-func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back time.Duration, tell func(auth.Revocation)) error {
+func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn, since *time.Time, back time.Duration, tell func(store.Revocation)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := conn.Query(ctx, s.sql(selectRevocations), since.Add(-back))
 	if err != nil {
 		return err
 	}
-	var r auth.Revocation
+	var r store.Revocation
 	var everybody pgtype.Timestamptz // by the clock of sessions, as their ids are
 	_, err = pgx.ForEachRow(rows, []any{&r.SessionID, &r.UserID, &r.Role, &r.Stale, &r.All, &r.Spared, &everybody, &r.At}, func() error {
 		if r.At.After(*since) {

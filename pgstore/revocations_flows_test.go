@@ -9,6 +9,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/authtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // refuses checks that an instance refuses an access token of what has ended.
@@ -71,8 +72,8 @@ func (f *feed) awaitStale(t *testing.T, s *pgstore.Store, userID, role string) {
 	table, err := s.Roles(t.Context())
 	at := table.Revision
 	if err == nil && userID != "" {
-		var u auth.User
-		u, err = s.User(t.Context(), auth.ByID(userID))
+		var u store.User
+		u, err = s.User(t.Context(), store.ByID(userID))
 		at = u.CredentialRevision
 	}
 	if err != nil {
@@ -95,13 +96,13 @@ func (f *feed) awaitStale(t *testing.T, s *pgstore.Store, userID, role string) {
 // every instance, within a second: a token that was made before it always, and the one
 // that the refresh after it makes never, however close they are.
 func TestStaleTokensReachEveryInstance(t *testing.T) {
-	store := open(t)
+	st := open(t)
 	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
 	still := time.Now().Truncate(time.Second) // all tokens have one iat
 	clock := auth.WithClock(func() time.Time { return still })
-	one := authtest.NewOn(t, store, secret, clock)
-	two := authtest.NewOn(t, store, secret, clock, one.SameKeys())
-	f := follow(t, store, two.Revoke)
+	one := authtest.NewOn(t, st, secret, clock)
+	two := authtest.NewOn(t, st, secret, clock, one.SameKeys())
+	f := follow(t, st, two.Revoke)
 	adm, err := admin.New(t.Context(), one.Auth, admin.Options{Permissions: []admin.Permission{{Name: "notes.write"}, {Name: "notes.read"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -149,25 +150,25 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 		}
 	}
 	put("notes.write")
-	f.awaitStale(t, store, "", "editor")
+	f.awaitStale(t, st, "", "editor")
 	if _, err := adm.Grant(t.Context(), code, ada.User.ID, "editor"); err != nil {
 		t.Fatal(err)
 	}
-	f.awaitStale(t, store, ada.User.ID, "")
+	f.awaitStale(t, st, ada.User.ID, "")
 	stale("a role was given")
 	renew(two, "notes.write")
 	put("notes.write", "notes.read")
-	f.awaitStale(t, store, "", "editor")
+	f.awaitStale(t, st, "", "editor")
 	stale("a role permits more")
 	renew(two, "notes.write", "notes.read")
 	put()
-	f.awaitStale(t, store, "", "editor")
+	f.awaitStale(t, st, "", "editor")
 	stale("a role permits less")
 	renew(one)
 	if _, err := adm.Withdraw(t.Context(), code, ada.User.ID, "editor"); err != nil {
 		t.Fatal(err)
 	}
-	f.awaitStale(t, store, ada.User.ID, "")
+	f.awaitStale(t, st, ada.User.ID, "")
 	stale("a role was taken")
 	renew(one)
 	// What changes nothing of what they may do makes no token stale.
@@ -176,10 +177,10 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := "x"
-	if _, err := store.UpdateUser(t.Context(), auth.UpdateUser{Change: byTest(), UserID: ada.User.ID, Patch: auth.UserPatch{PasswordHash: &hash}}); err != nil {
+	if _, err := st.UpdateUser(t.Context(), store.UpdateUser{Change: byTest(), UserID: ada.User.ID, Patch: store.UserPatch{PasswordHash: &hash}}); err != nil {
 		t.Fatal(err)
 	}
-	end(t, store, bob.User.ID)
+	end(t, st, bob.User.ID)
 	f.await(t, bob.SessionID)
 	if _, err := two.Verify(ada.AccessToken); err != nil {
 		t.Errorf("nothing changed: %v", err)
@@ -189,18 +190,18 @@ func TestStaleTokensReachEveryInstance(t *testing.T) {
 // An impersonation is over in every instance with the session of who acts, and once it
 // was ended; and everybody's sessions may end at once, but for one and for later ones.
 func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
-	store := open(t)
+	st := open(t)
 	secret := auth.WithSecret([]byte("a secret of more than thirty-two bytes"))
-	one := authtest.NewOn(t, store, secret, auth.WithClock(time.Now))
-	two := authtest.NewOn(t, store, secret, auth.WithClock(time.Now), one.SameKeys())
-	f := follow(t, store, two.Revoke)
+	one := authtest.NewOn(t, st, secret, auth.WithClock(time.Now))
+	two := authtest.NewOn(t, st, secret, auth.WithClock(time.Now), one.SameKeys())
+	f := follow(t, st, two.Revoke)
 	adm, err := admin.New(t.Context(), one.Auth, admin.Options{RequireMFA: auth.Off})
 	if err != nil {
 		t.Fatal(err)
 	}
 	code, ada := admin.System("test"), one.LoginAs(t, "ada@example.com")
-	first := one.LoginAs(t, "op1@example.com", authtest.Roles(auth.RoleOwner))
-	second := one.LoginAs(t, "op2@example.com", authtest.Roles(auth.RoleOwner))
+	first := one.LoginAs(t, "op1@example.com", authtest.Roles(store.RoleOwner))
+	second := one.LoginAs(t, "op2@example.com", authtest.Roles(store.RoleOwner))
 	acts := func(by *authtest.SignedIn) *authtest.SignedIn {
 		t.Helper()
 		r, err := adm.Impersonate(t.Context(), admin.User(auth.Caller{UserID: by.User.ID, SessionID: by.SessionID}), admin.ImpersonateParams{UserID: ada.User.ID, Reason: "test"})
@@ -213,7 +214,7 @@ func TestImpersonationsAndAllSessionsEndInEveryInstance(t *testing.T) {
 		return &authtest.SignedIn{Tokens: auth.Tokens{AccessToken: r.AccessToken, SessionID: r.SessionID}}
 	}
 	byFirst, bySecond := acts(first), acts(second)
-	end(t, store, first.User.ID)
+	end(t, st, first.User.ID)
 	f.await(t, first.SessionID)
 	refuses(t, two, byFirst)
 	if err := adm.EndImpersonation(t.Context(), code, bySecond.SessionID, ""); err != nil {

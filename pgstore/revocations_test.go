@@ -13,22 +13,22 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // feed is what a store's feed tells.
-type feed struct{ told chan auth.Revocation }
+type feed struct{ told chan store.Revocation }
 
 // follow watches a store until the test ends, and passes on what is told.
-func follow(t *testing.T, s *pgstore.Store, also ...func(auth.Revocation)) *feed {
+func follow(t *testing.T, s *pgstore.Store, also ...func(store.Revocation)) *feed {
 	t.Helper()
-	f := &feed{told: make(chan auth.Revocation, 100)}
+	f := &feed{told: make(chan store.Revocation, 100)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r auth.Revocation) {
+		_ = s.WatchRevocations(ctx, pgstore.WatchParams{Logger: slog.New(slog.DiscardHandler), Tell: func(r store.Revocation) {
 			for _, tell := range also {
 				tell(r)
 			}
@@ -43,7 +43,7 @@ func follow(t *testing.T, s *pgstore.Store, also ...func(auth.Revocation)) *feed
 }
 
 // await waits until the feed told of a session, or of a user alone.
-func (f *feed) await(t *testing.T, id string) auth.Revocation {
+func (f *feed) await(t *testing.T, id string) store.Revocation {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -62,7 +62,7 @@ func (f *feed) await(t *testing.T, id string) auth.Revocation {
 func ban(t *testing.T, s *pgstore.Store, userID string) {
 	t.Helper()
 	until := time.Now().Add(time.Hour)
-	if _, err := s.UpdateUser(t.Context(), auth.UpdateUser{Change: byTest(), UserID: userID, Patch: auth.UserPatch{BannedUntil: &until}}); err != nil {
+	if _, err := s.UpdateUser(t.Context(), store.UpdateUser{Change: byTest(), UserID: userID, Patch: store.UserPatch{BannedUntil: &until}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -74,7 +74,7 @@ func TestRevocationsTell(t *testing.T) {
 	f := follow(t, s)
 	ada, bob, eve := signUp(t, s), signUp(t, s), signUp(t, s)
 	before := time.Now()
-	check := func(what, await string, want auth.Revocation) {
+	check := func(what, await string, want store.Revocation) {
 		t.Helper()
 		got := f.await(t, await)
 		// The feed allows for clocks that differ.
@@ -86,13 +86,13 @@ func TestRevocationsTell(t *testing.T) {
 		}
 	}
 	end(t, s, ada.UserID)
-	check("an ended session", ada.ID, auth.Revocation{SessionID: ada.ID, UserID: ada.UserID})
+	check("an ended session", ada.ID, store.Revocation{SessionID: ada.ID, UserID: ada.UserID})
 	ban(t, s, bob.UserID)
-	check("a banned user", bob.UserID, auth.Revocation{UserID: bob.UserID})
-	if err := s.DeleteUser(t.Context(), auth.DeleteUser{Change: byTest(), UserID: eve.UserID}); err != nil {
+	check("a banned user", bob.UserID, store.Revocation{UserID: bob.UserID})
+	if err := s.DeleteUser(t.Context(), store.DeleteUser{Change: byTest(), UserID: eve.UserID}); err != nil {
 		t.Fatal(err)
 	}
-	check("a deleted user", eve.UserID, auth.Revocation{UserID: eve.UserID})
+	check("a deleted user", eve.UserID, store.Revocation{UserID: eve.UserID})
 }
 
 // A feed that breaks off begins anew and tells what happened meanwhile.
@@ -115,7 +115,7 @@ func TestRevocationsCatchUp(t *testing.T) {
 // A feed that cannot begin says so, and does not go unnoticed in a goroutine.
 func TestWatchRevocationsRefuses(t *testing.T) {
 	s := unmigrated(t, "postgres://db.test/app")
-	tell := func(auth.Revocation) {}
+	tell := func(store.Revocation) {}
 	for name, test := range map[string]struct {
 		p    pgstore.WatchParams
 		says string
@@ -158,16 +158,16 @@ func TestRevocationsDirect(t *testing.T) {
 	lost := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		lost <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(auth.Revocation) {}, Logger: logger})
+		lost <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(store.Revocation) {}, Logger: logger})
 	}()
 	if line := <-lines; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "broke off and begins anew") {
 		t.Errorf("logged %q", line)
 	}
 	cancel()
 	ended(t, lost)
-	told := make(chan auth.Revocation, 10)
+	told := make(chan store.Revocation, 10)
 	go func() {
-		_ = s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(r auth.Revocation) { told <- r }, Direct: direct, Logger: logger})
+		_ = s.WatchRevocations(t.Context(), pgstore.WatchParams{Tell: func(r store.Revocation) { told <- r }, Direct: direct, Logger: logger})
 	}()
 	sess := signUp(t, through)
 	end(t, through, sess.UserID)
@@ -186,7 +186,7 @@ func (l lineWriter) Write(p []byte) (int, error) {
 func watch(ctx context.Context, s *pgstore.Store) chan error {
 	done := make(chan error, 1)
 	go func() {
-		done <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(auth.Revocation) {}, Logger: slog.New(slog.DiscardHandler)})
+		done <- s.WatchRevocations(ctx, pgstore.WatchParams{Tell: func(store.Revocation) {}, Logger: slog.New(slog.DiscardHandler)})
 	}()
 	return done
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/pgstore/rls"
+	"github.com/authmount/auth/store"
 )
 
 // openDatabase makes a store in the schema auth of a database of its own, on a
@@ -88,11 +90,11 @@ func TestAsUser(t *testing.T) {
 	id := uuid.NewString()
 	claims := &auth.Claims{
 		UserID: id, SessionID: "the-session", Role: "authenticated", Roles: []string{"editor"}, Email: "ada@example.com", EmailVerified: true,
-		AAL: auth.LevelAAL2, AMR: []auth.AMR{{Method: "password", Timestamp: 7}}, AppMetadata: map[string]any{"team": "a"},
+		AAL: store.LevelAAL2, AMR: []store.AMR{{Method: "password", Timestamp: 7}}, AppMetadata: map[string]any{"team": "a"},
 		Custom: map[string]any{"org": "acme"},
 	}
 	var got identity
-	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
+	err = rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
 		got, err = whoami(t.Context(), tx)
 		return err
 	})
@@ -117,16 +119,16 @@ func TestAsUser(t *testing.T) {
 // claims that cannot be told are an error, and nobody acts by half of them.
 func TestAsUserWhileImpersonated(t *testing.T) {
 	s := openDatabase(t)
-	claims := &auth.Claims{UserID: uuid.NewString(), SessionID: uuid.NewString(), Impersonator: &auth.SessionRef{ID: uuid.NewString(), UserID: uuid.NewString()}}
+	claims := &auth.Claims{UserID: uuid.NewString(), SessionID: uuid.NewString(), Impersonator: &store.SessionRef{ID: uuid.NewString(), UserID: uuid.NewString()}}
 	var sub, session string
-	err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+	err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), "select auth.jwt()->'act'->>'sub', auth.jwt()->'act'->>'session_id'").Scan(&sub, &session)
 	})
 	if err != nil || sub != claims.Impersonator.UserID || session != claims.Impersonator.ID {
 		t.Errorf("%q by %q, %v", sub, session, err)
 	}
 	claims.Custom = map[string]any{"x": make(chan int)}
-	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(pgx.Tx) error { t.Error("called"); return nil })
+	err = rls.AsUser(t.Context(), s.Pool(), claims, func(pgx.Tx) error { t.Error("called"); return nil })
 	var unsupported *json.UnsupportedTypeError
 	if !errors.As(err, &unsupported) {
 		t.Errorf("claims that JSON has no words for: %v", err)
@@ -138,7 +140,7 @@ func TestAsUserWhileImpersonated(t *testing.T) {
 func TestAsUserWithoutMetadata(t *testing.T) {
 	s := openDatabase(t)
 	var metadata, team string
-	err := pgstore.AsUser(t.Context(), s.Pool(), &auth.Claims{UserID: uuid.NewString()}, func(tx pgx.Tx) error {
+	err := rls.AsUser(t.Context(), s.Pool(), &auth.Claims{UserID: uuid.NewString()}, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), "select claims->>'app_metadata', coalesce(claims->'app_metadata'->>'team', 'none') from (select current_setting('request.jwt.claims')::jsonb as claims) c").Scan(&metadata, &team)
 	})
 	if err != nil || metadata != "{}" || team != "none" {
@@ -151,7 +153,7 @@ func TestAsUserWithOmittedClaims(t *testing.T) {
 	s := openDatabase(t)
 	var got identity
 	claims := &auth.Claims{UserID: uuid.NewString(), Roles: []string{"editor"}, Omitted: []string{"app_metadata", "permissions", "orgs"}}
-	err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
+	err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
 		got, err = whoami(t.Context(), tx)
 		return err
 	})
@@ -170,14 +172,14 @@ func TestAsUserWithOmittedClaims(t *testing.T) {
 func TestAsNobody(t *testing.T) {
 	s := openDatabase(t)
 	var got identity
-	err := pgstore.AsUser(t.Context(), s.Pool(), nil, func(tx pgx.Tx) (err error) {
+	err := rls.AsUser(t.Context(), s.Pool(), nil, func(tx pgx.Tx) (err error) {
 		got, err = whoami(t.Context(), tx)
 		return err
 	})
 	if want := (identity{User: "anon", Role: ptr("anon"), JWT: map[string]any{"role": "anon"}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	err = pgstore.AsUser(t.Context(), s.Pool(), &auth.Claims{}, func(pgx.Tx) error { return nil })
+	err = rls.AsUser(t.Context(), s.Pool(), &auth.Claims{}, func(pgx.Tx) error { return nil })
 	if err == nil {
 		t.Error("claims that name no user became authenticated")
 	}
@@ -193,7 +195,7 @@ func TestAsUserTakesClaimsAsText(t *testing.T) {
 		Custom: map[string]any{"sub": uuid.NewString(), "role": "postgres", "aal": "aal2", "email": "other", "more": nasty},
 	}
 	var got identity
-	err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
+	err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) (err error) {
 		got, err = whoami(t.Context(), tx)
 		return err
 	})
@@ -207,7 +209,7 @@ func TestAsUserTakesClaimsAsText(t *testing.T) {
 		t.Errorf("%v", got.JWT)
 	}
 	claims.UserID = nasty
-	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := whoami(t.Context(), tx); return err })
+	err = rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := whoami(t.Context(), tx); return err })
 	if sqlState(err) != "22P02" {
 		t.Errorf("a user whose id is none: %v", err)
 	}
@@ -226,14 +228,14 @@ func TestAsUserSeesNoTableOfAuth(t *testing.T) {
 	for _, claims := range []*auth.Claims{nil, {UserID: uuid.NewString()}} {
 		for _, table := range tables {
 			for _, sql := range []string{"select from auth." + table, "delete from auth." + table, "insert into auth." + table + " default values", "truncate auth." + table} {
-				err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), sql); return err })
+				err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), sql); return err })
 				if sqlState(err) != "42501" {
 					t.Errorf("%v: %s: %v", claims, sql, err)
 				}
 			}
 		}
 		for _, sql := range []string{"select auth.take('{}', '{}', '{}', '{}', 0)", "select auth.note_revocation()", "create table auth.mine ()"} {
-			err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), sql); return err })
+			err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { _, err := tx.Exec(t.Context(), sql); return err })
 			if sqlState(err) != "42501" {
 				t.Errorf("%v: %s: %v", claims, sql, err)
 			}
@@ -262,7 +264,7 @@ func TestAsUserEnds(t *testing.T) {
 		}
 	}
 	failed := errors.New("failed")
-	if err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { insert(tx); return failed }); !errors.Is(err, failed) {
+	if err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { insert(tx); return failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	clean("an error", 0)
@@ -272,15 +274,15 @@ func TestAsUserEnds(t *testing.T) {
 				t.Errorf("panic %v", v)
 			}
 		}()
-		_ = pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { insert(tx); panic("boom") })
+		_ = rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error { insert(tx); panic("boom") })
 	}()
 	clean("a panic", 0)
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := pgstore.AsUser(ctx, s.Pool(), claims, func(tx pgx.Tx) error { insert(tx); cancel(); return nil }); !errors.Is(err, context.Canceled) {
+	if err := rls.AsUser(ctx, s.Pool(), claims, func(tx pgx.Tx) error { insert(tx); cancel(); return nil }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	clean("a cancelled request", 0)
-	err := pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+	err := rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
 		insert(tx)
 		_, err := tx.Exec(t.Context(), "reset role")
 		return err
@@ -289,7 +291,7 @@ func TestAsUserEnds(t *testing.T) {
 		t.Error(err)
 	}
 	clean("a role that was reset", 1)
-	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+	err = rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
 		insert(tx)
 		_, _ = tx.Exec(t.Context(), "select 1/0")
 		return nil
@@ -298,7 +300,7 @@ func TestAsUserEnds(t *testing.T) {
 		t.Errorf("an error that fn kept to itself: %v", err)
 	}
 	clean("an error that fn kept to itself", 1)
-	err = pgstore.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
+	err = rls.AsUser(t.Context(), s.Pool(), claims, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "commit")
 		return err
 	})
@@ -321,7 +323,7 @@ func TestAsUserNeedsMembership(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(app.Close)
-	err = pgstore.AsUser(t.Context(), app, nil, func(pgx.Tx) error { t.Error("called"); return nil })
+	err = rls.AsUser(t.Context(), app, nil, func(pgx.Tx) error { t.Error("called"); return nil })
 	if sqlState(err) != "42501" {
 		t.Error(err)
 	}
@@ -339,7 +341,7 @@ func TestAsUserParallel(t *testing.T) {
 	for range 30 {
 		id := uuid.NewString()
 		wg.Go(func() {
-			err := pgstore.AsUser(t.Context(), p, &auth.Claims{UserID: id, Email: id}, func(tx pgx.Tx) error {
+			err := rls.AsUser(t.Context(), p, &auth.Claims{UserID: id, Email: id}, func(tx pgx.Tx) error {
 				got, err := whoami(t.Context(), tx)
 				if err == nil && (*got.UID != id || *got.Email != id) {
 					b, _ := json.Marshal(got)

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // selectRoles reads the revision together with what it is the revision of. That there
@@ -30,8 +30,8 @@ const deleteRole = `with gone as (
 const roleIsHeld = `select exists (select from auth.users u where u.roles <> '{}' and u.roles @> array[$1::text])`
 
 // Roles reads the whole table of roles.
-func (s *Store) Roles(ctx context.Context) (auth.RoleTable, error) {
-	var t auth.RoleTable
+func (s *Store) Roles(ctx context.Context) (store.RoleTable, error) {
+	var t store.RoleTable
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		t, err = s.readRoles(ctx, q)
 		return err
@@ -39,29 +39,29 @@ func (s *Store) Roles(ctx context.Context) (auth.RoleTable, error) {
 	return t, err
 }
 
-func (s *Store) readRoles(ctx context.Context, q querier) (auth.RoleTable, error) {
-	t := auth.RoleTable{Roles: []auth.RolePermissions{}}
+func (s *Store) readRoles(ctx context.Context, q querier) (store.RoleTable, error) {
+	t := store.RoleTable{Roles: []store.RolePermissions{}}
 	rows, err := q.Query(ctx, s.sql(selectRoles))
 	if err != nil {
-		return auth.RoleTable{}, err
+		return store.RoleTable{}, err
 	}
 	var name, description pgtype.Text
 	var permissions []string
 	var created, updated pgtype.Timestamptz
 	_, err = pgx.ForEachRow(rows, []any{&t.Revision, &name, &description, &permissions, &created, &updated}, func() error {
 		if name.Valid {
-			t.Roles = append(t.Roles, auth.RolePermissions{Name: name.String, Description: description.String, Permissions: permissions, CreatedAt: at(created), UpdatedAt: at(updated)})
+			t.Roles = append(t.Roles, store.RolePermissions{Name: name.String, Description: description.String, Permissions: permissions, CreatedAt: at(created), UpdatedAt: at(updated)})
 		}
 		return nil
 	})
 	if err != nil {
-		return auth.RoleTable{}, err
+		return store.RoleTable{}, err
 	}
 	return t, nil
 }
 
 // PutRole adds or replaces a role.
-func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (auth.RoleTable, error) {
+func (s *Store) PutRole(ctx context.Context, c store.PutRole) (store.RoleTable, error) {
 	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, s.sql(putRole), c.Role.Name, c.Role.Description, orEmpty(c.Role.Permissions), c.Now)
 		return err
@@ -69,11 +69,11 @@ func (s *Store) PutRole(ctx context.Context, c auth.PutRole) (auth.RoleTable, er
 }
 
 // DeleteRole removes a role that nobody has.
-func (s *Store) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+func (s *Store) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleTable, error) {
 	return s.changeRoles(ctx, &c.Change, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, s.sql(deleteRole), c.Name)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = auth.ErrNotFound
+			err = store.ErrNotFound
 		}
 		if err != nil {
 			return err
@@ -83,15 +83,15 @@ func (s *Store) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTab
 			return err
 		}
 		if isHeld {
-			return &auth.ConflictError{Field: "role"}
+			return &store.ConflictError{Field: "role"}
 		}
 		return nil
 	})
 }
 
 // changeRoles holds the revision of the table of roles while f changes that.
-func (s *Store) changeRoles(ctx context.Context, c *auth.Change, f func(context.Context, pgx.Tx) error) (auth.RoleTable, error) {
-	var t auth.RoleTable
+func (s *Store) changeRoles(ctx context.Context, c *store.Change, f func(context.Context, pgx.Tx) error) (store.RoleTable, error) {
+	var t store.RoleTable
 	err := s.change(ctx, c, target{roles: rolesChange}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		err := f(ctx, tx)
 		if err == nil {
@@ -100,7 +100,7 @@ func (s *Store) changeRoles(ctx context.Context, c *auth.Change, f func(context.
 		return &result{}, err
 	})
 	if err != nil {
-		return auth.RoleTable{}, err
+		return store.RoleTable{}, err
 	}
 	return t, nil
 }

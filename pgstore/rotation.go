@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // keyUses counts what begins alike ($2 bytes), and finds the session at $1 whose
@@ -23,11 +23,11 @@ const keyUses = `select 'factor', substring(f.secret from 1 for $2::integer) as 
 		where s.revoked_at is null and least(s.idle_until, s.expires_at) > $1::timestamptz`
 
 // KeyUses counts what is kept under which key.
-func (s *Store) KeyUses(ctx context.Context, now time.Time) (auth.KeyUses, error) {
-	var uses auth.KeyUses
+func (s *Store) KeyUses(ctx context.Context, now time.Time) (store.KeyUses, error) {
+	var uses store.KeyUses
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		uses = auth.KeyUses{Factors: map[string]int{}, RecoveryCodes: map[string]int{}, Messages: map[string]int{}}
-		rows, err := q.Query(ctx, s.sql(keyUses), now, auth.KeyIDSize)
+		uses = store.KeyUses{Factors: map[string]int{}, RecoveryCodes: map[string]int{}, Messages: map[string]int{}}
+		rows, err := q.Query(ctx, s.sql(keyUses), now, store.KeyIDSize)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *Store) KeyUses(ctx context.Context, now time.Time) (auth.KeyUses, error
 		return err
 	})
 	if err != nil {
-		return auth.KeyUses{}, err
+		return store.KeyUses{}, err
 	}
 	return uses, nil
 }

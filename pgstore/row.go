@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // How rows become auth's types. Lists of columns name the alias of their table.
@@ -38,7 +38,7 @@ const tokenColumns = `t.purpose, t.hash, t.subject, coalesce(t.user_id::text, ''
 
 // userRow receives userColumns or maybeUserColumns.
 type userRow struct {
-	u                                  auth.User
+	u                                  store.User
 	userMetadata, appMetadata          []byte
 	emailVerified, phoneVerified       pgtype.Timestamptz
 	created, updated, signedIn, banned pgtype.Timestamptz
@@ -57,7 +57,7 @@ func (r *userRow) facts() []any {
 }
 
 // user is the row's user. It is for one call for each row that was received.
-func (r *userRow) user() (auth.User, error) {
+func (r *userRow) user() (store.User, error) {
 	u := &r.u
 	u.EmailVerifiedAt, u.PhoneVerifiedAt = at(r.emailVerified), at(r.phoneVerified)
 	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = at(r.created), at(r.updated), at(r.signedIn), at(r.banned)
@@ -69,7 +69,7 @@ func (r *userRow) user() (auth.User, error) {
 			continue
 		}
 		if err := json.Unmarshal(part.raw, part.into); err != nil {
-			return auth.User{}, fmt.Errorf("pgstore: user %s: %w", u.ID, err)
+			return store.User{}, fmt.Errorf("pgstore: user %s: %w", u.ID, err)
 		}
 	}
 	for i := range u.Identities {
@@ -80,7 +80,7 @@ func (r *userRow) user() (auth.User, error) {
 }
 
 // asKept is user with the metadata as they are kept, also for one call.
-func (r *userRow) asKept() (row auth.UserRow, err error) {
+func (r *userRow) asKept() (row store.UserRow, err error) {
 	for _, part := range []struct {
 		raw  *[]byte
 		into *json.RawMessage
@@ -101,7 +101,7 @@ func (r *userRow) asKept() (row auth.UserRow, err error) {
 
 // sessionRow receives sessionColumns.
 type sessionRow struct {
-	s                                           auth.Session
+	s                                           store.Session
 	counter                                     int64
 	rotated, created, active, idle, ends, ended pgtype.Timestamptz
 	amr                                         []byte
@@ -112,20 +112,20 @@ func (r *sessionRow) into() []any {
 	return []any{&s.ID, &s.UserID, &r.counter, &r.rotated, &s.AAL, &r.amr, &r.created, &r.active, &r.idle, &r.ends, &s.IP, &s.UserAgent, &s.Device, &r.ended}
 }
 
-func (r *sessionRow) session() (auth.Session, error) {
+func (r *sessionRow) session() (store.Session, error) {
 	s := r.s
 	s.Counter = uint32(r.counter) //nolint:gosec // written from one
 	s.RotatedAt, s.CreatedAt, s.LastActiveAt, s.IdleUntil, s.ExpiresAt = at(r.rotated), at(r.created), at(r.active), at(r.idle), at(r.ends)
 	var err error
 	if s.AMR, err = parseProofs(r.amr); err != nil {
-		return auth.Session{}, fmt.Errorf("pgstore: session %s: %w", s.ID, err)
+		return store.Session{}, fmt.Errorf("pgstore: session %s: %w", s.ID, err)
 	}
 	return s, nil
 }
 
 // liveAt tells whether the session has not ended.
 func (r *sessionRow) liveAt(now time.Time) bool {
-	s := auth.Session{IdleUntil: at(r.idle), ExpiresAt: at(r.ends)}
+	s := store.Session{IdleUntil: at(r.idle), ExpiresAt: at(r.ends)}
 	return !r.ended.Valid && now.Before(s.End())
 }
 
@@ -135,11 +135,11 @@ func (r *sessionRow) andUser(u *userRow, more ...any) []any {
 }
 
 // both are the session and the user of a row.
-func (r *sessionRow) both(ur *userRow) (auth.Session, auth.User, error) {
+func (r *sessionRow) both(ur *userRow) (store.Session, store.User, error) {
 	ur.u.ID = r.s.UserID
 	u, err := ur.user()
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	s, err := r.session()
 	return s, u, err
@@ -147,7 +147,7 @@ func (r *sessionRow) both(ur *userRow) (auth.Session, auth.User, error) {
 
 // tokenRow receives tokenColumns.
 type tokenRow struct {
-	t                             auth.Token
+	t                             store.Token
 	created, expires, codeExpires pgtype.Timestamptz
 }
 
@@ -156,13 +156,13 @@ func (r *tokenRow) into() []any {
 	return []any{(*string)(&t.Purpose), &t.Hash, &t.Subject, &t.UserID, &t.Data, &r.created, &r.expires, &t.MaxTries, &t.Tries, &t.Code, &r.codeExpires}
 }
 
-func (r *tokenRow) token() auth.Token {
+func (r *tokenRow) token() store.Token {
 	t := r.t
 	t.CreatedAt, t.ExpiresAt, t.CodeExpiresAt = at(r.created), at(r.expires), at(r.codeExpires)
 	return t
 }
 
-func tokenOf(row pgx.CollectableRow) (auth.Token, error) {
+func tokenOf(row pgx.CollectableRow) (store.Token, error) {
 	var r tokenRow
 	err := row.Scan(r.into()...)
 	return r.token(), err
@@ -192,15 +192,15 @@ func utc(t time.Time) time.Time {
 
 // parseProofs reads what a session proved. Most sessions have one proof, which in the
 // one form that jsonb has is quicker to read than JSON.
-func parseProofs(raw []byte) ([]auth.AMR, error) {
+func parseProofs(raw []byte) ([]store.AMR, error) {
 	if one, ok := strings.CutPrefix(string(raw), `[{"method": "`); ok {
 		method, rest, _ := strings.Cut(one, `", "timestamp": `)
 		number, ok := strings.CutSuffix(rest, "}]")
 		if at, err := strconv.ParseInt(number, 10, 64); ok && err == nil && !strings.ContainsAny(method, `"\`) {
-			return []auth.AMR{{Method: method, Timestamp: at}}, nil
+			return []store.AMR{{Method: method, Timestamp: at}}, nil
 		}
 	}
-	var list []auth.AMR
+	var list []store.AMR
 	err := json.Unmarshal(raw, &list)
 	return list, err
 }

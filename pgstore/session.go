@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
+	"github.com/authmount/auth/store"
 )
 
 // insertSessions keeps the sessions s of users, and insertDevices what they were
@@ -96,10 +96,10 @@ const (
 
 // CreateSession adds a session. With conditions on the session's user alone it is
 // one statement.
-func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, ended, isNew, err := s.createSession(ctx, c)
 	if err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	made(&c.OnNewDevice, isNew)
 	if c.Ended != nil && len(ended) > 0 {
@@ -108,7 +108,7 @@ func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 	return u, nil
 }
 
-func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth.User, ended []string, isNew bool, err error) {
+func (s *Store) createSession(ctx context.Context, c store.CreateSession) (u store.User, ended []string, isNew bool, err error) {
 	if err := c.Check(); err != nil {
 		return u, nil, false, err
 	}
@@ -146,9 +146,9 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 		of := h.user(id)
 		switch {
 		case of == nil:
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		case of.banned(c.Session.CreatedAt):
-			return nil, auth.ErrBanned
+			return nil, store.ErrBanned
 		}
 		if err := s.mayPass(ctx, tx, of, &c); err != nil {
 			return nil, err
@@ -168,16 +168,16 @@ func (s *Store) createSession(ctx context.Context, c auth.CreateSession) (u auth
 }
 
 // sessionAlone is a session that is judged, and without what is recorded with it.
-func sessionAlone(c *auth.CreateSession) *auth.CreateSession {
-	return &auth.CreateSession{Change: auth.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}
+func sessionAlone(c *store.CreateSession) *store.CreateSession {
+	return &store.CreateSession{Change: store.Change{Now: c.Now, By: c.By}, Session: c.Session, KeepSessions: c.KeepSessions, OnTrustedDevice: c.OnTrustedDevice}
 }
 
 // insertSession returns errNotAlone if the user is not as it is to be. ok tells
 // whether the events were recorded.
-func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *auth.CreateSession, still []auth.UserAt, events string, ok *bool) (u auth.User, ended []string, isNew bool, err error) {
+func (s *Store) insertSession(ctx context.Context, q querier, userID string, c *store.CreateSession, still []store.UserAt, events string, ok *bool) (u store.User, ended []string, isNew bool, err error) {
 	sess, on := &c.Session, &c.OnNewDevice
-	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == auth.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
-	args = append(args, c.KeepSessions, c.Now, auth.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
+	args := append([]any{events, asText(sess.Device), sess.ID, userID, micro(sess.CreatedAt), sess.AAL == store.LevelAAL2 || c.OnTrustedDevice}, stillInput(still)...)
+	args = append(args, c.KeepSessions, c.Now, store.MaxDevices, int64(sess.Counter), micro(sess.RotatedAt), sess.AAL, text(orEmpty(sess.AMR)),
 		micro(sess.LastActiveAt), micro(sess.IdleUntil), moment(sess.ExpiresAt), asText(sess.IP), asText(sess.UserAgent), on.Refuse)
 	sql := createSession
 	if sess.Device == "" {
@@ -202,7 +202,7 @@ type sessionUser struct {
 	user userRow
 }
 
-func (r *sessionUser) both() (auth.Session, auth.User, error) { return r.sess.both(&r.user) }
+func (r *sessionUser) both() (store.Session, store.User, error) { return r.sess.both(&r.user) }
 
 // Arrays behind a select of their own do not tempt Postgres to plan anew for
 // each length.
@@ -213,22 +213,22 @@ const (
 )
 
 // Session reads a session with its user. Calls at the same time share statements.
-func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
+func (s *Store) Session(ctx context.Context, id string, now time.Time) (store.Session, store.User, error) {
 	r, err := gathered(ctx, s, s.reads, s.readOne, id, id)
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
 	if r == nil {
-		return auth.Session{}, auth.User{}, auth.ErrNotFound
+		return store.Session{}, store.User{}, store.ErrNotFound
 	}
 	sess, u, err := r.both()
 	switch {
 	case err != nil:
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	case u.Banned(now):
-		return sess, u, auth.ErrBanned
+		return sess, u, store.ErrBanned
 	case !r.sess.liveAt(now):
-		return auth.Session{}, auth.User{}, auth.ErrSessionEnded
+		return store.Session{}, store.User{}, store.ErrSessionEnded
 	}
 	return sess, u, nil
 }
@@ -268,7 +268,7 @@ func gathered[A any](ctx context.Context, s *Store, g *gather.Group[A, *sessionU
 	}
 	defer done()
 	if _, ok := canonical(id); !ok {
-		return nil, auth.ErrNotFound // nobody's
+		return nil, store.ErrNotFound // nobody's
 	}
 	if Tx(ctx) != nil {
 		return one(b, arg)
@@ -310,22 +310,22 @@ const listSessions = `select ` + sessionColumns + ` from auth.sessions s
 	order by s.created_at desc, s.id desc`
 
 // Sessions lists a user's live sessions, newest first.
-func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
+func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]store.Session, error) {
 	id, ok := canonical(userID)
 	if !ok {
-		return []auth.Session{}, ctx.Err()
+		return []store.Session{}, ctx.Err()
 	}
-	var list []auth.Session
+	var list []store.Session
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		list = []auth.Session{}
+		list = []store.Session{}
 		rows, err := q.Query(ctx, s.sql(listSessions), id, now)
 		if err != nil {
 			return err
 		}
-		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.Session, error) {
+		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (store.Session, error) {
 			var r sessionRow
 			if err := row.Scan(r.into()...); err != nil {
-				return auth.Session{}, err
+				return store.Session{}, err
 			}
 			return r.session()
 		})
@@ -341,7 +341,7 @@ const revokeSessions = `update auth.sessions s set revoked_at = $2::timestamptz
 	returning s.id`
 
 // RevokeSessions ends a user's live sessions that match.
-func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	var ended []string
 	id, _ := canonical(c.UserID)
 	err := s.change(ctx, &c.Change, target{users: []string{id}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
@@ -369,7 +369,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 
 // queueRevoke adds to a batch what ends sessions of a user who is locked, so that
 // no two end a user's sessions in different orders. ended receives their ids.
-func (s *Store) queueRevoke(b *pgx.Batch, userID string, f auth.SessionFilter, now time.Time, ended *[]string) {
+func (s *Store) queueRevoke(b *pgx.Batch, userID string, f store.SessionFilter, now time.Time, ended *[]string) {
 	only, ok := canonical(f.ID)
 	if f.ID != "" && !ok {
 		return // nobody's

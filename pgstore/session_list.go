@@ -6,14 +6,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // listLive is what lists of sessions begin with; as with accounts, which conditions
 // follow depends on what is asked.
 const listLive = `select ` + sessionColumns + ` from auth.sessions s where s.revoked_at is null`
 
-func sessionsQuery(q auth.SessionQuery) *query {
+func sessionsQuery(q store.SessionQuery) *query {
 	b := &query{}
 	b.sql.WriteString(listLive)
 	b.where(`least(s.idle_until, s.expires_at) > ?::timestamptz`, q.Now)
@@ -38,19 +38,19 @@ func sessionsQuery(q auth.SessionQuery) *query {
 }
 
 // ListSessions lists live sessions of everybody.
-func (s *Store) ListSessions(ctx context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+func (s *Store) ListSessions(ctx context.Context, q store.SessionQuery) ([]store.Session, error) {
 	b := sessionsQuery(q)
-	var list []auth.Session
+	var list []store.Session
 	err := s.do(ctx, func(ctx context.Context, on querier) error {
-		list = []auth.Session{}
+		list = []store.Session{}
 		rows, err := on.Query(ctx, s.sql(b.sql.String()), b.args...)
 		if err != nil {
 			return err
 		}
-		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (auth.Session, error) {
+		list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (store.Session, error) {
 			var r sessionRow
 			if err := row.Scan(r.into()...); err != nil {
-				return auth.Session{}, err
+				return store.Session{}, err
 			}
 			return r.session()
 		})
@@ -79,7 +79,7 @@ const (
 
 // EndEverySession ends sessions of everybody. The trigger is quiet for the rest of the
 // transaction, which is this one's own unless the caller's is joined (InTx).
-func (s *Store) EndEverySession(ctx context.Context, c auth.EndEverySession) (int, error) {
+func (s *Store) EndEverySession(ctx context.Context, c store.EndEverySession) (int, error) {
 	var ended int64
 	spared, _ := canonical(c.Except)
 	err := s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {

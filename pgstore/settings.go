@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 const selectSettings = `select s.revision, s.document, s.updated_at from auth.settings s where s.one`
@@ -21,13 +21,13 @@ const putSettings = `insert into auth.settings as s (one, revision, document, up
 		where s.revision = $1::bigint
 	returning s.revision, s.document, s.updated_at`
 
-func settingsOf(row pgx.Row) (auth.StoredSettings, error) {
-	var d auth.StoredSettings
+func settingsOf(row pgx.Row) (store.StoredSettings, error) {
+	var d store.StoredSettings
 	var document string
 	var updated pgtype.Timestamptz
 	err := row.Scan(&d.Revision, &document, &updated)
 	if err != nil {
-		return auth.StoredSettings{}, err
+		return store.StoredSettings{}, err
 	}
 	if document != "" {
 		d.Document = []byte(document)
@@ -37,30 +37,30 @@ func settingsOf(row pgx.Row) (auth.StoredSettings, error) {
 }
 
 // readSettings reads the document, which may not have been written yet.
-func (s *Store) readSettings(ctx context.Context, q querier) (auth.StoredSettings, error) {
+func (s *Store) readSettings(ctx context.Context, q querier) (store.StoredSettings, error) {
 	d, err := settingsOf(q.QueryRow(ctx, s.sql(selectSettings)))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return auth.StoredSettings{}, nil
+		return store.StoredSettings{}, nil
 	}
 	return d, err
 }
 
 // Settings reads the document of settings.
-func (s *Store) Settings(ctx context.Context) (auth.StoredSettings, error) {
-	var d auth.StoredSettings
+func (s *Store) Settings(ctx context.Context) (store.StoredSettings, error) {
+	var d store.StoredSettings
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		d, err = s.readSettings(ctx, q)
 		return err
 	})
 	if err != nil {
-		return auth.StoredSettings{}, err
+		return store.StoredSettings{}, err
 	}
 	return d, nil
 }
 
 // PutSettings replaces the document of settings.
-func (s *Store) PutSettings(ctx context.Context, c auth.PutSettings) (auth.StoredSettings, error) {
-	var kept auth.StoredSettings
+func (s *Store) PutSettings(ctx context.Context, c store.PutSettings) (store.StoredSettings, error) {
+	var kept store.StoredSettings
 	err := s.change(ctx, &c.Change, target{}, func(ctx context.Context, tx pgx.Tx, _ *held) (*result, error) {
 		var err error
 		if c.Document == nil {
@@ -69,12 +69,12 @@ func (s *Store) PutSettings(ctx context.Context, c auth.PutSettings) (auth.Store
 		}
 		kept, err = settingsOf(tx.QueryRow(ctx, s.sql(putSettings), c.Revision, string(c.Document), c.Now))
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = auth.ErrStale
+			err = store.ErrStale
 		}
 		return &result{}, err
 	})
 	if err != nil {
-		return auth.StoredSettings{}, err
+		return store.StoredSettings{}, err
 	}
 	return kept, nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
+	"github.com/authmount/auth/store"
 )
 
 // lossy is a tracer that loses the statements that calls share.
@@ -56,7 +56,7 @@ func TestSharedStatementsThatAreLostAreTold(t *testing.T) {
 		}},
 		{"refreshes", aRefresh, "sessions", func(ctx context.Context, i int) error { _, _, err := c.advance(ctx, i, 0); return err }},
 		{"draws", aDraw, "limits", func(ctx context.Context, i int) error {
-			_, err := c.Take(ctx, []auth.Draw{{Key: fmt.Sprint("key ", i), Rate: auth.Rate{Burst: 5, Per: time.Hour}, Cost: 1}}, c.now)
+			_, err := c.Take(ctx, []store.Draw{{Key: fmt.Sprint("key ", i), Rate: store.Rate{Burst: 5, Per: time.Hour}, Cost: 1}}, c.now)
 			return err
 		}},
 	} {

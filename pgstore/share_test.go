@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/gather"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // sent tells of statements as they leave, and for how many calls each was made.
@@ -48,7 +48,7 @@ type crowd struct {
 	*pgstore.Store
 	*sent
 	now      time.Time
-	sessions []auth.Session
+	sessions []store.Session
 }
 
 func newCrowd(t *testing.T, n int, part string, opts ...pgstore.Option) *crowd {
@@ -62,9 +62,9 @@ func newCrowd(t *testing.T, n int, part string, opts ...pgstore.Option) *crowd {
 			return jsonb_build_object('of', user_id);
 		end $$`)
 	for i := range n {
-		u := auth.User{ID: uuid.NewString(), FullName: fmt.Sprint("User ", i), Roles: []string{fmt.Sprint("r", i)}, CreatedAt: c.now, UpdatedAt: c.now}
-		s := auth.Session{ID: uuid.NewString(), UserID: u.ID, AAL: auth.LevelAAL1, CreatedAt: c.now, RotatedAt: c.now, LastActiveAt: c.now, IdleUntil: c.now.Add(time.Hour)}
-		if _, err := c.CreateUser(t.Context(), auth.CreateUser{Change: byTest(), NewUser: auth.NewUser{User: u, Session: &s}}); err != nil {
+		u := store.User{ID: uuid.NewString(), FullName: fmt.Sprint("User ", i), Roles: []string{fmt.Sprint("r", i)}, CreatedAt: c.now, UpdatedAt: c.now}
+		s := store.Session{ID: uuid.NewString(), UserID: u.ID, AAL: store.LevelAAL1, CreatedAt: c.now, RotatedAt: c.now, LastActiveAt: c.now, IdleUntil: c.now.Add(time.Hour)}
+		if _, err := c.CreateUser(t.Context(), store.CreateUser{Change: byTest(), NewUser: store.NewUser{User: u, Session: &s}}); err != nil {
 			t.Fatal(err)
 		}
 		c.sessions = append(c.sessions, s)
@@ -99,9 +99,9 @@ func (c *crowd) lock(t *testing.T, sql string, args ...any) (unlock func()) {
 	}
 }
 
-func (c *crowd) advance(ctx context.Context, i int, counter uint32) (auth.Session, auth.User, error) {
-	change := auth.Change{Now: c.now.Add(time.Minute), By: auth.Authority{Proof: true}}
-	return c.AdvanceSession(ctx, auth.Advance{Change: change, SessionID: c.sessions[i].ID, Counter: counter, Grace: 10 * time.Second,
+func (c *crowd) advance(ctx context.Context, i int, counter uint32) (store.Session, store.User, error) {
+	change := store.Change{Now: c.now.Add(time.Minute), By: store.Authority{Proof: true}}
+	return c.AdvanceSession(ctx, store.Advance{Change: change, SessionID: c.sessions[i].ID, Counter: counter, Grace: 10 * time.Second,
 		IdleUntil: c.now.Add(2 * time.Hour), IP: fmt.Sprint("192.0.2.", i), UserAgent: fmt.Sprint("agent ", i)})
 }
 
@@ -135,7 +135,7 @@ func TestSessionReadsShareStatements(t *testing.T) {
 		t.Errorf("a cancelled read: %v", err)
 	}
 	var wg, come sync.WaitGroup
-	users := make([]auth.User, callers)
+	users := make([]store.User, callers)
 	call := func(f func()) {
 		come.Add(1)
 		wg.Go(func() { come.Done(); f() })
@@ -161,7 +161,7 @@ func TestSessionReadsShareStatements(t *testing.T) {
 	}
 	for _, id := range []string{uuid.NewString(), "no id"} {
 		call(func() {
-			if _, _, err := c.Session(ctx, id, c.now); !errors.Is(err, auth.ErrNotFound) {
+			if _, _, err := c.Session(ctx, id, c.now); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("session %q: %v", id, err)
 			}
 		})
@@ -212,13 +212,13 @@ func TestRefreshesShareStatements(t *testing.T) {
 		want, counter, presented := error(nil), uint32(1), uint32(0)
 		switch i {
 		case future:
-			presented, want = 5, auth.ErrSessionEnded
+			presented, want = 5, store.ErrSessionEnded
 		case reused:
-			want = auth.ErrReused
+			want = store.ErrReused
 		case ended:
-			want = auth.ErrSessionEnded
+			want = store.ErrSessionEnded
 		case banned:
-			want = auth.ErrBanned
+			want = store.ErrBanned
 		}
 		wg.Go(func() {
 			s, u, err := c.advance(ctx, i, presented)
@@ -314,9 +314,9 @@ func TestDrawsShareStatements(t *testing.T) {
 	ctx := t.Context()
 	const callers, locked, empty = 40, 1, 2
 	c := newCrowd(t, 1, aDraw)
-	rate := auth.Rate{Burst: 5, Per: time.Hour}
-	take := func(i, cost int) (auth.Decision, error) {
-		return c.Take(ctx, []auth.Draw{{Key: fmt.Sprint("key ", i), Rate: rate, Cost: cost}}, c.now)
+	rate := store.Rate{Burst: 5, Per: time.Hour}
+	take := func(i, cost int) (store.Decision, error) {
+		return c.Take(ctx, []store.Draw{{Key: fmt.Sprint("key ", i), Rate: rate, Cost: cost}}, c.now)
 	}
 	for i := range callers / 2 { // the other half is drawn from for the first time
 		cost := 1

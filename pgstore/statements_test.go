@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // trips counts what is sent: statements, and batches of them.
@@ -83,7 +83,7 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 		t.Fatal(err)
 	}
 	hers := addSession(t, s, ada.ID)
-	for _, tok := range []auth.Token{
+	for _, tok := range []store.Token{
 		ofUser(newCode("1", "right", 5), ada.ID), ofUser(newCode("2", "wrong", 5), ada.ID), ofUser(newCode("3", "judged", 5), ada.ID),
 		ofUser(newCode("4", "redeemed", 0), ada.ID), ofUser(newCode("5", "patched", 0), ada.ID), newCode("6", "nobody's", 0),
 	} {
@@ -92,63 +92,63 @@ func checkStatements(t *testing.T, mode pgx.QueryExecMode) {
 		}
 	}
 	factor := pending(t, s, raised(hers))
-	named := func(id string) auth.UserAt {
-		return auth.UserAt{ID: id, CredentialRevision: new(int64), EmailVerified: new(bool), Email: &ada.Email}
+	named := func(id string) store.UserAt {
+		return store.UserAt{ID: id, CredentialRevision: new(int64), EmailVerified: new(bool), Email: &ada.Email}
 	}
-	redeem := func(code string, e auth.Effect) error {
-		_, _, err := s.RedeemToken(ctx, auth.Redemption{Change: with(byTest()), Purpose: auth.PurposePhoneCode, Hash: hashOf(code), Effect: e})
+	redeem := func(code string, e store.Effect) error {
+		_, _, err := s.RedeemToken(ctx, store.Redemption{Change: with(byTest()), Purpose: store.PurposePhoneCode, Hash: hashOf(code), Effect: e})
 		return err
 	}
-	guess := func(subject, code string, want error, still ...auth.UserAt) func() error {
+	guess := func(subject, code string, want error, still ...store.UserAt) func() error {
 		return func() error {
-			_, _, err := s.TryCode(ctx, auth.TryCode{Change: with(byTest(), still...), Purpose: auth.PurposePhoneCode, Subject: subject, Hash: hashOf(code)})
+			_, _, err := s.TryCode(ctx, store.TryCode{Change: with(byTest(), still...), Purpose: store.PurposePhoneCode, Subject: subject, Hash: hashOf(code)})
 			if err == want { //nolint:errorlint // the very one
 				return nil
 			}
 			return err
 		}
 	}
-	message := []auth.SealedMessage{{ID: newSession("").ID, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now}}
-	byAda := auth.Change{Now: time.Now(), By: auth.Authority{Session: &auth.SessionRef{ID: hers.ID, UserID: ada.ID}}}
+	message := []store.SealedMessage{{ID: newSession("").ID, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now}}
+	byAda := store.Change{Now: time.Now(), By: store.Authority{Session: &store.SessionRef{ID: hers.ID, UserID: ada.ID}}}
 	for _, flow := range []struct {
 		name string
 		most int
 		run  func() error
 	}{
-		{"read", 1, func() error { _, err := s.Credentials(ctx, auth.ByEmail("Ada@example.com")); return err }},
+		{"read", 1, func() error { _, err := s.Credentials(ctx, store.ByEmail("Ada@example.com")); return err }},
 		{"session", 1, func() error {
-			_, err := s.CreateSession(ctx, auth.CreateSession{Change: with(byTest(), named(ada.ID)), Session: newSession(ada.ID)})
+			_, err := s.CreateSession(ctx, store.CreateSession{Change: with(byTest(), named(ada.ID)), Session: newSession(ada.ID)})
 			return err
 		}},
 		{"refresh", 1, func() error {
-			_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: ifReused(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := s.AdvanceSession(ctx, store.Advance{Change: ifReused(byTest()), SessionID: hers.ID, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		}},
 		{"me", 1, func() error { _, _, err := s.Session(ctx, hers.ID, time.Now()); return err }},
 		{"sign-up", 1, func() error {
 			nu, first := newUser("bob@example.com"), newSession("")
 			nu.Change, nu.Messages = with(nu.Change), message
-			first.UserID, nu.Session, nu.Tokens = nu.User.ID, &first, []auth.Token{ofUser(newCode("7", "", 0), nu.User.ID)}
+			first.UserID, nu.Session, nu.Tokens = nu.User.ID, &first, []store.Token{ofUser(newCode("7", "", 0), nu.User.ID)}
 			_, err := s.CreateUser(ctx, nu)
 			return err
 		}},
 		{"put a token", 1, func() error {
-			p := auth.PutToken{Change: with(byTest()), Token: ofUser(newCode("8", "put", 0), ada.ID)}
+			p := store.PutToken{Change: with(byTest()), Token: ofUser(newCode("8", "put", 0), ada.ID)}
 			p.Messages = message
 			return s.PutToken(ctx, p)
 		}},
 		{"refresh with an event", 5, func() error {
-			_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: with(byTest()), SessionID: hers.ID, Counter: 1, IdleUntil: time.Now().Add(time.Hour)})
+			_, _, err := s.AdvanceSession(ctx, store.Advance{Change: with(byTest()), SessionID: hers.ID, Counter: 1, IdleUntil: time.Now().Add(time.Hour)})
 			return err
 		}},
 		{"right code", 1, guess("right", "1", nil)},
-		{"wrong code", 1, guess("wrong", "x", auth.ErrWrongCode)},
+		{"wrong code", 1, guess("wrong", "x", store.ErrWrongCode)},
 		{"right code of a user who is still so", 1, guess("judged", "3", nil, named(""))},
-		{"redeem", 1, func() error { return redeem("4", auth.Effect{}) }},
-		{"redeem nobody's", 1, func() error { return redeem("6", auth.Effect{}) }},
-		{"redeem with an effect", 7, func() error { return redeem("5", auth.Effect{Patch: &auth.UserPatch{FullName: &ada.Email}}) }},
+		{"redeem", 1, func() error { return redeem("4", store.Effect{}) }},
+		{"redeem nobody's", 1, func() error { return redeem("6", store.Effect{}) }},
+		{"redeem with an effect", 7, func() error { return redeem("5", store.Effect{Patch: &store.UserPatch{FullName: &ada.Email}}) }},
 		{"edit a profile", 5, func() error {
-			_, err := s.UpdateUser(ctx, auth.UpdateUser{Change: byAda, UserID: ada.ID, Patch: auth.UserPatch{FullName: &ada.Email}})
+			_, err := s.UpdateUser(ctx, store.UpdateUser{Change: byAda, UserID: ada.ID, Patch: store.UserPatch{FullName: &ada.Email}})
 			return err
 		}},
 		{"enable a factor", 8, func() error { _, err := s.EnableFactor(ctx, factor); return err }},

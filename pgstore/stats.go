@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // addCounts adds to counts ($1), and counts of who was active ($2) those who were not
@@ -22,7 +22,7 @@ const addCounts = `with active as (
 	), counted as (
 		select c.metric, c.label, c.at, c.n from jsonb_to_recordset($1::jsonb) as c (metric text, label text, at timestamptz, n bigint)
 		union all
-		select '` + string(auth.MetricActiveUsers) + `', a.period, a.since::timestamp at time zone 'UTC', 1 from active a
+		select '` + string(store.MetricActiveUsers) + `', a.period, a.since::timestamp at time zone 'UTC', 1 from active a
 	)
 	insert into auth.counts as c (metric, label, at, n)
 	select d.metric, d.label, d.at, sum(d.n) from counted d group by d.metric, d.label, d.at order by d.at, d.metric, d.label
@@ -57,10 +57,10 @@ const totals = `select
 		(select greatest(r.reltuples, 0)::bigint from pg_class r where r.relname = 'users_banned_idx' and r.relnamespace = (select t.relnamespace from pg_class t where t.oid = to_regclass('auth.users')))`
 
 type countInput struct {
-	Metric auth.Metric `json:"metric"`
-	Label  string      `json:"label"`
-	At     time.Time   `json:"at"`
-	N      int64       `json:"n"`
+	Metric store.Metric `json:"metric"`
+	Label  string       `json:"label"`
+	At     time.Time    `json:"at"`
+	N      int64        `json:"n"`
 }
 
 type activeInput struct {
@@ -70,17 +70,17 @@ type activeInput struct {
 }
 
 // AddCounts adds to counts, in one statement.
-func (s *Store) AddCounts(ctx context.Context, c auth.AddCounts) error {
+func (s *Store) AddCounts(ctx context.Context, c store.AddCounts) error {
 	var active []activeInput
 	for _, a := range c.Active {
 		id, ok := canonical(a.UserID)
-		for period, since := range auth.Periods(a.At) {
+		for period, since := range store.Periods(a.At) {
 			if ok {
 				active = append(active, activeInput{since.Format(time.DateOnly), period, id})
 			}
 		}
 	}
-	counts := listOf(c.Counts, func(n auth.Count) countInput {
+	counts := listOf(c.Counts, func(n store.Count) countInput {
 		return countInput{n.Metric, clean(n.Label), n.At.UTC().Truncate(time.Hour), n.N}
 	})
 	return s.do(ctx, func(ctx context.Context, q querier) error {
@@ -90,24 +90,24 @@ func (s *Store) AddCounts(ctx context.Context, c auth.AddCounts) error {
 }
 
 // Counts lists sums by interval.
-func (s *Store) Counts(ctx context.Context, c auth.CountQuery) ([]auth.Count, error) {
+func (s *Store) Counts(ctx context.Context, c store.CountQuery) ([]store.Count, error) {
 	sql := hourlyCounts
 	switch c.By {
-	case auth.Daily:
+	case store.Daily:
 		sql = dailyCounts
-	case auth.Whole:
+	case store.Whole:
 		sql = wholeCounts
 	}
 	metrics := make([]string, len(c.Metrics))
 	for i, m := range c.Metrics {
 		metrics[i] = string(m)
 	}
-	var list []auth.Count
+	var list []store.Count
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
-		list = []auth.Count{}
+		list = []store.Count{}
 		rows, err := q.Query(ctx, s.sql(sql), metrics, c.From, c.To)
 		if err == nil {
-			list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (n auth.Count, err error) {
+			list, err = pgx.AppendRows(list, rows, func(row pgx.CollectableRow) (n store.Count, err error) {
 				var since pgtype.Timestamptz
 				err = row.Scan((*string)(&n.Metric), &n.Label, &since, &n.N)
 				n.At = at(since)
@@ -123,16 +123,16 @@ func (s *Store) Counts(ctx context.Context, c auth.CountQuery) ([]auth.Count, er
 }
 
 // Totals counts what there is now.
-func (s *Store) Totals(ctx context.Context, now time.Time) (t auth.Totals, err error) {
+func (s *Store) Totals(ctx context.Context, now time.Time) (t store.Totals, err error) {
 	var counted, about [3]int64
 	err = s.do(ctx, func(ctx context.Context, q querier) error {
-		return q.QueryRow(ctx, s.sql(totals), now, auth.CountedExactly+1).Scan(&counted[0], &about[0], &counted[1], &about[1], &counted[2], &about[2])
+		return q.QueryRow(ctx, s.sql(totals), now, store.CountedExactly+1).Scan(&counted[0], &about[0], &counted[1], &about[1], &counted[2], &about[2])
 	})
 	if err != nil {
 		return t, err
 	}
-	for i, of := range []*auth.Total{&t.Users, &t.WithFactor, &t.Banned} {
-		if of.N, of.Exact = counted[i], counted[i] <= auth.CountedExactly; !of.Exact {
+	for i, of := range []*store.Total{&t.Users, &t.WithFactor, &t.Banned} {
+		if of.N, of.Exact = counted[i], counted[i] <= store.CountedExactly; !of.Exact {
 			of.N = max(counted[i], about[i])
 		}
 	}

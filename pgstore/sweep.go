@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // lease is for how long whoever swept last is the one who sweeps.
@@ -66,11 +66,11 @@ const (
 	), over as materialized (
 		select id from expired union select id from useless limit $2::integer
 	), noted as (
-		update auth.message_log l set state = '` + string(auth.MessageDropped) + `', updated_at = $1::timestamptz from over where l.id = over.id and l.state = '` + string(auth.MessageQueued) + `'
+		update auth.message_log l set state = '` + string(store.MessageDropped) + `', updated_at = $1::timestamptz from over where l.id = over.id and l.state = '` + string(store.MessageQueued) + `'
 	)
 	delete from auth.messages m using over where m.id = over.id`
 
-	// For auth.MessageLogLife.
+	// For store.MessageLogLife.
 	sweepMessageLog = `with over as (select id from auth.message_log where created_at <= $1::timestamptz - interval '168 hours'
 		order by created_at limit $2::integer for update skip locked)
 	delete from auth.message_log l using over where l.id = over.id`

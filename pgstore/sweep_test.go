@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -21,7 +21,7 @@ func over(t *testing.T, s *pgstore.Store, names ...string) {
 	for _, name := range names {
 		hash := make([]byte, 32)
 		copy(hash, name)
-		if err := put(t.Context(), s, auth.Token{Purpose: auth.PurposeMagicLink, Hash: hash, CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Minute)}); err != nil {
+		if err := put(t.Context(), s, store.Token{Purpose: store.PurposeMagicLink, Hash: hash, CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestSweepAndDeletionUseIndexes(t *testing.T) {
 				t.Errorf("%s is not used", index)
 			}
 		}
-		if err := s.DeleteUser(in, auth.DeleteUser{Change: byTest(), UserID: u.ID}); err != nil {
+		if err := s.DeleteUser(in, store.DeleteUser{Change: byTest(), UserID: u.ID}); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, "select relname::text from pg_stat_xact_user_tables where schemaname = $1 and seq_scan > 0", schema)

@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 // The database's arithmetic is that of Rate.Apply: whatever is drawn, with keys
 // that come twice, rates that change, and draws of nothing.
 func TestTakeAgreesWithMemstore(t *testing.T) {
 	s, m := open(t), memstore.New()
-	rates := []auth.Rate{{Burst: 5, Per: time.Minute}, {Burst: 1, Per: time.Minute}, {Burst: 7, Per: time.Second}, {Burst: 3, Per: time.Hour}, {}, {Burst: -1, Per: time.Hour}}
+	rates := []store.Rate{{Burst: 5, Per: time.Minute}, {Burst: 1, Per: time.Minute}, {Burst: 7, Per: time.Second}, {Burst: 3, Per: time.Hour}, {}, {Burst: -1, Per: time.Hour}}
 	costs := []int{0, 0, 1, 1, 1, 2, 5, 6, -1, -2, -7}
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // to be repeated, not to be secret
 	at := now
 	for i := range 1000 {
-		var draws []auth.Draw
+		var draws []store.Draw
 		for range r.IntN(4) {
-			draws = append(draws, auth.Draw{Key: fmt.Sprint(r.IntN(4)), Rate: rates[r.IntN(len(rates))], Cost: costs[r.IntN(len(costs))]})
+			draws = append(draws, store.Draw{Key: fmt.Sprint(r.IntN(4)), Rate: rates[r.IntN(len(rates))], Cost: costs[r.IntN(len(costs))]})
 		}
 		got, err := s.Take(t.Context(), draws, at)
 		want, err2 := m.Take(t.Context(), draws, at)

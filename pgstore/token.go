@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // insertTokens is followed by where the tokens come from, as t, and by supersede:
@@ -60,12 +60,12 @@ const putTokenTail = `
 	select ` + noted + ` from token`
 
 // PutToken keeps a token in place of an older one about the same.
-func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s *Store) PutToken(ctx context.Context, c store.PutToken) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
 	if _, ok := canonical(c.Token.UserID); !ok && c.Token.UserID != "" {
-		return cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
 	if plain(&c.Change) && len(c.IfUsers) == 0 && c.Supersedes == nil && areAbout(c.Messages, c.Token.UserID) {
 		events, tried := s.noting(&c.Change)
@@ -82,7 +82,7 @@ func (s *Store) PutToken(ctx context.Context, c auth.PutToken) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.Token.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		var err error
 		if c.Token.UserID != "" && h.user(c.Token.UserID) == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		if c.Supersedes == nil {
 			_, err = s.putToken(ctx, tx, &c, none, none)
@@ -102,14 +102,14 @@ const (
 )
 
 // putTokenOver keeps a token in place of the one that it names.
-func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *auth.PutToken) error {
+func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *store.PutToken) error {
 	var hash []byte
 	err := tx.QueryRow(ctx, s.sql(lockTokenAbout), string(c.Token.Purpose), c.Token.Subject, c.Now).Scan(&hash)
 	switch {
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return err
 	case !bytes.Equal(hash, *c.Supersedes):
-		return auth.ErrStale
+		return store.ErrStale
 	case len(hash) > 0:
 		_, err = s.putToken(ctx, tx, c, none, none)
 		return err
@@ -117,14 +117,14 @@ func (s *Store) putTokenOver(ctx context.Context, tx pgx.Tx, c *auth.PutToken) e
 	if _, err = tx.Exec(ctx, s.sql(dropDeadToken), string(c.Token.Purpose), c.Token.Subject, c.Now); err == nil {
 		_, err = s.insertToken(ctx, tx, putFirstToken, c.Token, none, none)
 	}
-	if errors.Is(err, auth.ErrNotFound) { // somebody put one meanwhile
-		err = auth.ErrStale
+	if errors.Is(err, store.ErrNotFound) { // somebody put one meanwhile
+		err = store.ErrStale
 	}
 	return err
 }
 
 // putToken keeps a token that supersedes any, or yields to a live one.
-func (s *Store) putToken(ctx context.Context, q querier, c *auth.PutToken, events, messages string) (ok bool, err error) {
+func (s *Store) putToken(ctx context.Context, q querier, c *store.PutToken, events, messages string) (ok bool, err error) {
 	var yieldsAt *time.Time
 	if c.Yields {
 		yieldsAt = &c.Now
@@ -133,11 +133,11 @@ func (s *Store) putToken(ctx context.Context, q querier, c *auth.PutToken, event
 }
 
 // insertToken tells whether the events were recorded.
-func (s *Store) insertToken(ctx context.Context, q querier, sql string, t auth.Token, events, messages string, more ...any) (ok bool, err error) {
+func (s *Store) insertToken(ctx context.Context, q querier, sql string, t store.Token, events, messages string, more ...any) (ok bool, err error) {
 	args := append([]any{events, messages, orNull(t.UserID), tokensInput(t)}, more...)
 	err = q.QueryRow(ctx, s.sql(sql), args...).Scan(&ok)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = auth.ErrNotFound
+		err = store.ErrNotFound
 	}
 	return ok, err
 }
@@ -145,8 +145,8 @@ func (s *Store) insertToken(ctx context.Context, q querier, sql string, t auth.T
 const peekToken = `select ` + tokenColumns + ` from auth.tokens t where t.purpose = $1::text and t.hash = $2::bytea and t.expires_at > $3::timestamptz`
 
 // PeekToken reads a live token.
-func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
-	var t auth.Token
+func (s *Store) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (store.Token, error) {
+	var t store.Token
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
 		rows, err := q.Query(ctx, s.sql(peekToken), string(p), hash, now)
 		if err == nil {
@@ -155,7 +155,7 @@ func (s *Store) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now 
 		return err
 	})
 	if err != nil {
-		return auth.Token{}, err
+		return store.Token{}, err
 	}
 	return t, nil
 }
@@ -177,13 +177,13 @@ const redeem = `with t as materialized (
 
 // RedeemToken uses a token up together with its effect. Without an effect and
 // conditions it is one statement.
-func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token, auth.User, error) {
+func (s *Store) RedeemToken(ctx context.Context, c store.Redemption) (store.Token, store.User, error) {
 	if err := c.Check(); err != nil {
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	}
 	b, done, err := s.bound(ctx)
 	if err != nil {
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	}
 	defer done()
 	if plain(&c.Change) && len(c.IfUsers) == 0 && len(c.Messages) == 0 && isNone(&c.Effect) {
@@ -192,23 +192,23 @@ func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token,
 			return t, u, err
 		}
 		if _, err = s.PeekToken(b, c.Purpose, c.Hash, c.Now); err != nil { // most often there is none
-			return auth.Token{}, auth.User{}, err
+			return store.Token{}, store.User{}, err
 		}
 	}
-	ref := auth.TokenRef{Purpose: c.Purpose, Hash: c.Hash}
-	on := target{users: []string{c.UserID}, tokens: []auth.TokenRef{ref}, roles: rolesOfEffect(&c.Effect)}
-	var t auth.Token
-	var u auth.User
+	ref := store.TokenRef{Purpose: c.Purpose, Hash: c.Hash}
+	on := target{users: []string{c.UserID}, tokens: []store.TokenRef{ref}, roles: rolesOfEffect(&c.Effect)}
+	var t store.Token
+	var u store.User
 	err = s.change(b, &c.Change, on, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		found := h.token(ref, c.Now)
 		if found == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
-		t, u = *found, auth.User{}
+		t, u = *found, store.User{}
 		return s.use(ctx, tx, h, found, &c.Effect, c.Now, &u)
 	})
 	if err != nil {
-		return auth.Token{}, auth.User{}, err
+		return store.Token{}, store.User{}, err
 	}
 	return t, u, nil
 }
@@ -218,15 +218,15 @@ func (s *Store) RedeemToken(ctx context.Context, c auth.Redemption) (auth.Token,
 var errNotAlone = errors.New("pgstore: not alone")
 
 // isNone tells whether an effect changes nothing.
-func isNone(e *auth.Effect) bool { return e.Create == nil && (e.Patch == nil || e.Patch.Empty()) }
+func isNone(e *store.Effect) bool { return e.Create == nil && (e.Patch == nil || e.Patch.Empty()) }
 
-func (s *Store) redeemAlone(ctx context.Context, c *auth.Redemption) (auth.Token, auth.User, error) {
+func (s *Store) redeemAlone(ctx context.Context, c *store.Redemption) (store.Token, store.User, error) {
 	user, ok := canonical(c.UserID)
 	if c.UserID != "" && !ok {
-		return auth.Token{}, auth.User{}, errNotAlone
+		return store.Token{}, store.User{}, errNotAlone
 	}
-	var t auth.Token
-	var u auth.User
+	var t store.Token
+	var u store.User
 	var recorded bool
 	events, tried := s.noting(&c.Change)
 	err := s.do(ctx, func(ctx context.Context, q querier) error {
@@ -253,7 +253,7 @@ func (s *Store) redeemAlone(ctx context.Context, c *auth.Redemption) (auth.Token
 const useToken = `delete from auth.tokens where purpose = $1::text and hash = $2::bytea`
 
 // use uses a token up that is locked, together with its effect.
-func (s *Store) use(ctx context.Context, tx pgx.Tx, h *held, t *auth.Token, e *auth.Effect, now time.Time, u *auth.User) (*result, error) {
+func (s *Store) use(ctx context.Context, tx pgx.Tx, h *held, t *store.Token, e *store.Effect, now time.Time, u *store.User) (*result, error) {
 	r := &result{}
 	var err error
 	switch id := cmp.Or(e.UserID, t.UserID); {
@@ -270,7 +270,7 @@ func (s *Store) use(ctx context.Context, tx pgx.Tx, h *held, t *auth.Token, e *a
 	return r, err
 }
 
-func rolesOfEffect(e *auth.Effect) roleLock {
+func rolesOfEffect(e *store.Effect) roleLock {
 	if e.Create != nil {
 		return rolesOf(e.Create.User.Roles)
 	}

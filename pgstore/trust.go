@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // A device is trusted at one revision of the user's credentials: what raises that
@@ -18,8 +18,8 @@ const (
 )
 
 // mayPass judges whether a user who is locked may have a session at its level.
-func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *auth.CreateSession) error {
-	trusted := !of.mfaEnabled || c.Session.AAL == auth.LevelAAL2
+func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.CreateSession) error {
+	trusted := !of.mfaEnabled || c.Session.AAL == store.LevelAAL2
 	if !trusted && c.OnTrustedDevice {
 		err := tx.QueryRow(ctx, s.sql(trustsDevice), of.id, asText(c.Session.Device), c.Now, of.credentialRevision).Scan(&trusted)
 		if err != nil {
@@ -27,15 +27,15 @@ func (s *Store) mayPass(ctx context.Context, tx pgx.Tx, of *lockedUser, c *auth.
 		}
 	}
 	if !trusted {
-		return auth.ErrMFARequired
+		return store.ErrMFARequired
 	}
 	return nil
 }
 
 // trust has the device of a session that was just made trusted by its user, who is
 // locked.
-func (s *Store) trust(ctx context.Context, tx pgx.Tx, of *lockedUser, c *auth.CreateSession) error {
-	if c.TrustUntil.IsZero() || c.Session.AAL != auth.LevelAAL2 {
+func (s *Store) trust(ctx context.Context, tx pgx.Tx, of *lockedUser, c *store.CreateSession) error {
+	if c.TrustUntil.IsZero() || c.Session.AAL != store.LevelAAL2 {
 		return nil
 	}
 	_, err := tx.Exec(ctx, s.sql(trustDevice), of.id, asText(c.Session.Device), c.TrustUntil, of.credentialRevision)

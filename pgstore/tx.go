@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // querier is a pool or a transaction.
@@ -172,7 +172,7 @@ func (s *Store) outcome(err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return auth.ErrNotFound
+			return store.ErrNotFound
 		}
 		return err
 	}
@@ -180,9 +180,9 @@ func (s *Store) outcome(err error) error {
 	case s.claims != "" && strings.Contains(e.Where, s.claims[strings.LastIndex(s.claims, ".")+1:]):
 		return fmt.Errorf("%w (%s)", err, e.Where)
 	case e.Code == "23505" && e.SchemaName == s.schema && field(e.ConstraintName) != "":
-		return &auth.ConflictError{Field: field(e.ConstraintName)}
+		return &store.ConflictError{Field: field(e.ConstraintName)}
 	case e.Code == "23503" && e.SchemaName == s.schema: // a user who is gone
-		return auth.ErrNotFound
+		return store.ErrNotFound
 	case e.Where != "":
 		return fmt.Errorf("%w (%s)", err, e.Where)
 	}

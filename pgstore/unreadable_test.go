@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What is kept in a way that this package never writes, by a hand or a bug, is an error
@@ -21,45 +21,45 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 	at := time.Now().UTC().Truncate(time.Microsecond)
 	until := at.Add(time.Hour)
 	u, sess := withSession(t, s)
-	acting := auth.Impersonation{ID: uuid.NewString(), UserID: u.ID, ActorID: u.ID, ActorSessionID: sess.ID, CreatedAt: at, ExpiresAt: until}
-	job := auth.Job{ID: uuid.NewString(), Kind: "x", CreatedAt: at, ExpiresAt: until}
-	key := auth.APIKey{ID: uuid.NewString(), Name: "x", Hash: hashOf("key")}
+	acting := store.Impersonation{ID: uuid.NewString(), UserID: u.ID, ActorID: u.ID, ActorSessionID: sess.ID, CreatedAt: at, ExpiresAt: until}
+	job := store.Job{ID: uuid.NewString(), Kind: "x", CreatedAt: at, ExpiresAt: until}
+	key := store.APIKey{ID: uuid.NewString(), Name: "x", Hash: hashOf("key")}
 	factor := pending(t, s, raised(sess))
 	token := ofUser(newCode("1", "about", 0), u.ID)
-	failed := auth.SealedMessage{ID: uuid.NewString(), Body: []byte("x"), CreatedAt: at, NextAt: at, ExpiresAt: until, Log: auth.MessageLog{Kind: "x", Channel: "mail"}}
+	failed := store.SealedMessage{ID: uuid.NewString(), Body: []byte("x"), CreatedAt: at, NextAt: at, ExpiresAt: until, Log: store.MessageLog{Kind: "x", Channel: "mail"}}
 	ctx := t.Context()
-	done(t, s.BeginImpersonation(ctx, auth.BeginImpersonation{Change: byTest(), Impersonation: acting}))
+	done(t, s.BeginImpersonation(ctx, store.BeginImpersonation{Change: byTest(), Impersonation: acting}))
 	done(t, s.PutJob(ctx, job))
-	done(t, s.AddJobChunk(ctx, auth.JobChunk{JobID: job.ID, Rows: 1, Input: []byte("x")}))
-	_, err := s.StartJob(ctx, auth.StartJob{Change: byTest(), ID: job.ID, ExpiresAt: until})
+	done(t, s.AddJobChunk(ctx, store.JobChunk{JobID: job.ID, Rows: 1, Input: []byte("x")}))
+	_, err := s.StartJob(ctx, store.StartJob{Change: byTest(), ID: job.ID, ExpiresAt: until})
 	done(t, err)
-	_, err = s.PutKey(ctx, auth.PutKey{Change: byTest(), Key: key})
+	_, err = s.PutKey(ctx, store.PutKey{Change: byTest(), Key: key})
 	done(t, err)
 	done(t, put(ctx, s, token))
 	c := with(byTest())
-	c.Messages = []auth.SealedMessage{failed}
-	done(t, s.PutToken(ctx, auth.PutToken{Change: c, Token: ofUser(newCode("2", "", 0), u.ID)}))
-	_, err = s.PutSettings(ctx, auth.PutSettings{Change: byTest(), Document: []byte("{}")})
+	c.Messages = []store.SealedMessage{failed}
+	done(t, s.PutToken(ctx, store.PutToken{Change: c, Token: ofUser(newCode("2", "", 0), u.ID)}))
+	_, err = s.PutSettings(ctx, store.PutSettings{Change: byTest(), Document: []byte("{}")})
 	done(t, err)
-	done(t, s.AddCounts(ctx, auth.AddCounts{Counts: []auth.Count{{Metric: "x", At: at, N: 1}}}))
+	done(t, s.AddCounts(ctx, store.AddCounts{Counts: []store.Count{{Metric: "x", At: at, N: 1}}}))
 
 	type reads map[string]func(context.Context) error
 	users := reads{
-		"User":      func(ctx context.Context) error { _, err := s.User(ctx, auth.ByID(u.ID)); return err },
-		"Account":   func(ctx context.Context) error { _, _, err := s.Account(ctx, auth.ByID(u.ID), at); return err },
-		"ListUsers": func(ctx context.Context) error { _, err := s.ListUsers(ctx, auth.UserQuery{Limit: 9}); return err },
+		"User":      func(ctx context.Context) error { _, err := s.User(ctx, store.ByID(u.ID)); return err },
+		"Account":   func(ctx context.Context) error { _, _, err := s.Account(ctx, store.ByID(u.ID), at); return err },
+		"ListUsers": func(ctx context.Context) error { _, err := s.ListUsers(ctx, store.UserQuery{Limit: 9}); return err },
 		"Session":   func(ctx context.Context) error { _, _, err := s.Session(ctx, sess.ID, at); return err },
 		"UpdateUser": func(ctx context.Context) error {
-			_, err := patch(ctx, s, u.ID, auth.UserPatch{Notes: &u.FullName})
+			_, err := patch(ctx, s, u.ID, store.UserPatch{Notes: &u.FullName})
 			return err
 		},
 		"ListUserRows": func(ctx context.Context) error {
-			_, err := s.ListUserRows(ctx, auth.UserQuery{Limit: 9})
+			_, err := s.ListUserRows(ctx, store.UserQuery{Limit: 9})
 			return err
 		},
 		"Impersonation": func(ctx context.Context) error { _, _, err := s.Impersonation(ctx, acting.ID, at); return err },
 		"AddProof": func(ctx context.Context) error {
-			_, _, err := s.AddProof(ctx, auth.AddProof{Change: byTest(), SessionID: sess.ID, Proof: auth.AMR{Method: "x"}})
+			_, _, err := s.AddProof(ctx, store.AddProof{Change: byTest(), SessionID: sess.ID, Proof: store.AMR{Method: "x"}})
 			return err
 		},
 	}
@@ -67,19 +67,19 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 		"Session":  func(ctx context.Context) error { _, _, err := s.Session(ctx, sess.ID, at); return err },
 		"Sessions": func(ctx context.Context) error { _, err := s.Sessions(ctx, u.ID, at); return err },
 		"ListSessions": func(ctx context.Context) error {
-			_, err := s.ListSessions(ctx, auth.SessionQuery{Now: at, Limit: 9})
+			_, err := s.ListSessions(ctx, store.SessionQuery{Now: at, Limit: 9})
 			return err
 		},
 		"AddProof": users["AddProof"],
 		"AdvanceSession": func(ctx context.Context) error {
-			_, _, err := s.AdvanceSession(ctx, auth.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: until})
+			_, _, err := s.AdvanceSession(ctx, store.Advance{Change: byTest(), SessionID: sess.ID, IdleUntil: until})
 			return err
 		},
 	}
 	events := reads{
-		"Events": func(ctx context.Context) error { _, err := s.Events(ctx, auth.EventQuery{UserID: u.ID}); return err },
+		"Events": func(ctx context.Context) error { _, err := s.Events(ctx, store.EventQuery{UserID: u.ID}); return err },
 		"AnonymizeUser": func(ctx context.Context) error {
-			_, err := s.AnonymizeUser(ctx, auth.AnonymizeUser{Change: byTest(), UserID: u.ID})
+			_, err := s.AnonymizeUser(ctx, store.AnonymizeUser{Change: byTest(), UserID: u.ID})
 			return err
 		},
 	}
@@ -90,7 +90,7 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 	documents := reads{
 		"Settings": func(ctx context.Context) error { _, err := s.Settings(ctx); return err },
 		"PutSettings": func(ctx context.Context) error {
-			_, err := s.PutSettings(ctx, auth.PutSettings{Change: byTest()})
+			_, err := s.PutSettings(ctx, store.PutSettings{Change: byTest()})
 			return err
 		},
 	}
@@ -109,14 +109,14 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 		"jobs.kind": {"", reads{
 			"Job": func(ctx context.Context) error { _, err := s.Job(ctx, job.ID, at); return err },
 			"ClaimJob": func(ctx context.Context) error {
-				_, err := s.ClaimJob(ctx, auth.ClaimJob{Now: until, Until: until})
+				_, err := s.ClaimJob(ctx, store.ClaimJob{Now: until, Until: until})
 				return err
 			},
 		}},
 		"job_chunks.rows_in": {"", reads{"JobChunk": func(ctx context.Context) error { _, err := s.JobChunk(ctx, job.ID, 0); return err }}},
 		"api_keys.name": {"", reads{
 			"Key":  func(ctx context.Context) error { _, err := s.Key(ctx, key.ID); return err },
-			"Keys": func(ctx context.Context) error { _, err := s.Keys(ctx, auth.KeyQuery{Limit: 9}); return err },
+			"Keys": func(ctx context.Context) error { _, err := s.Keys(ctx, store.KeyQuery{Limit: 9}); return err },
 		}},
 		"factors.label": {"", reads{"EnableFactor": func(ctx context.Context) error {
 			f := factor
@@ -129,16 +129,16 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 			return err
 		}}},
 		"messages.recipient": {"", reads{"ClaimMessages": func(ctx context.Context) error {
-			_, err := s.ClaimMessages(ctx, auth.ClaimMessages{Now: at, Until: until, Limit: 9})
+			_, err := s.ClaimMessages(ctx, store.ClaimMessages{Now: at, Until: until, Limit: 9})
 			return err
 		}}},
 		"message_log.channel": {"", reads{"ListMessages": func(ctx context.Context) error {
-			_, err := s.ListMessages(ctx, auth.MessageQuery{Limit: 9})
+			_, err := s.ListMessages(ctx, store.MessageQuery{Limit: 9})
 			return err
 		}}},
 		"settings.document": {"", documents},
 		"counts.n": {"", reads{"Counts": func(ctx context.Context) error {
-			_, err := s.Counts(ctx, auth.CountQuery{Metrics: []auth.Metric{"x"}, From: at.Add(-time.Hour), To: until})
+			_, err := s.Counts(ctx, store.CountQuery{Metrics: []store.Metric{"x"}, From: at.Add(-time.Hour), To: until})
 			return err
 		}}},
 	} {
@@ -156,7 +156,7 @@ func TestUnreadableRowsAreErrors(t *testing.T) {
 				}
 			}
 			for method, read := range row.reads {
-				if err := read(ctx); err == nil || errors.Is(err, auth.ErrNotFound) {
+				if err := read(ctx); err == nil || errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%s is %s: %s says %v", column, row.value, method, err)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // Whatever kind of change it is, its events are recorded or, where they cannot be, given
@@ -21,27 +21,27 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 	type change struct {
 		about string // whom its events are about
 		ended []string
-		call  func(s *pgstore.Store, c auth.Change) error
-		want  []auth.Outcome // of the events
+		call  func(s *pgstore.Store, c store.Change) error
+		want  []store.Outcome // of the events
 	}
-	code := func(tries int, userID string) auth.Token {
+	code := func(tries int, userID string) store.Token {
 		c := newCode(uuid.NewString(), uuid.NewString(), tries)
 		if c = ofUser(c, userID); put(t.Context(), s, c) != nil {
 			t.Fatal("no code")
 		}
 		return c
 	}
-	guess := func(right bool, e auth.Effect) func() change {
+	guess := func(right bool, e store.Effect) func() change {
 		return func() change {
 			u := withUser(t, s)
 			c := code(5, u.ID)
-			hash, outcome := c.Hash, auth.OutcomeDone
+			hash, outcome := c.Hash, store.OutcomeDone
 			if !right {
-				hash, outcome = hashOf("wrong"), auth.OutcomeWrongCode
+				hash, outcome = hashOf("wrong"), store.OutcomeWrongCode
 			}
-			return change{about: u.ID, want: []auth.Outcome{outcome}, call: func(s *pgstore.Store, ch auth.Change) error {
-				_, _, err := s.TryCode(t.Context(), auth.TryCode{Change: ch, Purpose: c.Purpose, Subject: c.Subject, Hash: hash, Effect: e})
-				if !right && errors.Is(err, auth.ErrWrongCode) {
+			return change{about: u.ID, want: []store.Outcome{outcome}, call: func(s *pgstore.Store, ch store.Change) error {
+				_, _, err := s.TryCode(t.Context(), store.TryCode{Change: ch, Purpose: c.Purpose, Subject: c.Subject, Hash: hash, Effect: e})
+				if !right && errors.Is(err, store.ErrWrongCode) {
 					return nil
 				}
 				return err
@@ -53,18 +53,18 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 			u := withUser(t, s)
 			ids := map[string]string{"": "", "user": u.ID}
 			c := code(0, ids[of])
-			return change{about: u.ID, want: []auth.Outcome{auth.OutcomeDone}, call: func(s *pgstore.Store, ch auth.Change) error {
-				_, _, err := s.RedeemToken(t.Context(), auth.Redemption{Change: ch, Purpose: c.Purpose, Hash: c.Hash, Effect: auth.Effect{UserID: ids[by]}})
+			return change{about: u.ID, want: []store.Outcome{store.OutcomeDone}, call: func(s *pgstore.Store, ch store.Change) error {
+				_, _, err := s.RedeemToken(t.Context(), store.Redemption{Change: ch, Purpose: c.Purpose, Hash: c.Hash, Effect: store.Effect{UserID: ids[by]}})
 				return err
 			}}
 		}
 	}
 	name := "x"
-	renamed := auth.Effect{Patch: &auth.UserPatch{FullName: &name}}
+	renamed := store.Effect{Patch: &store.UserPatch{FullName: &name}}
 	changes := map[string]func() change{
 		"a sign-up": func() change {
 			nu := newUser("")
-			return change{about: nu.User.ID, want: []auth.Outcome{auth.OutcomeDone}, call: func(s *pgstore.Store, c auth.Change) error {
+			return change{about: nu.User.ID, want: []store.Outcome{store.OutcomeDone}, call: func(s *pgstore.Store, c store.Change) error {
 				nu.Change = c
 				_, err := s.CreateUser(t.Context(), nu)
 				return err
@@ -73,7 +73,7 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 		"a sign-up with a role": func() change {
 			nu := newUser("")
 			nu.User.Roles = []string{"x"}
-			return change{about: nu.User.ID, want: []auth.Outcome{auth.OutcomeDone}, call: func(s *pgstore.Store, c auth.Change) error {
+			return change{about: nu.User.ID, want: []store.Outcome{store.OutcomeDone}, call: func(s *pgstore.Store, c store.Change) error {
 				nu.Change = c
 				_, err := s.CreateUser(t.Context(), nu)
 				return err
@@ -83,71 +83,71 @@ func TestEventsAreRecordedOrGivenBack(t *testing.T) {
 			u, before := withSession(t, s)
 			sess := newSession(u.ID)
 			sess.Device = "new"
-			return change{about: u.ID, ended: []string{before.ID}, want: []auth.Outcome{auth.OutcomeDone, auth.OutcomeSessionsEnded, auth.OutcomeNewDevice}, call: func(s *pgstore.Store, c auth.Change) error {
-				_, err := s.CreateSession(t.Context(), auth.CreateSession{Change: c, Session: sess, KeepSessions: 1})
+			return change{about: u.ID, ended: []string{before.ID}, want: []store.Outcome{store.OutcomeDone, store.OutcomeSessionsEnded, store.OutcomeNewDevice}, call: func(s *pgstore.Store, c store.Change) error {
+				_, err := s.CreateSession(t.Context(), store.CreateSession{Change: c, Session: sess, KeepSessions: 1})
 				return err
 			}}
 		},
 		"a token": func() change {
 			u := withUser(t, s)
-			return change{about: u.ID, want: []auth.Outcome{auth.OutcomeDone}, call: func(s *pgstore.Store, c auth.Change) error {
-				return s.PutToken(t.Context(), auth.PutToken{Change: c, Token: ofUser(newCode(uuid.NewString(), "", 0), u.ID)})
+			return change{about: u.ID, want: []store.Outcome{store.OutcomeDone}, call: func(s *pgstore.Store, c store.Change) error {
+				return s.PutToken(t.Context(), store.PutToken{Change: c, Token: ofUser(newCode(uuid.NewString(), "", 0), u.ID)})
 			}}
 		},
 		"a token that is used up":       redeem("user", ""),
 		"one for somebody who is named": redeem("", "user"),
-		"a right code":                  guess(true, auth.Effect{}),
+		"a right code":                  guess(true, store.Effect{}),
 		"a right code with an effect":   guess(true, renamed),
-		"a wrong code":                  guess(false, auth.Effect{}),
+		"a wrong code":                  guess(false, store.Effect{}),
 		"a wrong code with an effect":   guess(false, renamed),
 		"sessions that end": func() change {
 			u, before := withSession(t, s)
-			return change{about: u.ID, ended: []string{before.ID}, want: []auth.Outcome{auth.OutcomeDone, auth.OutcomeSessionsEnded}, call: func(s *pgstore.Store, c auth.Change) error {
-				_, err := s.RevokeSessions(t.Context(), auth.RevokeSessions{Change: c, UserID: u.ID})
+			return change{about: u.ID, ended: []string{before.ID}, want: []store.Outcome{store.OutcomeDone, store.OutcomeSessionsEnded}, call: func(s *pgstore.Store, c store.Change) error {
+				_, err := s.RevokeSessions(t.Context(), store.RevokeSessions{Change: c, UserID: u.ID})
 				return err
 			}}
 		},
 		"a refresh that comes too late": func() change {
 			u, sess := withSession(t, s)
 			exec(t, s.Pool(), "update "+schema+".sessions set counter = 7 where id = $1", sess.ID)
-			return change{about: u.ID, want: []auth.Outcome{auth.OutcomeReused}, call: func(s *pgstore.Store, c auth.Change) error {
-				if _, _, err := s.AdvanceSession(t.Context(), auth.Advance{Change: c, SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, auth.ErrReused) {
+			return change{about: u.ID, want: []store.Outcome{store.OutcomeReused}, call: func(s *pgstore.Store, c store.Change) error {
+				if _, _, err := s.AdvanceSession(t.Context(), store.Advance{Change: c, SessionID: sess.ID, IdleUntil: time.Now().Add(time.Hour)}); !errors.Is(err, store.ErrReused) {
 					return err
 				}
 				return nil
 			}}
 		},
 	}
-	outcomes := []auth.Outcome{auth.OutcomeDone, auth.OutcomeWrongCode, auth.OutcomeReused, auth.OutcomeSessionsEnded, auth.OutcomeReplayed, auth.OutcomeNewDevice}
+	outcomes := []store.Outcome{store.OutcomeDone, store.OutcomeWrongCode, store.OutcomeReused, store.OutcomeSessionsEnded, store.OutcomeReplayed, store.OutcomeNewDevice}
 	run := func(what, when string, s *pgstore.Store, begin func() change, recorded bool) {
 		t.Helper()
 		m := begin()
-		var back []auth.Event
+		var back []store.Event
 		c := byTest()
-		c.Unrecorded = func(list []auth.Event) { back = append(back, list...) }
-		on := map[string]auth.Outcome{}
+		c.Unrecorded = func(list []store.Event) { back = append(back, list...) }
+		on := map[string]store.Outcome{}
 		for i, o := range outcomes {
-			e := auth.Event{ID: uuid.NewString(), Type: auth.EventSignedIn, At: c.Now.Add(-time.Duration(i) * time.Second)}
+			e := store.Event{ID: uuid.NewString(), Type: store.EventSignedIn, At: c.Now.Add(-time.Duration(i) * time.Second)}
 			on[e.ID] = o
-			c.Events = append(c.Events, auth.OutcomeEvent{On: o, Event: e})
+			c.Events = append(c.Events, store.OutcomeEvent{On: o, Event: e})
 		}
 		if err := m.call(s, c); err != nil {
 			t.Errorf("%s, %s: %v", what, when, err)
 		}
 		list := back
 		if recorded {
-			kept, err := s.Events(t.Context(), auth.EventQuery{UserID: m.about})
+			kept, err := s.Events(t.Context(), store.EventQuery{UserID: m.about})
 			if err != nil || len(back) > 0 {
 				t.Errorf("%s, %s: %v, and given back were %+v", what, when, err, back)
 			}
 			list = kept
 		}
-		var have []auth.Outcome
+		var have []store.Outcome
 		for _, e := range list {
 			o := on[e.ID]
 			have = append(have, o)
 			var ended []string
-			if o == auth.OutcomeSessionsEnded {
+			if o == store.OutcomeSessionsEnded {
 				ended = m.ended
 			}
 			if e.UserID != m.about || !slices.Equal(e.SessionIDs, ended) {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 // What JSON has no words for is refused by whatever would write it, and nothing of the
@@ -22,8 +22,8 @@ func TestUnwritableValuesAreErrors(t *testing.T) {
 	s, schema := openSchema(t)
 	u := withUser(t, s)
 	bad := map[string]any{"x": make(chan int)}
-	inUser, inApp := auth.User{UserMetadata: bad}, auth.User{AppMetadata: bad}
-	create := func(of auth.User, roles ...string) func(context.Context) error {
+	inUser, inApp := store.User{UserMetadata: bad}, store.User{AppMetadata: bad}
+	create := func(of store.User, roles ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			c := newUser("")
 			c.User.UserMetadata, c.User.AppMetadata, c.User.Roles = of.UserMetadata, of.AppMetadata, roles
@@ -31,26 +31,26 @@ func TestUnwritableValuesAreErrors(t *testing.T) {
 			return err
 		}
 	}
-	imported := func(of auth.User, events ...auth.Event) func(context.Context) error {
+	imported := func(of store.User, events ...store.Event) func(context.Context) error {
 		return func(ctx context.Context) error {
 			of.ID, of.CreatedAt, of.UpdatedAt = newUser("").User.ID, u.CreatedAt, u.UpdatedAt
-			results, err := s.CreateUsers(ctx, auth.CreateUsers{Change: byTest(), Users: []auth.ImportedRow{{User: of, Events: events}}})
+			results, err := s.CreateUsers(ctx, store.CreateUsers{Change: byTest(), Users: []store.ImportedRow{{User: of, Events: events}}})
 			return errors.Join(append(results, err)...)
 		}
 	}
-	changed := func(p auth.UserPatch) func(context.Context) error {
+	changed := func(p store.UserPatch) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := patch(ctx, s, u.ID, p); return err }
 	}
-	event := auth.Event{ID: newUser("").User.ID, Type: auth.EventSignedIn, At: time.Now(), Record: &auth.Record{Changes: map[string]auth.FieldChange{"x": {After: math.Inf(1)}}}}
+	event := store.Event{ID: newUser("").User.ID, Type: store.EventSignedIn, At: time.Now(), Record: &store.Record{Changes: map[string]store.FieldChange{"x": {After: math.Inf(1)}}}}
 	for name, call := range map[string]func(context.Context) error{
 		"a user's own metadata":             create(inUser),
 		"an application's metadata":         create(inApp),
 		"metadata beside roles":             create(inUser, "editor"),
 		"an imported user's own metadata":   imported(inUser),
 		"an imported application's":         imported(inApp),
-		"an imported user's event":          imported(auth.User{}, event),
-		"a change of a user's own metadata": changed(auth.UserPatch{UserMetadata: bad}),
-		"a change of an application's":      changed(auth.UserPatch{AppMetadata: bad}),
+		"an imported user's event":          imported(store.User{}, event),
+		"a change of a user's own metadata": changed(store.UserPatch{UserMetadata: bad}),
+		"a change of an application's":      changed(store.UserPatch{AppMetadata: bad}),
 	} {
 		if err := call(t.Context()); err == nil || !strings.Contains(err.Error(), "json: ") {
 			t.Errorf("%s: %v", name, err)
@@ -75,7 +75,7 @@ func TestImportsSayWhatWentWrong(t *testing.T) {
 	} {
 		exec(t, s.Pool(), "create or replace function "+schema+".keeps_out() returns trigger language plpgsql as $$ begin "+test.does+"; end $$")
 		exec(t, s.Pool(), "create or replace trigger keeps_out before insert on "+schema+".users for each row execute function "+schema+".keeps_out()")
-		results, err := s.CreateUsers(t.Context(), auth.CreateUsers{Change: byTest(), Users: []auth.ImportedRow{{User: newUser("").User}}})
+		results, err := s.CreateUsers(t.Context(), store.CreateUsers{Change: byTest(), Users: []store.ImportedRow{{User: newUser("").User}}})
 		if err == nil || sqlState(err) != test.state {
 			t.Errorf("%s: %v, %v", name, results, err)
 		}
@@ -87,17 +87,17 @@ func TestCountsThatCannotBeGuessedAreErrors(t *testing.T) {
 	t.Parallel()
 	b := &breaker{seen: map[string]bool{}}
 	s := openTraced(t, b)
-	exec(t, s.Pool(), "insert into auth.users (id, full_name, user_metadata, app_metadata, roles, password_hash, created_at, updated_at) select gen_random_uuid(), '', '{}', '{}', '{}', '', now(), now() from generate_series(1, $1::integer)", auth.UserCountExact+1)
-	var n auth.UserCount
+	exec(t, s.Pool(), "insert into auth.users (id, full_name, user_metadata, app_metadata, roles, password_hash, created_at, updated_at) select gen_random_uuid(), '', '{}', '{}', '{}', '', now(), now() from generate_series(1, $1::integer)", store.UserCountExact+1)
+	var n store.UserCount
 	done(t, b.until(t.Context(), t, func(ctx context.Context) (err error) {
-		n, err = s.CountUsers(ctx, auth.UserQuery{})
+		n, err = s.CountUsers(ctx, store.UserQuery{})
 		return err
 	}))
-	if n.Exact || n.N <= auth.UserCountExact {
+	if n.Exact || n.N <= store.UserCountExact {
 		t.Errorf("in the end %+v", n)
 	}
 	exec(t, s.Pool(), "drop table auth.users cascade")
-	if n, err := s.CountUsers(t.Context(), auth.UserQuery{}); err == nil {
+	if n, err := s.CountUsers(t.Context(), store.UserQuery{}); err == nil {
 		t.Errorf("%+v without accounts to count", n)
 	}
 }
@@ -109,7 +109,7 @@ func TestRowsWithNullMetadataAreListed(t *testing.T) {
 	s, schema := openSchema(t)
 	withUser(t, s)
 	exec(t, s.Pool(), "update "+schema+".users set user_metadata = 'null', app_metadata = 'null'")
-	rows, err := s.ListUserRows(t.Context(), auth.UserQuery{Limit: 9})
+	rows, err := s.ListUserRows(t.Context(), store.UserQuery{Limit: 9})
 	if err != nil || len(rows) != 1 || string(rows[0].UserMetadataJSON) != "{}" || string(rows[0].AppMetadataJSON) != "{}" {
 		t.Errorf("%+v, %v", rows, err)
 	}
@@ -120,14 +120,14 @@ func TestTokensOfNobodyAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	u, nobody := withUser(t, s), newUser("").User.ID
-	for name, c := range map[string]auth.PutToken{
+	for name, c := range map[string]store.PutToken{
 		"alone":                       {Change: byTest()},
-		"beside a condition":          {Change: with(byTest(), auth.UserAt{ID: u.ID})},
+		"beside a condition":          {Change: with(byTest(), store.UserAt{ID: u.ID})},
 		"in place of an older one":    {Change: byTest(), Supersedes: new([]byte)},
-		"with somebody else's letter": {Change: auth.Change{Now: now, By: byTest().By, Messages: []auth.SealedMessage{{ID: nobody, UserID: u.ID, Body: []byte("x"), CreatedAt: now, NextAt: now, ExpiresAt: now}}}},
+		"with somebody else's letter": {Change: store.Change{Now: now, By: byTest().By, Messages: []store.SealedMessage{{ID: nobody, UserID: u.ID, Body: []byte("x"), CreatedAt: now, NextAt: now, ExpiresAt: now}}}},
 	} {
 		c.Token = ofUser(newCode("1", "", 0), nobody)
-		if err := s.PutToken(t.Context(), c); !errors.Is(err, auth.ErrNotFound) {
+		if err := s.PutToken(t.Context(), c); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // insertUser creates a user with everything that comes with it: $3 sessions, $4
@@ -41,9 +41,9 @@ const insertUser = `with u as (
 // CreateUser adds a user with everything that comes with it. It is one statement
 // unless there are factors, a NewUser.Creating or a claims function, which need a
 // transaction around them.
-func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s *Store) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	if err := c.Check(); err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	u := created(c.NewUser)
 	var err error
@@ -63,16 +63,16 @@ func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, e
 		})
 	}
 	if err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	return u, nil
 }
 
 // create creates a user in a transaction.
-func (s *Store) create(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.User) (*result, error) {
+func (s *Store) create(ctx context.Context, tx pgx.Tx, nu store.NewUser, u *store.User) (*result, error) {
 	*u = created(nu)
-	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != auth.LevelAAL2 {
-		return nil, auth.ErrMFARequired
+	if u.MFAEnabled && nu.Session != nil && nu.Session.AAL != store.LevelAAL2 {
+		return nil, store.ErrMFARequired
 	}
 	r := &result{about: u.ID, last: func() error { return s.finishCreating(ctx, tx, nu, u) }}
 	if _, err := s.insertUser(ctx, tx, nu, none, none); err != nil || !u.MFAEnabled {
@@ -83,7 +83,7 @@ func (s *Store) create(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.
 }
 
 // finishCreating is what happens to a new user in the transaction that made it.
-func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu auth.NewUser, u *auth.User) error {
+func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu store.NewUser, u *store.User) error {
 	if nu.Creating != nil {
 		if err := nu.Creating(ctx, *u); err != nil {
 			return hookFailed{err}
@@ -96,7 +96,7 @@ func (s *Store) finishCreating(ctx context.Context, tx pgx.Tx, nu auth.NewUser, 
 }
 
 // insertUser tells whether the events were recorded.
-func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, events, messages string) (ok bool, err error) {
+func (s *Store) insertUser(ctx context.Context, q querier, nu store.NewUser, events, messages string) (ok bool, err error) {
 	u := created(nu)
 	userMetadata, err := object(u.UserMetadata)
 	if err != nil {
@@ -111,13 +111,13 @@ func (s *Store) insertUser(ctx context.Context, q querier, nu auth.NewUser, even
 		sessions = sessionsInput(*nu.Session)
 	}
 	err = q.QueryRow(ctx, s.sql(insertUser), events, messages, sessions, tokensInput(nu.Tokens...), identitiesInput(u.Identities...),
-		u.ID, orNull(u.Email), orNull(auth.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
-		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(auth.NameKey(u.FullName)), nu.Notes).Scan(&ok)
+		u.ID, orNull(u.Email), orNull(store.EmailKey(u.Email)), moment(u.EmailVerifiedAt), orNull(u.Phone), moment(u.PhoneVerifiedAt), u.FullName, userMetadata, appMetadata, orEmpty(u.Roles),
+		nu.PasswordHash, u.CreatedAt, u.UpdatedAt, moment(u.LastSignInAt), moment(u.BannedUntil), len(u.Identities) > 0, orNull(store.NameKey(u.FullName)), nu.Notes).Scan(&ok)
 	return ok, err
 }
 
 // created is the user that CreateUser makes.
-func created(nu auth.NewUser) auth.User {
+func created(nu store.NewUser) store.User {
 	u := nu.User
 	u.MFAEnabled, u.Revision, u.CredentialRevision, u.Claims = len(nu.Factors) > 0, 0, 0, nil
 	if nu.Session != nil {
@@ -131,15 +131,15 @@ func created(nu auth.NewUser) auth.User {
 		id := &u.Identities[i]
 		id.CreatedAt, id.LastSignInAt = micro(id.CreatedAt), micro(id.LastSignInAt)
 	}
-	slices.SortFunc(u.Identities, func(a, b auth.Identity) int {
+	slices.SortFunc(u.Identities, func(a, b store.Identity) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return u
 }
 
 // areAbout tells whether no message is for anybody but this user.
-func areAbout(messages []auth.SealedMessage, userID string) bool {
-	return !slices.ContainsFunc(messages, func(m auth.SealedMessage) bool { return m.UserID != "" && m.UserID != userID })
+func areAbout(messages []store.SealedMessage, userID string) bool {
+	return !slices.ContainsFunc(messages, func(m store.SealedMessage) bool { return m.UserID != "" && m.UserID != userID })
 }
 
 // rolesOf keeps a role that is given to somebody from being deleted meanwhile.
@@ -164,30 +164,30 @@ const (
 )
 
 // User finds one user.
-func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
+func (s *Store) User(ctx context.Context, key store.UserKey) (store.User, error) {
 	c, err := s.Credentials(ctx, key)
 	return c.User, err
 }
 
 // Credentials finds one user with the password hash.
-func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+func (s *Store) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	condition, args := where(key)
 	if condition == "" {
-		return auth.Credentials{}, cmp.Or(ctx.Err(), auth.ErrNotFound)
+		return store.Credentials{}, cmp.Or(ctx.Err(), store.ErrNotFound)
 	}
-	var c auth.Credentials
+	var c store.Credentials
 	err := s.do(ctx, func(ctx context.Context, q querier) (err error) {
 		c, err = credentialsOf(q.QueryRow(ctx, s.sql(credentials+condition), args...))
 		return err
 	})
 	if err != nil {
-		return auth.Credentials{}, err
+		return store.Credentials{}, err
 	}
 	return c, nil
 }
 
 // where is the condition that finds a user, with its arguments; none if that is nobody's.
-func where(key auth.UserKey) (condition string, args []any) {
+func where(key store.UserKey) (condition string, args []any) {
 	if !isText(key.Email + key.Phone + key.Provider + key.Subject) {
 		return "", nil
 	}
@@ -201,14 +201,14 @@ func where(key auth.UserKey) (condition string, args []any) {
 	case key.ID != "":
 		return byID, []any{device, id}
 	case key.Email != "":
-		return byEmail, []any{device, auth.EmailKey(key.Email)}
+		return byEmail, []any{device, store.EmailKey(key.Email)}
 	case key.Phone != "":
 		return byPhone, []any{device, key.Phone}
 	}
 	return byIdentity, []any{device, key.Provider, key.Subject}
 }
 
-func credentialsOf(row pgx.Row) (c auth.Credentials, err error) {
+func credentialsOf(row pgx.Row) (c store.Credentials, err error) {
 	var r userRow
 	var trusted pgtype.Timestamptz
 	if err = row.Scan(append(append([]any{&c.PasswordHash, &c.Notes, &c.KnownDevice, &trusted}, r.into()...), &r.claims)...); err == nil {
@@ -222,13 +222,13 @@ func credentialsOf(row pgx.Row) (c auth.Credentials, err error) {
 func isText(s string) bool { return !strings.ContainsRune(s, 0) && utf8.ValidString(s) }
 
 // UpdateUser applies a patch.
-func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
-	var u auth.User
+func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
+	var u store.User
 	err := s.change(ctx, &c.Change, target{users: []string{c.UserID}, roles: rolesOfPatch(&c.Patch)}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		return s.patch(ctx, tx, h.user(c.UserID), &c.Patch, c.Now, &u)
 	})
 	if err != nil {
-		return auth.User{}, err
+		return store.User{}, err
 	}
 	return u, nil
 }
@@ -236,11 +236,11 @@ func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, e
 const deleteUser = `delete from auth.users where id = $1::uuid`
 
 // DeleteUser removes the user; what has no foreign key comes first.
-func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	return s.change(ctx, &c.Change, target{users: []string{c.UserID}}, func(ctx context.Context, tx pgx.Tx, h *held) (*result, error) {
 		u := h.user(c.UserID)
 		if u == nil {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql(deleteLogOf), u.id, []string{})
@@ -255,7 +255,7 @@ const (
 )
 
 // queueUser adds to a batch what reads a user as it then is.
-func (s *Store) queueUser(b *pgx.Batch, sql, id string, u *auth.User) {
+func (s *Store) queueUser(b *pgx.Batch, sql, id string, u *store.User) {
 	b.Queue(s.sql(sql), id).QueryRow(func(row pgx.Row) error {
 		var r userRow
 		err := row.Scan(append(r.into(), &r.claims)...)

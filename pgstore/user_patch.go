@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // patchUser changes the user's own row. $3 tells whether the patch raises the
@@ -55,9 +55,9 @@ const dropTokens = `delete from auth.tokens t where t.user_id = $1::uuid and ($3
 
 // patch applies a patch, which may be nil, to a user who is locked (nil: there is
 // none), and reads the user as it then is.
-func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *auth.UserPatch, now time.Time, u *auth.User) (*result, error) {
+func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *store.UserPatch, now time.Time, u *store.User) (*result, error) {
 	if of == nil {
-		return nil, auth.ErrNotFound
+		return nil, store.ErrNotFound
 	}
 	r := &result{about: of.id}
 	b := &pgx.Batch{}
@@ -76,7 +76,7 @@ func (s *Store) patch(ctx context.Context, tx pgx.Tx, of *lockedUser, p *auth.Us
 }
 
 // queuePatch adds the part about the user's own row.
-func (s *Store) queuePatch(b *pgx.Batch, id string, p *auth.UserPatch, now time.Time) error {
+func (s *Store) queuePatch(b *pgx.Batch, id string, p *store.UserPatch, now time.Time) error {
 	userMetadata, err := objectOrNull(p.UserMetadata)
 	if err != nil {
 		return err
@@ -96,20 +96,20 @@ func (s *Store) queuePatch(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 	raises := p.Email != nil || p.EmailVerifiedAt != nil || p.Phone != nil || p.PhoneVerifiedAt != nil ||
 		p.PasswordHash != nil || p.Unlink != nil || p.Roles != nil || p.BannedUntil != nil || p.DropFactors || p.DropCredentials
 	b.Queue(s.sql(patchUser), id, now, raises, p.DropCredentials,
-		p.Email != nil, orNull(value(p.Email)), orNull(auth.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
+		p.Email != nil, orNull(value(p.Email)), orNull(store.EmailKey(value(p.Email))), p.EmailVerifiedAt != nil, moment(value(p.EmailVerifiedAt)),
 		p.Phone != nil, orNull(value(p.Phone)), p.PhoneVerifiedAt != nil, moment(value(p.PhoneVerifiedAt)),
 		p.FullName, userMetadata, appMetadata, p.PasswordHash, p.Rehash, roles, p.BannedUntil != nil, moment(value(p.BannedUntil)),
-		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, auth.NameKey(value(p.FullName)), p.Notes)
+		p.DropFactors || p.DropCredentials, p.Link != nil, provider, subject, store.NameKey(value(p.FullName)), p.Notes)
 	return nil
 }
 
 // queueReach adds what a patch changes besides the user's own row. Whoever makes
 // a session, token, identity or factor of the user locks the user's row, too, so
 // that none of them comes about meanwhile.
-func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.Time, r *result) {
+func (s *Store) queueReach(b *pgx.Batch, id string, p *store.UserPatch, now time.Time, r *result) {
 	switch {
 	case p.DropCredentials:
-		s.queueRevoke(b, id, auth.SessionFilter{}, now, &r.ended)
+		s.queueRevoke(b, id, store.SessionFilter{}, now, &r.ended)
 		b.Queue(s.sql(dropIdentities), id)
 	case p.Revoke != nil:
 		s.queueRevoke(b, id, *p.Revoke, now, &r.ended)
@@ -120,7 +120,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 	if l := p.Link; l != nil {
 		b.Queue(s.sql(link), id, l.ID, l.Provider, l.Subject, l.Email, l.CreatedAt, moment(l.LastSignInAt)).Exec(func(tag commandTag) error {
 			if tag.RowsAffected() == 0 {
-				return &auth.ConflictError{Field: "identity"}
+				return &store.ConflictError{Field: "identity"}
 			}
 			return nil
 		})
@@ -139,7 +139,7 @@ func (s *Store) queueReach(b *pgx.Batch, id string, p *auth.UserPatch, now time.
 	}
 }
 
-func purposes(list []auth.Purpose) []string {
+func purposes(list []store.Purpose) []string {
 	names := make([]string, len(list))
 	for i, p := range list {
 		names[i] = string(p)
@@ -147,7 +147,7 @@ func purposes(list []auth.Purpose) []string {
 	return names
 }
 
-func rolesOfPatch(p *auth.UserPatch) roleLock {
+func rolesOfPatch(p *store.UserPatch) roleLock {
 	if p == nil || p.Roles == nil {
 		return rolesAreNotAsked
 	}

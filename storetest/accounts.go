@@ -3,7 +3,7 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // accounts checks AccountStore.
@@ -15,13 +15,13 @@ func accounts() checks {
 			for _, id := range []string{eve.ID, u.ID} {
 				b.signInOn(id, "one", now)
 				t := newToken(b.id(), id)
-				t.Purpose, t.UserID = auth.PurposeReset, id
+				t.Purpose, t.UserID = store.PurposeReset, id
 				t.CreatedAt, t.ExpiresAt = now, now.Add(time.Hour)
 				b.ok(b.put(t))
 			}
-			email := auth.ByEmail("ADA@example.com")
+			email := store.ByEmail("ADA@example.com")
 			email.Device = "one"
-			for _, key := range []auth.UserKey{auth.ByID(u.ID), email, auth.ByPhone(u.Phone), auth.ByIdentity("q", "1"), auth.ByID(eve.ID)} {
+			for _, key := range []store.UserKey{store.ByID(u.ID), email, store.ByPhone(u.Phone), store.ByIdentity("q", "1"), store.ByID(eve.ID)} {
 				for _, at := range []time.Time{now, now.Add(time.Hour)} {
 					got, held, err := b.whose.Account(b.ctx(), key, at)
 					b.ok(err)
@@ -38,10 +38,10 @@ func accounts() checks {
 		},
 		"nobody's account is not found": func(b *bench) {
 			b.whole()
-			for _, key := range []auth.UserKey{auth.ByID(b.id()), auth.ByEmail("eve@example.com"), auth.ByPhone("+4930000000"), auth.ByIdentity("q", "2"), auth.ByID("\x00"), auth.ByEmail("\xff@example.com")} {
+			for _, key := range []store.UserKey{store.ByID(b.id()), store.ByEmail("eve@example.com"), store.ByPhone("+4930000000"), store.ByIdentity("q", "2"), store.ByID("\x00"), store.ByEmail("\xff@example.com")} {
 				_, held, err := b.whose.Account(b.ctx(), key, now)
-				b.is(err, auth.ErrNotFound)
-				equal(b, "what is held", held, auth.Held{})
+				b.is(err, store.ErrNotFound)
+				equal(b, "what is held", held, store.Held{})
 			}
 		},
 	}

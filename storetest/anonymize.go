@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // anonymizing checks AnonymizeStore.
@@ -14,68 +14,68 @@ func anonymizing() checks {
 			u := b.whole()
 			s := b.session(u.ID)
 			ended := b.session(u.ID)
-			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			_, err := b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
-			u, err = b.User(b.ctx(), auth.ByID(u.ID))
+			u, err = b.User(b.ctx(), store.ByID(u.ID))
 			b.ok(err)
 			about, mine, others := newToken("about", "subject"), newToken("mine", ""), newToken("others", "other")
-			about.Purpose, mine.UserID = auth.PurposeInvitation, u.ID
-			for _, t := range []auth.Token{about, mine, others} {
+			about.Purpose, mine.UserID = store.PurposeInvitation, u.ID
+			for _, t := range []store.Token{about, mine, others} {
 				b.ok(b.put(t))
 			}
-			left, err := b.nobody.AnonymizeUser(b.ctx(), auth.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label", Subjects: []string{"subject"}})
+			left, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Label: "label", Subjects: []string{"subject"}})
 			b.ok(err)
-			want := (&auth.AnonymizeUser{}).Patch().Apply(auth.Credentials{User: u, PasswordHash: "hash"}, now)
+			want := (&store.AnonymizeUser{}).Patch().Apply(store.Credentials{User: u, PasswordHash: "hash"}, now)
 			b.sameUser(left, want.User)
 			b.stands(want)
 			equal(b, "User.Anonymized", left.Anonymized(), true)
 			for _, id := range []string{s.ID, ended.ID} {
 				_, _, err := b.Session(b.ctx(), id, now)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
-			for _, t := range []auth.Token{about, mine} {
+			for _, t := range []store.Token{about, mine} {
 				_, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
 			_, err = b.PeekToken(b.ctx(), others.Purpose, others.Hash, now)
 			b.ok(err)
-			_, err = b.User(b.ctx(), auth.ByEmail(u.Email))
-			b.is(err, auth.ErrNotFound)
-			_, err = b.nobody.AnonymizeUser(b.ctx(), auth.AnonymizeUser{Change: by(now), UserID: b.id()})
-			b.is(err, auth.ErrNotFound)
+			_, err = b.User(b.ctx(), store.ByEmail(u.Email))
+			b.is(err, store.ErrNotFound)
+			_, err = b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: b.id()})
+			b.is(err, store.ErrNotFound)
 		},
 		"events tell of them no more": func(b *bench) {
 			if b.events == nil {
 				return
 			}
 			u, eve := b.whole(), b.user("eve@example.com")
-			record := func(userID string, e auth.Event) {
+			record := func(userID string, e store.Event) {
 				b.Helper()
-				e.ID, e.Type, e.At, e.UserID = b.id(), auth.EventUserUpdated, now, userID
-				e.Client = auth.Client{UserAgent: "engine"}
-				t := auth.PutToken{Change: by(now), Token: newToken(b.id(), "")} // about nobody
-				t.Events = []auth.OutcomeEvent{{Event: e}}
+				e.ID, e.Type, e.At, e.UserID = b.id(), store.EventUserUpdated, now, userID
+				e.Client = store.Client{UserAgent: "engine"}
+				t := store.PutToken{Change: by(now), Token: newToken(b.id(), "")} // about nobody
+				t.Events = []store.OutcomeEvent{{Event: e}}
 				b.ok(b.PutToken(b.ctx(), t))
 			}
-			hers, eves := auth.Actor{Kind: auth.ActorUser, ID: u.ID}, auth.Actor{Kind: auth.ActorUser, ID: eve.ID}
-			changes := map[string]auth.FieldChange{"email": {Before: "ada@example.com"}, "roles": {After: []any{"r"}}}
-			record(u.ID, auth.Event{Actor: hers, Reason: "ada", Record: &auth.Record{Actor: "ada@example.com", Target: "ada@example.com", Changes: changes}})
-			record(u.ID, auth.Event{Actor: eves, Record: &auth.Record{Actor: "eve@example.com", Target: "ada@example.com", Changes: changes}})
-			record(eve.ID, auth.Event{Actor: hers, Record: &auth.Record{Actor: "ada@example.com", Target: "eve@example.com"}})
-			record(eve.ID, auth.Event{Actor: eves, Record: &auth.Record{Actor: "eve@example.com", Target: "eve@example.com"}})
-			record(u.ID, auth.Event{})
-			record("", auth.Event{Actor: eves, Record: &auth.Record{Target: "name"}})
-			record("", auth.Event{Actor: eves, Record: &auth.Record{Target: "other"}})
-			before, err := b.events.Events(b.ctx(), auth.EventQuery{})
+			hers, eves := store.Actor{Kind: store.ActorUser, ID: u.ID}, store.Actor{Kind: store.ActorUser, ID: eve.ID}
+			changes := map[string]store.FieldChange{"email": {Before: "ada@example.com"}, "roles": {After: []any{"r"}}}
+			record(u.ID, store.Event{Actor: hers, Reason: "ada", Record: &store.Record{Actor: "ada@example.com", Target: "ada@example.com", Changes: changes}})
+			record(u.ID, store.Event{Actor: eves, Record: &store.Record{Actor: "eve@example.com", Target: "ada@example.com", Changes: changes}})
+			record(eve.ID, store.Event{Actor: hers, Record: &store.Record{Actor: "ada@example.com", Target: "eve@example.com"}})
+			record(eve.ID, store.Event{Actor: eves, Record: &store.Record{Actor: "eve@example.com", Target: "eve@example.com"}})
+			record(u.ID, store.Event{})
+			record("", store.Event{Actor: eves, Record: &store.Record{Target: "name"}})
+			record("", store.Event{Actor: eves, Record: &store.Record{Target: "other"}})
+			before, err := b.events.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
-			c := auth.AnonymizeUser{Change: by(now.Add(time.Second)), UserID: u.ID, Label: "label", Names: []string{"name"}}
-			own := auth.Event{ID: b.id(), Type: auth.EventUserAnonymized, At: now.Add(time.Second), UserID: u.ID, Reason: "asked", Actor: eves}
-			c.Events = []auth.OutcomeEvent{{Event: own}}
+			c := store.AnonymizeUser{Change: by(now.Add(time.Second)), UserID: u.ID, Label: "label", Names: []string{"name"}}
+			own := store.Event{ID: b.id(), Type: store.EventUserAnonymized, At: now.Add(time.Second), UserID: u.ID, Reason: "asked", Actor: eves}
+			c.Events = []store.OutcomeEvent{{Event: own}}
 			_, err = b.nobody.AnonymizeUser(b.ctx(), c)
 			b.ok(err)
-			after, err := b.events.Events(b.ctx(), auth.EventQuery{})
+			after, err := b.events.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
-			want := []auth.Event{own}
+			want := []store.Event{own}
 			for _, e := range before {
 				if e.Record != nil && e.Record.Target == "name" {
 					e.Record.Target = "label"
@@ -87,7 +87,7 @@ func anonymizing() checks {
 			equal(b, "events", after, want)
 			for _, e := range after {
 				if e.UserID == u.ID && e.Record != nil {
-					equal(b, "changes that are kept", e.Record.Changes, map[string]auth.FieldChange{"roles": changes["roles"]})
+					equal(b, "changes that are kept", e.Record.Changes, map[string]store.FieldChange{"roles": changes["roles"]})
 				}
 			}
 		},
@@ -99,7 +99,7 @@ func anonymizing() checks {
 			mine, to, others := b.message(), b.message(), b.message()
 			mine.UserID, to.Recipient, others.Recipient = u.ID, "her", "him"
 			b.post(u.ID, mine, to, others)
-			_, err := b.nobody.AnonymizeUser(b.ctx(), auth.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her"}})
+			_, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her"}})
 			b.ok(err)
 			b.claims(now, others.ID)
 		},
@@ -108,8 +108,8 @@ func anonymizing() checks {
 
 func anonymizeUser(w *world) attempt {
 	u, ids := w.settled()
-	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.nobody.AnonymizeUser(ctx, auth.AnonymizeUser{Change: c, UserID: u.ID, Label: u.ID})
+	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.nobody.AnonymizeUser(ctx, store.AnonymizeUser{Change: c, UserID: u.ID, Label: u.ID})
 		return err
 	}}
 }

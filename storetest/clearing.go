@@ -1,36 +1,38 @@
 package storetest
 
-import "github.com/authmount/auth"
+import (
+	"github.com/authmount/auth/store"
+)
 
 // clearing checks LimitStore.
 func clearing() checks {
 	drawn := func(b *bench, keys ...string) {
 		b.Helper()
 		for _, key := range keys {
-			b.take(now, auth.Draw{Key: key, Rate: five, Cost: 5})
+			b.take(now, store.Draw{Key: key, Rate: five, Cost: 5})
 		}
 	}
 	return checks{
 		"the buckets named are full again, and no others": func(b *bench) {
 			u := b.user("ada@example.com")
 			drawn(b, "a", "b", "c")
-			b.ok(b.clears.ClearLimits(b.ctx(), auth.ClearLimits{Change: by(now), UserID: u.ID, Keys: []string{"c", "a", "not there"}}))
+			b.ok(b.clears.ClearLimits(b.ctx(), store.ClearLimits{Change: by(now), UserID: u.ID, Keys: []string{"c", "a", "not there"}}))
 			b.left("a", now, 5)
 			b.left("b", now, 0)
 			b.left("c", now, 5)
-			b.ok(b.clears.ClearLimits(b.ctx(), auth.ClearLimits{Change: by(now), UserID: u.ID}))
+			b.ok(b.clears.ClearLimits(b.ctx(), store.ClearLimits{Change: by(now), UserID: u.ID}))
 			b.left("b", now, 0)
 		},
 		"nobody's buckets stay, and so do those of a change that is refused": func(b *bench) {
 			u := b.user("ada@example.com")
 			drawn(b, "a")
-			b.is(b.clears.ClearLimits(b.ctx(), auth.ClearLimits{Change: by(now), UserID: b.id(), Keys: []string{"a"}}), auth.ErrNotFound)
+			b.is(b.clears.ClearLimits(b.ctx(), store.ClearLimits{Change: by(now), UserID: b.id(), Keys: []string{"a"}}), store.ErrNotFound)
 			b.left("a", now, 0)
 			stale := by(now)
-			stale.IfUsers = []auth.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}}
-			b.is(b.clears.ClearLimits(b.ctx(), auth.ClearLimits{Change: stale, UserID: u.ID, Keys: []string{"a"}}), auth.ErrStale)
+			stale.IfUsers = []store.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}}
+			b.is(b.clears.ClearLimits(b.ctx(), store.ClearLimits{Change: stale, UserID: u.ID, Keys: []string{"a"}}), store.ErrStale)
 			b.left("a", now, 0)
-			b.gone(b.clears.ClearLimits(cancelled(), auth.ClearLimits{Change: by(now), UserID: u.ID, Keys: []string{"a"}}))
+			b.gone(b.clears.ClearLimits(cancelled(), store.ClearLimits{Change: by(now), UserID: u.ID, Keys: []string{"a"}}))
 			b.left("a", now, 0)
 		},
 	}

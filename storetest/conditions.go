@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // refusal is why a change does not happen.
 type refusal struct {
-	edit func(*auth.Change)
+	edit func(*store.Change)
 	want error
 }
 
@@ -38,15 +38,15 @@ func conditions(has *bench) checks {
 		},
 		"every condition on a user is known": func(b *bench) {
 			known := conditionsOn(b.whole())
-			for i := range reflect.TypeFor[auth.UserAt]().NumField() {
-				name := reflect.TypeFor[auth.UserAt]().Field(i).Name
+			for i := range reflect.TypeFor[store.UserAt]().NumField() {
+				name := reflect.TypeFor[store.UserAt]().Field(i).Name
 				_, ok := known[name]
 				equal(b, "conditionsOn knows UserAt."+name, ok, true)
 			}
 		},
 		"they are judged in the order of the contract": inOrder,
 		"a version of the contract is named": func(b *bench) {
-			equal(b, "Contract()", b.Contract(), auth.ContractVersion)
+			equal(b, "Contract()", b.Contract(), store.ContractVersion)
 		},
 	})
 }
@@ -56,27 +56,27 @@ func inOrder(b *bench) {
 	w := newWorld(b)
 	u := w.person()
 	s := w.device(u.ID)
-	_, err := b.revoke(u.ID, auth.SessionFilter{})
+	_, err := b.revoke(u.ID, store.SessionFilter{})
 	b.ok(err)
-	made := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+	made := store.CreateUser{Change: by(now), NewUser: b.newUser("")}
 	made.Idempotency = once()
 	_, err = b.CreateUser(b.ctx(), made)
 	b.ok(err)
 	before := w.state()
-	c := auth.UpdateUser{UserID: b.id(), Patch: *sweeping()} // nobody
-	c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: u.ID}}
-	c.Idempotency, c.IfUsers, c.KeepOwner = once(), []auth.UserAt{{ID: u.ID, Revision: ptr(int64(99))}}, true
+	c := store.UpdateUser{UserID: b.id(), Patch: *sweeping()} // nobody
+	c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: u.ID}}
+	c.Idempotency, c.IfUsers, c.KeepOwner = once(), []store.UserAt{{ID: u.ID, Revision: ptr(int64(99))}}, true
 	w.witness(&c.Change)
 	for _, step := range []struct {
 		want  error
 		right func()
 	}{
-		{auth.ErrInvalidChange, func() { c.Now = now }},
-		{auth.ErrSessionEnded, func() { c.By = by(now).By }},
-		{auth.ErrRepeated, func() { c.Idempotency = nil }},
-		{auth.ErrNotFound, func() { c.UserID = u.ID }},
-		{auth.ErrStale, func() { c.IfUsers = nil }},
-		{auth.ErrLastOwner, func() { c.KeepOwner = false }},
+		{store.ErrInvalidChange, func() { c.Now = now }},
+		{store.ErrSessionEnded, func() { c.By = by(now).By }},
+		{store.ErrRepeated, func() { c.Idempotency = nil }},
+		{store.ErrNotFound, func() { c.UserID = u.ID }},
+		{store.ErrStale, func() { c.IfUsers = nil }},
+		{store.ErrLastOwner, func() { c.KeepOwner = false }},
 	} {
 		_, err := b.UpdateUser(b.ctx(), c)
 		b.fails(err, step.want)
@@ -119,7 +119,7 @@ func refuses(b *bench, prepare func(*world) attempt) {
 	for _, name := range slices.Sorted(maps.Keys(stale)) {
 		try(name, w.ctx(), stale[name])
 	}
-	try("a caller who has gone", cancelled(), refusal{func(*auth.Change) {}, context.Canceled})
+	try("a caller who has gone", cancelled(), refusal{func(*store.Change) {}, context.Canceled})
 	w.ok(a.call(w.ctx(), by(now))) // so it was for the conditions
 	if len(differences(before, w.state())) == 0 {
 		w.wrong("effect", nil, "one")
@@ -130,36 +130,38 @@ func refuses(b *bench, prepare func(*world) attempt) {
 // is recorded.
 func permits(b *bench, prepare func(*world) attempt) {
 	w := newWorld(b)
-	w.person(auth.RoleOwner)
+	w.person(store.RoleOwner)
 	actor := w.person()
 	s, t := w.device(actor.ID), w.secret(actor.ID, 0)
-	all := map[string]func(*auth.Change){
-		"session":          func(c *auth.Change) { c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: actor.ID}} },
-		"token":            func(c *auth.Change) { c.By = auth.Authority{Token: &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}} },
-		"proof":            func(c *auth.Change) { c.By = auth.Authority{Proof: true} },
-		"external":         func(c *auth.Change) { c.By = auth.Authority{External: "4711"} },
-		"an owner is left": func(c *auth.Change) { c.KeepOwner = true },
-		"the same roles":   func(c *auth.Change) { c.IfRoles = ptr(w.rolesRevision()) },
+	all := map[string]func(*store.Change){
+		"session": func(c *store.Change) { c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: actor.ID}} },
+		"token": func(c *store.Change) {
+			c.By = store.Authority{Token: &store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}}
+		},
+		"proof":            func(c *store.Change) { c.By = store.Authority{Proof: true} },
+		"external":         func(c *store.Change) { c.By = store.Authority{External: "4711"} },
+		"an owner is left": func(c *store.Change) { c.KeepOwner = true },
+		"the same roles":   func(c *store.Change) { c.IfRoles = ptr(w.rolesRevision()) },
 	}
 	if w.keys != nil {
-		k, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: w.newKey()})
+		k, err := w.keys.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: w.newKey()})
 		w.ok(err)
-		all["the same key"] = func(c *auth.Change) { c.IfKey = &auth.KeyRef{ID: k.ID, Revision: k.Revision} }
-		all["key"] = func(c *auth.Change) { c.By = auth.Authority{Key: &auth.KeyRef{ID: k.ID, Revision: k.Revision}} }
+		all["the same key"] = func(c *store.Change) { c.IfKey = &store.KeyRef{ID: k.ID, Revision: k.Revision} }
+		all["key"] = func(c *store.Change) { c.By = store.Authority{Key: &store.KeyRef{ID: k.ID, Revision: k.Revision}} }
 	}
-	run := func(name string, a attempt, edit func(*auth.Change)) {
+	run := func(name string, a attempt, edit func(*store.Change)) {
 		w.Run(name, func(t *testing.T) {
 			w := &world{bench: w.in(t)}
 			c := by(now)
 			edit(&c)
 			ids := w.witness(&c)
 			w.ok(a.call(w.ctx(), c))
-			outcomes := []auth.Outcome{auth.OutcomeDone}
+			outcomes := []store.Outcome{store.OutcomeDone}
 			if len(a.ends) > 0 {
-				outcomes = append(outcomes, auth.OutcomeSessionsEnded)
+				outcomes = append(outcomes, store.OutcomeSessionsEnded)
 			}
 			if a.isNew {
-				outcomes = append(outcomes, auth.OutcomeNewDevice)
+				outcomes = append(outcomes, store.OutcomeNewDevice)
 			}
 			w.noticed(ids, a.about, a.ends, outcomes...)
 		})
@@ -169,7 +171,7 @@ func permits(b *bench, prepare func(*world) attempt) {
 	}
 	for field := range conditionsOn(w.person()) {
 		a := prepare(w)
-		var right []auth.UserAt
+		var right []store.UserAt
 		for _, at := range conditionsOn(a.user)[field].right {
 			at.ID = a.user.ID
 			right = append(right, at)
@@ -178,7 +180,7 @@ func permits(b *bench, prepare func(*world) attempt) {
 				right = append(right, at)
 			}
 		}
-		run("user at "+field, a, func(c *auth.Change) { c.IfUsers = right })
+		run("user at "+field, a, func(c *store.Change) { c.IfUsers = right })
 	}
 }
 
@@ -194,21 +196,21 @@ func (b *bench) rolesRevision() int64 {
 }
 
 // onUser are conditions on one member of a user, whose ID is to be set.
-type onUser struct{ right, wrong []auth.UserAt }
+type onUser struct{ right, wrong []store.UserAt }
 
 // conditionsOn are conditions on each member of a user, who has the password
 // hash "hash" and whose address and number are known and verified.
-func conditionsOn(u auth.User) map[string]onUser {
+func conditionsOn(u store.User) map[string]onUser {
 	return map[string]onUser{
-		"ID":                 {right: []auth.UserAt{{}}},
-		"Revision":           {[]auth.UserAt{{Revision: &u.Revision}}, []auth.UserAt{{Revision: ptr(u.Revision + 1)}, {Revision: ptr(u.Revision - 1)}}},
-		"CredentialRevision": {[]auth.UserAt{{CredentialRevision: &u.CredentialRevision}}, []auth.UserAt{{CredentialRevision: ptr(u.CredentialRevision + 1)}}},
-		"PasswordHash":       {[]auth.UserAt{{PasswordHash: ptr("hash")}}, []auth.UserAt{{PasswordHash: ptr("other")}, {PasswordHash: ptr("")}}},
-		"Email":              {[]auth.UserAt{{Email: &u.Email}, {Email: ptr(strings.ToUpper(u.Email))}}, []auth.UserAt{{Email: ptr("other@example.com")}, {Email: ptr("")}}},
-		"EmailVerified":      {[]auth.UserAt{{EmailVerified: ptr(true)}}, []auth.UserAt{{EmailVerified: ptr(false)}}},
-		"Phone":              {[]auth.UserAt{{Phone: &u.Phone}}, []auth.UserAt{{Phone: ptr("+491")}, {Phone: ptr("")}}},
-		"PhoneVerified":      {[]auth.UserAt{{PhoneVerified: ptr(true)}}, []auth.UserAt{{PhoneVerified: ptr(false)}}},
-		"Banned":             {[]auth.UserAt{{Banned: ptr(false)}}, []auth.UserAt{{Banned: ptr(true)}}},
+		"ID":                 {right: []store.UserAt{{}}},
+		"Revision":           {[]store.UserAt{{Revision: &u.Revision}}, []store.UserAt{{Revision: ptr(u.Revision + 1)}, {Revision: ptr(u.Revision - 1)}}},
+		"CredentialRevision": {[]store.UserAt{{CredentialRevision: &u.CredentialRevision}}, []store.UserAt{{CredentialRevision: ptr(u.CredentialRevision + 1)}}},
+		"PasswordHash":       {[]store.UserAt{{PasswordHash: ptr("hash")}}, []store.UserAt{{PasswordHash: ptr("other")}, {PasswordHash: ptr("")}}},
+		"Email":              {[]store.UserAt{{Email: &u.Email}, {Email: ptr(strings.ToUpper(u.Email))}}, []store.UserAt{{Email: ptr("other@example.com")}, {Email: ptr("")}}},
+		"EmailVerified":      {[]store.UserAt{{EmailVerified: ptr(true)}}, []store.UserAt{{EmailVerified: ptr(false)}}},
+		"Phone":              {[]store.UserAt{{Phone: &u.Phone}}, []store.UserAt{{Phone: ptr("+491")}, {Phone: ptr("")}}},
+		"PhoneVerified":      {[]store.UserAt{{PhoneVerified: ptr(true)}}, []store.UserAt{{PhoneVerified: ptr(false)}}},
+		"Banned":             {[]store.UserAt{{Banned: ptr(false)}}, []store.UserAt{{Banned: ptr(true)}}},
 	}
 }
 
@@ -216,8 +218,8 @@ func conditionsOn(u auth.User) map[string]onUser {
 func (w *world) stale(a attempt) map[string]refusal {
 	w.Helper()
 	all := map[string]refusal{}
-	on := func(name string, want error, at ...auth.UserAt) {
-		all[name] = refusal{func(c *auth.Change) { c.IfUsers = at }, want}
+	on := func(name string, want error, at ...store.UserAt) {
+		all[name] = refusal{func(c *store.Change) { c.IfUsers = at }, want}
 	}
 	bare := w.newUser("")
 	nobody, err := w.create(bare)
@@ -226,39 +228,39 @@ func (w *world) stale(a attempt) map[string]refusal {
 		for i, at := range c.wrong {
 			at.ID = a.user.ID
 			name := "user at another " + field + strings.Repeat(", too", i)
-			on(name, auth.ErrStale, at)
+			on(name, store.ErrStale, at)
 			if a.self {
 				at.ID = ""
-				on(name+", of the token", auth.ErrStale, at)
+				on(name+", of the token", store.ErrStale, at)
 			}
 		}
 		if slices.Contains([]string{"PasswordHash", "Email", "Phone", "EmailVerified", "PhoneVerified"}, field) {
 			at := c.right[0]
 			at.ID = nobody.ID
-			on("user without "+field, auth.ErrStale, at)
+			on("user without "+field, store.ErrStale, at)
 		}
 	}
-	same := auth.UserAt{ID: a.user.ID, Revision: &a.user.Revision}
+	same := store.UserAt{ID: a.user.ID, Revision: &a.user.Revision}
 	gone := w.person()
 	w.ok(w.delete(gone.ID))
-	on("a user who is gone", auth.ErrStale, auth.UserAt{ID: gone.ID})
-	on("a user who never was", auth.ErrStale, auth.UserAt{ID: w.id()})
-	on("a user by no id", auth.ErrStale, auth.UserAt{ID: "x"})
-	on("the second user is another", auth.ErrStale, same, auth.UserAt{ID: nobody.ID, Revision: ptr(nobody.Revision + 1)})
-	on("the first user is another", auth.ErrStale, auth.UserAt{ID: nobody.ID, Revision: ptr(nobody.Revision + 1)}, same)
-	on("one user at two revisions", auth.ErrStale, same, auth.UserAt{ID: a.user.ID, Revision: ptr(a.user.Revision + 1)})
+	on("a user who is gone", store.ErrStale, store.UserAt{ID: gone.ID})
+	on("a user who never was", store.ErrStale, store.UserAt{ID: w.id()})
+	on("a user by no id", store.ErrStale, store.UserAt{ID: "x"})
+	on("the second user is another", store.ErrStale, same, store.UserAt{ID: nobody.ID, Revision: ptr(nobody.Revision + 1)})
+	on("the first user is another", store.ErrStale, store.UserAt{ID: nobody.ID, Revision: ptr(nobody.Revision + 1)}, same)
+	on("one user at two revisions", store.ErrStale, same, store.UserAt{ID: a.user.ID, Revision: ptr(a.user.Revision + 1)})
 	if !a.self {
-		on("a user whom no token names", auth.ErrStale, auth.UserAt{})
+		on("a user whom no token names", store.ErrStale, store.UserAt{})
 	}
 	other := w.rolesRevision() + 1
-	all["other roles"] = refusal{func(c *auth.Change) { c.IfRoles = &other }, auth.ErrStale}
-	w.deadKeys(func(name string, ref auth.KeyRef) {
-		all["with a key "+name] = refusal{func(c *auth.Change) { c.IfKey = &ref }, auth.ErrStale}
+	all["other roles"] = refusal{func(c *store.Change) { c.IfRoles = &other }, store.ErrStale}
+	w.deadKeys(func(name string, ref store.KeyRef) {
+		all["with a key "+name] = refusal{func(c *store.Change) { c.IfKey = &ref }, store.ErrStale}
 	})
-	banned := w.person(auth.RoleOwner)
-	_, err = w.update(banned.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+	banned := w.person(store.RoleOwner)
+	_, err = w.update(banned.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 	w.ok(err)
-	all["no owner is left"] = refusal{func(c *auth.Change) { c.KeepOwner = true }, auth.ErrLastOwner}
+	all["no owner is left"] = refusal{func(c *store.Change) { c.KeepOwner = true }, store.ErrLastOwner}
 	return all
 }
 
@@ -266,89 +268,89 @@ func (w *world) stale(a attempt) map[string]refusal {
 func (w *world) dead() map[string]refusal {
 	w.Helper()
 	all := map[string]refusal{
-		"no time":      {func(c *auth.Change) { c.Now = time.Time{} }, auth.ErrInvalidChange},
-		"no authority": {func(c *auth.Change) { c.By = auth.Authority{} }, auth.ErrInvalidChange},
+		"no time":      {func(c *store.Change) { c.Now = time.Time{} }, store.ErrInvalidChange},
+		"no authority": {func(c *store.Change) { c.By = store.Authority{} }, store.ErrInvalidChange},
 	}
 	actor := w.person()
 	live, t := w.device(actor.ID), w.secret(actor.ID, 0)
-	for name, add := range map[string]func(*auth.Authority){
-		"session": func(a *auth.Authority) { a.Session = &auth.SessionRef{ID: live.ID, UserID: actor.ID} },
-		"token":   func(a *auth.Authority) { a.Token = &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash} },
-		"key":     func(a *auth.Authority) { a.Key = &auth.KeyRef{ID: live.ID} },
-		"proof":   func(a *auth.Authority) { a.Proof = true },
+	for name, add := range map[string]func(*store.Authority){
+		"session": func(a *store.Authority) { a.Session = &store.SessionRef{ID: live.ID, UserID: actor.ID} },
+		"token":   func(a *store.Authority) { a.Token = &store.TokenRef{Purpose: t.Purpose, Hash: t.Hash} },
+		"key":     func(a *store.Authority) { a.Key = &store.KeyRef{ID: live.ID} },
+		"proof":   func(a *store.Authority) { a.Proof = true },
 	} {
-		all["a system and a "+name] = refusal{func(c *auth.Change) { add(&c.By) }, auth.ErrInvalidChange}
+		all["a system and a "+name] = refusal{func(c *store.Change) { add(&c.By) }, store.ErrInvalidChange}
 	}
-	inName := func(name string, want error, a auth.Authority) {
-		all[name] = refusal{func(c *auth.Change) { c.By = a }, want}
+	inName := func(name string, want error, a store.Authority) {
+		all[name] = refusal{func(c *store.Change) { c.By = a }, want}
 	}
 	session := func(name string, want error, id, userID string) {
-		inName("a session "+name, want, auth.Authority{Session: &auth.SessionRef{ID: id, UserID: userID}})
+		inName("a session "+name, want, store.Authority{Session: &store.SessionRef{ID: id, UserID: userID}})
 	}
-	token := func(name string, want error, p auth.Purpose, hash []byte) {
-		inName("a token "+name, want, auth.Authority{Token: &auth.TokenRef{Purpose: p, Hash: hash}})
+	token := func(name string, want error, p store.Purpose, hash []byte) {
+		inName("a token "+name, want, store.Authority{Token: &store.TokenRef{Purpose: p, Hash: hash}})
 	}
 
 	ended, idle, over := w.device(actor.ID), w.newSession(actor.ID), w.newSession(actor.ID)
-	_, err := w.revoke(actor.ID, auth.SessionFilter{ID: ended.ID})
+	_, err := w.revoke(actor.ID, store.SessionFilter{ID: ended.ID})
 	w.ok(err)
 	idle.CreatedAt, idle.IdleUntil = now.Add(-minute), now
 	over.CreatedAt, over.ExpiresAt = now.Add(-minute), now
-	for _, s := range []auth.Session{idle, over} {
+	for _, s := range []store.Session{idle, over} {
 		_, err := w.signIn(s)
 		w.ok(err)
 	}
 	banned := w.person()
 	bannedSession, bannedToken := w.device(banned.ID), w.secret(banned.ID, 0)
-	_, err = w.update(banned.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+	_, err = w.update(banned.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 	w.ok(err)
 	gone := w.person()
 	goneSession, goneToken := w.device(gone.ID), w.secret(gone.ID, 0)
 	w.ok(w.delete(gone.ID))
-	session("that was revoked", auth.ErrSessionEnded, ended.ID, actor.ID)
-	session("left alone too long", auth.ErrSessionEnded, idle.ID, actor.ID)
-	session("that has expired", auth.ErrSessionEnded, over.ID, actor.ID)
-	session("of somebody else", auth.ErrSessionEnded, live.ID, banned.ID)
-	session("of nobody", auth.ErrSessionEnded, live.ID, "")
-	session("that never was", auth.ErrSessionEnded, w.id(), actor.ID)
-	session("by no id", auth.ErrSessionEnded, "x", "x")
-	session("of a user who is gone", auth.ErrSessionEnded, goneSession.ID, gone.ID)
-	session("of a banned user", auth.ErrBanned, bannedSession.ID, banned.ID)
+	session("that was revoked", store.ErrSessionEnded, ended.ID, actor.ID)
+	session("left alone too long", store.ErrSessionEnded, idle.ID, actor.ID)
+	session("that has expired", store.ErrSessionEnded, over.ID, actor.ID)
+	session("of somebody else", store.ErrSessionEnded, live.ID, banned.ID)
+	session("of nobody", store.ErrSessionEnded, live.ID, "")
+	session("that never was", store.ErrSessionEnded, w.id(), actor.ID)
+	session("by no id", store.ErrSessionEnded, "x", "x")
+	session("of a user who is gone", store.ErrSessionEnded, goneSession.ID, gone.ID)
+	session("of a banned user", store.ErrBanned, bannedSession.ID, banned.ID)
 
 	used, late := w.secret(actor.ID, 0), newToken(w.id(), "")
-	_, _, err = w.RedeemToken(w.ctx(), auth.Redemption{Change: proof(now), Purpose: used.Purpose, Hash: used.Hash})
+	_, _, err = w.RedeemToken(w.ctx(), store.Redemption{Change: proof(now), Purpose: used.Purpose, Hash: used.Hash})
 	w.ok(err)
 	late.UserID, late.ExpiresAt = actor.ID, now
 	w.token(late)
-	token("that was used", auth.ErrNotFound, used.Purpose, used.Hash)
-	token("that has expired", auth.ErrNotFound, late.Purpose, late.Hash)
-	token("that never was", auth.ErrNotFound, t.Purpose, hashOf("unknown"))
-	token("of another purpose", auth.ErrNotFound, auth.PurposeReset, t.Hash)
-	token("of a user who is gone", auth.ErrNotFound, goneToken.Purpose, goneToken.Hash)
-	token("of a banned user", auth.ErrBanned, bannedToken.Purpose, bannedToken.Hash)
+	token("that was used", store.ErrNotFound, used.Purpose, used.Hash)
+	token("that has expired", store.ErrNotFound, late.Purpose, late.Hash)
+	token("that never was", store.ErrNotFound, t.Purpose, hashOf("unknown"))
+	token("of another purpose", store.ErrNotFound, store.PurposeReset, t.Hash)
+	token("of a user who is gone", store.ErrNotFound, goneToken.Purpose, goneToken.Hash)
+	token("of a banned user", store.ErrBanned, bannedToken.Purpose, bannedToken.Hash)
 
-	w.deadKeys(func(name string, ref auth.KeyRef) {
-		inName("a key "+name, auth.ErrKeyEnded, auth.Authority{Key: &ref})
+	w.deadKeys(func(name string, ref store.KeyRef) {
+		inName("a key "+name, store.ErrKeyEnded, store.Authority{Key: &ref})
 	})
 	return all
 }
 
 // deadKeys are API keys that are over, or not as they were read.
-func (w *world) deadKeys(key func(name string, ref auth.KeyRef)) {
+func (w *world) deadKeys(key func(name string, ref store.KeyRef)) {
 	w.Helper()
-	key("that never was", auth.KeyRef{ID: w.id()})
+	key("that never was", store.KeyRef{ID: w.id()})
 	if w.keys == nil {
 		return
 	}
-	put := func(k auth.APIKey) auth.APIKey {
-		k, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: k})
+	put := func(k store.APIKey) store.APIKey {
+		k, err := w.keys.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: k})
 		w.ok(err)
 		return k
 	}
 	revoked, expired, changed := w.newKey(), w.newKey(), put(put(w.newKey()))
 	revoked.RevokedAt, expired.ExpiresAt = now, now
-	key("that was revoked", auth.KeyRef{ID: put(revoked).ID})
-	key("that has expired", auth.KeyRef{ID: put(expired).ID})
-	key("that changed meanwhile", auth.KeyRef{ID: changed.ID})
-	key("that has not changed yet", auth.KeyRef{ID: changed.ID, Revision: changed.Revision + 1})
+	key("that was revoked", store.KeyRef{ID: put(revoked).ID})
+	key("that has expired", store.KeyRef{ID: put(expired).ID})
+	key("that changed meanwhile", store.KeyRef{ID: changed.ID})
+	key("that has not changed yet", store.KeyRef{ID: changed.ID, Revision: changed.Revision + 1})
 }

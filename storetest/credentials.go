@@ -4,40 +4,40 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // naming are patches that name one member of UserPatch each, for a user that
 // whole has added, and whether they raise CredentialRevision.
 func (b *bench) naming() map[string]struct {
-	patch auth.UserPatch
+	patch store.UserPatch
 	rises bool
 } {
 	b.Helper()
 	linked := b.identity("p", "3")
 	return map[string]struct {
-		patch auth.UserPatch
+		patch store.UserPatch
 		rises bool
 	}{
-		"Email":           {auth.UserPatch{Email: ptr("new@example.com")}, true},
-		"EmailVerifiedAt": {auth.UserPatch{EmailVerifiedAt: &time.Time{}}, true},
-		"Phone":           {auth.UserPatch{Phone: ptr("+491")}, true},
-		"PhoneVerifiedAt": {auth.UserPatch{PhoneVerifiedAt: &time.Time{}}, true},
-		"FullName":        {auth.UserPatch{FullName: ptr("x")}, false},
-		"UserMetadata":    {auth.UserPatch{UserMetadata: map[string]any{"x": "y"}}, false},
-		"AppMetadata":     {auth.UserPatch{AppMetadata: map[string]any{"x": "y"}}, false},
-		"PasswordHash":    {auth.UserPatch{PasswordHash: ptr("x")}, true},
-		"Rehash":          {auth.UserPatch{Rehash: ptr("x")}, false},
-		"Roles":           {auth.UserPatch{Roles: &[]string{"x"}}, true},
-		"BannedUntil":     {auth.UserPatch{BannedUntil: ptr(now)}, true},
-		"Notes":           {auth.UserPatch{Notes: ptr("x")}, false},
-		"Link":            {auth.UserPatch{Link: &linked}, true},
-		"Unlink":          {auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, true},
-		"Revoke":          {auth.UserPatch{Revoke: &auth.SessionFilter{}}, false},
-		"DropTokens":      {auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}}, false},
-		"DropFactors":     {auth.UserPatch{DropFactors: true}, true},
-		"DropDevices":     {auth.UserPatch{DropDevices: true}, false},
-		"DropCredentials": {auth.UserPatch{DropCredentials: true}, true},
+		"Email":           {store.UserPatch{Email: ptr("new@example.com")}, true},
+		"EmailVerifiedAt": {store.UserPatch{EmailVerifiedAt: &time.Time{}}, true},
+		"Phone":           {store.UserPatch{Phone: ptr("+491")}, true},
+		"PhoneVerifiedAt": {store.UserPatch{PhoneVerifiedAt: &time.Time{}}, true},
+		"FullName":        {store.UserPatch{FullName: ptr("x")}, false},
+		"UserMetadata":    {store.UserPatch{UserMetadata: map[string]any{"x": "y"}}, false},
+		"AppMetadata":     {store.UserPatch{AppMetadata: map[string]any{"x": "y"}}, false},
+		"PasswordHash":    {store.UserPatch{PasswordHash: ptr("x")}, true},
+		"Rehash":          {store.UserPatch{Rehash: ptr("x")}, false},
+		"Roles":           {store.UserPatch{Roles: &[]string{"x"}}, true},
+		"BannedUntil":     {store.UserPatch{BannedUntil: ptr(now)}, true},
+		"Notes":           {store.UserPatch{Notes: ptr("x")}, false},
+		"Link":            {store.UserPatch{Link: &linked}, true},
+		"Unlink":          {store.UserPatch{Unlink: ptr(store.ByIdentity("p", "1"))}, true},
+		"Revoke":          {store.UserPatch{Revoke: &store.SessionFilter{}}, false},
+		"DropTokens":      {store.UserPatch{DropTokens: []store.Purpose{store.PurposeReset}}, false},
+		"DropFactors":     {store.UserPatch{DropFactors: true}, true},
+		"DropDevices":     {store.UserPatch{DropDevices: true}, false},
+		"DropCredentials": {store.UserPatch{DropCredentials: true}, true},
 	}
 }
 
@@ -47,8 +47,8 @@ func credentials() checks {
 	return checks{
 		"every member of a patch is known": func(b *bench) {
 			known := b.naming()
-			for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
-				name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
+			for i := range reflect.TypeFor[store.UserPatch]().NumField() {
+				name := reflect.TypeFor[store.UserPatch]().Field(i).Name
 				_, ok := known[name]
 				equal(b, "naming in storetest/credentials.go knows UserPatch."+name+", and whether it raises CredentialRevision as UserPatch.raisesCredentials in store_user.go has it:", ok, true)
 			}
@@ -57,10 +57,10 @@ func credentials() checks {
 			for name, c := range b.naming() {
 				u := b.whole()
 				b.token(newToken("t", "subject"))
-				for _, apply := range []func() (auth.User, error){
-					func() (auth.User, error) { return b.updateAt(now.Add(us), u.ID, c.patch) },
-					func() (auth.User, error) { // once more is a change, too, but for Link
-						_, got, err := b.use("t", auth.Effect{UserID: u.ID, Patch: &c.patch})
+				for _, apply := range []func() (store.User, error){
+					func() (store.User, error) { return b.updateAt(now.Add(us), u.ID, c.patch) },
+					func() (store.User, error) { // once more is a change, too, but for Link
+						_, got, err := b.use("t", store.Effect{UserID: u.ID, Patch: &c.patch})
 						return got, err
 					},
 				} {
@@ -72,7 +72,7 @@ func credentials() checks {
 					} else {
 						equal(b.of("%s", name), "User.CredentialRevision", got.CredentialRevision, u.CredentialRevision)
 					}
-					stored, err := b.User(b.ctx(), auth.ByID(u.ID))
+					stored, err := b.User(b.ctx(), store.ByID(u.ID))
 					b.ok(err)
 					b.sameUser(stored, got)
 					if u = got; name == "Link" {
@@ -88,10 +88,10 @@ func credentials() checks {
 		},
 		"an empty patch raises nothing": func(b *bench) {
 			u := b.whole()
-			got, err := b.updateAt(now.Add(minute), u.ID, auth.UserPatch{})
+			got, err := b.updateAt(now.Add(minute), u.ID, store.UserPatch{})
 			b.ok(err)
 			b.sameUser(got, u)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 		},
 		"a new user begins at revision zero, without a factor": func(b *bench) {
 			nu := b.newUser("ada@example.com")
@@ -101,15 +101,15 @@ func credentials() checks {
 			equal(b, "User.Revision", got.Revision, 0)
 			equal(b, "User.CredentialRevision", got.CredentialRevision, 0)
 			equal(b, "User.MFAEnabled", got.MFAEnabled, false)
-			b.stands(auth.Credentials{User: got})
+			b.stands(store.Credentials{User: got})
 		},
 		"all ways in are dropped but those named": func(b *bench) {
 			for name, named := range b.kept() {
 				b.Logf("named: %s", name)
-				b.dropped(func(id string, p auth.UserPatch) (auth.User, error) { return b.updateAt(now.Add(us), id, p) }, named)
-				b.dropped(func(id string, p auth.UserPatch) (auth.User, error) {
+				b.dropped(func(id string, p store.UserPatch) (store.User, error) { return b.updateAt(now.Add(us), id, p) }, named)
+				b.dropped(func(id string, p store.UserPatch) (store.User, error) {
 					b.token(newToken("link", "subject"))
-					r := auth.Redemption{Change: proof(now.Add(us)), Purpose: auth.PurposeMagicLink, Hash: hashOf("link")}
+					r := store.Redemption{Change: proof(now.Add(us)), Purpose: store.PurposeMagicLink, Hash: hashOf("link")}
 					r.UserID, r.Patch = id, &p
 					_, u, err := b.RedeemToken(b.ctx(), r)
 					return u, err
@@ -121,11 +121,11 @@ func credentials() checks {
 			s := b.session(u.ID)
 			u.LastSignInAt = now
 			b.user("taken@example.com")
-			_, err := b.update(u.ID, auth.UserPatch{DropCredentials: true, Email: ptr("taken@example.com")})
+			_, err := b.update(u.ID, store.UserPatch{DropCredentials: true, Email: ptr("taken@example.com")})
 			b.conflict(err, "email")
-			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: ptr(u.Revision + 1)}, auth.UserPatch{DropCredentials: true})
-			b.is(err, auth.ErrStale)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			_, err = b.updateIf(store.UserAt{ID: u.ID, Revision: ptr(u.Revision + 1)}, store.UserPatch{DropCredentials: true})
+			b.is(err, store.ErrStale)
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			_, _, err = b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 		},
@@ -137,42 +137,42 @@ func (b *bench) kept() map[string]patchCase {
 	b.Helper()
 	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
 	return map[string]patchCase{
-		"none":     {auth.UserPatch{}, func(*auth.Credentials) {}},
-		"password": {auth.UserPatch{PasswordHash: ptr("new")}, func(c *auth.Credentials) { c.PasswordHash = "new" }},
-		"address proved": {auth.UserPatch{EmailVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+		"none":     {store.UserPatch{}, func(*store.Credentials) {}},
+		"password": {store.UserPatch{PasswordHash: ptr("new")}, func(c *store.Credentials) { c.PasswordHash = "new" }},
+		"address proved": {store.UserPatch{EmailVerifiedAt: ptr(now.Add(us))}, func(c *store.Credentials) {
 			c.User.Email, c.User.EmailVerifiedAt = "ada@example.com", now.Add(us)
 		}},
-		"another address": {auth.UserPatch{Email: ptr("new@example.com"), EmailVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+		"another address": {store.UserPatch{Email: ptr("new@example.com"), EmailVerifiedAt: ptr(now.Add(us))}, func(c *store.Credentials) {
 			c.User.Email, c.User.EmailVerifiedAt = "new@example.com", now.Add(us)
 		}},
-		"number proved": {auth.UserPatch{PhoneVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+		"number proved": {store.UserPatch{PhoneVerifiedAt: ptr(now.Add(us))}, func(c *store.Credentials) {
 			c.User.Phone, c.User.PhoneVerifiedAt = "+4930123456", now.Add(us)
 		}},
-		"another number": {auth.UserPatch{Phone: ptr("+491"), PhoneVerifiedAt: ptr(now.Add(us))}, func(c *auth.Credentials) {
+		"another number": {store.UserPatch{Phone: ptr("+491"), PhoneVerifiedAt: ptr(now.Add(us))}, func(c *store.Credentials) {
 			c.User.Phone, c.User.PhoneVerifiedAt = "+491", now.Add(us)
 		}},
-		"identity":     {auth.UserPatch{Link: &linked}, func(c *auth.Credentials) { c.User.Identities = []auth.Identity{linked} }},
-		"own identity": {auth.UserPatch{Link: &renewed}, func(c *auth.Credentials) { c.User.Identities = []auth.Identity{renewed} }},
-		"name":         {auth.UserPatch{FullName: ptr("B")}, func(c *auth.Credentials) { c.User.FullName = "B" }},
+		"identity":     {store.UserPatch{Link: &linked}, func(c *store.Credentials) { c.User.Identities = []store.Identity{linked} }},
+		"own identity": {store.UserPatch{Link: &renewed}, func(c *store.Credentials) { c.User.Identities = []store.Identity{renewed} }},
+		"name":         {store.UserPatch{FullName: ptr("B")}, func(c *store.Credentials) { c.User.FullName = "B" }},
 	}
 }
 
 // dropped drops all ways into an account that has every kind of them, but for
 // those named, and looks whether one is left.
-func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, error), named patchCase) {
+func (b *bench) dropped(apply func(id string, p store.UserPatch) (store.User, error), named patchCase) {
 	b.Helper()
 	u := b.whole()
 	ids := []string{b.session(u.ID).ID}
 	if b.factors != nil {
-		var s auth.Session
+		var s store.Session
 		u, s, _ = b.enrol(u)
 		ids = append(ids, s.ID)
 	}
 	other := b.user("other@example.com")
 	foreign := b.session(other.ID)
-	purposes := []auth.Purpose{
-		auth.PurposeMagicLink, auth.PurposeVerifyEmail, auth.PurposeReset, auth.PurposeExchange, auth.PurposePhoneCode,
-		auth.PurposeMFA, auth.PurposeEnroll, auth.PurposePhoneChange, auth.PurposeOAuth, "one that comes later",
+	purposes := []store.Purpose{
+		store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode,
+		store.PurposeMFA, store.PurposeEnroll, store.PurposePhoneChange, store.PurposeOAuth, "one that comes later",
 	}
 	owners := map[string]bool{u.ID: false, other.ID: true} // whose tokens stay
 	for id := range owners {
@@ -182,13 +182,13 @@ func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, erro
 			b.token(t)
 		}
 	}
-	u, err := b.User(b.ctx(), auth.ByID(u.ID))
+	u, err := b.User(b.ctx(), store.ByID(u.ID))
 	b.ok(err)
 	p := named.patch
 	p.DropCredentials = true
 	got, err := apply(u.ID, p)
 	b.ok(err)
-	want := auth.Credentials{User: u}
+	want := store.Credentials{User: u}
 	want.User.Email, want.User.EmailVerifiedAt, want.User.Phone, want.User.PhoneVerifiedAt = "", time.Time{}, "", time.Time{}
 	want.User.Identities, want.User.MFAEnabled, want.User.UpdatedAt = nil, false, now.Add(us)
 	want.User.Revision = max(got.Revision, u.Revision+1)
@@ -198,7 +198,7 @@ func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, erro
 	b.stands(want)
 	for _, id := range ids {
 		_, _, err := b.Session(b.ctx(), id, now)
-		b.is(err, auth.ErrSessionEnded)
+		b.is(err, store.ErrSessionEnded)
 	}
 	_, _, err = b.Session(b.ctx(), foreign.ID, now)
 	b.ok(err)
@@ -212,11 +212,11 @@ func (b *bench) dropped(apply func(id string, p auth.UserPatch) (auth.User, erro
 		b.hasNone(u.ID)
 		for _, code := range []string{"r1", "r2"} {
 			_, err := b.recover(u.ID, code)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 		}
 	}
 	for _, i := range []string{"1", "2"} {
-		if _, err := b.User(b.ctx(), auth.ByIdentity("p", i)); err == nil && (p.Link == nil || p.Link.Subject != i) {
+		if _, err := b.User(b.ctx(), store.ByIdentity("p", i)); err == nil && (p.Link == nil || p.Link.Subject != i) {
 			b.wrong("identity "+i, "left", "none")
 		}
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // signInOn adds a session on a device at a time.
-func (b *bench) signInOn(userID, device string, at time.Time) auth.Session {
+func (b *bench) signInOn(userID, device string, at time.Time) store.Session {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device, s.CreatedAt, s.IdleUntil = device, at, at.Add(time.Hour)
@@ -20,10 +20,10 @@ func (b *bench) signInOn(userID, device string, at time.Time) auth.Session {
 // knows wants a device to be known of a user, or not to be.
 func (b *bench) knows(userID, device string, want bool) {
 	b.Helper()
-	b.recognises(auth.ByID(userID), device, want)
+	b.recognises(store.ByID(userID), device, want)
 }
 
-func (b *bench) recognises(key auth.UserKey, device string, want bool) {
+func (b *bench) recognises(key store.UserKey, device string, want bool) {
 	b.Helper()
 	key.Device = device
 	c, err := b.Credentials(b.ctx(), key)
@@ -42,7 +42,7 @@ func devices() checks {
 			b.signInOn(u.ID, "other", now)
 			b.knows(u.ID, "one", false)
 			b.signInOn(u.ID, "one", now)
-			for _, key := range []auth.UserKey{auth.ByID(u.ID), auth.ByEmail(u.Email), auth.ByPhone(u.Phone), auth.ByIdentity("p", "1")} {
+			for _, key := range []store.UserKey{store.ByID(u.ID), store.ByEmail(u.Email), store.ByPhone(u.Phone), store.ByIdentity("p", "1")} {
 				b.recognises(key, "one", true)
 				b.recognises(key, "other", true)
 				b.recognises(key, "hers", false)
@@ -63,7 +63,7 @@ func devices() checks {
 			nu = b.newUser("bob@example.com")
 			s = b.newSession(nu.User.ID)
 			s.Device, nu.Session = "one", &s
-			_, _, err = b.use("t", auth.Effect{Create: &nu})
+			_, _, err = b.use("t", store.Effect{Create: &nu})
 			b.ok(err)
 			b.knows(nu.User.ID, "one", true)
 		},
@@ -72,24 +72,24 @@ func devices() checks {
 			old := b.session(u.ID)
 			s := b.newSession(u.ID)
 			s.Device = "one"
-			_, err := b.signIn(s, auth.UserAt{ID: u.ID, PasswordHash: ptr("other")})
-			b.is(err, auth.ErrStale)
+			_, err := b.signIn(s, store.UserAt{ID: u.ID, PasswordHash: ptr("other")})
+			b.is(err, store.ErrStale)
 			again := s
 			again.ID = old.ID
 			_, err = b.signIn(again)
 			b.refuses(err, "an id given twice")
-			_, err = b.CreateSession(cancelled(), auth.CreateSession{Change: by(now), Session: s})
+			_, err = b.CreateSession(cancelled(), store.CreateSession{Change: by(now), Session: s})
 			b.gone(err)
-			_, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			_, err = b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
 			_, err = b.signIn(s)
-			b.is(err, auth.ErrBanned)
+			b.is(err, store.ErrBanned)
 			b.knows(u.ID, "one", false)
 		},
 		"a device outlives its sessions": func(b *bench) {
 			u := b.user("ada@example.com")
 			b.signInOn(u.ID, "one", now)
-			_, err := b.update(u.ID, auth.UserPatch{PasswordHash: ptr("x"), Revoke: &auth.SessionFilter{}, DropFactors: true, DropTokens: []auth.Purpose{auth.PurposeReset}})
+			_, err := b.update(u.ID, store.UserPatch{PasswordHash: ptr("x"), Revoke: &store.SessionFilter{}, DropFactors: true, DropTokens: []store.Purpose{store.PurposeReset}})
 			b.ok(err)
 			_, err = b.Sweep(b.ctx(), now.Add(2*time.Hour), 100)
 			b.ok(err)
@@ -99,7 +99,7 @@ func devices() checks {
 			u, eve := b.whole(), b.user("eve@example.com")
 			b.signInOn(u.ID, "one", now)
 			b.signInOn(eve.ID, "one", now)
-			_, err := b.update(u.ID, auth.UserPatch{DropCredentials: true})
+			_, err := b.update(u.ID, store.UserPatch{DropCredentials: true})
 			b.ok(err)
 			b.knows(u.ID, "one", false)
 			b.knows(eve.ID, "one", true)
@@ -111,7 +111,7 @@ func devices() checks {
 			b.signInOn(u.ID, "one", now)
 			b.signInOn(u.ID, "two", now)
 			b.signInOn(eve.ID, "one", now)
-			_, err := b.update(u.ID, auth.UserPatch{DropDevices: true})
+			_, err := b.update(u.ID, store.UserPatch{DropDevices: true})
 			b.ok(err)
 			b.knows(u.ID, "one", false)
 			b.knows(u.ID, "two", false)
@@ -121,28 +121,28 @@ func devices() checks {
 		},
 		"devices go with an end of sessions that says so": func(b *bench) {
 			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
-			revoke := func(f auth.SessionFilter, drop bool) {
+			revoke := func(f store.SessionFilter, drop bool) {
 				b.Helper()
-				_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: f, DropDevices: drop})
+				_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: f, DropDevices: drop})
 				b.ok(err)
 			}
-			sessions := map[string]auth.Session{}
+			sessions := map[string]store.Session{}
 			for _, device := range []string{"one", "two", ""} {
 				sessions[device] = b.signInOn(u.ID, device, now)
 			}
 			other := b.signInOn(eve.ID, "one", now)
-			revoke(auth.SessionFilter{Except: sessions["one"].ID}, false)
+			revoke(store.SessionFilter{Except: sessions["one"].ID}, false)
 			b.knows(u.ID, "two", true)
-			revoke(auth.SessionFilter{Except: sessions["one"].ID}, true) // although no session ends any more
+			revoke(store.SessionFilter{Except: sessions["one"].ID}, true) // although no session ends any more
 			b.knows(u.ID, "one", true)
 			b.knows(u.ID, "two", false)
 			b.signInOn(u.ID, "two", now)
-			revoke(auth.SessionFilter{}, true)
+			revoke(store.SessionFilter{}, true)
 			b.knows(u.ID, "one", false)
 			b.knows(u.ID, "two", false)
 			for _, nobodys := range []string{sessions[""].ID, other.ID, b.id(), "x"} {
 				b.signInOn(u.ID, "one", now)
-				revoke(auth.SessionFilter{Except: nobodys}, true)
+				revoke(store.SessionFilter{Except: nobodys}, true)
 				b.knows(u.ID, "one", false)
 			}
 			b.knows(eve.ID, "one", true)
@@ -152,17 +152,17 @@ func devices() checks {
 			one, two, other := b.signInOn(u.ID, "one", now), b.signInOn(u.ID, "two", now), b.signInOn(eve.ID, "one", now)
 			nowhere := b.signInOn(u.ID, "", now)
 			for _, id := range []string{nowhere.ID, other.ID, b.id(), "x"} {
-				_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: auth.SessionFilter{ID: id}, DropDevices: true})
+				_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: store.SessionFilter{ID: id}, DropDevices: true})
 				b.ok(err)
 				b.knows(u.ID, "one", true)
 				b.knows(u.ID, "two", true)
 			}
-			_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: auth.SessionFilter{ID: two.ID}, DropDevices: true})
+			_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: store.SessionFilter{ID: two.ID}, DropDevices: true})
 			b.ok(err)
 			b.knows(u.ID, "two", false)
 			b.knows(u.ID, "one", true)
 			b.signInOn(u.ID, "two", now)
-			_, err = b.update(u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: one.ID}, DropDevices: true})
+			_, err = b.update(u.ID, store.UserPatch{Revoke: &store.SessionFilter{Except: one.ID}, DropDevices: true})
 			b.ok(err)
 			b.knows(u.ID, "two", false)
 			b.knows(u.ID, "one", true)
@@ -182,11 +182,11 @@ func devices() checks {
 			u, eve := b.user("ada@example.com"), b.user("eve@example.com")
 			b.signInOn(eve.ID, "first", now)
 			name := func(i int) string { return fmt.Sprintf("device %d", i) }
-			for i := range auth.MaxDevices {
+			for i := range store.MaxDevices {
 				b.signInOn(u.ID, name(i), now.Add(time.Duration(i)*us))
 			}
 			b.signInOn(u.ID, name(0), now.Add(minute)) // none is one too many
-			for i := range auth.MaxDevices {
+			for i := range store.MaxDevices {
 				b.knows(u.ID, name(i), true)
 			}
 			b.signInOn(u.ID, "new", now.Add(minute))
@@ -202,13 +202,13 @@ func devices() checks {
 			b.signInOn(u.ID, "seen again", now)
 			b.signInOn(u.ID, "seen again", now.Add(us))
 			b.signInOn(u.ID, "seen again", now) // by a clock that is behind
-			_, err := b.Sweep(b.ctx(), now.Add(auth.DeviceLife-us), 100)
+			_, err := b.Sweep(b.ctx(), now.Add(store.DeviceLife-us), 100)
 			b.ok(err) // the sessions
 			b.knows(u.ID, "old", true)
-			n, err := b.Sweep(b.ctx(), now.Add(auth.DeviceLife), 0)
+			n, err := b.Sweep(b.ctx(), now.Add(store.DeviceLife), 0)
 			b.ok(err)
 			equal(b, "swept", n, 0)
-			n, err = b.Sweep(b.ctx(), now.Add(auth.DeviceLife), 100)
+			n, err = b.Sweep(b.ctx(), now.Add(store.DeviceLife), 100)
 			b.ok(err)
 			equal(b, "swept", n, 1)
 			b.knows(u.ID, "old", false)

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // crowd are accounts that differ in everything that lists are picked and sorted by.
 // Several are alike in what a list is sorted by.
-func (b *bench) crowd() []auth.User {
+func (b *bench) crowd() []store.User {
 	b.Helper()
-	var list []auth.User
+	var list []store.User
 	for i := range 24 {
 		nu := b.newUser("")
 		u := &nu.User
@@ -44,7 +44,7 @@ func (b *bench) crowd() []auth.User {
 			u.Phone = fmt.Sprintf("+49301234%03d", i)
 		}
 		if i%3 == 1 {
-			u.Identities = []auth.Identity{{ID: b.id(), Provider: []string{"google", "github"}[i%2], Subject: fmt.Sprint(i), CreatedAt: u.CreatedAt}}
+			u.Identities = []store.Identity{{ID: b.id(), Provider: []string{"google", "github"}[i%2], Subject: fmt.Sprint(i), CreatedAt: u.CreatedAt}}
 		}
 		if i%4 > 1 {
 			nu.PasswordHash = ""
@@ -64,20 +64,20 @@ func (b *bench) crowd() []auth.User {
 }
 
 // expected tells whether a query picks somebody.
-func expected(u auth.User, q auth.UserQuery) bool {
+func expected(u store.User, q store.UserQuery) bool {
 	key := ""
 	if u.Email != "" {
-		key = auth.EmailKey(u.Email)
+		key = store.EmailKey(u.Email)
 	}
 	rest := []bool{
-		q.Prefix == "" || key != "" && strings.HasPrefix(key, auth.EmailKey(q.Prefix)) || strings.HasPrefix(auth.NameKey(u.FullName), auth.NameKey(q.Prefix)),
+		q.Prefix == "" || key != "" && strings.HasPrefix(key, store.EmailKey(q.Prefix)) || strings.HasPrefix(store.NameKey(u.FullName), store.NameKey(q.Prefix)),
 		q.Role == "" || slices.Contains(u.Roles, q.Role),
 		q.Banned == nil || *q.Banned == u.Banned(q.Now),
 		q.ID == "" || q.ID == u.ID,
 		len(q.IDs) == 0 || slices.Contains(q.IDs, u.ID),
-		q.Email == "" || key == auth.EmailKey(q.Email),
+		q.Email == "" || key == store.EmailKey(q.Email),
 		q.Phone == "" || u.Phone == q.Phone,
-		q.Provider == "" || slices.ContainsFunc(u.Identities, func(i auth.Identity) bool {
+		q.Provider == "" || slices.ContainsFunc(u.Identities, func(i store.Identity) bool {
 			return i.Provider == q.Provider && (q.Subject == "" || i.Subject == q.Subject)
 		}),
 		q.HasMetadata(u.AppMetadata),
@@ -93,9 +93,9 @@ func expected(u auth.User, q auth.UserQuery) bool {
 }
 
 // queries are what lists are asked for.
-func queries() map[string]auth.UserQuery {
-	all := map[string]auth.UserQuery{}
-	for name, q := range map[string]auth.UserQuery{
+func queries() map[string]store.UserQuery {
+	all := map[string]store.UserQuery{}
+	for name, q := range map[string]store.UserQuery{
 		"all":                       {},
 		"by role":                   {Role: "editor"},
 		"by a role of nobody":       {Role: "edit"},
@@ -131,7 +131,7 @@ func queries() map[string]auth.UserQuery {
 		"all filters":               {Email: "a4_%@example.com", Provider: "google", Subject: "4", Prefix: "a4", MFA: ptr(false), Confirmed: ptr(true), Banned: ptr(false)},
 		"editors, confirmed, named": {Prefix: "b", Role: "editor", Confirmed: ptr(false), Banned: ptr(true)},
 	} {
-		for _, sort := range []auth.UserSort{auth.SortCreated, auth.SortSignedIn, auth.SortEmail} {
+		for _, sort := range []store.UserSort{store.SortCreated, store.SortSignedIn, store.SortEmail} {
 			q.Sort, q.Now = sort, now
 			all[name+", by "+string(sort)] = q
 		}
@@ -140,7 +140,7 @@ func queries() map[string]auth.UserQuery {
 }
 
 // ids are whom a list names.
-func ids(list []auth.User) []string {
+func ids(list []store.User) []string {
 	out := []string{}
 	for _, u := range list {
 		out = append(out, u.ID)
@@ -156,13 +156,13 @@ func directory() checks {
 			for name, q := range queries() {
 				for _, q.Desc = range []bool{false, true} {
 					q.After = nil
-					var want []auth.User
+					var want []store.User
 					for _, u := range everybody {
 						if expected(u, q) {
 							want = append(want, u)
 						}
 					}
-					slices.SortFunc(want, func(x, y auth.User) int { return q.Compare(q.Cursor(x), q.Cursor(y)) })
+					slices.SortFunc(want, func(x, y store.User) int { return q.Compare(q.Cursor(x), q.Cursor(y)) })
 					for _, q.Limit = range []int{1, 5, 100} {
 						b.pages(fmt.Sprintf("%s, desc %v, %d a page", name, q.Desc, q.Limit), q, want)
 					}
@@ -171,12 +171,12 @@ func directory() checks {
 		},
 		"by an id": func(b *bench) {
 			everybody := b.crowd()
-			b.pages("by an id", auth.UserQuery{ID: everybody[3].ID, Limit: 5, Now: now}, everybody[3:4])
-			b.pages("by nobody's id", auth.UserQuery{ID: b.id(), Limit: 5, Now: now}, nil)
+			b.pages("by an id", store.UserQuery{ID: everybody[3].ID, Limit: 5, Now: now}, everybody[3:4])
+			b.pages("by nobody's id", store.UserQuery{ID: b.id(), Limit: 5, Now: now}, nil)
 		},
 		"by several ids": func(b *bench) {
 			everybody := b.crowd()
-			b.pages("by ids", auth.UserQuery{IDs: []string{everybody[9].ID, b.id(), everybody[3].ID, strings.ToUpper(everybody[3].ID)}, Limit: 5, Now: now}, []auth.User{everybody[3], everybody[9]})
+			b.pages("by ids", store.UserQuery{IDs: []string{everybody[9].ID, b.id(), everybody[3].ID, strings.ToUpper(everybody[3].ID)}, Limit: 5, Now: now}, []store.User{everybody[3], everybody[9]})
 		},
 		"counts are of all that a query picks": func(b *bench) {
 			everybody := b.crowd()
@@ -190,20 +190,20 @@ func directory() checks {
 				q.Limit, q.After = 1, q.Cursor(everybody[2])
 				got, err := b.people.CountUsers(b.ctx(), q)
 				b.of("%s", name).ok(err)
-				equal(b.of("%s", name), "the count", got, auth.UserCount{N: n, Exact: true})
+				equal(b.of("%s", name), "the count", got, store.UserCount{N: n, Exact: true})
 			}
 		},
 		"an empty list is no error": func(b *bench) {
-			list, err := b.people.ListUsers(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
+			list, err := b.people.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 			b.ok(err)
-			equal(b, "the list", list, []auth.User{})
+			equal(b, "the list", list, []store.User{})
 		},
 		"a list holds whole accounts, and copies": func(b *bench) {
 			u := b.whole()
 			for range 2 {
-				list, err := b.people.ListUsers(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
+				list, err := b.people.ListUsers(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 				b.ok(err)
-				need(b, "the list", list, []auth.User{u})
+				need(b, "the list", list, []store.User{u})
 				list[0].Roles[0], list[0].UserMetadata["a"], list[0].Identities[0].Subject = "x", "x", "x"
 			}
 		},
@@ -211,7 +211,7 @@ func directory() checks {
 }
 
 // pages goes through a list and wants it to hold these.
-func (b *bench) pages(name string, q auth.UserQuery, want []auth.User) {
+func (b *bench) pages(name string, q store.UserQuery, want []store.User) {
 	b.Helper()
 	q.After = nil
 	var got []string

@@ -5,17 +5,17 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // attempt is a call that succeeds once, if its conditions hold.
 type attempt struct {
-	user  auth.User // somebody whom conditions can be on, as the store has them
-	self  bool      // it uses up a token or code that names the user
-	about string    // whom an event without a user is about; empty: nobody
-	ends  []string  // the sessions that end by it
-	isNew bool      // it makes a session on a device that is new
-	call  func(ctx context.Context, c auth.Change) error
+	user  store.User // somebody whom conditions can be on, as the store has them
+	self  bool       // it uses up a token or code that names the user
+	about string     // whom an event without a user is about; empty: nobody
+	ends  []string   // the sessions that end by it
+	isNew bool       // it makes a session on a device that is new
+	call  func(ctx context.Context, c store.Change) error
 }
 
 // doors are the methods that change something, each with what prepares a call.
@@ -63,14 +63,14 @@ func doors() map[string]func(*world) attempt {
 // faces are the interfaces of stores.
 func faces() []reflect.Type {
 	return []reflect.Type{
-		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
-		reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
-		reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](), reflect.TypeFor[auth.AccountStore](),
-		reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.StatsStore](), reflect.TypeFor[auth.SettingsStore](),
-		reflect.TypeFor[auth.DirectoryStore](), reflect.TypeFor[auth.LimitStore](),
-		reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
-		reflect.TypeFor[auth.InvitationStore](), reflect.TypeFor[auth.AnonymizeStore](), reflect.TypeFor[auth.JobStore](),
-		reflect.TypeFor[auth.MessageLogStore](), reflect.TypeFor[auth.FirstOwnerStore](),
+		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.EventStore](),
+		reflect.TypeFor[store.OutboxStore](), reflect.TypeFor[store.RoleStore](), reflect.TypeFor[store.KeyStore](),
+		reflect.TypeFor[store.ProofStore](), reflect.TypeFor[store.ExportStore](), reflect.TypeFor[store.AccountStore](),
+		reflect.TypeFor[store.ImportStore](), reflect.TypeFor[store.RotationStore](), reflect.TypeFor[store.StatsStore](), reflect.TypeFor[store.SettingsStore](),
+		reflect.TypeFor[store.DirectoryStore](), reflect.TypeFor[store.LimitStore](),
+		reflect.TypeFor[store.ImpersonationStore](), reflect.TypeFor[store.SessionListStore](),
+		reflect.TypeFor[store.InvitationStore](), reflect.TypeFor[store.AnonymizeStore](), reflect.TypeFor[store.JobStore](),
+		reflect.TypeFor[store.MessageLogStore](), reflect.TypeFor[store.FirstOwnerStore](),
 	}
 }
 
@@ -81,7 +81,7 @@ func changing(face reflect.Type) []string {
 		m := face.Method(i)
 		for p := range m.Type.NumIn() {
 			if t := m.Type.In(p); t.Kind() == reflect.Struct {
-				if f, ok := t.FieldByName("Change"); ok && f.Type == reflect.TypeFor[auth.Change]() {
+				if f, ok := t.FieldByName("Change"); ok && f.Type == reflect.TypeFor[store.Change]() {
 					names = append(names, m.Name)
 				}
 			}
@@ -112,27 +112,27 @@ func atDoors(has *bench, check func(b *bench, prepare func(*world) attempt)) che
 func createUser(w *world) attempt {
 	u := w.person()
 	nu := w.newUser("")
-	nu.User.Identities = []auth.Identity{w.identity("p", nu.User.ID)}
+	nu.User.Identities = []store.Identity{w.identity("p", nu.User.ID)}
 	s, t := w.newSession(nu.User.ID), newToken(w.id(), "")
 	t.UserID = nu.User.ID
-	nu.Session, nu.Tokens = &s, []auth.Token{t}
-	w.users, w.sessions, w.tokens = append(w.users, nu.User.ID), append(w.sessions, s.ID), append(w.tokens, auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
-	return attempt{user: u, about: nu.User.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.CreateUser(ctx, auth.CreateUser{Change: c, NewUser: nu})
+	nu.Session, nu.Tokens = &s, []store.Token{t}
+	w.users, w.sessions, w.tokens = append(w.users, nu.User.ID), append(w.sessions, s.ID), append(w.tokens, store.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
+	return attempt{user: u, about: nu.User.ID, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.CreateUser(ctx, store.CreateUser{Change: c, NewUser: nu})
 		return err
 	}}
 }
 
 // sweeping is a patch that changes a good deal.
-func sweeping() *auth.UserPatch {
-	return &auth.UserPatch{
-		FullName: ptr("x"), PasswordHash: ptr("x"), Roles: &[]string{"x"}, Revoke: &auth.SessionFilter{},
-		DropTokens: []auth.Purpose{auth.PurposeMagicLink}, DropFactors: true,
+func sweeping() *store.UserPatch {
+	return &store.UserPatch{
+		FullName: ptr("x"), PasswordHash: ptr("x"), Roles: &[]string{"x"}, Revoke: &store.SessionFilter{},
+		DropTokens: []store.Purpose{store.PurposeMagicLink}, DropFactors: true,
 	}
 }
 
 // settled is a person with two devices and a token; ids are the devices', sorted.
-func (w *world) settled() (u auth.User, ids []string) {
+func (w *world) settled() (u store.User, ids []string) {
 	w.Helper()
 	u = w.person()
 	ids = []string{w.device(u.ID).ID, w.device(u.ID).ID}
@@ -143,8 +143,8 @@ func (w *world) settled() (u auth.User, ids []string) {
 
 func updateUser(w *world) attempt {
 	u, ids := w.settled()
-	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.UpdateUser(ctx, auth.UpdateUser{Change: c, UserID: u.ID, Patch: *sweeping()})
+	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.UpdateUser(ctx, store.UpdateUser{Change: c, UserID: u.ID, Patch: *sweeping()})
 		return err
 	}}
 }
@@ -152,8 +152,8 @@ func updateUser(w *world) attempt {
 func deleteUser(w *world) attempt {
 	u := w.person()
 	w.secret(u.ID, 0)
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		return w.DeleteUser(ctx, auth.DeleteUser{Change: c, UserID: u.ID})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		return w.DeleteUser(ctx, store.DeleteUser{Change: c, UserID: u.ID})
 	}}
 }
 
@@ -162,8 +162,8 @@ func createSession(w *world) attempt {
 	s := w.newSession(u.ID)
 	s.Device = "device"
 	w.sessions = append(w.sessions, s.ID)
-	return attempt{user: u, about: u.ID, ends: ids, isNew: true, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.CreateSession(ctx, auth.CreateSession{Change: c, Session: s, KeepSessions: 1})
+	return attempt{user: u, about: u.ID, ends: ids, isNew: true, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.CreateSession(ctx, store.CreateSession{Change: c, Session: s, KeepSessions: 1})
 		return err
 	}}
 }
@@ -171,16 +171,16 @@ func createSession(w *world) attempt {
 func advanceSession(w *world) attempt {
 	u := w.person()
 	s := w.device(u.ID)
-	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, _, err := w.AdvanceSession(ctx, auth.Advance{Change: c, SessionID: s.ID, IdleUntil: now.Add(2 * minute), IP: "192.0.2.9"})
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		_, _, err := w.AdvanceSession(ctx, store.Advance{Change: c, SessionID: s.ID, IdleUntil: now.Add(2 * minute), IP: "192.0.2.9"})
 		return err
 	}}
 }
 
 func revokeSessions(w *world) attempt {
 	u, ids := w.settled()
-	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.RevokeSessions(ctx, auth.RevokeSessions{Change: c, UserID: u.ID})
+	return attempt{user: u, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.RevokeSessions(ctx, store.RevokeSessions{Change: c, UserID: u.ID})
 		return err
 	}}
 }
@@ -190,17 +190,17 @@ func putToken(w *world) attempt {
 	old := w.secret(u.ID, 0)
 	t := old
 	t.Hash = hashOf(w.id())
-	w.tokens = append(w.tokens, auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		return w.PutToken(ctx, auth.PutToken{Change: c, Token: t})
+	w.tokens = append(w.tokens, store.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		return w.PutToken(ctx, store.PutToken{Change: c, Token: t})
 	}}
 }
 
 func redeemToken(w *world) attempt {
 	u, ids := w.settled()
 	t := w.secret(u.ID, 0)
-	return attempt{user: u, self: true, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
-		_, _, err := w.RedeemToken(ctx, auth.Redemption{Change: c, Purpose: t.Purpose, Hash: t.Hash, Effect: auth.Effect{Patch: sweeping()}})
+	return attempt{user: u, self: true, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
+		_, _, err := w.RedeemToken(ctx, store.Redemption{Change: c, Purpose: t.Purpose, Hash: t.Hash, Effect: store.Effect{Patch: sweeping()}})
 		return err
 	}}
 }
@@ -208,8 +208,8 @@ func redeemToken(w *world) attempt {
 func tryCode(w *world) attempt {
 	u, ids := w.settled()
 	t := w.secret(u.ID, 1)
-	return attempt{user: u, self: true, about: u.ID, ends: ids, call: func(ctx context.Context, c auth.Change) error {
-		_, _, err := w.TryCode(ctx, auth.TryCode{Change: c, Purpose: t.Purpose, Subject: t.Subject, Hash: t.Hash, Effect: auth.Effect{Patch: sweeping()}})
+	return attempt{user: u, self: true, about: u.ID, ends: ids, call: func(ctx context.Context, c store.Change) error {
+		_, _, err := w.TryCode(ctx, store.TryCode{Change: c, Purpose: t.Purpose, Subject: t.Subject, Hash: t.Hash, Effect: store.Effect{Patch: sweeping()}})
 		return err
 	}}
 }

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func putFactor(w *world) attempt {
 	u := w.person()
 	w.pending(u.ID)
 	f := w.newFactor(u.ID)
-	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		return w.factors.PutFactor(ctx, auth.PutFactor{Change: c, Factor: f})
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		return w.factors.PutFactor(ctx, store.PutFactor{Change: c, Factor: f})
 	}}
 }
 
@@ -20,16 +20,16 @@ func enableFactor(w *world) attempt {
 	u := w.person()
 	s, ended, f := w.device(u.ID), w.device(u.ID), w.pending(u.ID)
 	t := w.secret(u.ID, 0)
-	return attempt{user: w.as(u.ID), self: true, about: u.ID, ends: []string{ended.ID}, call: func(ctx context.Context, c auth.Change) error {
+	return attempt{user: w.as(u.ID), self: true, about: u.ID, ends: []string{ended.ID}, call: func(ctx context.Context, c store.Change) error {
 		e := enabling(f, s)
-		e.Change, e.Redeem = c, &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+		e.Change, e.Redeem = c, &store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
 		_, err := w.factors.EnableFactor(ctx, e)
 		return err
 	}}
 }
 
 // armed is a person with an enabled factor.
-func (w *world) armed() (auth.User, auth.Factor) {
+func (w *world) armed() (store.User, store.Factor) {
 	w.Helper()
 	u, s, f := w.enrol(w.person())
 	w.sessions = append(w.sessions, s.ID)
@@ -38,30 +38,30 @@ func (w *world) armed() (auth.User, auth.Factor) {
 
 func useTOTPStep(w *world) attempt {
 	u, f := w.armed()
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		return w.factors.UseTOTPStep(ctx, auth.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("anew")})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		return w.factors.UseTOTPStep(ctx, store.UseTOTPStep{Change: c, UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("anew")})
 	}}
 }
 
 func useRecoveryCode(w *world) attempt {
 	u, _ := w.armed()
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.factors.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("r1")}})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.factors.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("r1")}})
 		return err
 	}}
 }
 
 func putRecoveryCodes(w *world) attempt {
 	u, _ := w.armed()
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		return w.factors.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("n1")}})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		return w.factors.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: c, UserID: u.ID, Hashes: [][]byte{hashOf("n1")}})
 	}}
 }
 
 func removeFactor(w *world) attempt {
 	u, _ := w.armed()
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.factors.RemoveFactor(ctx, auth.RemoveFactor{Change: c, UserID: u.ID})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.factors.RemoveFactor(ctx, store.RemoveFactor{Change: c, UserID: u.ID})
 		return err
 	}}
 }
@@ -69,8 +69,8 @@ func removeFactor(w *world) attempt {
 func raiseSession(w *world) attempt {
 	u := w.person()
 	s := w.device(u.ID)
-	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, _, err := w.factors.RaiseSession(ctx, auth.RaiseSession{Change: c, SessionID: s.ID, Proof: totp})
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		_, _, err := w.factors.RaiseSession(ctx, store.RaiseSession{Change: c, SessionID: s.ID, Proof: totp})
 		return err
 	}}
 }
@@ -78,57 +78,57 @@ func raiseSession(w *world) attempt {
 func addProof(w *world) attempt {
 	u := w.person()
 	s := w.device(u.ID)
-	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		_, _, err := w.proofs.AddProof(ctx, auth.AddProof{Change: c, SessionID: s.ID, Proof: auth.AMR{Method: "again", Timestamp: 1}})
+	return attempt{user: w.as(u.ID), about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		_, _, err := w.proofs.AddProof(ctx, store.AddProof{Change: c, SessionID: s.ID, Proof: store.AMR{Method: "again", Timestamp: 1}})
 		return err
 	}}
 }
 
 func putRole(w *world) attempt {
 	name := w.id()
-	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.roles.PutRole(ctx, auth.PutRole{Change: c, Role: auth.RolePermissions{Name: name, Permissions: []string{"a:b"}}})
+	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
+		_, err := w.roles.PutRole(ctx, store.PutRole{Change: c, Role: store.RolePermissions{Name: name, Permissions: []string{"a:b"}}})
 		return err
 	}}
 }
 
 func deleteRole(w *world) attempt {
 	name := w.id()
-	_, err := w.roles.PutRole(w.ctx(), auth.PutRole{Change: by(now), Role: auth.RolePermissions{Name: name}})
+	_, err := w.roles.PutRole(w.ctx(), store.PutRole{Change: by(now), Role: store.RolePermissions{Name: name}})
 	w.ok(err)
-	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.roles.DeleteRole(ctx, auth.DeleteRole{Change: c, Name: name})
+	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
+		_, err := w.roles.DeleteRole(ctx, store.DeleteRole{Change: c, Name: name})
 		return err
 	}}
 }
 
 func putKey(w *world) attempt {
 	k := w.newKey()
-	_, err := w.keys.PutKey(w.ctx(), auth.PutKey{Change: by(now), Key: k})
+	_, err := w.keys.PutKey(w.ctx(), store.PutKey{Change: by(now), Key: k})
 	w.ok(err)
 	k.RevokedAt = now
-	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.keys.PutKey(ctx, auth.PutKey{Change: c, Key: k})
+	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
+		_, err := w.keys.PutKey(ctx, store.PutKey{Change: c, Key: k})
 		return err
 	}}
 }
 
 func clearLimits(w *world) attempt {
 	u, key := w.person(), w.id()
-	w.take(now, auth.Draw{Key: key, Rate: five, Cost: 1})
+	w.take(now, store.Draw{Key: key, Rate: five, Cost: 1})
 	w.drawn = append(w.drawn, key)
-	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c auth.Change) error {
-		return w.clears.ClearLimits(ctx, auth.ClearLimits{Change: c, UserID: u.ID, Keys: []string{key}})
+	return attempt{user: u, about: u.ID, call: func(ctx context.Context, c store.Change) error {
+		return w.clears.ClearLimits(ctx, store.ClearLimits{Change: c, UserID: u.ID, Keys: []string{key}})
 	}}
 }
 
 func createUsers(w *world) attempt {
-	rows := []auth.ImportedRow{{User: w.newUser("").User}, {User: w.newUser("").User}}
+	rows := []store.ImportedRow{{User: w.newUser("").User}, {User: w.newUser("").User}}
 	for _, row := range rows {
 		w.users = append(w.users, row.User.ID)
 	}
-	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
-		results, err := w.imports.CreateUsers(ctx, auth.CreateUsers{Change: c, Users: rows})
+	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
+		results, err := w.imports.CreateUsers(ctx, store.CreateUsers{Change: c, Users: rows})
 		return errors.Join(append(results, err)...)
 	}}
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // happenings are events that differ in everything that lists are picked by. Several
 // happened at once.
-func (b *bench) happenings() (list []auth.Event, people []string) {
+func (b *bench) happenings() (list []store.Event, people []string) {
 	b.Helper()
 	people = []string{b.id(), b.id(), b.id()}
-	types := []auth.EventType{auth.EventUserBanned, auth.EventSignedIn, auth.EventSignInFailed, auth.EventRoleChanged, auth.EventMessageFailed, "user_like.no_other"}
+	types := []store.EventType{store.EventUserBanned, store.EventSignedIn, store.EventSignInFailed, store.EventRoleChanged, store.EventMessageFailed, "user_like.no_other"}
 	for i := range 36 {
 		e := b.event(now.Add(time.Duration(i/2) * minute))
 		e.Type = types[i%len(types)]
@@ -24,17 +24,17 @@ func (b *bench) happenings() (list []auth.Event, people []string) {
 		}
 		switch i % 5 {
 		case 0:
-			e.Actor = auth.Actor{Kind: auth.ActorUser, ID: e.UserID}
+			e.Actor = store.Actor{Kind: store.ActorUser, ID: e.UserID}
 		case 1, 2:
-			e.Actor = auth.Actor{Kind: auth.ActorUser, ID: people[(i+1)%len(people)]}
+			e.Actor = store.Actor{Kind: store.ActorUser, ID: people[(i+1)%len(people)]}
 		case 3:
-			e.Actor = auth.Actor{Kind: auth.ActorSystem, ID: "billing"}
+			e.Actor = store.Actor{Kind: store.ActorSystem, ID: "billing"}
 		}
 		if i%2 == 0 {
 			e.Client.IP = netip.MustParseAddr([]string{"192.0.2.1", "2001:db8::1"}[i/2%2])
 		}
 		if i%3 == 1 {
-			e.Record = &auth.Record{Actor: "root", Target: []string{"editor", people[0]}[i/3%2], RequestID: fmt.Sprint("r", i%4), Denied: i%2 == 0}
+			e.Record = &store.Record{Actor: "root", Target: []string{"editor", people[0]}[i/3%2], RequestID: fmt.Sprint("r", i%4), Denied: i%2 == 0}
 		}
 		list = append(list, e)
 	}
@@ -42,17 +42,17 @@ func (b *bench) happenings() (list []auth.Event, people []string) {
 }
 
 // wanted tells whether a query picks an event.
-func wanted(e auth.Event, q auth.EventQuery) bool {
-	var r auth.Record
+func wanted(e store.Event, q store.EventQuery) bool {
+	var r store.Record
 	if e.Record != nil {
 		r = *e.Record
 	}
-	outcome := auth.EventDone
+	outcome := store.EventDone
 	switch {
 	case r.Denied:
-		outcome = auth.EventDenied
-	case e.Type == auth.EventSignInFailed || e.Type == auth.EventMessageFailed:
-		outcome = auth.EventFailed
+		outcome = store.EventDenied
+	case e.Type == store.EventSignInFailed || e.Type == store.EventMessageFailed:
+		outcome = store.EventFailed
 	}
 	about := q.Target == "" || q.Target == "editor" && r.Target == "editor" || q.Target != "editor" && strings.EqualFold(e.UserID, q.Target)
 	same := func(want, got string) bool { return want == "" || strings.EqualFold(want, got) }
@@ -70,9 +70,9 @@ func wanted(e auth.Event, q auth.EventQuery) bool {
 
 // eventQueries are what the audit log is asked for: each filter alone, and filters
 // that combine.
-func eventQueries(all []auth.Event, people []string) map[string]auth.EventQuery {
+func eventQueries(all []store.Event, people []string) map[string]store.EventQuery {
 	ip := netip.MustParseAddr("2001:db8::1")
-	return map[string]auth.EventQuery{
+	return map[string]store.EventQuery{
 		"one":                         {ID: all[7].ID},
 		"about somebody":              {UserID: people[0]},
 		"about somebody in capitals":  {UserID: strings.ToUpper(people[0])},
@@ -82,23 +82,23 @@ func eventQueries(all []auth.Event, people []string) map[string]auth.EventQuery 
 		"by nobody":                   {ActorID: "bill"},
 		"of a target":                 {Target: people[0]},
 		"of a target that is named":   {Target: "editor"},
-		"of a type":                   {Type: string(auth.EventSignedIn)},
+		"of a type":                   {Type: string(store.EventSignedIn)},
 		"of types":                    {Type: "user.*"},
 		"of types that there are not": {Type: "nothing.*"},
 		"from an address":             {IP: ip},
 		"of a request":                {RequestID: "r1"},
-		"done":                        {Outcome: auth.EventDone},
-		"denied":                      {Outcome: auth.EventDenied},
-		"failed":                      {Outcome: auth.EventFailed},
+		"done":                        {Outcome: store.EventDone},
+		"denied":                      {Outcome: store.EventDenied},
+		"failed":                      {Outcome: store.EventFailed},
 		"within":                      {From: now.Add(3 * minute), To: now.Add(9 * minute)},
-		"of types, done, within":      {Type: "user.*", Outcome: auth.EventDone, From: now.Add(2 * minute), To: now.Add(15 * minute)},
+		"of types, done, within":      {Type: "user.*", Outcome: store.EventDone, From: now.Add(2 * minute), To: now.Add(15 * minute)},
 		"of types, by somebody":       {Type: "user.*", ActorID: people[2]},
-		"of a type, about or by":      {Type: string(auth.EventUserBanned), Involving: people[0]},
+		"of a type, about or by":      {Type: string(store.EventUserBanned), Involving: people[0]},
 		"by one about another":        {ActorID: people[1], Involving: people[0]},
 		"by one about oneself":        {ActorID: people[0], Involving: people[0]},
 		"by one, of a target":         {ActorID: people[1], Target: people[0], IP: ip},
-		"denied, from an address":     {Outcome: auth.EventDenied, IP: netip.MustParseAddr("192.0.2.1")},
-		"failed, about or by":         {Outcome: auth.EventFailed, Involving: people[2]},
+		"denied, from an address":     {Outcome: store.EventDenied, IP: netip.MustParseAddr("192.0.2.1")},
+		"failed, about or by":         {Outcome: store.EventFailed, Involving: people[2]},
 	}
 }
 
@@ -109,7 +109,7 @@ func eventLists() checks {
 		"lists of events hold what a query picks, in its order, page by page": func(b *bench) {
 			all, people := b.happenings()
 			b.ok(b.events.AddEvents(b.ctx(), all))
-			slices.SortFunc(all, func(x, y auth.Event) int {
+			slices.SortFunc(all, func(x, y store.Event) int {
 				if c := y.At.Compare(x.At); c != 0 {
 					return c
 				}
@@ -133,9 +133,9 @@ func eventLists() checks {
 			b.ok(b.events.AddEvents(b.ctx(), all[:2]))
 			spoilt := all[0]
 			spoilt.Reason = "spoilt"
-			b.ok(b.events.AddEvents(b.ctx(), []auth.Event{spoilt, all[2]}))
+			b.ok(b.events.AddEvents(b.ctx(), []store.Event{spoilt, all[2]}))
 			b.ok(b.events.AddEvents(b.ctx(), nil))
-			got, err := b.events.Events(b.ctx(), auth.EventQuery{})
+			got, err := b.events.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			need(b, "number of events", len(got), 3)
 			for _, e := range got {
@@ -145,22 +145,22 @@ func eventLists() checks {
 		"whatever strangers send can be recorded": func(b *bench) {
 			e := b.event(now)
 			e.Reason, e.Client.UserAgent = "a\x00b", "c\xff\x00d"
-			e.Record = &auth.Record{Target: "e\x00f", Changes: map[string]auth.FieldChange{"g": {Before: "h\x00i", After: `\u0000`}}}
-			b.ok(b.events.AddEvents(b.ctx(), []auth.Event{e}))
-			b.lists(auth.EventQuery{}, e.ID)
+			e.Record = &store.Record{Target: "e\x00f", Changes: map[string]store.FieldChange{"g": {Before: "h\x00i", After: `\u0000`}}}
+			b.ok(b.events.AddEvents(b.ctx(), []store.Event{e}))
+			b.lists(store.EventQuery{}, e.ID)
 		},
 		"an operation's event names the sessions that it ended": func(b *bench) {
 			w := newWorld(b)
 			u, ends := w.settled()
 			e := b.event(now)
-			e.Type, e.Record = auth.EventSessionsEnded, &auth.Record{Actor: "root"}
+			e.Type, e.Record = store.EventSessionsEnded, &store.Record{Actor: "root"}
 			for _, want := range [][]string{ends, nil} {
 				e.ID = b.id()
-				c := auth.RevokeSessions{Change: by(now), UserID: u.ID}
-				c.Events = []auth.OutcomeEvent{{Event: e}}
+				c := store.RevokeSessions{Change: by(now), UserID: u.ID}
+				c.Events = []store.OutcomeEvent{{Event: e}}
 				_, err := b.RevokeSessions(b.ctx(), c)
 				b.ok(err)
-				got, err := b.events.Events(b.ctx(), auth.EventQuery{ID: e.ID})
+				got, err := b.events.Events(b.ctx(), store.EventQuery{ID: e.ID})
 				b.ok(err)
 				need(b, "number of events", len(got), 1)
 				listed(b, "Event.SessionIDs", got[0].SessionIDs, want)
@@ -181,7 +181,7 @@ func eventLists() checks {
 				}
 			}
 			equal(b, "number of events swept", total, 18)
-			left, err := b.events.Events(b.ctx(), auth.EventQuery{Limit: 100})
+			left, err := b.events.Events(b.ctx(), store.EventQuery{Limit: 100})
 			b.ok(err)
 			need(b, "number of events left", len(left), 18)
 			equal(b, "the oldest", left[17].At, now.Add(9*minute))
@@ -190,7 +190,7 @@ func eventLists() checks {
 }
 
 // eventPages goes through a list and wants it to hold these.
-func (b *bench) eventPages(name string, q auth.EventQuery, want []string) {
+func (b *bench) eventPages(name string, q store.EventQuery, want []string) {
 	b.Helper()
 	got := []string{}
 	for range len(want) + 2 {

@@ -1,12 +1,12 @@
 package storetest
 
 import (
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // removal describes the removal of all factors, or of one, by a recovery code.
-func removal(userID, factorID string, code ...string) auth.RemoveFactor {
-	c := auth.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID, Recovery: [][]byte{}}
+func removal(userID, factorID string, code ...string) store.RemoveFactor {
+	c := store.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID, Recovery: [][]byte{}}
 	for _, s := range code {
 		c.Recovery = append(c.Recovery, hashOf(s))
 	}
@@ -25,22 +25,22 @@ func factorRemoval() checks {
 			for name, code := range map[string][]string{"none": nil, "unknown": {"r3"}, "used": {"r2"}, "another user's": {"e1"}} {
 				for _, id := range []string{"", f.ID} {
 					_, err := b.factors.RemoveFactor(b.ctx(), removal(u.ID, id, code...))
-					b.of("a code that is %s", name).is(err, auth.ErrNotFound)
+					b.of("a code that is %s", name).is(err, store.ErrNotFound)
 				}
 			}
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			b.has(f, 1)
 			b.has(other, 1)
 		},
 		"a removal that is refused uses no code up": func(b *bench) {
 			u, _, f := b.enrolled()
 			stale := removal(u.ID, "", "r1")
-			stale.IfUsers = []auth.UserAt{{ID: u.ID, CredentialRevision: ptr(u.CredentialRevision - 1)}}
+			stale.IfUsers = []store.UserAt{{ID: u.ID, CredentialRevision: ptr(u.CredentialRevision - 1)}}
 			_, err := b.factors.RemoveFactor(b.ctx(), stale)
-			b.is(err, auth.ErrStale)
+			b.is(err, store.ErrStale)
 			_, err = b.factors.RemoveFactor(b.ctx(), removal(u.ID, b.id(), "r1"))
-			b.is(err, auth.ErrNotFound)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.is(err, store.ErrNotFound)
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			b.has(f, 2)
 			b.recovers(u.ID, "r1", "r2")
 		},
@@ -50,7 +50,7 @@ func factorRemoval() checks {
 			b.ok(err)
 			u.MFAEnabled, u.Revision, u.CredentialRevision = false, max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 			b.sameUser(got, u)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			b.forgotten(f)
 		},
 		"a removal of one factor uses its code up and no other": func(b *bench) {
@@ -64,21 +64,21 @@ func factorRemoval() checks {
 			c := removal(u.ID, second.ID, "r1")
 			told := b.event(now)
 			if b.events != nil {
-				c.Events = []auth.OutcomeEvent{{Event: told}}
+				c.Events = []store.OutcomeEvent{{Event: told}}
 			}
 			got, err := b.factors.RemoveFactor(b.ctx(), c)
 			b.ok(err)
 			equal(b, "User.MFAEnabled, with another factor,", got.MFAEnabled, true)
 			b.has(f, 1)
 			if b.events != nil {
-				list, err := b.events.Events(b.ctx(), auth.EventQuery{Limit: 1})
+				list, err := b.events.Events(b.ctx(), store.EventQuery{Limit: 1})
 				b.ok(err)
 				need(b, "number of events", len(list), 1)
 				equal(b, "Event.ID", list[0].ID, told.ID)
 				equal(b, "Event.Left", list[0].Left, 1)
 			}
 			_, err = b.recover(u.ID, "r1")
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			b.recovers(u.ID, "r2")
 		},
 		"of a removal and a use by one recovery code one wins": func(b *bench) {
@@ -92,7 +92,7 @@ func factorRemoval() checks {
 						_, err = b.factors.RemoveFactor(b.ctx(), removal(u.ID, "", "r1"))
 					}
 					return err
-				}, auth.ErrNotFound)
+				}, store.ErrNotFound)
 				equal(b, "won of many at once", won, 1)
 				b.ok(b.delete(u.ID))
 			}

@@ -3,24 +3,24 @@ package storetest
 import (
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // totp is a proof by the factor.
-var totp = auth.AMR{Method: "totp", Timestamp: now.Unix()}
+var totp = store.AMR{Method: "totp", Timestamp: now.Unix()}
 
 // newFactor describes a pending factor.
-func (b *bench) newFactor(userID string) auth.Factor {
+func (b *bench) newFactor(userID string) store.Factor {
 	b.Helper()
-	return auth.Factor{ID: b.id(), UserID: userID, Kind: auth.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: now}
+	return store.Factor{ID: b.id(), UserID: userID, Kind: store.FactorTOTP, Label: "phone", Secret: []byte("sealed"), CreatedAt: now}
 }
 
-func (b *bench) putFactor(f auth.Factor) error {
-	return b.factors.PutFactor(b.ctx(), auth.PutFactor{Change: by(now), Factor: f})
+func (b *bench) putFactor(f store.Factor) error {
+	return b.factors.PutFactor(b.ctx(), store.PutFactor{Change: by(now), Factor: f})
 }
 
 // pending adds a pending factor.
-func (b *bench) pending(userID string) auth.Factor {
+func (b *bench) pending(userID string) store.Factor {
 	b.Helper()
 	f := b.newFactor(userID)
 	b.ok(b.putFactor(f))
@@ -28,26 +28,26 @@ func (b *bench) pending(userID string) auth.Factor {
 }
 
 // enabling describes the end of an enrolment on a session.
-func enabling(f auth.Factor, s auth.Session) auth.EnableFactor {
-	s.AAL, s.AMR = auth.LevelAAL2, append(slices.Clip(s.AMR), totp)
-	return auth.EnableFactor{
+func enabling(f store.Factor, s store.Session) store.EnableFactor {
+	s.AAL, s.AMR = store.LevelAAL2, append(slices.Clip(s.AMR), totp)
+	return store.EnableFactor{
 		Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: 100, Recovery: [][]byte{hashOf("r1"), hashOf("r2")}, Session: s,
 	}
 }
 
-func (b *bench) enable(f auth.Factor, s auth.Session) (auth.User, error) {
+func (b *bench) enable(f store.Factor, s store.Session) (store.User, error) {
 	return b.factors.EnableFactor(b.ctx(), enabling(f, s))
 }
 
 // enrolled adds a whole user with a factor, and the session it was enabled on.
 // The factor is as the store keeps it.
-func (b *bench) enrolled() (auth.User, auth.Session, auth.Factor) {
+func (b *bench) enrolled() (store.User, store.Session, store.Factor) {
 	b.Helper()
 	return b.enrol(b.whole())
 }
 
 // enrol gives a user a factor.
-func (b *bench) enrol(u auth.User) (auth.User, auth.Session, auth.Factor) {
+func (b *bench) enrol(u store.User) (store.User, store.Session, store.Factor) {
 	b.Helper()
 	s, f := b.session(u.ID), b.pending(u.ID)
 	u, err := b.enable(f, s)
@@ -57,14 +57,14 @@ func (b *bench) enrol(u auth.User) (auth.User, auth.Session, auth.Factor) {
 }
 
 // has wants a user's one factor and recovery codes as the store keeps them.
-func (b *bench) has(want auth.Factor, left int) {
+func (b *bench) has(want store.Factor, left int) {
 	b.Helper()
 	got, err := b.factors.Factors(b.ctx(), want.UserID)
 	b.ok(err)
 	if len(got.List) == 1 && want.LastUsedAt.IsZero() {
 		got.List[0].LastUsedAt = want.LastUsedAt // may be the enabling's
 	}
-	equal(b, "Factors", got, auth.Factors{List: []auth.Factor{want}, RecoveryLeft: left})
+	equal(b, "Factors", got, store.Factors{List: []store.Factor{want}, RecoveryLeft: left})
 }
 
 // hasNone wants neither factors nor recovery codes.
@@ -72,17 +72,17 @@ func (b *bench) hasNone(userID string) {
 	b.Helper()
 	got, err := b.factors.Factors(b.ctx(), userID)
 	b.ok(err)
-	equal(b, "Factors", got, auth.Factors{List: []auth.Factor{}})
+	equal(b, "Factors", got, store.Factors{List: []store.Factor{}})
 }
 
 // step uses a time step of a factor.
-func (b *bench) step(f auth.Factor, step int64) error {
-	return b.factors.UseTOTPStep(b.ctx(), auth.UseTOTPStep{Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: step})
+func (b *bench) step(f store.Factor, step int64) error {
+	return b.factors.UseTOTPStep(b.ctx(), store.UseTOTPStep{Change: by(now), UserID: f.UserID, FactorID: f.ID, Step: step})
 }
 
 // recover uses a recovery code.
 func (b *bench) recover(userID string, code ...string) (int, error) {
-	c := auth.UseRecoveryCode{Change: by(now), UserID: userID}
+	c := store.UseRecoveryCode{Change: by(now), UserID: userID}
 	for _, s := range code {
 		c.Hashes = append(c.Hashes, hashOf(s))
 	}
@@ -100,27 +100,27 @@ func (b *bench) recovers(userID string, codes ...string) {
 
 // renew replaces the recovery codes.
 func (b *bench) renew(userID string, codes ...string) error {
-	c := auth.PutRecoveryCodes{Change: by(now), UserID: userID}
+	c := store.PutRecoveryCodes{Change: by(now), UserID: userID}
 	for _, s := range codes {
 		c.Hashes = append(c.Hashes, hashOf(s))
 	}
 	return b.factors.PutRecoveryCodes(b.ctx(), c)
 }
 
-func (b *bench) removeFactor(userID, factorID string) (auth.User, error) {
-	return b.factors.RemoveFactor(b.ctx(), auth.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID})
+func (b *bench) removeFactor(userID, factorID string) (store.User, error) {
+	return b.factors.RemoveFactor(b.ctx(), store.RemoveFactor{Change: by(now), UserID: userID, FactorID: factorID})
 }
 
 // forgotten wants nothing left of a factor, not even for the next one.
-func (b *bench) forgotten(f auth.Factor) {
+func (b *bench) forgotten(f store.Factor) {
 	b.Helper()
 	b.hasNone(f.UserID)
 	_, err := b.removeFactor(f.UserID, "")
-	b.is(err, auth.ErrNotFound)
+	b.is(err, store.ErrNotFound)
 	_, err = b.recover(f.UserID, "r2")
-	b.is(err, auth.ErrNotFound)
-	b.is(b.renew(f.UserID, "n1"), auth.ErrNotFound)
-	b.is(b.step(f, 200), auth.ErrNotFound)
+	b.is(err, store.ErrNotFound)
+	b.is(b.renew(f.UserID, "n1"), store.ErrNotFound)
+	b.is(b.step(f, 200), store.ErrNotFound)
 	next, s := b.pending(f.UserID), b.session(f.UserID)
 	e := enabling(next, s)
 	e.Step, e.Recovery = 7, [][]byte{hashOf("n1")}
@@ -129,7 +129,7 @@ func (b *bench) forgotten(f auth.Factor) {
 	next.Enabled, next.LastStep = true, 7
 	b.has(next, 1)
 	_, err = b.recover(f.UserID, "r2")
-	b.is(err, auth.ErrNotFound)
+	b.is(err, store.ErrNotFound)
 }
 
 // factors are the checks of how a factor begins and ends.
@@ -139,18 +139,18 @@ func factors() checks {
 			u := b.user("ada@example.com")
 			b.hasNone(u.ID)
 			b.hasNone(b.id())
-			b.is(b.putFactor(b.newFactor(b.id())), auth.ErrNotFound)
+			b.is(b.putFactor(b.newFactor(b.id())), store.ErrNotFound)
 			first, f := b.pending(u.ID), b.pending(u.ID)
-			for _, none := range []auth.Factor{first, f} {
-				b.is(b.step(none, 7), auth.ErrNotFound)
+			for _, none := range []store.Factor{first, f} {
+				b.is(b.step(none, 7), store.ErrNotFound)
 				_, err := b.removeFactor(u.ID, none.ID)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
-			b.is(b.renew(u.ID, "r1"), auth.ErrNotFound)
+			b.is(b.renew(u.ID, "r1"), store.ErrNotFound)
 			_, err := b.recover(u.ID, "r1")
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			b.has(f, 0)
-			b.stands(auth.Credentials{User: u})
+			b.stands(store.Credentials{User: u})
 			b.session(u.ID)
 		},
 		"enabling raises one session and ends the others": func(b *bench) {
@@ -158,10 +158,10 @@ func factors() checks {
 			kept, ended, foreign := b.session(u.ID), b.session(u.ID), b.session(other.ID)
 			u.LastSignInAt = now
 			_, err := b.enable(b.newFactor(u.ID), kept)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			replaced, f := b.pending(u.ID), b.pending(u.ID)
 			_, err = b.enable(replaced, kept)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			moved, err := b.advance(kept.ID, 0, now)
 			b.ok(err)
 			e := enabling(f, kept) // as read before that refresh, which has to last
@@ -171,13 +171,13 @@ func factors() checks {
 			u.MFAEnabled, u.UpdatedAt = true, e.Now
 			u.Revision, u.CredentialRevision = max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 			b.sameUser(got, u)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			s, _, err := b.Session(b.ctx(), kept.ID, now)
 			b.ok(err)
 			moved.AAL, moved.AMR = e.Session.AAL, e.Session.AMR
 			b.sameSession(s, moved)
 			_, _, err = b.Session(b.ctx(), ended.ID, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, _, err = b.Session(b.ctx(), foreign.ID, now)
 			b.ok(err)
 			f.Enabled, f.LastStep = true, 100
@@ -200,31 +200,31 @@ func factors() checks {
 		"an enabling that fails changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")
 			s, ended, f := b.session(u.ID), b.session(u.ID), b.pending(u.ID)
-			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			_, err := b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
-			u, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			u, err = b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
 			t := newToken("t", "subject")
 			t.UserID = u.ID
 			b.token(t)
-			used := &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+			used := &store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
 			e := enabling(f, s)
 			e.Redeem = used
 			_, err = b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrBanned)
+			b.is(err, store.ErrBanned)
 			e = enabling(f, ended)
 			e.Now, e.Redeem = now.Add(us), used // the ban is over
 			_, err = b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			e = enabling(f, s)
 			e.Now = s.IdleUntil
 			_, err = b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			e = enabling(f, s)
-			e.Now, e.Redeem = now.Add(us), &auth.TokenRef{Purpose: t.Purpose, Hash: hashOf("other")}
+			e.Now, e.Redeem = now.Add(us), &store.TokenRef{Purpose: t.Purpose, Hash: hashOf("other")}
 			_, err = b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrNotFound)
-			b.stands(auth.Credentials{User: u})
+			b.is(err, store.ErrNotFound)
+			b.stands(store.Credentials{User: u})
 			b.has(f, 0)
 			got, _, err := b.Session(b.ctx(), s.ID, now.Add(us))
 			b.ok(err)
@@ -235,24 +235,24 @@ func factors() checks {
 			u := b.user("ada@example.com")
 			f := b.pending(u.ID)
 			t := newToken("t", "subject")
-			t.Purpose, t.UserID = auth.PurposeEnroll, u.ID
+			t.Purpose, t.UserID = store.PurposeEnroll, u.ID
 			b.token(t)
 			e := enabling(f, b.newSession(u.ID))
-			e.By, e.Redeem = auth.Authority{Proof: true}, &auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+			e.By, e.Redeem = store.Authority{Proof: true}, &store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
 			_, err := b.factors.EnableFactor(b.ctx(), e)
 			b.ok(err)
 			_, err = b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 		},
 		"an enabling raises nobody else's session": func(b *bench) {
 			u := b.whole()
 			foreign, f := b.session(b.user("eve@example.com").ID), b.pending(u.ID)
 			e := enabling(f, foreign)
 			_, err := b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			e.Session.UserID = u.ID
 			_, err = b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			s, _, err := b.Session(b.ctx(), foreign.ID, now)
 			b.ok(err)
 			b.sameSession(s, foreign)
@@ -264,25 +264,25 @@ func factors() checks {
 			e := enabling(f, s)
 			e.UserID = u.ID
 			_, err := b.factors.EnableFactor(b.ctx(), e)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			b.has(f, 0)
-			b.stands(auth.Credentials{User: eve})
+			b.stands(store.Credentials{User: eve})
 		},
 		"a second factor is not skipped": func(b *bench) {
 			u, _, _ := b.enrolled()
 			s := b.newSession(u.ID)
 			_, err := b.signIn(s)
-			b.is(err, auth.ErrMFARequired)
+			b.is(err, store.ErrMFARequired)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
-			b.is(err, auth.ErrNotFound)
-			s.AAL = auth.LevelAAL2
+			b.is(err, store.ErrNotFound)
+			s.AAL = store.LevelAAL2
 			_, err = b.signIn(s)
 			b.ok(err)
 		},
 		"removing forgets everything": func(b *bench) {
 			for _, named := range []bool{true, false} {
 				u, s, f := b.enrolled()
-				r := auth.RemoveFactor{Change: by(now.Add(us)), UserID: u.ID}
+				r := store.RemoveFactor{Change: by(now.Add(us)), UserID: u.ID}
 				if named {
 					r.FactorID = f.ID
 				}
@@ -291,7 +291,7 @@ func factors() checks {
 				u.MFAEnabled, u.UpdatedAt = false, now.Add(us)
 				u.Revision, u.CredentialRevision = max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 				b.sameUser(got, u)
-				b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+				b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 				_, _, err = b.Session(b.ctx(), s.ID, now) // goes on
 				b.ok(err)
 				b.forgotten(f)
@@ -303,28 +303,28 @@ func factors() checks {
 			eve, _, other := b.enrol(b.user("eve@example.com"))
 			for _, id := range []string{other.ID, b.id()} {
 				_, err := b.removeFactor(u.ID, id)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
 			_, err := b.removeFactor(b.id(), "")
-			b.is(err, auth.ErrNotFound)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
-			b.stands(auth.Credentials{User: eve})
+			b.is(err, store.ErrNotFound)
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(store.Credentials{User: eve})
 			b.has(f, 2)
 			b.has(other, 2)
 		},
 		"a patch removes the factor": func(b *bench) {
 			u, _, f := b.enrolled()
-			got, err := b.update(u.ID, auth.UserPatch{DropFactors: true})
+			got, err := b.update(u.ID, store.UserPatch{DropFactors: true})
 			b.ok(err)
 			u.MFAEnabled, u.Revision, u.CredentialRevision = false, max(got.Revision, u.Revision+1), max(got.CredentialRevision, u.CredentialRevision+1)
 			b.sameUser(got, u)
-			b.stands(auth.Credentials{User: u, PasswordHash: "hash"})
+			b.stands(store.Credentials{User: u, PasswordHash: "hash"})
 			b.forgotten(f)
 			other := b.user("")
-			_, err = b.update(other.ID, auth.UserPatch{DropFactors: true})
+			_, err = b.update(other.ID, store.UserPatch{DropFactors: true})
 			b.ok(err) // there was none
 			b.pending(other.ID)
-			_, err = b.update(other.ID, auth.UserPatch{DropFactors: true})
+			_, err = b.update(other.ID, store.UserPatch{DropFactors: true})
 			b.ok(err)
 			b.hasNone(other.ID)
 		},
@@ -332,8 +332,8 @@ func factors() checks {
 			u, _, f := b.enrolled()
 			b.ok(b.delete(u.ID))
 			b.hasNone(u.ID)
-			b.is(b.putFactor(b.newFactor(u.ID)), auth.ErrNotFound)
-			b.is(b.step(f, 200), auth.ErrNotFound)
+			b.is(b.putFactor(b.newFactor(u.ID)), store.ErrNotFound)
+			b.is(b.step(f, 200), store.ErrNotFound)
 		},
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // owned are the members of User that the store itself works out.
@@ -89,9 +89,9 @@ func (f *filler) text(name string) string {
 }
 
 // filled describes a user of whom every member is set but those owned.
-func (b *bench) filled(f *filler) auth.NewUser {
+func (b *bench) filled(f *filler) store.NewUser {
 	b.Helper()
-	nu := auth.NewUser{PasswordHash: "hash", Notes: "noted"}
+	nu := store.NewUser{PasswordHash: "hash", Notes: "noted"}
 	u := reflect.ValueOf(&nu.User).Elem()
 	for i := range u.NumField() {
 		if name := u.Type().Field(i).Name; !slices.Contains(owned(), name) {
@@ -103,7 +103,7 @@ func (b *bench) filled(f *filler) auth.NewUser {
 
 // sameFields compares users member by member, but for those owned, and names
 // those that differ.
-func (b *bench) sameFields(where string, got, want auth.User) {
+func (b *bench) sameFields(where string, got, want store.User) {
 	b.Helper()
 	g, w := reflect.ValueOf(plain(got)), reflect.ValueOf(plain(want))
 	for i := range g.NumField() {
@@ -115,12 +115,12 @@ func (b *bench) sameFields(where string, got, want auth.User) {
 }
 
 // reads compares a user with what every read tells of it.
-func (b *bench) reads(where string, want auth.Credentials) {
+func (b *bench) reads(where string, want store.Credentials) {
 	b.Helper()
-	u, err := b.User(b.ctx(), auth.ByID(want.User.ID))
+	u, err := b.User(b.ctx(), store.ByID(want.User.ID))
 	b.of("%s: User.ID %q", where, want.User.ID).ok(err)
 	b.sameFields(where+": User", u, want.User)
-	c, err := b.Credentials(b.ctx(), auth.ByID(want.User.ID))
+	c, err := b.Credentials(b.ctx(), store.ByID(want.User.ID))
 	b.ok(err)
 	b.sameFields(where+": Credentials", c.User, want.User)
 	equal(b.of("%s", where), "Credentials.PasswordHash", c.PasswordHash, want.PasswordHash)
@@ -128,7 +128,7 @@ func (b *bench) reads(where string, want auth.Credentials) {
 }
 
 // set fills one member of a patch and writes what it makes of c.
-func (b *bench) set(f *filler, p *auth.UserPatch, name string, c *auth.Credentials) {
+func (b *bench) set(f *filler, p *store.UserPatch, name string, c *store.Credentials) {
 	b.Helper()
 	member, to := reflect.ValueOf(p).Elem().FieldByName(name), reflect.ValueOf(&c.User).Elem().FieldByName(name)
 	switch name {
@@ -137,7 +137,7 @@ func (b *bench) set(f *filler, p *auth.UserPatch, name string, c *auth.Credentia
 	case "Notes":
 		to = reflect.ValueOf(&c.Notes).Elem()
 	case "Link": // among the others
-		p.Link = &auth.Identity{}
+		p.Link = &store.Identity{}
 		b.ok(f.fill("UserPatch.Link", reflect.ValueOf(p.Link).Elem()))
 		c.User.Identities = append(slices.Clone(c.User.Identities), *p.Link)
 		return
@@ -164,7 +164,7 @@ func fields() checks {
 			got, err := b.create(nu)
 			b.ok(err)
 			b.sameFields("CreateUser", got, nu.User)
-			b.reads("after CreateUser", auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes})
+			b.reads("after CreateUser", store.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes})
 			s := b.newSession(nu.User.ID)
 			s.CreatedAt = now.Add(time.Second) // after the ban
 			_, err = b.signIn(s)
@@ -176,10 +176,10 @@ func fields() checks {
 		},
 		"every member of a session is kept": func(b *bench) {
 			u := b.user("ada@example.com")
-			var s auth.Session
+			var s store.Session
 			b.ok((&filler{}).fill("Session", reflect.ValueOf(&s).Elem()))
 			s.UserID, s.Counter = u.ID, 7
-			same := func(where string, got auth.Session) {
+			same := func(where string, got store.Session) {
 				b.Helper()
 				g, w := reflect.ValueOf(got), reflect.ValueOf(s)
 				for i := range g.NumField() {
@@ -200,7 +200,7 @@ func fields() checks {
 			b.ok(err)
 			reads("after CreateSession")
 			at := now.Add(us)
-			got, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: s.ID, Counter: 7, IdleUntil: now.Add(time.Hour)})
+			got, _, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(at), SessionID: s.ID, Counter: 7, IdleUntil: now.Add(time.Hour)})
 			b.ok(err)
 			s.Counter, s.RotatedAt, s.LastActiveAt, s.IdleUntil = 8, at, at, now.Add(time.Hour)
 			same("AdvanceSession", got)
@@ -217,8 +217,8 @@ func fields() checks {
 			nu := b.filled(f)
 			_, err := b.create(nu)
 			b.ok(err)
-			want := auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes}
-			apply := func(what string, p auth.UserPatch) {
+			want := store.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes}
+			apply := func(what string, p store.UserPatch) {
 				b.Helper()
 				f.n++
 				want.User.UpdatedAt = now.Add(minute + time.Duration(f.n)*us)
@@ -230,14 +230,14 @@ func fields() checks {
 					b.FailNow()
 				}
 			}
-			var together auth.UserPatch
+			var together store.UserPatch
 			var names []string
-			for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
-				name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
+			for i := range reflect.TypeFor[store.UserPatch]().NumField() {
+				name := reflect.TypeFor[store.UserPatch]().Field(i).Name
 				if slices.Contains(acts(), name) {
 					continue
 				}
-				var alone auth.UserPatch
+				var alone store.UserPatch
 				b.set(f, &alone, name, &want)
 				apply("UserPatch."+name, alone)
 				if name != "Rehash" { // beside PasswordHash it is none

@@ -1,14 +1,14 @@
 package storetest
 
 import (
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // beFirst makes a user owner, if nobody ever was.
 func (b *bench) beFirst(id string) error {
 	c := by(now)
 	c.FirstOwner = true
-	_, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: id, Patch: auth.UserPatch{Roles: &[]string{auth.RoleOwner}}})
+	_, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: c, UserID: id, Patch: store.UserPatch{Roles: &[]string{store.RoleOwner}}})
 	return err
 }
 
@@ -25,12 +25,12 @@ func firstOwner() checks {
 		a := b.user("")
 		id := first()
 		owned(b, true)
-		b.of("%s", name).is(b.beFirst(a.ID), auth.ErrOwned)
-		_, err := b.update(id, auth.UserPatch{Roles: &[]string{}})
+		b.of("%s", name).is(b.beFirst(a.ID), store.ErrOwned)
+		_, err := b.update(id, store.UserPatch{Roles: &[]string{}})
 		b.ok(err)
-		b.is(b.beFirst(id), auth.ErrOwned)
+		b.is(b.beFirst(id), store.ErrOwned)
 		b.ok(b.delete(id))
-		b.is(b.beFirst(a.ID), auth.ErrOwned)
+		b.is(b.beFirst(a.ID), store.ErrOwned)
 		owned(b, true)
 	}
 	all := checks{
@@ -51,7 +51,7 @@ func firstOwner() checks {
 			}
 			gone(b, "imported", func() string {
 				row := b.row("")
-				row.User.Roles = []string{auth.RoleOwner}
+				row.User.Roles = []string{store.RoleOwner}
 				b.ok(b.importAll(b.row(""), row)[1])
 				return row.User.ID
 			})
@@ -59,32 +59,32 @@ func firstOwner() checks {
 		"an owner who was given the role counts, a banned one too": func(b *bench) {
 			gone(b, "given", func() string {
 				u := b.user("")
-				_, err := b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+				_, err := b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute))})
 				b.ok(err)
-				_, err = b.update(u.ID, auth.UserPatch{Roles: &[]string{"r", auth.RoleOwner}})
+				_, err = b.update(u.ID, store.UserPatch{Roles: &[]string{"r", store.RoleOwner}})
 				b.ok(err)
 				return u.ID
 			})
 		},
 		"a change that makes none is judged, too": func(b *bench) {
 			put := func(secret string) error {
-				c := auth.PutToken{Change: by(now), Token: newToken(secret, "subject")}
+				c := store.PutToken{Change: by(now), Token: newToken(secret, "subject")}
 				c.FirstOwner = true
 				return b.PutToken(b.ctx(), c)
 			}
 			b.ok(put("a"))
 			owned(b, false)
 			b.owner()
-			b.is(put("b"), auth.ErrOwned)
+			b.is(put("b"), store.ErrOwned)
 			b.ok(b.redeem("a"))
 		},
 		"of several at once one is first": func(b *bench) {
-			users := make([]auth.User, parallel)
+			users := make([]store.User, parallel)
 			for i := range users {
 				users[i] = b.user("")
 			}
-			won, lost := b.race(func(i int) error { return b.beFirst(users[i].ID) }, auth.ErrOwned)
-			b.oneWon(won, lost, auth.ErrOwned)
+			won, lost := b.race(func(i int) error { return b.beFirst(users[i].ID) }, store.ErrOwned)
+			b.oneWon(won, lost, store.ErrOwned)
 		},
 	}
 	all["who is made owner meanwhile is first"] = func(b *bench) {
@@ -95,13 +95,13 @@ func firstOwner() checks {
 				err = b.beFirst(one.ID)
 				return nil
 			}
-			_, err := b.update(two.ID, auth.UserPatch{Roles: &[]string{auth.RoleOwner}})
+			_, err := b.update(two.ID, store.UserPatch{Roles: &[]string{store.RoleOwner}})
 			return err
 		})
 		if err != nil {
-			b.is(err, auth.ErrOwned)
+			b.is(err, store.ErrOwned)
 		}
-		b.is(b.beFirst(two.ID), auth.ErrOwned)
+		b.is(b.beFirst(two.ID), store.ErrOwned)
 	}
 	return all
 }

@@ -4,26 +4,26 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
-type hiding struct{ auth.Store }
+type hiding struct{ store.Store }
 
-type showing struct{ auth.Store }
+type showing struct{ store.Store }
 
-func (s *showing) Unwrap() auth.Store { return s.Store }
+func (s *showing) Unwrap() store.Store { return s.Store }
 
 func TestFound(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()
-	for want, store := range map[string]auth.Store{
+	for want, st := range map[string]store.Store{
 		"*memstore.Store": s,
 		"*memstore.Store, through *storetest.showing":                     &showing{s},
 		"*memstore.Store, through *storetest.showing, *storetest.showing": &showing{&showing{s}},
 		"none": &showing{hiding{s}},
 	} {
-		if got := found(store, reflect.TypeFor[auth.FactorStore]()); got != want {
+		if got := found(st, reflect.TypeFor[store.FactorStore]()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

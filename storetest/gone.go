@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // gone are that every method without a Change, too, refuses a caller who has gone: with
@@ -50,9 +50,9 @@ func gone(has *bench) checks {
 }
 
 // implementation is the store, or one that it wraps, that has the methods of an interface.
-func implementation(s auth.Store, face reflect.Type) reflect.Value {
+func implementation(s store.Store, face reflect.Type) reflect.Value {
 	for !reflect.TypeOf(s).Implements(face) {
-		s = s.(interface{ Unwrap() auth.Store }).Unwrap() // found told that there is one
+		s = s.(interface{ Unwrap() store.Store }).Unwrap() // found told that there is one
 	}
 	return reflect.ValueOf(s)
 }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // once is a key under which a change is made once.
-func once() *auth.Idempotency {
-	return &auth.Idempotency{
+func once() *store.Idempotency {
+	return &store.Idempotency{
 		Actor: "actor", Route: "POST /users", Key: "key", RequestHash: hashOf("request"), Result: []byte("result"), ExpiresAt: now.Add(minute),
 	}
 }
@@ -22,17 +22,17 @@ func idempotency(has *bench) checks {
 				key := once()
 				key.Key = strings.Repeat("k", round+1)
 				won, lost := b.race(func(int) error {
-					c := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+					c := store.CreateUser{Change: by(now), NewUser: b.newUser("")}
 					c.Idempotency = key
 					_, err := b.CreateUser(b.ctx(), c)
 					return err
-				}, auth.ErrRepeated)
-				b.oneWon(won, lost, auth.ErrRepeated)
+				}, store.ErrRepeated)
+				b.oneWon(won, lost, store.ErrRepeated)
 			}
 		},
 		"keys are copies": func(b *bench) {
 			key := once()
-			c := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+			c := store.CreateUser{Change: by(now), NewUser: b.newUser("")}
 			c.Idempotency = key
 			_, err := b.CreateUser(b.ctx(), c)
 			b.ok(err)
@@ -40,7 +40,7 @@ func idempotency(has *bench) checks {
 			for range 2 {
 				c.Idempotency = once()
 				_, err = b.CreateUser(b.ctx(), c)
-				var again *auth.RepeatedError
+				var again *store.RepeatedError
 				if !errors.As(err, &again) || !again.Same || string(again.Result) != "result" {
 					b.wrong("error", err, "a RepeatedError of the same request with its result")
 					b.FailNow()
@@ -56,8 +56,8 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 	w := newWorld(b)
 	first := prepare(w)
 	c := by(now)
-	c.Idempotency, c.IfUsers = once(), []auth.UserAt{{ID: w.id()}}
-	w.is(first.call(w.ctx(), c), auth.ErrStale)
+	c.Idempotency, c.IfUsers = once(), []store.UserAt{{ID: w.id()}}
+	w.is(first.call(w.ctx(), c), store.ErrStale)
 	c.IfUsers = nil
 	w.ok(first.call(w.ctx(), c)) // the refused one did not count
 
@@ -70,11 +70,11 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 		if !same {
 			c.Idempotency.RequestHash = hashOf("another request")
 		}
-		c.IfUsers, c.KeepOwner = []auth.UserAt{{ID: w.id()}}, true // the key is judged before
+		c.IfUsers, c.KeepOwner = []store.UserAt{{ID: w.id()}}, true // the key is judged before
 		w.witness(&c)
 		err := next.call(w.ctx(), c)
-		var again *auth.RepeatedError
-		if !errors.As(err, &again) || !errors.Is(err, auth.ErrRepeated) {
+		var again *store.RepeatedError
+		if !errors.As(err, &again) || !errors.Is(err, store.ErrRepeated) {
 			w.of("%s request", name).wrong("error", err, "a RepeatedError")
 			w.FailNow()
 		}
@@ -83,13 +83,13 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 		w.of("%s request", name).unchanged("repeated", before, w.state())
 	}
 	c = by(now.Add(minute - us))
-	c.By, c.Idempotency = auth.Authority{Session: &auth.SessionRef{ID: w.id(), UserID: w.id()}}, once()
-	w.is(next.call(w.ctx(), c), auth.ErrSessionEnded) // tells nobody else the result
+	c.By, c.Idempotency = store.Authority{Session: &store.SessionRef{ID: w.id(), UserID: w.id()}}, once()
+	w.is(next.call(w.ctx(), c), store.ErrSessionEnded) // tells nobody else the result
 
-	for name, edit := range map[string]func(*auth.Idempotency){
-		"actor": func(i *auth.Idempotency) { i.Actor = "another" },
-		"route": func(i *auth.Idempotency) { i.Route = "another" },
-		"key":   func(i *auth.Idempotency) { i.Key = "another" },
+	for name, edit := range map[string]func(*store.Idempotency){
+		"actor": func(i *store.Idempotency) { i.Actor = "another" },
+		"route": func(i *store.Idempotency) { i.Route = "another" },
+		"key":   func(i *store.Idempotency) { i.Key = "another" },
 	} {
 		c := by(now)
 		c.Idempotency = once()
@@ -108,5 +108,5 @@ func happensOnce(b *bench, prepare func(*world) attempt) {
 	c.Idempotency.Key = "short"
 	w.ok(late.call(w.ctx(), c))
 	late = prepare(w)
-	w.is(late.call(w.ctx(), c), auth.ErrRepeated) // and a new one has begun
+	w.is(late.call(w.ctx(), c), store.ErrRepeated) // and a new one has begun
 }

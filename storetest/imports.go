@@ -7,55 +7,55 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // importAll creates many users now, and wants an answer about each.
-func (b *bench) importAll(rows ...auth.ImportedRow) []error {
+func (b *bench) importAll(rows ...store.ImportedRow) []error {
 	b.Helper()
-	results, err := b.imports.CreateUsers(b.ctx(), auth.CreateUsers{Change: by(now), Users: rows})
+	results, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
 	b.ok(err)
 	need(b, "number of results", len(results), len(rows))
 	return results
 }
 
 // row describes a user to create among others.
-func (b *bench) row(email string) auth.ImportedRow {
+func (b *bench) row(email string) store.ImportedRow {
 	b.Helper()
-	return auth.ImportedRow{User: b.newUser(email).User}
+	return store.ImportedRow{User: b.newUser(email).User}
 }
 
 // wholeRow describes a user of whom everything is known, n of many.
-func (b *bench) wholeRow(n int) auth.ImportedRow {
+func (b *bench) wholeRow(n int) store.ImportedRow {
 	b.Helper()
 	row := b.row(fmt.Sprintf("Person%d@example.com", n))
 	u := &row.User
 	u.EmailVerifiedAt, u.Phone, u.PhoneVerifiedAt, u.FullName = now.Add(us), fmt.Sprintf("+4930%08d", n), now.Add(2*us), "Ada Ü. \\ \" 'q'"
 	u.UserMetadata = map[string]any{"s": "ü", "n": 1.5, "z": nil, "m": map[string]any{"l": []any{"a", map[string]any{}}}}
 	u.AppMetadata, u.Roles = map[string]any{"n": float64(n)}, []string{"b", "a,{\"}"}
-	u.Identities = []auth.Identity{b.identity("p", fmt.Sprint(n)), b.identity("q", fmt.Sprint(n))}
+	u.Identities = []store.Identity{b.identity("p", fmt.Sprint(n)), b.identity("q", fmt.Sprint(n))}
 	u.CreatedAt, u.UpdatedAt, u.LastSignInAt, u.BannedUntil = now.Add(-minute), now, now.Add(-us), now.Add(minute)
 	row.PasswordHash = fmt.Sprintf("hash %d", n)
 	return row
 }
 
 // absent wants nothing of a user to be there.
-func (b *bench) absent(u auth.User) {
+func (b *bench) absent(u store.User) {
 	b.Helper()
-	keys := []auth.UserKey{auth.ByID(u.ID)}
+	keys := []store.UserKey{store.ByID(u.ID)}
 	for _, i := range u.Identities {
-		keys = append(keys, auth.ByIdentity(i.Provider, i.Subject))
+		keys = append(keys, store.ByIdentity(i.Provider, i.Subject))
 	}
 	for _, key := range keys {
 		_, err := b.User(b.ctx(), key)
-		b.is(err, auth.ErrNotFound)
+		b.is(err, store.ErrNotFound)
 	}
 }
 
 func imports() checks {
 	return checks{
 		"all users come back as they went in": func(b *bench) {
-			var rows []auth.ImportedRow
+			var rows []store.ImportedRow
 			for n := range 30 {
 				rows = append(rows, b.wholeRow(n), b.row(""))
 			}
@@ -63,9 +63,9 @@ func imports() checks {
 				b.ok(err)
 			}
 			for _, row := range rows {
-				b.stands(auth.Credentials{User: row.User, PasswordHash: row.PasswordHash})
+				b.stands(store.Credentials{User: row.User, PasswordHash: row.PasswordHash})
 				for _, i := range row.User.Identities {
-					u, err := b.User(b.ctx(), auth.ByIdentity(i.Provider, i.Subject))
+					u, err := b.User(b.ctx(), store.ByIdentity(i.Provider, i.Subject))
 					b.ok(err)
 					b.sameUser(u, row.User)
 				}
@@ -76,7 +76,7 @@ func imports() checks {
 			row := b.row("")
 			row.User.Revision, row.User.CredentialRevision = 7, 8
 			b.ok(b.importAll(row)[0])
-			u, err := b.User(b.ctx(), auth.ByID(row.User.ID))
+			u, err := b.User(b.ctx(), store.ByID(row.User.ID))
 			b.ok(err)
 			equal(b, "User.Revision", u.Revision, 0)
 			equal(b, "User.CredentialRevision", u.CredentialRevision, 0)
@@ -85,7 +85,7 @@ func imports() checks {
 			row := b.row("ada@example.com")
 			row.User.ID = uuid.NewString()
 			b.ok(b.importAll(row)[0])
-			u, err := b.User(b.ctx(), auth.ByEmail("ada@example.com"))
+			u, err := b.User(b.ctx(), store.ByEmail("ada@example.com"))
 			b.ok(err)
 			b.sameUser(u, row.User)
 		},
@@ -94,43 +94,43 @@ func imports() checks {
 			b.ok(b.importAll(first)[0])
 			for field, edit := range takes(b, first.User) {
 				before, refused, after := b.wholeRow(1), b.wholeRow(2), b.wholeRow(3)
-				for _, row := range []*auth.ImportedRow{&before, &refused, &after} { // others than before
+				for _, row := range []*store.ImportedRow{&before, &refused, &after} { // others than before
 					row.User.Email, row.User.Phone = b.id()+"@example.com", ""
-					row.User.Identities = []auth.Identity{b.identity("p", b.id()), b.identity("q", b.id())}
+					row.User.Identities = []store.Identity{b.identity("p", b.id()), b.identity("q", b.id())}
 				}
 				edit(&refused.User)
 				results := b.importAll(before, refused, after)
 				b.ok(results[0])
 				b.conflict(results[1], field)
 				b.ok(results[2])
-				b.stands(auth.Credentials{User: before.User, PasswordHash: before.PasswordHash})
-				b.stands(auth.Credentials{User: after.User, PasswordHash: after.PasswordHash})
+				b.stands(store.Credentials{User: before.User, PasswordHash: before.PasswordHash})
+				b.stands(store.Credentials{User: after.User, PasswordHash: after.PasswordHash})
 				if field != "id" {
-					_, err := b.User(b.ctx(), auth.ByID(refused.User.ID))
-					b.is(err, auth.ErrNotFound)
+					_, err := b.User(b.ctx(), store.ByID(refused.User.ID))
+					b.is(err, store.ErrNotFound)
 				}
 				for _, i := range refused.User.Identities {
-					u, err := b.User(b.ctx(), auth.ByIdentity(i.Provider, i.Subject))
+					u, err := b.User(b.ctx(), store.ByIdentity(i.Provider, i.Subject))
 					if u.ID != first.User.ID {
-						b.is(err, auth.ErrNotFound)
+						b.is(err, store.ErrNotFound)
 					}
 				}
 			}
-			b.stands(auth.Credentials{User: first.User, PasswordHash: first.PasswordHash})
+			b.stands(store.Credentials{User: first.User, PasswordHash: first.PasswordHash})
 		},
 		"of two in one call the first is created": func(b *bench) {
 			for n, field := range []string{"id", "email", "phone", "identity"} {
 				first, second := b.row(b.id()+"@example.com"), b.row(b.id()+"@example.com")
 				first.User.Phone = fmt.Sprintf("+49%012d", n)
-				first.User.Identities = []auth.Identity{b.identity("p", b.id())}
+				first.User.Identities = []store.Identity{b.identity("p", b.id())}
 				takes(b, first.User)[field](&second.User)
 				third := b.row(b.id() + "@example.com")
 				results := b.importAll(first, second, third)
 				b.ok(results[0])
 				b.conflict(results[1], field)
 				b.ok(results[2])
-				b.stands(auth.Credentials{User: first.User})
-				b.stands(auth.Credentials{User: third.User})
+				b.stands(store.Credentials{User: first.User})
+				b.stands(store.Credentials{User: third.User})
 			}
 		},
 		"one who is refused takes no value from those after": func(b *bench) {
@@ -140,21 +140,21 @@ func imports() checks {
 			results := b.importAll(refused, after)
 			b.conflict(results[0], "email")
 			b.ok(results[1])
-			b.stands(auth.Credentials{User: after.User})
+			b.stands(store.Credentials{User: after.User})
 
 			owner, second, third := b.row("a@example.com"), b.row("b@example.com"), b.row("b@example.com")
-			owner.User.Identities = []auth.Identity{b.identity("p", "s")}
-			second.User.Identities = []auth.Identity{b.identity("p", "s")}
+			owner.User.Identities = []store.Identity{b.identity("p", "s")}
+			second.User.Identities = []store.Identity{b.identity("p", "s")}
 			results = b.importAll(owner, second, third)
 			b.ok(results[0])
 			b.conflict(results[1], "identity")
 			b.ok(results[2])
-			b.absent(auth.User{ID: second.User.ID})
-			b.stands(auth.Credentials{User: third.User})
+			b.absent(store.User{ID: second.User.ID})
+			b.stands(store.Credentials{User: third.User})
 		},
 		"nobody has an identity twice": func(b *bench) {
 			row := b.row("ada@example.com")
-			row.User.Identities = []auth.Identity{b.identity("p", "s"), b.identity("p", "s")}
+			row.User.Identities = []store.Identity{b.identity("p", "s"), b.identity("p", "s")}
 			b.conflict(b.importAll(row)[0], "identity")
 			b.absent(row.User)
 		},
@@ -164,15 +164,15 @@ func imports() checks {
 			}
 			b.user("taken@example.com")
 			refused, made := b.row("taken@example.com"), b.row("free@example.com")
-			for _, row := range []*auth.ImportedRow{&refused, &made} {
-				row.Events = []auth.Event{{ID: b.id(), Type: auth.EventUserImported, At: now}}
+			for _, row := range []*store.ImportedRow{&refused, &made} {
+				row.Events = []store.Event{{ID: b.id(), Type: store.EventUserImported, At: now}}
 			}
 			b.conflict(b.importAll(refused, made)[0], "email")
-			c := auth.CreateUsers{Change: by(now), Users: []auth.ImportedRow{refused}}
+			c := store.CreateUsers{Change: by(now), Users: []store.ImportedRow{refused}}
 			newWorld(b).witness(&c.Change)
 			_, err := b.imports.CreateUsers(b.ctx(), c) // nobody is created: nothing to tell
 			b.ok(err)
-			list, err := b.events.Events(b.ctx(), auth.EventQuery{})
+			list, err := b.events.Events(b.ctx(), store.EventQuery{})
 			b.ok(err)
 			need(b, "number of events", len(list), 1)
 			equal(b, "Event.ID", list[0].ID, made.Events[0].ID)
@@ -182,7 +182,7 @@ func imports() checks {
 			const people, calls = 5, 8
 			created := make([][]bool, calls)
 			won, _ := b.raceOf(calls, func(call int) error {
-				var rows []auth.ImportedRow
+				var rows []store.ImportedRow
 				for n := range people {
 					row := b.wholeRow(n)
 					if call%3 == 1 { // the same mailboxes only
@@ -193,9 +193,9 @@ func imports() checks {
 					}
 					rows = append(rows, row)
 				}
-				results, err := b.imports.CreateUsers(b.ctx(), auth.CreateUsers{Change: by(now), Users: rows})
+				results, err := b.imports.CreateUsers(b.ctx(), store.CreateUsers{Change: by(now), Users: rows})
 				for _, r := range results {
-					if r != nil && !errors.Is(r, auth.ErrConflict) {
+					if r != nil && !errors.Is(r, store.ErrConflict) {
 						err = r
 					}
 					created[call] = append(created[call], r == nil)
@@ -221,7 +221,7 @@ func imports() checks {
 				if owners["email"] > 1 || owners["identity"] > 1 || owners["email"]+owners["identity"] == 0 {
 					b.wrong(fmt.Sprintf("person %d: created by", n), owners, "once each at most, and once at least")
 				}
-				for kind, key := range map[string]auth.UserKey{"email": auth.ByEmail(fmt.Sprintf("person%d@example.com", n)), "identity": auth.ByIdentity("p", fmt.Sprint(n))} {
+				for kind, key := range map[string]store.UserKey{"email": store.ByEmail(fmt.Sprintf("person%d@example.com", n)), "identity": store.ByIdentity("p", fmt.Sprint(n))} {
 					_, err := b.User(b.ctx(), key)
 					equal(b.of("person %d by %s", n, kind), "found", err == nil, owners[kind] == 1)
 				}
@@ -232,7 +232,7 @@ func imports() checks {
 			row.User.UserMetadata = map[string]any{"k": "v"}
 			b.ok(b.importAll(row)[0])
 			row.User.UserMetadata["k"], row.User.Roles[0], row.User.Identities[0].Subject = "spoilt", "spoilt", "spoilt"
-			u, err := b.User(b.ctx(), auth.ByID(row.User.ID))
+			u, err := b.User(b.ctx(), store.ByID(row.User.ID))
 			b.ok(err)
 			if u.UserMetadata["k"] != "v" || slices.Contains(u.Roles, "spoilt") || u.Identities[0].Subject == "spoilt" {
 				b.wrong("User, after callers wrote into theirs,", u, "none of what they wrote")
@@ -244,9 +244,9 @@ func imports() checks {
 			}
 			row := b.row("ada@example.com")
 			f := b.newFactor("")
-			row.Factors = []auth.Factor{f}
+			row.Factors = []store.Factor{f}
 			twice := b.row("eve@example.com")
-			twice.Factors = []auth.Factor{b.newFactor(""), b.newFactor("")}
+			twice.Factors = []store.Factor{b.newFactor(""), b.newFactor("")}
 			results := b.importAll(row, twice)
 			b.ok(results[0])
 			b.conflict(results[1], "factor")
@@ -258,27 +258,27 @@ func imports() checks {
 
 // takes are edits by which a user wants a unique value that another one has, by
 // its field.
-func takes(b *bench, of auth.User) map[string]func(*auth.User) {
+func takes(b *bench, of store.User) map[string]func(*store.User) {
 	b.Helper()
-	return map[string]func(*auth.User){
-		"id":    func(u *auth.User) { u.ID = of.ID },
-		"email": func(u *auth.User) { u.Email = of.Email },
-		"phone": func(u *auth.User) { u.Phone = of.Phone },
-		"identity": func(u *auth.User) {
+	return map[string]func(*store.User){
+		"id":    func(u *store.User) { u.ID = of.ID },
+		"email": func(u *store.User) { u.Email = of.Email },
+		"phone": func(u *store.User) { u.Phone = of.Phone },
+		"identity": func(u *store.User) {
 			u.Identities = append(u.Identities, b.identity(of.Identities[0].Provider, of.Identities[0].Subject))
 		},
 	}
 }
 
 // armedWith wants a user who was made with a second factor.
-func (b *bench) armedWith(u auth.User, f auth.Factor) {
+func (b *bench) armedWith(u store.User, f store.Factor) {
 	b.Helper()
 	u.MFAEnabled = true
-	b.stands(auth.Credentials{User: u})
+	b.stands(store.Credentials{User: u})
 	f.UserID, f.Enabled = u.ID, true
 	b.has(f, 0)
 	_, err := b.signIn(b.newSession(u.ID))
-	b.is(err, auth.ErrMFARequired)
+	b.is(err, store.ErrMFARequired)
 }
 
 // born are that CreateUser makes second factors.
@@ -287,7 +287,7 @@ func born() checks {
 		"a user comes with second factors": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			f := b.newFactor("")
-			nu.Factors = []auth.Factor{f}
+			nu.Factors = []store.Factor{f}
 			u, err := b.create(nu)
 			b.ok(err)
 			equal(b, "User.MFAEnabled", u.MFAEnabled, true)
@@ -298,25 +298,25 @@ func born() checks {
 		"a user who is refused has no second factor": func(b *bench) {
 			b.user("ada@example.com")
 			nu := b.newUser("ada@example.com")
-			nu.Factors = []auth.Factor{b.newFactor("")}
+			nu.Factors = []store.Factor{b.newFactor("")}
 			_, err := b.create(nu)
 			b.conflict(err, "email")
 			nu = b.newUser("eve@example.com")
-			nu.Factors = []auth.Factor{b.newFactor(""), b.newFactor("")}
+			nu.Factors = []store.Factor{b.newFactor(""), b.newFactor("")}
 			_, err = b.create(nu)
 			b.conflict(err, "factor")
-			_, err = b.User(b.ctx(), auth.ByEmail("eve@example.com"))
-			b.is(err, auth.ErrNotFound)
+			_, err = b.User(b.ctx(), store.ByEmail("eve@example.com"))
+			b.is(err, store.ErrNotFound)
 		},
 		"a first session beside a second factor is at AAL2": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			s := b.newSession(nu.User.ID)
-			nu.Factors, nu.Session = []auth.Factor{b.newFactor("")}, &s
+			nu.Factors, nu.Session = []store.Factor{b.newFactor("")}, &s
 			_, err := b.create(nu)
-			b.is(err, auth.ErrMFARequired)
-			_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
-			b.is(err, auth.ErrNotFound)
-			s.AAL = auth.LevelAAL2
+			b.is(err, store.ErrMFARequired)
+			_, err = b.User(b.ctx(), store.ByID(nu.User.ID))
+			b.is(err, store.ErrNotFound)
+			s.AAL = store.LevelAAL2
 			_, err = b.create(nu)
 			b.ok(err)
 		},

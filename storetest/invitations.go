@@ -3,19 +3,19 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // invitations checks InvitationStore.
 func invitations() checks {
-	const purpose = auth.PurposeInvitation
+	const purpose = store.PurposeInvitation
 	put := func(b *bench, secret, subject string, at time.Time) {
 		b.Helper()
 		t := newToken(secret, subject)
 		t.Purpose, t.CreatedAt, t.ExpiresAt = purpose, at, now.Add(time.Hour)
 		b.ok(b.put(t))
 	}
-	subjects := func(b *bench, q auth.InvitationQuery) []string {
+	subjects := func(b *bench, q store.InvitationQuery) []string {
 		b.Helper()
 		list, err := b.invited.ListInvitations(b.ctx(), q)
 		b.ok(err)
@@ -38,8 +38,8 @@ func invitations() checks {
 			over.Purpose, over.ExpiresAt = purpose, now
 			b.ok(b.put(over))
 			all := []string{"d", "E", "c", "b", "a"}
-			equal(b, "subjects", subjects(b, auth.InvitationQuery{Now: now, Limit: 10}), all)
-			q := auth.InvitationQuery{Now: now, Limit: 2}
+			equal(b, "subjects", subjects(b, store.InvitationQuery{Now: now, Limit: 10}), all)
+			q := store.InvitationQuery{Now: now, Limit: 2}
 			for range 4 {
 				page, err := b.invited.ListInvitations(b.ctx(), q)
 				b.ok(err)
@@ -53,7 +53,7 @@ func invitations() checks {
 				q.After = &last
 			}
 			equal(b, "subjects, page by page", want, all)
-			equal(b, "subjects at the end", subjects(b, auth.InvitationQuery{Now: now.Add(time.Hour), Limit: 10}), []string{})
+			equal(b, "subjects at the end", subjects(b, store.InvitationQuery{Now: now.Add(time.Hour), Limit: 10}), []string{})
 		},
 		"the token about a subject is found whole, superseded and used ones are not": func(b *bench) {
 			put(b, "old", "a", now)
@@ -61,14 +61,14 @@ func invitations() checks {
 			t := newToken("new", "a")
 			t.Purpose, t.CreatedAt, t.ExpiresAt, t.Data = purpose, now.Add(us), now.Add(minute), []byte("data")
 			b.ok(b.put(t))
-			list, err := b.invited.ListInvitations(b.ctx(), auth.InvitationQuery{Subject: "a", Now: now, Limit: 10})
+			list, err := b.invited.ListInvitations(b.ctx(), store.InvitationQuery{Subject: "a", Now: now, Limit: 10})
 			b.ok(err)
-			equal(b, "tokens", list, []auth.Token{t})
-			_, _, err = b.RedeemToken(b.ctx(), auth.Redemption{Change: by(now), Purpose: purpose, Hash: hashOf("used")})
+			equal(b, "tokens", list, []store.Token{t})
+			_, _, err = b.RedeemToken(b.ctx(), store.Redemption{Change: by(now), Purpose: purpose, Hash: hashOf("used")})
 			b.ok(err)
-			equal(b, "subjects", subjects(b, auth.InvitationQuery{Now: now, Limit: 10}), []string{"a"})
-			equal(b, "subjects", subjects(b, auth.InvitationQuery{Subject: "b", Now: now, Limit: 10}), []string{})
-			_, err = b.invited.ListInvitations(cancelled(), auth.InvitationQuery{Now: now, Limit: 10})
+			equal(b, "subjects", subjects(b, store.InvitationQuery{Now: now, Limit: 10}), []string{"a"})
+			equal(b, "subjects", subjects(b, store.InvitationQuery{Subject: "b", Now: now, Limit: 10}), []string{})
+			_, err = b.invited.ListInvitations(cancelled(), store.InvitationQuery{Now: now, Limit: 10})
 			b.gone(err)
 		},
 	}

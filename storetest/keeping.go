@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/difference"
+	"github.com/authmount/auth/store"
 )
 
 // signInKeeping adds a session and keeps so many, and returns those that ended by
 // it, as the store tells.
-func (b *bench) signInKeeping(s auth.Session, n int, ifUsers ...auth.UserAt) (ended []string, err error) {
-	c := auth.CreateSession{Change: by(s.CreatedAt), Session: s, KeepSessions: n}
+func (b *bench) signInKeeping(s store.Session, n int, ifUsers ...store.UserAt) (ended []string, err error) {
+	c := store.CreateSession{Change: by(s.CreatedAt), Session: s, KeepSessions: n}
 	c.IfUsers = ifUsers
 	c.Ended = func(ids []string) {
 		if ended != nil || len(ids) == 0 {
@@ -42,7 +42,7 @@ func carriers() []string {
 	var names []string
 	carries := func(t reflect.Type) bool {
 		for _, f := range reflect.VisibleFields(t) {
-			if f.Type == reflect.TypeFor[auth.Session]() || f.Type == reflect.TypeFor[*auth.Session]() || f.Type == reflect.TypeFor[*auth.NewUser]() {
+			if f.Type == reflect.TypeFor[store.Session]() || f.Type == reflect.TypeFor[*store.Session]() || f.Type == reflect.TypeFor[*store.NewUser]() {
 				return true
 			}
 		}
@@ -71,9 +71,9 @@ func keepSessions() checks {
 			over.IdleUntil = now.Add(us)
 			_, err := b.signIn(over)
 			b.ok(err)
-			_, err = b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			_, err = b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
-			var s []auth.Session
+			var s []store.Session
 			for i := range 5 {
 				s = append(s, b.newSession(u.ID))
 				s[i].LastActiveAt = now.Add(time.Duration(i) * us)
@@ -98,9 +98,9 @@ func keepSessions() checks {
 			slices.Sort(left)
 			listed(b, "sessions that are left", b.live(u.ID, now.Add(minute)), left)
 			_, _, err = b.Session(b.ctx(), s[3].ID, now.Add(minute))
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, err = b.advance(s[3].ID, 0, now.Add(minute))
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, _, err = b.Session(b.ctx(), theirs.ID, now.Add(minute))
 			b.ok(err)
 			last := b.newSession(u.ID)
@@ -122,8 +122,8 @@ func keepSessions() checks {
 		"a refused sign-in ends no session": func(b *bench) {
 			u := b.user("ada@example.com")
 			old := b.session(u.ID)
-			got, err := b.signInKeeping(b.newSession(u.ID), 1, auth.UserAt{ID: u.ID, PasswordHash: ptr("other")})
-			b.is(err, auth.ErrStale)
+			got, err := b.signInKeeping(b.newSession(u.ID), 1, store.UserAt{ID: u.ID, PasswordHash: ptr("other")})
+			b.is(err, store.ErrStale)
 			again := b.newSession(u.ID)
 			again.ID = old.ID
 			more, err := b.signInKeeping(again, 1)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // survives wants a value to be the same after a round trip through JSON.
@@ -46,18 +46,18 @@ func kept() checks {
 			}
 			if b.events != nil {
 				b.say(u.ID, b.event(now))
-				list, err := b.events.Events(b.ctx(), auth.EventQuery{})
+				list, err := b.events.Events(b.ctx(), store.EventQuery{})
 				b.ok(err)
 				survives(b, list)
 			}
 			if b.outbox != nil {
 				b.post(u.ID, b.message())
-				list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
+				list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
 				b.ok(err)
 				survives(b, list)
 			}
 			if b.roles != nil {
-				table, err := b.putRole(auth.RolePermissions{Name: "one", Permissions: []string{"a:b"}})
+				table, err := b.putRole(store.RolePermissions{Name: "one", Permissions: []string{"a:b"}})
 				b.ok(err)
 				survives(b, table)
 			}
@@ -82,10 +82,10 @@ func kept() checks {
 				nu.User.ID = id()
 				i := b.identity("p", version)
 				i.ID = id()
-				nu.User.Identities = []auth.Identity{i}
+				nu.User.Identities = []store.Identity{i}
 				u, err := b.create(nu)
 				b.ok(err)
-				b.stands(auth.Credentials{User: nu.User})
+				b.stands(store.Credentials{User: nu.User})
 				s := b.newSession(u.ID)
 				s.ID = id()
 				_, err = b.signIn(s)
@@ -118,7 +118,7 @@ func kept() checks {
 				identity.ID = uuid.NewString()
 				nu.User.Identities = append(nu.User.Identities, identity)
 			}
-			slices.SortFunc(nu.User.Identities, func(a, b auth.Identity) int {
+			slices.SortFunc(nu.User.Identities, func(a, b store.Identity) int {
 				if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
 					return c
 				}
@@ -130,7 +130,7 @@ func kept() checks {
 			slices.Reverse(nu.User.Identities)
 			_, err := b.create(nu)
 			b.ok(err)
-			u, err := b.User(b.ctx(), auth.ByID(nu.User.ID))
+			u, err := b.User(b.ctx(), store.ByID(nu.User.ID))
 			b.ok(err)
 			var got []string
 			for _, i := range u.Identities {

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // keyLists are that API keys are listed, used, and replaced as they were seen.
 func keyLists() checks {
 	return checks{
 		"keys are listed, newest first, by page": func(b *bench) {
-			var all []auth.APIKey
+			var all []store.APIKey
 			for i := range 12 {
 				k := b.newKey(fmt.Sprint(i))
 				k.Public = i%2 == 0
@@ -22,12 +22,12 @@ func keyLists() checks {
 				if i%4 == 0 {
 					k.ExpiresAt = now
 				}
-				k, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now.Add(time.Duration(i/3) * us)), Key: k})
+				k, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(time.Duration(i/3) * us)), Key: k})
 				b.ok(err)
 				all = append(all, k)
 			}
-			slices.SortFunc(all, func(x, y auth.APIKey) int { return x.Cursor().Compare(y.Cursor()) })
-			for name, q := range map[string]auth.KeyQuery{
+			slices.SortFunc(all, func(x, y store.APIKey) int { return x.Cursor().Compare(y.Cursor()) })
+			for name, q := range map[string]store.KeyQuery{
 				"all": {}, "public": {Public: ptr(true)}, "secret": {Public: ptr(false)}, "live": {LiveAt: now}, "live and public": {LiveAt: now, Public: ptr(true)},
 			} {
 				var want []string
@@ -42,9 +42,9 @@ func keyLists() checks {
 			}
 		},
 		"an empty list of keys is no error": func(b *bench) {
-			list, err := b.keys.Keys(b.ctx(), auth.KeyQuery{Limit: 10})
+			list, err := b.keys.Keys(b.ctx(), store.KeyQuery{Limit: 10})
 			b.ok(err)
-			equal(b, "the list", list, []auth.APIKey{})
+			equal(b, "the list", list, []store.APIKey{})
 		},
 		"a key's use is noted once a minute": func(b *bench) {
 			k, err := b.putKey(b.newKey("k"))
@@ -60,7 +60,7 @@ func keyLists() checks {
 			use(5+60e6-1, 5)
 			use(5+60e6, 5+60e6)
 			k.Name = "renamed"
-			k, err = b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))})
+			k, err = b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))})
 			b.ok(err)
 			equal(b, "LastUsedAt of a key that is replaced", k.LastUsedAt, now.Add(us*time.Duration(5+60e6)))
 			for _, id := range []string{b.id(), "x", ""} {
@@ -69,20 +69,20 @@ func keyLists() checks {
 		},
 		"a key is replaced only as it was seen": func(b *bench) {
 			k := b.newKey("k")
-			unseen := auth.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))}
+			unseen := store.PutKey{Change: by(now), Key: k, IfRevision: ptr(int64(0))}
 			_, err := b.keys.PutKey(b.ctx(), unseen)
-			b.is(err, auth.ErrStale)
+			b.is(err, store.ErrStale)
 			_, err = b.keys.Key(b.ctx(), k.ID)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			k, err = b.putKey(k)
 			b.ok(err)
 			k.Name = "first"
 			seen := k.Revision
-			first, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now), Key: k, IfRevision: &seen})
+			first, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: &seen})
 			b.ok(err)
 			k.Name = "second"
-			_, err = b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now), Key: k, IfRevision: &seen})
-			b.is(err, auth.ErrStale)
+			_, err = b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k, IfRevision: &seen})
+			b.is(err, store.ErrStale)
 			b.keeps(first)
 		},
 		"of parallel replacements of a key as it was seen one happens": func(b *bench) {
@@ -91,16 +91,16 @@ func keyLists() checks {
 			won, _ := b.race(func(i int) error {
 				next := k
 				next.Hash = hashOf(fmt.Sprint("next", i))
-				_, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now), Key: next, IfRevision: &k.Revision})
+				_, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: next, IfRevision: &k.Revision})
 				return err
-			}, auth.ErrStale)
+			}, store.ErrStale)
 			equal(b, "won of many at once", won, 1)
 		},
 	}
 }
 
 // keyPages goes through a list and wants it to hold these.
-func (b *bench) keyPages(name string, q auth.KeyQuery, want []string) {
+func (b *bench) keyPages(name string, q store.KeyQuery, want []string) {
 	b.Helper()
 	got := []string{}
 	for range len(want) + 2 {

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
-func (b *bench) putKey(k auth.APIKey) (auth.APIKey, error) {
-	return b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now), Key: k})
+func (b *bench) putKey(k store.APIKey) (store.APIKey, error) {
+	return b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now), Key: k})
 }
 
 // newKey describes an API key of whom everything is known.
-func (b *bench) newKey(secret string) auth.APIKey {
+func (b *bench) newKey(secret string) store.APIKey {
 	b.Helper()
-	return auth.APIKey{
+	return store.APIKey{
 		ID: b.id(), Name: "deploy", Public: true, Environment: "live", Hash: hashOf(secret), Scopes: []string{"b", "a"}, Networks: []string{"192.0.2.0/24", "::1/128"},
 		CreatedBy: b.id(), Adopted: true, ExpiresAt: now.Add(minute), PreviousHash: hashOf("before " + secret), PreviousUntil: now.Add(us), RotatedAt: now.Add(2 * us),
 	}
 }
 
 // keeps wants an API key as the store keeps it.
-func (b *bench) keeps(want auth.APIKey) {
+func (b *bench) keeps(want store.APIKey) {
 	b.Helper()
 	got, err := b.keys.Key(b.ctx(), want.ID)
 	b.ok(err)
@@ -29,9 +29,9 @@ func (b *bench) keeps(want auth.APIKey) {
 }
 
 // sameKey compares keys; the store may spell empty lists either way.
-func (b *bench) sameKey(got, want auth.APIKey) {
+func (b *bench) sameKey(got, want store.APIKey) {
 	b.Helper()
-	for _, k := range []*auth.APIKey{&got, &want} {
+	for _, k := range []*store.APIKey{&got, &want} {
 		for _, list := range []*[]string{&k.Scopes, &k.Networks} {
 			if len(*list) == 0 {
 				*list = nil
@@ -55,7 +55,7 @@ func keys() checks {
 			k.CreatedAt, k.Revision, k.LastUsedAt = now, 0, time.Time{}
 			b.sameKey(got, k)
 			b.keeps(k)
-			bare := auth.APIKey{ID: b.id(), Name: "bare", Hash: hashOf("bare")}
+			bare := store.APIKey{ID: b.id(), Name: "bare", Hash: hashOf("bare")}
 			_, err = b.putKey(bare)
 			b.ok(err)
 			bare.CreatedAt = now
@@ -64,7 +64,7 @@ func keys() checks {
 		"an unknown key is not found": func(b *bench) {
 			for _, id := range []string{b.id(), "x", ""} {
 				_, err := b.keys.Key(b.ctx(), id)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
 		},
 		"a key is replaced at a new revision": func(b *bench) {
@@ -73,7 +73,7 @@ func keys() checks {
 			b.ok(err)
 			k.Name, k.Scopes, k.RevokedAt, k.ExpiresAt, k.Hash = "other", nil, now.Add(us), now, hashOf("other")
 			k.Public, k.Environment, k.Networks, k.Adopted, k.CreatedBy, k.PreviousHash, k.PreviousUntil = false, "test", nil, false, "", nil, time.Time{}
-			got, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: by(now.Add(us)), Key: k})
+			got, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: by(now.Add(us)), Key: k})
 			b.ok(err)
 			k.CreatedAt, k.Revision = now, max(got.Revision, 1)
 			b.sameKey(got, k)
@@ -87,7 +87,7 @@ func keys() checks {
 			_, err = b.putKey(other)
 			b.conflict(err, "key")
 			_, err = b.keys.Key(b.ctx(), other.ID)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			k.CreatedAt = now
 			b.keeps(k)
 		},
@@ -95,7 +95,7 @@ func keys() checks {
 			k := b.newKey("k")
 			got, err := b.putKey(k)
 			b.ok(err)
-			for _, of := range []auth.APIKey{k, got} {
+			for _, of := range []store.APIKey{k, got} {
 				of.Hash[0], of.PreviousHash[0], of.Scopes[0], of.Networks[0] = of.Hash[0]^1, of.PreviousHash[0]^1, "spoilt", "spoilt"
 			}
 			for range 2 {
@@ -103,10 +103,10 @@ func keys() checks {
 				b.ok(err)
 				need(b, "APIKey.Scopes[0], after callers wrote into theirs,", got.Scopes[0], "b")
 				need(b, "APIKey.Hash[0], after callers wrote into theirs,", got.Hash[0], hashOf("k")[0])
-				list, err := b.keys.Keys(b.ctx(), auth.KeyQuery{Limit: 1})
+				list, err := b.keys.Keys(b.ctx(), store.KeyQuery{Limit: 1})
 				b.ok(err)
-				need(b, "the list, after callers wrote into theirs,", list, []auth.APIKey{got})
-				for _, of := range []auth.APIKey{list[0], got} {
+				need(b, "the list, after callers wrote into theirs,", list, []store.APIKey{got})
+				for _, of := range []store.APIKey{list[0], got} {
 					of.Hash[0], of.PreviousHash[0], of.Scopes[0], of.Networks[0] = of.Hash[0]^1, of.PreviousHash[0]^1, "spoilt", "spoilt"
 				}
 			}
@@ -123,14 +123,14 @@ func keys() checks {
 					_, err := b.putKey(revoked)
 					return err
 				}, func() error {
-					c := auth.UpdateUser{Change: by(now), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(k.ID)}}
-					c.By = auth.Authority{Key: &auth.KeyRef{ID: k.ID}}
+					c := store.UpdateUser{Change: by(now), UserID: u.ID, Patch: store.UserPatch{FullName: ptr(k.ID)}}
+					c.By = store.Authority{Key: &store.KeyRef{ID: k.ID}}
 					_, err := b.UpdateUser(b.ctx(), c)
 					return err
 				}, func() []string {
-					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					got, err := b.User(b.ctx(), store.ByID(u.ID))
 					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
-				}, auth.ErrKeyEnded)
+				}, store.ErrKeyEnded)
 			}
 		},
 		"a caller who has gone reads no key": func(b *bench) {
@@ -139,7 +139,7 @@ func keys() checks {
 			b.ok(err)
 			_, err = b.keys.Key(cancelled(), k.ID)
 			b.gone(err)
-			_, err = b.keys.Keys(cancelled(), auth.KeyQuery{Limit: 1})
+			_, err = b.keys.Keys(cancelled(), store.KeyQuery{Limit: 1})
 			b.gone(err)
 			b.gone(b.keys.UseKey(cancelled(), k.ID, now))
 		},

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // five is a bucket of five that refills one every twelve seconds.
-var five = auth.Rate{Burst: 5, Per: minute}
+var five = store.Rate{Burst: 5, Per: minute}
 
-func (b *bench) take(at time.Time, draws ...auth.Draw) auth.Decision {
+func (b *bench) take(at time.Time, draws ...store.Draw) store.Decision {
 	b.Helper()
 	d, err := b.Take(b.ctx(), draws, at)
 	b.ok(err)
@@ -20,7 +20,7 @@ func (b *bench) take(at time.Time, draws ...auth.Draw) auth.Decision {
 // left wants a number of tokens in a bucket.
 func (b *bench) left(key string, at time.Time, want int) {
 	b.Helper()
-	d := b.take(at, auth.Draw{Key: key, Rate: five})
+	d := b.take(at, store.Draw{Key: key, Rate: five})
 	equal(b.of("%s", key), "Decision.Remaining[0]", d.Remaining[0], want)
 	equal(b.of("%s", key), "Decision.Allowed", d.Allowed, want > 0)
 }
@@ -28,7 +28,7 @@ func (b *bench) left(key string, at time.Time, want int) {
 func limits() checks {
 	return checks{
 		"a bucket gives its burst, then refuses": func(b *bench) {
-			draw := auth.Draw{Key: "k", Rate: five, Cost: 1}
+			draw := store.Draw{Key: "k", Rate: five, Cost: 1}
 			for i := range 5 {
 				d := b.take(now, draw)
 				need(b.of("draw %d", i), "Decision.Allowed", d.Allowed, true)
@@ -50,24 +50,24 @@ func limits() checks {
 			for range 10 {
 				b.left("k", now, 5)
 			}
-			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 1})
+			b.take(now, store.Draw{Key: "k", Rate: five, Cost: 1})
 			for range 2 {
 				b.left("k", now.Add(12*time.Second-us), 4)
 			}
 		},
 		"giving back never overfills": func(b *bench) {
-			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 3})
-			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -1})
+			b.take(now, store.Draw{Key: "k", Rate: five, Cost: 3})
+			b.take(now, store.Draw{Key: "k", Rate: five, Cost: -1})
 			b.left("k", now, 3)
-			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
-			b.take(now, auth.Draw{Key: "k", Rate: five, Cost: -5})
+			b.take(now, store.Draw{Key: "k", Rate: five, Cost: -5})
+			b.take(now, store.Draw{Key: "k", Rate: five, Cost: -5})
 			b.left("k", now, 5)
-			d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 6})
+			d := b.take(now, store.Draw{Key: "k", Rate: five, Cost: 6})
 			equal(b, "Decision.Allowed", d.Allowed, false)
 		},
 		"one refusal leaves all buckets alone": func(b *bench) {
-			b.take(now, auth.Draw{Key: "empty", Rate: five, Cost: 5})
-			d := b.take(now, auth.Draw{Key: "full", Rate: five, Cost: 2}, auth.Draw{Key: "empty", Rate: five, Cost: 1}, auth.Draw{Key: "last", Rate: five, Cost: 2})
+			b.take(now, store.Draw{Key: "empty", Rate: five, Cost: 5})
+			d := b.take(now, store.Draw{Key: "full", Rate: five, Cost: 2}, store.Draw{Key: "empty", Rate: five, Cost: 1}, store.Draw{Key: "last", Rate: five, Cost: 2})
 			equal(b, "Decision.Allowed", d.Allowed, false)
 			equal(b, "Decision.RetryAfter", d.RetryAfter, 12*time.Second)
 			listed(b, "Decision.Remaining", d.Remaining, []int{5, 0, 5})
@@ -75,13 +75,13 @@ func limits() checks {
 			b.left("last", now, 5)
 		},
 		"the longest wait is told": func(b *bench) {
-			b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 5}, auth.Draw{Key: "b", Rate: five, Cost: 5})
-			d := b.take(now, auth.Draw{Key: "a", Rate: five, Cost: 2}, auth.Draw{Key: "b", Rate: five, Cost: 1})
+			b.take(now, store.Draw{Key: "a", Rate: five, Cost: 5}, store.Draw{Key: "b", Rate: five, Cost: 5})
+			d := b.take(now, store.Draw{Key: "a", Rate: five, Cost: 2}, store.Draw{Key: "b", Rate: five, Cost: 1})
 			equal(b, "Decision.Allowed", d.Allowed, false)
 			equal(b, "Decision.RetryAfter", d.RetryAfter, 24*time.Second)
 		},
 		"a key that comes twice is drawn twice": func(b *bench) {
-			d := b.take(now, auth.Draw{Key: "k", Rate: five, Cost: 2}, auth.Draw{Key: "k", Rate: five, Cost: 2})
+			d := b.take(now, store.Draw{Key: "k", Rate: five, Cost: 2}, store.Draw{Key: "k", Rate: five, Cost: 2})
 			equal(b, "Decision.Allowed", d.Allowed, true)
 			equal(b, "Decision.Remaining[1]", d.Remaining[1], 1)
 			b.left("k", now, 1)
@@ -90,7 +90,7 @@ func limits() checks {
 			allowed := make(chan bool, parallel)
 			b.race(func(i int) error {
 				// Opposite orders must not block each other.
-				draws := []auth.Draw{{Key: "a", Rate: five, Cost: 1}, {Key: "b", Rate: five, Cost: 1}}
+				draws := []store.Draw{{Key: "a", Rate: five, Cost: 1}, {Key: "b", Rate: five, Cost: 1}}
 				if i%2 == 0 {
 					slices.Reverse(draws)
 				}
@@ -108,7 +108,7 @@ func limits() checks {
 			equal(b, "allowed of many at once", n, 5)
 		},
 		"a caller who has gone draws nothing": func(b *bench) {
-			_, err := b.Take(cancelled(), []auth.Draw{{Key: "k", Rate: five, Cost: 1}}, now)
+			_, err := b.Take(cancelled(), []store.Draw{{Key: "k", Rate: five, Cost: 1}}, now)
 			b.gone(err)
 			b.left("k", now, 5)
 		},
@@ -127,14 +127,14 @@ func upkeep() checks {
 			spent.ExpiresAt = now.Add(minute)
 			_, err = b.signIn(spent)
 			b.ok(err)
-			_, err = b.revoke(u.ID, auth.SessionFilter{ID: revoked.ID})
+			_, err = b.revoke(u.ID, store.SessionFilter{ID: revoked.ID})
 			b.ok(err)
 			b.token(newToken("over", "a"))
 			kept := newToken("kept", "b")
 			kept.ExpiresAt = now.Add(minute + us)
 			b.token(kept)
-			b.take(now, auth.Draw{Key: "full again", Rate: five, Cost: 5})
-			b.take(now.Add(minute), auth.Draw{Key: "drawn from", Rate: five, Cost: 2})
+			b.take(now, store.Draw{Key: "full again", Rate: five, Cost: 5})
+			b.take(now.Add(minute), store.Draw{Key: "drawn from", Rate: five, Cost: 2})
 			at := now.Add(minute)
 			n, err := b.Sweep(b.ctx(), at, 100)
 			b.ok(err)
@@ -145,11 +145,11 @@ func upkeep() checks {
 			_, _, err = b.Session(b.ctx(), live.ID, at)
 			b.ok(err)
 			_, _, err = b.Session(b.ctx(), revoked.ID, at)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, err = b.PeekToken(b.ctx(), kept.Purpose, kept.Hash, at)
 			b.ok(err)
 			b.left("drawn from", at, 3)
-			_, err = b.User(b.ctx(), auth.ByID(u.ID))
+			_, err = b.User(b.ctx(), store.ByID(u.ID))
 			b.ok(err)
 			n, err = b.Sweep(b.ctx(), at, 100)
 			b.ok(err)
@@ -173,7 +173,7 @@ func upkeep() checks {
 			for _, s := range []string{"a", "b"} {
 				b.token(newToken(s, s))
 				b.session(u.ID)
-				b.take(now, auth.Draw{Key: s, Rate: five, Cost: 1})
+				b.take(now, store.Draw{Key: s, Rate: five, Cost: 1})
 			}
 			for _, want := range []int{1, 1, 1, 1, 1, 1, 0} {
 				n, err := b.Sweep(b.ctx(), now.Add(time.Hour), 1)

@@ -3,11 +3,11 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // newLinkCode describes a token that is a link and the code 123456 at once, for ada.
-func newLinkCode() auth.Token {
+func newLinkCode() store.Token {
 	t := newCode("link", "ada", 5)
 	t.Code, t.CodeExpiresAt = hashOf("123456"), now.Add(10*time.Second)
 	return t
@@ -32,44 +32,44 @@ func linkCodes() checks {
 		"a link's code uses the link up": func(b *bench) {
 			t := newLinkCode()
 			b.token(t)
-			b.is(b.try("ada", "000000"), auth.ErrWrongCode)
-			b.is(b.try("ada", "link"), auth.ErrWrongCode) // what the link is kept as is no code
-			got, _, err := b.guess("ada", "123456", auth.Effect{})
+			b.is(b.try("ada", "000000"), store.ErrWrongCode)
+			b.is(b.try("ada", "link"), store.ErrWrongCode) // what the link is kept as is no code
+			got, _, err := b.guess("ada", "123456", store.Effect{})
 			b.ok(err)
 			t.Tries = 2
 			b.sameToken(got, t)
-			b.is(b.redeem("link"), auth.ErrNotFound)
-			b.is(b.try("ada", "123456"), auth.ErrNotFound)
+			b.is(b.redeem("link"), store.ErrNotFound)
+			b.is(b.try("ada", "123456"), store.ErrNotFound)
 		},
 		"a link uses its code up": func(b *bench) {
 			b.token(newLinkCode())
 			b.ok(b.redeem("link"))
-			b.is(b.try("ada", "123456"), auth.ErrNotFound)
-			b.is(b.try("ada", "000000"), auth.ErrNotFound)
+			b.is(b.try("ada", "123456"), store.ErrNotFound)
+			b.is(b.try("ada", "000000"), store.ErrNotFound)
 		},
 		"a link outlives its code": func(b *bench) {
 			t := newLinkCode()
 			b.token(t)
 			for _, code := range []string{"123456", "000000"} {
-				try := auth.TryCode{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
+				try := store.TryCode{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Subject: "ada", Hash: hashOf(code)}
 				_, _, err := b.TryCode(b.ctx(), try)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 				try.IfRoles = ptr(int64(99)) // however it is judged
 				_, _, err = b.TryCode(b.ctx(), try)
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
-			_, _, err := b.RedeemToken(b.ctx(), auth.Redemption{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Hash: t.Hash})
+			_, _, err := b.RedeemToken(b.ctx(), store.Redemption{Change: proof(t.CodeExpiresAt), Purpose: t.Purpose, Hash: t.Hash})
 			b.ok(err)
 			b.token(t)
-			_, _, err = b.TryCode(b.ctx(), auth.TryCode{Change: proof(t.CodeExpiresAt.Add(-us)), Purpose: t.Purpose, Subject: "ada", Hash: t.Code})
+			_, _, err = b.TryCode(b.ctx(), store.TryCode{Change: proof(t.CodeExpiresAt.Add(-us)), Purpose: t.Purpose, Subject: "ada", Hash: t.Code})
 			b.ok(err)
 		},
 		"a link outlives the tries at its code": func(b *bench) {
 			b.token(newLinkCode())
 			for range 5 {
-				b.is(b.try("ada", "000000"), auth.ErrWrongCode)
+				b.is(b.try("ada", "000000"), store.ErrWrongCode)
 			}
-			b.is(b.try("ada", "123456"), auth.ErrTooManyTries)
+			b.is(b.try("ada", "123456"), store.ErrTooManyTries)
 			b.ok(b.redeem("link"))
 		},
 		"of a link and its code at once one wins": func(b *bench) {
@@ -82,8 +82,8 @@ func linkCodes() checks {
 					return b.redeem("link")
 				}
 				return b.try("ada", "123456")
-			}, auth.ErrNotFound)
-			b.oneWon(won, lost, auth.ErrNotFound)
+			}, store.ErrNotFound)
+			b.oneWon(won, lost, store.ErrNotFound)
 		},
 		"a code that has an effect is the link's own": func(b *bench) {
 			u := b.user("ada@example.com")
@@ -91,13 +91,13 @@ func linkCodes() checks {
 			t.UserID = u.ID
 			b.token(t)
 			b.is(func() error {
-				_, _, err := b.guess("ada", "link", auth.Effect{Patch: &auth.UserPatch{FullName: ptr("x")}})
+				_, _, err := b.guess("ada", "link", store.Effect{Patch: &store.UserPatch{FullName: ptr("x")}})
 				return err
-			}(), auth.ErrWrongCode)
-			_, got, err := b.guess("ada", "123456", auth.Effect{Patch: &auth.UserPatch{EmailVerifiedAt: ptr(now)}})
+			}(), store.ErrWrongCode)
+			_, got, err := b.guess("ada", "123456", store.Effect{Patch: &store.UserPatch{EmailVerifiedAt: ptr(now)}})
 			b.ok(err)
 			equal(b, "User.EmailVerified()", got.EmailVerified(), true)
-			b.is(b.redeem("link"), auth.ErrNotFound)
+			b.is(b.redeem("link"), store.ErrNotFound)
 		},
 	}
 }

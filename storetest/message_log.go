@@ -6,19 +6,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // told describes a message that is due now, of which something is noted.
-func (b *bench) told(kind auth.Kind, userID string) auth.SealedMessage {
+func (b *bench) told(kind store.Kind, userID string) store.SealedMessage {
 	b.Helper()
 	m := b.message()
-	m.Log = auth.MessageLog{Kind: kind, Channel: auth.ChannelEmail, To: "a•••a@e•••e.com", UserID: userID}
+	m.Log = store.MessageLog{Kind: kind, Channel: store.ChannelEmail, To: "a•••a@e•••e.com", UserID: userID}
 	return m
 }
 
 // records are those of a query, newest first.
-func (b *bench) records(q auth.MessageQuery) []auth.MessageRecord {
+func (b *bench) records(q store.MessageQuery) []store.MessageRecord {
 	b.Helper()
 	if q.Limit == 0 {
 		q.Limit = 1000
@@ -29,22 +29,22 @@ func (b *bench) records(q auth.MessageQuery) []auth.MessageRecord {
 }
 
 // noted wants what is noted of a message.
-func (b *bench) noted(m auth.SealedMessage, f auth.FinishMessage) {
+func (b *bench) noted(m store.SealedMessage, f store.FinishMessage) {
 	b.Helper()
-	want := auth.MessageRecord{ID: m.ID, MessageLog: m.Log, State: f.State, Attempts: f.Attempts, CreatedAt: m.CreatedAt, UpdatedAt: f.At, Error: f.Error}
-	need(b, "records", b.records(auth.MessageQuery{ID: m.ID}), []auth.MessageRecord{want})
+	want := store.MessageRecord{ID: m.ID, MessageLog: m.Log, State: f.State, Attempts: f.Attempts, CreatedAt: m.CreatedAt, UpdatedAt: f.At, Error: f.Error}
+	need(b, "records", b.records(store.MessageQuery{ID: m.ID}), []store.MessageRecord{want})
 }
 
-func (b *bench) end(f auth.FinishMessage) {
+func (b *bench) end(f store.FinishMessage) {
 	b.Helper()
 	b.ok(b.outbox.FinishMessage(b.ctx(), f))
 }
 
 // fail posts a message, and ends it as failed, kept for half an hour.
-func (b *bench) fail(m auth.SealedMessage) auth.FinishMessage {
+func (b *bench) fail(m store.SealedMessage) store.FinishMessage {
 	b.Helper()
 	b.post(b.user("").ID, m)
-	f := auth.FinishMessage{ID: m.ID, State: auth.MessageFailed, At: now.Add(us), Attempts: 3, Error: "refused", KeepUntil: now.Add(30 * minute)}
+	f := store.FinishMessage{ID: m.ID, State: store.MessageFailed, At: now.Add(us), Attempts: 3, Error: "refused", KeepUntil: now.Add(30 * minute)}
 	b.end(f)
 	return f
 }
@@ -53,31 +53,31 @@ func (b *bench) fail(m auth.SealedMessage) auth.FinishMessage {
 func (b *bench) useless(id string, at time.Time) {
 	b.Helper()
 	_, err := b.posted.FailedMessage(b.ctx(), id, at)
-	b.is(err, auth.ErrNotFound)
-	b.is(b.posted.RetryMessage(b.ctx(), auth.RetryMessage{Change: by(at), ID: id}), auth.ErrStale)
+	b.is(err, store.ErrNotFound)
+	b.is(b.posted.RetryMessage(b.ctx(), store.RetryMessage{Change: by(at), ID: id}), store.ErrStale)
 }
 
 // messageLog checks MessageLogStore.
 func messageLog() checks {
-	const link, reset = auth.KindMagicLink, auth.KindResetPassword
+	const link, reset = store.KindMagicLink, store.KindResetPassword
 	return merge(checks{
 		"it is noted what became of a message": func(b *bench) {
 			u := b.user("ada@example.com")
 			m := b.told(link, u.ID)
 			b.post(u.ID, m)
-			b.noted(m, auth.FinishMessage{State: auth.MessageQueued, At: m.CreatedAt})
+			b.noted(m, store.FinishMessage{State: store.MessageQueued, At: m.CreatedAt})
 			b.claims(now, m.ID)
-			f := auth.FinishMessage{ID: m.ID, State: auth.MessageQueued, RetryAt: now.Add(minute), At: now.Add(us), Attempts: 1, Error: "busy"}
+			f := store.FinishMessage{ID: m.ID, State: store.MessageQueued, RetryAt: now.Add(minute), At: now.Add(us), Attempts: 1, Error: "busy"}
 			b.end(f)
 			b.noted(m, f)
 			b.claims(now.Add(minute), m.ID)
-			f = auth.FinishMessage{ID: m.ID, State: auth.MessageSent, At: now.Add(2 * minute), Attempts: 2}
+			f = store.FinishMessage{ID: m.ID, State: store.MessageSent, At: now.Add(2 * minute), Attempts: 2}
 			b.end(f)
 			b.noted(m, f)
 			b.claims(now.Add(5 * minute))
-			for _, f := range []auth.FinishMessage{
-				{State: auth.MessageFailed, At: now.Add(us), Attempts: 7, Error: "refused"},
-				{State: auth.MessageDropped, At: now.Add(us)},
+			for _, f := range []store.FinishMessage{
+				{State: store.MessageFailed, At: now.Add(us), Attempts: 7, Error: "refused"},
+				{State: store.MessageDropped, At: now.Add(us)},
 			} {
 				m := b.told(link, "")
 				b.post(u.ID, m)
@@ -91,9 +91,9 @@ func messageLog() checks {
 		"of a message that was sent nothing else is noted": func(b *bench) {
 			m := b.told(link, "")
 			b.post(b.user("").ID, m)
-			sent := auth.FinishMessage{ID: m.ID, State: auth.MessageSent, At: now, Attempts: 1}
+			sent := store.FinishMessage{ID: m.ID, State: store.MessageSent, At: now, Attempts: 1}
 			b.end(sent)
-			for _, f := range []auth.FinishMessage{{State: auth.MessageFailed, KeepUntil: now.Add(minute)}, {State: auth.MessageQueued, RetryAt: now}, {}} {
+			for _, f := range []store.FinishMessage{{State: store.MessageFailed, KeepUntil: now.Add(minute)}, {State: store.MessageQueued, RetryAt: now}, {}} {
 				f.ID, f.At = m.ID, now.Add(us)
 				b.end(f)
 				b.noted(m, sent)
@@ -104,11 +104,11 @@ func messageLog() checks {
 			ended, waits, over := b.message(), b.message(), b.message()
 			over.ExpiresAt = now
 			b.post(u.ID, ended, waits, over)
-			b.end(auth.FinishMessage{ID: ended.ID})
+			b.end(store.FinishMessage{ID: ended.ID})
 			_, err := b.Sweep(b.ctx(), now, 100)
 			b.ok(err)
-			equal(b, "records", b.records(auth.MessageQuery{}), []auth.MessageRecord{})
-			equal(b, "records", b.records(auth.MessageQuery{ID: waits.ID}), []auth.MessageRecord{})
+			equal(b, "records", b.records(store.MessageQuery{}), []store.MessageRecord{})
+			equal(b, "records", b.records(store.MessageQuery{ID: waits.ID}), []store.MessageRecord{})
 			b.claims(now, waits.ID)
 		},
 		"a message that failed is kept, and sent again under its id": func(b *bench) {
@@ -116,7 +116,7 @@ func messageLog() checks {
 			t := newToken("t", "subject")
 			t.ExpiresAt = now.Add(time.Hour)
 			b.token(t)
-			m.Token = auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+			m.Token = store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
 			f := b.fail(m)
 			b.noted(m, f)
 			b.claims(now)
@@ -124,13 +124,13 @@ func messageLog() checks {
 			got, err := b.posted.FailedMessage(b.ctx(), m.ID, now)
 			b.ok(err)
 			want := m
-			want.Log, want.NextAt, want.ExpiresAt = auth.MessageLog{}, got.NextAt, f.KeepUntil
+			want.Log, want.NextAt, want.ExpiresAt = store.MessageLog{}, got.NextAt, f.KeepUntil
 			need(b, "the message", got, want)
 			at := now.Add(2 * us)
-			b.ok(b.posted.RetryMessage(b.ctx(), auth.RetryMessage{Change: by(at), ID: m.ID}))
-			b.noted(m, auth.FinishMessage{State: auth.MessageQueued, At: at, Error: f.Error})
+			b.ok(b.posted.RetryMessage(b.ctx(), store.RetryMessage{Change: by(at), ID: m.ID}))
+			b.noted(m, store.FinishMessage{State: store.MessageQueued, At: at, Error: f.Error})
 			b.useless(m.ID, at)
-			list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: at, Until: at.Add(minute), Limit: 10})
+			list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: 10})
 			b.ok(err)
 			need(b, "the number of messages claimed", len(list), 1)
 			equal(b, "SealedMessage.Attempts", list[0].Attempts, 1)
@@ -142,8 +142,8 @@ func messageLog() checks {
 			long, short, used := b.told(link, ""), b.told(link, ""), b.told(link, "")
 			short.ExpiresAt = now.Add(minute)
 			b.token(newToken("t", "subject"))
-			used.Token = auth.TokenRef{Purpose: auth.PurposeMagicLink, Hash: hashOf("t")}
-			for _, m := range []auth.SealedMessage{long, short, used} {
+			used.Token = store.TokenRef{Purpose: store.PurposeMagicLink, Hash: hashOf("t")}
+			for _, m := range []store.SealedMessage{long, short, used} {
 				b.fail(m)
 			}
 			for _, id := range []string{long.ID, short.ID, used.ID} {
@@ -157,82 +157,82 @@ func messageLog() checks {
 			_, err := b.Sweep(b.ctx(), now.Add(30*minute), 100)
 			b.ok(err)
 			b.useless(long.ID, now) // it is erased
-			equal(b, "messages that failed", len(b.records(auth.MessageQuery{State: auth.MessageFailed})), 3)
+			equal(b, "messages that failed", len(b.records(store.MessageQuery{State: store.MessageFailed})), 3)
 		},
 		"of parallel retries one has a message sent again": func(b *bench) {
 			m := b.told(link, "")
 			b.fail(m)
 			won, _ := b.race(func(int) error {
-				return b.posted.RetryMessage(b.ctx(), auth.RetryMessage{Change: by(now), ID: m.ID})
-			}, auth.ErrStale)
+				return b.posted.RetryMessage(b.ctx(), store.RetryMessage{Change: by(now), ID: m.ID})
+			}, store.ErrStale)
 			equal(b, "retries that succeeded", won, 1)
 			b.claims(now, m.ID)
 		},
 		"a sweep notes what it drops, and deletes what is old": func(b *bench) {
 			old, recent, over, dead := b.told(link, ""), b.told(link, ""), b.told(link, ""), b.told(link, "")
-			old.CreatedAt = now.Add(-auth.MessageLogLife)
+			old.CreatedAt = now.Add(-store.MessageLogLife)
 			recent.CreatedAt = old.CreatedAt.Add(us)
 			over.ExpiresAt = now
-			dead.Token = auth.TokenRef{Purpose: auth.PurposeMagicLink, Hash: hashOf("never")}
+			dead.Token = store.TokenRef{Purpose: store.PurposeMagicLink, Hash: hashOf("never")}
 			b.post(b.user("").ID, old, recent, over, dead)
-			for _, m := range []auth.SealedMessage{old, recent} {
-				b.end(auth.FinishMessage{ID: m.ID, State: auth.MessageSent, At: now})
+			for _, m := range []store.SealedMessage{old, recent} {
+				b.end(store.FinishMessage{ID: m.ID, State: store.MessageSent, At: now})
 			}
 			n, err := b.Sweep(b.ctx(), now, 100)
 			b.ok(err)
 			equal(b, "deleted", n, 3)
-			equal(b, "records of the old one", b.records(auth.MessageQuery{ID: old.ID}), []auth.MessageRecord{})
-			b.noted(recent, auth.FinishMessage{State: auth.MessageSent, At: now})
-			b.noted(over, auth.FinishMessage{State: auth.MessageDropped, At: now})
-			b.noted(dead, auth.FinishMessage{State: auth.MessageDropped, At: now})
+			equal(b, "records of the old one", b.records(store.MessageQuery{ID: old.ID}), []store.MessageRecord{})
+			b.noted(recent, store.FinishMessage{State: store.MessageSent, At: now})
+			b.noted(over, store.FinishMessage{State: store.MessageDropped, At: now})
+			b.noted(dead, store.FinishMessage{State: store.MessageDropped, At: now})
 		},
 		"a caller who has gone learns and changes nothing": func(b *bench) {
 			m := b.told(link, "")
 			f := b.fail(m)
-			_, err := b.posted.ListMessages(cancelled(), auth.MessageQuery{Limit: 1})
+			_, err := b.posted.ListMessages(cancelled(), store.MessageQuery{Limit: 1})
 			b.gone(err)
 			_, err = b.posted.FailedMessage(cancelled(), m.ID, now)
 			b.gone(err)
-			b.gone(b.posted.RetryMessage(cancelled(), auth.RetryMessage{Change: by(now), ID: m.ID}))
+			b.gone(b.posted.RetryMessage(cancelled(), store.RetryMessage{Change: by(now), ID: m.ID}))
 			b.noted(m, f)
 		},
 	}, messageLists(link, reset), messagesOfUsers(link))
 }
 
-func messageLists(kinds ...auth.Kind) checks {
+func messageLists(kinds ...store.Kind) checks {
 	return checks{
 		"lists hold the messages that a query picks, newest first, page by page": func(b *bench) {
 			ada, eve := b.user("ada@example.com").ID, b.user("eve@example.com").ID
-			states := []auth.MessageState{auth.MessageQueued, auth.MessageSent, auth.MessageFailed}
-			var all []auth.MessageRecord
+			states := []store.MessageState{store.MessageQueued, store.MessageSent, store.MessageFailed}
+			var all []store.MessageRecord
 			for i := range 18 {
 				m := b.told(kinds[i%2], []string{ada, eve, ""}[i%3])
 				m.CreatedAt = now.Add(time.Duration(i/4) * time.Second)
 				b.post(ada, m, b.message())
 				state := states[i/2%3]
-				if state != auth.MessageQueued {
-					b.end(auth.FinishMessage{ID: m.ID, State: state, At: now})
+				if state != store.MessageQueued {
+					b.end(store.FinishMessage{ID: m.ID, State: state, At: now})
 				}
-				all = append(all, auth.MessageRecord{ID: m.ID, MessageLog: m.Log, State: state, CreatedAt: m.CreatedAt})
+				all = append(all, store.MessageRecord{ID: m.ID, MessageLog: m.Log, State: state, CreatedAt: m.CreatedAt})
 			}
-			slices.SortFunc(all, func(x, y auth.MessageRecord) int {
+			slices.SortFunc(all, func(x, y store.MessageRecord) int {
 				if c := y.CreatedAt.Compare(x.CreatedAt); c != 0 {
 					return c
 				}
 				return strings.Compare(y.ID, x.ID)
 			})
-			for name, q := range map[string]auth.MessageQuery{
+			for name, q := range map[string]store.MessageQuery{
 				"all":       {},
 				"one":       {ID: all[3].ID},
-				"queued":    {State: auth.MessageQueued},
-				"failed":    {State: auth.MessageFailed},
-				"dropped":   {State: auth.MessageDropped},
+				"queued":    {State: store.MessageQueued},
+				"failed":    {State: store.MessageFailed},
+				"dropped":   {State: store.MessageDropped},
 				"of a kind": {Kind: kinds[1]},
 				"of one":    {UserID: eve},
 				"of nobody": {UserID: b.id()},
 				"from":      {From: now.Add(2 * time.Second)},
 				"to":        {To: now.Add(2 * time.Second)},
-				"together":  {State: auth.MessageSent, Kind: kinds[0], UserID: ada, From: now, To: now.Add(time.Hour)},
+				"together":  {State: store.MessageSent, Kind: kinds[0], UserID: ada, From: now, To: now.Add(time.Hour)},
 			} {
 				want := []string{}
 				for _, r := range all {
@@ -253,7 +253,7 @@ func messageLists(kinds ...auth.Kind) checks {
 							break
 						}
 						last := list[len(list)-1]
-						q.After = &auth.MessageCursor{Time: last.CreatedAt, ID: last.ID}
+						q.After = &store.MessageCursor{Time: last.CreatedAt, ID: last.ID}
 					}
 					listed(b.of("%s, %d a page", name, q.Limit), "the list", got, want)
 				}
@@ -262,18 +262,18 @@ func messageLists(kinds ...auth.Kind) checks {
 	}
 }
 
-func messagesOfUsers(kind auth.Kind) checks {
+func messagesOfUsers(kind store.Kind) checks {
 	return checks{
 		"what is noted of messages goes with their user": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
 			sent, failed, others := b.told(kind, u.ID), b.told(kind, u.ID), b.told(kind, other.ID)
 			b.post(other.ID, sent, others)
-			b.end(auth.FinishMessage{ID: sent.ID, State: auth.MessageSent, At: now})
+			b.end(store.FinishMessage{ID: sent.ID, State: store.MessageSent, At: now})
 			b.fail(failed)
 			b.ok(b.delete(u.ID))
 			b.useless(failed.ID, now)
-			equal(b, "records", len(b.records(auth.MessageQuery{})), 1)
-			b.noted(others, auth.FinishMessage{State: auth.MessageQueued, At: others.CreatedAt})
+			equal(b, "records", len(b.records(store.MessageQuery{})), 1)
+			b.noted(others, store.FinishMessage{State: store.MessageQueued, At: others.CreatedAt})
 		},
 		"what is noted of messages to the anonymised goes": func(b *bench) {
 			if b.nobody == nil {
@@ -283,17 +283,17 @@ func messagesOfUsers(kind auth.Kind) checks {
 			mine, to, others, nobodys := b.told(kind, u.ID), b.told(kind, ""), b.told(kind, other.ID), b.told(kind, "")
 			to.Recipient, others.Recipient = "her", "him"
 			b.post(other.ID, mine, to, others, nobodys)
-			for _, m := range []auth.SealedMessage{mine, to, others, nobodys} {
-				b.end(auth.FinishMessage{ID: m.ID, State: auth.MessageFailed, At: now, KeepUntil: now.Add(minute)})
+			for _, m := range []store.SealedMessage{mine, to, others, nobodys} {
+				b.end(store.FinishMessage{ID: m.ID, State: store.MessageFailed, At: now, KeepUntil: now.Add(minute)})
 			}
-			_, err := b.nobody.AnonymizeUser(b.ctx(), auth.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her", ""}})
+			_, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Recipients: []string{"her", ""}})
 			b.ok(err)
-			for _, m := range []auth.SealedMessage{mine, to} {
+			for _, m := range []store.SealedMessage{mine, to} {
 				b.useless(m.ID, now)
-				equal(b, "records", b.records(auth.MessageQuery{ID: m.ID}), []auth.MessageRecord{})
+				equal(b, "records", b.records(store.MessageQuery{ID: m.ID}), []store.MessageRecord{})
 			}
-			for _, m := range []auth.SealedMessage{others, nobodys} {
-				b.noted(m, auth.FinishMessage{State: auth.MessageFailed, At: now})
+			for _, m := range []store.SealedMessage{others, nobodys} {
+				b.noted(m, store.FinishMessage{State: store.MessageFailed, At: now})
 				_, err := b.posted.FailedMessage(b.ctx(), m.ID, now)
 				b.ok(err)
 			}
@@ -302,9 +302,9 @@ func messagesOfUsers(kind auth.Kind) checks {
 }
 
 func retryMessage(w *world) attempt {
-	m := w.told(auth.KindMagicLink, "")
+	m := w.told(store.KindMagicLink, "")
 	w.fail(m)
-	return attempt{user: w.person(), call: func(ctx context.Context, c auth.Change) error {
-		return w.posted.RetryMessage(ctx, auth.RetryMessage{Change: c, ID: m.ID})
+	return attempt{user: w.person(), call: func(ctx context.Context, c store.Change) error {
+		return w.posted.RetryMessage(ctx, store.RetryMessage{Change: c, ID: m.ID})
 	}}
 }

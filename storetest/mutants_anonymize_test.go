@@ -3,39 +3,39 @@ package storetest_test
 import (
 	"context"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // anonymizeMutants are stores that leave something of whoever is made anonymous.
 func anonymizeMutants() map[string]mutant {
 	const all, told, sent = "anonymizing/whatever tells who somebody was goes, and the id stays", "anonymizing/events tell of them no more", "anonymizing/messages to them are not sent"
-	editing := func(edit func(*auth.AnonymizeUser)) func(base) auth.Store {
-		return func(b base) auth.Store { return leaves{b, edit} }
+	editing := func(edit func(*store.AnonymizeUser)) func(base) store.Store {
+		return func(b base) store.Store { return leaves{b, edit} }
 	}
 	return map[string]mutant{
-		"the anonymous are told of by tokens":   caught(all, editing(func(c *auth.AnonymizeUser) { c.Subjects = nil })),
-		"the anonymous are sent messages":       caught(sent, editing(func(c *auth.AnonymizeUser) { c.Recipients = nil })),
-		"the anonymous have another label":      caught(told, editing(func(c *auth.AnonymizeUser) { c.Label = "another" })),
-		"the anonymous are named still":         caught(told, editing(func(c *auth.AnonymizeUser) { c.Names = nil })),
-		"the anonymous are patched, not hidden": caught(told, func(b base) auth.Store { return onlyPatched{b} }),
-		"the anonymous keep what had ended":     caught(all, func(b base) auth.Store { return onlyPatched{b} }),
+		"the anonymous are told of by tokens":   caught(all, editing(func(c *store.AnonymizeUser) { c.Subjects = nil })),
+		"the anonymous are sent messages":       caught(sent, editing(func(c *store.AnonymizeUser) { c.Recipients = nil })),
+		"the anonymous have another label":      caught(told, editing(func(c *store.AnonymizeUser) { c.Label = "another" })),
+		"the anonymous are named still":         caught(told, editing(func(c *store.AnonymizeUser) { c.Names = nil })),
+		"the anonymous are patched, not hidden": caught(told, func(b base) store.Store { return onlyPatched{b} }),
+		"the anonymous keep what had ended":     caught(all, func(b base) store.Store { return onlyPatched{b} }),
 	}
 }
 
 // leaves asks for less.
 type leaves struct {
 	base
-	edit func(*auth.AnonymizeUser)
+	edit func(*store.AnonymizeUser)
 }
 
-func (s leaves) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.User, error) {
+func (s leaves) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
 	s.edit(&c)
-	return capability[auth.AnonymizeStore](s.base).AnonymizeUser(ctx, c)
+	return capability[store.AnonymizeStore](s.base).AnonymizeUser(ctx, c)
 }
 
 // onlyPatched takes the account for all there is.
 type onlyPatched struct{ base }
 
-func (s onlyPatched) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (auth.User, error) {
-	return s.UpdateUser(ctx, auth.UpdateUser{Change: c.Change, UserID: c.UserID, Patch: *c.Patch()})
+func (s onlyPatched) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (store.User, error) {
+	return s.UpdateUser(ctx, store.UpdateUser{Change: c.Change, UserID: c.UserID, Patch: *c.Patch()})
 }

@@ -9,15 +9,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // methods are those that take a Change.
 func methods() []string {
 	var names []string
 	for _, face := range []reflect.Type{
-		reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
+		reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.RoleStore](), reflect.TypeFor[store.KeyStore](),
 	} {
 		for i := range face.NumMethod() {
 			m := face.Method(i)
@@ -43,69 +43,69 @@ func everywhere(group, name string, but ...string) []string {
 }
 
 // edits is a store that gets other conditions than it is told.
-func edits(edit func(s auth.Store, c *auth.Change)) func(auth.Store) auth.Store {
-	return func(s auth.Store) auth.Store {
+func edits(edit func(s store.Store, c *store.Change)) func(store.Store) store.Store {
+	return func(s store.Store) store.Store {
 		tap := storetap.New(s)
-		tap.Reset(storetap.Hooks{Edit: func(_ string, c *auth.Change) { edit(s, c) }})
+		tap.Reset(storetap.Hooks{Edit: func(_ string, c *store.Change) { edit(s, c) }})
 		return tap
 	}
 }
 
-var system = auth.Authority{System: "mutant"}
+var system = store.Authority{System: "mutant"}
 
 // changeMutants forget one condition each, at every method.
 func changeMutants() map[string]mutant {
-	condition := func(edit func(s auth.Store, c *auth.Change), name string, but ...string) mutant {
+	condition := func(edit func(s store.Store, c *store.Change), name string, but ...string) mutant {
 		return mutant{edits(edit), everywhere("conditions", "/"+name, but...)}
 	}
 	all := map[string]mutant{
-		"no time is needed": condition(func(_ auth.Store, c *auth.Change) {
+		"no time is needed": condition(func(_ store.Store, c *store.Change) {
 			if c.Now.IsZero() {
 				c.Now = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 			}
 		}, "no time"),
-		"no authority is needed": condition(func(_ auth.Store, c *auth.Change) {
+		"no authority is needed": condition(func(_ store.Store, c *store.Change) {
 			if reflect.ValueOf(c.By).IsZero() {
 				c.By = system
 			}
 		}, "no authority"),
-		"two authorities will do": condition(func(_ auth.Store, c *auth.Change) {
+		"two authorities will do": condition(func(_ store.Store, c *store.Change) {
 			if c.By.System != "" {
 				c.By = system
 			}
 		}, "a system and a proof"),
-		"sessions are not asked": condition(func(_ auth.Store, c *auth.Change) {
+		"sessions are not asked": condition(func(_ store.Store, c *store.Change) {
 			if c.By.Session != nil {
 				c.By = system
 			}
 		}, "a session that was revoked"),
-		"anybody's session will do": condition(func(s auth.Store, c *auth.Change) {
+		"anybody's session will do": condition(func(s store.Store, c *store.Change) {
 			if c.By.Session == nil {
 				return
 			}
 			if sess, _, err := s.Session(context.Background(), c.By.Session.ID, c.Now); err == nil {
-				c.By.Session = &auth.SessionRef{ID: sess.ID, UserID: sess.UserID}
+				c.By.Session = &store.SessionRef{ID: sess.ID, UserID: sess.UserID}
 			}
 		}, "a session of somebody else"),
-		"sessions go on a moment too long": condition(func(_ auth.Store, c *auth.Change) {
+		"sessions go on a moment too long": condition(func(_ store.Store, c *store.Change) {
 			if c.By.Session != nil {
 				c.Now = c.Now.Add(-time.Microsecond)
 			}
 		}, "a session left alone too long"),
-		"banned users act on": condition(func(s auth.Store, c *auth.Change) {
+		"banned users act on": condition(func(s store.Store, c *store.Change) {
 			if c.By.Session == nil {
 				return
 			}
-			if _, _, err := s.Session(context.Background(), c.By.Session.ID, c.Now); errors.Is(err, auth.ErrBanned) {
+			if _, _, err := s.Session(context.Background(), c.By.Session.ID, c.Now); errors.Is(err, store.ErrBanned) {
 				c.By = system
 			}
 		}, "a session of a banned user"),
-		"tokens are not asked": condition(func(_ auth.Store, c *auth.Change) {
+		"tokens are not asked": condition(func(_ store.Store, c *store.Change) {
 			if c.By.Token != nil {
 				c.By = system
 			}
 		}, "a token that was used"),
-		"banned users' tokens are good": condition(func(s auth.Store, c *auth.Change) {
+		"banned users' tokens are good": condition(func(s store.Store, c *store.Change) {
 			if c.By.Token == nil {
 				return
 			}
@@ -113,45 +113,45 @@ func changeMutants() map[string]mutant {
 				c.By = system
 			}
 		}, "a token of a banned user"),
-		"keys are not asked": condition(func(_ auth.Store, c *auth.Change) {
+		"keys are not asked": condition(func(_ store.Store, c *store.Change) {
 			if c.By.Key != nil && c.By.System == "" {
 				c.By = system
 			}
 		}, "a key that was revoked"),
-		"keys may have changed": condition(func(s auth.Store, c *auth.Change) {
-			if keys, ok := auth.Capability[auth.KeyStore](s); ok && c.By.Key != nil {
+		"keys may have changed": condition(func(s store.Store, c *store.Change) {
+			if keys, ok := store.Capability[store.KeyStore](s); ok && c.By.Key != nil {
 				if k, err := keys.Key(context.Background(), c.By.Key.ID); err == nil {
-					c.By.Key = &auth.KeyRef{ID: k.ID, Revision: k.Revision}
+					c.By.Key = &store.KeyRef{ID: k.ID, Revision: k.Revision}
 				}
 			}
 		}, "a key that changed meanwhile"),
-		"users are not asked": condition(func(_ auth.Store, c *auth.Change) { c.IfUsers = nil }, "a user who never was"),
-		"only the first user is asked": condition(func(_ auth.Store, c *auth.Change) {
+		"users are not asked": condition(func(_ store.Store, c *store.Change) { c.IfUsers = nil }, "a user who never was"),
+		"only the first user is asked": condition(func(_ store.Store, c *store.Change) {
 			c.IfUsers = c.IfUsers[:min(1, len(c.IfUsers))]
 		}, "the second user is another"),
-		"users who are gone are not asked": condition(func(s auth.Store, c *auth.Change) {
-			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool {
-				_, err := s.User(context.Background(), auth.ByID(at.ID))
+		"users who are gone are not asked": condition(func(s store.Store, c *store.Change) {
+			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at store.UserAt) bool {
+				_, err := s.User(context.Background(), store.ByID(at.ID))
 				return err != nil
 			})
 		}, "a user who is gone"),
-		"a token's own user is not asked": condition(func(_ auth.Store, c *auth.Change) {
-			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool { return at.ID == "" })
+		"a token's own user is not asked": condition(func(_ store.Store, c *store.Change) {
+			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at store.UserAt) bool { return at.ID == "" })
 		}, "user at another Revision, of the token", everywhereBut("RedeemToken", "TryCode", "EnableFactor")...),
-		"a user whom no token names is not asked": condition(func(_ auth.Store, c *auth.Change) {
-			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at auth.UserAt) bool { return at.ID == "" })
+		"a user whom no token names is not asked": condition(func(_ store.Store, c *store.Change) {
+			c.IfUsers = slices.DeleteFunc(slices.Clone(c.IfUsers), func(at store.UserAt) bool { return at.ID == "" })
 		}, "a user whom no token names", "RedeemToken", "TryCode", "EnableFactor"),
-		"roles are not asked":         condition(func(_ auth.Store, c *auth.Change) { c.IfRoles = nil }, "other roles"),
-		"a key of terms is not asked": condition(func(_ auth.Store, c *auth.Change) { c.IfKey = nil }, "with a key that was revoked"),
-		"the last owner may go":       condition(func(_ auth.Store, c *auth.Change) { c.KeepOwner = false }, "no owner is left"),
-		"cancellation is ignored":     {func(s auth.Store) auth.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
+		"roles are not asked":         condition(func(_ store.Store, c *store.Change) { c.IfRoles = nil }, "other roles"),
+		"a key of terms is not asked": condition(func(_ store.Store, c *store.Change) { c.IfKey = nil }, "with a key that was revoked"),
+		"the last owner may go":       condition(func(_ store.Store, c *store.Change) { c.KeepOwner = false }, "no owner is left"),
+		"cancellation is ignored":     {func(s store.Store) store.Store { return deaf{base{s}} }, []string{"conditions/UpdateUser/a caller who has gone"}},
 		"conditions before the target": {
-			func(s auth.Store) auth.Store { return staleFirst{base{s}} }, []string{"conditions/they are judged in the order of the contract", "refresh/reuse ends the session whatever the conditions"},
+			func(s store.Store) store.Store { return staleFirst{base{s}} }, []string{"conditions/they are judged in the order of the contract", "refresh/reuse ends the session whatever the conditions"},
 		},
-		"idempotency is ignored":    {edits(func(_ auth.Store, c *auth.Change) { c.Idempotency = nil }), everywhere("idempotency", "")},
+		"idempotency is ignored":    {edits(func(_ store.Store, c *store.Change) { c.Idempotency = nil }), everywhere("idempotency", "")},
 		"refused changes count":     {refusedCounts, everywhere("idempotency", "")},
-		"events are lost":           {edits(func(_ auth.Store, c *auth.Change) { c.Events = nil }), everywhere("permissions", "/session")},
-		"messages are lost":         {edits(func(_ auth.Store, c *auth.Change) { c.Messages = nil }), everywhere("permissions", "/session")},
+		"events are lost":           {edits(func(_ store.Store, c *store.Change) { c.Events = nil }), everywhere("permissions", "/session")},
+		"messages are lost":         {edits(func(_ store.Store, c *store.Change) { c.Messages = nil }), everywhere("permissions", "/session")},
 		"every outcome is recorded": {edits(everyOutcome), everywhere("permissions", "/session")},
 		"refusals are recorded": {
 			refusalsRecorded, append(everywhere("conditions", "/other roles"), "events/a change that its target refuses records nothing"),
@@ -162,18 +162,18 @@ func changeMutants() map[string]mutant {
 		"users are asked, then the change is made": {edits(askThenChange), []string{"races/no change lands after the user it rests on has changed"}},
 		"roles are asked, then the change is made": {edits(askThenChange), []string{"roles/no change lands after the roles it rests on have changed"}},
 		"keys are asked, then the change is made":  {edits(askThenChange), []string{"keys/no change lands after its key was revoked"}},
-		"whether there was an owner is not asked": {edits(func(_ auth.Store, c *auth.Change) { c.FirstOwner = false }), []string{
+		"whether there was an owner is not asked": {edits(func(_ store.Store, c *store.Change) { c.FirstOwner = false }), []string{
 			"first owner/there is one, ever", "first owner/an owner who was made counts", "first owner/an owner who was given the role counts, a banned one too",
 			"first owner/a change that makes none is judged, too", "first owner/of several at once one is first", "first owner/who is made owner meanwhile is first",
 		}},
-		"only owners of now count": {func(s auth.Store) auth.Store { return forgetsOwners{base{s}} }, []string{
+		"only owners of now count": {func(s store.Store) store.Store { return forgetsOwners{base{s}} }, []string{
 			"first owner/there is one, ever", "first owner/an owner who was made counts", "first owner/an owner who was given the role counts, a banned one too",
 		}},
-		"owners are counted, then the last one goes": {func(s auth.Store) auth.Store { return &countsOwners{base: base{s}} }, []string{"owners/two owners who remove each other leave one"}},
+		"owners are counted, then the last one goes": {func(s store.Store) store.Store { return &countsOwners{base: base{s}} }, []string{"owners/two owners who remove each other leave one"}},
 	}
-	for i := range reflect.TypeFor[auth.UserAt]().NumField() {
-		if name := reflect.TypeFor[auth.UserAt]().Field(i).Name; name != "ID" {
-			all["not asked: "+name] = condition(func(_ auth.Store, c *auth.Change) {
+	for i := range reflect.TypeFor[store.UserAt]().NumField() {
+		if name := reflect.TypeFor[store.UserAt]().Field(i).Name; name != "ID" {
+			all["not asked: "+name] = condition(func(_ store.Store, c *store.Change) {
 				c.IfUsers = slices.Clone(c.IfUsers)
 				for j := range c.IfUsers {
 					reflect.ValueOf(&c.IfUsers[j]).Elem().FieldByName(name).SetZero()
@@ -181,12 +181,12 @@ func changeMutants() map[string]mutant {
 			}, "user at another "+name)
 		}
 	}
-	for name, edit := range map[string]func(*auth.Idempotency){
-		"actor": func(i *auth.Idempotency) { i.Actor = "" }, "route": func(i *auth.Idempotency) { i.Route = "" }, "key": func(i *auth.Idempotency) { i.Key = "" },
-		"request": func(i *auth.Idempotency) { i.RequestHash = nil }, "result": func(i *auth.Idempotency) { i.Result = nil },
-		"end": func(i *auth.Idempotency) { i.ExpiresAt = i.ExpiresAt.Add(time.Hour) },
+	for name, edit := range map[string]func(*store.Idempotency){
+		"actor": func(i *store.Idempotency) { i.Actor = "" }, "route": func(i *store.Idempotency) { i.Route = "" }, "key": func(i *store.Idempotency) { i.Key = "" },
+		"request": func(i *store.Idempotency) { i.RequestHash = nil }, "result": func(i *store.Idempotency) { i.Result = nil },
+		"end": func(i *store.Idempotency) { i.ExpiresAt = i.ExpiresAt.Add(time.Hour) },
 	} {
-		all["idempotency forgets the "+name] = mutant{edits(func(_ auth.Store, c *auth.Change) {
+		all["idempotency forgets the "+name] = mutant{edits(func(_ store.Store, c *store.Change) {
 			if c.Idempotency != nil {
 				i := *c.Idempotency
 				edit(&i)
@@ -202,31 +202,31 @@ func everywhereBut(only ...string) []string {
 	return slices.DeleteFunc(methods(), func(m string) bool { return slices.Contains(only, m) })
 }
 
-func everyOutcome(_ auth.Store, c *auth.Change) {
+func everyOutcome(_ store.Store, c *store.Change) {
 	c.Events = slices.Clone(c.Events)
 	for i := range c.Events {
-		c.Events[i].On = auth.OutcomeDone
+		c.Events[i].On = store.OutcomeDone
 	}
 }
 
 // askThenChange judges a change with a store's own reads, and drops what it has
 // judged.
-func askThenChange(s auth.Store, c *auth.Change) {
+func askThenChange(s store.Store, c *store.Change) {
 	ctx, ok := context.Background(), true
 	if ref := c.By.Session; ref != nil {
 		_, _, err := s.Session(ctx, ref.ID, c.Now)
 		ok = ok && err == nil
 	}
-	if keys, has := auth.Capability[auth.KeyStore](s); has && c.By.Key != nil {
+	if keys, has := store.Capability[store.KeyStore](s); has && c.By.Key != nil {
 		k, err := keys.Key(ctx, c.By.Key.ID)
 		ok = ok && err == nil && k.Live(c.Now) && k.Revision == c.By.Key.Revision
 	}
-	if roles, has := auth.Capability[auth.RoleStore](s); has && c.IfRoles != nil {
+	if roles, has := store.Capability[store.RoleStore](s); has && c.IfRoles != nil {
 		t, err := roles.Roles(ctx)
 		ok = ok && err == nil && t.Revision == *c.IfRoles
 	}
 	for _, at := range c.IfUsers {
-		u, err := s.User(ctx, auth.ByID(at.ID))
+		u, err := s.User(ctx, store.ByID(at.ID))
 		ok = ok && err == nil && (at.CredentialRevision == nil || *at.CredentialRevision == u.CredentialRevision)
 	}
 	if ok {
@@ -239,12 +239,12 @@ func askThenChange(s auth.Store, c *auth.Change) {
 }
 
 // afterRefusal records with a change of its own what a refused one came with.
-func afterRefusal(s auth.Store, record func(refused auth.Change, c *auth.Change)) auth.Store {
+func afterRefusal(s store.Store, record func(refused store.Change, c *store.Change)) store.Store {
 	var mu sync.Mutex
-	var last auth.Change
+	var last store.Change
 	tap := storetap.New(s)
 	tap.Reset(storetap.Hooks{
-		Edit: func(_ string, c *auth.Change) {
+		Edit: func(_ string, c *store.Change) {
 			mu.Lock()
 			defer mu.Unlock()
 			last = *c
@@ -252,54 +252,54 @@ func afterRefusal(s auth.Store, record func(refused auth.Change, c *auth.Change)
 		After: func(ctx context.Context, _ string, _ int, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil || last.Now.IsZero() || errors.Is(err, auth.ErrRepeated) {
+			if err == nil || last.Now.IsZero() || errors.Is(err, store.ErrRepeated) {
 				return
 			}
-			c := auth.Change{Now: last.Now, By: system}
+			c := store.Change{Now: last.Now, By: system}
 			record(last, &c)
 			hash := make([]byte, 32)
 			_, _ = rand.Read(hash)
-			_ = s.PutToken(ctx, auth.PutToken{Change: c, Token: auth.Token{Purpose: auth.PurposeMFA, Hash: hash, CreatedAt: c.Now, ExpiresAt: c.Now}})
+			_ = s.PutToken(ctx, store.PutToken{Change: c, Token: store.Token{Purpose: store.PurposeMFA, Hash: hash, CreatedAt: c.Now, ExpiresAt: c.Now}})
 		},
 	})
 	return tap
 }
 
-func refusalsRecorded(s auth.Store) auth.Store {
-	return afterRefusal(s, func(refused auth.Change, c *auth.Change) { c.Events, c.Messages = refused.Events, refused.Messages })
+func refusalsRecorded(s store.Store) store.Store {
+	return afterRefusal(s, func(refused store.Change, c *store.Change) { c.Events, c.Messages = refused.Events, refused.Messages })
 }
 
-func refusedCounts(s auth.Store) auth.Store {
-	return afterRefusal(s, func(refused auth.Change, c *auth.Change) { c.Idempotency = refused.Idempotency })
+func refusedCounts(s store.Store) store.Store {
+	return afterRefusal(s, func(refused store.Change, c *store.Change) { c.Idempotency = refused.Idempotency })
 }
 
 // deaf does not hear that its caller has gone.
 type deaf struct{ base }
 
-func (s deaf) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s deaf) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	return s.Store.UpdateUser(context.WithoutCancel(ctx), c)
 }
 
 // staleFirst asks for users before it looks at what is to be changed.
 type staleFirst struct{ base }
 
-func (s staleFirst) stale(ctx context.Context, c auth.Change) bool {
-	return slices.ContainsFunc(c.IfUsers, func(at auth.UserAt) bool {
-		u, err := s.User(ctx, auth.ByID(at.ID))
+func (s staleFirst) stale(ctx context.Context, c store.Change) bool {
+	return slices.ContainsFunc(c.IfUsers, func(at store.UserAt) bool {
+		u, err := s.User(ctx, store.ByID(at.ID))
 		return err != nil || at.Revision != nil && *at.Revision != u.Revision
 	})
 }
 
-func (s staleFirst) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s staleFirst) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.Check() == nil && c.By.System != "" && c.Idempotency == nil && s.stale(ctx, c.Change) {
-		return auth.User{}, auth.ErrStale
+		return store.User{}, store.ErrStale
 	}
 	return s.Store.UpdateUser(ctx, c)
 }
 
-func (s staleFirst) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (s staleFirst) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	if s.stale(ctx, c.Change) {
-		return auth.Session{}, auth.User{}, auth.ErrStale
+		return store.Session{}, store.User{}, store.ErrStale
 	}
 	return s.Store.AdvanceSession(ctx, c)
 }
@@ -311,7 +311,7 @@ type countsOwners struct {
 	all []string
 }
 
-func (s *countsOwners) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s *countsOwners) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	s.mu.Lock()
 	s.all = append(s.all, c.User.ID)
 	s.mu.Unlock()
@@ -322,12 +322,12 @@ func (s *countsOwners) another(ctx context.Context, id string, now time.Time) bo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.all, func(other string) bool {
-		u, err := s.User(ctx, auth.ByID(other))
-		return err == nil && other != id && slices.Contains(u.Roles, auth.RoleOwner) && !u.Banned(now)
+		u, err := s.User(ctx, store.ByID(other))
+		return err == nil && other != id && slices.Contains(u.Roles, store.RoleOwner) && !u.Banned(now)
 	})
 }
 
-func (s *countsOwners) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s *countsOwners) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.KeepOwner && s.another(ctx, c.UserID, c.Now) {
 		c.KeepOwner = false
 		pause()
@@ -335,7 +335,7 @@ func (s *countsOwners) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.
 	return s.Store.UpdateUser(ctx, c)
 }
 
-func (s *countsOwners) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+func (s *countsOwners) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	if c.KeepOwner && s.another(ctx, c.UserID, c.Now) {
 		c.KeepOwner = false
 		pause()

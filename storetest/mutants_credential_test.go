@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // credentialMutants forget one kind of way in each, when all are dropped, or
@@ -13,21 +13,21 @@ import (
 func credentialMutants() map[string]mutant {
 	all := map[string]mutant{}
 	for _, kind := range []string{"password", "address", "proof of the address", "number", "identities", "factors", "tokens", "later tokens", "sessions"} {
-		all["dropping forgets: "+kind] = caught("credentials/all ways in are dropped but those named", func(b base) auth.Store { return forgets{b, kind} })
+		all["dropping forgets: "+kind] = caught("credentials/all ways in are dropped but those named", func(b base) store.Store { return forgets{b, kind} })
 	}
 	for _, kind := range []string{"PasswordHash", "EmailVerifiedAt", "PhoneVerifiedAt", "Link"} {
-		all["dropping takes what is named: "+kind] = caught("credentials/all ways in are dropped but those named", patched(func(p *auth.UserPatch) {
+		all["dropping takes what is named: "+kind] = caught("credentials/all ways in are dropped but those named", patched(func(p *store.UserPatch) {
 			if p.DropCredentials {
 				reflect.ValueOf(p).Elem().FieldByName(kind).SetZero()
 			}
 		}))
 	}
-	for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
-		field := reflect.TypeFor[auth.UserPatch]().Field(i).Name
-		all["the credential revision is wrong: "+field] = caught("credentials/a patch raises the revisions that it has to", func(b base) auth.Store { return miscounts{b, field, false} })
-		all["the revision does not rise: "+field] = caught("credentials/a patch raises the revisions that it has to", func(b base) auth.Store { return miscounts{b, field, true} })
+	for i := range reflect.TypeFor[store.UserPatch]().NumField() {
+		field := reflect.TypeFor[store.UserPatch]().Field(i).Name
+		all["the credential revision is wrong: "+field] = caught("credentials/a patch raises the revisions that it has to", func(b base) store.Store { return miscounts{b, field, false} })
+		all["the revision does not rise: "+field] = caught("credentials/a patch raises the revisions that it has to", func(b base) store.Store { return miscounts{b, field, true} })
 	}
-	all["empty patches raise the revision"] = caught("credentials/an empty patch raises nothing", func(b base) auth.Store { return raisesAlways{b} })
+	all["empty patches raise the revision"] = caught("credentials/an empty patch raises nothing", func(b base) store.Store { return raisesAlways{b} })
 	return all
 }
 
@@ -37,12 +37,12 @@ type forgets struct {
 	kind string
 }
 
-func (s forgets) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s forgets) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	p := &c.Patch
 	if !p.DropCredentials {
 		return s.Store.UpdateUser(ctx, c)
 	}
-	u, err := s.User(ctx, auth.ByID(c.UserID))
+	u, err := s.User(ctx, store.ByID(c.UserID))
 	if err != nil {
 		return u, err
 	}
@@ -61,21 +61,21 @@ func (s forgets) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, 
 	}
 	p.DropFactors = s.kind != "factors"
 	if s.kind != "tokens" {
-		p.DropTokens = []auth.Purpose{
-			auth.PurposeMagicLink, auth.PurposeVerifyEmail, auth.PurposeReset, auth.PurposeExchange, auth.PurposePhoneCode,
-			auth.PurposeMFA, auth.PurposeEnroll, auth.PurposePhoneChange, auth.PurposeOAuth,
+		p.DropTokens = []store.Purpose{
+			store.PurposeMagicLink, store.PurposeVerifyEmail, store.PurposeReset, store.PurposeExchange, store.PurposePhoneCode,
+			store.PurposeMFA, store.PurposeEnroll, store.PurposePhoneChange, store.PurposeOAuth,
 		}
 		if s.kind != "later tokens" {
 			p.DropTokens = append(p.DropTokens, "one that comes later")
 		}
 	}
 	if s.kind != "sessions" {
-		p.Revoke = &auth.SessionFilter{}
+		p.Revoke = &store.SessionFilter{}
 	}
 	for _, i := range u.Identities {
 		if s.kind != "identities" && (p.Link == nil || p.Link.Subject != i.Subject) {
-			unlink := auth.UserPatch{Unlink: &auth.UserKey{Provider: i.Provider, Subject: i.Subject}}
-			if _, err := s.Store.UpdateUser(ctx, auth.UpdateUser{Change: c.Change, UserID: c.UserID, Patch: unlink}); err != nil {
+			unlink := store.UserPatch{Unlink: &store.UserKey{Provider: i.Provider, Subject: i.Subject}}
+			if _, err := s.Store.UpdateUser(ctx, store.UpdateUser{Change: c.Change, UserID: c.UserID, Patch: unlink}); err != nil {
 				return u, err
 			}
 		}
@@ -90,8 +90,8 @@ type miscounts struct {
 	plain bool // Revision, not CredentialRevision
 }
 
-func (s miscounts) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
-	before, err := s.User(ctx, auth.ByID(c.UserID))
+func (s miscounts) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
+	before, err := s.User(ctx, store.ByID(c.UserID))
 	if err != nil {
 		return before, err
 	}
@@ -112,9 +112,9 @@ func (s miscounts) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User
 
 type raisesAlways struct{ base }
 
-func (s raisesAlways) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s raisesAlways) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.Patch.Empty() {
-		c.Patch.DropTokens = []auth.Purpose{"none"}
+		c.Patch.DropTokens = []store.Purpose{"none"}
 	}
 	return s.Store.UpdateUser(ctx, c)
 }

@@ -8,67 +8,67 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func deviceMutants() map[string]mutant {
 	all := map[string]mutant{
-		"no device is known": caught("devices/a device is known to the account that signed in on it", func(b base) auth.Store {
-			return &knower{base: b, says: func(*knower, auth.UserKey, auth.Credentials) bool { return false }}
+		"no device is known": caught("devices/a device is known to the account that signed in on it", func(b base) store.Store {
+			return &knower{base: b, says: func(*knower, store.UserKey, store.Credentials) bool { return false }}
 		}),
-		"any device is known": caught("devices/a device is known to the account that signed in on it", func(b base) auth.Store {
-			return &knower{base: b, says: func(*knower, auth.UserKey, auth.Credentials) bool { return true }}
+		"any device is known": caught("devices/a device is known to the account that signed in on it", func(b base) store.Store {
+			return &knower{base: b, says: func(*knower, store.UserKey, store.Credentials) bool { return true }}
 		}),
-		"devices are known to everybody": caught("devices/a device is known to the account that signed in on it", func(b base) auth.Store {
-			return &knower{base: b, says: func(s *knower, key auth.UserKey, _ auth.Credentials) bool {
+		"devices are known to everybody": caught("devices/a device is known to the account that signed in on it", func(b base) store.Store {
+			return &knower{base: b, says: func(s *knower, key store.UserKey, _ store.Credentials) bool {
 				return slices.ContainsFunc(slices.Collect(maps.Keys(s.seen)), func(d [2]string) bool { return d[1] == key.Device })
 			}}
 		}),
-		"devices are never forgotten": {func(s auth.Store) auth.Store {
-			return &knower{base: base{s}, says: func(s *knower, key auth.UserKey, c auth.Credentials) bool {
+		"devices are never forgotten": {func(s store.Store) store.Store {
+			return &knower{base: base{s}, says: func(s *knower, key store.UserKey, c store.Credentials) bool {
 				return s.seen[[2]string{c.User.ID, key.Device}]
 			}}
 		}, []string{
 			"devices/devices go with all ways in", "devices/devices are forgotten by themselves, too", "devices/devices go with the user",
 			"devices/of many devices those seen last are known", "devices/a device not seen for long is swept",
 		}},
-		"ended sessions leave their devices": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
-			return dropsDevices{b, func(c *auth.RevokeSessions) { c.DropDevices = false }}
+		"ended sessions leave their devices": caught("devices/devices go with an end of sessions that says so", func(b base) store.Store {
+			return dropsDevices{b, func(c *store.RevokeSessions) { c.DropDevices = false }}
 		}),
-		"ended sessions take the device with them that ends them": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
-			return dropsDevices{b, func(c *auth.RevokeSessions) { c.Filter.Except = "" }}
+		"ended sessions take the device with them that ends them": caught("devices/devices go with an end of sessions that says so", func(b base) store.Store {
+			return dropsDevices{b, func(c *store.RevokeSessions) { c.Filter.Except = "" }}
 		}),
-		"ended sessions always take their devices": caught("devices/devices go with an end of sessions that says so", func(b base) auth.Store {
-			return dropsDevices{b, func(c *auth.RevokeSessions) { c.DropDevices = true }}
+		"ended sessions always take their devices": caught("devices/devices go with an end of sessions that says so", func(b base) store.Store {
+			return dropsDevices{b, func(c *store.RevokeSessions) { c.DropDevices = true }}
 		}),
-		"an ended session takes all devices with it": caught("devices/one device goes with its session", func(b base) auth.Store {
-			return forgetsAll{dropsDevices{b, func(*auth.RevokeSessions) {}}}
+		"an ended session takes all devices with it": caught("devices/one device goes with its session", func(b base) store.Store {
+			return forgetsAll{dropsDevices{b, func(*store.RevokeSessions) {}}}
 		}),
-		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) auth.Store { return &endsDevices{knower{base: b}} }),
-		"a new user's device is lost": {func(s auth.Store) auth.Store { return losesDevice{base{s}} }, []string{
+		"devices end with sessions": caught("devices/a device outlives its sessions", func(b base) store.Store { return &endsDevices{knower{base: b}} }),
+		"a new user's device is lost": {func(s store.Store) store.Store { return losesDevice{base{s}} }, []string{
 			"devices/a device is known to the account that was made on it", "fields/every member of a session is kept",
 		}},
-		"an enrolment's device is lost": caught("factors/an enrolment's session makes its device known", func(b base) auth.Store {
-			f, _ := auth.Capability[auth.FactorStore](b.Store)
+		"an enrolment's device is lost": caught("factors/an enrolment's session makes its device known", func(b base) store.Store {
+			f, _ := store.Capability[store.FactorStore](b.Store)
 			return enrolsNowhere{factorBase{b, f}}
 		}),
-		"a refused sign-in makes device known": caught("devices/a refused sign-in makes no device known", func(b base) auth.Store { return forward{b} }),
-		"a device is not seen again": {func(s auth.Store) auth.Store { return &knower{base: base{s}, once: true} }, []string{
+		"a refused sign-in makes device known": caught("devices/a refused sign-in makes no device known", func(b base) store.Store { return forward{b} }),
+		"a device is not seen again": {func(s store.Store) store.Store { return &knower{base: base{s}, once: true} }, []string{
 			"devices/of many devices those seen last are known", "devices/a device not seen for long is swept",
 		}},
-		"devices are swept too early":     caught("devices/a device not seen for long is swept", func(b base) auth.Store { return sweepsEarly{b} }),
-		"the cap of sessions is ignored":  keeping(func(*auth.CreateSession) int { return 0 }),
-		"one session too many is kept":    keeping(func(c *auth.CreateSession) int { return c.KeepSessions + 1 }),
-		"one session too few is kept":     keeping(func(c *auth.CreateSession) int { return max(1, c.KeepSessions-1) }),
-		"whom a sign-in ends is not told": caught("keeping/the least active sessions end when there are too many", func(b base) auth.Store { return silent{b} }),
-		"the session just made may end":   caught("keeping/the least active sessions end when there are too many", func(b base) auth.Store { return endsAfter{b} }),
-		"sign-ins count, then end": {func(s auth.Store) auth.Store { return endsBefore{base{s}} }, []string{
+		"devices are swept too early":     caught("devices/a device not seen for long is swept", func(b base) store.Store { return sweepsEarly{b} }),
+		"the cap of sessions is ignored":  keeping(func(*store.CreateSession) int { return 0 }),
+		"one session too many is kept":    keeping(func(c *store.CreateSession) int { return c.KeepSessions + 1 }),
+		"one session too few is kept":     keeping(func(c *store.CreateSession) int { return max(1, c.KeepSessions-1) }),
+		"whom a sign-in ends is not told": caught("keeping/the least active sessions end when there are too many", func(b base) store.Store { return silent{b} }),
+		"the session just made may end":   caught("keeping/the least active sessions end when there are too many", func(b base) store.Store { return endsAfter{b} }),
+		"sign-ins count, then end": {func(s store.Store) store.Store { return endsBefore{base{s}} }, []string{
 			"keeping/parallel sign-ins never leave more sessions than are kept", "keeping/a refused sign-in ends no session",
 		}},
 	}
-	for i := range reflect.TypeFor[auth.Session]().NumField() {
-		name := reflect.TypeFor[auth.Session]().Field(i).Name
-		all["a new session loses "+name] = caught("fields/every member of a session is kept", func(b base) auth.Store { return dropsOfSession{b, name} })
+	for i := range reflect.TypeFor[store.Session]().NumField() {
+		name := reflect.TypeFor[store.Session]().Field(i).Name
+		all["a new session loses "+name] = caught("fields/every member of a session is kept", func(b base) store.Store { return dropsOfSession{b, name} })
 	}
 	return all
 }
@@ -76,14 +76,14 @@ func deviceMutants() map[string]mutant {
 // knower remembers devices for itself, and says which of them are known.
 type knower struct {
 	base
-	says func(*knower, auth.UserKey, auth.Credentials) bool // nil: what the store says
-	once bool                                               // no device is told of twice
+	says func(*knower, store.UserKey, store.Credentials) bool // nil: what the store says
+	once bool                                                 // no device is told of twice
 
 	mu   sync.Mutex
 	seen map[[2]string]bool // user and device
 }
 
-func (s *knower) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s *knower) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	s.mu.Lock()
 	d := [2]string{c.Session.UserID, c.Session.Device}
 	if s.once && s.seen[d] {
@@ -97,7 +97,7 @@ func (s *knower) CreateSession(ctx context.Context, c auth.CreateSession) (auth.
 	return s.Store.CreateSession(ctx, c)
 }
 
-func (s *knower) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+func (s *knower) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	c, err := s.Store.Credentials(ctx, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,10 +110,10 @@ func (s *knower) Credentials(ctx context.Context, key auth.UserKey) (auth.Creden
 // endsDevices forgets devices with the sessions.
 type endsDevices struct{ knower }
 
-func (s *endsDevices) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s *endsDevices) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.Patch.Revoke != nil {
 		s.mu.Lock()
-		s.says = func(*knower, auth.UserKey, auth.Credentials) bool { return false }
+		s.says = func(*knower, store.UserKey, store.Credentials) bool { return false }
 		s.mu.Unlock()
 	}
 	return s.Store.UpdateUser(ctx, c)
@@ -121,7 +121,7 @@ func (s *endsDevices) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.U
 
 type losesDevice struct{ base }
 
-func (s losesDevice) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s losesDevice) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	if c.Session != nil {
 		first := *c.Session
 		first.Device, c.Session = "", &first
@@ -131,7 +131,7 @@ func (s losesDevice) CreateUser(ctx context.Context, c auth.CreateUser) (auth.Us
 
 type enrolsNowhere struct{ factorBase }
 
-func (s enrolsNowhere) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s enrolsNowhere) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	c.Session.Device = ""
 	return s.FactorStore.EnableFactor(ctx, c)
 }
@@ -139,12 +139,12 @@ func (s enrolsNowhere) EnableFactor(ctx context.Context, c auth.EnableFactor) (a
 // forward makes the session without its conditions, and ends it.
 type forward struct{ base }
 
-func (s forward) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s forward) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, err := s.Store.CreateSession(ctx, c)
 	if err != nil {
-		again := auth.CreateSession{Change: change(c.Now), Session: c.Session}
+		again := store.CreateSession{Change: change(c.Now), Session: c.Session}
 		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), again)
-		_, _ = s.RevokeSessions(context.WithoutCancel(ctx), auth.RevokeSessions{Change: change(c.Now), UserID: c.Session.UserID})
+		_, _ = s.RevokeSessions(context.WithoutCancel(ctx), store.RevokeSessions{Change: change(c.Now), UserID: c.Session.UserID})
 	}
 	return u, err
 }
@@ -156,16 +156,16 @@ func (s sweepsEarly) Sweep(ctx context.Context, now time.Time, limit int) (int, 
 }
 
 // keeping keeps another number of sessions.
-func keeping(n func(*auth.CreateSession) int) mutant {
-	return caught("keeping/the least active sessions end when there are too many", func(b base) auth.Store { return keeper{b, n} })
+func keeping(n func(*store.CreateSession) int) mutant {
+	return caught("keeping/the least active sessions end when there are too many", func(b base) store.Store { return keeper{b, n} })
 }
 
 type keeper struct {
 	base
-	n func(*auth.CreateSession) int
+	n func(*store.CreateSession) int
 }
 
-func (s keeper) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s keeper) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	if c.KeepSessions > 0 {
 		c.KeepSessions = s.n(&c)
 	}
@@ -174,7 +174,7 @@ func (s keeper) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 
 type silent struct{ base }
 
-func (s silent) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s silent) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	c.Ended = nil
 	return s.Store.CreateSession(ctx, c)
 }
@@ -182,9 +182,9 @@ func (s silent) CreateSession(ctx context.Context, c auth.CreateSession) (auth.U
 // end ends all of a user's live sessions but the n that were active last.
 func (s base) end(ctx context.Context, userID string, n int, now time.Time) (ended []string) {
 	list, _ := s.Sessions(ctx, userID, now)
-	slices.SortFunc(list, func(a, b auth.Session) int { return b.LastActiveAt.Compare(a.LastActiveAt) })
+	slices.SortFunc(list, func(a, b store.Session) int { return b.LastActiveAt.Compare(a.LastActiveAt) })
 	for _, sess := range list[min(n, len(list)):] {
-		_, _ = s.RevokeSessions(ctx, auth.RevokeSessions{Change: change(now), UserID: userID, Filter: auth.SessionFilter{ID: sess.ID}})
+		_, _ = s.RevokeSessions(ctx, store.RevokeSessions{Change: change(now), UserID: userID, Filter: store.SessionFilter{ID: sess.ID}})
 		ended = append(ended, sess.ID)
 	}
 	slices.Sort(ended)
@@ -193,7 +193,7 @@ func (s base) end(ctx context.Context, userID string, n int, now time.Time) (end
 
 type endsAfter struct{ base }
 
-func (s endsAfter) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s endsAfter) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	n := c.KeepSessions
 	c.KeepSessions = 0
 	u, err := s.Store.CreateSession(ctx, c)
@@ -207,7 +207,7 @@ func (s endsAfter) CreateSession(ctx context.Context, c auth.CreateSession) (aut
 
 type endsBefore struct{ base }
 
-func (s endsBefore) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s endsBefore) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	if c.KeepSessions > 0 {
 		ended := s.end(ctx, c.Session.UserID, c.KeepSessions-1, c.Now)
 		pause()
@@ -224,7 +224,7 @@ type dropsOfSession struct {
 	name string
 }
 
-func (s dropsOfSession) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s dropsOfSession) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	reflect.ValueOf(&c.Session).Elem().FieldByName(s.name).SetZero()
 	return s.Store.CreateSession(ctx, c)
 }
@@ -232,10 +232,10 @@ func (s dropsOfSession) CreateSession(ctx context.Context, c auth.CreateSession)
 // dropsDevices forgets other devices than it is told.
 type dropsDevices struct {
 	base
-	edit func(*auth.RevokeSessions)
+	edit func(*store.RevokeSessions)
 }
 
-func (s dropsDevices) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (s dropsDevices) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	s.edit(&c)
 	return s.Store.RevokeSessions(ctx, c)
 }
@@ -243,10 +243,10 @@ func (s dropsDevices) RevokeSessions(ctx context.Context, c auth.RevokeSessions)
 // forgetsAll forgets all devices with one session.
 type forgetsAll struct{ dropsDevices }
 
-func (s forgetsAll) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (s forgetsAll) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	ended, err := s.Store.RevokeSessions(ctx, c)
 	if err == nil && c.DropDevices {
-		_, err = s.UpdateUser(ctx, auth.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: auth.UserPatch{DropDevices: true}})
+		_, err = s.UpdateUser(ctx, store.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: store.UserPatch{DropDevices: true}})
 	}
 	return ended, err
 }

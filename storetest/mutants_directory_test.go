@@ -5,84 +5,84 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func directoryMutants() map[string]mutant {
-	lists := func(check string, edit func(*auth.UserQuery)) mutant {
-		return caught("directory/"+check, func(b base) auth.Store {
-			return editsQuery{b, capability[auth.DirectoryStore](b), edit}
+	lists := func(check string, edit func(*store.UserQuery)) mutant {
+		return caught("directory/"+check, func(b base) store.Store {
+			return editsQuery{b, capability[store.DirectoryStore](b), edit}
 		})
 	}
-	clears := func(check string, edit func(*auth.ClearLimits)) mutant {
-		return caught("clearing/"+check, func(b base) auth.Store {
-			return editsClearing{b, capability[auth.LimitStore](b), edit}
+	clears := func(check string, edit func(*store.ClearLimits)) mutant {
+		return caught("clearing/"+check, func(b base) store.Store {
+			return editsClearing{b, capability[store.LimitStore](b), edit}
 		})
 	}
-	rows := func(check string, edit func(*auth.UserQuery, []auth.UserRow) []auth.UserRow) mutant {
-		return caught("rows/"+check, func(b base) auth.Store {
-			return editsRows{b, capability[auth.DirectoryStore](b), edit}
+	rows := func(check string, edit func(*store.UserQuery, []store.UserRow) []store.UserRow) mutant {
+		return caught("rows/"+check, func(b base) store.Store {
+			return editsRows{b, capability[store.DirectoryStore](b), edit}
 		})
 	}
 	const given = "rows have metadata as they were given"
 	const whole, counts = "lists hold whom a query picks, in its order, page by page", "counts are of all that a query picks"
 	return map[string]mutant{
-		"rows are of whomever": rows("rows are the accounts of a list, page by page", func(q *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+		"rows are of whomever": rows("rows are the accounts of a list, page by page", func(q *store.UserQuery, list []store.UserRow) []store.UserRow {
 			q.Banned = nil
 			return list
 		}),
-		"rows do not go on": rows("rows are the accounts of a list, page by page", func(q *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+		"rows do not go on": rows("rows are the accounts of a list, page by page", func(q *store.UserQuery, list []store.UserRow) []store.UserRow {
 			q.After = nil
 			return list
 		}),
-		"rows have the metadata of the application twice": rows(given, func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+		"rows have the metadata of the application twice": rows(given, func(_ *store.UserQuery, list []store.UserRow) []store.UserRow {
 			for i := range list {
 				list[i].UserMetadataJSON = list[i].AppMetadataJSON
 			}
 			return list
 		}),
-		"rows have null for no metadata": rows(given, func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+		"rows have null for no metadata": rows(given, func(_ *store.UserQuery, list []store.UserRow) []store.UserRow {
 			for i := range list {
 				list[i].AppMetadataJSON = json.RawMessage("null")
 			}
 			return list
 		}),
-		"rows have metadata that are no JSON": rows(given, func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
+		"rows have metadata that are no JSON": rows(given, func(_ *store.UserQuery, list []store.UserRow) []store.UserRow {
 			for i := range list {
 				list[i].UserMetadataJSON = bytes.ReplaceAll(list[i].UserMetadataJSON, []byte(`\\`), []byte(`\`))
 			}
 			return list
 		}),
-		"nobody is a row": rows("no rows are no error", func(_ *auth.UserQuery, list []auth.UserRow) []auth.UserRow {
-			return append(list, auth.UserRow{UserMetadataJSON: json.RawMessage("{}"), AppMetadataJSON: json.RawMessage("{}")})
+		"nobody is a row": rows("no rows are no error", func(_ *store.UserQuery, list []store.UserRow) []store.UserRow {
+			return append(list, store.UserRow{UserMetadataJSON: json.RawMessage("{}"), AppMetadataJSON: json.RawMessage("{}")})
 		}),
-		"lists know no metadata":       lists(whole, func(q *auth.UserQuery) { q.Metadata = nil }),
-		"lists know no passwords":      lists(whole, func(q *auth.UserQuery) { q.Password = nil }),
-		"lists know no subjects":       lists(whole, func(q *auth.UserQuery) { q.Subject = "" }),
-		"lists know no whole address":  lists(whole, func(q *auth.UserQuery) { q.Email = "" }),
-		"lists know no numbers":        lists(whole, func(q *auth.UserQuery) { q.Phone = "" }),
-		"lists know no ids":            lists("by an id", func(q *auth.UserQuery) { q.ID = "" }),
-		"lists know no lists of ids":   lists("by several ids", func(q *auth.UserQuery) { q.IDs = nil }),
-		"counts know no filters":       lists(counts, func(q *auth.UserQuery) { *q = auth.UserQuery{Limit: q.Limit, Now: q.Now} }),
-		"clearing clears nothing":      clears("the buckets named are full again, and no others", func(c *auth.ClearLimits) { c.Keys = nil }),
-		"clearing clears more":         clears("the buckets named are full again, and no others", func(c *auth.ClearLimits) { c.Keys = append(c.Keys, "b") }),
-		"clearing knows no conditions": clears("nobody's buckets stay, and so do those of a change that is refused", func(c *auth.ClearLimits) { c.IfUsers = nil }),
+		"lists know no metadata":       lists(whole, func(q *store.UserQuery) { q.Metadata = nil }),
+		"lists know no passwords":      lists(whole, func(q *store.UserQuery) { q.Password = nil }),
+		"lists know no subjects":       lists(whole, func(q *store.UserQuery) { q.Subject = "" }),
+		"lists know no whole address":  lists(whole, func(q *store.UserQuery) { q.Email = "" }),
+		"lists know no numbers":        lists(whole, func(q *store.UserQuery) { q.Phone = "" }),
+		"lists know no ids":            lists("by an id", func(q *store.UserQuery) { q.ID = "" }),
+		"lists know no lists of ids":   lists("by several ids", func(q *store.UserQuery) { q.IDs = nil }),
+		"counts know no filters":       lists(counts, func(q *store.UserQuery) { *q = store.UserQuery{Limit: q.Limit, Now: q.Now} }),
+		"clearing clears nothing":      clears("the buckets named are full again, and no others", func(c *store.ClearLimits) { c.Keys = nil }),
+		"clearing clears more":         clears("the buckets named are full again, and no others", func(c *store.ClearLimits) { c.Keys = append(c.Keys, "b") }),
+		"clearing knows no conditions": clears("nobody's buckets stay, and so do those of a change that is refused", func(c *store.ClearLimits) { c.IfUsers = nil }),
 	}
 }
 
 // editsQuery is asked for other lists than it is told.
 type editsQuery struct {
 	base
-	auth.DirectoryStore
-	edit func(*auth.UserQuery)
+	store.DirectoryStore
+	edit func(*store.UserQuery)
 }
 
-func (s editsQuery) ListUsers(ctx context.Context, q auth.UserQuery) ([]auth.User, error) {
+func (s editsQuery) ListUsers(ctx context.Context, q store.UserQuery) ([]store.User, error) {
 	s.edit(&q)
 	return s.DirectoryStore.ListUsers(ctx, q)
 }
 
-func (s editsQuery) CountUsers(ctx context.Context, q auth.UserQuery) (auth.UserCount, error) {
+func (s editsQuery) CountUsers(ctx context.Context, q store.UserQuery) (store.UserCount, error) {
 	s.edit(&q)
 	return s.DirectoryStore.CountUsers(ctx, q)
 }
@@ -90,11 +90,11 @@ func (s editsQuery) CountUsers(ctx context.Context, q auth.UserQuery) (auth.User
 // editsRows gives other rows than it is asked for.
 type editsRows struct {
 	base
-	auth.DirectoryStore
-	edit func(*auth.UserQuery, []auth.UserRow) []auth.UserRow
+	store.DirectoryStore
+	edit func(*store.UserQuery, []store.UserRow) []store.UserRow
 }
 
-func (s editsRows) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.UserRow, error) {
+func (s editsRows) ListUserRows(ctx context.Context, q store.UserQuery) ([]store.UserRow, error) {
 	s.edit(&q, nil)
 	list, err := s.DirectoryStore.ListUserRows(ctx, q)
 	return s.edit(&q, list), err
@@ -103,11 +103,11 @@ func (s editsRows) ListUserRows(ctx context.Context, q auth.UserQuery) ([]auth.U
 // editsClearing clears other limits than it is told.
 type editsClearing struct {
 	base
-	auth.LimitStore
-	edit func(*auth.ClearLimits)
+	store.LimitStore
+	edit func(*store.ClearLimits)
 }
 
-func (s editsClearing) ClearLimits(ctx context.Context, c auth.ClearLimits) error {
+func (s editsClearing) ClearLimits(ctx context.Context, c store.ClearLimits) error {
 	s.edit(&c)
 	return s.LimitStore.ClearLimits(ctx, c)
 }

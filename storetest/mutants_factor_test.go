@@ -5,48 +5,48 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // factorBase is a store with factors of its own.
 type factorBase struct {
 	base
-	auth.FactorStore
+	store.FactorStore
 }
 
 func factorMutants() map[string]mutant {
-	of := func(check string, broken func(factorBase) auth.Store) mutant {
-		return caught(check, func(b base) auth.Store {
-			f, _ := auth.Capability[auth.FactorStore](b.Store)
+	of := func(check string, broken func(factorBase) store.Store) mutant {
+		return caught(check, func(b base) store.Store {
+			f, _ := store.Capability[store.FactorStore](b.Store)
 			return broken(factorBase{b, f})
 		})
 	}
 	return map[string]mutant{
-		"a TOTP step is get, then put":     of("factors/of parallel uses of a step one wins", func(b factorBase) auth.Store { return stepRace{b} }),
-		"recovery codes are get, then put": of("factors/of parallel uses of a recovery code one wins", func(b factorBase) auth.Store { return recoveryRace{b} }),
-		"older steps pass":                 of("factors/a step is used once, and never an older one", func(b factorBase) auth.Store { return anyStep{b} }),
-		"recovery codes outlive a factor":  of("factors/removing forgets everything", func(b factorBase) auth.Store { return &heirloom{factorBase: b} }),
-		"sign-ins move the step":           of("factors/a session's life leaves the factor alone", func(b factorBase) auth.Store { return movesStep{b} }),
-		"new codes raise the revision":     of("factors/using a factor leaves the rest of it and its user alone", func(b factorBase) auth.Store { return codesRaise{b} }),
-		"raising moves the counter":        of("factors/raising lifts a live session", func(b factorBase) auth.Store { return raisesCounter{b} }),
-		"raising piles proofs up":          of("factors/raising lifts a live session", func(b factorBase) auth.Store { return piles{b} }),
-		"enabling brings sessions back":    of("factors/an enabling that fails changes nothing", func(b factorBase) auth.Store { return revivesSession{b} }),
-		"enabling leaves its token good":   of("factors/enabling uses up its token", func(b factorBase) auth.Store { return keepsToken{b} }),
-		"enabling is get, then put":        of("factors/of parallel enablings one wins", func(b factorBase) auth.Store { return enableRace{b} }),
-		"secrets are shared":               of("factors/factors are copies", func(b factorBase) auth.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
-		"removals take any recovery code":  of("factors/a removal that is shown no good code changes nothing", func(b factorBase) auth.Store { return anyCode{b} }),
-		"removals use the code up first":   of("factors/a removal that is refused uses no code up", func(b factorBase) auth.Store { return codeFirst{b} }),
-		"removals leave the code good":     of("factors/a removal of one factor uses its code up and no other", func(b factorBase) auth.Store { return leavesCode{b} }),
-		"removals check, then use a code":  of("factors/of a removal and a use by one recovery code one wins", func(b factorBase) auth.Store { return removalRace{b} }),
-		"updates drop the factor":          caught("factors/a patch that does not name the factor leaves it alone", patched(func(p *auth.UserPatch) { p.DropFactors = true })),
-		"updates drop recovery codes":      of("factors/a patch that does not name the factor leaves it alone", func(b factorBase) auth.Store { return dropsCodes{b} }),
-		"refused updates drop the factor":  of("factors/a patch that is refused leaves the factor alone", func(b factorBase) auth.Store { return refusedDrops{b} }),
-		"patches only hide the factor":     of("factors/a patch removes the factor", func(b factorBase) auth.Store { return hidesFactor{b} }),
+		"a TOTP step is get, then put":     of("factors/of parallel uses of a step one wins", func(b factorBase) store.Store { return stepRace{b} }),
+		"recovery codes are get, then put": of("factors/of parallel uses of a recovery code one wins", func(b factorBase) store.Store { return recoveryRace{b} }),
+		"older steps pass":                 of("factors/a step is used once, and never an older one", func(b factorBase) store.Store { return anyStep{b} }),
+		"recovery codes outlive a factor":  of("factors/removing forgets everything", func(b factorBase) store.Store { return &heirloom{factorBase: b} }),
+		"sign-ins move the step":           of("factors/a session's life leaves the factor alone", func(b factorBase) store.Store { return movesStep{b} }),
+		"new codes raise the revision":     of("factors/using a factor leaves the rest of it and its user alone", func(b factorBase) store.Store { return codesRaise{b} }),
+		"raising moves the counter":        of("factors/raising lifts a live session", func(b factorBase) store.Store { return raisesCounter{b} }),
+		"raising piles proofs up":          of("factors/raising lifts a live session", func(b factorBase) store.Store { return piles{b} }),
+		"enabling brings sessions back":    of("factors/an enabling that fails changes nothing", func(b factorBase) store.Store { return revivesSession{b} }),
+		"enabling leaves its token good":   of("factors/enabling uses up its token", func(b factorBase) store.Store { return keepsToken{b} }),
+		"enabling is get, then put":        of("factors/of parallel enablings one wins", func(b factorBase) store.Store { return enableRace{b} }),
+		"secrets are shared":               of("factors/factors are copies", func(b factorBase) store.Store { return &sharesSecret{factorBase: b, kept: map[string][]byte{}} }),
+		"removals take any recovery code":  of("factors/a removal that is shown no good code changes nothing", func(b factorBase) store.Store { return anyCode{b} }),
+		"removals use the code up first":   of("factors/a removal that is refused uses no code up", func(b factorBase) store.Store { return codeFirst{b} }),
+		"removals leave the code good":     of("factors/a removal of one factor uses its code up and no other", func(b factorBase) store.Store { return leavesCode{b} }),
+		"removals check, then use a code":  of("factors/of a removal and a use by one recovery code one wins", func(b factorBase) store.Store { return removalRace{b} }),
+		"updates drop the factor":          caught("factors/a patch that does not name the factor leaves it alone", patched(func(p *store.UserPatch) { p.DropFactors = true })),
+		"updates drop recovery codes":      of("factors/a patch that does not name the factor leaves it alone", func(b factorBase) store.Store { return dropsCodes{b} }),
+		"refused updates drop the factor":  of("factors/a patch that is refused leaves the factor alone", func(b factorBase) store.Store { return refusedDrops{b} }),
+		"patches only hide the factor":     of("factors/a patch removes the factor", func(b factorBase) store.Store { return hidesFactor{b} }),
 	}
 }
 
 // one is a user's only factor.
-func (b factorBase) one(ctx context.Context, userID string) (f auth.Factor, left int, ok bool) {
+func (b factorBase) one(ctx context.Context, userID string) (f store.Factor, left int, ok bool) {
 	fs, err := b.Factors(ctx, userID)
 	if err != nil || len(fs.List) != 1 {
 		return f, 0, false
@@ -56,7 +56,7 @@ func (b factorBase) one(ctx context.Context, userID string) (f auth.Factor, left
 
 type stepRace struct{ factorBase }
 
-func (s stepRace) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+func (s stepRace) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 	f, _, ok := s.one(ctx, c.UserID)
 	if !ok || c.Step <= f.LastStep {
 		return s.FactorStore.UseTOTPStep(ctx, c)
@@ -68,7 +68,7 @@ func (s stepRace) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
 
 type recoveryRace struct{ factorBase }
 
-func (s recoveryRace) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCode) (int, error) {
+func (s recoveryRace) UseRecoveryCode(ctx context.Context, c store.UseRecoveryCode) (int, error) {
 	_, left, _ := s.one(ctx, c.UserID)
 	if left < 2 {
 		return s.FactorStore.UseRecoveryCode(ctx, c)
@@ -80,9 +80,9 @@ func (s recoveryRace) UseRecoveryCode(ctx context.Context, c auth.UseRecoveryCod
 
 type anyStep struct{ factorBase }
 
-func (s anyStep) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+func (s anyStep) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 	err := s.FactorStore.UseTOTPStep(ctx, c)
-	if f, _, ok := s.one(ctx, c.UserID); ok && errors.Is(err, auth.ErrUsed) && c.Step < f.LastStep {
+	if f, _, ok := s.one(ctx, c.UserID); ok && errors.Is(err, store.ErrUsed) && c.Step < f.LastStep {
 		return nil
 	}
 	return err
@@ -91,7 +91,7 @@ func (s anyStep) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
 // anyCode does not know the member.
 type anyCode struct{ factorBase }
 
-func (s anyCode) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+func (s anyCode) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	c.Recovery = nil
 	return s.FactorStore.RemoveFactor(ctx, c)
 }
@@ -99,10 +99,10 @@ func (s anyCode) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.Us
 // codeFirst takes two steps.
 type codeFirst struct{ factorBase }
 
-func (s codeFirst) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+func (s codeFirst) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	if c.Recovery != nil {
-		if _, err := s.UseRecoveryCode(ctx, auth.UseRecoveryCode{Change: change(c.Now), UserID: c.UserID, Hashes: c.Recovery}); err != nil {
-			return auth.User{}, err
+		if _, err := s.UseRecoveryCode(ctx, store.UseRecoveryCode{Change: change(c.Now), UserID: c.UserID, Hashes: c.Recovery}); err != nil {
+			return store.User{}, err
 		}
 		c.Recovery = nil
 	}
@@ -112,10 +112,10 @@ func (s codeFirst) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.
 // leavesCode judges the code, and puts it back.
 type leavesCode struct{ factorBase }
 
-func (s leavesCode) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+func (s leavesCode) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	u, err := s.FactorStore.RemoveFactor(ctx, c)
 	if err == nil && u.MFAEnabled && c.Recovery != nil {
-		_ = s.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID, Hashes: c.Recovery})
+		_ = s.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID, Hashes: c.Recovery})
 	}
 	return u, err
 }
@@ -123,7 +123,7 @@ func (s leavesCode) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth
 // removalRace sees a code that is good, and removes without it.
 type removalRace struct{ factorBase }
 
-func (s removalRace) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (auth.User, error) {
+func (s removalRace) RemoveFactor(ctx context.Context, c store.RemoveFactor) (store.User, error) {
 	if _, left, _ := s.one(ctx, c.UserID); left == 2 {
 		c.Recovery = nil
 		pause()
@@ -133,27 +133,27 @@ func (s removalRace) RemoveFactor(ctx context.Context, c auth.RemoveFactor) (aut
 
 type dropsCodes struct{ factorBase }
 
-func (s dropsCodes) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s dropsCodes) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	u, err := s.Store.UpdateUser(ctx, c)
 	if u.MFAEnabled {
-		_ = s.PutRecoveryCodes(ctx, auth.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID})
+		_ = s.PutRecoveryCodes(ctx, store.PutRecoveryCodes{Change: change(c.Now), UserID: c.UserID})
 	}
 	return u, err
 }
 
 type refusedDrops struct{ factorBase }
 
-func (s refusedDrops) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s refusedDrops) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	u, err := s.Store.UpdateUser(ctx, c)
 	if err != nil && c.Patch.DropFactors {
-		_, _ = s.RemoveFactor(ctx, auth.RemoveFactor{Change: change(c.Now), UserID: c.UserID})
+		_, _ = s.RemoveFactor(ctx, store.RemoveFactor{Change: change(c.Now), UserID: c.UserID})
 	}
 	return u, err
 }
 
 type hidesFactor struct{ factorBase }
 
-func (s hidesFactor) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s hidesFactor) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	hide := c.Patch.DropFactors
 	c.Patch.DropFactors = false
 	u, err := s.Store.UpdateUser(ctx, c)
@@ -167,7 +167,7 @@ type heirloom struct {
 	codes [][]byte
 }
 
-func (s *heirloom) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s *heirloom) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	s.mu.Lock()
 	c.Recovery = append(s.codes, c.Recovery...)
 	s.codes = c.Recovery
@@ -177,17 +177,17 @@ func (s *heirloom) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.
 
 type movesStep struct{ factorBase }
 
-func (s movesStep) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s movesStep) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, err := s.Store.CreateSession(ctx, c)
 	if f, _, ok := s.one(ctx, c.Session.UserID); err == nil && ok {
-		_ = s.UseTOTPStep(ctx, auth.UseTOTPStep{Change: change(c.Now), UserID: f.UserID, FactorID: f.ID, Step: f.LastStep + 1})
+		_ = s.UseTOTPStep(ctx, store.UseTOTPStep{Change: change(c.Now), UserID: f.UserID, FactorID: f.ID, Step: f.LastStep + 1})
 	}
 	return u, err
 }
 
 type codesRaise struct{ factorBase }
 
-func (s codesRaise) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCodes) error {
+func (s codesRaise) PutRecoveryCodes(ctx context.Context, c store.PutRecoveryCodes) error {
 	if err := s.FactorStore.PutRecoveryCodes(ctx, c); err != nil {
 		return err
 	}
@@ -196,18 +196,18 @@ func (s codesRaise) PutRecoveryCodes(ctx context.Context, c auth.PutRecoveryCode
 
 type raisesCounter struct{ factorBase }
 
-func (s raisesCounter) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+func (s raisesCounter) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
 	sess, u, err := s.FactorStore.RaiseSession(ctx, c)
 	if err != nil {
 		return sess, u, err
 	}
-	return s.AdvanceSession(ctx, auth.Advance{Change: change(c.Now), SessionID: c.SessionID, Counter: sess.Counter, IdleUntil: sess.IdleUntil})
+	return s.AdvanceSession(ctx, store.Advance{Change: change(c.Now), SessionID: c.SessionID, Counter: sess.Counter, IdleUntil: sess.IdleUntil})
 }
 
 // piles keeps the proof of a method that was given before.
 type piles struct{ factorBase }
 
-func (s piles) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
+func (s piles) RaiseSession(ctx context.Context, c store.RaiseSession) (store.Session, store.User, error) {
 	before, _, _ := s.Session(ctx, c.SessionID, c.Now)
 	sess, u, err := s.FactorStore.RaiseSession(ctx, c)
 	if err == nil {
@@ -218,9 +218,9 @@ func (s piles) RaiseSession(ctx context.Context, c auth.RaiseSession) (auth.Sess
 
 type revivesSession struct{ factorBase }
 
-func (s revivesSession) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s revivesSession) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	u, err := s.FactorStore.EnableFactor(ctx, c)
-	if errors.Is(err, auth.ErrSessionEnded) {
+	if errors.Is(err, store.ErrSessionEnded) {
 		c.Session.ID = c.FactorID // another
 		return s.FactorStore.EnableFactor(ctx, c)
 	}
@@ -229,21 +229,21 @@ func (s revivesSession) EnableFactor(ctx context.Context, c auth.EnableFactor) (
 
 type keepsToken struct{ factorBase }
 
-func (s keepsToken) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s keepsToken) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	c.Redeem = nil
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
 type enableRace struct{ factorBase }
 
-func (s enableRace) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s enableRace) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	f, _, ok := s.one(ctx, c.UserID)
 	if !ok || f.Enabled {
 		return s.FactorStore.EnableFactor(ctx, c)
 	}
 	pause()
 	u, err := s.FactorStore.EnableFactor(ctx, c)
-	if errors.Is(err, auth.ErrConflict) {
+	if errors.Is(err, store.ErrConflict) {
 		err = nil
 	}
 	return u, err
@@ -255,14 +255,14 @@ type sharesSecret struct {
 	kept map[string][]byte
 }
 
-func (s *sharesSecret) PutFactor(ctx context.Context, c auth.PutFactor) error {
+func (s *sharesSecret) PutFactor(ctx context.Context, c store.PutFactor) error {
 	s.mu.Lock()
 	s.kept[c.Factor.ID] = c.Factor.Secret
 	s.mu.Unlock()
 	return s.FactorStore.PutFactor(ctx, c)
 }
 
-func (s *sharesSecret) Factors(ctx context.Context, userID string) (auth.Factors, error) {
+func (s *sharesSecret) Factors(ctx context.Context, userID string) (store.Factors, error) {
 	fs, err := s.FactorStore.Factors(ctx, userID)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 	"github.com/authmount/auth/storetest"
 )
 
@@ -13,9 +13,9 @@ import (
 // member of a new user that is not the store's own, and every one of a patch.
 func fieldMutants() map[string]mutant {
 	all := map[string]mutant{}
-	for i := range reflect.TypeFor[auth.User]().NumField() {
-		if name := reflect.TypeFor[auth.User]().Field(i).Name; !slices.Contains(storetest.Owned(), name) {
-			all["a new user loses "+name] = caught("fields/every member of a new user is kept", func(b base) auth.Store { return dropsMember{b, name} })
+	for i := range reflect.TypeFor[store.User]().NumField() {
+		if name := reflect.TypeFor[store.User]().Field(i).Name; !slices.Contains(storetest.Owned(), name) {
+			all["a new user loses "+name] = caught("fields/every member of a new user is kept", func(b base) store.Store { return dropsMember{b, name} })
 		}
 	}
 	acts := map[string]string{
@@ -26,13 +26,13 @@ func fieldMutants() map[string]mutant {
 		"DropDevices":     "devices/devices are forgotten by themselves, too",
 		"DropCredentials": "credentials/all ways in are dropped but those named",
 	}
-	for i := range reflect.TypeFor[auth.UserPatch]().NumField() {
-		name := reflect.TypeFor[auth.UserPatch]().Field(i).Name
+	for i := range reflect.TypeFor[store.UserPatch]().NumField() {
+		name := reflect.TypeFor[store.UserPatch]().Field(i).Name
 		check, ok := acts[name]
 		if !ok {
 			check = "fields/every member of a patch is applied"
 		}
-		all["a patch loses "+name] = caught(check, patched(func(p *auth.UserPatch) { reflect.ValueOf(p).Elem().FieldByName(name).SetZero() }))
+		all["a patch loses "+name] = caught(check, patched(func(p *store.UserPatch) { reflect.ValueOf(p).Elem().FieldByName(name).SetZero() }))
 	}
 	return all
 }
@@ -42,7 +42,7 @@ type dropsMember struct {
 	name string
 }
 
-func (s dropsMember) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
+func (s dropsMember) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
 	given := c.User
 	reflect.ValueOf(&c.User).Elem().FieldByName(s.name).SetZero()
 	u, err := s.Store.CreateUser(ctx, c)

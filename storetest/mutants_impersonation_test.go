@@ -6,33 +6,33 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // acting is a store that is broken about impersonations.
 type acting struct {
 	base
-	auth.ImpersonationStore
-	begin func(ctx context.Context, s acting, c auth.BeginImpersonation) error
-	read  func(ctx context.Context, s acting, id string, now time.Time) (auth.Impersonation, auth.User, error)
-	end   func(ctx context.Context, s acting, c auth.EndImpersonation) error
+	store.ImpersonationStore
+	begin func(ctx context.Context, s acting, c store.BeginImpersonation) error
+	read  func(ctx context.Context, s acting, id string, now time.Time) (store.Impersonation, store.User, error)
+	end   func(ctx context.Context, s acting, c store.EndImpersonation) error
 }
 
-func (s acting) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) error {
+func (s acting) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) error {
 	if s.begin != nil {
 		return s.begin(ctx, s, c)
 	}
 	return s.ImpersonationStore.BeginImpersonation(ctx, c)
 }
 
-func (s acting) Impersonation(ctx context.Context, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+func (s acting) Impersonation(ctx context.Context, id string, now time.Time) (store.Impersonation, store.User, error) {
 	if s.read != nil {
 		return s.read(ctx, s, id, now)
 	}
 	return s.ImpersonationStore.Impersonation(ctx, id, now)
 }
 
-func (s acting) EndImpersonation(ctx context.Context, c auth.EndImpersonation) error {
+func (s acting) EndImpersonation(ctx context.Context, c store.EndImpersonation) error {
 	if s.end != nil {
 		return s.end(ctx, s, c)
 	}
@@ -40,12 +40,12 @@ func (s acting) EndImpersonation(ctx context.Context, c auth.EndImpersonation) e
 }
 
 // goesOn takes every impersonation that it has begun for a live one.
-func goesOn(b base) auth.Store {
-	store, _ := auth.Capability[auth.ImpersonationStore](b.Store)
+func goesOn(b base) store.Store {
+	st, _ := store.Capability[store.ImpersonationStore](b.Store)
 	var mu sync.Mutex
-	begun := map[string]auth.Impersonation{}
-	return acting{base: b, ImpersonationStore: store,
-		begin: func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
+	begun := map[string]store.Impersonation{}
+	return acting{base: b, ImpersonationStore: st,
+		begin: func(ctx context.Context, s acting, c store.BeginImpersonation) error {
 			err := s.ImpersonationStore.BeginImpersonation(ctx, c)
 			if err == nil {
 				mu.Lock()
@@ -54,12 +54,12 @@ func goesOn(b base) auth.Store {
 			}
 			return err
 		},
-		read: func(ctx context.Context, s acting, id string, now time.Time) (auth.Impersonation, auth.User, error) {
+		read: func(ctx context.Context, s acting, id string, now time.Time) (store.Impersonation, store.User, error) {
 			i, u, err := s.ImpersonationStore.Impersonation(ctx, id, now)
 			mu.Lock()
 			defer mu.Unlock()
-			if was, ok := begun[id]; ok && errors.Is(err, auth.ErrSessionEnded) {
-				u, err = s.User(ctx, auth.ByID(was.UserID))
+			if was, ok := begun[id]; ok && errors.Is(err, store.ErrSessionEnded) {
+				u, err = s.User(ctx, store.ByID(was.UserID))
 				return was, u, err
 			}
 			return i, u, err
@@ -69,8 +69,8 @@ func goesOn(b base) auth.Store {
 
 func impersonationMutants() map[string]mutant {
 	of := func(check string, edit func(a *acting)) mutant {
-		return caught("impersonations/"+check, func(b base) auth.Store {
-			store, _ := auth.Capability[auth.ImpersonationStore](b.Store)
+		return caught("impersonations/"+check, func(b base) store.Store {
+			store, _ := store.Capability[store.ImpersonationStore](b.Store)
 			a := acting{base: b, ImpersonationStore: store}
 			edit(&a)
 			return a
@@ -78,24 +78,24 @@ func impersonationMutants() map[string]mutant {
 	}
 	all := map[string]mutant{
 		"an impersonation signs the user in": of("nothing of the user's is touched", func(a *acting) {
-			a.begin = func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
+			a.begin = func(ctx context.Context, s acting, c store.BeginImpersonation) error {
 				i := c.Impersonation
-				_, err := s.CreateSession(ctx, auth.CreateSession{Change: auth.Change{Now: c.Now, By: system}, Session: auth.Session{
-					ID: i.ID, UserID: i.UserID, AAL: auth.LevelAAL1, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: i.ExpiresAt,
+				_, err := s.CreateSession(ctx, store.CreateSession{Change: store.Change{Now: c.Now, By: system}, Session: store.Session{
+					ID: i.ID, UserID: i.UserID, AAL: store.LevelAAL1, CreatedAt: c.Now, LastActiveAt: c.Now, RotatedAt: c.Now, IdleUntil: i.ExpiresAt,
 				}})
 				return errors.Join(err, s.ImpersonationStore.BeginImpersonation(ctx, c))
 			}
 		}),
 		"an impersonation begins by any session": of("none begins of nobody, of the banned, or by a session that is not live", func(a *acting) {
-			a.begin = func(ctx context.Context, s acting, c auth.BeginImpersonation) error {
-				if err := s.ImpersonationStore.BeginImpersonation(ctx, c); !errors.Is(err, auth.ErrSessionEnded) {
+			a.begin = func(ctx context.Context, s acting, c store.BeginImpersonation) error {
+				if err := s.ImpersonationStore.BeginImpersonation(ctx, c); !errors.Is(err, store.ErrSessionEnded) {
 					return err
 				}
 				return nil
 			}
 		}),
 		"an impersonation is ended by word only": of("it is ended once", func(a *acting) {
-			a.end = func(context.Context, acting, auth.EndImpersonation) error { return nil }
+			a.end = func(context.Context, acting, store.EndImpersonation) error { return nil }
 		}),
 	}
 	for _, check := range []string{

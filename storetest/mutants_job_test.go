@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // jobMutants are stores that keep jobs badly.
@@ -17,9 +17,9 @@ func jobMutants() map[string]mutant {
 		several  = "jobs/several chunks are received at once, or none of them"
 		swept    = "jobs/jobs that are over go, but for running ones"
 	)
-	on := func(edit func(*jobMutant)) func(base) auth.Store {
-		return func(b base) auth.Store {
-			m := &jobMutant{base: b, JobStore: capability[auth.JobStore](b)}
+	on := func(edit func(*jobMutant)) func(base) store.Store {
+		return func(b base) store.Store {
+			m := &jobMutant{base: b, JobStore: capability[store.JobStore](b)}
 			edit(m)
 			return m
 		}
@@ -39,13 +39,13 @@ func jobMutants() map[string]mutant {
 
 type jobMutant struct {
 	base
-	auth.JobStore
+	store.JobStore
 	anyPlace, late, noLease, anyOrder, noOutput, unswept, byAnybody bool
 
 	oneByOne, onlyOne bool
 }
 
-func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) error {
+func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...store.JobChunk) error {
 	if len(chunks) == 0 {
 		return m.JobStore.AddJobChunk(ctx)
 	}
@@ -68,7 +68,7 @@ func (m *jobMutant) AddJobChunk(ctx context.Context, chunks ...auth.JobChunk) er
 	return m.JobStore.AddJobChunk(ctx, chunks...)
 }
 
-func (m *jobMutant) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, error) {
+func (m *jobMutant) StartJob(ctx context.Context, c store.StartJob) (store.Job, error) {
 	if m.late {
 		c.Now = c.Now.Add(-24 * time.Hour)
 	}
@@ -78,14 +78,14 @@ func (m *jobMutant) StartJob(ctx context.Context, c auth.StartJob) (auth.Job, er
 	return m.JobStore.StartJob(ctx, c)
 }
 
-func (m *jobMutant) ClaimJob(ctx context.Context, c auth.ClaimJob) (auth.Job, error) {
+func (m *jobMutant) ClaimJob(ctx context.Context, c store.ClaimJob) (store.Job, error) {
 	if m.noLease {
 		c.Until = c.Now
 	}
 	return m.JobStore.ClaimJob(ctx, c)
 }
 
-func (m *jobMutant) FinishJobChunk(ctx context.Context, f auth.FinishJobChunk) (auth.Job, error) {
+func (m *jobMutant) FinishJobChunk(ctx context.Context, f store.FinishJobChunk) (store.Job, error) {
 	if j, err := m.Job(ctx, f.JobID, time.Time{}); m.anyOrder && err == nil {
 		f.N = j.Next
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // messageMutants are stores that are broken about what became of messages.
@@ -21,60 +21,60 @@ func messageMutants() map[string]mutant {
 		nobody = "message log/what is noted of messages to the anonymised goes"
 		swept  = "message log/a sweep notes what it drops, and deletes what is old"
 	)
-	posting := func(m postOffice) func(base) auth.Store {
-		return func(b base) auth.Store {
-			m.base, m.OutboxStore, m.MessageLogStore = b, capability[auth.OutboxStore](b), capability[auth.MessageLogStore](b)
+	posting := func(m postOffice) func(base) store.Store {
+		return func(b base) store.Store {
+			m.base, m.OutboxStore, m.MessageLogStore = b, capability[store.OutboxStore](b), capability[store.MessageLogStore](b)
 			return m
 		}
 	}
-	query := func(edit func(*auth.MessageQuery)) func(base) auth.Store { return posting(postOffice{query: edit}) }
-	finish := func(edit func(*auth.FinishMessage)) func(base) auth.Store { return posting(postOffice{finish: edit}) }
+	query := func(edit func(*store.MessageQuery)) func(base) store.Store { return posting(postOffice{query: edit}) }
+	finish := func(edit func(*store.FinishMessage)) func(base) store.Store { return posting(postOffice{finish: edit}) }
 	return map[string]mutant{
-		"a list of messages forgets the state":  caught(listed, query(func(q *auth.MessageQuery) { q.State = "" })),
-		"a list of messages forgets the kind":   caught(listed, query(func(q *auth.MessageQuery) { q.Kind = "" })),
-		"a list of messages forgets the user":   caught(listed, query(func(q *auth.MessageQuery) { q.UserID = "" })),
-		"a list of messages forgets its end":    caught(listed, query(func(q *auth.MessageQuery) { q.To = time.Time{} })),
-		"a list of messages begins again":       caught(listed, query(func(q *auth.MessageQuery) { q.After = nil })),
-		"messages that failed are erased":       caught(again, finish(func(f *auth.FinishMessage) { f.KeepUntil = time.Time{} })),
-		"messages that failed are kept forever": caught(longer, finish(func(f *auth.FinishMessage) { f.KeepUntil = f.KeepUntil.Add(1000 * time.Hour) })),
-		"nothing is said of attempts":           caught(noted, finish(func(f *auth.FinishMessage) { f.Attempts = 0 })),
-		"nothing is said of errors":             caught(noted, finish(func(f *auth.FinishMessage) { f.Error = "" })),
-		"decoys are told of":                    caught(decoys, posting(postOffice{change: func(m *auth.SealedMessage) { m.Log.Kind = "decoy" }})),
-		"records have no user":                  caught(user, posting(postOffice{change: func(m *auth.SealedMessage) { m.Log.UserID = "" }})),
-		"records have no recipient":             caught(nobody, posting(postOffice{change: func(m *auth.SealedMessage) { m.Recipient = "" }})),
-		"records are as old as they are read":   caught(swept, posting(postOffice{change: func(m *auth.SealedMessage) { m.CreatedAt = m.NextAt }})),
+		"a list of messages forgets the state":  caught(listed, query(func(q *store.MessageQuery) { q.State = "" })),
+		"a list of messages forgets the kind":   caught(listed, query(func(q *store.MessageQuery) { q.Kind = "" })),
+		"a list of messages forgets the user":   caught(listed, query(func(q *store.MessageQuery) { q.UserID = "" })),
+		"a list of messages forgets its end":    caught(listed, query(func(q *store.MessageQuery) { q.To = time.Time{} })),
+		"a list of messages begins again":       caught(listed, query(func(q *store.MessageQuery) { q.After = nil })),
+		"messages that failed are erased":       caught(again, finish(func(f *store.FinishMessage) { f.KeepUntil = time.Time{} })),
+		"messages that failed are kept forever": caught(longer, finish(func(f *store.FinishMessage) { f.KeepUntil = f.KeepUntil.Add(1000 * time.Hour) })),
+		"nothing is said of attempts":           caught(noted, finish(func(f *store.FinishMessage) { f.Attempts = 0 })),
+		"nothing is said of errors":             caught(noted, finish(func(f *store.FinishMessage) { f.Error = "" })),
+		"decoys are told of":                    caught(decoys, posting(postOffice{change: func(m *store.SealedMessage) { m.Log.Kind = "decoy" }})),
+		"records have no user":                  caught(user, posting(postOffice{change: func(m *store.SealedMessage) { m.Log.UserID = "" }})),
+		"records have no recipient":             caught(nobody, posting(postOffice{change: func(m *store.SealedMessage) { m.Recipient = "" }})),
+		"records are as old as they are read":   caught(swept, posting(postOffice{change: func(m *store.SealedMessage) { m.CreatedAt = m.NextAt }})),
 		"a message is retried twice":            caught(once, posting(postOffice{retries: 1})),
-		"what was sent has failed":              caught(sent, func(b base) auth.Store { return forgetful{b, &auth.MessageRecord{}} }),
+		"what was sent has failed":              caught(sent, func(b base) store.Store { return forgetful{b, &store.MessageRecord{}} }),
 	}
 }
 
 // postOffice is a store that is broken about messages.
 type postOffice struct {
 	base
-	auth.OutboxStore
-	auth.MessageLogStore
-	query   func(*auth.MessageQuery)
-	finish  func(*auth.FinishMessage)
-	change  func(*auth.SealedMessage)
+	store.OutboxStore
+	store.MessageLogStore
+	query   func(*store.MessageQuery)
+	finish  func(*store.FinishMessage)
+	change  func(*store.SealedMessage)
 	retries int // retries that lost are said to have succeeded
 }
 
-func (s postOffice) ListMessages(ctx context.Context, q auth.MessageQuery) ([]auth.MessageRecord, error) {
+func (s postOffice) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
 	if s.query != nil {
 		s.query(&q)
 	}
 	return s.MessageLogStore.ListMessages(ctx, q)
 }
 
-func (s postOffice) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+func (s postOffice) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	if s.finish != nil {
 		s.finish(&f)
 	}
 	return s.OutboxStore.FinishMessage(ctx, f)
 }
 
-func (s postOffice) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
-	var list []auth.SealedMessage
+func (s postOffice) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
+	var list []store.SealedMessage
 	for _, m := range c.Messages {
 		if s.change != nil {
 			s.change(&m)
@@ -85,7 +85,7 @@ func (s postOffice) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.Use
 	return s.base.UpdateUser(ctx, c)
 }
 
-func (s postOffice) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
+func (s postOffice) RetryMessage(ctx context.Context, c store.RetryMessage) error {
 	err := s.MessageLogStore.RetryMessage(ctx, c)
 	if s.retries > 0 {
 		return nil
@@ -96,30 +96,30 @@ func (s postOffice) RetryMessage(ctx context.Context, c auth.RetryMessage) error
 // forgetful notes the last thing that is said of a message.
 type forgetful struct {
 	base
-	last *auth.MessageRecord
+	last *store.MessageRecord
 }
 
-func (s forgetful) ListMessages(ctx context.Context, q auth.MessageQuery) ([]auth.MessageRecord, error) {
-	list, err := capability[auth.MessageLogStore](s.base).ListMessages(ctx, q)
+func (s forgetful) ListMessages(ctx context.Context, q store.MessageQuery) ([]store.MessageRecord, error) {
+	list, err := capability[store.MessageLogStore](s.base).ListMessages(ctx, q)
 	for i := range list {
 		list[i].State, list[i].UpdatedAt, list[i].Attempts = s.last.State, s.last.UpdatedAt, s.last.Attempts
 	}
 	return list, err
 }
 
-func (s forgetful) FailedMessage(ctx context.Context, id string, now time.Time) (auth.SealedMessage, error) {
-	return capability[auth.MessageLogStore](s.base).FailedMessage(ctx, id, now)
+func (s forgetful) FailedMessage(ctx context.Context, id string, now time.Time) (store.SealedMessage, error) {
+	return capability[store.MessageLogStore](s.base).FailedMessage(ctx, id, now)
 }
 
-func (s forgetful) RetryMessage(ctx context.Context, c auth.RetryMessage) error {
-	return capability[auth.MessageLogStore](s.base).RetryMessage(ctx, c)
+func (s forgetful) RetryMessage(ctx context.Context, c store.RetryMessage) error {
+	return capability[store.MessageLogStore](s.base).RetryMessage(ctx, c)
 }
 
-func (s forgetful) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
-	return capability[auth.OutboxStore](s.base).ClaimMessages(ctx, c)
+func (s forgetful) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
+	return capability[store.OutboxStore](s.base).ClaimMessages(ctx, c)
 }
 
-func (s forgetful) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+func (s forgetful) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	s.last.State, s.last.UpdatedAt, s.last.Attempts = f.State, f.At, f.Attempts
-	return capability[auth.OutboxStore](s.base).FinishMessage(ctx, f)
+	return capability[store.OutboxStore](s.base).FinishMessage(ctx, f)
 }

@@ -5,60 +5,60 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func newDeviceMutants() map[string]mutant {
 	const once, parallel = "devices/a device is new once", "devices/of parallel sign-ins on a new device one tells"
-	creating := func(check string, edit func(*auth.CreateSession)) mutant {
-		return caught(check, func(b base) auth.Store { return editsSession{b, edit} })
+	creating := func(check string, edit func(*store.CreateSession)) mutant {
+		return caught(check, func(b base) store.Store { return editsSession{b, edit} })
 	}
-	enrolling := func(check string, edit func(*auth.EnableFactor)) mutant {
-		return caught(check, func(b base) auth.Store {
-			f, _ := auth.Capability[auth.FactorStore](b.Store)
+	enrolling := func(check string, edit func(*store.EnableFactor)) mutant {
+		return caught(check, func(b base) store.Store {
+			f, _ := store.Capability[store.FactorStore](b.Store)
 			return editsEnrolment{factorBase{b, f}, edit}
 		})
 	}
 	return map[string]mutant{
-		"no device is refused":           creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Refuse = false }),
-		"every new device is refused":    creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Refuse = true }),
-		"a new device's token is lost":   creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Tokens = nil }),
-		"a new device's message is lost": creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Messages = nil }),
-		"a new device is not told":       creating(once, func(c *auth.CreateSession) { c.OnNewDevice.Made = nil }),
-		"a new device's event is lost": creating(once, func(c *auth.CreateSession) {
-			c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o auth.OutcomeEvent) bool { return o.On == auth.OutcomeNewDevice })
+		"no device is refused":           creating(once, func(c *store.CreateSession) { c.OnNewDevice.Refuse = false }),
+		"every new device is refused":    creating(once, func(c *store.CreateSession) { c.OnNewDevice.Refuse = true }),
+		"a new device's token is lost":   creating(once, func(c *store.CreateSession) { c.OnNewDevice.Tokens = nil }),
+		"a new device's message is lost": creating(once, func(c *store.CreateSession) { c.OnNewDevice.Messages = nil }),
+		"a new device is not told":       creating(once, func(c *store.CreateSession) { c.OnNewDevice.Made = nil }),
+		"a new device's event is lost": creating(once, func(c *store.CreateSession) {
+			c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(o store.OutcomeEvent) bool { return o.On == store.OutcomeNewDevice })
 		}),
-		"every sign-in tells of a device": creating(once, func(c *auth.CreateSession) {
+		"every sign-in tells of a device": creating(once, func(c *store.CreateSession) {
 			c.Messages = append(slices.Clone(c.Messages), c.OnNewDevice.Messages...)
 		}),
-		"no device is never new": creating("devices/no device is new to whoever has any", func(c *auth.CreateSession) {
+		"no device is never new": creating("devices/no device is new to whoever has any", func(c *store.CreateSession) {
 			if c.Session.Device == "" {
-				c.OnNewDevice = auth.NewDevice{}
+				c.OnNewDevice = store.NewDevice{}
 			}
 		}),
-		"no device is new only while others are known": caught("devices/no device is new to whoever had any that were forgotten", func(b base) auth.Store { return &unmindful{base: b} }),
-		"an enrolment on a new device is not refused":  enrolling("factors/an enrolment's session on a new device is refused", func(c *auth.EnableFactor) { c.OnNewDevice.Refuse = false }),
-		"an enrolment's new device is not told":        enrolling("factors/an enrolment's session tells of a new device", func(c *auth.EnableFactor) { c.OnNewDevice = auth.NewDevice{} }),
-		"parallel sign-ins all tell":                   caught(parallel, func(b base) auth.Store { return tellsAll{b} }),
+		"no device is new only while others are known": caught("devices/no device is new to whoever had any that were forgotten", func(b base) store.Store { return &unmindful{base: b} }),
+		"an enrolment on a new device is not refused":  enrolling("factors/an enrolment's session on a new device is refused", func(c *store.EnableFactor) { c.OnNewDevice.Refuse = false }),
+		"an enrolment's new device is not told":        enrolling("factors/an enrolment's session tells of a new device", func(c *store.EnableFactor) { c.OnNewDevice = store.NewDevice{} }),
+		"parallel sign-ins all tell":                   caught(parallel, func(b base) store.Store { return tellsAll{b} }),
 	}
 }
 
 type editsSession struct {
 	base
-	edit func(*auth.CreateSession)
+	edit func(*store.CreateSession)
 }
 
-func (s editsSession) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s editsSession) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	s.edit(&c)
 	return s.Store.CreateSession(ctx, c)
 }
 
 type editsEnrolment struct {
 	factorBase
-	edit func(*auth.EnableFactor)
+	edit func(*store.EnableFactor)
 }
 
-func (s editsEnrolment) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
+func (s editsEnrolment) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
 	s.edit(&c)
 	return s.FactorStore.EnableFactor(ctx, c)
 }
@@ -66,8 +66,8 @@ func (s editsEnrolment) EnableFactor(ctx context.Context, c auth.EnableFactor) (
 // tellsAll looks whether the device is known, and then signs in.
 type tellsAll struct{ base }
 
-func (s tellsAll) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
-	key := auth.ByID(c.Session.UserID)
+func (s tellsAll) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
+	key := store.ByID(c.Session.UserID)
 	key.Device = c.Session.Device
 	before, _ := s.Credentials(ctx, key)
 	pause()
@@ -86,16 +86,16 @@ type unmindful struct {
 	forgot sync.Map // by user
 }
 
-func (s *unmindful) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s *unmindful) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.Patch.DropDevices {
 		s.forgot.Store(c.UserID, true)
 	}
 	return s.Store.UpdateUser(ctx, c)
 }
 
-func (s *unmindful) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s *unmindful) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	if _, forgot := s.forgot.Load(c.Session.UserID); forgot && c.Session.Device == "" {
-		c.OnNewDevice = auth.NewDevice{}
+		c.OnNewDevice = store.NewDevice{}
 	}
 	return s.Store.CreateSession(ctx, c)
 }

@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // choosy is a store that fails for ids that are none.
 type choosy struct{ base }
 
-func (s choosy) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
+func (s choosy) Sessions(ctx context.Context, userID string, now time.Time) ([]store.Session, error) {
 	if _, err := uuid.Parse(userID); err != nil {
 		return nil, errors.New("invalid input syntax for type uuid")
 	}
@@ -23,7 +23,7 @@ func (s choosy) Sessions(ctx context.Context, userID string, now time.Time) ([]a
 // careless is a store for which an id that is none is as good as no id.
 type careless struct{ base }
 
-func (s careless) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (s careless) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	if _, err := uuid.Parse(c.Filter.ID); err != nil {
 		c.Filter.ID = ""
 	}
@@ -33,29 +33,29 @@ func (s careless) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]
 // lenient is a store that takes a first session for one that showed a second factor.
 type lenient struct {
 	base
-	auth.FactorStore
+	store.FactorStore
 }
 
-func (s lenient) EnableFactor(ctx context.Context, c auth.EnableFactor) (auth.User, error) {
-	c.Session.AAL = auth.LevelAAL2
+func (s lenient) EnableFactor(ctx context.Context, c store.EnableFactor) (store.User, error) {
+	c.Session.AAL = store.LevelAAL2
 	return s.FactorStore.EnableFactor(ctx, c)
 }
 
 // guessable is a store whose codes about nothing anybody may guess at.
 type guessable struct{ base }
 
-func (s guessable) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s guessable) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	if c.Subject == "" {
-		return s.RedeemToken(ctx, auth.Redemption{Change: c.Change, Purpose: c.Purpose, Hash: c.Hash, Effect: c.Effect})
+		return s.RedeemToken(ctx, store.Redemption{Change: c.Change, Purpose: c.Purpose, Hash: c.Hash, Effect: c.Effect})
 	}
 	return s.Store.TryCode(ctx, c)
 }
 
 func nobodyMutants() map[string]mutant {
 	return map[string]mutant{
-		"ids that are none are an error":    caught("nobody/Sessions", func(b base) auth.Store { return choosy{b} }),
-		"ids that are none pick everything": caught("nobody/ids in parameters", func(b base) auth.Store { return careless{b} }),
-		"codes about nothing are guessed":   caught("nobody/a code about nothing is nobody's to guess", func(b base) auth.Store { return guessable{b} }),
-		"first sessions need no factor":     caught("factors/a first session that showed no second factor enables none", func(b base) auth.Store { return lenient{b, capability[auth.FactorStore](b)} }),
+		"ids that are none are an error":    caught("nobody/Sessions", func(b base) store.Store { return choosy{b} }),
+		"ids that are none pick everything": caught("nobody/ids in parameters", func(b base) store.Store { return careless{b} }),
+		"codes about nothing are guessed":   caught("nobody/a code about nothing is nobody's to guess", func(b base) store.Store { return guessable{b} }),
+		"first sessions need no factor":     caught("factors/a first session that showed no second factor enables none", func(b base) store.Store { return lenient{b, capability[store.FactorStore](b)} }),
 	}
 }

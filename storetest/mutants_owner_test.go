@@ -3,20 +3,20 @@ package storetest_test
 import (
 	"context"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // forgetsOwners asks who is owner now in place of who ever was.
 type forgetsOwners struct{ base }
 
-func (s forgetsOwners) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
+func (s forgetsOwners) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
 	if c.FirstOwner {
-		list, err := capability[auth.DirectoryStore](s.base).ListUsers(ctx, auth.UserQuery{Role: auth.RoleOwner, Limit: 1, Now: c.Now})
+		list, err := capability[store.DirectoryStore](s.base).ListUsers(ctx, store.UserQuery{Role: store.RoleOwner, Limit: 1, Now: c.Now})
 		if err != nil {
-			return auth.User{}, err
+			return store.User{}, err
 		}
 		if len(list) > 0 {
-			return auth.User{}, auth.ErrOwned
+			return store.User{}, store.ErrOwned
 		}
 		c.FirstOwner = false
 	}

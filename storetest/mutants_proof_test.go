@@ -4,83 +4,83 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func proofMutants() map[string]mutant {
-	of := func(check string, broken func(proofBase) auth.Store) mutant {
-		return caught(check, func(b base) auth.Store { return broken(proofBase{b, capability[auth.ProofStore](b)}) })
+	of := func(check string, broken func(proofBase) store.Store) mutant {
+		return caught(check, func(b base) store.Store { return broken(proofBase{b, capability[store.ProofStore](b)}) })
 	}
 	return map[string]mutant{
-		"a password lifts a session": of("proofs/a proof leaves the level as it is", func(b proofBase) auth.Store { return proofLifts{b} }),
-		"proofs are not kept":        of("proofs/a proof is added to a live session", func(b proofBase) auth.Store { return proofForgets{b} }),
+		"a password lifts a session": of("proofs/a proof leaves the level as it is", func(b proofBase) store.Store { return proofLifts{b} }),
+		"proofs are not kept":        of("proofs/a proof is added to a live session", func(b proofBase) store.Store { return proofForgets{b} }),
 	}
 }
 
 // proofBase is a store with proofs of its own.
 type proofBase struct {
 	base
-	auth.ProofStore
+	store.ProofStore
 }
 
 type proofLifts struct{ proofBase }
 
-func (s proofLifts) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
-	return capability[auth.FactorStore](s.base).RaiseSession(ctx, auth.RaiseSession(c))
+func (s proofLifts) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
+	return capability[store.FactorStore](s.base).RaiseSession(ctx, store.RaiseSession(c))
 }
 
 type proofForgets struct{ proofBase }
 
-func (s proofForgets) AddProof(ctx context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
+func (s proofForgets) AddProof(ctx context.Context, c store.AddProof) (store.Session, store.User, error) {
 	return s.Session(ctx, c.SessionID, c.Now)
 }
 
 func exportMutants() map[string]mutant {
-	of := func(check string, broken func(exportBase) auth.Store) mutant {
-		return caught(check, func(b base) auth.Store { return broken(exportBase{b, capability[auth.ExportStore](b)}) })
+	of := func(check string, broken func(exportBase) store.Store) mutant {
+		return caught(check, func(b base) store.Store { return broken(exportBase{b, capability[store.ExportStore](b)}) })
 	}
 	const check = "exports/what is held of a user is listed, and of nobody else"
 	return map[string]mutant{
-		"an export lists nothing":           of(check, func(b exportBase) auth.Store { return holdsNothing{b} }),
-		"an export lists what is over":      of(check, func(b exportBase) auth.Store { return holdsOver{b} }),
-		"an account without what is held":   of("accounts/an account is what its two reads are", func(b exportBase) auth.Store { return wholeHoldsNothing{b} }),
-		"an account of anybody's":           of("accounts/nobody's account is not found", func(b exportBase) auth.Store { return wholeOfNobody{b} }),
-		"an export leaves messages out":     of("exports/messages that wait are listed", func(b exportBase) auth.Store { return holdsNothing{b} }),
-		"an export lists messages for ever": of("exports/messages that wait are listed", func(b exportBase) auth.Store { return holdsOver{b} }),
+		"an export lists nothing":           of(check, func(b exportBase) store.Store { return holdsNothing{b} }),
+		"an export lists what is over":      of(check, func(b exportBase) store.Store { return holdsOver{b} }),
+		"an account without what is held":   of("accounts/an account is what its two reads are", func(b exportBase) store.Store { return wholeHoldsNothing{b} }),
+		"an account of anybody's":           of("accounts/nobody's account is not found", func(b exportBase) store.Store { return wholeOfNobody{b} }),
+		"an export leaves messages out":     of("exports/messages that wait are listed", func(b exportBase) store.Store { return holdsNothing{b} }),
+		"an export lists messages for ever": of("exports/messages that wait are listed", func(b exportBase) store.Store { return holdsOver{b} }),
 	}
 }
 
 // exportBase is a store with exports of its own.
 type exportBase struct {
 	base
-	auth.ExportStore
+	store.ExportStore
 }
 
 type holdsNothing struct{ exportBase }
 
-func (s holdsNothing) Held(context.Context, string, time.Time) (auth.Held, error) {
-	return auth.Held{}, nil
+func (s holdsNothing) Held(context.Context, string, time.Time) (store.Held, error) {
+	return store.Held{}, nil
 }
 
 type holdsOver struct{ exportBase }
 
-func (s holdsOver) Held(ctx context.Context, userID string, now time.Time) (auth.Held, error) {
+func (s holdsOver) Held(ctx context.Context, userID string, now time.Time) (store.Held, error) {
 	return s.ExportStore.Held(ctx, userID, now.Add(-24*time.Hour))
 }
 
 type wholeHoldsNothing struct{ exportBase }
 
-func (s wholeHoldsNothing) Account(ctx context.Context, key auth.UserKey, _ time.Time) (auth.Credentials, auth.Held, error) {
+func (s wholeHoldsNothing) Account(ctx context.Context, key store.UserKey, _ time.Time) (store.Credentials, store.Held, error) {
 	c, err := s.Credentials(ctx, key)
-	return c, auth.Held{}, err
+	return c, store.Held{}, err
 }
 
 type wholeOfNobody struct{ exportBase }
 
-func (s wholeOfNobody) Account(ctx context.Context, key auth.UserKey, now time.Time) (auth.Credentials, auth.Held, error) {
+func (s wholeOfNobody) Account(ctx context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
 	c, err := s.Credentials(ctx, key)
 	if err != nil {
-		return c, auth.Held{}, nil
+		return c, store.Held{}, nil
 	}
 	h, err := s.Held(ctx, c.User.ID, now)
 	return c, h, err

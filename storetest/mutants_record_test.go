@@ -5,53 +5,55 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // recordMutants are stores with broken events, outbox, roles or keys.
 func recordMutants() map[string]mutant {
 	return map[string]mutant{
-		"pages overlap":            caught("events/events are listed, newest first, by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Before = nil })),
-		"events are everybody's":   caught("events/events are listed, newest first, by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.UserID = "" })),
-		"events come oldest first": caught("events/events are listed, newest first, by page", eventful(func(_ *auth.EventQuery, list []auth.Event) { slices.Reverse(list) })),
-		"a page is a hundred":      caught("events/fifty events are a page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Limit = max(q.Limit, 100) })),
-		"a filter is forgotten":    caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *auth.EventQuery, _ []auth.Event) { q.Outcome = "" })),
-		"those involved are owners": caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *auth.EventQuery, _ []auth.Event) {
+		"pages overlap":            caught("events/events are listed, newest first, by page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Before = nil })),
+		"events are everybody's":   caught("events/events are listed, newest first, by page", eventful(func(q *store.EventQuery, _ []store.Event) { q.UserID = "" })),
+		"events come oldest first": caught("events/events are listed, newest first, by page", eventful(func(_ *store.EventQuery, list []store.Event) { slices.Reverse(list) })),
+		"a page is a hundred":      caught("events/fifty events are a page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Limit = max(q.Limit, 100) })),
+		"a filter is forgotten":    caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *store.EventQuery, _ []store.Event) { q.Outcome = "" })),
+		"those involved are owners": caught("events/lists of events hold what a query picks, in its order, page by page", eventful(func(q *store.EventQuery, _ []store.Event) {
 			if q.Involving != "" {
 				q.UserID, q.Involving = q.Involving, ""
 			}
 		})),
-		"added events are lost": caught("events/events that came without a change are kept once", func(b base) auth.Store { return addsMutant{eventMutant{b, func(*auth.EventQuery, []auth.Event) {}}, 0} }),
-		"a sweep knows no limit": caught("events/a sweep of events takes those before an instant, up to a limit", func(b base) auth.Store {
-			return addsMutant{eventMutant{b, func(*auth.EventQuery, []auth.Event) {}}, 1000}
+		"added events are lost": caught("events/events that came without a change are kept once", func(b base) store.Store {
+			return addsMutant{eventMutant{b, func(*store.EventQuery, []store.Event) {}}, 0}
 		}),
-		"everybody counts each time": caught("stats/an account is active once a day, week and month", func(b base) auth.Store { return countsMutant{b, capability[auth.StatsStore](b)} }),
-		"events forget the client": caught("events/an event comes back as it went in", eventful(func(_ *auth.EventQuery, list []auth.Event) {
-			each(list, func(e *auth.Event) { e.Client = auth.Client{} })
+		"a sweep knows no limit": caught("events/a sweep of events takes those before an instant, up to a limit", func(b base) store.Store {
+			return addsMutant{eventMutant{b, func(*store.EventQuery, []store.Event) {}}, 1000}
+		}),
+		"everybody counts each time": caught("stats/an account is active once a day, week and month", func(b base) store.Store { return countsMutant{b, capability[store.StatsStore](b)} }),
+		"events forget the client": caught("events/an event comes back as it went in", eventful(func(_ *store.EventQuery, list []store.Event) {
+			each(list, func(e *store.Event) { e.Client = store.Client{} })
 		})),
-		"events forget whose they are":     caught("permissions/UpdateUser/session", eventful(func(_ *auth.EventQuery, list []auth.Event) { each(list, func(e *auth.Event) { e.UserID = "" }) })),
-		"events forget what ended":         caught("permissions/RevokeSessions/session", eventful(func(_ *auth.EventQuery, list []auth.Event) { each(list, func(e *auth.Event) { e.SessionIDs = nil }) })),
-		"events forget how many are left":  caught("events/a recovery code's event tells how many are left", eventful(func(_ *auth.EventQuery, list []auth.Event) { each(list, func(e *auth.Event) { e.Left = 0 }) })),
-		"messages are claimed for good":    caught("outbox/a message is finished or tried again", func(b base) auth.Store { return outboxMutant{b, 24 * time.Hour, false} }),
-		"messages are not claimed":         caught("outbox/of parallel claims one gets a message", func(b base) auth.Store { return outboxMutant{b, 0, false} }),
-		"messages are never erased":        caught("outbox/a message is finished or tried again", func(b base) auth.Store { return outboxMutant{b, 0, true} }),
-		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) auth.Store { return sizes{b, capability[auth.RoleStore](b)} }),
-		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) auth.Store { return takesRoles{b, capability[auth.RoleStore](b)} }),
-		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return sameRevision{b, capability[auth.KeyStore](b)} }),
-		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) auth.Store { return unseeing{b, capability[auth.KeyStore](b)} }),
-		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) auth.Store { return overToo{b, capability[auth.KeyStore](b)} }),
-		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) auth.Store { return noting{b, capability[auth.KeyStore](b)} }),
-		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) auth.Store { return onlyLive{b, capability[auth.KeyStore](b)} }),
+		"events forget whose they are":     caught("permissions/UpdateUser/session", eventful(func(_ *store.EventQuery, list []store.Event) { each(list, func(e *store.Event) { e.UserID = "" }) })),
+		"events forget what ended":         caught("permissions/RevokeSessions/session", eventful(func(_ *store.EventQuery, list []store.Event) { each(list, func(e *store.Event) { e.SessionIDs = nil }) })),
+		"events forget how many are left":  caught("events/a recovery code's event tells how many are left", eventful(func(_ *store.EventQuery, list []store.Event) { each(list, func(e *store.Event) { e.Left = 0 }) })),
+		"messages are claimed for good":    caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, 24 * time.Hour, false} }),
+		"messages are not claimed":         caught("outbox/of parallel claims one gets a message", func(b base) store.Store { return outboxMutant{b, 0, false} }),
+		"messages are never erased":        caught("outbox/a message is finished or tried again", func(b base) store.Store { return outboxMutant{b, 0, true} }),
+		"the table's revision is its size": caught("roles/roles are added, replaced and removed", func(b base) store.Store { return sizes{b, capability[store.RoleStore](b)} }),
+		"roles of users are removed":       caught("roles/a role that somebody has is not removed", func(b base) store.Store { return takesRoles{b, capability[store.RoleStore](b)} }),
+		"keys keep their revision":         caught("keys/a key is replaced at a new revision", func(b base) store.Store { return sameRevision{b, capability[store.KeyStore](b)} }),
+		"keys are replaced unseen":         caught("keys/a key is replaced only as it was seen", func(b base) store.Store { return unseeing{b, capability[store.KeyStore](b)} }),
+		"lists hold keys that are over":    caught("keys/keys are listed, newest first, by page", func(b base) store.Store { return overToo{b, capability[store.KeyStore](b)} }),
+		"keys are used at another time":    caught("keys/a key's use is noted once a minute", func(b base) store.Store { return noting{b, capability[store.KeyStore](b)} }),
+		"revoked keys are gone":            caught("keys/a key is replaced at a new revision", func(b base) store.Store { return onlyLive{b, capability[store.KeyStore](b)} }),
 	}
 }
 
 func capability[T any](b base) T {
-	c, _ := auth.Capability[T](b.Store)
+	c, _ := store.Capability[T](b.Store)
 	return c
 }
 
 // each edits every event of a list.
-func each(list []auth.Event, edit func(*auth.Event)) {
+func each(list []store.Event, edit func(*store.Event)) {
 	for i := range list {
 		edit(&list[i])
 	}
@@ -60,26 +62,26 @@ func each(list []auth.Event, edit func(*auth.Event)) {
 // eventMutant asks for other events, or returns them changed.
 type eventMutant struct {
 	base
-	edit func(q *auth.EventQuery, list []auth.Event)
+	edit func(q *store.EventQuery, list []store.Event)
 }
 
-func eventful(edit func(q *auth.EventQuery, list []auth.Event)) func(base) auth.Store {
-	return func(b base) auth.Store { return eventMutant{b, edit} }
+func eventful(edit func(q *store.EventQuery, list []store.Event)) func(base) store.Store {
+	return func(b base) store.Store { return eventMutant{b, edit} }
 }
 
-func (s eventMutant) Events(ctx context.Context, q auth.EventQuery) ([]auth.Event, error) {
+func (s eventMutant) Events(ctx context.Context, q store.EventQuery) ([]store.Event, error) {
 	s.edit(&q, nil)
-	list, err := capability[auth.EventStore](s.base).Events(ctx, q)
+	list, err := capability[store.EventStore](s.base).Events(ctx, q)
 	s.edit(&q, list)
 	return list, err
 }
 
-func (s eventMutant) AddEvents(ctx context.Context, list []auth.Event) error {
-	return capability[auth.EventStore](s.base).AddEvents(ctx, list)
+func (s eventMutant) AddEvents(ctx context.Context, list []store.Event) error {
+	return capability[store.EventStore](s.base).AddEvents(ctx, list)
 }
 
 func (s eventMutant) SweepEvents(ctx context.Context, before, now time.Time, limit int) (int, error) {
-	return capability[auth.EventStore](s.base).SweepEvents(ctx, before, now, limit)
+	return capability[store.EventStore](s.base).SweepEvents(ctx, before, now, limit)
 }
 
 // addsMutant adds no events, or sweeps too many.
@@ -88,7 +90,7 @@ type addsMutant struct {
 	limit int
 }
 
-func (s addsMutant) AddEvents(ctx context.Context, list []auth.Event) error {
+func (s addsMutant) AddEvents(ctx context.Context, list []store.Event) error {
 	if s.limit == 0 {
 		return nil
 	}
@@ -102,13 +104,13 @@ func (s addsMutant) SweepEvents(ctx context.Context, before, now time.Time, _ in
 // countsMutant counts whoever is active as often as they come.
 type countsMutant struct {
 	base
-	auth.StatsStore
+	store.StatsStore
 }
 
-func (s countsMutant) AddCounts(ctx context.Context, c auth.AddCounts) error {
+func (s countsMutant) AddCounts(ctx context.Context, c store.AddCounts) error {
 	for _, a := range c.Active {
-		for period, since := range auth.Periods(a.At) {
-			c.Counts = append(c.Counts, auth.Count{Metric: auth.MetricActiveUsers, Label: period, At: since, N: 1})
+		for period, since := range store.Periods(a.At) {
+			c.Counts = append(c.Counts, store.Count{Metric: store.MetricActiveUsers, Label: period, At: since, N: 1})
 		}
 	}
 	c.Active = nil
@@ -122,27 +124,27 @@ type outboxMutant struct {
 	deaf    bool
 }
 
-func (s outboxMutant) ClaimMessages(ctx context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
+func (s outboxMutant) ClaimMessages(ctx context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	if !s.deaf {
 		c.Until = c.Now.Add(s.claimed)
 	}
-	return capability[auth.OutboxStore](s.base).ClaimMessages(ctx, c)
+	return capability[store.OutboxStore](s.base).ClaimMessages(ctx, c)
 }
 
-func (s outboxMutant) FinishMessage(ctx context.Context, f auth.FinishMessage) error {
+func (s outboxMutant) FinishMessage(ctx context.Context, f store.FinishMessage) error {
 	if s.deaf || s.claimed > 0 {
 		return nil
 	}
-	return capability[auth.OutboxStore](s.base).FinishMessage(ctx, f)
+	return capability[store.OutboxStore](s.base).FinishMessage(ctx, f)
 }
 
 // sizes takes the number of roles for their revision.
 type sizes struct {
 	base
-	auth.RoleStore
+	store.RoleStore
 }
 
-func (s sizes) Roles(ctx context.Context) (auth.RoleTable, error) {
+func (s sizes) Roles(ctx context.Context) (store.RoleTable, error) {
 	t, err := s.RoleStore.Roles(ctx)
 	t.Revision = int64(len(t.Roles))
 	return t, err
@@ -151,10 +153,10 @@ func (s sizes) Roles(ctx context.Context) (auth.RoleTable, error) {
 // takesRoles takes a role from those who have it.
 type takesRoles struct {
 	base
-	auth.RoleStore
+	store.RoleStore
 }
 
-func (s takesRoles) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
+func (s takesRoles) DeleteRole(ctx context.Context, c store.DeleteRole) (store.RoleTable, error) {
 	t, err := s.RoleStore.DeleteRole(ctx, c)
 	if err != nil {
 		return s.Roles(ctx)
@@ -164,10 +166,10 @@ func (s takesRoles) DeleteRole(ctx context.Context, c auth.DeleteRole) (auth.Rol
 
 type sameRevision struct {
 	base
-	auth.KeyStore
+	store.KeyStore
 }
 
-func (s sameRevision) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+func (s sameRevision) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
 	k, err := s.KeyStore.PutKey(ctx, c)
 	k.Revision = 0
 	return k, err
@@ -175,13 +177,13 @@ func (s sameRevision) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, e
 
 type onlyLive struct {
 	base
-	auth.KeyStore
+	store.KeyStore
 }
 
-func (s onlyLive) Key(ctx context.Context, id string) (auth.APIKey, error) {
+func (s onlyLive) Key(ctx context.Context, id string) (store.APIKey, error) {
 	k, err := s.KeyStore.Key(ctx, id)
 	if err == nil && !k.RevokedAt.IsZero() {
-		return auth.APIKey{}, auth.ErrNotFound
+		return store.APIKey{}, store.ErrNotFound
 	}
 	return k, err
 }
@@ -189,10 +191,10 @@ func (s onlyLive) Key(ctx context.Context, id string) (auth.APIKey, error) {
 // unseeing replaces keys whatever they are.
 type unseeing struct {
 	base
-	auth.KeyStore
+	store.KeyStore
 }
 
-func (s unseeing) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error) {
+func (s unseeing) PutKey(ctx context.Context, c store.PutKey) (store.APIKey, error) {
 	c.IfRevision = nil
 	return s.KeyStore.PutKey(ctx, c)
 }
@@ -200,10 +202,10 @@ func (s unseeing) PutKey(ctx context.Context, c auth.PutKey) (auth.APIKey, error
 // overToo lists keys that are over among those that are live.
 type overToo struct {
 	base
-	auth.KeyStore
+	store.KeyStore
 }
 
-func (s overToo) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+func (s overToo) Keys(ctx context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	q.LiveAt = time.Time{}
 	return s.KeyStore.Keys(ctx, q)
 }
@@ -211,7 +213,7 @@ func (s overToo) Keys(ctx context.Context, q auth.KeyQuery) ([]auth.APIKey, erro
 // noting notes uses of keys at another time.
 type noting struct {
 	base
-	auth.KeyStore
+	store.KeyStore
 }
 
 func (s noting) UseKey(ctx context.Context, id string, at time.Time) error {

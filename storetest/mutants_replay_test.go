@@ -6,84 +6,84 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // replayMutants are wrong about refresh tokens that come late, and about tokens
 // that are links and codes at once.
 func replayMutants() map[string]mutant {
 	return map[string]mutant{
-		"late refreshes always pass": caught("refresh/the counter before comes late once", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Grace *= 1 << 20 }}
+		"late refreshes always pass": caught("refresh/the counter before comes late once", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, _ store.Session) { a.Grace *= 1 << 20 }}
 		}),
-		"late refreshes never pass": caught("refresh/the counter before comes late once", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, s auth.Session) {
+		"late refreshes never pass": caught("refresh/the counter before comes late once", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
 				if !a.Now.Before(s.RotatedAt.Add(a.Grace)) {
 					a.Grace = 0
 				}
 			}}
 		}),
-		"late refreshes pass at every counter": caught("refresh/two who share a session are found at the next round", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, s auth.Session) {
-				if a.Now.Sub(s.RotatedAt) >= auth.ReplayGap {
+		"late refreshes pass at every counter": caught("refresh/two who share a session are found at the next round", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
+				if a.Now.Sub(s.RotatedAt) >= store.ReplayGap {
 					a.Grace = 1 << 62
 				}
 			}}
 		}),
-		"late refreshes pass once only": caught("refresh/within grace of a late counter it may come again", func(b base) auth.Store {
-			return &afterLate{base: b, edit: func(a *auth.Advance) { a.Grace = 0 }}
+		"late refreshes pass once only": caught("refresh/within grace of a late counter it may come again", func(b base) store.Store {
+			return &afterLate{base: b, edit: func(a *store.Advance) { a.Grace = 0 }}
 		}),
-		"a late refresh may come again for long": caught("refresh/within grace of a late counter it may come again", func(b base) auth.Store {
-			return &afterLate{base: b, edit: func(a *auth.Advance) { a.Grace *= 2 }}
+		"a late refresh may come again for long": caught("refresh/within grace of a late counter it may come again", func(b base) store.Store {
+			return &afterLate{base: b, edit: func(a *store.Advance) { a.Grace *= 2 }}
 		}),
-		"a late refresh is told of each time": caught("refresh/within grace of a late counter it may come again", func(b base) auth.Store {
-			return &afterLate{base: b, edit: func(a *auth.Advance) {
+		"a late refresh is told of each time": caught("refresh/within grace of a late counter it may come again", func(b base) store.Store {
+			return &afterLate{base: b, edit: func(a *store.Advance) {
 				if a.Replayed != nil {
-					a.Replayed(auth.Client{})
+					a.Replayed(store.Client{})
 				}
 			}}
 		}),
-		"late refreshes are told to nobody": caught("refresh/who comes late is told of the other, and recorded", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Replayed = nil }}
+		"late refreshes are told to nobody": caught("refresh/who comes late is told of the other, and recorded", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, _ store.Session) { a.Replayed = nil }}
 		}),
-		"refreshes draw nothing": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Draw = auth.Draw{} }}
+		"refreshes draw nothing": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, _ store.Session) { a.Draw = store.Draw{} }}
 		}),
-		"refreshes draw twice": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, _ auth.Session) { a.Draw.Cost *= 2 }}
+		"refreshes draw twice": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, _ store.Session) { a.Draw.Cost *= 2 }}
 		}),
-		"refreshes that fail draw nothing": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, s auth.Session) {
+		"refreshes that fail draw nothing": caught("refresh/what a refresh draws is drawn once, whatever becomes of it", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
 				if a.Counter > s.Counter {
-					a.Draw = auth.Draw{}
+					a.Draw = store.Draw{}
 				}
 			}}
 		}),
-		"grandparents pass late": caught("refresh/an older counter never comes late", func(b base) auth.Store {
-			return replaying{b, func(a *auth.Advance, s auth.Session) {
+		"grandparents pass late": caught("refresh/an older counter never comes late", func(b base) store.Store {
+			return replaying{b, func(a *store.Advance, s store.Session) {
 				if a.Counter+2 == s.Counter {
 					a.Counter++
 				}
 			}}
 		}),
-		"a link's code lives like the link": caught("codes/a link outlives its code", func(b base) auth.Store {
-			return putting{b, func(t *auth.Token) { t.CodeExpiresAt = time.Time{} }}
+		"a link's code lives like the link": caught("codes/a link outlives its code", func(b base) store.Store {
+			return putting{b, func(t *store.Token) { t.CodeExpiresAt = time.Time{} }}
 		}),
-		"a link's code is forgotten": caught("codes/a link's code uses the link up", func(b base) auth.Store {
-			return putting{b, func(t *auth.Token) { t.Code = nil }}
+		"a link's code is forgotten": caught("codes/a link's code uses the link up", func(b base) store.Store {
+			return putting{b, func(t *store.Token) { t.Code = nil }}
 		}),
-		"a link's hash is a code": caught("codes/a code that has an effect is the link's own", func(b base) auth.Store { return hashIsCode{b} }),
-		"a code leaves its link":  caught("codes/a link's code uses the link up", func(b base) auth.Store { return &leavesLink{base: b} }),
+		"a link's hash is a code": caught("codes/a code that has an effect is the link's own", func(b base) store.Store { return hashIsCode{b} }),
+		"a code leaves its link":  caught("codes/a link's code uses the link up", func(b base) store.Store { return &leavesLink{base: b} }),
 	}
 }
 
 // replaying edits refreshes by what the session is.
 type replaying struct {
 	base
-	edit func(*auth.Advance, auth.Session)
+	edit func(*store.Advance, store.Session)
 }
 
-func (s replaying) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+func (s replaying) AdvanceSession(ctx context.Context, a store.Advance) (store.Session, store.User, error) {
 	if sess, _, err := s.Session(ctx, a.SessionID, a.Now); err == nil {
 		s.edit(&a, sess)
 	}
@@ -96,17 +96,17 @@ type afterLate struct {
 	base
 	mu   sync.Mutex
 	late map[string]bool // by session
-	edit func(*auth.Advance)
+	edit func(*store.Advance)
 }
 
-func (s *afterLate) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Session, auth.User, error) {
+func (s *afterLate) AdvanceSession(ctx context.Context, a store.Advance) (store.Session, store.User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.late[a.SessionID] {
 		s.edit(&a)
 	}
 	told := a.Replayed
-	a.Replayed = func(other auth.Client) {
+	a.Replayed = func(other store.Client) {
 		if s.late == nil {
 			s.late = map[string]bool{}
 		}
@@ -121,10 +121,10 @@ func (s *afterLate) AdvanceSession(ctx context.Context, a auth.Advance) (auth.Se
 // putting edits tokens.
 type putting struct {
 	base
-	edit func(*auth.Token)
+	edit func(*store.Token)
 }
 
-func (s putting) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s putting) PutToken(ctx context.Context, c store.PutToken) error {
 	s.edit(&c.Token)
 	return s.Store.PutToken(ctx, c)
 }
@@ -132,7 +132,7 @@ func (s putting) PutToken(ctx context.Context, c auth.PutToken) error {
 // hashIsCode takes what a link is kept as for its code, too.
 type hashIsCode struct{ base }
 
-func (s hashIsCode) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s hashIsCode) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	if t, err := s.PeekToken(ctx, c.Purpose, c.Hash, c.Now); err == nil && len(t.Code) > 0 {
 		c.Hash = t.Code
 	}
@@ -145,12 +145,12 @@ type leavesLink struct {
 	mu sync.Mutex
 }
 
-func (s *leavesLink) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s *leavesLink) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, u, err := s.Store.TryCode(ctx, c)
 	if err == nil && len(t.Code) > 0 {
-		err = errors.Join(s.PutToken(ctx, auth.PutToken{Change: change(c.Now), Token: t}))
+		err = errors.Join(s.PutToken(ctx, store.PutToken{Change: change(c.Now), Token: t}))
 	}
 	return t, u, err
 }

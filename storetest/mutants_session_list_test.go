@@ -4,25 +4,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // sessionListing is a store that is broken about lists of sessions.
 type sessionListing struct {
 	base
-	auth.SessionListStore
-	list func(q *auth.SessionQuery)
-	end  func(c *auth.EndEverySession)
+	store.SessionListStore
+	list func(q *store.SessionQuery)
+	end  func(c *store.EndEverySession)
 }
 
-func (s sessionListing) ListSessions(ctx context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+func (s sessionListing) ListSessions(ctx context.Context, q store.SessionQuery) ([]store.Session, error) {
 	if s.list != nil {
 		s.list(&q)
 	}
 	return s.SessionListStore.ListSessions(ctx, q)
 }
 
-func (s sessionListing) EndEverySession(ctx context.Context, c auth.EndEverySession) (int, error) {
+func (s sessionListing) EndEverySession(ctx context.Context, c store.EndEverySession) (int, error) {
 	if s.end != nil {
 		s.end(&c)
 	}
@@ -32,27 +32,27 @@ func (s sessionListing) EndEverySession(ctx context.Context, c auth.EndEverySess
 // anywhere ends sessions whatever their address.
 type anywhere struct{ base }
 
-func (s anywhere) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (s anywhere) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	c.Filter.IP = ""
 	return s.Store.RevokeSessions(ctx, c)
 }
 
 func sessionListMutants() map[string]mutant {
-	of := func(check string, list func(q *auth.SessionQuery), end func(c *auth.EndEverySession)) mutant {
-		return caught("session lists/"+check, func(b base) auth.Store {
-			store, _ := auth.Capability[auth.SessionListStore](b.Store)
+	of := func(check string, list func(q *store.SessionQuery), end func(c *store.EndEverySession)) mutant {
+		return caught("session lists/"+check, func(b base) store.Store {
+			store, _ := store.Capability[store.SessionListStore](b.Store)
 			return sessionListing{b, store, list, end}
 		})
 	}
 	const listed, ended = "lists hold the live sessions that a query picks, newest first, page by page", "everybody's sessions end, but for those spared and those made later"
 	return map[string]mutant{
-		"a list of sessions forgets the address":   of(listed, func(q *auth.SessionQuery) { q.IP = "" }, nil),
-		"a list of sessions forgets the client":    of(listed, func(q *auth.SessionQuery) { q.Client = "" }, nil),
-		"a list of sessions forgets its end":       of(listed, func(q *auth.SessionQuery) { q.Before = time.Time{} }, nil),
-		"a list of sessions begins again":          of(listed, func(q *auth.SessionQuery) { q.After = nil }, nil),
-		"a list of sessions tells of what is over": of(listed, func(q *auth.SessionQuery) { q.Now = q.Now.Add(-time.Hour) }, nil),
-		"nobody is spared":                         of(ended, nil, func(c *auth.EndEverySession) { c.Except = "" }),
-		"those made later end, too":                of(ended, nil, func(c *auth.EndEverySession) { c.Until = c.Now }),
-		"sessions end at any address":              caught("session lists/a user's sessions end by their address and age", func(b base) auth.Store { return anywhere{b} }),
+		"a list of sessions forgets the address":   of(listed, func(q *store.SessionQuery) { q.IP = "" }, nil),
+		"a list of sessions forgets the client":    of(listed, func(q *store.SessionQuery) { q.Client = "" }, nil),
+		"a list of sessions forgets its end":       of(listed, func(q *store.SessionQuery) { q.Before = time.Time{} }, nil),
+		"a list of sessions begins again":          of(listed, func(q *store.SessionQuery) { q.After = nil }, nil),
+		"a list of sessions tells of what is over": of(listed, func(q *store.SessionQuery) { q.Now = q.Now.Add(-time.Hour) }, nil),
+		"nobody is spared":                         of(ended, nil, func(c *store.EndEverySession) { c.Except = "" }),
+		"those made later end, too":                of(ended, nil, func(c *store.EndEverySession) { c.Until = c.Now }),
+		"sessions end at any address":              caught("session lists/a user's sessions end by their address and age", func(b base) store.Store { return anywhere{b} }),
 	}
 }

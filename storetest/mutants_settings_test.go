@@ -5,16 +5,16 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // settingsMutants are stores with broken settings.
 func settingsMutants() map[string]mutant {
-	broken := func(m settingsMutant) func(auth.Store) auth.Store {
-		return func(s auth.Store) auth.Store {
+	broken := func(m settingsMutant) func(store.Store) store.Store {
+		return func(s store.Store) store.Store {
 			m := m // of this store
 			m.base = base{s}
-			m.SettingsStore, _ = auth.Capability[auth.SettingsStore](s)
+			m.SettingsStore, _ = store.Capability[store.SettingsStore](s)
 			return m
 		}
 	}
@@ -22,18 +22,18 @@ func settingsMutants() map[string]mutant {
 		"settings are put at any revision": {broken(settingsMutant{blind: true}), []string{"settings/settings at another revision stay", "settings/of parallel changes of the settings one wins"}},
 		"settings are tidied":              {broken(settingsMutant{tidy: true}), []string{"settings/settings come back byte by byte"}},
 		"a record empties the settings":    {broken(settingsMutant{empties: true}), []string{"settings/no document records only"}},
-		"messages are not counted":         {func(s auth.Store) auth.Store { return uncounted{base{s}} }, []string{"diagnosis/messages that wait are counted"}},
+		"messages are not counted":         {func(s store.Store) store.Store { return uncounted{base{s}} }, []string{"diagnosis/messages that wait are counted"}},
 		"settings are recorded by nobody":  {broken(settingsMutant{silent: true}), []string{"permissions/PutSettings/session"}},
 	}
 }
 
 type settingsMutant struct {
 	base
-	auth.SettingsStore
+	store.SettingsStore
 	blind, tidy, empties, silent bool
 }
 
-func (s settingsMutant) PutSettings(ctx context.Context, c auth.PutSettings) (auth.StoredSettings, error) {
+func (s settingsMutant) PutSettings(ctx context.Context, c store.PutSettings) (store.StoredSettings, error) {
 	now, err := s.Settings(ctx)
 	if err != nil {
 		return now, err
@@ -57,6 +57,6 @@ func (s settingsMutant) PutSettings(ctx context.Context, c auth.PutSettings) (au
 // uncounted knows of no message.
 type uncounted struct{ base }
 
-func (uncounted) Diagnose(context.Context) (auth.StoreDiagnosis, error) {
-	return auth.StoreDiagnosis{}, nil
+func (uncounted) Diagnose(context.Context) (store.StoreDiagnosis, error) {
+	return store.StoreDiagnosis{}, nil
 }

@@ -11,22 +11,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 	"github.com/authmount/auth/storetest"
 )
 
 // A suite that nothing fails proves nothing. A mutant is a store that is broken
 // in one way, and the checks named have to notice, every one of them.
 type mutant struct {
-	broken func(auth.Store) auth.Store
+	broken func(store.Store) store.Store
 	caught []string
 }
 
 // base is a store whose capabilities are those of another one.
-type base struct{ auth.Store }
+type base struct{ store.Store }
 
-func (b base) Unwrap() auth.Store { return b.Store }
+func (b base) Unwrap() store.Store { return b.Store }
 
 func mutants() map[string]mutant {
 	all := map[string]mutant{}
@@ -111,12 +111,12 @@ func TestMutant(t *testing.T) {
 	if !ok {
 		return
 	}
-	storetest.Run(t, func(*testing.T) auth.Store { return m.broken(memstore.New()) })
+	storetest.Run(t, func(*testing.T) store.Store { return m.broken(memstore.New()) })
 }
 
 func TestMemstore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(*testing.T) auth.Store { return memstore.New() })
+	storetest.Run(t, func(*testing.T) store.Store { return memstore.New() })
 }
 
 // pause lets others in between the two halves of what should be one step, long

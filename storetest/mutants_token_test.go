@@ -7,39 +7,39 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func tokenMutants() map[string]mutant {
 	return map[string]mutant{
-		"redeem is get, then update":        caught("tokens/of parallel redemptions one wins", func(b base) auth.Store { return getThenRedeem{b} }),
-		"redeem burns on failure":           caught("tokens/an effect that fails leaves the token good", func(b base) auth.Store { return burning{b} }),
-		"token expiry is forgotten":         caught("tokens/token expiry is exact", func(b base) auth.Store { return undying{b} }),
-		"tokens serve any purpose":          caught("tokens/a token serves its purpose only", func(b base) auth.Store { return anyPurpose{b} }),
-		"older tokens stay good":            caught("tokens/a newer token supersedes", func(b base) auth.Store { return noSupersede{b} }),
-		"tokens that yield supersede":       caught("tokens/a token that yields leaves a live one", func(b base) auth.Store { return neverYields{b} }),
-		"tokens that yield are dropped":     caught("tokens/a token that yields leaves a live one", func(b base) auth.Store { return alwaysYields{b} }),
-		"tokens supersede what nobody saw":  caught("tokens/a token supersedes the one that was seen, and no other", func(b base) auth.Store { return supersedesAny{b} }),
-		"what is superseded is read before": caught("tokens/of parallel tokens that supersede one thing one is put", func(b base) auth.Store { return seesThenPuts{b} }),
-		"tokens are shared":                 caught("tokens/tokens are copies", func(b base) auth.Store { return &sharesTokens{base: b, kept: map[string][]byte{}} }),
-		"wrong codes are not counted":       caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, uncounted: true} }),
-		"the right code wins at last":       caught("codes/a code dies with its tries", func(b base) auth.Store { return &codes{base: b, late: true} }),
-		"conditions before the count":       caught("codes/a wrong code is counted whatever the conditions", func(b base) auth.Store { return conditionsFirst{b} }),
-		"a refused code is used up":         caught("codes/an effect that fails leaves the code good and untried", func(b base) auth.Store { return burnsCodes{b} }),
-		"codes have no effect":              caught("codes/a code's effect is applied with it", func(b base) auth.Store { return idleCodes{b} }),
-		"a code is judged, then used":       caught("codes/of parallel uses of a code one wins", func(b base) auth.Store { return judgesThenUses{b} }),
+		"redeem is get, then update":        caught("tokens/of parallel redemptions one wins", func(b base) store.Store { return getThenRedeem{b} }),
+		"redeem burns on failure":           caught("tokens/an effect that fails leaves the token good", func(b base) store.Store { return burning{b} }),
+		"token expiry is forgotten":         caught("tokens/token expiry is exact", func(b base) store.Store { return undying{b} }),
+		"tokens serve any purpose":          caught("tokens/a token serves its purpose only", func(b base) store.Store { return anyPurpose{b} }),
+		"older tokens stay good":            caught("tokens/a newer token supersedes", func(b base) store.Store { return noSupersede{b} }),
+		"tokens that yield supersede":       caught("tokens/a token that yields leaves a live one", func(b base) store.Store { return neverYields{b} }),
+		"tokens that yield are dropped":     caught("tokens/a token that yields leaves a live one", func(b base) store.Store { return alwaysYields{b} }),
+		"tokens supersede what nobody saw":  caught("tokens/a token supersedes the one that was seen, and no other", func(b base) store.Store { return supersedesAny{b} }),
+		"what is superseded is read before": caught("tokens/of parallel tokens that supersede one thing one is put", func(b base) store.Store { return seesThenPuts{b} }),
+		"tokens are shared":                 caught("tokens/tokens are copies", func(b base) store.Store { return &sharesTokens{base: b, kept: map[string][]byte{}} }),
+		"wrong codes are not counted":       caught("codes/a code dies with its tries", func(b base) store.Store { return &codes{base: b, uncounted: true} }),
+		"the right code wins at last":       caught("codes/a code dies with its tries", func(b base) store.Store { return &codes{base: b, late: true} }),
+		"conditions before the count":       caught("codes/a wrong code is counted whatever the conditions", func(b base) store.Store { return conditionsFirst{b} }),
+		"a refused code is used up":         caught("codes/an effect that fails leaves the code good and untried", func(b base) store.Store { return burnsCodes{b} }),
+		"codes have no effect":              caught("codes/a code's effect is applied with it", func(b base) store.Store { return idleCodes{b} }),
+		"a code is judged, then used":       caught("codes/of parallel uses of a code one wins", func(b base) store.Store { return judgesThenUses{b} }),
 	}
 }
 
 type getThenRedeem struct{ base }
 
-func (s getThenRedeem) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
+func (s getThenRedeem) RedeemToken(ctx context.Context, r store.Redemption) (store.Token, store.User, error) {
 	t, err := s.PeekToken(ctx, r.Purpose, r.Hash, r.Now)
 	if err != nil || r.Patch == nil {
 		return s.Store.RedeemToken(ctx, r)
 	}
 	pause()
-	u, err := s.UpdateUser(ctx, auth.UpdateUser{Change: r.Change, UserID: t.UserID, Patch: *r.Patch})
+	u, err := s.UpdateUser(ctx, store.UpdateUser{Change: r.Change, UserID: t.UserID, Patch: *r.Patch})
 	if err == nil {
 		s.burn(ctx, r.Purpose, r.Hash, r.Now)
 	}
@@ -47,15 +47,15 @@ func (s getThenRedeem) RedeemToken(ctx context.Context, r auth.Redemption) (auth
 }
 
 // burn uses a token up, without an effect.
-func (b base) burn(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) {
-	_, _, _ = b.RedeemToken(ctx, auth.Redemption{Change: change(now), Purpose: p, Hash: hash})
+func (b base) burn(ctx context.Context, p store.Purpose, hash []byte, now time.Time) {
+	_, _, _ = b.RedeemToken(ctx, store.Redemption{Change: change(now), Purpose: p, Hash: hash})
 }
 
 type burning struct{ base }
 
-func (s burning) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
+func (s burning) RedeemToken(ctx context.Context, r store.Redemption) (store.Token, store.User, error) {
 	t, u, err := s.Store.RedeemToken(ctx, r)
-	if errors.Is(err, auth.ErrStale) {
+	if errors.Is(err, store.ErrStale) {
 		s.burn(ctx, r.Purpose, r.Hash, r.Now)
 	}
 	return t, u, err
@@ -63,15 +63,15 @@ func (s burning) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token
 
 type undying struct{ base }
 
-func (s undying) RedeemToken(ctx context.Context, r auth.Redemption) (auth.Token, auth.User, error) {
+func (s undying) RedeemToken(ctx context.Context, r store.Redemption) (store.Token, store.User, error) {
 	r.Now = r.Now.Add(-time.Hour)
 	return s.Store.RedeemToken(ctx, r)
 }
 
 type anyPurpose struct{ base }
 
-func (s anyPurpose) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
-	for _, other := range []auth.Purpose{p, auth.PurposeMagicLink, auth.PurposeReset} {
+func (s anyPurpose) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (store.Token, error) {
+	for _, other := range []store.Purpose{p, store.PurposeMagicLink, store.PurposeReset} {
 		if t, err := s.Store.PeekToken(ctx, other, hash, now); err == nil {
 			return t, nil
 		}
@@ -81,7 +81,7 @@ func (s anyPurpose) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, 
 
 type noSupersede struct{ base }
 
-func (s noSupersede) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s noSupersede) PutToken(ctx context.Context, c store.PutToken) error {
 	if c.Token.MaxTries == 0 {
 		c.Token.Subject = ""
 	}
@@ -90,14 +90,14 @@ func (s noSupersede) PutToken(ctx context.Context, c auth.PutToken) error {
 
 type neverYields struct{ base }
 
-func (s neverYields) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s neverYields) PutToken(ctx context.Context, c store.PutToken) error {
 	c.Yields = false
 	return s.Store.PutToken(ctx, c)
 }
 
 type alwaysYields struct{ base }
 
-func (s alwaysYields) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s alwaysYields) PutToken(ctx context.Context, c store.PutToken) error {
 	if c.Yields {
 		return nil
 	}
@@ -106,17 +106,17 @@ func (s alwaysYields) PutToken(ctx context.Context, c auth.PutToken) error {
 
 type supersedesAny struct{ base }
 
-func (s supersedesAny) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s supersedesAny) PutToken(ctx context.Context, c store.PutToken) error {
 	c.Supersedes = nil
 	return s.Store.PutToken(ctx, c)
 }
 
 type seesThenPuts struct{ base }
 
-func (s seesThenPuts) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s seesThenPuts) PutToken(ctx context.Context, c store.PutToken) error {
 	if c.Supersedes != nil && len(*c.Supersedes) > 0 {
 		if _, err := s.PeekToken(ctx, c.Token.Purpose, *c.Supersedes, c.Now); err != nil {
-			return auth.ErrStale
+			return store.ErrStale
 		}
 		pause()
 		c.Supersedes = nil
@@ -129,26 +129,26 @@ type codes struct {
 	base
 	uncounted, late bool
 	mu              sync.Mutex
-	last            auth.Token
+	last            store.Token
 }
 
-func (s *codes) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s *codes) PutToken(ctx context.Context, c store.PutToken) error {
 	s.mu.Lock()
 	s.last = c.Token
 	s.mu.Unlock()
 	return s.Store.PutToken(ctx, c)
 }
 
-func (s *codes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s *codes) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	s.mu.Lock()
 	right := bytes.Equal(c.Hash, s.last.Hash)
 	last := s.last
 	s.mu.Unlock()
 	if s.uncounted && !right {
-		return auth.Token{}, auth.User{}, auth.ErrWrongCode
+		return store.Token{}, store.User{}, store.ErrWrongCode
 	}
 	t, u, err := s.Store.TryCode(ctx, c)
-	if s.late && right && errors.Is(err, auth.ErrTooManyTries) {
+	if s.late && right && errors.Is(err, store.ErrTooManyTries) {
 		return last, u, nil
 	}
 	return t, u, err
@@ -160,14 +160,14 @@ type sharesTokens struct {
 	kept map[string][]byte
 }
 
-func (s *sharesTokens) PutToken(ctx context.Context, c auth.PutToken) error {
+func (s *sharesTokens) PutToken(ctx context.Context, c store.PutToken) error {
 	s.mu.Lock()
 	s.kept[string(c.Token.Hash)] = c.Token.Data
 	s.mu.Unlock()
 	return s.Store.PutToken(ctx, c)
 }
 
-func (s *sharesTokens) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
+func (s *sharesTokens) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (store.Token, error) {
 	t, err := s.Store.PeekToken(ctx, p, hash, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,10 +178,10 @@ func (s *sharesTokens) PeekToken(ctx context.Context, p auth.Purpose, hash []byt
 // conditionsFirst does not count a guess whose conditions do not hold.
 type conditionsFirst struct{ base }
 
-func (s conditionsFirst) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s conditionsFirst) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	for _, at := range c.IfUsers {
-		if u, err := s.User(ctx, auth.ByID(at.ID)); at.ID != "" && (err != nil || at.Revision != nil && *at.Revision != u.Revision) {
-			return auth.Token{}, auth.User{}, auth.ErrStale
+		if u, err := s.User(ctx, store.ByID(at.ID)); at.ID != "" && (err != nil || at.Revision != nil && *at.Revision != u.Revision) {
+			return store.Token{}, store.User{}, store.ErrStale
 		}
 	}
 	return s.Store.TryCode(ctx, c)
@@ -189,9 +189,9 @@ func (s conditionsFirst) TryCode(ctx context.Context, c auth.TryCode) (auth.Toke
 
 type burnsCodes struct{ base }
 
-func (s burnsCodes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s burnsCodes) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	t, u, err := s.Store.TryCode(ctx, c)
-	if errors.Is(err, auth.ErrConflict) {
+	if errors.Is(err, store.ErrConflict) {
 		s.burn(ctx, c.Purpose, c.Hash, c.Now)
 	}
 	return t, u, err
@@ -199,7 +199,7 @@ func (s burnsCodes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, au
 
 type idleCodes struct{ base }
 
-func (s idleCodes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s idleCodes) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	c.Patch, c.Create = nil, nil
 	return s.Store.TryCode(ctx, c)
 }
@@ -207,12 +207,12 @@ func (s idleCodes) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, aut
 // judgesThenUses keeps what it judges.
 type judgesThenUses struct{ base }
 
-func (s judgesThenUses) TryCode(ctx context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
+func (s judgesThenUses) TryCode(ctx context.Context, c store.TryCode) (store.Token, store.User, error) {
 	t, err := s.PeekToken(ctx, c.Purpose, c.Hash, c.Now)
 	if err != nil {
 		return s.Store.TryCode(ctx, c)
 	}
 	pause()
 	s.burn(ctx, c.Purpose, c.Hash, c.Now)
-	return t, auth.User{}, nil
+	return t, store.User{}, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func trustMutants() map[string]mutant {
@@ -17,40 +17,40 @@ func trustMutants() map[string]mutant {
 		ways     = "devices/whatever changes ways in ends trust"
 		standsIn = "factors/a trusted device stands in for the second factor"
 	)
-	creating := func(check string, edit func(*auth.CreateSession)) mutant {
-		return caught(check, func(b base) auth.Store { return editsSession{b, edit} })
+	creating := func(check string, edit func(*store.CreateSession)) mutant {
+		return caught(check, func(b base) store.Store { return editsSession{b, edit} })
 	}
-	passing := func(check string, edit func(*auth.CreateSession)) mutant {
-		return creating(check, func(c *auth.CreateSession) {
+	passing := func(check string, edit func(*store.CreateSession)) mutant {
+		return creating(check, func(c *store.CreateSession) {
 			if c.OnTrustedDevice {
 				edit(c)
 			}
 		})
 	}
 	return map[string]mutant{
-		"trust is lost":              creating(said, func(c *auth.CreateSession) { c.TrustUntil = time.Time{} }),
-		"no device stands in":        creating(standsIn, func(c *auth.CreateSession) { c.OnTrustedDevice = false }),
-		"devices stand in unasked":   creating(standsIn, func(c *auth.CreateSession) { c.OnTrustedDevice = true }),
-		"trust outlives its instant": passing(standsIn, func(c *auth.CreateSession) { c.Now = c.Now.Add(-time.Microsecond) }),
-		"any device stands in":       passing(standsIn, func(c *auth.CreateSession) { c.Session.AAL = auth.LevelAAL2 }),
-		"a device raises its session": passing("factors/a session on a trusted device is as it was asked for", func(c *auth.CreateSession) {
-			c.Session.AAL = auth.LevelAAL2
+		"trust is lost":              creating(said, func(c *store.CreateSession) { c.TrustUntil = time.Time{} }),
+		"no device stands in":        creating(standsIn, func(c *store.CreateSession) { c.OnTrustedDevice = false }),
+		"devices stand in unasked":   creating(standsIn, func(c *store.CreateSession) { c.OnTrustedDevice = true }),
+		"trust outlives its instant": passing(standsIn, func(c *store.CreateSession) { c.Now = c.Now.Add(-time.Microsecond) }),
+		"any device stands in":       passing(standsIn, func(c *store.CreateSession) { c.Session.AAL = store.LevelAAL2 }),
+		"a device raises its session": passing("factors/a session on a trusted device is as it was asked for", func(c *store.CreateSession) {
+			c.Session.AAL = store.LevelAAL2
 		}),
-		"a device renews its trust": {func(s auth.Store) auth.Store { return &truster{base: base{s}, renews: true} }, []string{
+		"a device renews its trust": {func(s store.Store) store.Store { return &truster{base: base{s}, renews: true} }, []string{
 			"factors/a session on a trusted device is as it was asked for",
 		}},
-		"one factor has a device trusted": caught("devices/a session of one factor has no device trusted", func(b base) auth.Store { return trustsFirst{b} }),
-		"a refused sign-in is trusted":    caught("devices/a refused sign-in has no device trusted", func(b base) auth.Store { return trustsRefused{b} }),
-		"trust never ends": {func(s auth.Store) auth.Store { return &truster{base: base{s}} }, []string{
+		"one factor has a device trusted": caught("devices/a session of one factor has no device trusted", func(b base) store.Store { return trustsFirst{b} }),
+		"a refused sign-in is trusted":    caught("devices/a refused sign-in has no device trusted", func(b base) store.Store { return trustsRefused{b} }),
+		"trust never ends": {func(s store.Store) store.Store { return &truster{base: base{s}} }, []string{
 			ways, "devices/trust that ended does not come back", "devices/trust ends with an end of sessions that says so", "factors/whatever changes second factors ends trust",
 		}},
-		"trust ends with everything": {func(s auth.Store) auth.Store { return trustsNobody{base{s}} }, []string{said, ways}},
-		"trust makes up for a condition": passing("factors/a trusted device makes up for nothing else", func(c *auth.CreateSession) {
+		"trust ends with everything": {func(s store.Store) store.Store { return trustsNobody{base{s}} }, []string{said, ways}},
+		"trust makes up for a condition": passing("factors/a trusted device makes up for nothing else", func(c *store.CreateSession) {
 			c.IfUsers = nil
 		}),
-		"trust is asked, then used": caught("factors/no session begins on a device once its trust has ended", func(b base) auth.Store { return trustRace{b} }),
-		"codes end trust": caught("factors/using second factors leaves trust alone", func(b base) auth.Store {
-			f, _ := auth.Capability[auth.FactorStore](b.Store)
+		"trust is asked, then used": caught("factors/no session begins on a device once its trust has ended", func(b base) store.Store { return trustRace{b} }),
+		"codes end trust": caught("factors/using second factors leaves trust alone", func(b base) store.Store {
+			f, _ := store.Capability[store.FactorStore](b.Store)
 			return stepsEndTrust{factorBase{b, f}}
 		}),
 	}
@@ -65,7 +65,7 @@ type truster struct {
 	until map[[2]string]time.Time
 }
 
-func (s *truster) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s *truster) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	s.mu.Lock()
 	d := [2]string{c.Session.UserID, c.Session.Device}
 	if s.until == nil {
@@ -77,13 +77,13 @@ func (s *truster) CreateSession(ctx context.Context, c auth.CreateSession) (auth
 	case known && s.renews && c.OnTrustedDevice:
 		s.until[d] = until.Add(time.Second)
 	case known && !s.renews && c.OnTrustedDevice:
-		c.Session.AAL = auth.LevelAAL2
+		c.Session.AAL = store.LevelAAL2
 	}
 	s.mu.Unlock()
 	return s.Store.CreateSession(ctx, c)
 }
 
-func (s *truster) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+func (s *truster) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	c, err := s.Store.Credentials(ctx, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *truster) Credentials(ctx context.Context, key auth.UserKey) (auth.Crede
 // trustsNobody tells of no device that it is trusted.
 type trustsNobody struct{ base }
 
-func (s trustsNobody) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
+func (s trustsNobody) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
 	c, err := s.Store.Credentials(ctx, key)
 	c.TrustedUntil = time.Time{}
 	return c, err
@@ -103,9 +103,9 @@ func (s trustsNobody) Credentials(ctx context.Context, key auth.UserKey) (auth.C
 // trustsFirst does not look at the level of a session.
 type trustsFirst struct{ base }
 
-func (s trustsFirst) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s trustsFirst) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	if !c.TrustUntil.IsZero() {
-		c.Session.AAL = auth.LevelAAL2
+		c.Session.AAL = store.LevelAAL2
 	}
 	return s.Store.CreateSession(ctx, c)
 }
@@ -113,12 +113,12 @@ func (s trustsFirst) CreateSession(ctx context.Context, c auth.CreateSession) (a
 // trustsRefused keeps trust in a step of its own, whatever becomes of the session.
 type trustsRefused struct{ base }
 
-func (s trustsRefused) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s trustsRefused) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	u, err := s.Store.CreateSession(ctx, c)
 	if err != nil && !c.TrustUntil.IsZero() {
 		other := c.Session
 		other.ID = uuid.NewString()
-		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), auth.CreateSession{Change: change(c.Now), Session: other, TrustUntil: c.TrustUntil})
+		_, _ = s.Store.CreateSession(context.WithoutCancel(ctx), store.CreateSession{Change: change(c.Now), Session: other, TrustUntil: c.TrustUntil})
 	}
 	return u, err
 }
@@ -126,26 +126,26 @@ func (s trustsRefused) CreateSession(ctx context.Context, c auth.CreateSession) 
 // trustRace looks whether the device is trusted, and then signs in.
 type trustRace struct{ base }
 
-func (s trustRace) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s trustRace) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	if !c.OnTrustedDevice {
 		return s.Store.CreateSession(ctx, c)
 	}
-	key := auth.ByID(c.Session.UserID)
+	key := store.ByID(c.Session.UserID)
 	key.Device = c.Session.Device
 	before, err := s.Credentials(ctx, key)
 	if err != nil || !c.Now.Before(before.TrustedUntil) {
-		return auth.User{}, errors.Join(err, auth.ErrMFARequired)
+		return store.User{}, errors.Join(err, store.ErrMFARequired)
 	}
 	pause()
-	c.Session.AAL = auth.LevelAAL2
+	c.Session.AAL = store.LevelAAL2
 	return s.Store.CreateSession(ctx, c)
 }
 
 // stepsEndTrust forgets devices with every code.
 type stepsEndTrust struct{ factorBase }
 
-func (s stepsEndTrust) UseTOTPStep(ctx context.Context, c auth.UseTOTPStep) error {
+func (s stepsEndTrust) UseTOTPStep(ctx context.Context, c store.UseTOTPStep) error {
 	err := s.FactorStore.UseTOTPStep(ctx, c)
-	_, _ = s.UpdateUser(ctx, auth.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: auth.UserPatch{DropDevices: true}})
+	_, _ = s.UpdateUser(ctx, store.UpdateUser{Change: change(c.Now), UserID: c.UserID, Patch: store.UserPatch{DropDevices: true}})
 	return err
 }

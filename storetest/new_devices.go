@@ -3,14 +3,14 @@ package storetest
 import (
 	"slices"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // arrival is a sign-in with what is recorded if its device is new.
 type arrival struct {
-	auth.CreateSession
-	events map[auth.Outcome]string // their ids
-	token  auth.Token
+	store.CreateSession
+	events map[store.Outcome]string // their ids
+	token  store.Token
 	told   int // how often Made was called
 }
 
@@ -19,23 +19,23 @@ func (b *bench) arriving(userID, device string) *arrival {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device = device
-	a := &arrival{CreateSession: auth.CreateSession{Change: by(now), Session: s}, events: map[auth.Outcome]string{}}
-	for on := range auth.OutcomeNewDevice + 1 {
+	a := &arrival{CreateSession: store.CreateSession{Change: by(now), Session: s}, events: map[store.Outcome]string{}}
+	for on := range store.OutcomeNewDevice + 1 {
 		e := b.event(now)
 		a.events[on] = e.ID
-		a.Events = append(a.Events, auth.OutcomeEvent{On: on, Event: e})
+		a.Events = append(a.Events, store.OutcomeEvent{On: on, Event: e})
 	}
 	a.token = newToken("new device "+s.ID, "")
 	a.token.UserID = userID
-	m := auth.SealedMessage{ID: b.id(), Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute)}
-	a.OnNewDevice = auth.NewDevice{Tokens: []auth.Token{a.token}, Messages: []auth.SealedMessage{m}, Made: func() { a.told++ }}
+	m := store.SealedMessage{ID: b.id(), Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute)}
+	a.OnNewDevice = store.NewDevice{Tokens: []store.Token{a.token}, Messages: []store.SealedMessage{m}, Made: func() { a.told++ }}
 	return a
 }
 
 // wasNew wants what comes with a new device to be recorded, or none of it.
 func (b *bench) wasNew(a *arrival, want bool) {
 	b.Helper()
-	calls, found := 0, auth.ErrNotFound
+	calls, found := 0, store.ErrNotFound
 	if want {
 		calls, found = 1, nil
 	}
@@ -43,21 +43,21 @@ func (b *bench) wasNew(a *arrival, want bool) {
 	_, err := b.PeekToken(b.ctx(), a.token.Purpose, a.token.Hash, now)
 	b.is(err, found)
 	if b.events != nil {
-		list, err := b.events.Events(b.ctx(), auth.EventQuery{UserID: a.Session.UserID, Limit: 1000})
+		list, err := b.events.Events(b.ctx(), store.EventQuery{UserID: a.Session.UserID, Limit: 1000})
 		b.ok(err)
-		i := slices.IndexFunc(list, func(e auth.Event) bool { return e.ID == a.events[auth.OutcomeNewDevice] })
+		i := slices.IndexFunc(list, func(e store.Event) bool { return e.ID == a.events[store.OutcomeNewDevice] })
 		equal(b.of("device %q", a.Session.Device), "event of OutcomeNewDevice recorded", i >= 0, want)
 		if i >= 0 {
 			equal(b.of("device %q", a.Session.Device), "Event.SessionIDs, how many", len(list[i].SessionIDs), 0)
 		}
 	}
 	if b.outbox != nil {
-		list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(us), Limit: 1000})
+		list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(us), Limit: 1000})
 		b.ok(err)
 		for _, m := range list {
-			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: m.ID}))
+			b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: m.ID}))
 		}
-		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == a.OnNewDevice.Messages[0].ID })
+		got := slices.ContainsFunc(list, func(m store.SealedMessage) bool { return m.ID == a.OnNewDevice.Messages[0].ID })
 		equal(b.of("device %q", a.Session.Device), "message of NewDevice recorded", got, want)
 		equal(b.of("device %q", a.Session.Device), "messages, how many", len(list), calls)
 	}
@@ -65,7 +65,7 @@ func (b *bench) wasNew(a *arrival, want bool) {
 
 // arrive signs in, and wants the device to have been new, or not to have been. A
 // sign-in that refuses new devices comes before, and changes nothing.
-func (b *bench) arrive(userID, device string, isNew bool, more ...auth.UserAt) {
+func (b *bench) arrive(userID, device string, isNew bool, more ...store.UserAt) {
 	b.Helper()
 	before, err := b.Sessions(b.ctx(), userID, now)
 	b.ok(err)
@@ -73,7 +73,7 @@ func (b *bench) arrive(userID, device string, isNew bool, more ...auth.UserAt) {
 	refusing.OnNewDevice.Refuse = true
 	if isNew {
 		_, err = b.CreateSession(b.ctx(), refusing.CreateSession)
-		b.is(err, auth.ErrNewDevice)
+		b.is(err, store.ErrNewDevice)
 		b.wasNew(refusing, false)
 		b.knows(userID, device, false)
 		after, err := b.Sessions(b.ctx(), userID, now)
@@ -101,7 +101,7 @@ func newDevices() checks {
 			b.arrive(u.ID, "two", false)
 			b.arrive(u.ID, "one", false)
 			// The same with conditions on others, which may take a store another way.
-			elsewhere := auth.UserAt{ID: eve.ID, Revision: &eve.Revision}
+			elsewhere := store.UserAt{ID: eve.ID, Revision: &eve.Revision}
 			b.arrive(u.ID, "three", true, elsewhere)
 			b.arrive(u.ID, "three", false, elsewhere)
 		},
@@ -116,18 +116,18 @@ func newDevices() checks {
 		"a device that was forgotten is new": func(b *bench) {
 			u := b.user("ada@example.com")
 			b.arrive(u.ID, "one", false)
-			_, err := b.update(u.ID, auth.UserPatch{DropDevices: true})
+			_, err := b.update(u.ID, store.UserPatch{DropDevices: true})
 			b.ok(err)
 			b.arrive(u.ID, "one", true)
 		},
 		"no device is new to whoever had any that were forgotten": func(b *bench) {
 			for name, forget := range map[string]func(userID string) error{
 				"a patch": func(id string) error {
-					_, err := b.update(id, auth.UserPatch{DropDevices: true})
+					_, err := b.update(id, store.UserPatch{DropDevices: true})
 					return err
 				},
 				"an end of sessions": func(id string) error {
-					_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: id, DropDevices: true})
+					_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: id, DropDevices: true})
 					return err
 				},
 			} {
@@ -159,16 +159,16 @@ func newDevices() checks {
 			u := b.user("ada@example.com")
 			b.arrive(u.ID, "one", false)
 			a := b.arriving(u.ID, "two")
-			a.IfUsers = []auth.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}
+			a.IfUsers = []store.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}
 			_, err := b.CreateSession(b.ctx(), a.CreateSession)
-			b.is(err, auth.ErrStale)
+			b.is(err, store.ErrStale)
 			b.wasNew(a, false)
-			_, err = b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			_, err = b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
 			for _, refuse := range []bool{false, true} {
 				a.IfUsers, a.OnNewDevice.Refuse = nil, refuse
 				_, err = b.CreateSession(b.ctx(), a.CreateSession)
-				b.is(err, auth.ErrBanned)
+				b.is(err, store.ErrBanned)
 				b.wasNew(a, false)
 			}
 		},
@@ -189,7 +189,7 @@ func newDevices() checks {
 
 // newDeviceFactors is for stores of factors, whose enrolment may make a session.
 func newDeviceFactors() checks {
-	enrol := func(b *bench, u auth.User, device string) (*arrival, error) {
+	enrol := func(b *bench, u store.User, device string) (*arrival, error) {
 		b.Helper()
 		a := b.arriving(u.ID, device)
 		c := enabling(b.pending(u.ID), a.Session)
@@ -198,7 +198,7 @@ func newDeviceFactors() checks {
 		if err != nil {
 			return a, err
 		}
-		_, err = b.factors.RemoveFactor(b.ctx(), auth.RemoveFactor{Change: by(now), UserID: u.ID})
+		_, err = b.factors.RemoveFactor(b.ctx(), store.RemoveFactor{Change: by(now), UserID: u.ID})
 		return a, err
 	}
 	return checks{
@@ -222,7 +222,7 @@ func newDeviceFactors() checks {
 			c.Events, c.OnNewDevice = a.Events, a.OnNewDevice
 			c.OnNewDevice.Refuse = true
 			_, err := b.factors.EnableFactor(b.ctx(), c)
-			b.is(err, auth.ErrNewDevice)
+			b.is(err, store.ErrNewDevice)
 			b.wasNew(a, false)
 			b.knows(u.ID, "two", false)
 			c.OnNewDevice.Refuse = false

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // strange are ids that nobody has and that no store makes: whoever sends them gets the
@@ -56,8 +56,8 @@ func nobody(has *bench) checks {
 // isNobody wants an answer about nobody.
 func (b *bench) isNobody(id string, err error) {
 	b.Helper()
-	if err != nil && !errors.Is(err, auth.ErrNotFound) {
-		b.of("%q", id).is(err, auth.ErrNotFound)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		b.of("%q", id).is(err, store.ErrNotFound)
 	}
 }
 
@@ -88,38 +88,38 @@ func (b *bench) namesNobody(id string) {
 	s := b.session(u.ID)
 	t := newCode(b.id(), "", 0)
 	t.UserID = id
-	b.is(b.put(t), auth.ErrNotFound)
+	b.is(b.put(t), store.ErrNotFound)
 	nobodys := newCode(b.id(), "", 0)
 	b.token(nobodys)
-	_, _, err := b.RedeemToken(b.ctx(), auth.Redemption{Change: by(now), Purpose: nobodys.Purpose, Hash: nobodys.Hash, Effect: auth.Effect{UserID: id}})
-	b.is(err, auth.ErrNotFound)
-	for filter, want := range map[auth.SessionFilter]int{{ID: id}: 0, {Except: id}: 1} {
+	_, _, err := b.RedeemToken(b.ctx(), store.Redemption{Change: by(now), Purpose: nobodys.Purpose, Hash: nobodys.Hash, Effect: store.Effect{UserID: id}})
+	b.is(err, store.ErrNotFound)
+	for filter, want := range map[store.SessionFilter]int{{ID: id}: 0, {Except: id}: 1} {
 		ended, err := b.revoke(u.ID, filter)
 		b.ok(err)
 		if len(ended) != want {
 			b.wrong("sessions that ended", ended, "as many as nobody's id picks")
 		}
 	}
-	_, _, err = b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: id, IdleUntil: now.Add(minute)})
-	b.is(err, auth.ErrNotFound)
-	_, err = b.update(id, auth.UserPatch{FullName: ptr("x")})
-	b.is(err, auth.ErrNotFound)
+	_, _, err = b.AdvanceSession(b.ctx(), store.Advance{Change: by(now), SessionID: id, IdleUntil: now.Add(minute)})
+	b.is(err, store.ErrNotFound)
+	_, err = b.update(id, store.UserPatch{FullName: ptr("x")})
+	b.is(err, store.ErrNotFound)
 	_, _, err = b.Session(b.ctx(), s.ID, now)
-	b.is(err, auth.ErrSessionEnded)
+	b.is(err, store.ErrSessionEnded)
 	if b.events != nil {
 		b.say(u.ID, b.event(now))
-		for _, q := range []auth.EventQuery{{ActorID: id}, {Target: id}, {RequestID: id}, {Target: id, ActorID: u.ID}} {
+		for _, q := range []store.EventQuery{{ActorID: id}, {Target: id}, {RequestID: id}, {Target: id, ActorID: u.ID}} {
 			b.lists(q)
 		}
 	}
 	if b.outbox != nil {
-		b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: id, State: auth.MessageSent, At: now}))
+		b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: id, State: store.MessageSent, At: now}))
 	}
 	if b.work != nil {
-		b.is(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: id}), auth.ErrNotFound)
-		_, err := b.work.StartJob(b.ctx(), auth.StartJob{Change: by(now), ID: id, ExpiresAt: now.Add(minute)})
-		b.is(err, auth.ErrNotFound)
-		_, err = b.work.FinishJobChunk(b.ctx(), auth.FinishJobChunk{JobID: id, Now: now, Until: now})
-		b.is(err, auth.ErrNotFound)
+		b.is(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: id}), store.ErrNotFound)
+		_, err := b.work.StartJob(b.ctx(), store.StartJob{Change: by(now), ID: id, ExpiresAt: now.Add(minute)})
+		b.is(err, store.ErrNotFound)
+		_, err = b.work.FinishJobChunk(b.ctx(), store.FinishJobChunk{JobID: id, Now: now, Until: now})
+		b.is(err, store.ErrNotFound)
 	}
 }

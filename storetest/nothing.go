@@ -3,7 +3,7 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // nothing are that what is about nothing is not found by asking for nothing.
@@ -12,11 +12,11 @@ func nothing() checks {
 		"a code about nothing is nobody's to guess": func(b *bench) {
 			c := newCode("1", "", 5)
 			b.token(c)
-			b.is(b.try("", "1"), auth.ErrNotFound)
-			_, _, err := b.guess("", "1", auth.Effect{Create: ptr(b.newUser(""))})
-			b.is(err, auth.ErrNotFound)
-			_, _, err = b.guess("", "2", auth.Effect{Create: ptr(b.newUser(""))})
-			b.is(err, auth.ErrNotFound)
+			b.is(b.try("", "1"), store.ErrNotFound)
+			_, _, err := b.guess("", "1", store.Effect{Create: ptr(b.newUser(""))})
+			b.is(err, store.ErrNotFound)
+			_, _, err = b.guess("", "2", store.Effect{Create: ptr(b.newUser(""))})
+			b.is(err, store.ErrNotFound)
 			t, err := b.PeekToken(b.ctx(), c.Purpose, c.Hash, now)
 			b.ok(err)
 			equal(b, "tries", t.Tries, 0)
@@ -27,15 +27,15 @@ func nothing() checks {
 			}
 			u := b.whole()
 			about := newToken("about nothing", "")
-			about.Purpose = auth.PurposeMagicLink
+			about.Purpose = store.PurposeMagicLink
 			b.token(about)
-			var m auth.SealedMessage
+			var m store.SealedMessage
 			if b.outbox != nil {
 				m = b.message()
-				m.Recipient, m.Log = "", auth.MessageLog{Kind: "magic_link", Channel: "mail"}
+				m.Recipient, m.Log = "", store.MessageLog{Kind: "magic_link", Channel: "mail"}
 				b.post(b.user("eve@example.com").ID, m)
 			}
-			_, err := b.nobody.AnonymizeUser(b.ctx(), auth.AnonymizeUser{Change: by(now), UserID: u.ID, Subjects: []string{""}, Recipients: []string{""}})
+			_, err := b.nobody.AnonymizeUser(b.ctx(), store.AnonymizeUser{Change: by(now), UserID: u.ID, Subjects: []string{""}, Recipients: []string{""}})
 			b.ok(err)
 			_, err = b.PeekToken(b.ctx(), about.Purpose, about.Hash, now)
 			b.ok(err)
@@ -43,18 +43,18 @@ func nothing() checks {
 				b.claims(now, m.ID)
 			}
 			if b.outbox != nil && b.posted != nil {
-				equal(b, "messages that are noted", len(b.records(auth.MessageQuery{ID: m.ID, Limit: 9})), 1)
+				equal(b, "messages that are noted", len(b.records(store.MessageQuery{ID: m.ID, Limit: 9})), 1)
 			}
 		},
 		"a token of somebody who is not there comes with nobody": func(b *bench) {
 			nu := b.newUser("ada@example.com")
 			t := newToken("of nobody", "")
 			t.UserID = b.id()
-			nu.Tokens = []auth.Token{t}
+			nu.Tokens = []store.Token{t}
 			_, err := b.create(nu)
-			b.is(err, auth.ErrNotFound)
-			_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
+			_, err = b.User(b.ctx(), store.ByID(nu.User.ID))
+			b.is(err, store.ErrNotFound)
 		},
 	}
 }
@@ -67,11 +67,11 @@ func factorsOfNobody() checks {
 			u := b.whole()
 			f, s := b.pending(u.ID), b.newSession(u.ID)
 			c := enabling(f, s)
-			c.Session.AAL = auth.LevelAAL1
+			c.Session.AAL = store.LevelAAL1
 			_, err := b.factors.EnableFactor(b.ctx(), c)
-			b.is(err, auth.ErrMFARequired)
+			b.is(err, store.ErrMFARequired)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			b.has(f, 0)
 			_, err = b.enable(f, s)
 			b.ok(err)
@@ -82,7 +82,7 @@ func factorsOfNobody() checks {
 			_, _, f := b.enrolled()
 			unnamed := f
 			unnamed.ID = ""
-			b.is(b.step(unnamed, 101), auth.ErrNotFound)
+			b.is(b.step(unnamed, 101), store.ErrNotFound)
 			b.has(f, 2)
 		},
 		"nobody has factors or recovery codes": func(b *bench) {
@@ -93,7 +93,7 @@ func factorsOfNobody() checks {
 			_, removed := b.removeFactor(id, "")
 			_, enabled := b.enable(f, b.newSession(id))
 			for _, err := range []error{recovered, removed, enabled, b.renew(id, "n1"), b.step(f, 101), b.putFactor(f)} {
-				b.is(err, auth.ErrNotFound)
+				b.is(err, store.ErrNotFound)
 			}
 		},
 	}
@@ -106,17 +106,17 @@ func heldInOrder() checks {
 			return
 		}
 		u := b.whole()
-		var want []auth.HeldMessage
+		var want []store.HeldMessage
 		for _, d := range []time.Duration{3, 1, 2} {
 			for _, life := range []time.Duration{20, 10} {
 				m := b.message()
 				m.UserID, m.CreatedAt, m.ExpiresAt = u.ID, now.Add(d*minute), now.Add(d*minute+life*minute)
 				b.post(u.ID, m)
-				want = append(want, auth.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
+				want = append(want, store.HeldMessage{CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt})
 			}
 		}
 		h, err := b.exports.Held(b.ctx(), u.ID, now)
 		b.ok(err)
-		equal(b, "messages", h.Messages, []auth.HeldMessage{want[3], want[2], want[5], want[4], want[1], want[0]})
+		equal(b, "messages", h.Messages, []store.HeldMessage{want[3], want[2], want[5], want[4], want[1], want[0]})
 	}}
 }

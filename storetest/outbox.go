@@ -4,19 +4,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // message describes a message that is due now and expires in an hour.
-func (b *bench) message() auth.SealedMessage {
+func (b *bench) message() store.SealedMessage {
 	b.Helper()
-	return auth.SealedMessage{ID: b.id(), Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}
+	return store.SealedMessage{ID: b.id(), Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(time.Hour)}
 }
 
 // post keeps messages with a change of a user.
-func (b *bench) post(userID string, messages ...auth.SealedMessage) {
+func (b *bench) post(userID string, messages ...store.SealedMessage) {
 	b.Helper()
-	c := auth.UpdateUser{Change: by(now), UserID: userID, Patch: auth.UserPatch{FullName: ptr("x")}}
+	c := store.UpdateUser{Change: by(now), UserID: userID, Patch: store.UserPatch{FullName: ptr("x")}}
 	c.Messages = messages
 	_, err := b.UpdateUser(b.ctx(), c)
 	b.ok(err)
@@ -30,7 +30,7 @@ func (b *bench) claims(at time.Time, want ...string) {
 
 func (b *bench) claimsOf(limit int, at time.Time, want ...string) {
 	b.Helper()
-	list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: at, Until: at.Add(minute), Limit: limit})
+	list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute), Limit: limit})
 	b.ok(err)
 	var got []string
 	for _, m := range list {
@@ -41,7 +41,7 @@ func (b *bench) claimsOf(limit int, at time.Time, want ...string) {
 
 func (b *bench) finish(id string, retry time.Time) {
 	b.Helper()
-	b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: id, RetryAt: retry}))
+	b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: id, RetryAt: retry}))
 }
 
 // outbox are that messages are kept until they are sent.
@@ -51,20 +51,20 @@ func outbox() checks {
 			u := b.user("ada@example.com")
 			b.token(newToken("t", "subject"))
 			m := b.message()
-			m.UserID, m.Token = u.ID, auth.TokenRef{Purpose: auth.PurposeMagicLink, Hash: hashOf("t")}
+			m.UserID, m.Token = u.ID, store.TokenRef{Purpose: store.PurposeMagicLink, Hash: hashOf("t")}
 			want := m
 			want.Body, want.Token.Hash = []byte("sealed"), hashOf("t")
 			b.post(u.ID, m)
 			m.Body[0], m.Token.Hash[0] = 'x', m.Token.Hash[0]^1
 			for i := range 2 {
 				at := now.Add(time.Duration(i) * minute / 2)
-				got, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: at, Until: at.Add(minute / 2), Limit: 1})
+				got, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: at, Until: at.Add(minute / 2), Limit: 1})
 				b.ok(err)
 				want.Attempts, want.NextAt = i+1, at.Add(minute/2)
 				if len(got) == 1 {
 					want.NextAt = got[0].NextAt // that before or after the claim
 				}
-				need(b, "messages", got, []auth.SealedMessage{want})
+				need(b, "messages", got, []store.SealedMessage{want})
 				got[0].Body[0] = 'x'
 				b.claims(at.Add(minute/2 - us))
 			}
@@ -103,20 +103,20 @@ func outbox() checks {
 				t, m := newToken(secret, secret), b.message()
 				t.UserID, t.ExpiresAt = u.ID, now.Add(30*minute)
 				if secret == "dropped" {
-					t.Purpose = auth.PurposeReset
+					t.Purpose = store.PurposeReset
 				}
-				m.Token = auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
+				m.Token = store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}
 				b.token(t)
 				b.post(u.ID, m)
 				ids = append(ids, m.ID)
 			}
 			never := b.message()
-			never.Token = auth.TokenRef{Purpose: auth.PurposeExchange, Hash: hashOf("never")}
+			never.Token = store.TokenRef{Purpose: store.PurposeExchange, Hash: hashOf("never")}
 			b.post(u.ID, never)
 			b.claims(now, ids...)
 			b.ok(b.redeem("used"))
 			b.token(newToken("newer", "superseded"))
-			_, err := b.update(u.ID, auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}})
+			_, err := b.update(u.ID, store.UserPatch{DropTokens: []store.Purpose{store.PurposeReset}})
 			b.ok(err)
 			b.claims(now.Add(minute), ids[2])
 			b.claims(now.Add(30 * minute)) // that token has expired
@@ -124,9 +124,9 @@ func outbox() checks {
 		"a message comes with the token of the same step": func(b *bench) {
 			u := b.user("ada@example.com")
 			m := b.message()
-			m.Token = auth.TokenRef{Purpose: auth.PurposeMagicLink, Hash: hashOf("t")}
-			c := auth.PutToken{Change: by(now), Token: newToken("t", "subject")}
-			c.Token.UserID, c.Messages = u.ID, []auth.SealedMessage{m}
+			m.Token = store.TokenRef{Purpose: store.PurposeMagicLink, Hash: hashOf("t")}
+			c := store.PutToken{Change: by(now), Token: newToken("t", "subject")}
+			c.Token.UserID, c.Messages = u.ID, []store.SealedMessage{m}
 			b.ok(b.PutToken(b.ctx(), c))
 			b.claims(now, m.ID)
 		},
@@ -140,7 +140,7 @@ func outbox() checks {
 		},
 		"of parallel claims one gets a message": func(b *bench) {
 			u := b.user("ada@example.com")
-			var all []auth.SealedMessage
+			var all []store.SealedMessage
 			for range 20 {
 				all = append(all, b.message())
 			}
@@ -148,7 +148,7 @@ func outbox() checks {
 			var mu sync.Mutex
 			times := map[string]int{}
 			b.race(func(int) error {
-				list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
+				list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
 				mu.Lock()
 				defer mu.Unlock()
 				for _, m := range list {
@@ -157,7 +157,7 @@ func outbox() checks {
 				return err
 			})
 			for range parallel { // what was passed over while others held it
-				list, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
+				list, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 3})
 				b.ok(err)
 				if len(list) == 0 {
 					break
@@ -174,7 +174,7 @@ func outbox() checks {
 			u := b.user("ada@example.com")
 			over, dead, kept := b.message(), b.message(), b.message()
 			over.ExpiresAt = now
-			dead.Token = auth.TokenRef{Purpose: auth.PurposeMagicLink, Hash: hashOf("never")}
+			dead.Token = store.TokenRef{Purpose: store.PurposeMagicLink, Hash: hashOf("never")}
 			b.post(u.ID, over, dead, kept)
 			n, err := b.Sweep(b.ctx(), now, 100)
 			b.ok(err)
@@ -185,9 +185,9 @@ func outbox() checks {
 			u := b.user("ada@example.com")
 			m := b.message()
 			b.post(u.ID, m)
-			_, err := b.outbox.ClaimMessages(cancelled(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
+			_, err := b.outbox.ClaimMessages(cancelled(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1})
 			b.gone(err)
-			b.gone(b.outbox.FinishMessage(cancelled(), auth.FinishMessage{ID: m.ID}))
+			b.gone(b.outbox.FinishMessage(cancelled(), store.FinishMessage{ID: m.ID}))
 			b.claims(now, m.ID)
 		},
 	}

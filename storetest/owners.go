@@ -3,33 +3,33 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // owner adds somebody who may do everything.
-func (b *bench) owner() auth.User {
+func (b *bench) owner() store.User {
 	b.Helper()
 	nu := b.newUser("")
-	nu.User.Roles = []string{"r", auth.RoleOwner}
+	nu.User.Roles = []string{"r", store.RoleOwner}
 	u, err := b.create(nu)
 	b.ok(err)
 	return u
 }
 
 // keepsOwner patches or deletes a user, if an owner is left then.
-func (b *bench) keepsOwner(at time.Time, id string, p *auth.UserPatch) error {
+func (b *bench) keepsOwner(at time.Time, id string, p *store.UserPatch) error {
 	c := by(at)
 	c.KeepOwner = true
 	if p == nil {
-		return b.DeleteUser(b.ctx(), auth.DeleteUser{Change: c, UserID: id})
+		return b.DeleteUser(b.ctx(), store.DeleteUser{Change: c, UserID: id})
 	}
-	_, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: id, Patch: *p})
+	_, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: c, UserID: id, Patch: *p})
 	return err
 }
 
 // leaving are ways in which a user stops to be an owner.
-func leaving() map[string]*auth.UserPatch {
-	return map[string]*auth.UserPatch{
+func leaving() map[string]*store.UserPatch {
+	return map[string]*store.UserPatch{
 		"demotion": {Roles: &[]string{"r"}},
 		"ban":      {BannedUntil: ptr(now.Add(time.Hour))},
 		"deletion": nil,
@@ -42,15 +42,15 @@ func owners() checks {
 		"the last owner stays": func(b *bench) {
 			only := b.owner()
 			for name, p := range leaving() {
-				b.of("%s", name).is(b.keepsOwner(now, only.ID, p), auth.ErrLastOwner)
-				b.stands(auth.Credentials{User: only})
+				b.of("%s", name).is(b.keepsOwner(now, only.ID, p), store.ErrLastOwner)
+				b.stands(store.Credentials{User: only})
 			}
 			b.token(newToken("t", "subject"))
-			c := auth.Redemption{Change: proof(now), Purpose: auth.PurposeMagicLink, Hash: hashOf("t")}
+			c := store.Redemption{Change: proof(now), Purpose: store.PurposeMagicLink, Hash: hashOf("t")}
 			c.KeepOwner, c.UserID, c.Patch = true, only.ID, leaving()["demotion"]
 			_, _, err := b.RedeemToken(b.ctx(), c)
-			b.is(err, auth.ErrLastOwner)
-			b.stands(auth.Credentials{User: only})
+			b.is(err, store.ErrLastOwner)
+			b.stands(store.Credentials{User: only})
 			b.ok(b.redeem("t"))
 		},
 		"one of two owners may go": func(b *bench) {
@@ -58,33 +58,33 @@ func owners() checks {
 				one, two := b.owner(), b.owner()
 				err := b.keepsOwner(now, one.ID, p)
 				b.of("%s", name).fails(err, nil)
-				b.is(b.keepsOwner(now, two.ID, p), auth.ErrLastOwner)
+				b.is(b.keepsOwner(now, two.ID, p), store.ErrLastOwner)
 				b.ok(b.delete(two.ID)) // without the condition
 			}
 		},
 		"a banned owner is none, until the ban is over": func(b *bench) {
 			one, two := b.owner(), b.owner()
-			_, err := b.update(one.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+			_, err := b.update(one.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute))})
 			b.ok(err)
-			b.is(b.keepsOwner(now.Add(minute-us), two.ID, leaving()["demotion"]), auth.ErrLastOwner)
+			b.is(b.keepsOwner(now.Add(minute-us), two.ID, leaving()["demotion"]), store.ErrLastOwner)
 			b.ok(b.keepsOwner(now.Add(minute), two.ID, leaving()["demotion"]))
 		},
 		"a ban that is over by then bans nobody": func(b *bench) {
 			only := b.owner()
-			b.ok(b.keepsOwner(now, only.ID, &auth.UserPatch{BannedUntil: ptr(now)}))
+			b.ok(b.keepsOwner(now, only.ID, &store.UserPatch{BannedUntil: ptr(now)}))
 		},
 		"an owner stays who keeps the role": func(b *bench) {
 			only := b.owner()
-			b.ok(b.keepsOwner(now, only.ID, &auth.UserPatch{Roles: &[]string{auth.RoleOwner}, FullName: ptr("x")}))
+			b.ok(b.keepsOwner(now, only.ID, &store.UserPatch{Roles: &[]string{store.RoleOwner}, FullName: ptr("x")}))
 		},
 		"the first owner may come with the condition": func(b *bench) {
-			c := auth.CreateUser{Change: by(now), NewUser: b.newUser("")}
+			c := store.CreateUser{Change: by(now), NewUser: b.newUser("")}
 			c.KeepOwner = true
 			_, err := b.CreateUser(b.ctx(), c)
-			b.is(err, auth.ErrLastOwner)
-			_, err = b.User(b.ctx(), auth.ByID(c.User.ID))
-			b.is(err, auth.ErrNotFound)
-			c.User.Roles = []string{auth.RoleOwner}
+			b.is(err, store.ErrLastOwner)
+			_, err = b.User(b.ctx(), store.ByID(c.User.ID))
+			b.is(err, store.ErrNotFound)
+			c.User.Roles = []string{store.RoleOwner}
 			_, err = b.CreateUser(b.ctx(), c)
 			b.ok(err)
 		},
@@ -93,42 +93,42 @@ func owners() checks {
 				return
 			}
 			row := b.row("")
-			row.User.Roles = []string{auth.RoleOwner}
-			c := auth.CreateUsers{Change: by(now), Users: []auth.ImportedRow{row}}
+			row.User.Roles = []string{store.RoleOwner}
+			c := store.CreateUsers{Change: by(now), Users: []store.ImportedRow{row}}
 			c.KeepOwner = true
 			c.Users[0].User.BannedUntil = now.Add(us)
 			_, err := b.imports.CreateUsers(b.ctx(), c)
-			b.is(err, auth.ErrLastOwner)
+			b.is(err, store.ErrLastOwner)
 			c.Users[0].User.BannedUntil = now
 			_, err = b.imports.CreateUsers(b.ctx(), c)
 			b.ok(err)
 		},
 		"two owners who remove each other leave one": func(b *bench) {
-			ways := []*auth.UserPatch{leaving()["demotion"], leaving()["ban"], leaving()["deletion"]}
+			ways := []*store.UserPatch{leaving()["demotion"], leaving()["ban"], leaving()["deletion"]}
 			for round := range 45 {
-				both := []auth.User{b.owner(), b.owner()}
+				both := []store.User{b.owner(), b.owner()}
 				won, lost := b.raceOf(2, func(i int) error {
 					way := ways[round%3]
 					if i == 1 {
 						way = ways[round/3%3]
 					}
 					return b.keepsOwner(now, both[1-i].ID, way)
-				}, auth.ErrLastOwner)
-				b.of("round %d", round).won(won, lost, 1, map[error]int{auth.ErrLastOwner: 1})
+				}, store.ErrLastOwner)
+				b.of("round %d", round).won(won, lost, 1, map[error]int{store.ErrLastOwner: 1})
 				for _, u := range both {
 					if err := b.delete(u.ID); err != nil {
-						b.is(err, auth.ErrNotFound)
+						b.is(err, store.ErrNotFound)
 					}
 				}
 			}
 		},
 		"of many owners who leave at once one stays": func(b *bench) {
-			all := make([]auth.User, parallel)
+			all := make([]store.User, parallel)
 			for i := range all {
 				all[i] = b.owner()
 			}
-			won, lost := b.race(func(i int) error { return b.keepsOwner(now, all[i].ID, leaving()["demotion"]) }, auth.ErrLastOwner)
-			b.won(won, lost, parallel-1, map[error]int{auth.ErrLastOwner: 1})
+			won, lost := b.race(func(i int) error { return b.keepsOwner(now, all[i].ID, leaving()["demotion"]) }, store.ErrLastOwner)
+			b.won(won, lost, parallel-1, map[error]int{store.ErrLastOwner: 1})
 		},
 	}
 }

@@ -4,66 +4,66 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // patchCase is a patch and what it makes of a user that whole has added.
 type patchCase struct {
-	patch auth.UserPatch
-	edit  func(*auth.Credentials)
+	patch store.UserPatch
+	edit  func(*store.Credentials)
 }
 
 // ordinary are patches that leave the second factor alone.
 func (b *bench) ordinary() map[string]patchCase {
 	b.Helper()
 	linked, renewed := b.identity("p", "3"), b.identity("p", "1")
-	without := func(c *auth.Credentials, provider, subject string) []auth.Identity {
-		return slices.DeleteFunc(c.User.Identities, func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject })
+	without := func(c *store.Credentials, provider, subject string) []store.Identity {
+		return slices.DeleteFunc(c.User.Identities, func(i store.Identity) bool { return i.Provider == provider && i.Subject == subject })
 	}
 	return map[string]patchCase{
-		"address":        {auth.UserPatch{Email: ptr("new@example.com")}, func(c *auth.Credentials) { c.User.Email = "new@example.com" }},
-		"email verified": {auth.UserPatch{EmailVerifiedAt: &time.Time{}}, func(c *auth.Credentials) { c.User.EmailVerifiedAt = time.Time{} }},
-		"phone":          {auth.UserPatch{Phone: ptr("+491")}, func(c *auth.Credentials) { c.User.Phone = "+491" }},
-		"phone verified": {auth.UserPatch{PhoneVerifiedAt: &time.Time{}}, func(c *auth.Credentials) { c.User.PhoneVerifiedAt = time.Time{} }},
-		"name":           {auth.UserPatch{FullName: ptr("B")}, func(c *auth.Credentials) { c.User.FullName = "B" }},
-		"user metadata":  {auth.UserPatch{UserMetadata: map[string]any{}}, func(c *auth.Credentials) { c.User.UserMetadata = nil }},
-		"app metadata":   {auth.UserPatch{AppMetadata: map[string]any{}}, func(c *auth.Credentials) { c.User.AppMetadata = nil }},
-		"password":       {auth.UserPatch{PasswordHash: ptr("two")}, func(c *auth.Credentials) { c.PasswordHash = "two" }},
-		"no password":    {auth.UserPatch{PasswordHash: ptr("")}, func(c *auth.Credentials) { c.PasswordHash = "" }},
-		"rehash":         {auth.UserPatch{Rehash: ptr("again")}, func(c *auth.Credentials) { c.PasswordHash = "again" }},
-		"roles":          {auth.UserPatch{Roles: &[]string{"s", "q"}}, func(c *auth.Credentials) { c.User.Roles = []string{"s", "q"} }},
-		"no roles":       {auth.UserPatch{Roles: &[]string{}}, func(c *auth.Credentials) { c.User.Roles = nil }},
-		"ban":            {auth.UserPatch{BannedUntil: ptr(now)}, func(c *auth.Credentials) { c.User.BannedUntil = now }},
-		"link":           {auth.UserPatch{Link: &linked}, func(c *auth.Credentials) { c.User.Identities = append(c.User.Identities, linked) }},
-		"renewal":        {auth.UserPatch{Link: &renewed}, func(c *auth.Credentials) { c.User.Identities = append(without(c, "p", "1"), renewed) }},
-		"unlink":         {auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))}, func(c *auth.Credentials) { c.User.Identities = without(c, "p", "1") }},
-		"link and unlink": {auth.UserPatch{Link: &linked, Unlink: ptr(auth.ByIdentity("q", "1"))}, func(c *auth.Credentials) {
+		"address":        {store.UserPatch{Email: ptr("new@example.com")}, func(c *store.Credentials) { c.User.Email = "new@example.com" }},
+		"email verified": {store.UserPatch{EmailVerifiedAt: &time.Time{}}, func(c *store.Credentials) { c.User.EmailVerifiedAt = time.Time{} }},
+		"phone":          {store.UserPatch{Phone: ptr("+491")}, func(c *store.Credentials) { c.User.Phone = "+491" }},
+		"phone verified": {store.UserPatch{PhoneVerifiedAt: &time.Time{}}, func(c *store.Credentials) { c.User.PhoneVerifiedAt = time.Time{} }},
+		"name":           {store.UserPatch{FullName: ptr("B")}, func(c *store.Credentials) { c.User.FullName = "B" }},
+		"user metadata":  {store.UserPatch{UserMetadata: map[string]any{}}, func(c *store.Credentials) { c.User.UserMetadata = nil }},
+		"app metadata":   {store.UserPatch{AppMetadata: map[string]any{}}, func(c *store.Credentials) { c.User.AppMetadata = nil }},
+		"password":       {store.UserPatch{PasswordHash: ptr("two")}, func(c *store.Credentials) { c.PasswordHash = "two" }},
+		"no password":    {store.UserPatch{PasswordHash: ptr("")}, func(c *store.Credentials) { c.PasswordHash = "" }},
+		"rehash":         {store.UserPatch{Rehash: ptr("again")}, func(c *store.Credentials) { c.PasswordHash = "again" }},
+		"roles":          {store.UserPatch{Roles: &[]string{"s", "q"}}, func(c *store.Credentials) { c.User.Roles = []string{"s", "q"} }},
+		"no roles":       {store.UserPatch{Roles: &[]string{}}, func(c *store.Credentials) { c.User.Roles = nil }},
+		"ban":            {store.UserPatch{BannedUntil: ptr(now)}, func(c *store.Credentials) { c.User.BannedUntil = now }},
+		"link":           {store.UserPatch{Link: &linked}, func(c *store.Credentials) { c.User.Identities = append(c.User.Identities, linked) }},
+		"renewal":        {store.UserPatch{Link: &renewed}, func(c *store.Credentials) { c.User.Identities = append(without(c, "p", "1"), renewed) }},
+		"unlink":         {store.UserPatch{Unlink: ptr(store.ByIdentity("p", "1"))}, func(c *store.Credentials) { c.User.Identities = without(c, "p", "1") }},
+		"link and unlink": {store.UserPatch{Link: &linked, Unlink: ptr(store.ByIdentity("q", "1"))}, func(c *store.Credentials) {
 			c.User.Identities = append(without(c, "q", "1"), linked)
 		}},
-		"revocation": {auth.UserPatch{Revoke: &auth.SessionFilter{ID: b.id()}}, func(*auth.Credentials) {}},
-		"tokens":     {auth.UserPatch{DropTokens: []auth.Purpose{auth.PurposeReset}}, func(*auth.Credentials) {}},
+		"revocation": {store.UserPatch{Revoke: &store.SessionFilter{ID: b.id()}}, func(*store.Credentials) {}},
+		"tokens":     {store.UserPatch{DropTokens: []store.Purpose{store.PurposeReset}}, func(*store.Credentials) {}},
 	}
 }
 
 // refused are changes that would change all there is, but must not be applied.
-func (b *bench) refused(u auth.User) map[string]auth.UpdateUser {
+func (b *bench) refused(u store.User) map[string]store.UpdateUser {
 	b.Helper()
 	nu := b.newUser("taken@example.com")
-	nu.User.Phone, nu.User.Identities = "+49", []auth.Identity{b.identity("p", "taken")}
+	nu.User.Phone, nu.User.Identities = "+49", []store.Identity{b.identity("p", "taken")}
 	_, err := b.create(nu)
 	b.ok(err)
-	refused := map[string]auth.UpdateUser{
-		"revision": {Change: auth.Change{IfUsers: []auth.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}}}},
-		"hash":     {Change: auth.Change{IfUsers: []auth.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}}},
-		"email":    {Patch: auth.UserPatch{Email: ptr("taken@example.com")}},
-		"phone":    {Patch: auth.UserPatch{Phone: ptr("+49")}},
-		"identity": {Patch: auth.UserPatch{Link: ptr(b.identity("p", "taken"))}},
+	refused := map[string]store.UpdateUser{
+		"revision": {Change: store.Change{IfUsers: []store.UserAt{{ID: u.ID, Revision: ptr(u.Revision + 1)}}}},
+		"hash":     {Change: store.Change{IfUsers: []store.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}}},
+		"email":    {Patch: store.UserPatch{Email: ptr("taken@example.com")}},
+		"phone":    {Patch: store.UserPatch{Phone: ptr("+49")}},
+		"identity": {Patch: store.UserPatch{Link: ptr(b.identity("p", "taken"))}},
 	}
 	for name, c := range refused {
 		c.UserID, c.Now, c.By = u.ID, now.Add(us), by(now).By
 		p := &c.Patch
-		p.FullName, p.PasswordHash, p.Unlink, p.DropFactors = ptr("x"), ptr("x"), ptr(auth.ByIdentity("p", "1")), true
-		p.Revoke, p.DropTokens, p.Roles = &auth.SessionFilter{}, []auth.Purpose{auth.PurposeMagicLink}, &[]string{}
+		p.FullName, p.PasswordHash, p.Unlink, p.DropFactors = ptr("x"), ptr("x"), ptr(store.ByIdentity("p", "1")), true
+		p.Revoke, p.DropTokens, p.Roles = &store.SessionFilter{}, []store.Purpose{store.PurposeMagicLink}, &[]string{}
 		refused[name] = c
 	}
 	return refused
@@ -78,13 +78,13 @@ func patches() checks {
 			u, err := b.create(nu)
 			b.ok(err)
 			later := now.Add(time.Second)
-			got, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr("")}})
+			got, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(later), UserID: u.ID, Patch: store.UserPatch{FullName: ptr("")}})
 			b.ok(err)
 			want := u
 			want.FullName, want.UpdatedAt, want.Revision = "", later, got.Revision
 			b.sameUser(got, want)
 			b.rises("User.Revision", u.Revision, got.Revision)
-			got, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{
+			got, err = b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(later), UserID: u.ID, Patch: store.UserPatch{
 				Email: ptr("New@example.com"), EmailVerifiedAt: ptr(now), Phone: ptr("+491"), PhoneVerifiedAt: ptr(now), FullName: ptr("B"),
 				UserMetadata: map[string]any{"x": 1.0}, AppMetadata: map[string]any{}, BannedUntil: ptr(later), PasswordHash: ptr("two"),
 				Roles: &[]string{"a", "b"},
@@ -94,14 +94,14 @@ func patches() checks {
 			want.UserMetadata, want.AppMetadata, want.BannedUntil, want.Roles = map[string]any{"x": 1.0}, nil, later, []string{"a", "b"}
 			want.Revision, want.CredentialRevision = got.Revision, got.CredentialRevision
 			b.sameUser(got, want)
-			c, err := b.Credentials(b.ctx(), auth.ByEmail("new@example.com"))
+			c, err := b.Credentials(b.ctx(), store.ByEmail("new@example.com"))
 			b.ok(err)
 			b.sameUser(c.User, want)
 			equal(b, "Credentials.PasswordHash", c.PasswordHash, "two")
-			_, err = b.User(b.ctx(), auth.ByEmail("ada@example.com"))
-			b.is(err, auth.ErrNotFound)
+			_, err = b.User(b.ctx(), store.ByEmail("ada@example.com"))
+			b.is(err, store.ErrNotFound)
 			b.user("ada@example.com") // free again
-			got, err = b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: auth.UserPatch{BannedUntil: &time.Time{}, PasswordHash: ptr(""), Phone: ptr("")}})
+			got, err = b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(later), UserID: u.ID, Patch: store.UserPatch{BannedUntil: &time.Time{}, PasswordHash: ptr(""), Phone: ptr("")}})
 			b.ok(err)
 			equal(b, "User.BannedUntil", got.BannedUntil, time.Time{})
 			equal(b, "User.Phone", got.Phone, "")
@@ -121,9 +121,9 @@ func patches() checks {
 				t := newToken("t", "subject")
 				t.UserID = u.ID
 				b.token(t)
-				got, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(later), UserID: u.ID, Patch: c.patch})
+				got, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(later), UserID: u.ID, Patch: c.patch})
 				b.ok(err)
-				want := auth.Credentials{User: u, PasswordHash: "hash"}
+				want := store.Credentials{User: u, PasswordHash: "hash"}
 				c.edit(&want)
 				want.User.UpdatedAt, want.User.Revision, want.User.CredentialRevision = later, max(got.Revision, u.Revision+1), got.CredentialRevision
 				b.sameUser(got, want.User)
@@ -138,7 +138,7 @@ func patches() checks {
 		},
 		"an own address may change its case": func(b *bench) {
 			u := b.user("ada@example.com")
-			got, err := b.update(u.ID, auth.UserPatch{Email: ptr("Ada@example.com")})
+			got, err := b.update(u.ID, store.UserPatch{Email: ptr("Ada@example.com")})
 			b.ok(err)
 			equal(b, "User.Email", got.Email, "Ada@example.com")
 		},
@@ -147,24 +147,24 @@ func patches() checks {
 			nu.PasswordHash = "one"
 			u, err := b.create(nu)
 			b.ok(err)
-			for name, at := range map[string]auth.UserAt{
+			for name, at := range map[string]store.UserAt{
 				"revision":    {Revision: ptr(u.Revision + 1)},
 				"hash":        {PasswordHash: ptr("two")},
 				"no password": {PasswordHash: ptr("")},
 			} {
 				at.ID = u.ID
-				_, err := b.updateIf(at, auth.UserPatch{FullName: ptr("x")})
-				b.of("%s", name).is(err, auth.ErrStale)
+				_, err := b.updateIf(at, store.UserPatch{FullName: ptr("x")})
+				b.of("%s", name).is(err, store.ErrStale)
 			}
-			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision, PasswordHash: ptr("one")}, auth.UserPatch{FullName: ptr("x")})
+			_, err = b.updateIf(store.UserAt{ID: u.ID, Revision: &u.Revision, PasswordHash: ptr("one")}, store.UserPatch{FullName: ptr("x")})
 			b.ok(err)
-			_, err = b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision}, auth.UserPatch{FullName: ptr("y")})
-			b.is(err, auth.ErrStale)
-			_, err = b.updateIf(auth.UserAt{ID: b.user("").ID, PasswordHash: ptr("one")}, auth.UserPatch{FullName: ptr("x")})
-			b.is(err, auth.ErrStale) // who has no password has not this one
+			_, err = b.updateIf(store.UserAt{ID: u.ID, Revision: &u.Revision}, store.UserPatch{FullName: ptr("y")})
+			b.is(err, store.ErrStale)
+			_, err = b.updateIf(store.UserAt{ID: b.user("").ID, PasswordHash: ptr("one")}, store.UserPatch{FullName: ptr("x")})
+			b.is(err, store.ErrStale) // who has no password has not this one
 		},
 		"a patch that is refused changes nothing": func(b *bench) {
-			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}
 			s := b.session(want.User.ID)
 			want.User.LastSignInAt = s.CreatedAt
 			t := newToken("t", "subject")
@@ -185,28 +185,28 @@ func patches() checks {
 		"of parallel patches of one revision one wins": func(b *bench) {
 			u := b.user("ada@example.com")
 			won, lost := b.race(func(int) error {
-				_, err := b.updateIf(auth.UserAt{ID: u.ID, Revision: &u.Revision}, auth.UserPatch{FullName: ptr("x")})
+				_, err := b.updateIf(store.UserAt{ID: u.ID, Revision: &u.Revision}, store.UserPatch{FullName: ptr("x")})
 				return err
-			}, auth.ErrStale)
-			b.oneWon(won, lost, auth.ErrStale)
+			}, store.ErrStale)
+			b.oneWon(won, lost, store.ErrStale)
 		},
 		"identities are linked, renewed and unlinked": func(b *bench) {
 			u := b.user("ada@example.com")
-			first := auth.Identity{ID: b.id(), Provider: "p", Subject: "1", Email: "a@example.com", CreatedAt: now, LastSignInAt: now}
-			_, err := b.update(u.ID, auth.UserPatch{Link: &first})
+			first := store.Identity{ID: b.id(), Provider: "p", Subject: "1", Email: "a@example.com", CreatedAt: now, LastSignInAt: now}
+			_, err := b.update(u.ID, store.UserPatch{Link: &first})
 			b.ok(err)
 			renewed := first
 			renewed.LastSignInAt, renewed.Email = now.Add(minute), "b@example.com"
-			got, err := b.update(u.ID, auth.UserPatch{Link: &renewed})
+			got, err := b.update(u.ID, store.UserPatch{Link: &renewed})
 			b.ok(err)
-			equal(b, "User.Identities", got.Identities, []auth.Identity{renewed})
-			_, err = b.update(u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "other"))})
+			equal(b, "User.Identities", got.Identities, []store.Identity{renewed})
+			_, err = b.update(u.ID, store.UserPatch{Unlink: ptr(store.ByIdentity("p", "other"))})
 			b.ok(err)
-			got, err = b.update(u.ID, auth.UserPatch{Unlink: ptr(auth.ByIdentity("p", "1"))})
+			got, err = b.update(u.ID, store.UserPatch{Unlink: ptr(store.ByIdentity("p", "1"))})
 			b.ok(err)
 			equal(b, "number of User.Identities", len(got.Identities), 0)
-			_, err = b.User(b.ctx(), auth.ByIdentity("p", "1"))
-			b.is(err, auth.ErrNotFound)
+			_, err = b.User(b.ctx(), store.ByIdentity("p", "1"))
+			b.is(err, store.ErrNotFound)
 		},
 		"of parallel links of one identity one wins": func(b *bench) {
 			ids := make([]string, parallel)
@@ -214,15 +214,15 @@ func patches() checks {
 				ids[i] = b.user("").ID
 			}
 			won, _ := b.race(func(i int) error {
-				_, err := b.update(ids[i], auth.UserPatch{Link: &auth.Identity{ID: ids[i], Provider: "p", Subject: "s", CreatedAt: now}})
+				_, err := b.update(ids[i], store.UserPatch{Link: &store.Identity{ID: ids[i], Provider: "p", Subject: "s", CreatedAt: now}})
 				return err
-			}, auth.ErrConflict)
+			}, store.ErrConflict)
 			equal(b, "won of many at once", won, 1)
 		},
 		"a patch revokes sessions and drops tokens": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
 			keep, gone, others := b.session(u.ID), b.session(u.ID), b.session(other.ID)
-			for _, p := range []auth.Purpose{auth.PurposeReset, auth.PurposeMagicLink} {
+			for _, p := range []store.Purpose{store.PurposeReset, store.PurposeMagicLink} {
 				for _, about := range []string{"", "s"} {
 					t := newToken(string(p)+about, about)
 					t.Purpose, t.UserID = p, u.ID
@@ -230,23 +230,23 @@ func patches() checks {
 				}
 			}
 			foreign := newToken("foreign", "f")
-			foreign.Purpose, foreign.UserID = auth.PurposeReset, other.ID
+			foreign.Purpose, foreign.UserID = store.PurposeReset, other.ID
 			b.token(foreign)
-			_, err := b.update(u.ID, auth.UserPatch{Revoke: &auth.SessionFilter{Except: keep.ID}, DropTokens: []auth.Purpose{auth.PurposeExchange, auth.PurposeReset}})
+			_, err := b.update(u.ID, store.UserPatch{Revoke: &store.SessionFilter{Except: keep.ID}, DropTokens: []store.Purpose{store.PurposeExchange, store.PurposeReset}})
 			b.ok(err)
 			_, _, err = b.Session(b.ctx(), gone.ID, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			for _, id := range []string{keep.ID, others.ID} {
 				_, _, err = b.Session(b.ctx(), id, now)
 				b.ok(err)
 			}
 			for _, about := range []string{"", "s"} {
-				_, err = b.PeekToken(b.ctx(), auth.PurposeReset, hashOf(string(auth.PurposeReset)+about), now)
-				b.is(err, auth.ErrNotFound)
-				_, err = b.PeekToken(b.ctx(), auth.PurposeMagicLink, hashOf(string(auth.PurposeMagicLink)+about), now)
+				_, err = b.PeekToken(b.ctx(), store.PurposeReset, hashOf(string(store.PurposeReset)+about), now)
+				b.is(err, store.ErrNotFound)
+				_, err = b.PeekToken(b.ctx(), store.PurposeMagicLink, hashOf(string(store.PurposeMagicLink)+about), now)
 				b.ok(err)
 			}
-			_, err = b.PeekToken(b.ctx(), auth.PurposeReset, foreign.Hash, now)
+			_, err = b.PeekToken(b.ctx(), store.PurposeReset, foreign.Hash, now)
 			b.ok(err)
 		},
 	}

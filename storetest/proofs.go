@@ -1,24 +1,26 @@
 package storetest
 
-import "github.com/authmount/auth"
+import (
+	"github.com/authmount/auth/store"
+)
 
 // proofs checks ProofStore.
 func proofs() checks {
-	add := func(b *bench, id string, c auth.Change, proof auth.AMR) (auth.Session, auth.User, error) {
-		return b.proofs.AddProof(b.ctx(), auth.AddProof{Change: c, SessionID: id, Proof: proof})
+	add := func(b *bench, id string, c store.Change, proof store.AMR) (store.Session, store.User, error) {
+		return b.proofs.AddProof(b.ctx(), store.AddProof{Change: c, SessionID: id, Proof: proof})
 	}
 	return checks{
 		"a proof is added to a live session": func(b *bench) {
-			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}
 			s, ended, other := b.session(want.User.ID), b.session(want.User.ID), b.session(want.User.ID)
 			want.User.LastSignInAt = now
-			_, err := b.revoke(s.UserID, auth.SessionFilter{ID: ended.ID})
+			_, err := b.revoke(s.UserID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
 			moved, err := b.advance(s.ID, 0, now)
 			b.ok(err)
 			first := moved.AMR
 			for i := range 2 { // the second proof of a method takes the place of the first
-				proof := auth.AMR{Method: "again", Timestamp: now.Unix() + int64(i)}
+				proof := store.AMR{Method: "again", Timestamp: now.Unix() + int64(i)}
 				moved.AMR = append(first[:len(first):len(first)], proof)
 				got, user, err := add(b, s.ID, by(now.Add(minute)), proof)
 				b.ok(err)
@@ -32,25 +34,25 @@ func proofs() checks {
 			read, _, err := b.Session(b.ctx(), other.ID, now)
 			b.ok(err)
 			b.sameSession(read, other)
-			proof := auth.AMR{Method: "password", Timestamp: now.Unix()}
+			proof := store.AMR{Method: "password", Timestamp: now.Unix()}
 			_, _, err = add(b, ended.ID, by(now), proof)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, _, err = add(b, s.ID, by(moved.IdleUntil), proof)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, _, err = add(b, b.id(), by(now), proof)
-			b.is(err, auth.ErrNotFound)
-			_, err = b.update(s.UserID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			b.is(err, store.ErrNotFound)
+			_, err = b.update(s.UserID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
 			_, _, err = add(b, s.ID, by(now), proof)
-			b.is(err, auth.ErrBanned)
+			b.is(err, store.ErrBanned)
 		},
 		"a proof leaves the level as it is": func(b *bench) {
-			for _, level := range []string{auth.LevelAAL1, auth.LevelAAL2} {
+			for _, level := range []string{store.LevelAAL1, store.LevelAAL2} {
 				s := b.newSession(b.user("").ID)
 				s.AAL = level
 				_, err := b.signIn(s)
 				b.ok(err)
-				got, _, err := add(b, s.ID, by(now), auth.AMR{Method: "password", Timestamp: now.Unix()})
+				got, _, err := add(b, s.ID, by(now), store.AMR{Method: "password", Timestamp: now.Unix()})
 				b.ok(err)
 				equal(b.of("a session of %s", level), "Session.AAL", got.AAL, level)
 				equal(b, "Session.Counter", got.Counter, s.Counter)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/difference"
+	"github.com/authmount/auth/store"
 )
 
 // races are that nothing lands in the name of what was ended before, at every
@@ -16,11 +16,11 @@ func races(has *bench) checks {
 		"no change lands after its session was revoked": func(b *bench) {
 			u, actor := b.user(""), b.user("")
 			for round := range 100 {
-				b.revokedMeanwhile(actor, func(c auth.Change) error {
-					_, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: c, UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(fmt.Sprint(round))}})
+				b.revokedMeanwhile(actor, func(c store.Change) error {
+					_, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: c, UserID: u.ID, Patch: store.UserPatch{FullName: ptr(fmt.Sprint(round))}})
 					return err
 				}, func() []string {
-					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					got, err := b.User(b.ctx(), store.ByID(u.ID))
 					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
 				})
 			}
@@ -31,17 +31,17 @@ func races(has *bench) checks {
 				actor := b.user("")
 				s := b.session(actor.ID)
 				b.meanwhile(func() error {
-					_, err := b.update(actor.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+					_, err := b.update(actor.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute))})
 					return err
 				}, func() error {
-					c := auth.UpdateUser{Change: by(now), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(actor.ID)}}
-					c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: actor.ID}}
+					c := store.UpdateUser{Change: by(now), UserID: u.ID, Patch: store.UserPatch{FullName: ptr(actor.ID)}}
+					c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: actor.ID}}
 					_, err := b.UpdateUser(b.ctx(), c)
 					return err
 				}, func() []string {
-					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					got, err := b.User(b.ctx(), store.ByID(u.ID))
 					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
-				}, auth.ErrBanned)
+				}, store.ErrBanned)
 			}
 		},
 		"no change lands after the user it rests on has changed": func(b *bench) {
@@ -49,27 +49,27 @@ func races(has *bench) checks {
 			for range 30 {
 				actor := b.user("")
 				b.meanwhile(func() error {
-					_, err := b.update(actor.ID, auth.UserPatch{Roles: &[]string{}})
+					_, err := b.update(actor.ID, store.UserPatch{Roles: &[]string{}})
 					return err
 				}, func() error {
-					c := auth.UpdateUser{Change: by(now), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(actor.ID)}}
-					c.IfUsers = []auth.UserAt{{ID: actor.ID, CredentialRevision: &actor.CredentialRevision}}
+					c := store.UpdateUser{Change: by(now), UserID: u.ID, Patch: store.UserPatch{FullName: ptr(actor.ID)}}
+					c.IfUsers = []store.UserAt{{ID: actor.ID, CredentialRevision: &actor.CredentialRevision}}
 					_, err := b.UpdateUser(b.ctx(), c)
 					return err
 				}, func() []string {
-					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					got, err := b.User(b.ctx(), store.ByID(u.ID))
 					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
-				}, auth.ErrStale)
+				}, store.ErrStale)
 			}
 		},
 		"users who change each other do not block each other": func(b *bench) {
-			both := []auth.User{b.user(""), b.user("")}
-			sessions := []auth.Session{b.session(both[0].ID), b.session(both[1].ID)}
+			both := []store.User{b.user(""), b.user("")}
+			sessions := []store.Session{b.session(both[0].ID), b.session(both[1].ID)}
 			won, _ := b.race(func(i int) error {
 				me, other := i%2, 1-i%2
-				c := auth.UpdateUser{Change: by(now), UserID: both[other].ID, Patch: auth.UserPatch{FullName: ptr("x")}}
-				c.By = auth.Authority{Session: &auth.SessionRef{ID: sessions[me].ID, UserID: both[me].ID}}
-				c.IfUsers = []auth.UserAt{{ID: both[me].ID, CredentialRevision: &both[me].CredentialRevision}, {ID: both[other].ID}}
+				c := store.UpdateUser{Change: by(now), UserID: both[other].ID, Patch: store.UserPatch{FullName: ptr("x")}}
+				c.By = store.Authority{Session: &store.SessionRef{ID: sessions[me].ID, UserID: both[me].ID}}
+				c.IfUsers = []store.UserAt{{ID: both[me].ID, CredentialRevision: &both[me].CredentialRevision}, {ID: both[other].ID}}
 				_, err := b.UpdateUser(b.ctx(), c)
 				return err
 			})
@@ -84,23 +84,23 @@ func neverAfterRevocation(b *bench, prepare func(*world) attempt) {
 	for range 8 {
 		w := newWorld(b)
 		a := prepare(w)
-		b.revokedMeanwhile(b.user(""), func(c auth.Change) error { return a.call(b.ctx(), c) }, w.state)
+		b.revokedMeanwhile(b.user(""), func(c store.Change) error { return a.call(b.ctx(), c) }, w.state)
 	}
 }
 
 // revokedMeanwhile makes a change in the name of a new session of actor while
 // that is revoked. look reads what the change would change.
-func (b *bench) revokedMeanwhile(actor auth.User, change func(auth.Change) error, look func() []string) {
+func (b *bench) revokedMeanwhile(actor store.User, change func(store.Change) error, look func() []string) {
 	b.Helper()
 	s := b.session(actor.ID)
 	b.meanwhile(func() error {
-		_, err := b.revoke(actor.ID, auth.SessionFilter{ID: s.ID})
+		_, err := b.revoke(actor.ID, store.SessionFilter{ID: s.ID})
 		return err
 	}, func() error {
 		c := by(now)
-		c.By = auth.Authority{Session: &auth.SessionRef{ID: s.ID, UserID: actor.ID}}
+		c.By = store.Authority{Session: &store.SessionRef{ID: s.ID, UserID: actor.ID}}
 		return change(c)
-	}, look, auth.ErrSessionEnded)
+	}, look, store.ErrSessionEnded)
 }
 
 // meanwhile runs end and change at once. What change did must be there when end

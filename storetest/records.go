@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // east is a zone in which nothing is kept.
@@ -61,30 +61,30 @@ func complete[T any](b *bench, v T, but ...string) {
 func records() checks {
 	return checks{
 		"every member of a token is kept": func(b *bench) {
-			t := auth.Token{
-				Purpose: auth.PurposeInvitation, Hash: hashOf("link"), Subject: "subject", UserID: b.user("ada@example.com").ID, Data: []byte(`{"a":1}`),
+			t := store.Token{
+				Purpose: store.PurposeInvitation, Hash: hashOf("link"), Subject: "subject", UserID: b.user("ada@example.com").ID, Data: []byte(`{"a":1}`),
 				CreatedAt: now, ExpiresAt: now.Add(minute), MaxTries: 3, Code: hashOf("code"), CodeExpiresAt: now.Add(minute / 2),
 			}
 			complete(b, t, "Tries")
-			b.ok(b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: t}))
-			read := func(want auth.Token) {
+			b.ok(b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t}))
+			read := func(want store.Token) {
 				b.Helper()
 				got, err := b.PeekToken(b.ctx(), t.Purpose, t.Hash, now)
 				b.ok(err)
 				equal(b, "Token", got, want)
 			}
 			read(t)
-			guess := auth.TryCode{Change: proof(now), Purpose: t.Purpose, Subject: t.Subject, Hash: hashOf("wrong")}
+			guess := store.TryCode{Change: proof(now), Purpose: t.Purpose, Subject: t.Subject, Hash: hashOf("wrong")}
 			_, _, err := b.TryCode(b.ctx(), guess)
-			b.is(err, auth.ErrWrongCode)
+			b.is(err, store.ErrWrongCode)
 			t.Tries = 1
 			read(t)
-			used, u, err := b.RedeemToken(b.ctx(), auth.Redemption{Change: proof(now), Purpose: t.Purpose, Hash: t.Hash})
+			used, u, err := b.RedeemToken(b.ctx(), store.Redemption{Change: proof(now), Purpose: t.Purpose, Hash: t.Hash})
 			b.ok(err)
 			equal(b, "Token, of RedeemToken", used, t)
 			equal(b, "User.ID", u.ID, t.UserID)
 			t.Hash, t.Tries = hashOf("other"), 0
-			b.ok(b.PutToken(b.ctx(), auth.PutToken{Change: by(now), Token: t}))
+			b.ok(b.PutToken(b.ctx(), store.PutToken{Change: by(now), Token: t}))
 			guess.Hash = t.Code
 			used, _, err = b.TryCode(b.ctx(), guess)
 			b.ok(err)
@@ -93,28 +93,28 @@ func records() checks {
 		"every time of a user is kept": func(b *bench) {
 			f := &filler{}
 			nu := b.filled(f)
-			first := auth.Session{}
+			first := store.Session{}
 			b.ok(f.fill("Session", reflect.ValueOf(&first).Elem()))
 			first.UserID, first.Counter, first.CreatedAt, first.IdleUntil, first.ExpiresAt = nu.User.ID, 0, now, now.Add(2*minute), now.Add(2*time.Hour)
 			nu.Session = &first
 			nu.User.BannedUntil = time.Time{} // whoever is banned has no session
-			_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: by(now), NewUser: nu})
+			_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: by(now), NewUser: nu})
 			b.ok(err)
 			nu.User.LastSignInAt = now
-			want := auth.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes}
+			want := store.Credentials{User: nu.User, PasswordHash: nu.PasswordHash, Notes: nu.Notes}
 			b.reads("after CreateUser", want)
 			got, _, err := b.Session(b.ctx(), first.ID, now)
 			b.ok(err)
 			equal(b, "Session", got, first)
 			until := now.Add(-minute)
-			p := auth.UserPatch{BannedUntil: &until, EmailVerifiedAt: ptr(now.Add(us)), PhoneVerifiedAt: ptr(now.Add(2 * us))}
-			after, err := b.UpdateUser(b.ctx(), auth.UpdateUser{Change: by(now.Add(3 * us)), UserID: nu.User.ID, Patch: p})
+			p := store.UserPatch{BannedUntil: &until, EmailVerifiedAt: ptr(now.Add(us)), PhoneVerifiedAt: ptr(now.Add(2 * us))}
+			after, err := b.UpdateUser(b.ctx(), store.UpdateUser{Change: by(now.Add(3 * us)), UserID: nu.User.ID, Patch: p})
 			b.ok(err)
 			want.User.BannedUntil, want.User.EmailVerifiedAt, want.User.PhoneVerifiedAt, want.User.UpdatedAt = until, now.Add(us), now.Add(2*us), now.Add(3*us)
 			b.sameFields("UpdateUser", after, want.User)
 			b.reads("after UpdateUser", want)
 			at := now.Add(minute)
-			moved, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: first.ID, IdleUntil: at.Add(time.Hour)})
+			moved, _, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(at), SessionID: first.ID, IdleUntil: at.Add(time.Hour)})
 			b.ok(err)
 			first.Counter, first.RotatedAt, first.LastActiveAt, first.IdleUntil = 1, at, at, at.Add(time.Hour)
 			equal(b, "Session, of AdvanceSession", moved, first)
@@ -124,7 +124,7 @@ func records() checks {
 			c := b.trusting(u.ID, "device", now.Add(time.Hour))
 			_, err := b.CreateSession(b.ctx(), c)
 			b.ok(err)
-			key := auth.ByID(u.ID)
+			key := store.ByID(u.ID)
 			key.Device = "device"
 			got, err := b.Credentials(b.ctx(), key)
 			b.ok(err)
@@ -139,18 +139,18 @@ func factorRecords() checks {
 	return checks{
 		"every member of a factor is kept": func(b *bench) {
 			u := b.user("ada@example.com")
-			f := auth.Factor{ID: b.id(), UserID: u.ID, Kind: auth.FactorTOTP, Label: "phone", Secret: []byte("sealed"), Enabled: true, CreatedAt: now, LastUsedAt: now, LastStep: 7}
+			f := store.Factor{ID: b.id(), UserID: u.ID, Kind: store.FactorTOTP, Label: "phone", Secret: []byte("sealed"), Enabled: true, CreatedAt: now, LastUsedAt: now, LastStep: 7}
 			complete(b, f)
 			f.LastUsedAt = time.Time{} // until a code is used
 			sent := abroad(f)
 			sent.Enabled, sent.LastStep = false, 0
-			b.ok(b.factors.PutFactor(b.ctx(), auth.PutFactor{Change: abroad(by(now)), Factor: sent}))
+			b.ok(b.factors.PutFactor(b.ctx(), store.PutFactor{Change: abroad(by(now)), Factor: sent}))
 			pending := f
 			pending.Enabled, pending.LastStep = false, 0
 			b.has(pending, 0)
 			s := b.newSession(u.ID)
-			s.AAL = auth.LevelAAL2
-			_, err := b.factors.EnableFactor(b.ctx(), auth.EnableFactor{
+			s.AAL = store.LevelAAL2
+			_, err := b.factors.EnableFactor(b.ctx(), store.EnableFactor{
 				Change: abroad(by(now)), UserID: u.ID, FactorID: f.ID, Step: 7, Recovery: [][]byte{hashOf("1"), hashOf("2")}, Session: abroad(s),
 			})
 			b.ok(err)
@@ -159,7 +159,7 @@ func factorRecords() checks {
 			b.ok(err)
 			equal(b, "Session", got, s)
 			at := now.Add(minute)
-			b.ok(b.factors.UseTOTPStep(b.ctx(), auth.UseTOTPStep{Change: abroad(by(at)), UserID: u.ID, FactorID: f.ID, Step: 8}))
+			b.ok(b.factors.UseTOTPStep(b.ctx(), store.UseTOTPStep{Change: abroad(by(at)), UserID: u.ID, FactorID: f.ID, Step: 8}))
 			f.LastStep, f.LastUsedAt = 8, at
 			b.has(f, 2)
 		},
@@ -170,10 +170,10 @@ func factorRecords() checks {
 func eventRecords() checks {
 	return checks{
 		"every member of an event is kept": func(b *bench) {
-			var client, other auth.Client
+			var client, other store.Client
 			f := &filler{}
-			for _, c := range []*auth.Client{&client, &other} {
-				for i := range reflect.TypeFor[auth.Client]().NumField() {
+			for _, c := range []*store.Client{&client, &other} {
+				for i := range reflect.TypeFor[store.Client]().NumField() {
 					v := reflect.ValueOf(c).Elem().Field(i)
 					if v.Kind() == reflect.String {
 						b.ok(f.fill("Client", v))
@@ -182,33 +182,33 @@ func eventRecords() checks {
 			}
 			client.IP, other.IP = address(7), address(8)
 			client.Device, other.Device = "", "" // which events do not keep
-			for _, e := range []auth.Event{
+			for _, e := range []store.Event{
 				{
-					Type: auth.EventMessageFailed, Actor: auth.Actor{Kind: auth.ActorUser, ID: b.id(), SessionID: b.id()}, UserID: b.id(), SessionID: b.id(),
-					SessionIDs: []string{b.id(), b.id()}, Method: "otp", Provider: "google", Message: auth.KindMagicLink, Left: 7, Reason: "why", Client: client, Other: &other,
-					Record: &auth.Record{
+					Type: store.EventMessageFailed, Actor: store.Actor{Kind: store.ActorUser, ID: b.id(), SessionID: b.id()}, UserID: b.id(), SessionID: b.id(),
+					SessionIDs: []string{b.id(), b.id()}, Method: "otp", Provider: "google", Message: store.KindMagicLink, Left: 7, Reason: "why", Client: client, Other: &other,
+					Record: &store.Record{
 						Actor: "ada", Target: "bob", RequestID: "request", Operation: "POST /users", Denied: true,
-						Changes: map[string]auth.FieldChange{"name": {Before: "a", After: map[string]any{"b": true}}},
+						Changes: map[string]store.FieldChange{"name": {Before: "a", After: map[string]any{"b": true}}},
 					},
 				},
-				{Type: auth.EventSignedIn, Actor: auth.Actor{Kind: auth.ActorKey, ID: b.id()}, Client: other},
-				{Type: auth.EventSignedIn, Actor: auth.Actor{Kind: auth.ActorSystem, ID: "task"}, Record: &auth.Record{Operation: "x"}},
-				{Type: auth.EventSignedIn},
+				{Type: store.EventSignedIn, Actor: store.Actor{Kind: store.ActorKey, ID: b.id()}, Client: other},
+				{Type: store.EventSignedIn, Actor: store.Actor{Kind: store.ActorSystem, ID: "task"}, Record: &store.Record{Operation: "x"}},
+				{Type: store.EventSignedIn},
 			} {
 				if e.Other != nil {
 					complete(b, *e.Record)
 					complete(b, e, "ID", "At", "Err")
 				}
 				e.ID, e.At = b.id(), now
-				b.ok(b.events.AddEvents(b.ctx(), []auth.Event{abroad(e)}))
+				b.ok(b.events.AddEvents(b.ctx(), []store.Event{abroad(e)}))
 				later := e
 				later.ID = b.id()
 				c := by(now)
-				c.Events = []auth.OutcomeEvent{{On: auth.OutcomeDone, Event: abroad(later)}}
-				_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: c, NewUser: b.newUser("")})
+				c.Events = []store.OutcomeEvent{{On: store.OutcomeDone, Event: abroad(later)}}
+				_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: c, NewUser: b.newUser("")})
 				b.ok(err)
-				for _, want := range []auth.Event{e, later} {
-					got, err := b.events.Events(b.ctx(), auth.EventQuery{ID: want.ID})
+				for _, want := range []store.Event{e, later} {
+					got, err := b.events.Events(b.ctx(), store.EventQuery{ID: want.ID})
 					b.ok(err)
 					need(b, "number of events", len(got), 1)
 					if want.UserID == "" && want.ID == later.ID {
@@ -228,15 +228,15 @@ func outboxRecords(has *bench) checks {
 			u := b.user("ada@example.com")
 			t := newToken("t", "s")
 			b.token(t)
-			m := auth.SealedMessage{
-				ID: b.id(), UserID: u.ID, Recipient: "to", Token: auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash}, Body: []byte("sealed"),
-				CreatedAt: now, NextAt: now.Add(us), ExpiresAt: now.Add(minute), Attempts: 1, Log: auth.MessageLog{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, To: "a•", UserID: u.ID},
+			m := store.SealedMessage{
+				ID: b.id(), UserID: u.ID, Recipient: "to", Token: store.TokenRef{Purpose: t.Purpose, Hash: t.Hash}, Body: []byte("sealed"),
+				CreatedAt: now, NextAt: now.Add(us), ExpiresAt: now.Add(minute), Attempts: 1, Log: store.MessageLog{Kind: store.KindMagicLink, Channel: store.ChannelEmail, To: "a•", UserID: u.ID},
 			}
 			complete(b, m)
 			sent := abroad(m)
 			sent.Attempts = 0
 			b.post(u.ID, sent)
-			got, err := b.outbox.ClaimMessages(b.ctx(), auth.ClaimMessages{Now: now.Add(us).In(east), Until: now.In(east).Add(minute/2 + 7), Limit: 2})
+			got, err := b.outbox.ClaimMessages(b.ctx(), store.ClaimMessages{Now: now.Add(us).In(east), Until: now.In(east).Add(minute/2 + 7), Limit: 2})
 			b.ok(err)
 			need(b, "number of messages", len(got), 1)
 			m.NextAt = got[0].NextAt // as it is, or as it will be
@@ -254,19 +254,19 @@ func outboxRecords(has *bench) checks {
 		u := b.user("ada@example.com")
 		m := b.message()
 		m.CreatedAt = now
-		m.Log = auth.MessageLog{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, To: "a•", UserID: u.ID}
+		m.Log = store.MessageLog{Kind: store.KindMagicLink, Channel: store.ChannelEmail, To: "a•", UserID: u.ID}
 		b.post(u.ID, abroad(m))
-		want := auth.MessageRecord{ID: m.ID, MessageLog: m.Log, State: auth.MessageFailed, Attempts: 3, CreatedAt: now, UpdatedAt: now.Add(us), Error: "why"}
+		want := store.MessageRecord{ID: m.ID, MessageLog: m.Log, State: store.MessageFailed, Attempts: 3, CreatedAt: now, UpdatedAt: now.Add(us), Error: "why"}
 		complete(b, want)
 		complete(b, want.MessageLog)
-		b.ok(b.outbox.FinishMessage(b.ctx(), abroad(auth.FinishMessage{ID: m.ID, State: want.State, At: want.UpdatedAt, Attempts: want.Attempts, Error: want.Error, KeepUntil: now.Add(minute)})))
-		got := b.records(auth.MessageQuery{ID: m.ID})
+		b.ok(b.outbox.FinishMessage(b.ctx(), abroad(store.FinishMessage{ID: m.ID, State: want.State, At: want.UpdatedAt, Attempts: want.Attempts, Error: want.Error, KeepUntil: now.Add(minute)})))
+		got := b.records(store.MessageQuery{ID: m.ID})
 		need(b, "number of records", len(got), 1)
 		equal(b, "MessageRecord", got[0], want)
 		_, err := b.posted.FailedMessage(b.ctx(), m.ID, now.Add(minute-us).In(east))
 		b.ok(err)
 		_, err = b.posted.FailedMessage(b.ctx(), m.ID, now.Add(minute).In(east))
-		b.is(err, auth.ErrNotFound)
+		b.is(err, store.ErrNotFound)
 	}
 	return all
 }
@@ -275,23 +275,23 @@ func outboxRecords(has *bench) checks {
 func keyRecords() checks {
 	return checks{
 		"every member of a key is kept": func(b *bench) {
-			k := auth.APIKey{
+			k := store.APIKey{
 				ID: b.id(), Name: "name", Public: true, Environment: "live", Hash: hashOf("k"), Scopes: []string{"a", "b"}, Networks: []string{"192.0.2.0/24"},
 				CreatedBy: b.id(), Adopted: true, Revision: 1, CreatedAt: now, ExpiresAt: now.Add(time.Hour), RevokedAt: now.Add(minute), LastUsedAt: now.Add(us), RotatedAt: now.Add(2 * us),
 				PreviousHash: hashOf("before"), PreviousUntil: now.Add(3 * us),
 			}
-			_, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: abroad(by(now)), Key: auth.APIKey{ID: k.ID, Hash: hashOf("before")}})
+			_, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now)), Key: store.APIKey{ID: k.ID, Hash: hashOf("before")}})
 			b.ok(err)
 			b.ok(b.keys.UseKey(b.ctx(), k.ID, k.LastUsedAt.In(east).Add(7)))
-			got, err := b.keys.PutKey(b.ctx(), auth.PutKey{Change: abroad(by(now.Add(minute))), Key: abroad(k), IfRevision: new(int64)})
+			got, err := b.keys.PutKey(b.ctx(), store.PutKey{Change: abroad(by(now.Add(minute))), Key: abroad(k), IfRevision: new(int64)})
 			b.ok(err)
 			equal(b, "APIKey, of PutKey", got, k)
 			got, err = b.keys.Key(b.ctx(), k.ID)
 			b.ok(err)
 			equal(b, "APIKey, of Key", got, k)
-			list, err := b.keys.Keys(b.ctx(), auth.KeyQuery{Limit: 2})
+			list, err := b.keys.Keys(b.ctx(), store.KeyQuery{Limit: 2})
 			b.ok(err)
-			equal(b, "APIKey, of Keys", list, []auth.APIKey{k})
+			equal(b, "APIKey, of Keys", list, []store.APIKey{k})
 			complete(b, k)
 		},
 	}
@@ -301,12 +301,12 @@ func keyRecords() checks {
 func roleRecords() checks {
 	return checks{
 		"every member of a role is kept": func(b *bench) {
-			r := auth.RolePermissions{Name: "name", Description: "what for", Permissions: []string{"a", "b"}, CreatedAt: now, UpdatedAt: now}
+			r := store.RolePermissions{Name: "name", Description: "what for", Permissions: []string{"a", "b"}, CreatedAt: now, UpdatedAt: now}
 			complete(b, r)
 			put := func(at time.Time, n int64) {
 				b.Helper()
-				want := auth.RoleTable{Revision: n, Roles: []auth.RolePermissions{r}}
-				got, err := b.roles.PutRole(b.ctx(), auth.PutRole{Change: abroad(by(at)), Role: abroad(r)})
+				want := store.RoleTable{Revision: n, Roles: []store.RolePermissions{r}}
+				got, err := b.roles.PutRole(b.ctx(), store.PutRole{Change: abroad(by(at)), Role: abroad(r)})
 				b.ok(err)
 				equal(b, "RoleTable, of PutRole", got, want)
 				got, err = b.roles.Roles(b.ctx())
@@ -324,11 +324,11 @@ func roleRecords() checks {
 func jobRecords() checks {
 	return checks{
 		"every member of a job is kept": func(b *bench) {
-			j := auth.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+			j := store.Job{ID: b.id(), Kind: "kind", Actor: []byte("who"), Params: []byte("what"), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 			sent := abroad(j)
-			sent.State, sent.Chunks, sent.Next, sent.Rows, sent.Counts = auth.JobDone, 7, 7, 7, auth.JobCounts{Done: 7} // the store's to count
+			sent.State, sent.Chunks, sent.Next, sent.Rows, sent.Counts = store.JobDone, 7, 7, 7, store.JobCounts{Done: 7} // the store's to count
 			b.ok(b.work.PutJob(b.ctx(), sent))
-			j.State = auth.JobReceiving
+			j.State = store.JobReceiving
 			read := func(at time.Time) {
 				b.Helper()
 				got, err := b.work.Job(b.ctx(), j.ID, at.In(east))
@@ -336,41 +336,41 @@ func jobRecords() checks {
 				equal(b, "Job", got, j)
 			}
 			read(now)
-			b.ok(b.work.AddJobChunk(b.ctx(), auth.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in"), Output: []byte("nothing yet")}))
+			b.ok(b.work.AddJobChunk(b.ctx(), store.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in"), Output: []byte("nothing yet")}))
 			j.Chunks, j.Rows = 1, 2
 			read(now)
 			c, err := b.work.JobChunk(b.ctx(), j.ID, 0)
 			b.ok(err)
 			c.Output = append([]byte(nil), c.Output...)
-			equal(b, "JobChunk", c, auth.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in")})
-			got, err := b.work.StartJob(b.ctx(), auth.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.In(east).Add(2*time.Hour + 7)})
+			equal(b, "JobChunk", c, store.JobChunk{JobID: j.ID, Rows: 2, Input: []byte("in")})
+			got, err := b.work.StartJob(b.ctx(), store.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.In(east).Add(2*time.Hour + 7)})
 			b.ok(err)
-			j.State, j.LeaseUntil, j.ExpiresAt = auth.JobRunning, now, now.Add(2*time.Hour)
+			j.State, j.LeaseUntil, j.ExpiresAt = store.JobRunning, now, now.Add(2*time.Hour)
 			equal(b, "Job, of StartJob", got, j)
 			read(now)
-			got, err = b.work.ClaimJob(b.ctx(), abroad(auth.ClaimJob{Now: now, Until: now.Add(minute)}))
+			got, err = b.work.ClaimJob(b.ctx(), abroad(store.ClaimJob{Now: now, Until: now.Add(minute)}))
 			b.ok(err)
 			j.LeaseUntil = now.Add(minute)
 			equal(b, "Job, of ClaimJob", got, j)
 			read(now)
-			got, err = b.work.FinishJobChunk(b.ctx(), abroad(auth.FinishJobChunk{JobID: j.ID, Output: []byte("out"), Counts: auth.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: now.Add(us), Until: now.Add(2 * minute)}))
+			got, err = b.work.FinishJobChunk(b.ctx(), abroad(store.FinishJobChunk{JobID: j.ID, Output: []byte("out"), Counts: store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, Now: now.Add(us), Until: now.Add(2 * minute)}))
 			b.ok(err)
-			j.State, j.Next, j.Counts, j.LeaseUntil, j.FinishedAt = auth.JobDone, 1, auth.JobCounts{Done: 1, Skipped: 2, Failed: 3}, now.Add(2*minute), now.Add(us)
+			j.State, j.Next, j.Counts, j.LeaseUntil, j.FinishedAt = store.JobDone, 1, store.JobCounts{Done: 1, Skipped: 2, Failed: 3}, now.Add(2*minute), now.Add(us)
 			equal(b, "Job, of FinishJobChunk", got, j)
 			complete(b, j)
 			read(now.Add(2*time.Hour - us))
 			_, err = b.work.Job(b.ctx(), j.ID, now.Add(2*time.Hour))
-			b.is(err, auth.ErrNotFound)
-			for n, want := range map[int]error{-1: auth.ErrNotFound, 0: nil, 1: auth.ErrNotFound} {
+			b.is(err, store.ErrNotFound)
+			for n, want := range map[int]error{-1: store.ErrNotFound, 0: nil, 1: store.ErrNotFound} {
 				_, err := b.work.JobChunk(b.ctx(), j.ID, n)
 				b.of("chunk %d", n).is(err, want)
 			}
 		},
 		"a job of nothing is done once it is started": func(b *bench) {
 			j := b.aJob(0)
-			got, err := b.work.StartJob(b.ctx(), auth.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)})
+			got, err := b.work.StartJob(b.ctx(), store.StartJob{Change: abroad(by(now)), ID: j.ID, ExpiresAt: now.Add(2 * time.Hour)})
 			b.ok(err)
-			j.State, j.LeaseUntil, j.FinishedAt, j.ExpiresAt = auth.JobDone, now, now, now.Add(2*time.Hour)
+			j.State, j.LeaseUntil, j.FinishedAt, j.ExpiresAt = store.JobDone, now, now, now.Add(2*time.Hour)
 			equal(b, "Job", got, j)
 		},
 	}
@@ -382,19 +382,19 @@ func impersonationRecords() checks {
 		"every member of an impersonation is kept": func(b *bench) {
 			operator, u := b.session(b.user("op@example.com").ID), b.whole()
 			for range 2 {
-				_, err := b.update(u.ID, auth.UserPatch{PasswordHash: ptr(b.id())})
+				_, err := b.update(u.ID, store.UserPatch{PasswordHash: ptr(b.id())})
 				b.ok(err)
 			}
-			_, err := b.update(operator.UserID, auth.UserPatch{Roles: &[]string{"r"}})
+			_, err := b.update(operator.UserID, store.UserPatch{Roles: &[]string{"r"}})
 			b.ok(err)
 			if b.roles != nil {
-				_, err := b.putRole(auth.RolePermissions{Name: "x"})
+				_, err := b.putRole(store.RolePermissions{Name: "x"})
 				b.ok(err)
 			}
 			i := b.acts(operator, u.ID)
-			b.ok(b.acting.BeginImpersonation(b.ctx(), auth.BeginImpersonation{Change: abroad(by(now)), Impersonation: abroad(i)}))
+			b.ok(b.acting.BeginImpersonation(b.ctx(), store.BeginImpersonation{Change: abroad(by(now)), Impersonation: abroad(i)}))
 			of := func(id string) int64 {
-				u, err := b.User(b.ctx(), auth.ByID(id))
+				u, err := b.User(b.ctx(), store.ByID(id))
 				b.ok(err)
 				return u.CredentialRevision
 			}
@@ -402,12 +402,12 @@ func impersonationRecords() checks {
 			got, whom, err := b.acting.Impersonation(b.ctx(), i.ID, now.In(east))
 			b.ok(err)
 			equal(b, "Impersonation", got, i)
-			now, err := b.User(b.ctx(), auth.ByID(u.ID))
+			now, err := b.User(b.ctx(), store.ByID(u.ID))
 			b.ok(err)
 			b.sameUser(whom, now)
 			list, err := b.acting.Impersonations(b.ctx(), u.ID, i.CreatedAt)
 			b.ok(err)
-			equal(b, "Impersonations", list, []auth.Impersonation{i})
+			equal(b, "Impersonations", list, []store.Impersonation{i})
 			if b.roles != nil {
 				complete(b, i)
 			}
@@ -419,10 +419,10 @@ func impersonationRecords() checks {
 func settingsRecords() checks {
 	return checks{
 		"every member of settings is kept": func(b *bench) {
-			c := auth.PutSettings{Change: abroad(by(now)), Document: []byte(`{ "a": 1 }`)}
+			c := store.PutSettings{Change: abroad(by(now)), Document: []byte(`{ "a": 1 }`)}
 			got, err := b.settings.PutSettings(b.ctx(), c)
 			b.ok(err)
-			want := auth.StoredSettings{Revision: got.Revision, Document: c.Document, UpdatedAt: now}
+			want := store.StoredSettings{Revision: got.Revision, Document: c.Document, UpdatedAt: now}
 			complete(b, want)
 			equal(b, "StoredSettings, of PutSettings", got, want)
 			got, err = b.settings.Settings(b.ctx())

@@ -4,18 +4,18 @@ import (
 	"errors"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func refresh() checks {
 	return checks{
 		"refreshing moves the counter and the end": func(b *bench) {
 			s := b.newSession(b.user("ada@example.com").ID)
-			s.AAL, s.AMR, s.ExpiresAt = auth.LevelAAL2, append(s.AMR, auth.AMR{Method: "totp", Timestamp: 1}), now.Add(2*minute)
+			s.AAL, s.AMR, s.ExpiresAt = store.LevelAAL2, append(s.AMR, store.AMR{Method: "totp", Timestamp: 1}), now.Add(2*minute)
 			_, err := b.signIn(s)
 			b.ok(err)
 			at := now.Add(minute)
-			got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: s.ID, Counter: 0, IdleUntil: at.Add(time.Hour), IP: "192.0.2.2"})
+			got, user, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(at), SessionID: s.ID, Counter: 0, IdleUntil: at.Add(time.Hour), IP: "192.0.2.2"})
 			b.ok(err)
 			want := s
 			want.Counter, want.RotatedAt, want.LastActiveAt, want.IdleUntil, want.IP = 1, at, at, at.Add(time.Hour), "192.0.2.2"
@@ -24,7 +24,7 @@ func refresh() checks {
 			read, _, err := b.Session(b.ctx(), s.ID, at)
 			b.ok(err)
 			b.sameSession(read, want)
-			got, _, err = b.AdvanceSession(b.ctx(), auth.Advance{Change: by(at), SessionID: s.ID, Counter: 1, IdleUntil: at.Add(time.Hour), UserAgent: "other"})
+			got, _, err = b.AdvanceSession(b.ctx(), store.Advance{Change: by(at), SessionID: s.ID, Counter: 1, IdleUntil: at.Add(time.Hour), UserAgent: "other"})
 			b.ok(err)
 			want.Counter, want.UserAgent = 2, "other"
 			b.sameSession(got, want)
@@ -49,14 +49,14 @@ func refresh() checks {
 		},
 		"no grace means no repetition": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
-			a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+			a := store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
 			_, _, err := b.AdvanceSession(b.ctx(), a)
 			b.ok(err)
 			_, _, err = b.AdvanceSession(b.ctx(), a)
-			b.is(err, auth.ErrReused)
+			b.is(err, store.ErrReused)
 		},
 		"reuse ends the session for good": func(b *bench) {
-			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}
 			other, s := b.session(want.User.ID), b.session(want.User.ID)
 			want.User.LastSignInAt = s.CreatedAt
 			for i := range uint32(3) {
@@ -64,36 +64,36 @@ func refresh() checks {
 				b.ok(err)
 			}
 			s.Counter = 3
-			got, user, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: s.ID, Counter: 1, Grace: minute, IdleUntil: now.Add(time.Hour)})
-			b.is(err, auth.ErrReused)
+			got, user, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(now), SessionID: s.ID, Counter: 1, Grace: minute, IdleUntil: now.Add(time.Hour)})
+			b.is(err, store.ErrReused)
 			b.sameSession(got, s)
 			b.sameUser(user, want.User)
 			b.stands(want)
 			_, err = b.advance(s.ID, 3, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			got, _, err = b.Session(b.ctx(), other.ID, now)
 			b.ok(err)
 			b.sameSession(got, other)
 		},
 		"reuse ends the session whatever the conditions": func(b *bench) {
-			for name, edit := range map[string]func(*auth.Change){
-				"stale":    func(c *auth.Change) { c.IfUsers = []auth.UserAt{{ID: b.id()}} },
-				"roles":    func(c *auth.Change) { c.IfRoles = ptr(int64(99)) },
-				"no owner": func(c *auth.Change) { c.KeepOwner = true },
+			for name, edit := range map[string]func(*store.Change){
+				"stale":    func(c *store.Change) { c.IfUsers = []store.UserAt{{ID: b.id()}} },
+				"roles":    func(c *store.Change) { c.IfRoles = ptr(int64(99)) },
+				"no owner": func(c *store.Change) { c.KeepOwner = true },
 			} {
 				s := b.session(b.user("").ID)
 				for i := range uint32(2) {
 					_, err := b.advance(s.ID, i, now)
 					b.ok(err)
 				}
-				a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+				a := store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
 				edit(&a.Change)
 				_, _, err := b.AdvanceSession(b.ctx(), a)
-				b.of("%s", name).fails(err, auth.ErrReused)
+				b.of("%s", name).fails(err, store.ErrReused)
 				_, _, err = b.Session(b.ctx(), s.ID, now)
-				b.is(err, auth.ErrSessionEnded)
+				b.is(err, store.ErrSessionEnded)
 			}
 		},
 		"reuse is not told to who may not know": func(b *bench) {
@@ -103,27 +103,27 @@ func refresh() checks {
 				_, err := b.advance(s.ID, i, now)
 				b.ok(err)
 			}
-			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			_, err := b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
-			a := auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
-			a.By = auth.Authority{Session: &auth.SessionRef{ID: ended.ID, UserID: u.ID}}
+			a := store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)}
+			a.By = store.Authority{Session: &store.SessionRef{ID: ended.ID, UserID: u.ID}}
 			_, _, err = b.AdvanceSession(b.ctx(), a)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 		},
 		"a counter from the future changes nothing": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			_, err := b.advance(s.ID, 1, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			_, err = b.advance(s.ID, 0, now)
 			b.ok(err)
 		},
 		"what a refresh draws is drawn once, whatever becomes of it": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			advance := func(id string, counter uint32, at time.Time, cost int) error {
-				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
-					Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), Draw: auth.Draw{Key: "k", Rate: five, Cost: cost},
+				_, _, err := b.AdvanceSession(b.ctx(), store.Advance{
+					Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), Draw: store.Draw{Key: "k", Rate: five, Cost: cost},
 				})
 				return err
 			}
@@ -131,34 +131,34 @@ func refresh() checks {
 			b.left("k", now, 4)
 			b.of("within grace").ok(advance(s.ID, 0, now, 1))
 			b.left("k", now, 3)
-			b.of("a session that is not there").is(advance(b.id(), 0, now, 1), auth.ErrNotFound)
+			b.of("a session that is not there").is(advance(b.id(), 0, now, 1), store.ErrNotFound)
 			b.left("k", now, 2)
-			b.of("a counter from the future").is(advance(s.ID, 7, now, 1), auth.ErrSessionEnded)
+			b.of("a counter from the future").is(advance(s.ID, 7, now, 1), store.ErrSessionEnded)
 			b.left("k", now, 1)
 			b.ok(advance(s.ID, 1, now, 1))
 			b.left("k", now, 0)
 			for range 2 {
 				err := advance(s.ID, 2, now, 1)
-				var limited *auth.LimitedError
-				b.is(err, auth.ErrLimited)
+				var limited *store.LimitedError
+				b.is(err, store.ErrLimited)
 				need(b, "error is a *LimitedError", errors.As(err, &limited), true)
 				equal(b, "LimitedError.RetryAfter", limited.RetryAfter, 12*time.Second)
 			}
 			// An outdated counter is refused by the limit, too, and ends nothing.
-			b.of("outdated").is(advance(s.ID, 0, now.Add(11*time.Second), 1), auth.ErrLimited)
+			b.of("outdated").is(advance(s.ID, 0, now.Add(11*time.Second), 1), store.ErrLimited)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			equal(b, "Session.Counter", got.Counter, 2)
 			b.ok(advance(s.ID, 2, now.Add(12*time.Second), 1))
 			b.left("k", now.Add(12*time.Second), 0)
 			// Not even a full bucket has as much.
-			b.of("too much").is(advance(s.ID, 3, now.Add(time.Hour), 6), auth.ErrLimited)
+			b.of("too much").is(advance(s.ID, 3, now.Add(time.Hour), 6), store.ErrLimited)
 			b.left("k", now.Add(time.Hour), 5)
 			b.of("no limit").ok(func() error { _, err := b.advance(s.ID, 3, now.Add(20*time.Second)); return err }())
 		},
 		"sessions that are refreshed at once draw for themselves": func(b *bench) {
 			u := b.user("ada@example.com")
-			var all [parallel]auth.Session
+			var all [parallel]store.Session
 			for i := range all {
 				all[i] = b.session(u.ID)
 			}
@@ -168,11 +168,11 @@ func refresh() checks {
 					want = 0
 				}
 				won, _ := b.race(func(i int) error {
-					_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
-						Change: by(now), SessionID: all[i].ID, Counter: round, IdleUntil: now.Add(time.Hour), Draw: auth.Draw{Key: all[i].ID, Rate: five, Cost: 1},
+					_, _, err := b.AdvanceSession(b.ctx(), store.Advance{
+						Change: by(now), SessionID: all[i].ID, Counter: round, IdleUntil: now.Add(time.Hour), Draw: store.Draw{Key: all[i].ID, Rate: five, Cost: 1},
 					})
 					return err
-				}, auth.ErrLimited)
+				}, store.ErrLimited)
 				equal(b.of("round %d", round), "won of many at once", won, want)
 			}
 			for _, s := range all {
@@ -182,11 +182,11 @@ func refresh() checks {
 		"of refreshes of one session at once the limit lets pass as many as it has": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			won, _ := b.race(func(int) error {
-				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
-					Change: by(now), SessionID: s.ID, Grace: minute, IdleUntil: now.Add(time.Hour), Draw: auth.Draw{Key: "k", Rate: five, Cost: 1},
+				_, _, err := b.AdvanceSession(b.ctx(), store.Advance{
+					Change: by(now), SessionID: s.ID, Grace: minute, IdleUntil: now.Add(time.Hour), Draw: store.Draw{Key: "k", Rate: five, Cost: 1},
 				})
 				return err
-			}, auth.ErrLimited)
+			}, store.ErrLimited)
 			equal(b, "won of many at once", won, min(5, parallel))
 			b.left("k", now, max(0, 5-parallel))
 		},
@@ -208,14 +208,14 @@ func refresh() checks {
 			s := b.session(b.user("ada@example.com").ID)
 			b.race(func(i int) error {
 				if i%2 == 0 {
-					_, err := b.revoke(s.UserID, auth.SessionFilter{})
+					_, err := b.revoke(s.UserID, store.SessionFilter{})
 					return err
 				}
 				_, err := b.advance(s.ID, 0, now)
 				return err
-			}, auth.ErrSessionEnded)
+			}, store.ErrSessionEnded)
 			_, _, err := b.Session(b.ctx(), s.ID, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 		},
 	}
 }

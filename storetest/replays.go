@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // replays are what becomes of a refresh token that comes late.
@@ -26,8 +26,8 @@ func replays() checks {
 			b.ok(err)
 			_, err = b.advanceLong(s.ID, 2, now.Add(late))
 			b.ok(err)
-			_, err = b.advanceLong(s.ID, 2, now.Add(late+auth.ReplayGap-us)) // within the gap
-			b.is(err, auth.ErrReused)
+			_, err = b.advanceLong(s.ID, 2, now.Add(late+store.ReplayGap-us)) // within the gap
+			b.is(err, store.ErrReused)
 		},
 		"once a day the counter before may come late": func(b *bench) {
 			s := b.newSession(b.user("ada@example.com").ID)
@@ -40,7 +40,7 @@ func replays() checks {
 					_, err := b.advanceLong(s.ID, counter, at)
 					b.ok(err)
 				}
-				at = at.Add(auth.ReplayGap)
+				at = at.Add(store.ReplayGap)
 				got, err := b.advanceLong(s.ID, 2*day+1, at)
 				b.ok(err)
 				equal(b, "Session.Counter", got.Counter, 2*day+2)
@@ -53,17 +53,17 @@ func replays() checks {
 			b.ok(err)
 			_, err = b.advanceLong(s.ID, 0, now) // the one
 			b.ok(err)
-			at := now.Add(2 * auth.ReplayGap)
+			at := now.Add(2 * store.ReplayGap)
 			_, err = b.advanceLong(s.ID, 0, at) // the other, who gets the same token
 			b.ok(err)
-			at = at.Add(2 * auth.ReplayGap)
+			at = at.Add(2 * store.ReplayGap)
 			_, err = b.advanceLong(s.ID, 1, at) // the one
 			b.ok(err)
-			at = at.Add(2 * auth.ReplayGap)
+			at = at.Add(2 * store.ReplayGap)
 			_, err = b.advanceLong(s.ID, 1, at) // the other
-			b.is(err, auth.ErrReused)
+			b.is(err, store.ErrReused)
 			_, err = b.advanceLong(s.ID, 2, at)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 		},
 		"an older counter never comes late": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
@@ -72,7 +72,7 @@ func replays() checks {
 				b.ok(err)
 			}
 			_, err := b.advance(s.ID, 0, now.Add(late))
-			b.is(err, auth.ErrReused)
+			b.is(err, store.ErrReused)
 		},
 		"who comes late is told of the other, and recorded": func(b *bench) {
 			s := b.newSession(b.user("ada@example.com").ID)
@@ -81,33 +81,33 @@ func replays() checks {
 			b.ok(err)
 			_, err = b.advance(s.ID, 0, now)
 			b.ok(err)
-			told := []auth.Client{}
-			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9", UserAgent: "mine",
-				Replayed: func(other auth.Client) { told = append(told, other) }}
-			for on := range auth.OutcomeNewDevice + 1 {
-				a.Events = append(a.Events, auth.OutcomeEvent{On: on, Event: b.event(now)})
+			told := []store.Client{}
+			a := store.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), IP: "192.0.2.9", UserAgent: "mine",
+				Replayed: func(other store.Client) { told = append(told, other) }}
+			for on := range store.OutcomeNewDevice + 1 {
+				a.Events = append(a.Events, store.OutcomeEvent{On: on, Event: b.event(now)})
 			}
 			got, _, err := b.AdvanceSession(b.ctx(), a)
 			b.ok(err)
 			equal(b, "Session.IP, as it was,", got.IP, s.IP)
 			equal(b, "Session.UserAgent, as it was,", got.UserAgent, s.UserAgent)
 			equal(b, "Session.Counter", got.Counter, 1)
-			want := auth.Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "theirs"}
-			equal(b, "clients that Replayed was told of", told, []auth.Client{want})
+			want := store.Client{IP: netip.MustParseAddr("192.0.2.7"), UserAgent: "theirs"}
+			equal(b, "clients that Replayed was told of", told, []store.Client{want})
 			if b.events == nil {
 				return
 			}
-			list, err := b.events.Events(b.ctx(), auth.EventQuery{UserID: s.UserID})
+			list, err := b.events.Events(b.ctx(), store.EventQuery{UserID: s.UserID})
 			b.ok(err)
 			need(b, "number of events", len(list), 1)
-			equal(b, "Event.ID", list[0].ID, a.Events[auth.OutcomeReplayed].Event.ID)
+			equal(b, "Event.ID", list[0].ID, a.Events[store.OutcomeReplayed].Event.ID)
 			equal(b, "Event.Other", list[0].Other, &want)
 		},
 		"within grace and in time nobody is told of another": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			for _, counter := range []uint32{0, 0, 1} {
-				_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: s.ID, Counter: counter, Grace: late, IdleUntil: now.Add(time.Hour),
-					Replayed: func(other auth.Client) { b.wrong("Replayed was told of", other, "nobody") }})
+				_, _, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(now), SessionID: s.ID, Counter: counter, Grace: late, IdleUntil: now.Add(time.Hour),
+					Replayed: func(other store.Client) { b.wrong("Replayed was told of", other, "nobody") }})
 				b.ok(err)
 			}
 		},
@@ -117,8 +117,8 @@ func replays() checks {
 			b.ok(err)
 			var told atomic.Int32
 			won, _ := b.race(func(int) error {
-				got, _, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour),
-					Replayed: func(auth.Client) { told.Add(1) }})
+				got, _, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour),
+					Replayed: func(store.Client) { told.Add(1) }})
 				equal(b, "Session.Counter", got.Counter, 1)
 				return err
 			})
@@ -137,7 +137,7 @@ func replays() checks {
 			b.ok(err)
 			b.sameSession(got, moved)
 			_, err = b.advance(s.ID, 0, now.Add(2*late)) // counted from the first
-			b.is(err, auth.ErrReused)
+			b.is(err, store.ErrReused)
 		},
 		"within grace of a late counter the next one is none": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
@@ -149,16 +149,16 @@ func replays() checks {
 				b.ok(err)
 			}
 			_, err := b.advance(s.ID, 0, now.Add(3*late))
-			b.is(err, auth.ErrReused)
+			b.is(err, store.ErrReused)
 		},
 		"what is let pass rests on the conditions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
 			_, err := b.advance(s.ID, 0, now)
 			b.ok(err)
-			a := auth.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), Replayed: func(c auth.Client) { b.wrong("Replayed was told of", c, "nobody") }}
-			a.IfUsers = []auth.UserAt{{ID: b.id()}}
+			a := store.Advance{Change: by(now.Add(late)), SessionID: s.ID, Grace: late, IdleUntil: now.Add(time.Hour), Replayed: func(c store.Client) { b.wrong("Replayed was told of", c, "nobody") }}
+			a.IfUsers = []store.UserAt{{ID: b.id()}}
 			_, _, err = b.AdvanceSession(b.ctx(), a)
-			b.is(err, auth.ErrStale)
+			b.is(err, store.ErrStale)
 			_, err = b.advance(s.ID, 0, now.Add(late)) // it was not let pass then
 			b.ok(err)
 		},
@@ -166,8 +166,8 @@ func replays() checks {
 }
 
 // advanceLong is advance of a session that does not end soon.
-func (b *bench) advanceLong(id string, counter uint32, at time.Time) (auth.Session, error) {
-	s, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
+func (b *bench) advanceLong(id string, counter uint32, at time.Time) (store.Session, error) {
+	s, _, err := b.AdvanceSession(b.ctx(), store.Advance{
 		Change: by(at), SessionID: id, Counter: counter, Grace: 10 * time.Second, IdleUntil: at.Add(1000 * time.Hour),
 	})
 	return s, err
@@ -177,8 +177,8 @@ func (b *bench) advanceLong(id string, counter uint32, at time.Time) (auth.Sessi
 // it came late.
 func (b *bench) late(id string, at time.Time) (late bool) {
 	b.Helper()
-	_, _, err := b.AdvanceSession(b.ctx(), auth.Advance{
-		Change: by(at), SessionID: id, Counter: 0, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), Replayed: func(auth.Client) { late = true },
+	_, _, err := b.AdvanceSession(b.ctx(), store.Advance{
+		Change: by(at), SessionID: id, Counter: 0, Grace: 10 * time.Second, IdleUntil: at.Add(time.Hour), Replayed: func(store.Client) { late = true },
 	})
 	b.ok(err)
 	return late

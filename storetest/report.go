@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/difference"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // reporter is what a check does with its test. It cannot fail it: that is for
@@ -29,13 +29,13 @@ type reporter interface {
 type calls struct{ last, change atomic.Pointer[string] }
 
 // watch remembers the calls to a store.
-func watch(s auth.Store) (auth.Store, *calls) {
+func watch(s store.Store) (store.Store, *calls) {
 	c := &calls{}
 	tap := storetap.New(s)
 	tap.Reset(storetap.Hooks{
 		Background: true,
 		Before:     func(_ context.Context, method string, _ int) { c.last.Store(&method) },
-		Edit:       func(method string, _ *auth.Change) { c.change.Store(&method) },
+		Edit:       func(method string, _ *store.Change) { c.change.Store(&method) },
 	})
 	return tap, c
 }
@@ -172,8 +172,8 @@ func (b *bench) gone(err error) {
 // conflict wants an error about one unique value.
 func (b *bench) conflict(err error, field string) {
 	b.Helper()
-	var c *auth.ConflictError
-	if !errors.As(err, &c) || c.Field != field || !errors.Is(err, auth.ErrConflict) {
+	var c *store.ConflictError
+	if !errors.As(err, &c) || c.Field != field || !errors.Is(err, store.ErrConflict) {
 		b.wrong("error", err, "a conflict of "+field)
 		b.FailNow()
 	}

@@ -3,19 +3,19 @@ package storetest
 import (
 	"fmt"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
-func (b *bench) putRole(r auth.RolePermissions) (auth.RoleTable, error) {
-	return b.roles.PutRole(b.ctx(), auth.PutRole{Change: by(now), Role: r})
+func (b *bench) putRole(r store.RolePermissions) (store.RoleTable, error) {
+	return b.roles.PutRole(b.ctx(), store.PutRole{Change: by(now), Role: r})
 }
 
-func (b *bench) deleteRole(name string) (auth.RoleTable, error) {
-	return b.roles.DeleteRole(b.ctx(), auth.DeleteRole{Change: by(now), Name: name})
+func (b *bench) deleteRole(name string) (store.RoleTable, error) {
+	return b.roles.DeleteRole(b.ctx(), store.DeleteRole{Change: by(now), Name: name})
 }
 
 // table wants the table of roles.
-func (b *bench) table(want auth.RoleTable) {
+func (b *bench) table(want store.RoleTable) {
 	b.Helper()
 	got, err := b.roles.Roles(b.ctx())
 	b.ok(err)
@@ -23,9 +23,9 @@ func (b *bench) table(want auth.RoleTable) {
 }
 
 // sameTable compares tables; the store may spell empty lists either way.
-func (b *bench) sameTable(got, want auth.RoleTable) {
+func (b *bench) sameTable(got, want store.RoleTable) {
 	b.Helper()
-	for _, t := range []*auth.RoleTable{&got, &want} {
+	for _, t := range []*store.RoleTable{&got, &want} {
 		if len(t.Roles) == 0 {
 			t.Roles = nil
 		}
@@ -41,41 +41,41 @@ func (b *bench) sameTable(got, want auth.RoleTable) {
 // roles are that roles are kept as a table with a revision.
 func roles() checks {
 	return checks{
-		"the table of roles begins empty": func(b *bench) { b.table(auth.RoleTable{}) },
+		"the table of roles begins empty": func(b *bench) { b.table(store.RoleTable{}) },
 		"roles are added, replaced and removed": func(b *bench) {
-			two := auth.RolePermissions{Name: "two", Description: "second", Permissions: []string{"b:w", "a:r"}}
-			one := auth.RolePermissions{Name: "one", CreatedAt: now.Add(minute), UpdatedAt: now.Add(minute)} // the store's to set
+			two := store.RolePermissions{Name: "two", Description: "second", Permissions: []string{"b:w", "a:r"}}
+			one := store.RolePermissions{Name: "one", CreatedAt: now.Add(minute), UpdatedAt: now.Add(minute)} // the store's to set
 			t, err := b.putRole(two)
 			b.ok(err)
 			two.CreatedAt, two.UpdatedAt = now, now
-			want := auth.RoleTable{Revision: max(t.Revision, 1), Roles: []auth.RolePermissions{two}}
+			want := store.RoleTable{Revision: max(t.Revision, 1), Roles: []store.RolePermissions{two}}
 			b.sameTable(t, want)
 			t, err = b.putRole(one)
 			b.ok(err)
 			one.CreatedAt, one.UpdatedAt = now, now
-			want = auth.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []auth.RolePermissions{one, two}}
+			want = store.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []store.RolePermissions{one, two}}
 			b.sameTable(t, want)
 			b.table(want)
 			one.Permissions = []string{"c:d"}
-			t, err = b.roles.PutRole(b.ctx(), auth.PutRole{Change: by(now.Add(us)), Role: one})
+			t, err = b.roles.PutRole(b.ctx(), store.PutRole{Change: by(now.Add(us)), Role: one})
 			b.ok(err)
 			one.UpdatedAt = now.Add(us)
-			want = auth.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []auth.RolePermissions{one, two}}
+			want = store.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []store.RolePermissions{one, two}}
 			b.sameTable(t, want)
 			t, err = b.deleteRole("one")
 			b.ok(err)
-			want = auth.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []auth.RolePermissions{two}}
+			want = store.RoleTable{Revision: max(t.Revision, want.Revision+1), Roles: []store.RolePermissions{two}}
 			b.sameTable(t, want)
 			b.table(want)
 			_, err = b.deleteRole("one")
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			b.table(want)
 			t, err = b.deleteRole("two")
 			b.ok(err)
-			b.table(auth.RoleTable{Revision: max(t.Revision, want.Revision+1)})
+			b.table(store.RoleTable{Revision: max(t.Revision, want.Revision+1)})
 		},
 		"roles are copies": func(b *bench) {
-			r := auth.RolePermissions{Name: "one", Permissions: []string{"a:b"}}
+			r := store.RolePermissions{Name: "one", Permissions: []string{"a:b"}}
 			t, err := b.putRole(r)
 			b.ok(err)
 			r.Permissions[0], t.Roles[0].Permissions[0] = "spoilt", "spoilt"
@@ -87,7 +87,7 @@ func roles() checks {
 			}
 		},
 		"a role that somebody has is not removed": func(b *bench) {
-			want, err := b.putRole(auth.RolePermissions{Name: "one"})
+			want, err := b.putRole(store.RolePermissions{Name: "one"})
 			b.ok(err)
 			nu := b.newUser("ada@example.com")
 			nu.User.Roles = []string{"other", "one"}
@@ -96,38 +96,38 @@ func roles() checks {
 			_, err = b.deleteRole("one")
 			b.conflict(err, "role")
 			b.table(want)
-			_, err = b.update(u.ID, auth.UserPatch{Roles: &[]string{"other"}})
+			_, err = b.update(u.ID, store.UserPatch{Roles: &[]string{"other"}})
 			b.ok(err)
 			_, err = b.deleteRole("one")
 			b.ok(err)
 		},
 		"of parallel changes of one table one wins": func(b *bench) {
-			t, err := b.putRole(auth.RolePermissions{Name: "one"})
+			t, err := b.putRole(store.RolePermissions{Name: "one"})
 			b.ok(err)
 			won, lost := b.race(func(i int) error {
-				c := auth.PutRole{Change: by(now), Role: auth.RolePermissions{Name: fmt.Sprint(i)}}
+				c := store.PutRole{Change: by(now), Role: store.RolePermissions{Name: fmt.Sprint(i)}}
 				c.IfRoles = &t.Revision
 				_, err := b.roles.PutRole(b.ctx(), c)
 				return err
-			}, auth.ErrStale)
-			b.oneWon(won, lost, auth.ErrStale)
+			}, store.ErrStale)
+			b.oneWon(won, lost, store.ErrStale)
 		},
 		"no change lands after the roles it rests on have changed": func(b *bench) {
 			u := b.user("")
 			for round := range 30 {
 				before := b.rolesRevision()
 				b.meanwhile(func() error {
-					_, err := b.putRole(auth.RolePermissions{Name: "one"})
+					_, err := b.putRole(store.RolePermissions{Name: "one"})
 					return err
 				}, func() error {
-					c := auth.UpdateUser{Change: by(now), UserID: u.ID, Patch: auth.UserPatch{FullName: ptr(fmt.Sprint(round))}}
+					c := store.UpdateUser{Change: by(now), UserID: u.ID, Patch: store.UserPatch{FullName: ptr(fmt.Sprint(round))}}
 					c.IfRoles = &before
 					_, err := b.UpdateUser(b.ctx(), c)
 					return err
 				}, func() []string {
-					got, err := b.User(b.ctx(), auth.ByID(u.ID))
+					got, err := b.User(b.ctx(), store.ByID(u.ID))
 					return []string{fmt.Sprintf("%+v %v", plain(got), err)}
-				}, auth.ErrStale)
+				}, store.ErrStale)
 			}
 		},
 		"a caller who has gone reads no table": func(b *bench) {

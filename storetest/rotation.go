@@ -3,11 +3,11 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // counted wants what is counted by key.
-func (b *bench) counted(at time.Time, want auth.KeyUses) {
+func (b *bench) counted(at time.Time, want store.KeyUses) {
 	b.Helper()
 	got, err := b.uses.KeyUses(b.ctx(), at)
 	b.ok(err)
@@ -22,8 +22,8 @@ func (b *bench) counted(at time.Time, want auth.KeyUses) {
 func rotation() checks {
 	return checks{
 		"what is kept under each key is counted": func(b *bench) {
-			b.counted(now, auth.KeyUses{})
-			want := auth.KeyUses{}
+			b.counted(now, store.KeyUses{})
+			want := store.KeyUses{}
 			if b.factors != nil {
 				for i, key := range []string{"00000001", "00000002", "00000002"} {
 					u := b.user(b.id() + "@example.com")
@@ -34,8 +34,8 @@ func rotation() checks {
 						continue // pending
 					}
 					s := b.newSession(u.ID)
-					s.AAL = auth.LevelAAL2
-					e := auth.EnableFactor{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 1, Session: s}
+					s.AAL = store.LevelAAL2
+					e := store.EnableFactor{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 1, Session: s}
 					e.Recovery = [][]byte{[]byte("00000003" + b.id()), []byte("00000004" + b.id())}
 					_, err := b.factors.EnableFactor(b.ctx(), e)
 					b.ok(err)
@@ -51,9 +51,9 @@ func rotation() checks {
 				c := by(now)
 				for i, key := range []string{"00000005", "00000005", "00000006"} {
 					until := now.Add(minute * time.Duration(i))
-					c.Messages = append(c.Messages, auth.SealedMessage{ID: b.id(), Body: []byte(key + "body"), CreatedAt: now, NextAt: now, ExpiresAt: until})
+					c.Messages = append(c.Messages, store.SealedMessage{ID: b.id(), Body: []byte(key + "body"), CreatedAt: now, NextAt: now, ExpiresAt: until})
 				}
-				_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: c, NewUser: b.newUser("")})
+				_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: c, NewUser: b.newUser("")})
 				b.ok(err)
 				want.Messages = map[string]int{"00000005": 1, "00000006": 1} // the first is over
 			}
@@ -65,28 +65,28 @@ func rotation() checks {
 				return
 			}
 			u, s, f := b.enrolled()
-			b.ok(b.factors.UseTOTPStep(b.ctx(), auth.UseTOTPStep{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("00000009anew")}))
-			codes := auth.PutRecoveryCodes{Change: by(now), UserID: u.ID, Hashes: [][]byte{[]byte("00000009" + b.id())}}
+			b.ok(b.factors.UseTOTPStep(b.ctx(), store.UseTOTPStep{Change: by(now), UserID: u.ID, FactorID: f.ID, Step: 101, Secret: []byte("00000009anew")}))
+			codes := store.PutRecoveryCodes{Change: by(now), UserID: u.ID, Hashes: [][]byte{[]byte("00000009" + b.id())}}
 			b.ok(b.factors.PutRecoveryCodes(b.ctx(), codes))
-			b.counted(now, auth.KeyUses{Factors: map[string]int{"00000009": 1}, RecoveryCodes: map[string]int{"00000009": 1}, OldestRefresh: s.RotatedAt})
+			b.counted(now, store.KeyUses{Factors: map[string]int{"00000009": 1}, RecoveryCodes: map[string]int{"00000009": 1}, OldestRefresh: s.RotatedAt})
 		},
 		"the oldest refresh token of a live session is told": func(b *bench) {
 			u := b.user("ada@example.com")
 			old, ended, expired := b.newSession(u.ID), b.newSession(u.ID), b.newSession(u.ID)
 			old.RotatedAt, ended.RotatedAt, expired.RotatedAt = now.Add(-2*minute), now.Add(-3*minute), now.Add(-4*minute)
 			expired.ExpiresAt = now.Add(minute)
-			for _, s := range []auth.Session{old, ended, expired, b.newSession(u.ID)} {
+			for _, s := range []store.Session{old, ended, expired, b.newSession(u.ID)} {
 				_, err := b.signIn(s)
 				b.ok(err)
 			}
-			b.counted(now, auth.KeyUses{OldestRefresh: expired.RotatedAt})
-			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			b.counted(now, store.KeyUses{OldestRefresh: expired.RotatedAt})
+			_, err := b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
-			b.counted(now.Add(minute), auth.KeyUses{OldestRefresh: old.RotatedAt})
+			b.counted(now.Add(minute), store.KeyUses{OldestRefresh: old.RotatedAt})
 			_, err = b.advance(old.ID, 0, now)
 			b.ok(err)
-			b.counted(now.Add(minute), auth.KeyUses{OldestRefresh: now})
-			b.counted(now.Add(2*time.Hour), auth.KeyUses{}) // all are over
+			b.counted(now.Add(minute), store.KeyUses{OldestRefresh: now})
+			b.counted(now.Add(2*time.Hour), store.KeyUses{}) // all are over
 		},
 		"a caller who has gone learns nothing": func(b *bench) {
 			_, err := b.uses.KeyUses(cancelled(), now)

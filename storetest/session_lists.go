@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 func endEverySession(w *world) attempt {
@@ -17,15 +17,15 @@ func endEverySession(w *world) attempt {
 	_, err := w.signIn(old)
 	w.ok(err)
 	w.sessions = append(w.sessions, old.ID)
-	return attempt{user: w.as(u.ID), call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.logins.EndEverySession(ctx, auth.EndEverySession{Change: c, Until: old.CreatedAt, Limit: 1000})
+	return attempt{user: w.as(u.ID), call: func(ctx context.Context, c store.Change) error {
+		_, err := w.logins.EndEverySession(ctx, store.EndEverySession{Change: c, Until: old.CreatedAt, Limit: 1000})
 		return err
 	}}
 }
 
 // guests are sessions of several people that differ in everything that lists are picked
 // by, some of them over.
-func (b *bench) guests() (live []auth.Session) {
+func (b *bench) guests() (live []store.Session) {
 	b.Helper()
 	users := []string{b.user("ada@example.com").ID, b.user("bob@example.com").ID, b.user("eve@example.com").ID}
 	for i := range 18 {
@@ -34,7 +34,7 @@ func (b *bench) guests() (live []auth.Session) {
 		s.LastActiveAt, s.IdleUntil = s.CreatedAt, now.Add(time.Hour)
 		s.IP, s.UserAgent = fmt.Sprintf("192.0.2.%d", i%2), []string{"Firefox/1 (Linux)", "curl/8", "100%_real"}[i%3]
 		if i%4 == 0 {
-			s.AAL = auth.LevelAAL2
+			s.AAL = store.LevelAAL2
 		}
 		if i%6 == 5 {
 			s.IdleUntil = now.Add(minute)
@@ -44,13 +44,13 @@ func (b *bench) guests() (live []auth.Session) {
 		switch {
 		case i%6 == 5: // expired, a minute from now
 		case i%9 == 4:
-			_, err := b.revoke(s.UserID, auth.SessionFilter{ID: s.ID})
+			_, err := b.revoke(s.UserID, store.SessionFilter{ID: s.ID})
 			b.ok(err)
 		default:
 			live = append(live, s)
 		}
 	}
-	slices.SortFunc(live, func(x, y auth.Session) int {
+	slices.SortFunc(live, func(x, y store.Session) int {
 		if c := y.CreatedAt.Compare(x.CreatedAt); c != 0 {
 			return c
 		}
@@ -65,20 +65,20 @@ func sessionLists() checks {
 	return checks{
 		"lists hold the live sessions that a query picks, newest first, page by page": func(b *bench) {
 			live := b.guests()
-			for name, q := range map[string]auth.SessionQuery{
+			for name, q := range map[string]store.SessionQuery{
 				"all":                  {},
 				"of one":               {UserID: live[0].UserID},
 				"of nobody":            {UserID: b.id()},
 				"at an address":        {IP: "192.0.2.1"},
 				"at a part of one":     {IP: "192.0.2"},
-				"with two factors":     {AAL: auth.LevelAAL2},
-				"with one":             {AAL: auth.LevelAAL1},
+				"with two factors":     {AAL: store.LevelAAL2},
+				"with one":             {AAL: store.LevelAAL1},
 				"by a client":          {Client: "FIREFOX", Since: now},
 				"wildcards are none":   {Client: "%_r", Since: now},
 				"since":                {Since: now.Add(3 * time.Second)},
 				"before":               {Before: now.Add(3 * time.Second)},
 				"all of it together":   {UserID: live[0].UserID, IP: live[0].IP, AAL: live[0].AAL, Since: now, Before: now.Add(time.Hour), Client: "e"},
-				"between, at one, aal": {IP: "192.0.2.0", AAL: auth.LevelAAL2, Since: now.Add(time.Second), Before: now.Add(7 * time.Second)},
+				"between, at one, aal": {IP: "192.0.2.0", AAL: store.LevelAAL2, Since: now.Add(time.Second), Before: now.Add(7 * time.Second)},
 			} {
 				q.Now = at
 				want := []string{}
@@ -101,7 +101,7 @@ func sessionLists() checks {
 							break
 						}
 						last := list[len(list)-1]
-						q.After = &auth.SessionCursor{Time: last.CreatedAt, ID: last.ID}
+						q.After = &store.SessionCursor{Time: last.CreatedAt, ID: last.ID}
 					}
 					listed(b.of("%s, %d a page", name, q.Limit), "the list", got, want)
 				}
@@ -109,7 +109,7 @@ func sessionLists() checks {
 		},
 		"a list holds whole sessions": func(b *bench) {
 			s := b.session(b.user("ada@example.com").ID)
-			list, err := b.logins.ListSessions(b.ctx(), auth.SessionQuery{Limit: 10, Now: now})
+			list, err := b.logins.ListSessions(b.ctx(), store.SessionQuery{Limit: 10, Now: now})
 			b.ok(err)
 			need(b, "the number of sessions", len(list), 1)
 			b.sameSession(list[0], s)
@@ -126,7 +126,7 @@ func sessionLists() checks {
 			}
 			total := 0
 			for {
-				n, err := b.logins.EndEverySession(b.ctx(), auth.EndEverySession{Change: by(at), Until: until, Except: spared, Limit: 2})
+				n, err := b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(at), Until: until, Except: spared, Limit: 2})
 				b.ok(err)
 				need(b, "the number that ended of at most 2", min(n, 2), n)
 				if total += n; n < 2 {
@@ -134,7 +134,7 @@ func sessionLists() checks {
 				}
 			}
 			equal(b, "the number that ended", total, len(live)-len(want))
-			list, err := b.logins.ListSessions(b.ctx(), auth.SessionQuery{Limit: 100, Now: at})
+			list, err := b.logins.ListSessions(b.ctx(), store.SessionQuery{Limit: 100, Now: at})
 			b.ok(err)
 			got := []string{}
 			for _, s := range list {
@@ -147,17 +147,17 @@ func sessionLists() checks {
 			here, there, later := b.newSession(u.ID), b.newSession(u.ID), b.newSession(u.ID)
 			here.IP, there.IP, later.IP = "192.0.2.1", "192.0.2.2", "192.0.2.1"
 			later.CreatedAt = now.Add(us)
-			for _, s := range []auth.Session{here, there, later} {
+			for _, s := range []store.Session{here, there, later} {
 				_, err := b.signIn(s)
 				b.ok(err)
 			}
-			ended, err := b.revoke(u.ID, auth.SessionFilter{IP: "192.0.2.1", Before: now.Add(us)})
+			ended, err := b.revoke(u.ID, store.SessionFilter{IP: "192.0.2.1", Before: now.Add(us)})
 			b.ok(err)
 			listed(b, "ended", ended, []string{here.ID})
-			ended, err = b.revoke(u.ID, auth.SessionFilter{Before: now})
+			ended, err = b.revoke(u.ID, store.SessionFilter{Before: now})
 			b.ok(err)
 			listed(b, "ended", ended, []string{})
-			ended, err = b.revoke(u.ID, auth.SessionFilter{IP: "192.0.2.1"})
+			ended, err = b.revoke(u.ID, store.SessionFilter{IP: "192.0.2.1"})
 			b.ok(err)
 			listed(b, "ended", ended, []string{later.ID})
 		},
@@ -166,7 +166,7 @@ func sessionLists() checks {
 				return
 			}
 			operator, i := b.stage()
-			_, err := b.logins.EndEverySession(b.ctx(), auth.EndEverySession{Change: by(now), Until: now, Except: operator.ID, Limit: 100})
+			_, err := b.logins.EndEverySession(b.ctx(), store.EndEverySession{Change: by(now), Until: now, Except: operator.ID, Limit: 100})
 			b.ok(err)
 			b.liveActing(i, now, false)
 		},

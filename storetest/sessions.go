@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/difference"
+	"github.com/authmount/auth/store"
 )
 
 func sessions() checks {
@@ -14,9 +14,9 @@ func sessions() checks {
 		"a session comes back as it went in": func(b *bench) {
 			u := b.user("ada@example.com")
 			s := b.newSession(u.ID)
-			s.AAL, s.ExpiresAt, s.Counter = auth.LevelAAL2, now.Add(24*time.Hour), 7
+			s.AAL, s.ExpiresAt, s.Counter = store.LevelAAL2, now.Add(24*time.Hour), 7
 			s.RotatedAt, s.LastActiveAt = now.Add(us), now.Add(2*us)
-			s.AMR = append(s.AMR, auth.AMR{Method: "totp", Timestamp: now.Unix() + 1})
+			s.AMR = append(s.AMR, store.AMR{Method: "totp", Timestamp: now.Unix() + 1})
 			signedIn, err := b.signIn(s)
 			b.ok(err)
 			equal(b, "User.LastSignInAt", signedIn.LastSignInAt, now)
@@ -35,7 +35,7 @@ func sessions() checks {
 			equal(b, "Session.AMR[0].Method, after callers wrote into theirs,", again.AMR[0].Method, "password")
 		},
 		"a session's life leaves its user alone": func(b *bench) {
-			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}
 			s := b.newSession(want.User.ID)
 			s.CreatedAt = now.Add(us)
 			got, err := b.signIn(s)
@@ -44,26 +44,26 @@ func sessions() checks {
 			b.sameUser(got, want.User)
 			b.stands(want)
 			for range 2 { // the second is the grace's
-				_, got, err = b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now.Add(minute)), SessionID: s.ID, Grace: us, IdleUntil: now.Add(time.Hour)})
+				_, got, err = b.AdvanceSession(b.ctx(), store.Advance{Change: by(now.Add(minute)), SessionID: s.ID, Grace: us, IdleUntil: now.Add(time.Hour)})
 				b.ok(err)
 				b.sameUser(got, want.User)
 				b.stands(want)
 			}
-			_, err = b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now.Add(minute)), UserID: s.UserID, Filter: auth.SessionFilter{}})
+			_, err = b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now.Add(minute)), UserID: s.UserID, Filter: store.SessionFilter{}})
 			b.ok(err)
 			b.stands(want)
 		},
 		"users who come with sessions are copies": func(b *bench) {
-			want := auth.Credentials{User: b.whole(), PasswordHash: "hash"}
+			want := store.Credentials{User: b.whole(), PasswordHash: "hash"}
 			s := b.newSession(want.User.ID)
 			want.User.LastSignInAt = s.CreatedAt
 			created, err := b.signIn(s)
 			b.ok(err)
 			_, read, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
-			_, advanced, err := b.AdvanceSession(b.ctx(), auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)})
+			_, advanced, err := b.AdvanceSession(b.ctx(), store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)})
 			b.ok(err)
-			for _, u := range []auth.User{created, read, advanced} {
+			for _, u := range []store.User{created, read, advanced} {
 				u.Roles[0], u.Identities[0].Subject, u.UserMetadata["a"] = "spoilt", "spoilt", "spoilt"
 			}
 			b.stands(want)
@@ -71,14 +71,14 @@ func sessions() checks {
 		"a session holds its revision": func(b *bench) {
 			u := b.user("ada@example.com")
 			old := u.Revision
-			u, err := b.update(u.ID, auth.UserPatch{FullName: ptr("x")})
+			u, err := b.update(u.ID, store.UserPatch{FullName: ptr("x")})
 			b.ok(err)
 			s := b.newSession(u.ID)
-			_, err = b.signIn(s, auth.UserAt{ID: u.ID, Revision: &old})
-			b.is(err, auth.ErrStale)
+			_, err = b.signIn(s, store.UserAt{ID: u.ID, Revision: &old})
+			b.is(err, store.ErrStale)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
-			b.is(err, auth.ErrNotFound)
-			_, err = b.signIn(s, auth.UserAt{ID: u.ID, Revision: &u.Revision})
+			b.is(err, store.ErrNotFound)
+			_, err = b.signIn(s, store.UserAt{ID: u.ID, Revision: &u.Revision})
 			b.ok(err)
 		},
 		"no session outlives the patch that ends them all": func(b *bench) {
@@ -91,16 +91,16 @@ func sessions() checks {
 				b.ok(err)
 				b.race(func(i int) error {
 					if i == parallel/2 {
-						_, err := b.update(u.ID, auth.UserPatch{PasswordHash: ptr("new"), Revoke: &auth.SessionFilter{}, DropTokens: []auth.Purpose{auth.PurposeMFA}})
+						_, err := b.update(u.ID, store.UserPatch{PasswordHash: ptr("new"), Revoke: &store.SessionFilter{}, DropTokens: []store.Purpose{store.PurposeMFA}})
 						return err
 					}
 					if i%2 == 0 {
-						_, err := b.signIn(b.newSession(u.ID), auth.UserAt{ID: u.ID, Revision: &u.Revision})
+						_, err := b.signIn(b.newSession(u.ID), store.UserAt{ID: u.ID, Revision: &u.Revision})
 						return err
 					}
-					_, err := b.signIn(b.newSession(u.ID), auth.UserAt{ID: u.ID, PasswordHash: ptr("old")})
+					_, err := b.signIn(b.newSession(u.ID), store.UserAt{ID: u.ID, PasswordHash: ptr("old")})
 					return err
-				}, auth.ErrStale)
+				}, store.ErrStale)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
 				need(b, "number of sessions", len(list), 0)
@@ -113,9 +113,9 @@ func sessions() checks {
 				u, err := b.create(nu)
 				b.ok(err)
 				t := newToken(u.ID, "")
-				t.Purpose = auth.PurposeReset
-				r := auth.Redemption{Change: proof(now), Purpose: t.Purpose, Hash: t.Hash}
-				r.Patch = &auth.UserPatch{PasswordHash: ptr("new"), Revoke: &auth.SessionFilter{}}
+				t.Purpose = store.PurposeReset
+				r := store.Redemption{Change: proof(now), Purpose: t.Purpose, Hash: t.Hash}
+				r.Patch = &store.UserPatch{PasswordHash: ptr("new"), Revoke: &store.SessionFilter{}}
 				if round%2 == 0 {
 					t.UserID = u.ID
 				} else {
@@ -127,13 +127,13 @@ func sessions() checks {
 						_, _, err := b.RedeemToken(b.ctx(), r)
 						return err
 					}
-					at := auth.UserAt{ID: u.ID, Revision: &u.Revision}
+					at := store.UserAt{ID: u.ID, Revision: &u.Revision}
 					if i%2 == 0 {
-						at = auth.UserAt{ID: u.ID, PasswordHash: ptr("old")}
+						at = store.UserAt{ID: u.ID, PasswordHash: ptr("old")}
 					}
 					_, err := b.signIn(b.newSession(u.ID), at)
 					return err
-				}, auth.ErrStale)
+				}, store.ErrStale)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
 				need(b, "number of sessions", len(list), 0)
@@ -143,7 +143,7 @@ func sessions() checks {
 			for range 10 {
 				u := b.user("")
 				s := b.session(u.ID)
-				mine := func(i int) auth.Token {
+				mine := func(i int) store.Token {
 					t := newToken(fmt.Sprint(u.ID, i), fmt.Sprint(u.ID, i%3))
 					t.UserID = u.ID
 					return t
@@ -158,18 +158,18 @@ func sessions() checks {
 					case i%4 == 1:
 						return b.put(mine(i))
 					case i%4 == 2:
-						_, err := b.revoke(u.ID, auth.SessionFilter{ID: s.ID})
+						_, err := b.revoke(u.ID, store.SessionFilter{ID: s.ID})
 						return err
 					}
 					_, err := b.advance(s.ID, 0, now)
 					return err
-				}, auth.ErrNotFound, auth.ErrSessionEnded)
+				}, store.ErrNotFound, store.ErrSessionEnded)
 				list, err := b.Sessions(b.ctx(), u.ID, now)
 				b.ok(err)
 				need(b, "number of sessions", len(list), 0)
 				for i := range parallel {
-					_, err := b.PeekToken(b.ctx(), auth.PurposeMagicLink, mine(i).Hash, now)
-					b.is(err, auth.ErrNotFound)
+					_, err := b.PeekToken(b.ctx(), store.PurposeMagicLink, mine(i).Hash, now)
+					b.is(err, store.ErrNotFound)
 				}
 			}
 		},
@@ -183,26 +183,26 @@ func sessions() checks {
 			again.UserID, nu.Session = nu.User.ID, &again
 			_, err = b.create(nu)
 			b.refuses(err, "given twice, at sign-up")
-			_, err = b.User(b.ctx(), auth.ByID(nu.User.ID))
-			b.is(err, auth.ErrNotFound)
-			b.stands(auth.Credentials{User: eve})
+			_, err = b.User(b.ctx(), store.ByID(nu.User.ID))
+			b.is(err, store.ErrNotFound)
+			b.stands(store.Credentials{User: eve})
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
 			b.sameSession(got, s)
 		},
 		"an unknown session is not found": func(b *bench) {
 			_, _, err := b.Session(b.ctx(), b.id(), now)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 			_, err = b.advance(b.id(), 0, now)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 		},
 		"a banned user gets no session": func(b *bench) {
 			u := b.user("ada@example.com")
-			_, err := b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(us))})
+			_, err := b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(us))})
 			b.ok(err)
 			s := b.newSession(u.ID)
 			_, err = b.signIn(s)
-			b.is(err, auth.ErrBanned)
+			b.is(err, store.ErrBanned)
 			s.CreatedAt = now.Add(us) // the ban is over at that instant
 			_, err = b.signIn(s)
 			b.ok(err)
@@ -210,16 +210,16 @@ func sessions() checks {
 		"a ban stops sessions, also ended ones": func(b *bench) {
 			u := b.user("ada@example.com")
 			live, ended := b.session(u.ID), b.session(u.ID)
-			_, err := b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute)), Revoke: &auth.SessionFilter{ID: ended.ID}})
+			_, err := b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute)), Revoke: &store.SessionFilter{ID: ended.ID}})
 			b.ok(err)
-			for _, s := range []auth.Session{live, ended} {
+			for _, s := range []store.Session{live, ended} {
 				got, whose, err := b.Session(b.ctx(), s.ID, now)
-				b.is(err, auth.ErrBanned)
+				b.is(err, store.ErrBanned)
 				equal(b, "Session.ID", got.ID, s.ID)
 				equal(b, "Session.UserID", got.UserID, u.ID)
 				equal(b, "User.ID", whose.ID, u.ID)
 				_, err = b.advance(s.ID, 0, now)
-				b.is(err, auth.ErrBanned)
+				b.is(err, store.ErrBanned)
 			}
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
@@ -228,7 +228,7 @@ func sessions() checks {
 			_, err = b.advance(live.ID, 0, now.Add(minute))
 			b.ok(err) // the refused try did not move the counter
 			_, _, err = b.Session(b.ctx(), ended.ID, now.Add(minute))
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 		},
 		"a session holds its condition": func(b *bench) {
 			nu := b.newUser("ada@example.com")
@@ -236,16 +236,16 @@ func sessions() checks {
 			u, err := b.create(nu)
 			b.ok(err)
 			s := b.newSession(u.ID)
-			_, err = b.signIn(s, auth.UserAt{ID: u.ID, PasswordHash: ptr("two")})
-			b.is(err, auth.ErrStale)
-			_, err = b.signIn(s, auth.UserAt{ID: u.ID, PasswordHash: ptr("")})
-			b.is(err, auth.ErrStale)
+			_, err = b.signIn(s, store.UserAt{ID: u.ID, PasswordHash: ptr("two")})
+			b.is(err, store.ErrStale)
+			_, err = b.signIn(s, store.UserAt{ID: u.ID, PasswordHash: ptr("")})
+			b.is(err, store.ErrStale)
 			other := b.user("")
-			_, err = b.signIn(b.newSession(other.ID), auth.UserAt{ID: other.ID, PasswordHash: ptr("two")})
-			b.is(err, auth.ErrStale)
+			_, err = b.signIn(b.newSession(other.ID), store.UserAt{ID: other.ID, PasswordHash: ptr("two")})
+			b.is(err, store.ErrStale)
 			_, _, err = b.Session(b.ctx(), s.ID, now)
-			b.is(err, auth.ErrNotFound)
-			_, err = b.signIn(s, auth.UserAt{ID: u.ID, PasswordHash: ptr("one")})
+			b.is(err, store.ErrNotFound)
+			_, err = b.signIn(s, store.UserAt{ID: u.ID, PasswordHash: ptr("one")})
 			b.ok(err)
 		},
 		"a login never outlives a password change": func(b *bench) {
@@ -255,22 +255,22 @@ func sessions() checks {
 			b.ok(err)
 			b.race(func(i int) error {
 				if i == parallel/2 {
-					_, err := b.update(u.ID, auth.UserPatch{PasswordHash: ptr("two"), Revoke: &auth.SessionFilter{}})
+					_, err := b.update(u.ID, store.UserPatch{PasswordHash: ptr("two"), Revoke: &store.SessionFilter{}})
 					return err
 				}
-				_, err := b.signIn(b.newSession(u.ID), auth.UserAt{ID: u.ID, PasswordHash: ptr("one")})
+				_, err := b.signIn(b.newSession(u.ID), store.UserAt{ID: u.ID, PasswordHash: ptr("one")})
 				return err
-			}, auth.ErrStale)
+			}, store.ErrStale)
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
 			equal(b, "number of sessions", len(list), 0)
 		},
 		"expiry is exact": func(b *bench) {
 			u := b.user("ada@example.com")
-			for name, edit := range map[string]func(*auth.Session){
-				"idle":     func(s *auth.Session) { s.IdleUntil = now.Add(minute) },
-				"absolute": func(s *auth.Session) { s.ExpiresAt = now.Add(minute) },
-				"idle before absolute": func(s *auth.Session) {
+			for name, edit := range map[string]func(*store.Session){
+				"idle":     func(s *store.Session) { s.IdleUntil = now.Add(minute) },
+				"absolute": func(s *store.Session) { s.ExpiresAt = now.Add(minute) },
+				"idle before absolute": func(s *store.Session) {
 					s.IdleUntil, s.ExpiresAt = now.Add(minute), now.Add(2*minute)
 				},
 			} {
@@ -281,9 +281,9 @@ func sessions() checks {
 				_, _, err = b.Session(b.ctx(), s.ID, now.Add(minute-us))
 				b.of("%s", name).fails(err, nil)
 				_, _, err = b.Session(b.ctx(), s.ID, now.Add(minute))
-				b.is(err, auth.ErrSessionEnded)
+				b.is(err, store.ErrSessionEnded)
 				_, err = b.advance(s.ID, 0, now.Add(minute))
-				b.is(err, auth.ErrSessionEnded)
+				b.is(err, store.ErrSessionEnded)
 			}
 			list, err := b.Sessions(b.ctx(), u.ID, now.Add(minute))
 			b.ok(err)
@@ -301,7 +301,7 @@ func sessions() checks {
 				want = append([]string{s.ID}, want...)
 			}
 			ended := b.session(u.ID)
-			_, err := b.revoke(u.ID, auth.SessionFilter{ID: ended.ID})
+			_, err := b.revoke(u.ID, store.SessionFilter{ID: ended.ID})
 			b.ok(err)
 			list, err := b.Sessions(b.ctx(), u.ID, now)
 			b.ok(err)
@@ -314,7 +314,7 @@ func sessions() checks {
 		"revoking ends what matches and names it": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
 			one, two, three, four, foreign := b.session(u.ID), b.session(u.ID), b.session(u.ID), b.session(u.ID), b.session(other.ID)
-			revoke := func(f auth.SessionFilter, want ...string) {
+			revoke := func(f store.SessionFilter, want ...string) {
 				b.Helper()
 				got, err := b.revoke(u.ID, f)
 				b.ok(err)
@@ -325,56 +325,56 @@ func sessions() checks {
 			over.IdleUntil = now
 			_, err := b.signIn(over)
 			b.ok(err)
-			revoke(auth.SessionFilter{ID: foreign.ID})
-			revoke(auth.SessionFilter{ID: over.ID})
-			revoke(auth.SessionFilter{ID: one.ID}, one.ID)
-			revoke(auth.SessionFilter{ID: one.ID})
-			revoke(auth.SessionFilter{ID: two.ID, Except: two.ID})
+			revoke(store.SessionFilter{ID: foreign.ID})
+			revoke(store.SessionFilter{ID: over.ID})
+			revoke(store.SessionFilter{ID: one.ID}, one.ID)
+			revoke(store.SessionFilter{ID: one.ID})
+			revoke(store.SessionFilter{ID: two.ID, Except: two.ID})
 			later := make([]string, 3) // made a microsecond after one another
 			for i := range later {
 				later[i] = b.signInOn(u.ID, "", two.CreatedAt.Add(time.Duration(i+1)*us)).ID
 			}
 			since := func(i int) time.Time { return two.CreatedAt.Add(time.Duration(i+1) * us) }
-			revoke(auth.SessionFilter{Since: since(3)})
-			revoke(auth.SessionFilter{Since: since(1), Except: later[1]}, later[2])
-			revoke(auth.SessionFilter{Since: since(1), ID: later[0]})
-			revoke(auth.SessionFilter{Since: since(0)}, later[0], later[1])
-			revoke(auth.SessionFilter{Except: two.ID}, three.ID, four.ID)
+			revoke(store.SessionFilter{Since: since(3)})
+			revoke(store.SessionFilter{Since: since(1), Except: later[1]}, later[2])
+			revoke(store.SessionFilter{Since: since(1), ID: later[0]})
+			revoke(store.SessionFilter{Since: since(0)}, later[0], later[1])
+			revoke(store.SessionFilter{Except: two.ID}, three.ID, four.ID)
 			_, _, err = b.Session(b.ctx(), three.ID, now)
-			b.is(err, auth.ErrSessionEnded)
+			b.is(err, store.ErrSessionEnded)
 			kept, _, err := b.Session(b.ctx(), two.ID, now)
 			b.ok(err)
 			b.sameSession(kept, two)
-			revoke(auth.SessionFilter{}, two.ID)
+			revoke(store.SessionFilter{}, two.ID)
 			_, _, err = b.Session(b.ctx(), foreign.ID, now)
 			b.ok(err)
 		},
 		"revoking removes the tokens that it names": func(b *bench) {
 			u, other := b.user("ada@example.com"), b.user("eve@example.com")
-			put := func(secret, userID string, p auth.Purpose) []byte {
+			put := func(secret, userID string, p store.Purpose) []byte {
 				t := newToken(secret, "")
 				t.UserID, t.Purpose = userID, p
 				b.token(t)
 				return t.Hash
 			}
-			kept, gone, foreign := put("kept", u.ID, auth.PurposeReset), put("gone", u.ID, auth.PurposeExchange), put("foreign", other.ID, auth.PurposeExchange)
-			_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, DropTokens: []auth.Purpose{auth.PurposeExchange, auth.PurposeMFA}})
+			kept, gone, foreign := put("kept", u.ID, store.PurposeReset), put("gone", u.ID, store.PurposeExchange), put("foreign", other.ID, store.PurposeExchange)
+			_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, DropTokens: []store.Purpose{store.PurposeExchange, store.PurposeMFA}})
 			b.ok(err) // although no session ended
-			_, err = b.PeekToken(b.ctx(), auth.PurposeExchange, gone, now)
-			b.is(err, auth.ErrNotFound)
-			_, err = b.PeekToken(b.ctx(), auth.PurposeReset, kept, now)
+			_, err = b.PeekToken(b.ctx(), store.PurposeExchange, gone, now)
+			b.is(err, store.ErrNotFound)
+			_, err = b.PeekToken(b.ctx(), store.PurposeReset, kept, now)
 			b.ok(err)
-			_, err = b.PeekToken(b.ctx(), auth.PurposeExchange, foreign, now)
+			_, err = b.PeekToken(b.ctx(), store.PurposeExchange, foreign, now)
 			b.ok(err)
 		},
 		"a caller who has gone changes nothing": func(b *bench) {
 			u := b.user("ada@example.com")
 			s, never := b.session(u.ID), b.newSession(u.ID)
-			_, err := b.CreateSession(cancelled(), auth.CreateSession{Change: by(now), Session: never})
+			_, err := b.CreateSession(cancelled(), store.CreateSession{Change: by(now), Session: never})
 			b.gone(err)
-			_, _, err = b.AdvanceSession(cancelled(), auth.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)})
+			_, _, err = b.AdvanceSession(cancelled(), store.Advance{Change: by(now), SessionID: s.ID, IdleUntil: now.Add(time.Hour)})
 			b.gone(err)
-			_, err = b.RevokeSessions(cancelled(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: auth.SessionFilter{}})
+			_, err = b.RevokeSessions(cancelled(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: store.SessionFilter{}})
 			b.gone(err)
 			_, _, err = b.Session(cancelled(), s.ID, now)
 			b.gone(err)
@@ -384,7 +384,7 @@ func sessions() checks {
 			b.ok(err)
 			b.sameSession(got, s)
 			_, _, err = b.Session(b.ctx(), never.ID, now)
-			b.is(err, auth.ErrNotFound)
+			b.is(err, store.ErrNotFound)
 		},
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
-func (b *bench) putSettings(revision int64, document string) (auth.StoredSettings, error) {
-	return b.settings.PutSettings(b.ctx(), auth.PutSettings{Change: by(now), Revision: revision, Document: []byte(document)})
+func (b *bench) putSettings(revision int64, document string) (store.StoredSettings, error) {
+	return b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Revision: revision, Document: []byte(document)})
 }
 
 // hasSettings wants the document of settings.
-func (b *bench) hasSettings(want auth.StoredSettings) {
+func (b *bench) hasSettings(want store.StoredSettings) {
 	b.Helper()
 	got, err := b.settings.Settings(b.ctx())
 	b.ok(err)
@@ -23,16 +23,16 @@ func (b *bench) hasSettings(want auth.StoredSettings) {
 func settings() checks {
 	const document = `{"b": [1,  2],"a":"ä","b":null}` // no form that a store may tidy
 	return checks{
-		"settings begin empty": func(b *bench) { b.hasSettings(auth.StoredSettings{}) },
+		"settings begin empty": func(b *bench) { b.hasSettings(store.StoredSettings{}) },
 		"settings come back byte by byte": func(b *bench) {
 			got, err := b.putSettings(0, document)
 			b.ok(err)
-			want := auth.StoredSettings{Revision: 1, Document: []byte(document), UpdatedAt: now}
+			want := store.StoredSettings{Revision: 1, Document: []byte(document), UpdatedAt: now}
 			equal(b, "StoredSettings", got, want)
 			b.hasSettings(want)
-			got, err = b.settings.PutSettings(b.ctx(), auth.PutSettings{Change: by(now.Add(us)), Revision: 1, Document: []byte("{}")})
+			got, err = b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now.Add(us)), Revision: 1, Document: []byte("{}")})
 			b.ok(err)
-			want = auth.StoredSettings{Revision: 2, Document: []byte("{}"), UpdatedAt: now.Add(us)}
+			want = store.StoredSettings{Revision: 2, Document: []byte("{}"), UpdatedAt: now.Add(us)}
 			equal(b, "StoredSettings", got, want)
 			b.hasSettings(want)
 		},
@@ -41,7 +41,7 @@ func settings() checks {
 			b.ok(err)
 			for _, revision := range []int64{0, 2, -1} {
 				_, err := b.putSettings(revision, "{}")
-				b.is(err, auth.ErrStale)
+				b.is(err, store.ErrStale)
 			}
 			b.hasSettings(want)
 		},
@@ -49,7 +49,7 @@ func settings() checks {
 			want, err := b.putSettings(0, document)
 			b.ok(err)
 			for _, revision := range []int64{1, 7} {
-				got, err := b.settings.PutSettings(b.ctx(), auth.PutSettings{Change: by(now.Add(minute)), Revision: revision})
+				got, err := b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now.Add(minute)), Revision: revision})
 				b.ok(err)
 				equal(b, "StoredSettings", got, want)
 			}
@@ -57,7 +57,7 @@ func settings() checks {
 		},
 		"settings are copies": func(b *bench) {
 			mine := []byte(document)
-			got, err := b.settings.PutSettings(b.ctx(), auth.PutSettings{Change: by(now), Document: mine})
+			got, err := b.settings.PutSettings(b.ctx(), store.PutSettings{Change: by(now), Document: mine})
 			b.ok(err)
 			mine[0], got.Document[0] = 'x', 'x'
 			for range 2 {
@@ -71,8 +71,8 @@ func settings() checks {
 			won, lost := b.race(func(i int) error {
 				_, err := b.putSettings(0, fmt.Sprintf(`{"n":%d}`, i))
 				return err
-			}, auth.ErrStale)
-			b.oneWon(won, lost, auth.ErrStale)
+			}, store.ErrStale)
+			b.oneWon(won, lost, store.ErrStale)
 		},
 		"a caller who has gone reads no settings": func(b *bench) {
 			_, err := b.settings.Settings(cancelled())
@@ -85,8 +85,8 @@ func putSettings(w *world) attempt {
 	u := w.person()
 	d, err := w.settings.Settings(w.ctx())
 	w.ok(err)
-	return attempt{user: u, call: func(ctx context.Context, c auth.Change) error {
-		_, err := w.settings.PutSettings(ctx, auth.PutSettings{Change: c, Revision: d.Revision, Document: []byte(`{"a":1}`)})
+	return attempt{user: u, call: func(ctx context.Context, c store.Change) error {
+		_, err := w.settings.PutSettings(ctx, store.PutSettings{Change: c, Revision: d.Revision, Document: []byte(`{"a":1}`)})
 		return err
 	}}
 }

@@ -3,17 +3,17 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // stats checks StatsStore.
 func stats() checks {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC) // a Friday
 	at := func(hours int) time.Time { return day.Add(time.Duration(hours) * time.Hour) }
-	all := auth.CountQuery{Metrics: auth.Metrics(), From: day.AddDate(0, -2, 0), To: day.AddDate(0, 2, 0)}
+	all := store.CountQuery{Metrics: store.Metrics(), From: day.AddDate(0, -2, 0), To: day.AddDate(0, 2, 0)}
 	return checks{
 		"nothing is counted, or told, for a caller who has gone": func(b *bench) {
-			one := auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, Label: "password", At: at(1), N: 1}}}
+			one := store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, Label: "password", At: at(1), N: 1}}}
 			b.gone(b.stats.AddCounts(cancelled(), one))
 			_, err := b.stats.Counts(cancelled(), all)
 			b.gone(err)
@@ -25,31 +25,31 @@ func stats() checks {
 		},
 		"counts are added up, by the hour and by the day": func(b *bench) {
 			for range 2 {
-				b.ok(b.stats.AddCounts(b.ctx(), auth.AddCounts{Counts: []auth.Count{
-					{Metric: auth.MetricSignIns, Label: "password", At: at(1).Add(59 * minute), N: 2},
-					{Metric: auth.MetricSignIns, Label: "password", At: at(23), N: 1},
-					{Metric: auth.MetricSignIns, Label: "google", At: at(1), N: 7},
-					{Metric: auth.MetricSignUps, Label: "password", At: at(-1), N: 1},
+				b.ok(b.stats.AddCounts(b.ctx(), store.AddCounts{Counts: []store.Count{
+					{Metric: store.MetricSignIns, Label: "password", At: at(1).Add(59 * minute), N: 2},
+					{Metric: store.MetricSignIns, Label: "password", At: at(23), N: 1},
+					{Metric: store.MetricSignIns, Label: "google", At: at(1), N: 7},
+					{Metric: store.MetricSignUps, Label: "password", At: at(-1), N: 1},
 				}}))
 			}
-			b.ok(b.stats.AddCounts(b.ctx(), auth.AddCounts{}))
-			count := func(m auth.Metric, label string, hours int, n int64) auth.Count {
-				return auth.Count{Metric: m, Label: label, At: at(hours), N: n}
+			b.ok(b.stats.AddCounts(b.ctx(), store.AddCounts{}))
+			count := func(m store.Metric, label string, hours int, n int64) store.Count {
+				return store.Count{Metric: m, Label: label, At: at(hours), N: n}
 			}
 			for name, c := range map[string]struct {
-				q    auth.CountQuery
-				want []auth.Count
+				q    store.CountQuery
+				want []store.Count
 			}{
-				"hours": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24)}, []auth.Count{
-					count(auth.MetricSignIns, "google", 1, 14), count(auth.MetricSignIns, "password", 1, 4), count(auth.MetricSignIns, "password", 23, 2),
-					count(auth.MetricSignUps, "password", -1, 2)}},
-				"days": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24), By: auth.Daily}, []auth.Count{
-					count(auth.MetricSignIns, "google", 0, 14), count(auth.MetricSignIns, "password", 0, 6), count(auth.MetricSignUps, "password", -24, 2)}},
-				"in one": {auth.CountQuery{Metrics: auth.Metrics(), From: at(-24), To: at(24), By: auth.Whole}, []auth.Count{
-					count(auth.MetricSignIns, "google", -24, 14), count(auth.MetricSignIns, "password", -24, 6), count(auth.MetricSignUps, "password", -24, 2)}},
-				"one metric":        {auth.CountQuery{Metrics: []auth.Metric{auth.MetricSignUps}, From: at(-24), To: at(24)}, []auth.Count{count(auth.MetricSignUps, "password", -1, 2)}},
-				"the end exclusive": {auth.CountQuery{Metrics: auth.Metrics(), From: at(1), To: at(23)}, []auth.Count{count(auth.MetricSignIns, "google", 1, 14), count(auth.MetricSignIns, "password", 1, 4)}},
-				"nothing":           {auth.CountQuery{From: at(-24), To: at(24)}, []auth.Count{}},
+				"hours": {store.CountQuery{Metrics: store.Metrics(), From: at(-24), To: at(24)}, []store.Count{
+					count(store.MetricSignIns, "google", 1, 14), count(store.MetricSignIns, "password", 1, 4), count(store.MetricSignIns, "password", 23, 2),
+					count(store.MetricSignUps, "password", -1, 2)}},
+				"days": {store.CountQuery{Metrics: store.Metrics(), From: at(-24), To: at(24), By: store.Daily}, []store.Count{
+					count(store.MetricSignIns, "google", 0, 14), count(store.MetricSignIns, "password", 0, 6), count(store.MetricSignUps, "password", -24, 2)}},
+				"in one": {store.CountQuery{Metrics: store.Metrics(), From: at(-24), To: at(24), By: store.Whole}, []store.Count{
+					count(store.MetricSignIns, "google", -24, 14), count(store.MetricSignIns, "password", -24, 6), count(store.MetricSignUps, "password", -24, 2)}},
+				"one metric":        {store.CountQuery{Metrics: []store.Metric{store.MetricSignUps}, From: at(-24), To: at(24)}, []store.Count{count(store.MetricSignUps, "password", -1, 2)}},
+				"the end exclusive": {store.CountQuery{Metrics: store.Metrics(), From: at(1), To: at(23)}, []store.Count{count(store.MetricSignIns, "google", 1, 14), count(store.MetricSignIns, "password", 1, 4)}},
+				"nothing":           {store.CountQuery{From: at(-24), To: at(24)}, []store.Count{}},
 			} {
 				got, err := b.stats.Counts(b.ctx(), c.q)
 				b.ok(err)
@@ -59,9 +59,9 @@ func stats() checks {
 		"an account is active once a day, week and month": func(b *bench) {
 			ada, bob := b.id(), b.id()
 			add := func(at time.Time, ids ...string) {
-				c := auth.AddCounts{}
+				c := store.AddCounts{}
 				for _, id := range ids {
-					c.Active = append(c.Active, auth.Activity{UserID: id, At: at})
+					c.Active = append(c.Active, store.Activity{UserID: id, At: at})
 				}
 				b.ok(b.stats.AddCounts(b.ctx(), c))
 			}
@@ -74,8 +74,8 @@ func stats() checks {
 			b.ok(err)
 			sums := map[string]int64{}
 			for _, c := range got {
-				equal(b, "the metric", c.Metric, auth.MetricActiveUsers)
-				if c.At.Month() == time.January || c.Label == auth.PeriodWeek {
+				equal(b, "the metric", c.Metric, store.MetricActiveUsers)
+				if c.At.Month() == time.January || c.Label == store.PeriodWeek {
 					sums[c.Label+" "+c.At.Format(time.DateOnly)] = c.N
 				}
 			}
@@ -85,12 +85,12 @@ func stats() checks {
 			})
 		},
 		"of calls at once none counts an account twice": func(b *bench) {
-			who := []auth.Activity{{UserID: b.id(), At: now}, {UserID: b.id(), At: now}, {UserID: b.id(), At: now}}
+			who := []store.Activity{{UserID: b.id(), At: now}, {UserID: b.id(), At: now}, {UserID: b.id(), At: now}}
 			won, _ := b.race(func(i int) error {
-				return b.stats.AddCounts(b.ctx(), auth.AddCounts{Active: who[i%2:], Counts: []auth.Count{{Metric: auth.MetricSignIns, At: now, N: 1}}})
+				return b.stats.AddCounts(b.ctx(), store.AddCounts{Active: who[i%2:], Counts: []store.Count{{Metric: store.MetricSignIns, At: now, N: 1}}})
 			})
 			equal(b, "calls that worked", won, parallel)
-			got, err := b.stats.Counts(b.ctx(), auth.CountQuery{Metrics: auth.Metrics(), From: day, To: at(24)})
+			got, err := b.stats.Counts(b.ctx(), store.CountQuery{Metrics: store.Metrics(), From: day, To: at(24)})
 			b.ok(err)
 			want := map[string]int64{"day": 3, "": parallel}
 			for _, c := range got {
@@ -102,11 +102,11 @@ func stats() checks {
 			b.user("eve@example.com")
 			bob := b.user("bob@example.com")
 			for at, until := range []time.Time{now, now.Add(us)} {
-				_, err := b.update(bob.ID, auth.UserPatch{BannedUntil: &until})
+				_, err := b.update(bob.ID, store.UserPatch{BannedUntil: &until})
 				b.ok(err)
 				got, err := b.stats.Totals(b.ctx(), now)
 				b.ok(err)
-				equal(b, "totals", got, auth.Totals{Users: auth.Total{N: 2, Exact: true}, WithFactor: auth.Total{Exact: true}, Banned: auth.Total{N: int64(at), Exact: true}})
+				equal(b, "totals", got, store.Totals{Users: store.Total{N: 2, Exact: true}, WithFactor: store.Total{Exact: true}, Banned: store.Total{N: int64(at), Exact: true}})
 			}
 			if b.factors != nil {
 				b.enrolled()
@@ -116,7 +116,7 @@ func stats() checks {
 			}
 		},
 		"a sweep leaves the figures of a year": func(b *bench) {
-			b.ok(b.stats.AddCounts(b.ctx(), auth.AddCounts{Counts: []auth.Count{{Metric: auth.MetricSignIns, At: now, N: 1}}, Active: []auth.Activity{{UserID: b.id(), At: now}}}))
+			b.ok(b.stats.AddCounts(b.ctx(), store.AddCounts{Counts: []store.Count{{Metric: store.MetricSignIns, At: now, N: 1}}, Active: []store.Activity{{UserID: b.id(), At: now}}}))
 			_, err := b.Sweep(b.ctx(), now.AddDate(0, 0, 380), 1000)
 			b.ok(err)
 			got, err := b.stats.Counts(b.ctx(), all)

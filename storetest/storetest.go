@@ -22,21 +22,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // checks are the promises of one group, by name.
 type checks map[string]func(*bench)
 
 // Run checks every promise of auth.Store, and of each capability that the store
-// has: auth.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
+// has: store.FactorStore, EventStore, OutboxStore, RoleStore, KeyStore,
 // ImportStore, RotationStore, ProofStore, ExportStore, AccountStore, DirectoryStore, LimitStore,
 // StatsStore, SettingsStore, DiagnosticStore, ImpersonationStore, SessionListStore,
 // InvitationStore, AnonymizeStore, MessageLogStore and FirstOwnerStore.
 // It logs which those are
 // and which type has them. open makes an empty store, and
 // arranges for its end with t.Cleanup.
-func Run(t *testing.T, open func(t *testing.T) auth.Store) {
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	run := func(t *testing.T, group string, all checks) {
 		t.Helper()
@@ -61,29 +61,29 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		has    bool
 		checks checks
 	}{
-		{"factors", reflect.TypeFor[auth.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody())},
-		{"events", reflect.TypeFor[auth.EventStore](), has.events != nil, merge(events(), eventLists(), eventRecords())},
-		{"outbox", reflect.TypeFor[auth.OutboxStore](), has.outbox != nil, merge(outbox(), outboxRecords(has))},
-		{"roles", reflect.TypeFor[auth.RoleStore](), has.roles != nil, merge(roles(), roleRecords())},
-		{"keys", reflect.TypeFor[auth.KeyStore](), has.keys != nil, merge(keys(), keyRecords())},
-		{"exports", reflect.TypeFor[auth.ExportStore](), has.exports != nil, exports(has)},
-		{"accounts", reflect.TypeFor[auth.AccountStore](), has.whose != nil, accounts()},
-		{"proofs", reflect.TypeFor[auth.ProofStore](), has.proofs != nil, proofs()},
-		{"imports", reflect.TypeFor[auth.ImportStore](), has.imports != nil, imports()},
-		{"directory", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, directory()},
-		{"rows", reflect.TypeFor[auth.DirectoryStore](), has.people != nil, userRows()},
-		{"settings", reflect.TypeFor[auth.SettingsStore](), has.settings != nil, merge(settings(), settingsRecords())},
-		{"diagnosis", reflect.TypeFor[auth.DiagnosticStore](), has.health != nil, diagnosis()},
-		{"clearing", reflect.TypeFor[auth.LimitStore](), has.clears != nil, clearing()},
-		{"invitations", reflect.TypeFor[auth.InvitationStore](), has.invited != nil, invitations()},
-		{"anonymizing", reflect.TypeFor[auth.AnonymizeStore](), has.nobody != nil, anonymizing()},
-		{"first owner", reflect.TypeFor[auth.FirstOwnerStore](), has.founded != nil, firstOwner()},
-		{"jobs", reflect.TypeFor[auth.JobStore](), has.work != nil, merge(jobs(), jobRecords())},
-		{"message log", reflect.TypeFor[auth.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
-		{"stats", reflect.TypeFor[auth.StatsStore](), has.stats != nil, stats()},
-		{"session lists", reflect.TypeFor[auth.SessionListStore](), has.logins != nil, sessionLists()},
-		{"impersonations", reflect.TypeFor[auth.ImpersonationStore](), has.acting != nil, merge(impersonations(), impersonationRecords())},
-		{"rotation", reflect.TypeFor[auth.RotationStore](), has.uses != nil, rotation()},
+		{"factors", reflect.TypeFor[store.FactorStore](), has.factors != nil, merge(factors(), factorUse(), factorRemoval(), deviceFactors(), newDeviceFactors(), factorTrust(), born(), factorRecords(), factorsOfNobody())},
+		{"events", reflect.TypeFor[store.EventStore](), has.events != nil, merge(events(), eventLists(), eventRecords())},
+		{"outbox", reflect.TypeFor[store.OutboxStore](), has.outbox != nil, merge(outbox(), outboxRecords(has))},
+		{"roles", reflect.TypeFor[store.RoleStore](), has.roles != nil, merge(roles(), roleRecords())},
+		{"keys", reflect.TypeFor[store.KeyStore](), has.keys != nil, merge(keys(), keyRecords())},
+		{"exports", reflect.TypeFor[store.ExportStore](), has.exports != nil, exports(has)},
+		{"accounts", reflect.TypeFor[store.AccountStore](), has.whose != nil, accounts()},
+		{"proofs", reflect.TypeFor[store.ProofStore](), has.proofs != nil, proofs()},
+		{"imports", reflect.TypeFor[store.ImportStore](), has.imports != nil, imports()},
+		{"directory", reflect.TypeFor[store.DirectoryStore](), has.people != nil, directory()},
+		{"rows", reflect.TypeFor[store.DirectoryStore](), has.people != nil, userRows()},
+		{"settings", reflect.TypeFor[store.SettingsStore](), has.settings != nil, merge(settings(), settingsRecords())},
+		{"diagnosis", reflect.TypeFor[store.DiagnosticStore](), has.health != nil, diagnosis()},
+		{"clearing", reflect.TypeFor[store.LimitStore](), has.clears != nil, clearing()},
+		{"invitations", reflect.TypeFor[store.InvitationStore](), has.invited != nil, invitations()},
+		{"anonymizing", reflect.TypeFor[store.AnonymizeStore](), has.nobody != nil, anonymizing()},
+		{"first owner", reflect.TypeFor[store.FirstOwnerStore](), has.founded != nil, firstOwner()},
+		{"jobs", reflect.TypeFor[store.JobStore](), has.work != nil, merge(jobs(), jobRecords())},
+		{"message log", reflect.TypeFor[store.MessageLogStore](), has.posted != nil && has.outbox != nil, messageLog()},
+		{"stats", reflect.TypeFor[store.StatsStore](), has.stats != nil, stats()},
+		{"session lists", reflect.TypeFor[store.SessionListStore](), has.logins != nil, sessionLists()},
+		{"impersonations", reflect.TypeFor[store.ImpersonationStore](), has.acting != nil, merge(impersonations(), impersonationRecords())},
+		{"rotation", reflect.TypeFor[store.RotationStore](), has.uses != nil, rotation()},
 	} {
 		if !c.has {
 			t.Logf("%s: none, its checks do not run", c.name)
@@ -95,7 +95,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 }
 
 // found names the type that has a capability, and those that wrap it.
-func found(s auth.Store, face reflect.Type) string {
+func found(s store.Store, face reflect.Type) string {
 	var through []string
 	for s != nil {
 		if reflect.TypeOf(s).Implements(face) {
@@ -105,7 +105,7 @@ func found(s auth.Store, face reflect.Type) string {
 			return fmt.Sprintf("%T, through %s", s, strings.Join(through, ", "))
 		}
 		through = append(through, fmt.Sprintf("%T", s))
-		w, ok := s.(interface{ Unwrap() auth.Store })
+		w, ok := s.(interface{ Unwrap() store.Store })
 		if !ok {
 			break
 		}

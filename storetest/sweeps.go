@@ -3,14 +3,14 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // aeon is longer than anything is kept.
 const aeon = 2 * 9600 * time.Hour
 
 // lasting describes a session that outlives every sweep here.
-func (b *bench) lasting(userID string) auth.Session {
+func (b *bench) lasting(userID string) store.Session {
 	b.Helper()
 	s := b.newSession(userID)
 	s.IdleUntil = now.Add(aeon)
@@ -45,12 +45,12 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 			b.token(t)
 		}),
 		"buckets": until(func() {
-			b.take(now, auth.Draw{Key: b.id(), Rate: auth.Rate{Burst: 1, Per: time.Hour}, Cost: 1})
+			b.take(now, store.Draw{Key: b.id(), Rate: store.Rate{Burst: 1, Per: time.Hour}, Cost: 1})
 		}),
 		"idempotency keys": until(func() {
 			c := by(now)
-			c.Idempotency = &auth.Idempotency{Actor: "a", Route: "r", Key: b.id(), RequestHash: hashOf("x"), ExpiresAt: end}
-			_, err := b.CreateUser(b.ctx(), auth.CreateUser{Change: c, NewUser: b.newUser("")})
+			c.Idempotency = &store.Idempotency{Actor: "a", Route: "r", Key: b.id(), RequestHash: hashOf("x"), ExpiresAt: end}
+			_, err := b.CreateUser(b.ctx(), store.CreateUser{Change: c, NewUser: b.newUser("")})
 			b.ok(err)
 		}),
 		"devices": func() time.Time {
@@ -58,7 +58,7 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 			s.Device = "device"
 			_, err := b.signIn(s)
 			b.ok(err)
-			return now.Add(auth.DeviceLife)
+			return now.Add(store.DeviceLife)
 		},
 	}
 	if b.work != nil {
@@ -77,7 +77,7 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 	if b.outbox != nil {
 		all["messages"] = until(func() {
 			m := b.message()
-			m.ExpiresAt, m.Log = end, auth.MessageLog{}
+			m.ExpiresAt, m.Log = end, store.MessageLog{}
 			b.post(b.user("").ID, m)
 		})
 	}
@@ -85,10 +85,10 @@ func (b *bench) perishables() map[string]func() (over time.Time) {
 		all["records of messages"] = func() time.Time {
 			m := b.message()
 			m.CreatedAt, m.ExpiresAt = now, now.Add(aeon)
-			m.Log = auth.MessageLog{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, To: "a•"}
+			m.Log = store.MessageLog{Kind: store.KindMagicLink, Channel: store.ChannelEmail, To: "a•"}
 			b.post(b.user("").ID, m)
-			b.ok(b.outbox.FinishMessage(b.ctx(), auth.FinishMessage{ID: m.ID, State: auth.MessageSent, At: now, Attempts: 1}))
-			return now.Add(auth.MessageLogLife)
+			b.ok(b.outbox.FinishMessage(b.ctx(), store.FinishMessage{ID: m.ID, State: store.MessageSent, At: now, Attempts: 1}))
+			return now.Add(store.MessageLogLife)
 		}
 	}
 	return all

@@ -3,7 +3,7 @@ package storetest
 import (
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // taken are that an id is had by one thing of a kind: whoever comes second gets a
@@ -63,7 +63,7 @@ func taken(has *bench) checks {
 					if second {
 						id, i.ID = other.ID, b.id()
 					}
-					_, err := b.update(id, auth.UserPatch{Link: &i})
+					_, err := b.update(id, store.UserPatch{Link: &i})
 					return err
 				}
 			case "key":
@@ -78,7 +78,7 @@ func taken(has *bench) checks {
 					return err
 				}
 			case "job":
-				j := auth.Job{ID: b.id(), Kind: "kind", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+				j := store.Job{ID: b.id(), Kind: "kind", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 				w.jobs = append(w.jobs, j.ID)
 				add = func(second bool) error {
 					if second {

@@ -4,22 +4,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // month is how long devices are trusted here.
-const month = auth.MaxTrust
+const month = store.MaxTrust
 
 // trusting describes a session on a device that is trusted from then on.
-func (b *bench) trusting(userID, device string, until time.Time) auth.CreateSession {
+func (b *bench) trusting(userID, device string, until time.Time) store.CreateSession {
 	b.Helper()
 	s := b.newSession(userID)
-	s.Device, s.AAL, s.AMR = device, auth.LevelAAL2, append(s.AMR, totp)
-	return auth.CreateSession{Change: by(now), Session: s, TrustUntil: until}
+	s.Device, s.AAL, s.AMR = device, store.LevelAAL2, append(s.AMR, totp)
+	return store.CreateSession{Change: by(now), Session: s, TrustUntil: until}
 }
 
 // trust signs in on a device that is trusted from then on.
-func (b *bench) trust(userID, device string, until time.Time) auth.Session {
+func (b *bench) trust(userID, device string, until time.Time) store.Session {
 	b.Helper()
 	c := b.trusting(userID, device, until)
 	_, err := b.CreateSession(b.ctx(), c)
@@ -30,7 +30,7 @@ func (b *bench) trust(userID, device string, until time.Time) auth.Session {
 // trusts wants a device to be trusted by a user until then; zero: it is not.
 func (b *bench) trusts(userID, device string, until time.Time) {
 	b.Helper()
-	key := auth.ByID(userID)
+	key := store.ByID(userID)
 	key.Device = device
 	c, err := b.Credentials(b.ctx(), key)
 	b.ok(err)
@@ -38,11 +38,11 @@ func (b *bench) trusts(userID, device string, until time.Time) {
 }
 
 // passing signs in with the first factor alone, where a trusted device will do.
-func (b *bench) passing(userID, device string, at time.Time, more ...auth.UserAt) error {
+func (b *bench) passing(userID, device string, at time.Time, more ...store.UserAt) error {
 	b.Helper()
 	s := b.newSession(userID)
 	s.Device, s.CreatedAt, s.IdleUntil = device, at, at.Add(time.Hour)
-	c := auth.CreateSession{Change: by(at), Session: s, OnTrustedDevice: true}
+	c := store.CreateSession{Change: by(at), Session: s, OnTrustedDevice: true}
 	c.IfUsers = more
 	_, err := b.CreateSession(b.ctx(), c)
 	return err
@@ -58,7 +58,7 @@ func deviceTrust() checks {
 			b.signInOn(eve.ID, "one", now)
 			b.trusts(u.ID, "one", never)
 			b.trust(u.ID, "one", now.Add(month))
-			for _, key := range []auth.UserKey{auth.ByID(u.ID), auth.ByEmail(u.Email), auth.ByPhone(u.Phone), auth.ByIdentity("p", "1")} {
+			for _, key := range []store.UserKey{store.ByID(u.ID), store.ByEmail(u.Email), store.ByPhone(u.Phone), store.ByIdentity("p", "1")} {
 				key.Device = "one"
 				c, err := b.Credentials(b.ctx(), key)
 				b.ok(err)
@@ -81,7 +81,7 @@ func deviceTrust() checks {
 		"a session of one factor has no device trusted": func(b *bench) {
 			u := b.user("ada@example.com")
 			c := b.trusting(u.ID, "one", now.Add(month))
-			c.Session.AAL = auth.LevelAAL1
+			c.Session.AAL = store.LevelAAL1
 			_, err := b.CreateSession(b.ctx(), c)
 			b.ok(err)
 			b.knows(u.ID, "one", true)
@@ -91,16 +91,16 @@ func deviceTrust() checks {
 			u := b.user("ada@example.com")
 			old := b.signInOn(u.ID, "one", now)
 			c := b.trusting(u.ID, "one", now.Add(month))
-			c.IfUsers = []auth.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}
+			c.IfUsers = []store.UserAt{{ID: u.ID, PasswordHash: ptr("other")}}
 			_, err := b.CreateSession(b.ctx(), c)
-			b.is(err, auth.ErrStale)
+			b.is(err, store.ErrStale)
 			c.IfUsers, c.Session.ID = nil, old.ID
 			_, err = b.CreateSession(b.ctx(), c)
 			b.refuses(err, "an id given twice")
 			c = b.trusting(u.ID, "two", now.Add(month))
 			c.OnNewDevice.Refuse = true
 			_, err = b.CreateSession(b.ctx(), c)
-			b.is(err, auth.ErrNewDevice)
+			b.is(err, store.ErrNewDevice)
 			_, err = b.CreateSession(cancelled(), b.trusting(u.ID, "one", now.Add(month)))
 			b.gone(err)
 			b.trusts(u.ID, "one", never)
@@ -124,7 +124,7 @@ func deviceTrust() checks {
 		"trust that ended does not come back": func(b *bench) {
 			u := b.user("ada@example.com")
 			b.trust(u.ID, "one", now.Add(month))
-			for _, p := range []auth.UserPatch{{PasswordHash: ptr("x")}, {DropDevices: true}} {
+			for _, p := range []store.UserPatch{{PasswordHash: ptr("x")}, {DropDevices: true}} {
 				b.trust(u.ID, "one", now.Add(month))
 				_, err := b.update(u.ID, p)
 				b.ok(err)
@@ -133,7 +133,7 @@ func deviceTrust() checks {
 				b.trusts(u.ID, "one", never)
 			}
 			b.trust(u.ID, "one", now.Add(month))
-			for i := range auth.MaxDevices { // which are seen later
+			for i := range store.MaxDevices { // which are seen later
 				b.signInOn(u.ID, fmt.Sprintf("device %d", i), now.Add(us))
 			}
 			b.signInOn(u.ID, "one", now.Add(us))
@@ -146,7 +146,7 @@ func deviceTrust() checks {
 			b.trust(eve.ID, "one", now.Add(month))
 			revoke := func(drop bool) {
 				b.Helper()
-				_, err := b.RevokeSessions(b.ctx(), auth.RevokeSessions{Change: by(now), UserID: u.ID, Filter: auth.SessionFilter{Except: own.ID}, DropDevices: drop})
+				_, err := b.RevokeSessions(b.ctx(), store.RevokeSessions{Change: by(now), UserID: u.ID, Filter: store.SessionFilter{Except: own.ID}, DropDevices: drop})
 				b.ok(err)
 			}
 			revoke(false)
@@ -168,24 +168,24 @@ func factorTrust() checks {
 			u, _, _ := b.enrolled()
 			eve, _, _ := b.enrol(b.user("eve@example.com"))
 			end := now.Add(month)
-			b.is(b.passing(u.ID, "one", now), auth.ErrMFARequired)
+			b.is(b.passing(u.ID, "one", now), store.ErrMFARequired)
 			b.trust(u.ID, "one", end)
 			b.trust(eve.ID, "hers", end)
 			// Conditions on others may take a store another way.
-			for _, more := range [][]auth.UserAt{nil, {{ID: u.ID, CredentialRevision: &u.CredentialRevision}}, {{ID: eve.ID, Revision: &eve.Revision}}} {
+			for _, more := range [][]store.UserAt{nil, {{ID: u.ID, CredentialRevision: &u.CredentialRevision}}, {{ID: eve.ID, Revision: &eve.Revision}}} {
 				b.ok(b.passing(u.ID, "one", now, more...))
 				b.ok(b.passing(u.ID, "one", end.Add(-us), more...))
 				for _, at := range []time.Time{end, end.Add(us)} {
-					b.is(b.passing(u.ID, "one", at, more...), auth.ErrMFARequired)
+					b.is(b.passing(u.ID, "one", at, more...), store.ErrMFARequired)
 				}
 				for _, device := range []string{"", "two", "hers"} {
-					b.is(b.passing(u.ID, device, now, more...), auth.ErrMFARequired)
+					b.is(b.passing(u.ID, device, now, more...), store.ErrMFARequired)
 				}
-				b.is(b.passing(eve.ID, "one", now, more...), auth.ErrMFARequired)
+				b.is(b.passing(eve.ID, "one", now, more...), store.ErrMFARequired)
 				s := b.newSession(u.ID)
 				s.Device = "one"
 				_, err := b.signIn(s, more...)
-				b.is(err, auth.ErrMFARequired) // it is not asked of the device
+				b.is(err, store.ErrMFARequired) // it is not asked of the device
 			}
 		},
 		"a session on a trusted device is as it was asked for": func(b *bench) {
@@ -193,7 +193,7 @@ func factorTrust() checks {
 			b.trust(u.ID, "one", now.Add(month))
 			s := b.newSession(u.ID)
 			s.Device = "one"
-			_, err := b.CreateSession(b.ctx(), auth.CreateSession{Change: by(now), Session: s, OnTrustedDevice: true})
+			_, err := b.CreateSession(b.ctx(), store.CreateSession{Change: by(now), Session: s, OnTrustedDevice: true})
 			b.ok(err)
 			got, _, err := b.Session(b.ctx(), s.ID, now)
 			b.ok(err)
@@ -203,33 +203,33 @@ func factorTrust() checks {
 		"a trusted device makes up for nothing else": func(b *bench) {
 			u, _, _ := b.enrolled()
 			b.trust(u.ID, "one", now.Add(month))
-			b.is(b.passing(u.ID, "one", now, auth.UserAt{ID: u.ID, PasswordHash: ptr("other")}), auth.ErrStale)
-			_, err := b.update(u.ID, auth.UserPatch{BannedUntil: ptr(now.Add(minute))})
+			b.is(b.passing(u.ID, "one", now, store.UserAt{ID: u.ID, PasswordHash: ptr("other")}), store.ErrStale)
+			_, err := b.update(u.ID, store.UserPatch{BannedUntil: ptr(now.Add(minute))})
 			b.ok(err)
-			b.is(b.passing(u.ID, "one", now), auth.ErrBanned)
-			b.is(b.passing(u.ID, "one", now.Add(minute)), auth.ErrMFARequired) // the ban ended it
-			b.is(b.passing(b.id(), "one", now), auth.ErrNotFound)
+			b.is(b.passing(u.ID, "one", now), store.ErrBanned)
+			b.is(b.passing(u.ID, "one", now.Add(minute)), store.ErrMFARequired) // the ban ended it
+			b.is(b.passing(b.id(), "one", now), store.ErrNotFound)
 		},
 		"whatever changes second factors ends trust": func(b *bench) {
-			other := func(f auth.Factor) auth.Factor {
+			other := func(f store.Factor) store.Factor {
 				f.ID, f.Kind = b.id(), "other"
 				return f
 			}
-			for name, change := range map[string]func(u auth.User, s auth.Session, f auth.Factor) error{
-				"another factor": func(u auth.User, s auth.Session, f auth.Factor) error {
+			for name, change := range map[string]func(u store.User, s store.Session, f store.Factor) error{
+				"another factor": func(u store.User, s store.Session, f store.Factor) error {
 					o := other(f)
 					b.ok(b.putFactor(o))
 					_, err := b.enable(o, s)
 					return err
 				},
-				"a factor that is replaced": func(u auth.User, s auth.Session, f auth.Factor) error {
+				"a factor that is replaced": func(u store.User, s store.Session, f store.Factor) error {
 					_, err := b.removeFactor(u.ID, f.ID)
 					b.ok(err)
 					next := b.pending(u.ID)
 					_, err = b.enable(next, s)
 					return err
 				},
-				"one of two removed": func(u auth.User, s auth.Session, f auth.Factor) error {
+				"one of two removed": func(u store.User, s store.Session, f store.Factor) error {
 					o := other(f)
 					b.ok(b.putFactor(o))
 					_, err := b.enable(o, s)
@@ -238,13 +238,13 @@ func factorTrust() checks {
 					_, err = b.removeFactor(u.ID, o.ID)
 					return err
 				},
-				"new recovery codes": func(u auth.User, _ auth.Session, _ auth.Factor) error { return b.renew(u.ID, "n1") },
+				"new recovery codes": func(u store.User, _ store.Session, _ store.Factor) error { return b.renew(u.ID, "n1") },
 			} {
 				u, s, f := b.enrolled()
 				b.trust(u.ID, "one", now.Add(month))
 				b.ok(change(u, s, f))
 				b.of("%s", name).trusts(u.ID, "one", time.Time{})
-				b.of("%s", name).is(b.passing(u.ID, "one", now), auth.ErrMFARequired)
+				b.of("%s", name).is(b.passing(u.ID, "one", now), store.ErrMFARequired)
 				b.ok(b.delete(u.ID))
 			}
 		},
@@ -254,7 +254,7 @@ func factorTrust() checks {
 			b.ok(b.step(f, 200))
 			_, err := b.recover(u.ID, "r1")
 			b.ok(err)
-			_, _, err = b.factors.RaiseSession(b.ctx(), auth.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
+			_, _, err = b.factors.RaiseSession(b.ctx(), store.RaiseSession{Change: by(now), SessionID: s.ID, Proof: totp})
 			b.ok(err)
 			b.ok(b.passing(u.ID, "one", now))
 		},
@@ -265,7 +265,7 @@ func factorTrust() checks {
 				b.meanwhile(func() error { return b.renew(u.ID, "n1") }, func() error { return b.passing(u.ID, "one", now) }, func() []string {
 					list, err := b.Sessions(b.ctx(), u.ID, now)
 					return []string{fmt.Sprintf("%d sessions, %v", len(list), err)}
-				}, auth.ErrMFARequired)
+				}, store.ErrMFARequired)
 			}
 		},
 	}

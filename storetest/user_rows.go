@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // userRows checks DirectoryStore.ListUserRows by DirectoryStore.ListUsers.
@@ -28,14 +28,14 @@ func userRows() checks {
 		},
 		"rows have metadata as they were given": func(b *bench) {
 			u := b.whole()
-			_, err := b.update(u.ID, auth.UserPatch{
+			_, err := b.update(u.ID, store.UserPatch{
 				UserMetadata: map[string]any{"a \"quoted\" \\ name": "with <b>, & \n and \u2028", "ü": []any{nil, true, 1.5, 12345678901.0, map[string]any{}}},
 				AppMetadata:  map[string]any{},
 			})
 			b.ok(err)
-			b.rowsOf("of texts that need escapes", auth.UserQuery{Limit: 10, Now: now})
+			b.rowsOf("of texts that need escapes", store.UserQuery{Limit: 10, Now: now})
 			for range 2 {
-				list, err := b.people.ListUserRows(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
+				list, err := b.people.ListUserRows(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 				b.ok(err)
 				need(b, "the number of rows", len(list), 1)
 				equal(b, "what there is for no metadata", strings.TrimSpace(string(list[0].AppMetadataJSON)), "{}")
@@ -43,7 +43,7 @@ func userRows() checks {
 			}
 		},
 		"no rows are no error": func(b *bench) {
-			list, err := b.people.ListUserRows(b.ctx(), auth.UserQuery{Limit: 10, Now: now})
+			list, err := b.people.ListUserRows(b.ctx(), store.UserQuery{Limit: 10, Now: now})
 			b.ok(err)
 			equal(b, "the number of rows", len(list), 0)
 		},
@@ -51,7 +51,7 @@ func userRows() checks {
 }
 
 // rowsOf wants the rows of a query to be what its list is.
-func (b *bench) rowsOf(name string, q auth.UserQuery) {
+func (b *bench) rowsOf(name string, q store.UserQuery) {
 	b.Helper()
 	want, err := b.people.ListUsers(b.ctx(), q)
 	b.ok(err)
@@ -64,10 +64,10 @@ func (b *bench) rowsOf(name string, q auth.UserQuery) {
 			}
 		}
 	}
-	got := []auth.User{}
+	got := []store.User{}
 	for i, r := range rows {
 		about := b.of("%s, row %d", name, i)
-		equal(about, "the maps of metadata", fmt.Sprint(r.UserMetadata, r.AppMetadata), fmt.Sprint(auth.User{}.UserMetadata, auth.User{}.AppMetadata))
+		equal(about, "the maps of metadata", fmt.Sprint(r.UserMetadata, r.AppMetadata), fmt.Sprint(store.User{}.UserMetadata, store.User{}.AppMetadata))
 		r.UserMetadata, r.AppMetadata = about.object(r.UserMetadataJSON), about.object(r.AppMetadataJSON)
 		got = append(got, r.User)
 	}

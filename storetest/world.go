@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // world is a store with people in it, and what of it is watched.
 type world struct {
 	*bench
 	users, sessions, apiKeys []string
-	tokens                   []auth.TokenRef
+	tokens                   []store.TokenRef
 	drawn                    []string // keys of limits
 	jobs                     []string
 }
@@ -22,14 +22,14 @@ type world struct {
 func newWorld(b *bench) *world { return &world{bench: b} }
 
 // person adds a watched user of whom everything is known and unlike others.
-func (w *world) person(roles ...string) auth.User {
+func (w *world) person(roles ...string) store.User {
 	w.Helper()
 	nu := w.newUser("")
 	id := uuid.MustParse(nu.User.ID)
 	nu.User.Email, nu.User.EmailVerifiedAt = id.String()+"@example.com", now
 	nu.User.Phone, nu.User.PhoneVerifiedAt = fmt.Sprintf("+49%012d", binary.BigEndian.Uint64(id[8:])%1e12), now
 	nu.User.Roles, nu.PasswordHash = append([]string{"r"}, roles...), "hash"
-	nu.User.Identities = []auth.Identity{w.identity("p", nu.User.ID)}
+	nu.User.Identities = []store.Identity{w.identity("p", nu.User.ID)}
 	u, err := w.create(nu)
 	w.ok(err)
 	w.users = append(w.users, u.ID)
@@ -37,15 +37,15 @@ func (w *world) person(roles ...string) auth.User {
 }
 
 // as reads a user as it is by now.
-func (w *world) as(id string) auth.User {
+func (w *world) as(id string) store.User {
 	w.Helper()
-	u, err := w.User(w.ctx(), auth.ByID(id))
+	u, err := w.User(w.ctx(), store.ByID(id))
 	w.ok(err)
 	return u
 }
 
 // device adds a watched session.
-func (w *world) device(userID string) auth.Session {
+func (w *world) device(userID string) store.Session {
 	w.Helper()
 	s := w.session(userID)
 	w.sessions = append(w.sessions, s.ID)
@@ -53,21 +53,21 @@ func (w *world) device(userID string) auth.Session {
 }
 
 // secret adds a watched token of a user, about something of its own.
-func (w *world) secret(userID string, tries int) auth.Token {
+func (w *world) secret(userID string, tries int) store.Token {
 	w.Helper()
 	t := newCode(w.id(), w.id(), tries)
 	t.UserID = userID
 	w.token(t)
-	w.tokens = append(w.tokens, auth.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
+	w.tokens = append(w.tokens, store.TokenRef{Purpose: t.Purpose, Hash: t.Hash})
 	return t
 }
 
 // newKey describes an API key.
-func (w *world) newKey() auth.APIKey {
+func (w *world) newKey() store.APIKey {
 	w.Helper()
 	id := w.id()
 	w.apiKeys = append(w.apiKeys, id)
-	return auth.APIKey{ID: id, Name: "key", Hash: hashOf(id), Scopes: []string{"a"}}
+	return store.APIKey{ID: id, Name: "key", Hash: hashOf(id), Scopes: []string{"a"}}
 }
 
 // state is all that is watched, as the store tells it, a line each.
@@ -80,7 +80,7 @@ func (w *world) state() []string {
 		lines = append(lines, fmt.Sprintf("%s %s: %+v", kind, id, v))
 	}
 	for _, id := range w.users {
-		c, err := w.Credentials(w.ctx(), auth.ByID(id))
+		c, err := w.Credentials(w.ctx(), store.ByID(id))
 		c.User = plain(c.User)
 		add("user", id, c, err)
 		list, err := w.Sessions(w.ctx(), id, now)
@@ -99,7 +99,7 @@ func (w *world) state() []string {
 		add("token", fmt.Sprintf("%s %x", t.Purpose, t.Hash), token, err)
 	}
 	for _, key := range w.drawn {
-		d, err := w.Take(w.ctx(), []auth.Draw{{Key: key, Rate: five}}, now)
+		d, err := w.Take(w.ctx(), []store.Draw{{Key: key, Rate: five}}, now)
 		add("limit", key, d, err)
 	}
 	for _, id := range w.jobs {
@@ -132,14 +132,14 @@ func (w *world) state() []string {
 func (w *world) recorded() []string {
 	var lines []string
 	if w.events != nil {
-		list, err := w.events.Events(w.ctx(), auth.EventQuery{Limit: 1000})
+		list, err := w.events.Events(w.ctx(), store.EventQuery{Limit: 1000})
 		lines = append(lines, fmt.Sprintf("events: %d, %v", len(list), err))
 		for _, e := range list {
 			lines = append(lines, fmt.Sprintf("event %+v", e))
 		}
 	}
 	if w.outbox != nil {
-		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now, Limit: 1000})
+		list, err := w.outbox.ClaimMessages(w.ctx(), store.ClaimMessages{Now: now, Until: now, Limit: 1000})
 		lines = append(lines, fmt.Sprintf("messages: %d, %v", len(list), err))
 		for _, m := range list {
 			m.NextAt, m.Attempts = now, 0
@@ -147,7 +147,7 @@ func (w *world) recorded() []string {
 		}
 	}
 	if w.posted != nil {
-		for _, r := range w.records(auth.MessageQuery{}) {
+		for _, r := range w.records(store.MessageQuery{}) {
 			lines = append(lines, fmt.Sprintf("record %+v", r))
 		}
 	}
@@ -172,50 +172,50 @@ func differences(before, after []string) []string {
 
 // witness adds to a change an event for each outcome and a message, and returns
 // their ids.
-func (w *world) witness(c *auth.Change) witnesses {
+func (w *world) witness(c *store.Change) witnesses {
 	w.Helper()
 	ids := witnesses{message: w.id()}
 	for on := range ids.events {
 		ids.events[on] = w.id()
-		c.Events = append(c.Events, auth.OutcomeEvent{On: auth.Outcome(on), Event: auth.Event{ID: ids.events[on], Type: auth.EventUserUpdated, At: now}})
+		c.Events = append(c.Events, store.OutcomeEvent{On: store.Outcome(on), Event: store.Event{ID: ids.events[on], Type: store.EventUserUpdated, At: now}})
 	}
-	log := auth.MessageLog{Kind: auth.KindMagicLink, Channel: auth.ChannelEmail, To: "a•••a@e•••e.com"}
-	c.Messages = append(c.Messages, auth.SealedMessage{ID: ids.message, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute), Log: log})
+	log := store.MessageLog{Kind: store.KindMagicLink, Channel: store.ChannelEmail, To: "a•••a@e•••e.com"}
+	c.Messages = append(c.Messages, store.SealedMessage{ID: ids.message, Body: []byte("sealed"), CreatedAt: now, NextAt: now, ExpiresAt: now.Add(minute), Log: log})
 	return ids
 }
 
 // witnesses are the ids of events, by outcome, and of a message.
 type witnesses struct {
-	events  [auth.OutcomeNewDevice + 1]string
+	events  [store.OutcomeNewDevice + 1]string
 	message string
 }
 
 // noticed wants the events of these outcomes, and no others, with what the store
 // had to fill in, and the message if one of them is OutcomeDone.
-func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ...auth.Outcome) {
+func (w *world) noticed(ids witnesses, about string, ended []string, outcomes ...store.Outcome) {
 	w.Helper()
 	if w.events != nil {
-		list, err := w.events.Events(w.ctx(), auth.EventQuery{Limit: 1000})
+		list, err := w.events.Events(w.ctx(), store.EventQuery{Limit: 1000})
 		w.ok(err)
 		for on, id := range ids.events {
-			i := slices.IndexFunc(list, func(e auth.Event) bool { return e.ID == id })
-			equal(w.of("outcome %d", on), "recorded", i >= 0, slices.Contains(outcomes, auth.Outcome(on)))
+			i := slices.IndexFunc(list, func(e store.Event) bool { return e.ID == id })
+			equal(w.of("outcome %d", on), "recorded", i >= 0, slices.Contains(outcomes, store.Outcome(on)))
 			if i < 0 {
 				continue
 			}
 			equal(w.of("outcome %d", on), "Event.UserID", list[i].UserID, about)
-			if auth.Outcome(on) == auth.OutcomeSessionsEnded {
+			if store.Outcome(on) == store.OutcomeSessionsEnded {
 				listed(w.bench, "Event.SessionIDs", list[i].SessionIDs, ended)
 			}
 		}
 	}
 	if w.outbox != nil {
-		list, err := w.outbox.ClaimMessages(w.ctx(), auth.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
+		list, err := w.outbox.ClaimMessages(w.ctx(), store.ClaimMessages{Now: now, Until: now.Add(minute), Limit: 1000})
 		w.ok(err)
-		got := slices.ContainsFunc(list, func(m auth.SealedMessage) bool { return m.ID == ids.message })
-		equal(w.bench, "message recorded", got, slices.Contains(outcomes, auth.OutcomeDone))
+		got := slices.ContainsFunc(list, func(m store.SealedMessage) bool { return m.ID == ids.message })
+		equal(w.bench, "message recorded", got, slices.Contains(outcomes, store.OutcomeDone))
 	}
 	if w.posted != nil {
-		equal(w.bench, "message noted", len(w.records(auth.MessageQuery{ID: ids.message})) == 1, slices.Contains(outcomes, auth.OutcomeDone))
+		equal(w.bench, "message noted", len(w.records(store.MessageQuery{ID: ids.message})) == 1, slices.Contains(outcomes, store.OutcomeDone))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 	"github.com/authmount/auth/storetest"
 )
 
@@ -125,7 +126,7 @@ func TestPreparedStatementsFailBehindPgBouncer(t *testing.T) {
 	each(200, 20, func(int) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := s.PeekToken(ctx, auth.PurposeReset, []byte("x"), time.Now()); err != nil && strings.Contains(err.Error(), "prepared statement") {
+		if _, err := s.PeekToken(ctx, store.PurposeReset, []byte("x"), time.Now()); err != nil && strings.Contains(err.Error(), "prepared statement") {
 			mu.Lock()
 			defer mu.Unlock()
 			failed = err

@@ -27,6 +27,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 const usage = `usage: authmount [-database url] user grant <address or id> <role>
@@ -98,7 +99,7 @@ func assign(ctx context.Context, service *auth.Auth, do, whom, role string) (aut
 	case do == "grant":
 		return adm.GrantByAddress(ctx, by, whom, role)
 	case !isID:
-		u, err := adm.LookupUser(ctx, by, auth.ByEmail(whom))
+		u, err := adm.LookupUser(ctx, by, store.ByEmail(whom))
 		if err != nil {
 			return auth.User{}, err
 		}

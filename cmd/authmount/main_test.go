@@ -12,6 +12,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -20,15 +21,15 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // it is recorded who did so, and the last owner stays.
 func TestUserGrant(t *testing.T) {
 	ctx, database := t.Context(), pgtest.Database(t)
-	store, err := pgstore.Open(ctx, database)
+	st, err := pgstore.Open(ctx, database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(store.Close)
-	if err := store.Migrate(ctx); err != nil {
+	t.Cleanup(st.Close)
+	if err := st.Migrate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	a, err := auth.New(ctx, store, auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))
+	a, err := auth.New(ctx, st, auth.WithDevMode(), auth.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestUserGrant(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.args, err, out.String())
 		}
 	}
-	p, err := adm.AuditLog(ctx, admin.System("test"), admin.AuditLogParams{EventQuery: auth.EventQuery{ActorID: "authmount user grant", Outcome: auth.EventDone}})
+	p, err := adm.AuditLog(ctx, admin.System("test"), admin.AuditLogParams{EventQuery: store.EventQuery{ActorID: "authmount user grant", Outcome: store.EventDone}})
 	if err != nil || len(p.Events) != 3 {
 		t.Errorf("%d events, %v", len(p.Events), err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
+	"github.com/authmount/auth/store"
 )
 
 // What people may do here besides managing accounts.
@@ -34,7 +35,7 @@ func newAdmin(ctx context.Context, a *auth.Auth, o admin.Options) (*admin.Admin,
 		return nil, err
 	}
 	held := func(role string) ([]string, bool) {
-		i := slices.IndexFunc(table.Roles, func(r auth.RolePermissions) bool { return r.Name == role })
+		i := slices.IndexFunc(table.Roles, func(r store.RolePermissions) bool { return r.Name == role })
 		if i < 0 {
 			return nil, false
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/authmount/auth"
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/pgstore/rls"
 )
 
 //go:embed schema.sql
@@ -140,7 +141,7 @@ type note struct {
 
 // as runs fn as whoever sends the request.
 func (n notes) as(r *http.Request, fn func(pgx.Tx) error) error {
-	return pgstore.AsUser(r.Context(), n.pool, auth.ClaimsFrom(r.Context()), fn)
+	return rls.AsUser(r.Context(), n.pool, auth.ClaimsFrom(r.Context()), fn)
 }
 
 func (n notes) list(w http.ResponseWriter, r *http.Request) {

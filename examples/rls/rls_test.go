@@ -19,6 +19,7 @@ import (
 	"github.com/authmount/auth/admin"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/pgstore/rls"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -247,7 +248,7 @@ func TestPoliciesHoldForAnyQuery(t *testing.T) {
 	// try returns how many rows a statement of bob's touches, or its error.
 	try := func(claims *auth.Claims, sql string, args ...any) (rows int64, state string) {
 		t.Helper()
-		err := pgstore.AsUser(t.Context(), a.pool, claims, func(tx pgx.Tx) error {
+		err := rls.AsUser(t.Context(), a.pool, claims, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(t.Context(), sql, args...)
 			rows = tag.RowsAffected()
 			return err
@@ -321,7 +322,7 @@ func TestGrantsAndPolicies(t *testing.T) {
 		t.Errorf("granted: %s, %v; want %s", got, err, want)
 	}
 	// Policies: which rows. Nobody in particular sees none, even with somebody's name.
-	err = pgstore.AsUser(t.Context(), a.pool, nil, func(tx pgx.Tx) error {
+	err = rls.AsUser(t.Context(), a.pool, nil, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "select set_config('request.jwt.claims', $1, true)", `{"sub":"`+adas.UserID+`"}`); err != nil {
 			return err
 		}

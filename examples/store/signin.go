@@ -6,20 +6,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // What comes with a new session, and what becomes of one that is shared.
 
 // CreateSession adds a session.
-func (s *Store) CreateSession(ctx context.Context, c auth.CreateSession) (auth.User, error) {
+func (s *Store) CreateSession(ctx context.Context, c store.CreateSession) (store.User, error) {
 	var ended []string
 	var isNew bool
-	u, err := change(ctx, s, &c.Change, func(t *tx) (auth.User, error) {
+	u, err := change(ctx, s, &c.Change, func(t *tx) (store.User, error) {
 		isNew = t.isNew(c.Session)
 		d := device{c.Session.UserID, c.Session.Device}
 		u, err := t.addSession(c.Session, c.OnTrustedDevice && c.Now.Before(t.trustedUntil(d)))
-		if err == nil && !c.TrustUntil.IsZero() && c.Session.AAL == auth.LevelAAL2 {
+		if err == nil && !c.TrustUntil.IsZero() && c.Session.AAL == store.LevelAAL2 {
 			t.trust(d, c.TrustUntil)
 		}
 		if err == nil && isNew {
@@ -73,7 +73,7 @@ func (t *tx) see(d device, at time.Time) {
 		return
 	}
 	if !known {
-		t.forgetDevices(d.userID, auth.MaxDevices-1)
+		t.forgetDevices(d.userID, store.MaxDevices-1)
 	}
 	s.last = at
 	t.devices[d] = s
@@ -81,7 +81,7 @@ func (t *tx) see(d device, at time.Time) {
 
 // isNew tells whether a session is to be made on a device that is new: the user
 // has signed in before, and not there. It is asked before the session is added.
-func (t *tx) isNew(s auth.Session) bool {
+func (t *tx) isNew(s store.Session) bool {
 	_, known := t.devices[device{s.UserID, s.Device}]
 	if s.Device == "" { // new to a user who has any
 		known = true
@@ -93,9 +93,9 @@ func (t *tx) isNew(s auth.Session) bool {
 }
 
 // onNewDevice refuses a session, or keeps what comes with it.
-func (t *tx) onNewDevice(on auth.NewDevice) error {
+func (t *tx) onNewDevice(on store.NewDevice) error {
 	if on.Refuse {
-		return auth.ErrNewDevice
+		return store.ErrNewDevice
 	}
 	for _, token := range on.Tokens { // capability: and on.Messages, c.Events of OutcomeNewDevice
 		if err := t.addToken(token); err != nil {
@@ -124,7 +124,7 @@ func (t *tx) forgetDevices(userID string, n int) {
 const forgotten = "-" // the hash of none
 
 // forget forgets a user's devices, as RevokeSessions.DropDevices says.
-func (t *tx) forget(userID string, f auth.SessionFilter) {
+func (t *tx) forget(userID string, f store.SessionFilter) {
 	is := func(id string, d device) bool {
 		s, ok := t.sessions[id]
 		return ok && s.UserID == userID && s.Device == d.hash
@@ -151,16 +151,16 @@ func (t *tx) forget(userID string, f auth.SessionFilter) {
 
 // keepSessions ends a user's live sessions but the one just made and those active
 // last, so that n are left.
-func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []string) {
-	var others []auth.Session
+func (t *tx) keepSessions(made store.Session, n int, now time.Time) (ended []string) {
+	var others []store.Session
 	for id, sess := range t.sessions {
 		if sess.UserID == made.UserID && id != made.ID && sess.live(now) {
 			others = append(others, sess.Session)
 		}
 	}
-	slices.SortFunc(others, func(a, b auth.Session) int { return byAge(b.LastActiveAt, b.ID, a.LastActiveAt, a.ID) })
+	slices.SortFunc(others, func(a, b store.Session) int { return byAge(b.LastActiveAt, b.ID, a.LastActiveAt, a.ID) })
 	for _, sess := range others[min(n-1, len(others)):] {
-		ended = append(ended, t.revoke(made.UserID, auth.SessionFilter{ID: sess.ID}, now)...)
+		ended = append(ended, t.revoke(made.UserID, store.SessionFilter{ID: sess.ID}, now)...)
 	}
 	slices.Sort(ended)
 	return ended
@@ -168,12 +168,12 @@ func (t *tx) keepSessions(made auth.Session, n int, now time.Time) (ended []stri
 
 // justReplayed tells whether the counter before was let pass within grace, and
 // nobody has moved on since: what one browser sends at once has one answer.
-func (s *session) justReplayed(c *auth.Advance) bool {
+func (s *session) justReplayed(c *store.Advance) bool {
 	return s.Replayed == s.Counter && c.Now.Before(s.ReplayedAt.Add(c.Grace))
 }
 
 // mayReplay tells whether the counter before the current one may come late: not
 // often, and not twice in a row, so that two who share a session are found out.
 func (s *session) mayReplay(now time.Time) bool {
-	return s.ReplayedAt.IsZero() || !now.Before(s.ReplayedAt.Add(auth.ReplayGap)) && s.Replayed+1 != s.Counter
+	return s.ReplayedAt.IsZero() || !now.Before(s.ReplayedAt.Add(store.ReplayGap)) && s.Replayed+1 != s.Counter
 }

@@ -5,7 +5,7 @@
 // tokens are in tokens.go, and what comes with a new session is in signin.go):
 //
 //  1. The tables.
-//  2. The change: one function judges every condition of auth.Change, and every
+//  2. The change: one function judges every condition of store.Change, and every
 //     method that changes something goes through it, as through a transaction.
 //     Nothing else here is as important.
 //  3. The methods, each group with its part of storetest: go test -race -run
@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Store is an auth.Store in memory, safe for concurrent use. NewUser.Creating is
@@ -34,22 +34,22 @@ type Store struct {
 	db tables
 }
 
-var _ auth.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // tables is everything. What is in the maps is replaced and never changed in
 // place, so that a copy of the maps is a copy of everything.
 type tables struct {
-	users    map[string]auth.Credentials
+	users    map[string]store.Credentials
 	sessions map[string]session
-	tokens   map[tokenKey]auth.Token
+	tokens   map[tokenKey]store.Token
 	buckets  map[string]time.Time // when each is full again
-	done     map[changeKey]auth.Idempotency
+	done     map[changeKey]store.Idempotency
 	devices  map[device]seen
 }
 
 type (
 	session struct {
-		auth.Session
+		store.Session
 		Revoked    bool      // kept until it would have expired, to tell ended from unknown
 		ReplayedAt time.Time // when an outdated counter was let pass
 		Replayed   uint32    // and the current one then
@@ -58,16 +58,16 @@ type (
 	changeKey   struct{ actor, route, key string }
 	pair[T any] struct { // of a session or token with its user
 		Of   T
-		User auth.User
+		User store.User
 	}
 )
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{db: tables{map[string]auth.Credentials{}, map[string]session{}, map[tokenKey]auth.Token{}, map[string]time.Time{}, map[changeKey]auth.Idempotency{}, map[device]seen{}}}
+	return &Store{db: tables{map[string]store.Credentials{}, map[string]session{}, map[tokenKey]store.Token{}, map[string]time.Time{}, map[changeKey]store.Idempotency{}, map[device]seen{}}}
 }
 
-// Contract is a literal and never auth.ContractVersion: a later auth may ask for
+// Contract is a literal and never store.ContractVersion: a later auth may ask for
 // conditions that this code does not know, and has to be able to tell.
 func (s *Store) Contract() int { return 7 }
 
@@ -89,8 +89,8 @@ func read[T any](ctx context.Context, s *Store, f func(db *tables) (T, error)) (
 // tx is a change under way: the tables as they will be if all goes well.
 type tx struct {
 	tables
-	outcome auth.Outcome
-	token   *auth.Token  // the token or code that this call uses up
+	outcome store.Outcome
+	token   *store.Token // the token or code that this call uses up
 	last    func() error // called when nothing else can refuse the change
 }
 
@@ -100,7 +100,7 @@ type tx struct {
 //
 // Here do works on a copy, so it may apply before the conditions are judged.
 // Where that is not so, judge first.
-func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx) (T, error)) (none T, err error) {
+func change[T any](ctx context.Context, s *Store, c *store.Change, do func(t *tx) (T, error)) (none T, err error) {
 	if err := c.Check(); err != nil { // no time, no authority: a mistake in the program
 		return none, err
 	}
@@ -111,29 +111,29 @@ func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx)
 		t := &tx{last: func() error { return nil }}
 		t.tables = tables{maps.Clone(before.users), maps.Clone(before.sessions), maps.Clone(before.tokens), before.buckets, maps.Clone(before.done), maps.Clone(before.devices)}
 		out, err := do(t) // what the method says of its target, and the effect
-		if t.outcome == auth.OutcomeWrongCode {
+		if t.outcome == store.OutcomeWrongCode {
 			s.db.tokens = t.tokens // counted, or conditions would make guesses free (capability: and c.Events of it)
 			return none, err
 		}
 		if err := t.once(c.Idempotency, c.Now); err != nil {
 			return none, err
 		}
-		if t.outcome == auth.OutcomeReused {
+		if t.outcome == store.OutcomeReused {
 			s.db.sessions = t.sessions // ended, although the method fails (capability: and c.Events of it)
 			return out, err
 		}
 		if err != nil {
 			return none, err
 		}
-		stale := func(at auth.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
+		stale := func(at store.UserAt) bool { return !before.stillSo(at, t.token, c.Now) }
 		if slices.ContainsFunc(c.IfUsers, stale) || !is(c.IfRoles, 0) || c.IfKey != nil { // capability: the revision of the roles, and the keys
-			return none, auth.ErrStale
+			return none, store.ErrStale
 		}
-		owns := func(u auth.Credentials) bool {
-			return slices.Contains(u.User.Roles, auth.RoleOwner) && !u.User.Banned(c.Now)
+		owns := func(u store.Credentials) bool {
+			return slices.Contains(u.User.Roles, store.RoleOwner) && !u.User.Banned(c.Now)
 		}
 		if c.KeepOwner && !slices.ContainsFunc(slices.Collect(maps.Values(t.users)), owns) { // as it is afterwards
-			return none, auth.ErrLastOwner
+			return none, store.ErrLastOwner
 		}
 		if err := t.last(); err != nil {
 			return none, err
@@ -145,13 +145,13 @@ func change[T any](ctx context.Context, s *Store, c *auth.Change, do func(t *tx)
 
 // authority tells whether the one in whose name a change happens may still act.
 // Proof and System may: the method itself judges the proof.
-func (db *tables) authority(by auth.Authority, now time.Time) error {
+func (db *tables) authority(by store.Authority, now time.Time) error {
 	var owner string
 	switch {
 	case by.Session != nil:
 		sess := db.sessions[by.Session.ID]
 		if sess.UserID != by.Session.UserID || !sess.live(now) {
-			return auth.ErrSessionEnded
+			return store.ErrSessionEnded
 		}
 		owner = sess.UserID
 	case by.Token != nil:
@@ -161,36 +161,36 @@ func (db *tables) authority(by auth.Authority, now time.Time) error {
 		}
 		owner = token.UserID
 	case by.Key != nil:
-		return auth.ErrKeyEnded // capability: without keys none is live
+		return store.ErrKeyEnded // capability: without keys none is live
 	}
 	if u := db.users[owner].User; u.Banned(now) {
-		return auth.ErrBanned
+		return store.ErrBanned
 	}
 	return nil
 }
 
 // once notes the change's key, or tells that it was used before.
-func (t *tx) once(i *auth.Idempotency, now time.Time) error {
+func (t *tx) once(i *store.Idempotency, now time.Time) error {
 	if i == nil {
 		return nil
 	}
 	key := changeKey{i.Actor, i.Route, i.Key}
 	if old, ok := t.done[key]; ok && now.Before(old.ExpiresAt) {
-		return &auth.RepeatedError{Same: bytes.Equal(old.RequestHash, i.RequestHash), Result: bytes.Clone(old.Result)}
+		return &store.RepeatedError{Same: bytes.Equal(old.RequestHash, i.RequestHash), Result: bytes.Clone(old.Result)}
 	}
 	t.done[key] = clone(*i)
 	return nil
 }
 
 // stillSo tells whether all of at holds; of a user who is gone nothing does.
-func (db *tables) stillSo(at auth.UserAt, token *auth.Token, now time.Time) bool {
+func (db *tables) stillSo(at store.UserAt, token *store.Token, now time.Time) bool {
 	if at.ID == "" && token != nil {
 		at.ID = token.UserID
 	}
 	c, ok := db.users[at.ID]
 	u := &c.User
 	return ok && is(at.Revision, u.Revision) && is(at.CredentialRevision, u.CredentialRevision) && is(at.PasswordHash, c.PasswordHash) &&
-		(at.Email == nil || auth.EmailKey(*at.Email) == auth.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
+		(at.Email == nil || store.EmailKey(*at.Email) == store.EmailKey(u.Email)) && is(at.EmailVerified, u.EmailVerified()) &&
 		is(at.Phone, u.Phone) && is(at.PhoneVerified, u.PhoneVerified()) && is(at.Banned, u.Banned(now))
 }
 
@@ -199,14 +199,14 @@ func is[T comparable](want *T, got T) bool { return want == nil || *want == got 
 // ---- 3. Users ----
 
 // User finds one user.
-func (s *Store) User(ctx context.Context, key auth.UserKey) (auth.User, error) {
+func (s *Store) User(ctx context.Context, key store.UserKey) (store.User, error) {
 	c, err := s.Credentials(ctx, key)
 	return c.User, err
 }
 
 // Credentials finds one user with the password hash.
-func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credentials, error) {
-	return read(ctx, s, func(db *tables) (auth.Credentials, error) {
+func (s *Store) Credentials(ctx context.Context, key store.UserKey) (store.Credentials, error) {
+	return read(ctx, s, func(db *tables) (store.Credentials, error) {
 		c, err := db.find(key)
 		_, known := db.devices[device{c.User.ID, key.Device}]
 		c.KnownDevice = known && key.Device != forgotten
@@ -215,52 +215,52 @@ func (s *Store) Credentials(ctx context.Context, key auth.UserKey) (auth.Credent
 	})
 }
 
-func (db *tables) find(key auth.UserKey) (auth.Credentials, error) {
+func (db *tables) find(key store.UserKey) (store.Credentials, error) {
 	for id, c := range db.users {
 		u := &c.User
-		if (key.ID != "" && key.ID == id) || (key.Email != "" && auth.EmailKey(key.Email) == auth.EmailKey(u.Email)) ||
+		if (key.ID != "" && key.ID == id) || (key.Email != "" && store.EmailKey(key.Email) == store.EmailKey(u.Email)) ||
 			(key.Phone != "" && key.Phone == u.Phone) || (key.Provider != "" && slices.ContainsFunc(u.Identities, same(key.Provider, key.Subject))) {
 			return c, nil
 		}
 	}
-	return auth.Credentials{}, auth.ErrNotFound
+	return store.Credentials{}, store.ErrNotFound
 }
 
 // save keeps a user, or tells what is taken. SQL has unique indexes for that.
-func (t *tx) save(c auth.Credentials) (auth.User, error) {
+func (t *tx) save(c store.Credentials) (store.User, error) {
 	c = clone(c)
 	u := &c.User
-	taken := func(key auth.UserKey) bool {
+	taken := func(key store.UserKey) bool {
 		other, err := t.find(key)
 		return err == nil && other.User.ID != u.ID
 	}
 	switch {
-	case taken(auth.ByEmail(u.Email)):
-		return *u, &auth.ConflictError{Field: "email"}
-	case taken(auth.ByPhone(u.Phone)):
-		return *u, &auth.ConflictError{Field: "phone"}
+	case taken(store.ByEmail(u.Email)):
+		return *u, &store.ConflictError{Field: "email"}
+	case taken(store.ByPhone(u.Phone)):
+		return *u, &store.ConflictError{Field: "phone"}
 	}
 	for i, id := range u.Identities {
-		if taken(auth.ByIdentity(id.Provider, id.Subject)) || slices.ContainsFunc(u.Identities[:i], same(id.Provider, id.Subject)) {
-			return *u, &auth.ConflictError{Field: "identity"}
+		if taken(store.ByIdentity(id.Provider, id.Subject)) || slices.ContainsFunc(u.Identities[:i], same(id.Provider, id.Subject)) {
+			return *u, &store.ConflictError{Field: "identity"}
 		}
 	}
-	slices.SortFunc(u.Identities, func(a, b auth.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
+	slices.SortFunc(u.Identities, func(a, b store.Identity) int { return byAge(a.CreatedAt, a.ID, b.CreatedAt, b.ID) })
 	t.users[u.ID] = c
 	return *u, nil
 }
 
 // CreateUser adds a user with everything that comes with it.
-func (s *Store) CreateUser(ctx context.Context, c auth.CreateUser) (auth.User, error) {
-	return change(ctx, s, &c.Change, func(t *tx) (auth.User, error) { return t.create(ctx, c.NewUser) })
+func (s *Store) CreateUser(ctx context.Context, c store.CreateUser) (store.User, error) {
+	return change(ctx, s, &c.Change, func(t *tx) (store.User, error) { return t.create(ctx, c.NewUser) })
 }
 
-func (t *tx) create(ctx context.Context, n auth.NewUser) (auth.User, error) {
+func (t *tx) create(ctx context.Context, n store.NewUser) (store.User, error) {
 	n.User.MFAEnabled, n.User.Revision, n.User.CredentialRevision = false, 0, 0 // the store's own
 	if _, taken := t.users[n.User.ID]; taken {
-		return n.User, &auth.ConflictError{Field: "id"}
+		return n.User, &store.ConflictError{Field: "id"}
 	}
-	u, err := t.save(auth.Credentials{User: n.User, PasswordHash: n.PasswordHash, Notes: n.Notes})
+	u, err := t.save(store.Credentials{User: n.User, PasswordHash: n.PasswordHash, Notes: n.Notes})
 	if err == nil && n.Session != nil {
 		u, err = t.addSession(*n.Session, false)
 	}
@@ -276,21 +276,21 @@ func (t *tx) create(ctx context.Context, n auth.NewUser) (auth.User, error) {
 }
 
 // UpdateUser applies a patch.
-func (s *Store) UpdateUser(ctx context.Context, c auth.UpdateUser) (auth.User, error) {
-	return change(ctx, s, &c.Change, func(t *tx) (auth.User, error) { return t.update(c.UserID, &c.Patch, c.Now) })
+func (s *Store) UpdateUser(ctx context.Context, c store.UpdateUser) (store.User, error) {
+	return change(ctx, s, &c.Change, func(t *tx) (store.User, error) { return t.update(c.UserID, &c.Patch, c.Now) })
 }
 
-func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, error) {
+func (t *tx) update(id string, p *store.UserPatch, now time.Time) (store.User, error) {
 	c, ok := t.users[id]
 	if !ok {
-		return auth.User{}, auth.ErrNotFound
+		return store.User{}, store.ErrNotFound
 	}
 	if p == nil || p.Empty() {
 		return c.User, nil
 	}
 	c = clone(p.Apply(c, now))
 	if p.DropCredentials {
-		t.revoke(id, auth.SessionFilter{}, now)
+		t.revoke(id, store.SessionFilter{}, now)
 	}
 	switch {
 	case p.DropCredentials:
@@ -298,35 +298,35 @@ func (t *tx) update(id string, p *auth.UserPatch, now time.Time) (auth.User, err
 	case p.DropDevices && p.Revoke != nil:
 		t.forget(id, *p.Revoke)
 	case p.DropDevices:
-		t.forget(id, auth.SessionFilter{})
+		t.forget(id, store.SessionFilter{})
 	}
 	if p.Revoke != nil {
 		t.revoke(id, *p.Revoke, now)
 	}
 	t.dropTokens(id, p.DropTokens)
 	if p.DropCredentials {
-		maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool { return token.UserID == id })
+		maps.DeleteFunc(t.tokens, func(_ tokenKey, token store.Token) bool { return token.UserID == id })
 	} // capability: and the factors, by DropFactors and DropCredentials
 	return t.save(c)
 }
 
 // dropTokens removes a user's tokens of some purposes.
-func (t *tx) dropTokens(userID string, purposes []auth.Purpose) {
-	maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool {
+func (t *tx) dropTokens(userID string, purposes []store.Purpose) {
+	maps.DeleteFunc(t.tokens, func(_ tokenKey, token store.Token) bool {
 		return token.UserID == userID && slices.Contains(purposes, token.Purpose)
 	})
 }
 
 // DeleteUser removes a user and what is the user's.
-func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
+func (s *Store) DeleteUser(ctx context.Context, c store.DeleteUser) error {
 	_, err := change(ctx, s, &c.Change, func(t *tx) (any, error) {
 		if _, ok := t.users[c.UserID]; !ok {
-			return nil, auth.ErrNotFound
+			return nil, store.ErrNotFound
 		}
 		delete(t.users, c.UserID)
 		t.forgetDevices(c.UserID, 0)
 		maps.DeleteFunc(t.sessions, func(_ string, sess session) bool { return sess.UserID == c.UserID })
-		maps.DeleteFunc(t.tokens, func(_ tokenKey, token auth.Token) bool { return token.UserID == c.UserID })
+		maps.DeleteFunc(t.tokens, func(_ tokenKey, token store.Token) bool { return token.UserID == c.UserID })
 		return nil, nil
 	})
 	return err
@@ -337,18 +337,18 @@ func (s *Store) DeleteUser(ctx context.Context, c auth.DeleteUser) error {
 func (s *session) live(now time.Time) bool { return !s.Revoked && now.Before(s.End()) }
 
 // addSession adds a session; onTrusted is CreateSession.OnTrustedDevice, judged.
-func (t *tx) addSession(sess auth.Session, onTrusted bool) (auth.User, error) {
+func (t *tx) addSession(sess store.Session, onTrusted bool) (store.User, error) {
 	c, ok := t.users[sess.UserID]
 	_, taken := t.sessions[sess.ID]
 	switch {
 	case !ok:
-		return c.User, auth.ErrNotFound
+		return c.User, store.ErrNotFound
 	case c.User.Banned(sess.CreatedAt):
-		return c.User, auth.ErrBanned
-	case c.User.MFAEnabled && sess.AAL != auth.LevelAAL2 && !onTrusted:
-		return c.User, auth.ErrMFARequired
+		return c.User, store.ErrBanned
+	case c.User.MFAEnabled && sess.AAL != store.LevelAAL2 && !onTrusted:
+		return c.User, store.ErrMFARequired
 	case taken:
-		return c.User, &auth.ConflictError{Field: "id"}
+		return c.User, &store.ConflictError{Field: "id"}
 	}
 	t.sessions[sess.ID] = session{Session: clone(sess)}
 	t.see(device{sess.UserID, sess.Device}, sess.CreatedAt)
@@ -358,7 +358,7 @@ func (t *tx) addSession(sess auth.Session, onTrusted bool) (auth.User, error) {
 }
 
 // Session reads a session with its user.
-func (s *Store) Session(ctx context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
+func (s *Store) Session(ctx context.Context, id string, now time.Time) (store.Session, store.User, error) {
 	found, err := read(ctx, s, func(db *tables) (pair[session], error) { return db.session(id, now) })
 	return found.Of.Session, found.User, err
 }
@@ -368,25 +368,25 @@ func (db *tables) session(id string, now time.Time) (pair[session], error) {
 	u := db.users[sess.UserID].User
 	switch {
 	case !ok:
-		return pair[session]{}, auth.ErrNotFound
+		return pair[session]{}, store.ErrNotFound
 	case u.Banned(now):
-		return pair[session]{sess, u}, auth.ErrBanned
+		return pair[session]{sess, u}, store.ErrBanned
 	case !sess.live(now):
-		return pair[session]{}, auth.ErrSessionEnded
+		return pair[session]{}, store.ErrSessionEnded
 	}
 	return pair[session]{sess, u}, nil
 }
 
 // AdvanceSession moves the counter on, or ends a session whose counter is old.
-func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Session, auth.User, error) {
+func (s *Store) AdvanceSession(ctx context.Context, c store.Advance) (store.Session, store.User, error) {
 	err := c.Check()
 	if err == nil {
 		err = c.DrawFirst(ctx, s.Take)
 	}
 	if err != nil {
-		return auth.Session{}, auth.User{}, err
+		return store.Session{}, store.User{}, err
 	}
-	var other []auth.Client
+	var other []store.Client
 	out, err := change(ctx, s, &c.Change, func(t *tx) (pair[session], error) {
 		found, err := t.session(c.SessionID, c.Now)
 		sess := &found.Of
@@ -394,7 +394,7 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		case err != nil:
 			return found, err
 		case c.Counter > sess.Counter:
-			return found, auth.ErrSessionEnded
+			return found, store.ErrSessionEnded
 		case c.Counter == sess.Counter:
 			sess.Counter++
 			sess.RotatedAt, sess.LastActiveAt, sess.IdleUntil = c.Now, c.Now, c.IdleUntil
@@ -402,10 +402,10 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && (c.Now.Before(sess.RotatedAt.Add(c.Grace)) || sess.justReplayed(&c)):
 			// An answer was lost, or two windows asked at once: the same successor.
 		case c.Counter+1 == sess.Counter && c.Grace > 0 && sess.mayReplay(c.Now):
-			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, auth.OutcomeReplayed
-			other = []auth.Client{sess.Client()} // capability: Event.Other
+			sess.ReplayedAt, sess.Replayed, t.outcome = c.Now, sess.Counter, store.OutcomeReplayed
+			other = []store.Client{sess.Client()} // capability: Event.Other
 		default:
-			sess.Revoked, t.outcome, err = true, auth.OutcomeReused, auth.ErrReused
+			sess.Revoked, t.outcome, err = true, store.OutcomeReused, store.ErrReused
 		}
 		t.sessions[sess.ID] = *sess
 		return found, err
@@ -417,21 +417,21 @@ func (s *Store) AdvanceSession(ctx context.Context, c auth.Advance) (auth.Sessio
 }
 
 // Sessions lists a user's live sessions, newest first.
-func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]auth.Session, error) {
-	return read(ctx, s, func(db *tables) ([]auth.Session, error) {
-		list := []auth.Session{}
+func (s *Store) Sessions(ctx context.Context, userID string, now time.Time) ([]store.Session, error) {
+	return read(ctx, s, func(db *tables) ([]store.Session, error) {
+		list := []store.Session{}
 		for _, sess := range db.sessions {
 			if sess.UserID == userID && sess.live(now) {
 				list = append(list, sess.Session)
 			}
 		}
-		slices.SortFunc(list, func(a, b auth.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
+		slices.SortFunc(list, func(a, b store.Session) int { return byAge(b.CreatedAt, b.ID, a.CreatedAt, a.ID) })
 		return list, nil
 	})
 }
 
 // RevokeSessions ends a user's live sessions that match.
-func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]string, error) {
+func (s *Store) RevokeSessions(ctx context.Context, c store.RevokeSessions) ([]string, error) {
 	return change(ctx, s, &c.Change, func(t *tx) ([]string, error) {
 		t.dropTokens(c.UserID, c.DropTokens)
 		if c.DropDevices {
@@ -441,7 +441,7 @@ func (s *Store) RevokeSessions(ctx context.Context, c auth.RevokeSessions) ([]st
 	})
 }
 
-func (t *tx) revoke(userID string, f auth.SessionFilter, now time.Time) []string {
+func (t *tx) revoke(userID string, f store.SessionFilter, now time.Time) []string {
 	ended := []string{}
 	for id, sess := range t.sessions {
 		if sess.UserID == userID && sess.live(now) && (f.ID == "" || f.ID == id) && f.Except != id && !sess.CreatedAt.Before(f.Since) {
@@ -457,9 +457,9 @@ func (t *tx) revoke(userID string, f auth.SessionFilter, now time.Time) []string
 // ---- 3. Limits and upkeep ----
 
 // Take draws from every bucket, or from none.
-func (s *Store) Take(ctx context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	return read(ctx, s, func(db *tables) (auth.Decision, error) {
-		d, next := auth.Decision{Allowed: true}, maps.Clone(db.buckets)
+func (s *Store) Take(ctx context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
+	return read(ctx, s, func(db *tables) (store.Decision, error) {
+		d, next := store.Decision{Allowed: true}, maps.Clone(db.buckets)
 		for _, draw := range draws {
 			full, ok, wait, left := draw.Rate.Apply(next[draw.Key], now, draw.Cost)
 			next[draw.Key], d.Remaining = full, append(d.Remaining, left)
@@ -489,10 +489,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (int, error
 			return true
 		}
 		maps.DeleteFunc(db.sessions, func(_ string, sess session) bool { return over(sess.End()) })
-		maps.DeleteFunc(db.tokens, func(_ tokenKey, token auth.Token) bool { return over(token.ExpiresAt) })
+		maps.DeleteFunc(db.tokens, func(_ tokenKey, token store.Token) bool { return over(token.ExpiresAt) })
 		maps.DeleteFunc(db.buckets, func(_ string, full time.Time) bool { return over(full) })
-		maps.DeleteFunc(db.devices, func(_ device, d seen) bool { return over(d.last.Add(auth.DeviceLife)) })
-		maps.DeleteFunc(db.done, func(_ changeKey, i auth.Idempotency) bool { return over(i.ExpiresAt) })
+		maps.DeleteFunc(db.devices, func(_ device, d seen) bool { return over(d.last.Add(store.DeviceLife)) })
+		maps.DeleteFunc(db.done, func(_ changeKey, i store.Idempotency) bool { return over(i.ExpiresAt) })
 		return n, nil
 	})
 }
@@ -506,8 +506,8 @@ func clone[T any](v T) (out T) {
 	return out
 }
 
-func same(provider, subject string) func(auth.Identity) bool {
-	return func(i auth.Identity) bool { return i.Provider == provider && i.Subject == subject }
+func same(provider, subject string) func(store.Identity) bool {
+	return func(i store.Identity) bool { return i.Provider == provider && i.Subject == subject }
 }
 
 // byAge is the order of lists.

@@ -5,25 +5,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
-	"github.com/authmount/auth/examples/store"
+	example "github.com/authmount/auth/examples/store"
+	"github.com/authmount/auth/store"
 	"github.com/authmount/auth/storetest"
 )
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(*testing.T) auth.Store { return store.New() })
+	storetest.Run(t, func(*testing.T) store.Store { return example.New() })
 }
 
 // A record of an idempotency key is swept at its end, and not before.
 func TestSweepOfKeys(t *testing.T) {
-	ctx, s, now := t.Context(), store.New(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := auth.PutToken{Token: auth.Token{Purpose: auth.PurposeReset, Hash: []byte("h"), ExpiresAt: now.Add(time.Hour)}}
+	ctx, s, now := t.Context(), example.New(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := store.PutToken{Token: store.Token{Purpose: store.PurposeReset, Hash: []byte("h"), ExpiresAt: now.Add(time.Hour)}}
 	c.Now, c.By.System = now, "test"
-	c.Idempotency = &auth.Idempotency{Key: "k", ExpiresAt: now.Add(time.Minute)}
+	c.Idempotency = &store.Idempotency{Key: "k", ExpiresAt: now.Add(time.Minute)}
 	if err := s.PutToken(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutToken(ctx, c); !errors.Is(err, auth.ErrRepeated) {
+	if err := s.PutToken(ctx, c); !errors.Is(err, store.ErrRepeated) {
 		t.Errorf("again: %v", err)
 	}
 	for _, step := range []struct {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/pgtest"
 	"github.com/authmount/auth/pgstore"
+	"github.com/authmount/auth/store"
 )
 
 var shared struct {
@@ -44,7 +44,7 @@ func open(url string) {
 
 // New is a store in a schema of its own, which is emptied for another test once this
 // one has ended. The package's TestMain has to call pgtest.Main.
-func New(tb testing.TB) auth.Store {
+func New(tb testing.TB) store.Store {
 	tb.Helper()
 	url := pgtest.URL(tb)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -4,26 +4,26 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // The capabilities that the admin side rests on.
 
 // forAdmin adds them to a chain.
-func (t *Tap) forAdmin(end *link, inner auth.Store) {
-	if c, ok := auth.Capability[auth.AnonymizeStore](inner); ok {
+func (t *Tap) forAdmin(end *link, inner store.Store) {
+	if c, ok := store.Capability[store.AnonymizeStore](inner); ok {
 		end.next = &anonymizer{*end, t, c}
 	}
-	if c, ok := auth.Capability[auth.FirstOwnerStore](inner); ok {
+	if c, ok := store.Capability[store.FirstOwnerStore](inner); ok {
 		end.next = &firstOwner{*end, t, c}
 	}
-	if c, ok := auth.Capability[auth.InvitationStore](inner); ok {
+	if c, ok := store.Capability[store.InvitationStore](inner); ok {
 		end.next = &invitations{*end, t, c}
 	}
-	if c, ok := auth.Capability[auth.JobStore](inner); ok {
+	if c, ok := store.Capability[store.JobStore](inner); ok {
 		end.next = &jobs{*end, t, c}
 	}
-	if c, ok := auth.Capability[auth.MessageLogStore](inner); ok {
+	if c, ok := store.Capability[store.MessageLogStore](inner); ok {
 		end.next = &messageLog{*end, t, c}
 	}
 }
@@ -31,20 +31,20 @@ func (t *Tap) forAdmin(end *link, inner auth.Store) {
 type messageLog struct {
 	link
 	tap   *Tap
-	inner auth.MessageLogStore
+	inner store.MessageLogStore
 }
 
-func (s *messageLog) ListMessages(ctx context.Context, q auth.MessageQuery) (list []auth.MessageRecord, err error) {
+func (s *messageLog) ListMessages(ctx context.Context, q store.MessageQuery) (list []store.MessageRecord, err error) {
 	defer s.tap.enter(&ctx, "ListMessages", nil)(&err, &list)
 	return s.inner.ListMessages(ctx, q)
 }
 
-func (s *messageLog) FailedMessage(ctx context.Context, id string, now time.Time) (m auth.SealedMessage, err error) {
+func (s *messageLog) FailedMessage(ctx context.Context, id string, now time.Time) (m store.SealedMessage, err error) {
 	defer s.tap.enter(&ctx, "FailedMessage", nil)(&err, &m)
 	return s.inner.FailedMessage(ctx, id, now)
 }
 
-func (s *messageLog) RetryMessage(ctx context.Context, c auth.RetryMessage) (err error) {
+func (s *messageLog) RetryMessage(ctx context.Context, c store.RetryMessage) (err error) {
 	defer s.tap.enter(&ctx, "RetryMessage", &c.Change)(&err)
 	return s.inner.RetryMessage(ctx, c)
 }
@@ -52,7 +52,7 @@ func (s *messageLog) RetryMessage(ctx context.Context, c auth.RetryMessage) (err
 type firstOwner struct {
 	link
 	tap   *Tap
-	inner auth.FirstOwnerStore
+	inner store.FirstOwnerStore
 }
 
 func (s *firstOwner) EverOwned(ctx context.Context) (owned bool, err error) {
@@ -63,10 +63,10 @@ func (s *firstOwner) EverOwned(ctx context.Context) (owned bool, err error) {
 type invitations struct {
 	link
 	tap   *Tap
-	inner auth.InvitationStore
+	inner store.InvitationStore
 }
 
-func (s *invitations) ListInvitations(ctx context.Context, q auth.InvitationQuery) (list []auth.Token, err error) {
+func (s *invitations) ListInvitations(ctx context.Context, q store.InvitationQuery) (list []store.Token, err error) {
 	defer s.tap.enter(&ctx, "ListInvitations", nil)(&err, &list)
 	return s.inner.ListInvitations(ctx, q)
 }
@@ -74,10 +74,10 @@ func (s *invitations) ListInvitations(ctx context.Context, q auth.InvitationQuer
 type anonymizer struct {
 	link
 	tap   *Tap
-	inner auth.AnonymizeStore
+	inner store.AnonymizeStore
 }
 
-func (s *anonymizer) AnonymizeUser(ctx context.Context, c auth.AnonymizeUser) (u auth.User, err error) {
+func (s *anonymizer) AnonymizeUser(ctx context.Context, c store.AnonymizeUser) (u store.User, err error) {
 	defer s.tap.enter(&ctx, "AnonymizeUser", &c.Change)(&err, &u)
 	return s.inner.AnonymizeUser(ctx, c)
 }

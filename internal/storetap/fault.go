@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Fault is what goes wrong with a call.
@@ -102,16 +102,16 @@ func (l *leaving) Err() error {
 }
 
 // taken is what Take calls besides what every call does.
-func (t *Tap) taken(ctx context.Context) (edit func([]auth.Draw) []auth.Draw, took func([]auth.Draw, auth.Decision)) {
+func (t *Tap) taken(ctx context.Context) (edit func([]store.Draw) []store.Draw, took func([]store.Draw, store.Decision)) {
 	t.mu.Lock()
 	h := t.hooks
 	t.mu.Unlock()
 	edit, took = h.Draws, h.Took
 	if edit == nil || ctx.Value(insideKey{}) != nil {
-		edit = func(d []auth.Draw) []auth.Draw { return d }
+		edit = func(d []store.Draw) []store.Draw { return d }
 	}
 	if took == nil || ctx.Value(insideKey{}) != nil {
-		took = func([]auth.Draw, auth.Decision) {}
+		took = func([]store.Draw, store.Decision) {}
 	}
 	return edit, took
 }

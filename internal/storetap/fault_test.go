@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
 	"github.com/authmount/auth/memstore"
+	"github.com/authmount/auth/store"
 )
 
 const somebody = "0190f7a8-0000-7000-8000-000000000001"
 
 // create is a change to try faults on.
-func create(ctx context.Context, s auth.Store) (auth.User, error) {
+func create(ctx context.Context, s store.Store) (store.User, error) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return s.CreateUser(ctx, auth.CreateUser{
-		Change:  auth.Change{Now: now, By: auth.Authority{System: "test"}},
-		NewUser: auth.NewUser{User: auth.User{ID: somebody, Email: "ada@example.com", CreatedAt: now, UpdatedAt: now}},
+	return s.CreateUser(ctx, store.CreateUser{
+		Change:  store.Change{Now: now, By: store.Authority{System: "test"}},
+		NewUser: store.NewUser{User: store.User{ID: somebody, Email: "ada@example.com", CreatedAt: now, UpdatedAt: now}},
 	})
 }
 
@@ -60,7 +60,7 @@ func TestFaults(t *testing.T) {
 				Release: release,
 			})
 			u, err := create(ctx, tap)
-			if !errors.Is(err, c.err) || (err != nil && !reflect.DeepEqual(u, auth.User{})) || (err == nil && u.ID != somebody) {
+			if !errors.Is(err, c.err) || (err != nil && !reflect.DeepEqual(u, store.User{})) || (err == nil && u.ID != somebody) {
 				t.Errorf("%+v, %v", u, err)
 			}
 			if (truth == nil) != c.effect {
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 				<-release
 			}
 			tap.Reset(storetap.Hooks{})
-			if _, err := tap.User(t.Context(), auth.ByID(somebody)); (err == nil) != c.effect {
+			if _, err := tap.User(t.Context(), store.ByID(somebody)); (err == nil) != c.effect {
 				t.Errorf("afterwards %v", err)
 			}
 		})
@@ -104,22 +104,22 @@ func TestLeavingDuring(t *testing.T) {
 	tap := storetap.New(inner)
 	ctx, leave := context.WithCancel(t.Context()) //nolint:gosec // the fault calls it
 	tap.Reset(storetap.Hooks{Leave: leave, Fault: func(context.Context, string, int) storetap.Fault { return storetap.LeavesDuring }})
-	if _, err := tap.User(ctx, auth.ByID(somebody)); !errors.Is(err, context.Canceled) || inner.first != nil {
+	if _, err := tap.User(ctx, store.ByID(somebody)); !errors.Is(err, context.Canceled) || inner.first != nil {
 		t.Errorf("%v, at first %v", err, inner.first)
 	}
 }
 
 // watching is a store at work while its caller leaves.
 type watching struct {
-	auth.Store
+	store.Store
 	first error
 }
 
-func (w *watching) User(ctx context.Context, _ auth.UserKey) (auth.User, error) {
+func (w *watching) User(ctx context.Context, _ store.UserKey) (store.User, error) {
 	w.first = ctx.Err()
 	_ = ctx.Err() // at work
 	<-ctx.Done()
-	return auth.User{}, ctx.Err()
+	return store.User{}, ctx.Err()
 }
 
 // Every method fails by a fault, and gives nothing away of what it returned.
@@ -147,18 +147,18 @@ func TestEveryMethodFails(t *testing.T) {
 func TestDraws(t *testing.T) {
 	t.Parallel()
 	tap := storetap.New(memstore.New())
-	var took []auth.Draw
+	var took []store.Draw
 	tap.Reset(storetap.Hooks{
-		Draws: func(draws []auth.Draw) []auth.Draw {
-			edited := append([]auth.Draw{}, draws...)
+		Draws: func(draws []store.Draw) []store.Draw {
+			edited := append([]store.Draw{}, draws...)
 			edited[0].Cost = 0
 			return edited
 		},
-		Took:  func(draws []auth.Draw, _ auth.Decision) { took = append(took, draws...) },
+		Took:  func(draws []store.Draw, _ store.Decision) { took = append(took, draws...) },
 		Fault: func(context.Context, string, int) storetap.Fault { return storetap.FailsAfter },
 	})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	draws := []auth.Draw{{Key: "a", Rate: auth.Rate{Burst: 1, Per: time.Hour}, Cost: 1}, {Key: "b", Rate: auth.Rate{Burst: 1, Per: time.Hour}, Cost: 1}}
+	draws := []store.Draw{{Key: "a", Rate: store.Rate{Burst: 1, Per: time.Hour}, Cost: 1}, {Key: "b", Rate: store.Rate{Burst: 1, Per: time.Hour}, Cost: 1}}
 	if _, err := tap.Take(t.Context(), draws, now); !errors.Is(err, storetap.ErrFault) {
 		t.Error(err)
 	}

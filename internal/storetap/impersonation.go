@@ -4,21 +4,21 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 type sessionLists struct {
 	link
 	tap   *Tap
-	inner auth.SessionListStore
+	inner store.SessionListStore
 }
 
-func (s *sessionLists) ListSessions(ctx context.Context, q auth.SessionQuery) (list []auth.Session, err error) {
+func (s *sessionLists) ListSessions(ctx context.Context, q store.SessionQuery) (list []store.Session, err error) {
 	defer s.tap.enter(&ctx, "ListSessions", nil)(&err, &list)
 	return s.inner.ListSessions(ctx, q)
 }
 
-func (s *sessionLists) EndEverySession(ctx context.Context, c auth.EndEverySession) (n int, err error) {
+func (s *sessionLists) EndEverySession(ctx context.Context, c store.EndEverySession) (n int, err error) {
 	defer s.tap.enter(&ctx, "EndEverySession", &c.Change)(&err, &n)
 	return s.inner.EndEverySession(ctx, c)
 }
@@ -26,25 +26,25 @@ func (s *sessionLists) EndEverySession(ctx context.Context, c auth.EndEverySessi
 type impersonations struct {
 	link
 	tap   *Tap
-	inner auth.ImpersonationStore
+	inner store.ImpersonationStore
 }
 
-func (s *impersonations) BeginImpersonation(ctx context.Context, c auth.BeginImpersonation) (err error) {
+func (s *impersonations) BeginImpersonation(ctx context.Context, c store.BeginImpersonation) (err error) {
 	defer s.tap.enter(&ctx, "BeginImpersonation", &c.Change)(&err)
 	return s.inner.BeginImpersonation(ctx, c)
 }
 
-func (s *impersonations) Impersonation(ctx context.Context, id string, now time.Time) (i auth.Impersonation, u auth.User, err error) {
+func (s *impersonations) Impersonation(ctx context.Context, id string, now time.Time) (i store.Impersonation, u store.User, err error) {
 	defer s.tap.enter(&ctx, "Impersonation", nil)(&err, &i, &u)
 	return s.inner.Impersonation(ctx, id, now)
 }
 
-func (s *impersonations) Impersonations(ctx context.Context, userID string, now time.Time) (list []auth.Impersonation, err error) {
+func (s *impersonations) Impersonations(ctx context.Context, userID string, now time.Time) (list []store.Impersonation, err error) {
 	defer s.tap.enter(&ctx, "Impersonations", nil)(&err, &list)
 	return s.inner.Impersonations(ctx, userID, now)
 }
 
-func (s *impersonations) EndImpersonation(ctx context.Context, c auth.EndImpersonation) (err error) {
+func (s *impersonations) EndImpersonation(ctx context.Context, c store.EndImpersonation) (err error) {
 	defer s.tap.enter(&ctx, "EndImpersonation", &c.Change)(&err)
 	return s.inner.EndImpersonation(ctx, c)
 }

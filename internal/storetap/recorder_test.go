@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // recorder remembers the call that it got, and has every capability.
@@ -23,64 +23,64 @@ func (r *recorder) Contract() int {
 	return 42
 }
 
-func (r *recorder) CreateUser(_ context.Context, c auth.CreateUser) (auth.User, error) {
-	return auth.User{}, r.saw("CreateUser", c)
+func (r *recorder) CreateUser(_ context.Context, c store.CreateUser) (store.User, error) {
+	return store.User{}, r.saw("CreateUser", c)
 }
 
-func (r *recorder) User(_ context.Context, key auth.UserKey) (auth.User, error) {
-	return auth.User{}, r.saw("User", key)
+func (r *recorder) User(_ context.Context, key store.UserKey) (store.User, error) {
+	return store.User{}, r.saw("User", key)
 }
 
-func (r *recorder) Credentials(_ context.Context, key auth.UserKey) (auth.Credentials, error) {
-	return auth.Credentials{}, r.saw("Credentials", key)
+func (r *recorder) Credentials(_ context.Context, key store.UserKey) (store.Credentials, error) {
+	return store.Credentials{}, r.saw("Credentials", key)
 }
 
-func (r *recorder) UpdateUser(_ context.Context, c auth.UpdateUser) (auth.User, error) {
-	return auth.User{}, r.saw("UpdateUser", c)
+func (r *recorder) UpdateUser(_ context.Context, c store.UpdateUser) (store.User, error) {
+	return store.User{}, r.saw("UpdateUser", c)
 }
 
-func (r *recorder) DeleteUser(_ context.Context, c auth.DeleteUser) error {
+func (r *recorder) DeleteUser(_ context.Context, c store.DeleteUser) error {
 	return r.saw("DeleteUser", c)
 }
 
-func (r *recorder) CreateSession(_ context.Context, c auth.CreateSession) (auth.User, error) {
-	return auth.User{}, r.saw("CreateSession", c)
+func (r *recorder) CreateSession(_ context.Context, c store.CreateSession) (store.User, error) {
+	return store.User{}, r.saw("CreateSession", c)
 }
 
-func (r *recorder) Session(_ context.Context, id string, now time.Time) (auth.Session, auth.User, error) {
-	return auth.Session{}, auth.User{}, r.saw("Session", id, now)
+func (r *recorder) Session(_ context.Context, id string, now time.Time) (store.Session, store.User, error) {
+	return store.Session{}, store.User{}, r.saw("Session", id, now)
 }
 
-func (r *recorder) AdvanceSession(_ context.Context, c auth.Advance) (auth.Session, auth.User, error) {
-	return auth.Session{}, auth.User{}, r.saw("AdvanceSession", c)
+func (r *recorder) AdvanceSession(_ context.Context, c store.Advance) (store.Session, store.User, error) {
+	return store.Session{}, store.User{}, r.saw("AdvanceSession", c)
 }
 
-func (r *recorder) Sessions(_ context.Context, userID string, now time.Time) ([]auth.Session, error) {
+func (r *recorder) Sessions(_ context.Context, userID string, now time.Time) ([]store.Session, error) {
 	return nil, r.saw("Sessions", userID, now)
 }
 
-func (r *recorder) RevokeSessions(_ context.Context, c auth.RevokeSessions) ([]string, error) {
+func (r *recorder) RevokeSessions(_ context.Context, c store.RevokeSessions) ([]string, error) {
 	return nil, r.saw("RevokeSessions", c)
 }
 
-func (r *recorder) PutToken(_ context.Context, c auth.PutToken) error {
+func (r *recorder) PutToken(_ context.Context, c store.PutToken) error {
 	return r.saw("PutToken", c)
 }
 
-func (r *recorder) PeekToken(_ context.Context, p auth.Purpose, hash []byte, now time.Time) (auth.Token, error) {
-	return auth.Token{}, r.saw("PeekToken", p, hash, now)
+func (r *recorder) PeekToken(_ context.Context, p store.Purpose, hash []byte, now time.Time) (store.Token, error) {
+	return store.Token{}, r.saw("PeekToken", p, hash, now)
 }
 
-func (r *recorder) RedeemToken(_ context.Context, c auth.Redemption) (auth.Token, auth.User, error) {
-	return auth.Token{}, auth.User{}, r.saw("RedeemToken", c)
+func (r *recorder) RedeemToken(_ context.Context, c store.Redemption) (store.Token, store.User, error) {
+	return store.Token{}, store.User{}, r.saw("RedeemToken", c)
 }
 
-func (r *recorder) TryCode(_ context.Context, c auth.TryCode) (auth.Token, auth.User, error) {
-	return auth.Token{}, auth.User{}, r.saw("TryCode", c)
+func (r *recorder) TryCode(_ context.Context, c store.TryCode) (store.Token, store.User, error) {
+	return store.Token{}, store.User{}, r.saw("TryCode", c)
 }
 
-func (r *recorder) Take(_ context.Context, draws []auth.Draw, now time.Time) (auth.Decision, error) {
-	return auth.Decision{}, r.saw("Take", draws, now)
+func (r *recorder) Take(_ context.Context, draws []store.Draw, now time.Time) (store.Decision, error) {
+	return store.Decision{}, r.saw("Take", draws, now)
 }
 
 func (r *recorder) Sweep(_ context.Context, now time.Time, limit int) (int, error) {
@@ -91,55 +91,55 @@ func (r *recorder) Ping(_ context.Context) error {
 	return r.saw("Ping")
 }
 
-func (r *recorder) Factors(_ context.Context, userID string) (auth.Factors, error) {
-	return auth.Factors{}, r.saw("Factors", userID)
+func (r *recorder) Factors(_ context.Context, userID string) (store.Factors, error) {
+	return store.Factors{}, r.saw("Factors", userID)
 }
 
-func (r *recorder) PutFactor(_ context.Context, c auth.PutFactor) error {
+func (r *recorder) PutFactor(_ context.Context, c store.PutFactor) error {
 	return r.saw("PutFactor", c)
 }
 
-func (r *recorder) EnableFactor(_ context.Context, c auth.EnableFactor) (auth.User, error) {
-	return auth.User{}, r.saw("EnableFactor", c)
+func (r *recorder) EnableFactor(_ context.Context, c store.EnableFactor) (store.User, error) {
+	return store.User{}, r.saw("EnableFactor", c)
 }
 
-func (r *recorder) UseTOTPStep(_ context.Context, c auth.UseTOTPStep) error {
+func (r *recorder) UseTOTPStep(_ context.Context, c store.UseTOTPStep) error {
 	return r.saw("UseTOTPStep", c)
 }
 
-func (r *recorder) UseRecoveryCode(_ context.Context, c auth.UseRecoveryCode) (int, error) {
+func (r *recorder) UseRecoveryCode(_ context.Context, c store.UseRecoveryCode) (int, error) {
 	return 0, r.saw("UseRecoveryCode", c)
 }
 
-func (r *recorder) PutRecoveryCodes(_ context.Context, c auth.PutRecoveryCodes) error {
+func (r *recorder) PutRecoveryCodes(_ context.Context, c store.PutRecoveryCodes) error {
 	return r.saw("PutRecoveryCodes", c)
 }
 
-func (r *recorder) RemoveFactor(_ context.Context, c auth.RemoveFactor) (auth.User, error) {
-	return auth.User{}, r.saw("RemoveFactor", c)
+func (r *recorder) RemoveFactor(_ context.Context, c store.RemoveFactor) (store.User, error) {
+	return store.User{}, r.saw("RemoveFactor", c)
 }
 
-func (r *recorder) RaiseSession(_ context.Context, c auth.RaiseSession) (auth.Session, auth.User, error) {
-	return auth.Session{}, auth.User{}, r.saw("RaiseSession", c)
+func (r *recorder) RaiseSession(_ context.Context, c store.RaiseSession) (store.Session, store.User, error) {
+	return store.Session{}, store.User{}, r.saw("RaiseSession", c)
 }
 
-func (r *recorder) AddProof(_ context.Context, c auth.AddProof) (auth.Session, auth.User, error) {
-	return auth.Session{}, auth.User{}, r.saw("AddProof", c)
+func (r *recorder) AddProof(_ context.Context, c store.AddProof) (store.Session, store.User, error) {
+	return store.Session{}, store.User{}, r.saw("AddProof", c)
 }
 
-func (r *recorder) Held(_ context.Context, userID string, now time.Time) (auth.Held, error) {
-	return auth.Held{}, r.saw("Held", userID, now)
+func (r *recorder) Held(_ context.Context, userID string, now time.Time) (store.Held, error) {
+	return store.Held{}, r.saw("Held", userID, now)
 }
 
-func (r *recorder) Account(_ context.Context, key auth.UserKey, now time.Time) (auth.Credentials, auth.Held, error) {
-	return auth.Credentials{}, auth.Held{}, r.saw("Account", key, now)
+func (r *recorder) Account(_ context.Context, key store.UserKey, now time.Time) (store.Credentials, store.Held, error) {
+	return store.Credentials{}, store.Held{}, r.saw("Account", key, now)
 }
 
-func (r *recorder) Events(_ context.Context, q auth.EventQuery) ([]auth.Event, error) {
+func (r *recorder) Events(_ context.Context, q store.EventQuery) ([]store.Event, error) {
 	return nil, r.saw("Events", q)
 }
 
-func (r *recorder) AddEvents(_ context.Context, list []auth.Event) error {
+func (r *recorder) AddEvents(_ context.Context, list []store.Event) error {
 	return r.saw("AddEvents", list)
 }
 
@@ -147,43 +147,43 @@ func (r *recorder) SweepEvents(_ context.Context, before, now time.Time, limit i
 	return 0, r.saw("SweepEvents", before, now, limit)
 }
 
-func (r *recorder) AddCounts(_ context.Context, c auth.AddCounts) error {
+func (r *recorder) AddCounts(_ context.Context, c store.AddCounts) error {
 	return r.saw("AddCounts", c)
 }
 
-func (r *recorder) Counts(_ context.Context, q auth.CountQuery) ([]auth.Count, error) {
+func (r *recorder) Counts(_ context.Context, q store.CountQuery) ([]store.Count, error) {
 	return nil, r.saw("Counts", q)
 }
 
-func (r *recorder) Totals(_ context.Context, now time.Time) (auth.Totals, error) {
-	return auth.Totals{}, r.saw("Totals", now)
+func (r *recorder) Totals(_ context.Context, now time.Time) (store.Totals, error) {
+	return store.Totals{}, r.saw("Totals", now)
 }
 
-func (r *recorder) ClaimMessages(_ context.Context, c auth.ClaimMessages) ([]auth.SealedMessage, error) {
+func (r *recorder) ClaimMessages(_ context.Context, c store.ClaimMessages) ([]store.SealedMessage, error) {
 	return nil, r.saw("ClaimMessages", c)
 }
 
-func (r *recorder) FinishMessage(_ context.Context, f auth.FinishMessage) error {
+func (r *recorder) FinishMessage(_ context.Context, f store.FinishMessage) error {
 	return r.saw("FinishMessage", f)
 }
 
-func (r *recorder) Roles(_ context.Context) (auth.RoleTable, error) {
-	return auth.RoleTable{}, r.saw("Roles")
+func (r *recorder) Roles(_ context.Context) (store.RoleTable, error) {
+	return store.RoleTable{}, r.saw("Roles")
 }
 
-func (r *recorder) PutRole(_ context.Context, c auth.PutRole) (auth.RoleTable, error) {
-	return auth.RoleTable{}, r.saw("PutRole", c)
+func (r *recorder) PutRole(_ context.Context, c store.PutRole) (store.RoleTable, error) {
+	return store.RoleTable{}, r.saw("PutRole", c)
 }
 
-func (r *recorder) DeleteRole(_ context.Context, c auth.DeleteRole) (auth.RoleTable, error) {
-	return auth.RoleTable{}, r.saw("DeleteRole", c)
+func (r *recorder) DeleteRole(_ context.Context, c store.DeleteRole) (store.RoleTable, error) {
+	return store.RoleTable{}, r.saw("DeleteRole", c)
 }
 
-func (r *recorder) Key(_ context.Context, id string) (auth.APIKey, error) {
-	return auth.APIKey{}, r.saw("Key", id)
+func (r *recorder) Key(_ context.Context, id string) (store.APIKey, error) {
+	return store.APIKey{}, r.saw("Key", id)
 }
 
-func (r *recorder) Keys(_ context.Context, q auth.KeyQuery) ([]auth.APIKey, error) {
+func (r *recorder) Keys(_ context.Context, q store.KeyQuery) ([]store.APIKey, error) {
 	return nil, r.saw("Keys", q)
 }
 
@@ -191,42 +191,42 @@ func (r *recorder) UseKey(_ context.Context, id string, at time.Time) error {
 	return r.saw("UseKey", id, at)
 }
 
-func (r *recorder) PutKey(_ context.Context, c auth.PutKey) (auth.APIKey, error) {
-	return auth.APIKey{}, r.saw("PutKey", c)
+func (r *recorder) PutKey(_ context.Context, c store.PutKey) (store.APIKey, error) {
+	return store.APIKey{}, r.saw("PutKey", c)
 }
 
-func (r *recorder) CreateUsers(_ context.Context, c auth.CreateUsers) ([]error, error) {
+func (r *recorder) CreateUsers(_ context.Context, c store.CreateUsers) ([]error, error) {
 	return nil, r.saw("CreateUsers", c)
 }
 
-func (r *recorder) KeyUses(_ context.Context, now time.Time) (auth.KeyUses, error) {
-	return auth.KeyUses{}, r.saw("KeyUses", now)
+func (r *recorder) KeyUses(_ context.Context, now time.Time) (store.KeyUses, error) {
+	return store.KeyUses{}, r.saw("KeyUses", now)
 }
 
-func (r *recorder) ClearLimits(_ context.Context, c auth.ClearLimits) error {
+func (r *recorder) ClearLimits(_ context.Context, c store.ClearLimits) error {
 	return r.saw("ClearLimits", c)
 }
 
-func (r *recorder) BeginImpersonation(_ context.Context, c auth.BeginImpersonation) error {
+func (r *recorder) BeginImpersonation(_ context.Context, c store.BeginImpersonation) error {
 	return r.saw("BeginImpersonation", c)
 }
 
-func (r *recorder) Impersonation(_ context.Context, id string, now time.Time) (auth.Impersonation, auth.User, error) {
-	return auth.Impersonation{}, auth.User{}, r.saw("Impersonation", id, now)
+func (r *recorder) Impersonation(_ context.Context, id string, now time.Time) (store.Impersonation, store.User, error) {
+	return store.Impersonation{}, store.User{}, r.saw("Impersonation", id, now)
 }
 
-func (r *recorder) Impersonations(_ context.Context, userID string, now time.Time) ([]auth.Impersonation, error) {
+func (r *recorder) Impersonations(_ context.Context, userID string, now time.Time) ([]store.Impersonation, error) {
 	return nil, r.saw("Impersonations", userID, now)
 }
 
-func (r *recorder) EndImpersonation(_ context.Context, c auth.EndImpersonation) error {
+func (r *recorder) EndImpersonation(_ context.Context, c store.EndImpersonation) error {
 	return r.saw("EndImpersonation", c)
 }
 
-func (r *recorder) ListSessions(_ context.Context, q auth.SessionQuery) ([]auth.Session, error) {
+func (r *recorder) ListSessions(_ context.Context, q store.SessionQuery) ([]store.Session, error) {
 	return nil, r.saw("ListSessions", q)
 }
 
-func (r *recorder) EndEverySession(_ context.Context, c auth.EndEverySession) (int, error) {
+func (r *recorder) EndEverySession(_ context.Context, c store.EndEverySession) (int, error) {
 	return 0, r.saw("EndEverySession", c)
 }

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/authmount/auth"
+	"github.com/authmount/auth/store"
 )
 
 // Hooks are what a Tap calls. All of them may be nil, and are called in the
@@ -28,7 +28,7 @@ type Hooks struct {
 	Before func(ctx context.Context, method string, n int)
 	// Edit may change the conditions of a call before the store gets them. What
 	// they point to belongs to the caller: replace it, do not write into it.
-	Edit func(method string, c *auth.Change)
+	Edit func(method string, c *store.Change)
 	// After comes after the n-th call, with the error that the store returned,
 	// whatever a fault puts in its place.
 	After func(ctx context.Context, method string, n int, err error)
@@ -42,9 +42,9 @@ type Hooks struct {
 	Release <-chan struct{}
 
 	// Draws may change what is drawn from the limits; as many have to come back.
-	Draws func(draws []auth.Draw) []auth.Draw
+	Draws func(draws []store.Draw) []store.Draw
 	// Took comes after draws that the store judged, whatever a fault makes of it.
-	Took func(draws []auth.Draw, d auth.Decision)
+	Took func(draws []store.Draw, d store.Decision)
 
 	// Background makes the hooks see what no request does, too: ClaimMessages,
 	// FinishMessage, AddEvents, SweepEvents, AddCounts, Settings, and what works jobs off,
@@ -54,11 +54,11 @@ type Hooks struct {
 
 // Tap is a store that hands every call on to another one, with hooks around it.
 // It has the capabilities of this package's interfaces that the other one has,
-// found by auth.Capability as ever, and all of their calls pass the hooks, too.
+// found by store.Capability as ever, and all of their calls pass the hooks, too.
 // Capabilities that it does not know are not passed on. Safe for concurrent use.
 type Tap struct {
-	inner auth.Store
-	chain auth.Store // what Unwrap returns: the capabilities, one link each
+	inner store.Store
+	chain store.Store // what Unwrap returns: the capabilities, one link each
 
 	mu    sync.Mutex
 	hooks Hooks
@@ -66,58 +66,58 @@ type Tap struct {
 }
 
 // New makes a tap without hooks.
-func New(inner auth.Store) *Tap {
+func New(inner store.Store) *Tap {
 	t := &Tap{inner: inner}
 	end := link{Store: t}
-	if c, ok := auth.Capability[auth.FactorStore](inner); ok {
+	if c, ok := store.Capability[store.FactorStore](inner); ok {
 		end.next = &factors{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.EventStore](inner); ok {
+	if c, ok := store.Capability[store.EventStore](inner); ok {
 		end.next = &events{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.OutboxStore](inner); ok {
+	if c, ok := store.Capability[store.OutboxStore](inner); ok {
 		end.next = &outbox{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.RoleStore](inner); ok {
+	if c, ok := store.Capability[store.RoleStore](inner); ok {
 		end.next = &roles{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.KeyStore](inner); ok {
+	if c, ok := store.Capability[store.KeyStore](inner); ok {
 		end.next = &keys{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.ProofStore](inner); ok {
+	if c, ok := store.Capability[store.ProofStore](inner); ok {
 		end.next = &proofs{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.ExportStore](inner); ok {
+	if c, ok := store.Capability[store.ExportStore](inner); ok {
 		end.next = &exports{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.AccountStore](inner); ok {
+	if c, ok := store.Capability[store.AccountStore](inner); ok {
 		end.next = &accounts{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.DirectoryStore](inner); ok {
+	if c, ok := store.Capability[store.DirectoryStore](inner); ok {
 		end.next = &directory{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.LimitStore](inner); ok {
+	if c, ok := store.Capability[store.LimitStore](inner); ok {
 		end.next = &limits{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.StatsStore](inner); ok {
+	if c, ok := store.Capability[store.StatsStore](inner); ok {
 		end.next = &stats{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.ImportStore](inner); ok {
+	if c, ok := store.Capability[store.ImportStore](inner); ok {
 		end.next = &imports{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.RotationStore](inner); ok {
+	if c, ok := store.Capability[store.RotationStore](inner); ok {
 		end.next = &rotation{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.SettingsStore](inner); ok {
+	if c, ok := store.Capability[store.SettingsStore](inner); ok {
 		end.next = &settings{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.DiagnosticStore](inner); ok {
+	if c, ok := store.Capability[store.DiagnosticStore](inner); ok {
 		end.next = &diagnosis{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.ImpersonationStore](inner); ok {
+	if c, ok := store.Capability[store.ImpersonationStore](inner); ok {
 		end.next = &impersonations{end, t, c}
 	}
-	if c, ok := auth.Capability[auth.SessionListStore](inner); ok {
+	if c, ok := store.Capability[store.SessionListStore](inner); ok {
 		end.next = &sessionLists{end, t, c}
 	}
 	t.forAdmin(&end, inner)
@@ -140,25 +140,25 @@ func (t *Tap) Calls() int {
 }
 
 // Inner is the store behind the tap, for those who interfere.
-func (t *Tap) Inner() auth.Store { return t.inner }
+func (t *Tap) Inner() store.Store { return t.inner }
 
 // Unwrap leads to the capabilities, not to the store behind.
-func (t *Tap) Unwrap() auth.Store { return t.chain }
+func (t *Tap) Unwrap() store.Store { return t.chain }
 
 // link is a store with one capability; next has the others.
 type link struct {
-	auth.Store
-	next auth.Store
+	store.Store
+	next store.Store
 }
 
-func (l *link) Unwrap() auth.Store { return l.next }
+func (l *link) Unwrap() store.Store { return l.next }
 
 type insideKey struct{}
 
 // enter runs what comes before a call and returns what comes after it, which gets
 // pointers to its error and its other results. c is nil if nothing changes; ctx
 // may become another.
-func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(err *error, results ...any) {
+func (t *Tap) enter(ctx *context.Context, method string, c *store.Change) func(err *error, results ...any) {
 	pass := func(*error, ...any) {}
 	if (*ctx).Value(insideKey{}) != nil {
 		return pass
@@ -199,60 +199,60 @@ func (t *Tap) enter(ctx *context.Context, method string, c *auth.Change) func(er
 func (t *Tap) Contract() int { return t.inner.Contract() }
 
 // CreateUser is auth.Store's.
-func (t *Tap) CreateUser(ctx context.Context, c auth.CreateUser) (u auth.User, err error) {
+func (t *Tap) CreateUser(ctx context.Context, c store.CreateUser) (u store.User, err error) {
 	defer t.enter(&ctx, "CreateUser", &c.Change)(&err, &u)
 	return t.inner.CreateUser(ctx, c)
 }
 
 // User is auth.Store's.
-func (t *Tap) User(ctx context.Context, key auth.UserKey) (u auth.User, err error) {
+func (t *Tap) User(ctx context.Context, key store.UserKey) (u store.User, err error) {
 	defer t.enter(&ctx, "User", nil)(&err, &u)
 	return t.inner.User(ctx, key)
 }
 
 // Credentials is auth.Store's.
-func (t *Tap) Credentials(ctx context.Context, key auth.UserKey) (c auth.Credentials, err error) {
+func (t *Tap) Credentials(ctx context.Context, key store.UserKey) (c store.Credentials, err error) {
 	defer t.enter(&ctx, "Credentials", nil)(&err, &c)
 	return t.inner.Credentials(ctx, key)
 }
 
 // UpdateUser is auth.Store's.
-func (t *Tap) UpdateUser(ctx context.Context, c auth.UpdateUser) (u auth.User, err error) {
+func (t *Tap) UpdateUser(ctx context.Context, c store.UpdateUser) (u store.User, err error) {
 	defer t.enter(&ctx, "UpdateUser", &c.Change)(&err, &u)
 	return t.inner.UpdateUser(ctx, c)
 }
 
 // DeleteUser is auth.Store's.
-func (t *Tap) DeleteUser(ctx context.Context, c auth.DeleteUser) (err error) {
+func (t *Tap) DeleteUser(ctx context.Context, c store.DeleteUser) (err error) {
 	defer t.enter(&ctx, "DeleteUser", &c.Change)(&err)
 	return t.inner.DeleteUser(ctx, c)
 }
 
 // CreateSession is auth.Store's.
-func (t *Tap) CreateSession(ctx context.Context, c auth.CreateSession) (u auth.User, err error) {
+func (t *Tap) CreateSession(ctx context.Context, c store.CreateSession) (u store.User, err error) {
 	defer t.enter(&ctx, "CreateSession", &c.Change)(&err, &u)
 	return t.inner.CreateSession(ctx, c)
 }
 
 // Session is auth.Store's.
-func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s auth.Session, u auth.User, err error) {
+func (t *Tap) Session(ctx context.Context, id string, now time.Time) (s store.Session, u store.User, err error) {
 	defer t.enter(&ctx, "Session", nil)(&err, &s, &u)
 	return t.inner.Session(ctx, id, now)
 }
 
 // AdvanceSession is auth.Store's.
-func (t *Tap) AdvanceSession(ctx context.Context, c auth.Advance) (s auth.Session, u auth.User, err error) {
+func (t *Tap) AdvanceSession(ctx context.Context, c store.Advance) (s store.Session, u store.User, err error) {
 	edit, took := t.taken(ctx)
 	defer t.enter(&ctx, "AdvanceSession", &c.Change)(&err, &s, &u)
 	if c.Draw.Rate.Burst > 0 { // as of Take
-		draws := edit([]auth.Draw{c.Draw})
-		c.Draw = auth.Draw{}
+		draws := edit([]store.Draw{c.Draw})
+		c.Draw = store.Draw{}
 		if len(draws) > 0 {
 			c.Draw = draws[0]
 		}
 		defer func() {
 			if err == nil {
-				took(draws, auth.Decision{Allowed: true})
+				took(draws, store.Decision{Allowed: true})
 			}
 		}()
 	}
@@ -260,43 +260,43 @@ func (t *Tap) AdvanceSession(ctx context.Context, c auth.Advance) (s auth.Sessio
 }
 
 // Sessions is auth.Store's.
-func (t *Tap) Sessions(ctx context.Context, userID string, now time.Time) (list []auth.Session, err error) {
+func (t *Tap) Sessions(ctx context.Context, userID string, now time.Time) (list []store.Session, err error) {
 	defer t.enter(&ctx, "Sessions", nil)(&err, &list)
 	return t.inner.Sessions(ctx, userID, now)
 }
 
 // RevokeSessions is auth.Store's.
-func (t *Tap) RevokeSessions(ctx context.Context, c auth.RevokeSessions) (ids []string, err error) {
+func (t *Tap) RevokeSessions(ctx context.Context, c store.RevokeSessions) (ids []string, err error) {
 	defer t.enter(&ctx, "RevokeSessions", &c.Change)(&err, &ids)
 	return t.inner.RevokeSessions(ctx, c)
 }
 
 // PutToken is auth.Store's.
-func (t *Tap) PutToken(ctx context.Context, c auth.PutToken) (err error) {
+func (t *Tap) PutToken(ctx context.Context, c store.PutToken) (err error) {
 	defer t.enter(&ctx, "PutToken", &c.Change)(&err)
 	return t.inner.PutToken(ctx, c)
 }
 
 // PeekToken is auth.Store's.
-func (t *Tap) PeekToken(ctx context.Context, p auth.Purpose, hash []byte, now time.Time) (tok auth.Token, err error) {
+func (t *Tap) PeekToken(ctx context.Context, p store.Purpose, hash []byte, now time.Time) (tok store.Token, err error) {
 	defer t.enter(&ctx, "PeekToken", nil)(&err, &tok)
 	return t.inner.PeekToken(ctx, p, hash, now)
 }
 
 // RedeemToken is auth.Store's.
-func (t *Tap) RedeemToken(ctx context.Context, c auth.Redemption) (tok auth.Token, u auth.User, err error) {
+func (t *Tap) RedeemToken(ctx context.Context, c store.Redemption) (tok store.Token, u store.User, err error) {
 	defer t.enter(&ctx, "RedeemToken", &c.Change)(&err, &tok, &u)
 	return t.inner.RedeemToken(ctx, c)
 }
 
 // TryCode is auth.Store's.
-func (t *Tap) TryCode(ctx context.Context, c auth.TryCode) (tok auth.Token, u auth.User, err error) {
+func (t *Tap) TryCode(ctx context.Context, c store.TryCode) (tok store.Token, u store.User, err error) {
 	defer t.enter(&ctx, "TryCode", &c.Change)(&err, &tok, &u)
 	return t.inner.TryCode(ctx, c)
 }
 
 // Take is auth.Store's.
-func (t *Tap) Take(ctx context.Context, draws []auth.Draw, now time.Time) (d auth.Decision, err error) {
+func (t *Tap) Take(ctx context.Context, draws []store.Draw, now time.Time) (d store.Decision, err error) {
 	edit, took := t.taken(ctx)
 	defer t.enter(&ctx, "Take", nil)(&err, &d)
 	draws = edit(draws)

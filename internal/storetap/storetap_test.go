@@ -7,25 +7,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/authmount/auth"
 	"github.com/authmount/auth/internal/storetap"
+	"github.com/authmount/auth/store"
 )
 
 // interfaces are what a tap passes on.
 var interfaces = []reflect.Type{
-	reflect.TypeFor[auth.Store](), reflect.TypeFor[auth.FactorStore](), reflect.TypeFor[auth.EventStore](),
-	reflect.TypeFor[auth.OutboxStore](), reflect.TypeFor[auth.RoleStore](), reflect.TypeFor[auth.KeyStore](),
-	reflect.TypeFor[auth.ProofStore](), reflect.TypeFor[auth.ExportStore](), reflect.TypeFor[auth.StatsStore](),
-	reflect.TypeFor[auth.ImportStore](), reflect.TypeFor[auth.RotationStore](), reflect.TypeFor[auth.ImpersonationStore](), reflect.TypeFor[auth.SessionListStore](),
+	reflect.TypeFor[store.Store](), reflect.TypeFor[store.FactorStore](), reflect.TypeFor[store.EventStore](),
+	reflect.TypeFor[store.OutboxStore](), reflect.TypeFor[store.RoleStore](), reflect.TypeFor[store.KeyStore](),
+	reflect.TypeFor[store.ProofStore](), reflect.TypeFor[store.ExportStore](), reflect.TypeFor[store.StatsStore](),
+	reflect.TypeFor[store.ImportStore](), reflect.TypeFor[store.RotationStore](), reflect.TypeFor[store.ImpersonationStore](), reflect.TypeFor[store.SessionListStore](),
 }
 
 // capability finds what implements an interface, as callers do.
-func capability(s auth.Store, face reflect.Type) (reflect.Value, bool) {
+func capability(s store.Store, face reflect.Type) (reflect.Value, bool) {
 	for s != nil {
 		if v := reflect.ValueOf(s); v.Type().Implements(face) {
 			return v, true
 		}
-		w, ok := s.(interface{ Unwrap() auth.Store })
+		w, ok := s.(interface{ Unwrap() store.Store })
 		if !ok {
 			break
 		}
@@ -51,7 +51,7 @@ func arguments(ctx context.Context, m reflect.Type) (args []reflect.Value, chang
 		}
 		if m.In(i).Kind() == reflect.Struct {
 			f, ok := m.In(i).FieldByName("Change")
-			change = change || ok && f.Type == reflect.TypeFor[auth.Change]()
+			change = change || ok && f.Type == reflect.TypeFor[store.Change]()
 		}
 		args = append(args, v)
 	}
@@ -94,7 +94,7 @@ func TestEveryMethodIsTapped(t *testing.T) {
 						}
 						seen = append(seen, "before "+name)
 					},
-					Edit: func(name string, c *auth.Change) {
+					Edit: func(name string, c *store.Change) {
 						seen = append(seen, "edit "+name)
 						c.By.System = "edited"
 					},
@@ -152,7 +152,7 @@ func TestNoCapabilityIsInvented(t *testing.T) {
 	t.Parallel()
 	full := &recorder{}
 	for name, c := range map[string]struct {
-		inner auth.Store
+		inner store.Store
 		has   []reflect.Type
 	}{
 		"none":                  {plain{full}, interfaces[:1]},
@@ -165,10 +165,10 @@ func TestNoCapabilityIsInvented(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, face, ok)
 			}
 		}
-		if _, ok := auth.Capability[auth.KeyStore](tap); ok != (len(c.has) == len(interfaces)) {
+		if _, ok := store.Capability[store.KeyStore](tap); ok != (len(c.has) == len(interfaces)) {
 			t.Errorf("%s: auth.Capability finds keys: %v", name, ok)
 		}
-		if s, ok := auth.Capability[*recorder](tap); ok {
+		if s, ok := store.Capability[*recorder](tap); ok {
 			t.Errorf("%s: the store behind is found: %v", name, s)
 		}
 	}
@@ -200,12 +200,12 @@ func TestCallsOfAHookPassUnseen(t *testing.T) {
 
 // plain, withFactors and wrapper are stores with fewer or hidden capabilities.
 type (
-	plain       struct{ auth.Store }
+	plain       struct{ store.Store }
 	withFactors struct {
-		auth.Store
-		auth.FactorStore
+		store.Store
+		store.FactorStore
 	}
-	wrapper struct{ auth.Store }
+	wrapper struct{ store.Store }
 )
 
-func (w wrapper) Unwrap() auth.Store { return w.Store }
+func (w wrapper) Unwrap() store.Store { return w.Store }

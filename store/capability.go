@@ -1,4 +1,4 @@
-package auth
+package store
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 // Capability finds an optional power of a store, in the store itself or in what
 // it wraps (Unwrap() Store):
 //
-//	factors, ok := auth.Capability[auth.FactorStore](store)
+//	factors, ok := store.Capability[store.FactorStore](store)
 func Capability[T any](s Store) (T, bool) {
 	for s != nil {
 		if c, ok := s.(T); ok {

@@ -1,4 +1,4 @@
-package auth
+package store
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/address"
 	"github.com/authmount/auth/internal/jsonvalue"
 )
 
 // User is a person as the store keeps it. It survives a round trip through JSON;
-// what the wire shows of it is a [UserView].
+// what the wire shows of it is an auth.UserView.
 type User struct {
 	ID              string // a UUID
 	Email           string // as given, normalised; compare by EmailKey
@@ -240,5 +241,31 @@ func replace[T any](field, to *T) {
 
 // LogValue keeps the hash out of the log.
 func (c Credentials) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("user_id", c.User.ID), slog.String("password_hash", redacted))
+	return slog.GroupValue(slog.String("user_id", c.User.ID), slog.String("password_hash", "[redacted]"))
+}
+
+// EmailKey is the form in which addresses are compared: two addresses are the
+// same account if and only if their keys are equal. It is NormalizeEmail's form
+// under Unicode's simple case folding, which knows no locale; of what
+// NormalizeEmail refuses, it is the key of no address. Stores keep it, use it for
+// lookups and uniqueness, and never compute or compare addresses otherwise.
+func EmailKey(email string) string { return address.EmailKey(email) }
+
+// Revocation says that one session has ended, that all sessions of a user have, or
+// everybody's, at a time; or that nothing has ended, and tokens are stale, because
+// what they say of roles is not so any more (Stale).
+type Revocation struct {
+	SessionID string // only this session; empty: all of the user's that began until At
+	UserID    string // whose; may be empty beside a SessionID
+	All       bool   // everybody's sessions that began until At
+	Spared    string // with All: the id of a session that goes on; may be empty
+	At        time.Time
+
+	// Stale, if it is not zero, is the revision that tokens have to rest on from now
+	// on: of the user UserID (User.CredentialRevision), or of the table of roles, for
+	// the tokens of whoever has Role. Older ones are refused with CodeTokenStale,
+	// which a refresh mends. Revisions tell exactly which tokens were made before a
+	// change and which after it, where times of two clocks, in seconds, would not.
+	Stale int64
+	Role  string
 }

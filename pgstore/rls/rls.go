@@ -1,4 +1,6 @@
-package pgstore
+// Package rls runs the application's own queries on Postgres as the person who asks,
+// under its policies of row-level security.
+package rls
 
 import (
 	"context"
@@ -31,7 +33,7 @@ const (
 // does; of permissions that a token left out, by the table of roles.
 // Both are settings of the transaction, made by one statement in it, so that
 // nothing of them is left on the connection and a pooler in transaction mode may
-// stand in between. [WithRowLevelSecurity] makes the roles. The pool's own user has
+// stand in between. [pgstore.WithRowLevelSecurity] makes the roles. The pool's own user has
 // to be a member of both, and should be neither superuser nor the tables' owner,
 // who stand above policies.
 //
@@ -48,7 +50,7 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 	said := map[string]any{}
 	if claims != nil {
 		if claims.UserID == "" {
-			return errors.New("pgstore: AsUser: the claims name no user")
+			return errors.New("rls: AsUser: the claims name no user")
 		}
 		role = roleAuthenticated
 		said = saidBy(claims)
@@ -56,21 +58,21 @@ func AsUser(ctx context.Context, pool *pgxpool.Pool, claims *auth.Claims, fn fun
 	said["role"] = role
 	text, err := json.Marshal(said)
 	if err != nil {
-		return fmt.Errorf("pgstore: AsUser: %w", err)
+		return fmt.Errorf("rls: AsUser: %w", err)
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select set_config('role', $1::text, true), set_config('request.jwt.claims', $2::text, true)", role, string(text)); err != nil {
 			var e *pgconn.PgError
 			if errors.As(err, &e) && e.Code == noSuchRole {
-				return fmt.Errorf("pgstore: AsUser: cannot become %s (migrate with WithRowLevelSecurity): %w", role, err)
+				return fmt.Errorf("rls: AsUser: cannot become %s (migrate with WithRowLevelSecurity): %w", role, err)
 			}
-			return fmt.Errorf("pgstore: AsUser: cannot become %s: %w", role, err)
+			return fmt.Errorf("rls: AsUser: cannot become %s: %w", role, err)
 		}
 		if err := fn(tx); err != nil {
 			return err
 		}
 		if tx.Conn().PgConn().TxStatus() == 'I' { // what followed was done by the pool's user
-			return errors.New("pgstore: AsUser: fn ended the transaction")
+			return errors.New("rls: AsUser: fn ended the transaction")
 		}
 		return nil
 	})
@@ -108,4 +110,12 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
+}
+
+// orNull is null for an empty text.
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }

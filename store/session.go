@@ -1,4 +1,4 @@
-package auth
+package store
 
 import (
 	"net/netip"
@@ -84,3 +84,9 @@ type SessionFilter struct {
 	Before time.Time // only those made before
 	IP     string    // only those at this address
 }
+
+// Assurance levels of sessions.
+const (
+	LevelAAL1 = "aal1" // one factor
+	LevelAAL2 = "aal2" // two
+)
