@@ -70,10 +70,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
+	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/internal/redirect"
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -81,8 +82,10 @@ import (
 type Auth struct {
 	store     Store
 	cfg       config
-	keys      *keyring
-	parser    *jwt.Parser
+	keys      *keys.Ring
+	signer    *token.Signer
+	verifier  *token.Verifier
+	revoked   *token.Revocations
 	factors   store.FactorStore // nil: the store cannot
 	proofs    store.ProofStore  // likewise
 	roleStore store.RoleStore   // likewise
@@ -105,8 +108,6 @@ type Auth struct {
 	apart     atomic.Pointer[KitPages]                                                        // pages with sessions of their own
 	makers    atomic.Pointer[func(context.Context, LinkMaker, User) (InvitationTerms, error)] // judges whether links that operators were given still hold, if there is an admin side
 	inviters  atomic.Pointer[func(context.Context, Invitation) (InvitationTerms, error)]      // judges whether invitations still hold, if there is an admin side
-	remember  *claimsCache
-	revoked   *denylist
 	settings  liveSettings
 	handler   http.Handler
 	inbox     *Inbox
@@ -119,13 +120,10 @@ type Auth struct {
 	insecureOnce sync.Once
 	unheededOnce sync.Once
 
-	sessionCount  atomic.Uint32 // see idAt
-	oversizedOnce sync.Once
-	servedPort    atomic.Int32 // see publicURL
+	sessionCount atomic.Uint32 // see idAt
+	servedPort   atomic.Int32  // see publicURL
 
 	behind behind
-
-	askLive func(*http.Request) error // asks the service that tokens are of; nil: that is this one
 }
 
 // New checks the configuration and starts the send queue and the sweeper; Close
@@ -305,14 +303,11 @@ func (a *Auth) build() error {
 		c.tokens.Issuer = c.baseURL.String()
 	}
 	var err error
-	if a.keys, err = newKeyring(c); err != nil {
+	if err = a.buildTokens(); err != nil {
 		return err
 	}
 	a.refunds, a.recorder, a.counter = a.newRefunds(), a.newRecorder(), a.newCounter()
 	a.pending.of = map[string]*pendingGuess{}
-	a.parser = newParser(c)
-	a.remember = newClaimsCache(c.tokens.Remember)
-	a.revoked = &denylist{now: a.now, life: c.tokens.life() + leeway, until: map[string]entry{}}
 	if a.passwords, err = newPasswords(c.passwords, c.log); err != nil {
 		return err
 	}

@@ -14,11 +14,7 @@ import (
 
 // What is promised to be taken is taken, and what is just beyond it is not.
 func TestBoundsAreAsPromised(t *testing.T) {
-	keys, err := newKeyring(&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Auth{keys: keys, cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
+	a := &Auth{keys: testKeys(t), cfg: config{now: time.Now}, factors: struct{ store.FactorStore }{}}
 	xs := func(n int) string { return strings.Repeat("x", max(n, 0)) }
 	private := func(n int) string { return ("en-x" + strings.Repeat("-aaaaaaaa", 10))[:n] } // a language, of a length
 	text := func(name string) func(int) bool {

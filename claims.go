@@ -1,10 +1,11 @@
 package auth
 
 import (
+	"context"
 	"slices"
 	"time"
 
-	"github.com/authmount/auth/internal/jsonvalue"
+	"github.com/authmount/auth/internal/token"
 )
 
 // Claims are the contents of an access token.
@@ -26,8 +27,6 @@ type Claims struct {
 	TokenID       string         // "jti"
 	Impersonator  *SessionRef    // "act": who acts as the user, by which session of theirs; nil: it is the user
 	Custom        map[string]any // claims of the application's own
-
-	revisions tokenRevisions
 }
 
 // HasRole tells whether the user has a role.
@@ -44,14 +43,23 @@ func (c *Claims) HasPermission(p string) bool {
 func (c *Claims) Caller() Caller { return Caller{UserID: c.UserID, SessionID: c.SessionID} }
 
 // clone is a copy that shares nothing with the claims.
-func (c *Claims) clone() *Claims {
-	out := *c
-	out.Roles, out.Permissions, out.AMR = slices.Clone(c.Roles), slices.Clone(c.Permissions), slices.Clone(c.AMR)
-	out.Omitted = slices.Clone(c.Omitted)
-	out.AppMetadata, out.Custom = jsonvalue.CloneObject(c.AppMetadata), jsonvalue.CloneObject(c.Custom)
-	if c.Impersonator != nil {
-		by := *c.Impersonator
-		out.Impersonator = &by
+func (c *Claims) clone() *Claims { return (*Claims)((*token.Claims)(c).Clone()) }
+
+// whole are claims with the permissions that their token left out, by its roles, for
+// whoever judges by them. The claims themselves are others', too.
+func (a *Auth) whole(ctx context.Context, c *Claims) (*Claims, error) {
+	if c == nil || !slices.Contains(c.Omitted, token.ClaimPermissions) {
+		return c, nil
 	}
-	return &out
+	permissions, _, err := a.permissionsOf(ctx, c.Roles)
+	if err != nil {
+		return nil, err
+	}
+	own := c.clone()
+	own.Permissions = permissions
+	own.Omitted = slices.DeleteFunc(own.Omitted, func(name string) bool { return name == token.ClaimPermissions })
+	if len(own.Omitted) == 0 {
+		own.Omitted = nil
+	}
+	return own, nil
 }

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/token"
+	gotoken "go/token"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/authmount/auth/internal/token"
 )
 
 // Every default that the doc of an option names is the one there is.
@@ -31,7 +33,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		{"limit.go", RateLimits{}.withDefaults()},
 		{"password.go", testPasswords(t, PasswordOptions{}).o},
 		{"options.go", sessions},
-		{"options.go", TokenOptions{Life: TokenOptions{}.life(), Remember: defaultRemember}},
+		{"options.go", TokenOptions{Life: token.Options{}.Lifetime(), Remember: token.DefaultRemember}},
 		{"mail.go", mail},
 		{"otp.go", phone},
 		{"captcha.go", *configOf(WithCaptcha(CaptchaOptions{Verifier: solved{}})).captcha},
@@ -70,7 +72,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 // fieldDocs is what is said of the fields of a struct.
 func fieldDocs(t *testing.T, file, name string) map[string]string {
 	t.Helper()
-	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	tree, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,11 +36,11 @@ func TestNoRate(t *testing.T) {
 func FuzzVerify(f *testing.F) {
 	c := &config{secrets: [][]byte{[]byte("a secret of the fuzzer's, 32 b.!")}, now: func() time.Time { return time.Unix(1767323045, 0) }}
 	c.tokens.Issuer = "https://auth.test"
-	keys, err := newKeyring(c)
-	if err != nil {
+	c.tokens.Remember = -1
+	a := &Auth{cfg: *c}
+	if err := a.buildTokens(); err != nil {
 		f.Fatal(err)
 	}
-	a := &Auth{cfg: *c, keys: keys, parser: newParser(c), remember: newClaimsCache(-1), revoked: &denylist{}}
 	good, _, err := a.accessToken(context.Background(), User{ID: "u"}, Session{ID: "s"}, nil, c.now())
 	if err != nil {
 		f.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -13,6 +14,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/authmount/auth/internal/token"
 )
 
 // mount builds a handler from a route table.
@@ -87,14 +92,7 @@ func (a *Auth) byPrefix(bare, mounted, notFound http.Handler) http.Handler {
 // id, panics and error responses are dealt with here and nowhere else.
 func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.Header.Get("X-Request-Id")
-		if !validRequestID(id) {
-			id = a.newID()
-		}
-		w.Header().Set("X-Request-Id", id)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		r = r.WithContext(a.identify(ctx, r))
+		r = r.WithContext(a.identify(withRequestID(w, r), r))
 		defer func() {
 			if v := recover(); v != nil {
 				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -107,6 +105,18 @@ func (a *Auth) endpoint(h func(http.ResponseWriter, *http.Request) error) http.H
 			a.writeError(w, r, err)
 		}
 	})
+}
+
+// withRequestID sets the headers of every response, and returns the request's context
+// with the request id, which the client may choose.
+func withRequestID(w http.ResponseWriter, r *http.Request) context.Context {
+	id := r.Header.Get("X-Request-Id")
+	if !validRequestID(id) {
+		id = uuid.Must(uuid.NewV7()).String() // crypto/rand never fails
+	}
+	w.Header().Set("X-Request-Id", id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return context.WithValue(r.Context(), requestIDKey{}, id)
 }
 
 func requestID(ctx context.Context) string {
@@ -215,9 +225,9 @@ func (c current) caller() Caller { return Caller{UserID: c.user.ID, SessionID: c
 // to be stale is refused here as by Require, so that a client hears of it wherever it
 // asks; what the endpoints do goes by the store in any case.
 func (a *Auth) live(r *http.Request) (current, error) {
-	claims, err := a.authenticate(r)
-	if err == nil && claims.Impersonator == nil && a.revoked.isStale(claims) {
-		err = fail(CodeTokenStale, nil)
+	claims, revisions, err := a.authenticate(r)
+	if err == nil && claims.Impersonator == nil && a.revoked.Stale((*token.Claims)(claims), revisions) {
+		err = tokenFailed(token.ErrStale)
 	}
 	if err != nil {
 		return current{}, err
@@ -275,9 +285,13 @@ func (a *Auth) isAPIKey(key string) bool {
 	return ok == 1
 }
 
-// writeError is the one place error responses are written.
+// writeError logs an error and answers with it.
 func (a *Auth) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	e := a.logged(r, err)
+	respond(w, a.logged(r, err))
+}
+
+// respond is the one place error responses are written.
+func respond(w http.ResponseWriter, e *Error) {
 	body := struct {
 		Code      Code           `json:"code"`
 		Message   string         `json:"message"`
@@ -319,24 +333,35 @@ func writeErrorHeaders(w http.ResponseWriter, e *Error) {
 
 // logged makes any error a typed one and logs it.
 func (a *Auth) logged(r *http.Request, err error) *Error {
+	e := asError(err)
+	if e.Code == CodeOverloaded {
+		a.logOverload(r.Context())
+	}
+	logFailure(a.cfg.log, r, e, err)
+	return e
+}
+
+// asError is the typed error in an error, or CodeInternal.
+func asError(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fail(CodeInternal, err)
 	}
-	if e.Code == CodeOverloaded {
-		a.logOverload(r.Context())
-	}
+	return e
+}
+
+// logFailure logs a request that failed with e, which is the typed error in err.
+func logFailure(log *slog.Logger, r *http.Request, e *Error, err error) {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
 	said := []any{"method", r.Method, "path", r.URL.Path, "code", string(e.Code), "request_id", id}
 	if e.cause != nil {
 		said = append(said, "cause", e.cause.Error())
 	}
-	a.cfg.log.Log(r.Context(), logLevel(e, err), "auth: request failed", said...)
-	return e
+	log.Log(r.Context(), logLevel(e, err), "auth: request failed", said...)
 }
 
 func (a *Auth) handleJWKS(w http.ResponseWriter, _ *http.Request) error {
-	return writeDocument(w, a.keys.jwks)
+	return writeDocument(w, a.keys.JWKS())
 }
 
 // writeDocument writes a public document that may be cached.
@@ -349,7 +374,7 @@ func writeDocument(w http.ResponseWriter, doc []byte) error {
 }
 
 // JWKS is the set of public keys that verify access tokens (RFC 7517), as JSON.
-func (a *Auth) JWKS() []byte { return slices.Clone(a.keys.jwks) }
+func (a *Auth) JWKS() []byte { return a.keys.JWKS() }
 
 func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 	if err := a.store.Ping(r.Context()); err != nil {
@@ -362,7 +387,7 @@ func (a *Auth) handleHealth(w http.ResponseWriter, r *http.Request) error {
 // that of the same person, if it is of the same account. None, or one that is
 // over, is no error.
 func (a *Auth) within(r *http.Request) (Caller, error) {
-	claims, err := a.authenticate(r)
+	claims, _, err := a.authenticate(r)
 	_, given := a.givenBearer(r)
 	switch {
 	case err != nil && !given && !errors.Is(err, CodeCrossSiteRequest):

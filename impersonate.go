@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -60,19 +61,19 @@ func (a *Auth) currentImpersonation(ctx context.Context, c *Claims) (Session, Us
 // impersonation, live or not; nil of any other request. A token that does not say so
 // costs nothing but a look.
 func (a *Auth) impersonator(r *http.Request) *Claims {
-	token, given := a.givenBearer(r)
+	text, given := a.givenBearer(r)
 	if !given && a.hasCookies(r.Context()) {
 		access, _ := a.cookieNames(r.Context())
 		if c := soleCookie(r, access); c != nil {
-			token = c.Value
+			text = c.Value
 		}
 	}
-	_, payload, _ := strings.Cut(token, ".")
+	_, payload, _ := strings.Cut(text, ".")
 	payload, _, _ = strings.Cut(payload, ".")
-	if said, err := base64.RawURLEncoding.DecodeString(payload); err != nil || len(token) > maxTokenLength || !strings.Contains(string(said), `"act"`) {
+	if said, err := base64.RawURLEncoding.DecodeString(payload); err != nil || len(text) > token.MaxLength || !strings.Contains(string(said), `"act"`) {
 		return nil
 	}
-	c, err := a.verify(token)
+	c, _, err := a.verify(text)
 	if err != nil || c.Impersonator == nil {
 		return nil
 	}
@@ -132,7 +133,7 @@ func (a *Auth) impersonationTokens(ctx context.Context, id string) (*Tokens, err
 	if err != nil {
 		return nil, err
 	}
-	raise(&a.revoked.roles, i.RolesRevision) // the roles are as new as what it rests on
+	a.revoked.RaiseRoles(i.RolesRevision) // the roles are as new as what it rests on
 	custom, err := a.customClaims(ctx, u)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -127,15 +128,15 @@ func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
 		"a signer and before": {config{secrets: [][]byte{secret}, signer: one, verifiers: []crypto.PublicKey{two.Public()}}, "ES256", 2, 1},
 		"a shared secret":     {config{secrets: [][]byte{secret}, shared: [][]byte{secret, old}}, "HS256", 0, 1},
 	} {
-		k, err := newKeyring(&c.config)
+		k, err := c.config.newKeys()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if n := strings.Count(string(k.jwks), `"kid"`); k.signing.Algorithm != c.alg || n != c.public || len(k.IDs()) != c.ids {
-			t.Errorf("%s: signs by %s, publishes %d, has %d ids", name, k.signing.Algorithm, n, len(k.IDs()))
+		if n := strings.Count(string(k.JWKS()), `"kid"`); k.Signing().Algorithm != c.alg || n != c.public || len(k.IDs()) != c.ids {
+			t.Errorf("%s: signs by %s, publishes %d, has %d ids", name, k.Signing().Algorithm, n, len(k.IDs()))
 		}
-		if _, ok := c.config.signer.(*ecdsa.PrivateKey); ok && k.signing.Key != any(one) {
+		if _, ok := c.config.signer.(*ecdsa.PrivateKey); ok && k.Signing().Key != any(one) {
 			t.Errorf("%s: signs by another key", name)
 		}
 	}
@@ -143,39 +144,44 @@ func TestKeyringHasEveryKeyOfTheOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newKeyring(&config{secrets: [][]byte{secret}, signer: one, verifiers: []crypto.PublicKey{other.Public()}, shared: [][]byte{[]byte("short")}}); err == nil {
+	if _, err := (&config{secrets: [][]byte{secret}, signer: one, verifiers: []crypto.PublicKey{other.Public()}, shared: [][]byte{[]byte("short")}}).newKeys(); err == nil {
 		t.Error("keys that will not do are taken")
 	}
 }
 
-// A token that cannot be made is none, and a mistake of ours, whichever part of it is
-// what cannot be written or signed; whoever acts is named by their session, too.
+// tokenMaker is a service that a test may have make tokens.
+func tokenMaker(t *testing.T, now time.Time) *Auth {
+	t.Helper()
+	a := &Auth{cfg: config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}, now: func() time.Time { return now }}}
+	if err := a.buildTokens(); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// A token that cannot be made is none, and a mistake of ours; whoever acts is named by
+// their session, too.
 func TestTokensThatCannotBeMade(t *testing.T) {
 	now := time.Unix(1767323045, 0)
 	unwritable := map[string]any{"x": make(chan int)}
+	a := tokenMaker(t, now)
 	for name, c := range map[string]struct {
 		user   User
 		custom map[string]any
-		edit   func(*keyring)
 		want   Code
 	}{
-		"good":                      {User{ID: "ada"}, map[string]any{"plan": "free"}, func(*keyring) {}, ""},
-		"of no custom claims":       {User{ID: "ada"}, unwritable, func(*keyring) {}, CodeInternal},
-		"of metadata that are none": {User{ID: "ada", AppMetadata: unwritable}, nil, func(*keyring) {}, CodeInternal},
-		"by a key that cannot sign": {User{ID: "ada"}, nil, func(k *keyring) { k.signing.Key = "none" }, CodeInternal},
+		"good":                      {User{ID: "ada"}, map[string]any{"plan": "free"}, ""},
+		"of no custom claims":       {User{ID: "ada"}, unwritable, CodeInternal},
+		"of metadata that are none": {User{ID: "ada", AppMetadata: unwritable}, nil, CodeInternal},
 	} {
-		a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
-		c.edit(a.keys)
 		text, until, err := a.accessToken(t.Context(), c.user, Session{ID: "s"}, c.custom, now)
 		switch {
-		case c.want == "" && (err != nil || text == "" || !until.Equal(now.Add(a.cfg.tokens.life()))):
+		case c.want == "" && (err != nil || text == "" || !until.Equal(now.Add(15*time.Minute))):
 			t.Errorf("%s: %q until %v, %v", name, text, until, err)
 		case c.want != "" && (!errors.Is(err, c.want) || text != "" || !until.IsZero()):
 			t.Errorf("%s: %q until %v, %v", name, text, until, err)
 		}
 	}
-	a := &Auth{keys: testKeys(t), cfg: config{now: func() time.Time { return now }}}
-	a.parser, a.remember, a.revoked = newParser(&a.cfg), newClaimsCache(-1), &denylist{now: a.now, until: map[string]entry{}}
 	by := &store.Impersonation{ActorID: "eve", ActorSessionID: "e", UserRevision: 1, RolesRevision: 2, ActorRevision: 3}
 	text, until, err := a.signAccess(t.Context(), User{ID: "ada"}, Session{ID: "s"}, by, nil, now, now.Add(time.Minute))
 	if err != nil || !until.Equal(now.Add(time.Minute)) {
@@ -187,5 +193,53 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 	}
 	if claims.Impersonator == nil || *claims.Impersonator != (SessionRef{ID: "e", UserID: "eve"}) || claims.UserID != "ada" || claims.SessionID != "s" {
 		t.Errorf("%+v", claims)
+	}
+}
+
+// The errors of access tokens have their codes and causes.
+func TestRefusedTokensHaveCodes(t *testing.T) {
+	now := time.Unix(1767323045, 0)
+	a := tokenMaker(t, now)
+	text, _, err := a.accessToken(t.Context(), User{ID: "ada"}, Session{ID: "s"}, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &Auth{cfg: a.cfg}
+	other.cfg.secrets = [][]byte{[]byte("another of the tests', 32 bytes.")}
+	if err := other.buildTokens(); err != nil {
+		t.Fatal(err)
+	}
+	later := &Auth{cfg: a.cfg}
+	later.cfg.now = func() time.Time { return now.Add(time.Hour) }
+	if err := later.buildTokens(); err != nil {
+		t.Fatal(err)
+	}
+	told := func(r store.Revocation) *Auth {
+		r.At = now
+		b := tokenMaker(t, now)
+		b.Revoke(r)
+		return b
+	}
+	for name, c := range map[string]struct {
+		by    *Auth
+		token string
+		want  string
+	}{
+		"good":          {a, text, ""},
+		"too long":      {a, strings.Repeat("x", token.MaxLength+1), "auth: bad_token: too long"},
+		"of no form":    {a, "x", "auth: bad_token: token is malformed: token contains an invalid number of segments"},
+		"expired":       {later, text, "auth: bad_token: token has invalid claims: token is expired"},
+		"of other keys": {other, text, "auth: bad_token: " + errOtherKey.Error()},
+		"revoked":       {told(store.Revocation{SessionID: "s"}), text, "auth: session_ended: revoked"},
+		"stale":         {told(store.Revocation{UserID: "ada", Stale: 1}), text, "auth: token_stale"},
+	} {
+		_, err := c.by.Verify(c.token)
+		var e *Error
+		switch {
+		case c.want == "" && err != nil, c.want != "" && (!errors.As(err, &e) || e.Error() != c.want):
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		case errors.As(err, &mistake{}) != (name == "of other keys"):
+			t.Errorf("%s: a mistake of the developer's: %t", name, !errors.As(err, &mistake{}))
+		}
 	}
 }

@@ -108,9 +108,3 @@ func (a *Auth) storedKeys(ctx context.Context) (*knownKeys, error) {
 		q.After = list[page-1].Cursor()
 	}
 }
-
-// isPublicKey tells whether a text has the form of a public key.
-func isPublicKey(text string) bool {
-	parts, ok := apikey.Parse(text)
-	return ok && parts.Public
-}

@@ -249,12 +249,12 @@ func (k Kit) Diagnose(ctx context.Context) (KitDiagnosis, error) {
 	var set struct {
 		Keys []KitKeyInfo `json:"keys"`
 	}
-	if err := json.Unmarshal(k.a.keys.jwks, &set); err != nil {
+	if err := json.Unmarshal(k.a.keys.JWKS(), &set); err != nil {
 		return d, fail(CodeInternal, err)
 	}
 	d.Keys = append([]KitKeyInfo{}, set.Keys...)
 	for i := range d.Keys {
-		d.Keys[i].Signs = d.Keys[i].ID == k.a.keys.signing.ID
+		d.Keys[i].Signs = d.Keys[i].ID == k.a.keys.Signing().ID
 	}
 	store, ok := store.Capability[store.DiagnosticStore](k.a.store)
 	if !ok {

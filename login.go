@@ -6,14 +6,15 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
 // Ways of signing in, as amr and events name them.
 const (
-	methodPassword  = "password"
+	methodPassword  = token.MethodPassword
 	methodMagicLink = "magic_link"
-	methodPhoneCode = "otp"
+	methodPhoneCode = token.MethodPhoneCode
 )
 
 // LoginParams are a password login.

@@ -124,7 +124,7 @@ func (a *Auth) handleLogout(w http.ResponseWriter, r *http.Request) error {
 // (RFC 9700, 4.14.2), and no other.
 func (a *Auth) loggingOut(ctx context.Context, r *http.Request, refresh string) (by Caller, old bool, err error) {
 	if refresh == "" {
-		claims, err := a.authenticate(r)
+		claims, _, err := a.authenticate(r)
 		if err == nil {
 			return claims.Caller(), false, nil
 		}

@@ -2,21 +2,42 @@ package auth
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
 // Requirement is something more that Require asks of a request. An *Error of its
 // own is answered as it is, see [Reject].
-type Requirement func(a *Auth, r *http.Request, c *Claims) error
+type Requirement func(s Service, r *http.Request, c *Claims) error
+
+// Service is the service that a requirement is checked for: an [Auth], or the Verifier
+// of package authclient, which verifies the tokens of an Auth in another process.
+type Service interface {
+	// Now is the time by the service's clock.
+	Now() time.Time
+
+	// LiveSession returns nil if the session of a request's access token is live and
+	// its user is not banned. It asks the store, or the other process. c is the
+	// token's claims.
+	LiveSession(r *http.Request, c *Claims) error
+}
+
+// Now is the time by the clock of the service.
+func (a *Auth) Now() time.Time { return a.now() }
+
+// LiveSession is [Auth.Current] for requirements, see [CheckSession].
+func (a *Auth) LiveSession(r *http.Request, c *Claims) error {
+	_, _, err := a.Current(r.Context(), c)
+	return err
+}
 
 // HasPermission asks for a permission in the token, see [Claims.HasPermission].
 func HasPermission(p string) Requirement {
-	return func(_ *Auth, _ *http.Request, c *Claims) error {
+	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasPermission(p) {
 			return nil
 		}
@@ -28,7 +49,7 @@ func HasPermission(p string) Requirement {
 
 // HasRole asks for a role in the token: the role itself, whatever it permits.
 func HasRole(role string) Requirement {
-	return func(_ *Auth, _ *http.Request, c *Claims) error {
+	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.HasRole(role) {
 			return nil
 		}
@@ -42,18 +63,12 @@ func HasRole(role string) Requirement {
 // not banned, at the price of one read. Without it, an access token is good
 // until it expires.
 func CheckSession() Requirement {
-	return func(a *Auth, r *http.Request, c *Claims) error {
-		if a.askLive != nil {
-			return a.askLive(r)
-		}
-		_, _, err := a.Current(r.Context(), c)
-		return err
-	}
+	return func(s Service, r *http.Request, c *Claims) error { return s.LiveSession(r, c) }
 }
 
 // AAL2 asks for a session that has shown a second factor.
 func AAL2() Requirement {
-	return func(_ *Auth, _ *http.Request, c *Claims) error {
+	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.AAL == store.LevelAAL2 {
 			return nil
 		}
@@ -64,9 +79,9 @@ func AAL2() Requirement {
 // FreshAuth asks for a proof given on the session no longer than d ago; a
 // refresh is none, nor is the beginning of an impersonation.
 func FreshAuth(d time.Duration) Requirement {
-	return func(a *Auth, _ *http.Request, c *Claims) error {
+	return func(s Service, _ *http.Request, c *Claims) error {
 		for _, m := range c.AMR {
-			if c.Impersonator == nil && a.now().Sub(time.Unix(m.Timestamp, 0)) < d {
+			if c.Impersonator == nil && s.Now().Sub(time.Unix(m.Timestamp, 0)) < d {
 				return nil
 			}
 		}
@@ -77,7 +92,7 @@ func FreshAuth(d time.Duration) Requirement {
 // NotImpersonated asks that it is the user who asks, and nobody who acts as them:
 // CodeImpersonationForbidden.
 func NotImpersonated() Requirement {
-	return func(_ *Auth, _ *http.Request, c *Claims) error {
+	return func(_ Service, _ *http.Request, c *Claims) error {
 		if c.Impersonator == nil {
 			return nil
 		}
@@ -85,17 +100,15 @@ func NotImpersonated() Requirement {
 	}
 }
 
-type claimsKey struct{}
-
 // ClaimsFrom returns the claims of the verified access token that a request came
 // with, or nil if it came with none ([Auth.Optional]). They are the caller's own
 // copy.
 func ClaimsFrom(ctx context.Context) *Claims {
-	c, _ := ctx.Value(claimsKey{}).(*Claims)
+	c := token.FromContext(ctx)
 	if c == nil {
 		return nil
 	}
-	return c.clone()
+	return (*Claims)(c.Clone())
 }
 
 // Require lets only requests with a valid access token through to next, which
@@ -141,7 +154,7 @@ func (a *Auth) meets(r *http.Request, c *Claims, reqs []Requirement) error {
 }
 
 func withClaimsOf(r *http.Request, c *Claims) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), claimsKey{}, c))
+	return r.WithContext(token.NewContext(r.Context(), (*token.Claims)(c)))
 }
 
 // refuse writes the response to a request that the middleware does not let through.
@@ -163,24 +176,36 @@ func (a *Auth) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	a.endpoint(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(w, r)
 }
 
+// init gives package authclient the errors of tokens and the responses to refused
+// requests.
+func init() {
+	token.Root.Error = tokenFailed
+	token.Root.WriteError = func(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+		r = r.WithContext(withRequestID(w, r))
+		e := asError(err)
+		logFailure(log, r, e, err)
+		respond(w, e)
+	}
+}
+
 // authenticate verifies the access token of a request. Errors: CodeMissingToken,
 // CodeBadToken.
-func (a *Auth) authenticate(r *http.Request) (*Claims, error) {
-	token, err := a.bearer(r)
+func (a *Auth) authenticate(r *http.Request) (*Claims, token.Revisions, error) {
+	text, err := a.bearer(r)
 	if err != nil {
-		return nil, err
+		return nil, token.Revisions{}, err
 	}
-	return a.verify(token)
+	return a.verify(text)
 }
 
 // admitted is authenticate for the application's handlers, which do not ask the
 // store: what Revoke told of is refused, with CodeSessionEnded or CodeTokenStale.
 func (a *Auth) admitted(r *http.Request) (*Claims, error) {
-	token, err := a.bearer(r)
+	text, err := a.bearer(r)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.verifyShared(token)
+	c, err := a.verifyShared(text)
 	if err != nil {
 		return nil, err
 	}
@@ -188,32 +213,22 @@ func (a *Auth) admitted(r *http.Request) (*Claims, error) {
 }
 
 // givenBearer is the bearer token that the Authorization header brings, and
-// whether it brings one at all, right or wrong. Some client libraries send the API
-// key there until there is a session: that is none.
-func (a *Auth) givenBearer(r *http.Request) (token string, given bool) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || a.isAPIKey(token) || isPublicKey(token) {
-		return "", false
-	}
-	return token, true
+// whether it brings one at all, right or wrong; see token.Bearer.
+func (a *Auth) givenBearer(r *http.Request) (text string, given bool) {
+	text, given, _ = token.Bearer(r, a.isAPIKey)
+	return text, given
 }
 
 // bearer finds a request's access token (RFC 6750, section 2.1), in cookie mode
 // also in its cookie. A bearer token wins over cookies, and one that is no good is
 // not made up for by them. Tokens in URLs and forms are not looked for.
 func (a *Auth) bearer(r *http.Request) (string, error) {
-	switch token, given := a.givenBearer(r); {
-	case given && token == "":
-		return "", fail(CodeBadToken, errors.New("an empty bearer token"))
-	case given:
-		return token, nil
+	text, given, err := token.Bearer(r, a.isAPIKey)
+	if given {
+		return text, tokenFailed(err)
 	}
-	if token, err := a.accessCookie(r); token != "" || err != nil {
-		return token, err
+	if cookie, err := a.accessCookie(r); cookie != "" || err != nil {
+		return cookie, err
 	}
-	header := r.Header.Get("Authorization")
-	if scheme, _, _ := strings.Cut(header, " "); header != "" && !strings.EqualFold(scheme, "Bearer") {
-		return "", fail(CodeBadToken, errors.New("no bearer token in the Authorization header"))
-	}
-	return "", fail(CodeMissingToken, nil)
+	return "", tokenFailed(err)
 }

@@ -85,7 +85,7 @@ func (a *Auth) rolePermissions(ctx context.Context) (*knownRoles, error) {
 	}
 	t := a.roleTable
 	current := func(k *knownRoles, age time.Duration) bool {
-		return k.younger(age) && k.revision >= a.revoked.roles.Load()
+		return k.younger(age) && k.revision >= a.revoked.RolesRevision()
 	}
 	if k := t.known.Load(); current(k, rolesFor) {
 		return k, nil

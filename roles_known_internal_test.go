@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -47,13 +48,13 @@ func TestRolesAreKnownForASecond(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &roleReads{table: table(1, "old")}
-			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &denylist{}}
+			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
 			if p, revision, err := a.permissionsOf(t.Context(), []string{"editor"}); err != nil || revision != 1 || !slices.Equal(p, []string{"old"}) {
 				t.Fatalf("%v at %d, %v", p, revision, err)
 			}
 			<-time.After(c.after) // the bubble's clock
 			store.table, store.err = c.next, c.err
-			raise(&a.revoked.roles, c.told)
+			a.revoked.RaiseRoles(c.told)
 			p, revision, err := a.permissionsOf(t.Context(), []string{"editor", "nobody knows"})
 			switch {
 			case store.reads != 1+c.reads:
@@ -88,13 +89,13 @@ func TestOneReadsTheRoles(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			store := &roleReads{table: store.RoleTable{Revision: 2}}
-			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &denylist{}}
+			a := &Auth{roleStore: store, roleTable: &roleTable{reading: make(chan struct{}, 1)}, revoked: &token.Revocations{}}
 			if c.known != nil {
 				c.known.at = time.Now()
 				a.roleTable.known.Store(c.known)
 			}
 			<-time.After(c.age) // the bubble's clock
-			raise(&a.revoked.roles, c.told)
+			a.revoked.RaiseRoles(c.told)
 			a.roleTable.reading <- struct{}{} // by somebody
 			done := make(chan struct{})
 			var got *knownRoles

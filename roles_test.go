@@ -89,7 +89,7 @@ func TestClaimsAreTheCallersOwn(t *testing.T) {
 		c.UserID = "root"
 	}
 	w.Require(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { spoil(auth.ClaimsFrom(r.Context())) }),
-		func(_ *auth.Auth, _ *http.Request, c *auth.Claims) error { spoil(c); return nil }).ServeHTTP(httptest.NewRecorder(), request())
+		func(_ auth.Service, _ *http.Request, c *auth.Claims) error { spoil(c); return nil }).ServeHTTP(httptest.NewRecorder(), request())
 	if c, err := w.Verify(ada.AccessToken); err == nil {
 		spoil(c)
 	}

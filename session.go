@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 	"github.com/google/uuid"
 )
@@ -163,7 +164,7 @@ func (a *Auth) newSession(ctx context.Context, userID string, amr []AMR, now tim
 	return s
 }
 
-// idAt is an id of a session, which tells when that began (beganAt), by the clock that
+// idAt is an id of a session, which tells when that began, by the clock that
 // its other times are of.
 //
 // A counter orders those of one millisecond (RFC 9562, section 6.2, method 1).
@@ -212,7 +213,7 @@ func (a *Auth) mintWith(ctx context.Context, u User, s Session, custom map[strin
 	}
 	return &Tokens{
 		AccessToken: access, RefreshToken: refresh,
-		ExpiresAt: expires, ExpiresIn: int(a.cfg.tokens.life() / time.Second),
+		ExpiresAt: expires, ExpiresIn: int(token.Options(a.cfg.tokens).Lifetime() / time.Second),
 		SessionID: s.ID, User: u,
 	}, nil
 }

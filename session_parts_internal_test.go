@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/authmount/auth/store"
 )
 
@@ -50,6 +52,9 @@ func TestProofsHoldByWhatTheyRestOn(t *testing.T) {
 	}
 }
 
+// began is the time in a session's id.
+func began(id string) time.Time { return time.Unix(uuid.MustParse(id).Time().UnixTime()) }
+
 // A session begins with all that is known of it, and no more; and whoever is told of it
 // is told all but what is the server's.
 func TestSessionsBeginWhole(t *testing.T) {
@@ -70,7 +75,7 @@ func TestSessionsBeginWhole(t *testing.T) {
 		got := a.newSession(ctx, "ada", amr, now)
 		id := got.ID
 		want.ExpiresAt = expires
-		if got.ID = ""; !reflect.DeepEqual(got, want) || !beganAt(id, time.Time{}).Equal(now) {
+		if got.ID = ""; !reflect.DeepEqual(got, want) || !began(id).Equal(now) {
 			t.Errorf("%+v of %s\nwant %+v", got, id, want)
 		}
 		ends := now.Add(time.Hour)
@@ -106,8 +111,8 @@ func TestIdsOfSessionsAreInOrder(t *testing.T) {
 		t.Errorf("%v", ids)
 	}
 	for i, id := range ids {
-		if !isID(id) || !beganAt(id, time.Time{}).Equal(at.Add(time.Duration(i/100)*time.Millisecond)) {
-			t.Errorf("%s began at %v", id, beganAt(id, time.Time{}))
+		if !isID(id) || !began(id).Equal(at.Add(time.Duration(i/100)*time.Millisecond)) {
+			t.Errorf("%s began at %v", id, began(id))
 		}
 	}
 }
@@ -199,7 +204,7 @@ func TestRequirementsHoldToTheirEdges(t *testing.T) {
 		}
 	}
 	claims, calls := &Claims{Roles: []string{"author"}}, 0
-	greedy := func(_ *Auth, _ *http.Request, c *Claims) error { calls++; c.Roles[0] = RoleOwner; return nil }
+	greedy := func(_ Service, _ *http.Request, c *Claims) error { calls++; c.Roles[0] = RoleOwner; return nil }
 	if err := a.meets(r, claims, []Requirement{greedy, AAL2(), greedy}); !errors.Is(err, CodeInsufficientAAL) || calls != 1 || claims.Roles[0] != "author" {
 		t.Errorf("%v after %d calls, roles %v", err, calls, claims.Roles)
 	}

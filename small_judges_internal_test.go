@@ -3,25 +3,25 @@ package auth
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/authmount/auth/internal/keys"
 	"github.com/authmount/auth/internal/redirect"
 	"github.com/authmount/auth/store"
 )
 
 // testKeys are keys that a test may sign with.
-func testKeys(t *testing.T) *keyring {
+func testKeys(t *testing.T) *keys.Ring {
 	t.Helper()
-	keys, err := newKeyring(&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}})
+	ring, err := (&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}}).newKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keys
+	return ring
 }
 
 // What is given back is taken back, also where the rate was stricter before.
@@ -89,27 +89,11 @@ func TestNonceThatBeginsLikeAHash(t *testing.T) {
 	}
 }
 
-// As few custom claims go as will do: not one more where the rest just fits.
-func TestNoMoreClaimsGoThanHaveTo(t *testing.T) {
-	a := &Auth{keys: testKeys(t)}
-	most := 0
-	for a.keys.fits(most + 1) {
-		most++
-	}
-	custom := map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 500) + `"`), "mean": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`), "small": json.RawMessage(`1`)}
-	rest := claimSize("mean", custom["mean"]) + claimSize("small", custom["small"])
-	for over, want := range map[int][]string{0: {"large"}, 1: {"large", "mean"}} {
-		if got := a.tooMuch(most-rest-namesSize([]string{"large"})+over, custom); !slices.Equal(got, want) {
-			t.Errorf("%d too many: %v go, want %v", over, got, want)
-		}
-	}
-}
-
 // A key ring signs by the algorithm of the options.
 func TestKeyringSignsByTheAlgorithmChosen(t *testing.T) {
 	for _, alg := range []string{"ES256", "EdDSA", "HS256"} {
-		k, err := newKeyring(&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}, tokens: TokenOptions{Algorithm: alg}})
-		if err != nil || k.signing.Algorithm != alg {
+		k, err := (&config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}, tokens: TokenOptions{Algorithm: alg}}).newKeys()
+		if err != nil || k.Signing().Algorithm != alg {
 			t.Errorf("%s: %+v, %v", alg, k, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,11 +11,12 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"slices"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
-	"github.com/authmount/auth/internal/tokencache"
+	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -36,46 +38,73 @@ type Tokens struct {
 
 const redacted = "[redacted]" // in the log, for what holds secrets
 
-// Limits of access tokens.
-const (
-	leeway         = 30 * time.Second
-	accessLife     = 15 * time.Minute
-	maxAccessLife  = 24 * time.Hour
-	maxTokenLength = 16 << 10
-	tokenType      = "at+jwt" // RFC 9068, so that no other JWT passes for one
-	tokenAudience  = "authenticated"
-	tokenRole      = "authenticated"
-)
-
-// defaultRemember is how many verified tokens are kept.
-const defaultRemember = 10_000
-
-// claimsCache remembers the claims of verified access tokens.
-type claimsCache = tokencache.Cache[*Claims]
-
-// newClaimsCache makes a cache for about n tokens; 0 is the default and a
-// negative n none.
-func newClaimsCache(n int) *claimsCache {
-	if n == 0 {
-		n = defaultRemember
+// WithSharedSecret signs access tokens by HS256 with a secret that others know, too,
+// for verifiers that take no public key, such as PostgREST with a jwt-secret: at
+// least 32 random bytes, and none of WithSecret's. Previous ones, behind it, are
+// still accepted. The key itself signs; nothing is derived from it, and it is
+// published nowhere. It and WithSigningKeys replace each other, the last one counts.
+// The default is a key pair. A second call replaces the first.
+//
+// Whoever has this secret can make tokens in anybody's name, with any role, which
+// Require lets in; with [CheckSession], and at the endpoints, only where they know
+// the id of a live session of that user. So share it only with what you would let
+// act as everybody, and prefer the public keys at /.well-known/jwks.json where the
+// verifier can read them. Accepted are only tokens of this service's own form: with
+// "kid", "typ", issuer and audience as here, a subject and a session. A verifier's
+// own service tokens, for instance PostgREST's for anon, are none. Tokens that were
+// signed before by another key are refused, and clients refresh.
+func WithSharedSecret(key []byte, previous ...[]byte) Option {
+	return func(c *config) {
+		c.shared, c.signer, c.verifiers = nil, nil, nil
+		for _, s := range append([][]byte{key}, previous...) {
+			if len(s) < 32 {
+				c.fail("WithSharedSecret", fmt.Errorf("a secret needs at least 32 bytes, this one has %d", len(s)))
+			}
+			c.shared = append(c.shared, bytes.Clone(s))
+		}
 	}
-	return tokencache.New[*Claims](n)
 }
 
-// reserved tells a claim that cannot be set by custom claims: those there are,
-// and those that there may come to be.
-func reserved(name string) bool {
-	switch name {
-	case "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "session_id", "role", "roles", "permissions", "email", "email_verified", "phone",
-		"aal", "amr", "app_metadata", "user_metadata", "auth_time", "omitted", "act", "rev", "scope", "client_id", "org", "org_role", "is_anonymous":
-		return true
+// checkTokens collects what does not go together about access tokens.
+func (c *config) checkTokens() {
+	if err := token.Options(c.tokens).Check(); err != nil {
+		c.fail("WithTokens", err)
 	}
-	return false
+	if c.shared == nil {
+		return
+	}
+	if alg := c.tokens.Algorithm; alg != "" && alg != "HS256" {
+		c.fail("WithSharedSecret", fmt.Errorf("it signs by HS256, and WithTokens asks for %s", alg))
+	}
+	for _, s := range c.shared {
+		if slices.ContainsFunc(c.secrets, func(own []byte) bool { return bytes.Equal(own, s) }) {
+			c.fail("WithSharedSecret", errors.New("it is one of WithSecret's: whoever knew it could make sessions, too"))
+		}
+	}
+}
+
+// newKeys makes the ring of keys.
+func (c *config) newKeys() (*keys.Ring, error) {
+	return keys.New(keys.Params{Secrets: c.secrets, Algorithm: c.tokens.Algorithm, Signer: c.signer, Verifiers: c.verifiers, Shared: c.shared})
+}
+
+// buildTokens makes the parts that sign and verify access tokens, and remember
+// revocations.
+func (a *Auth) buildTokens() error {
+	c, err := &a.cfg, error(nil)
+	if a.keys, err = c.newKeys(); err != nil {
+		return err
+	}
+	o := token.Options(c.tokens)
+	a.revoked = token.NewRevocations(o, a.now)
+	a.verifier = token.NewVerifier(a.keys, o, a.revoked, c.now)
+	a.signer, err = token.NewSigner(a.keys, o, c.log)
+	return err
 }
 
 // accessToken signs the claims of a session.
 func (a *Auth) accessToken(ctx context.Context, u User, s Session, custom map[string]any, now time.Time) (string, time.Time, error) {
-	return a.signAccess(ctx, u, s, nil, custom, now, now.Truncate(time.Second).Add(a.cfg.tokens.life()))
+	return a.signAccess(ctx, u, s, nil, custom, now, now.Truncate(time.Second).Add(token.Options(a.cfg.tokens).Lifetime()))
 }
 
 // signAccess is accessToken until a time, for the user, or for who acts as them.
@@ -84,56 +113,13 @@ func (a *Auth) signAccess(ctx context.Context, u User, s Session, by *store.Impe
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	amr, authTime := a.cfg.tokens.amrClaim(s)
-	revisions := []int64{u.CredentialRevision, revision}
-	var act *actClaim
-	if by != nil {
-		act = &actClaim{Subject: by.ActorID, SessionID: by.ActorSessionID}
-		revisions = []int64{by.UserRevision, by.RolesRevision, by.ActorRevision}
-	}
-	claims, err := a.claimsJSON(ctx, accessClaims{
-		Issuer: a.cfg.tokens.Issuer, Audience: a.cfg.tokens.audience(), Subject: u.ID, IssuedAt: now.Unix(), Expires: expires.Unix(), ID: a.newID(),
-		SessionID: s.ID, Role: tokenRole, Roles: orEmpty(u.Roles),
-		Email: optional(u.Email), EmailVerified: u.EmailVerified(), Phone: optional(u.Phone),
-		AAL: s.AAL, AMR: amr, AuthTime: authTime, Revisions: revisions, Act: act,
-	}, permissions, u.AppMetadata, custom)
+	signed, err := a.signer.Sign(ctx, token.Grant{
+		ID: a.newID(), User: u, Session: s, Impersonation: by, Permissions: permissions, RolesRevision: revision, Custom: custom, IssuedAt: now, ExpiresAt: expires,
+	})
 	if err != nil {
-		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("encode access token: %w", err))
-	}
-	signed, err := a.keys.jwt(claims)
-	if err != nil {
-		return "", time.Time{}, fail(CodeInternal, fmt.Errorf("sign access token: %w", err))
+		return "", time.Time{}, fail(CodeInternal, err)
 	}
 	return signed, expires, nil
-}
-
-// accessClaims are what an access token says besides custom claims.
-type accessClaims struct {
-	Issuer        string          `json:"iss"`
-	Audience      string          `json:"aud"`
-	Subject       string          `json:"sub"`
-	IssuedAt      int64           `json:"iat"`
-	Expires       int64           `json:"exp"`
-	ID            string          `json:"jti"`
-	SessionID     string          `json:"session_id"`
-	Role          string          `json:"role"`
-	Roles         []string        `json:"roles"`
-	Permissions   json.RawMessage `json:"permissions,omitempty"`
-	Email         *string         `json:"email"`
-	EmailVerified bool            `json:"email_verified"`
-	Phone         *string         `json:"phone"`
-	AAL           string          `json:"aal"`
-	AMR           any             `json:"amr"`
-	AuthTime      *int64          `json:"auth_time,omitempty"`
-	AppMetadata   json.RawMessage `json:"app_metadata,omitempty"`
-	Revisions     []int64         `json:"rev"`               // what it rests on, see tokenRevisions
-	Act           *actClaim       `json:"act,omitempty"`     // who acts as the subject (RFC 8693, section 4.1)
-	Omitted       []string        `json:"omitted,omitempty"` // what was left out; see token_size.go
-}
-
-type actClaim struct {
-	Subject   string `json:"sub"`
-	SessionID string `json:"session_id"`
 }
 
 // customClaims are those of the application's own: of the store, then of
@@ -156,20 +142,6 @@ func (a *Auth) customClaims(ctx context.Context, u User) (map[string]any, error)
 	return custom, nil
 }
 
-func (o TokenOptions) life() time.Duration {
-	if o.Life == 0 {
-		return accessLife
-	}
-	return o.Life
-}
-
-func (o TokenOptions) audience() string {
-	if o.Audience == "" {
-		return tokenAudience
-	}
-	return o.Audience
-}
-
 // Verify checks an access token as RFC 8725 asks: the algorithm pinned to the
 // key its kid names, issuer, audience, type and times with 30 s leeway. It reads
 // no store, so a session that ended lately still passes, unless Revoke told of
@@ -187,151 +159,57 @@ func (a *Auth) Verify(token string) (*Claims, error) {
 
 // verifyShared is Verify without the copy: its claims are also others', and must
 // not be changed or handed out.
-func (a *Auth) verifyShared(token string) (*Claims, error) {
-	c, err := a.verify(token)
-	if err == nil {
-		err = a.revoked.judge(c)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+func (a *Auth) verifyShared(text string) (*Claims, error) {
+	c, err := a.verifier.Verify(text)
+	return (*Claims)(c), tokenFailed(err)
 }
 
 // verify is verifyShared for the endpoints, which ask the store about the session.
-func (a *Auth) verify(token string) (*Claims, error) {
-	now := a.cfg.now()
-	if c, ok := a.remember.Get(token, now); ok {
-		return c, nil
-	}
-	if len(token) > maxTokenLength {
-		return nil, fail(CodeBadToken, errors.New("too long"))
-	}
-	var c Claims
-	wire := wireClaims{claims: &c}
-	if _, err := a.parser.ParseWithClaims(token, &wire, a.keys.find); err != nil {
-		if iss, _ := wire.GetIssuer(); errors.Is(err, errUnknownKey) && iss == a.cfg.tokens.Issuer {
-			err = errOtherKey
-		}
-		return nil, fail(CodeBadToken, err)
-	}
-	if c.UserID == "" || c.SessionID == "" {
-		return nil, fail(CodeBadToken, errors.New("no subject or session"))
-	}
-	a.remember.Put(token, &c, c.ExpiresAt.Add(leeway), now)
-	return &c, nil
+func (a *Auth) verify(text string) (*Claims, token.Revisions, error) {
+	c, revisions, err := a.verifier.Check(text)
+	return (*Claims)(c), revisions, tokenFailed(err)
 }
 
-func newParser(c *config) *jwt.Parser {
-	return jwt.NewParser(
-		jwt.WithValidMethods([]string{"ES256", "RS256", "EdDSA", "HS256"}),
-		jwt.WithIssuer(c.tokens.Issuer),
-		jwt.WithAudience(c.tokens.audience()),
-		jwt.WithExpirationRequired(),
-		jwt.WithIssuedAt(),
-		jwt.WithLeeway(leeway),
-		jwt.WithStrictDecoding(),
-		jwt.WithTimeFunc(c.now),
-	)
+// tokenFailed is the error for callers of a refused access token. It keeps errors that
+// have a code.
+func tokenFailed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, token.ErrMissing):
+		return fail(CodeMissingToken, nil)
+	case errors.Is(err, token.ErrOtherKey):
+		return fail(CodeBadToken, errOtherKey)
+	case errors.Is(err, token.ErrInvalid):
+		return fail(CodeBadToken, err)
+	case errors.Is(err, token.ErrSessionEnded):
+		return fail(CodeSessionEnded, err)
+	case errors.Is(err, token.ErrStale):
+		return fail(CodeTokenStale, nil)
+	}
+	return err
 }
 
-var errUnknownKey = errors.New("unknown key")
+// Revoke makes Verify and Require refuse the access tokens of what has ended,
+// for as long as they would live, and those that are stale. A feed such as
+// pgstore's WatchRevocations calls it in every instance; a repetition does no harm.
+// It is safe for concurrent use.
+func (a *Auth) Revoke(r store.Revocation) { a.revoked.Add(r) }
 
-// find picks the verification key. Headers that bring keys along (jku, x5u,
-// jwk) play no part; one that must be understood (crit) is refused.
-func (k *keyring) find(t *jwt.Token) (any, error) {
-	typ, _ := t.Header["typ"].(string)
-	if !k.options.accepts(typ) {
-		return nil, errors.New("not an access token")
+// handleDiscovery is GET /.well-known/openid-configuration: enough for verifiers
+// that take an issuer to find the keys (OpenID Connect Discovery, section 3).
+func (a *Auth) handleDiscovery(w http.ResponseWriter, _ *http.Request) error {
+	doc, err := json.Marshal(map[string]any{
+		"issuer":                                a.cfg.tokens.Issuer,
+		"jwks_uri":                              a.publicURL().JoinPath("/.well-known/jwks.json").String(),
+		"id_token_signing_alg_values_supported": []string{a.keys.Signing().Algorithm},
+		"subject_types_supported":               []string{"public"},
+		"response_types_supported":              []string{},
+	})
+	if err != nil {
+		return fail(CodeInternal, err)
 	}
-	if _, ok := t.Header["crit"]; ok {
-		return nil, errors.New("critical header")
-	}
-	id, _ := t.Header["kid"].(string)
-	key, ok := k.Verifier(id, t.Method.Alg())
-	if !ok {
-		return nil, errUnknownKey
-	}
-	return key, nil
-}
-
-// wireClaims decodes a token's claims once, and shows the parser those that it
-// checks.
-type wireClaims struct {
-	jwt.MapClaims
-	claims *Claims
-}
-
-func (w *wireClaims) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &w.MapClaims); err != nil {
-		return err
-	}
-	c := w.claims
-	c.UserID, _ = w.MapClaims["sub"].(string)
-	c.TokenID, _ = w.MapClaims["jti"].(string)
-	c.SessionID, _ = w.MapClaims["session_id"].(string)
-	c.Role, _ = w.MapClaims["role"].(string)
-	c.Roles = stringsOf(w.MapClaims["roles"])
-	c.Permissions = stringsOf(w.MapClaims["permissions"])
-	c.Email, _ = w.MapClaims["email"].(string)
-	c.EmailVerified, _ = w.MapClaims["email_verified"].(bool)
-	c.Phone, _ = w.MapClaims["phone"].(string)
-	c.AAL, _ = w.MapClaims["aal"].(string)
-	c.AppMetadata, _ = w.MapClaims["app_metadata"].(map[string]any)
-	if left := stringsOf(w.MapClaims["omitted"]); len(left) > 0 {
-		c.Omitted = left
-	}
-	if act, ok := w.MapClaims["act"]; ok {
-		by, _ := act.(map[string]any)
-		c.Impersonator = &SessionRef{}
-		c.Impersonator.UserID, _ = by["sub"].(string)
-		c.Impersonator.ID, _ = by["session_id"].(string)
-	}
-	c.revisions = revisionsOf(w.MapClaims["rev"])
-	authTime, _ := w.MapClaims["auth_time"].(float64)
-	c.AMR = amrOf(w.MapClaims["amr"], authTime)
-	if t, err := w.GetIssuedAt(); err == nil && t != nil {
-		c.IssuedAt = t.UTC()
-	}
-	if t, err := w.GetExpirationTime(); err == nil && t != nil {
-		c.ExpiresAt = t.UTC()
-	}
-	for name, v := range w.MapClaims {
-		if !reserved(name) {
-			if c.Custom == nil {
-				c.Custom = map[string]any{}
-			}
-			c.Custom[name] = v
-		}
-	}
-	return nil
-}
-
-// tokenRevisions are what a token's roles and permissions rest on: the user's
-// CredentialRevision, and the revision of the table of roles, which is 0 for a user
-// without roles. Whoever acts as the user has theirs behind it.
-type tokenRevisions struct{ user, roles, actor int64 }
-
-func revisionsOf(v any) (r tokenRevisions) {
-	list, _ := v.([]any)
-	for i, into := range []*int64{&r.user, &r.roles, &r.actor} {
-		if i < len(list) {
-			n, _ := list[i].(float64)
-			*into = int64(n)
-		}
-	}
-	return r
-}
-
-func stringsOf(v any) []string {
-	list, _ := v.([]any)
-	out := make([]string, 0, len(list))
-	for _, e := range list {
-		if s, ok := e.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
+	return writeDocument(w, doc)
 }
 
 // newLinkToken makes the secret of a link, 256 random bits, and what is stored

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
@@ -27,8 +28,8 @@ const (
 )
 
 const (
-	methodTOTP     = "totp"
-	methodRecovery = "recovery_code"
+	methodTOTP     = token.MethodTOTP
+	methodRecovery = token.MethodRecovery
 )
 
 // Factors that CodeMFARequired names.

@@ -9,11 +9,7 @@ import (
 // The vectors of RFC 4226, appendix D, and RFC 6238, appendix B (last six of the
 // eight digits).
 func TestTOTPVectors(t *testing.T) {
-	c := &config{secrets: [][]byte{[]byte("a secret of the tests', 32 bytes")}}
-	keys, err := newKeyring(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := testKeys(t)
 	a := &Auth{keys: keys}
 	f := Factor{UserID: "u", Secret: keys.Seal([]byte("12345678901234567890"), []byte("u"))}
 	for step, want := range []string{"755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871", "520489"} {

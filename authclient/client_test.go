@@ -91,7 +91,7 @@ func TestEventsOnlyOnChange(t *testing.T) {
 		if _, err := c.User(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		token(t, c)
+		accessToken(t, c)
 	}
 	name := "Ada"
 	if _, err := c.UpdateUser(t.Context(), UpdateUserParams{FullName: &name}); err != nil {

@@ -149,7 +149,7 @@ func newVerifier(tb testing.TB, s *service, opts ...Option) *Verifier {
 	return v
 }
 
-func token(tb testing.TB, c *Client) string {
+func accessToken(tb testing.TB, c *Client) string {
 	tb.Helper()
 	t, err := c.Token(tb.Context())
 	if err != nil {

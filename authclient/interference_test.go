@@ -109,7 +109,7 @@ func TestNothingInAnothersName(t *testing.T) {
 // What a verifier is told of before it has keys, it knows once it has.
 func TestRevokedBeforeThereAreKeys(t *testing.T) {
 	s := newService(t)
-	tok := token(t, signedIn(t, s, "ada@example.com"))
+	tok := accessToken(t, signedIn(t, s, "ada@example.com"))
 	claims, err := s.Verify(tok)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestHangingServer(t *testing.T) {
 	if err := c.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tok, quit := token(t, c), make(chan struct{})
+	tok, quit := accessToken(t, c), make(chan struct{})
 	t.Cleanup(func() { close(quit) })
 	s.set(func(http.ResponseWriter, *http.Request, http.Handler) { <-quit })
 	if _, err := v.Verify(t.Context(), tok); err != nil {
@@ -163,7 +163,7 @@ func TestClockSetBack(t *testing.T) {
 	c := signedIn(t, s, "ada@example.com")
 	n := s.count("GET /.well-known/jwks.json")
 	for range 100 {
-		if _, err := v.Verify(t.Context(), token(t, c)); err != nil {
+		if _, err := v.Verify(t.Context(), accessToken(t, c)); err != nil {
 			t.Fatal(err)
 		}
 		if s.count("GET /.well-known/jwks.json") > n {

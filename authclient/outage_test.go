@@ -42,7 +42,7 @@ func TestOutageIsNoSignOut(t *testing.T) {
 			}
 			s.set(nil)
 			s.clock.Advance(time.Hour) // longer than any pause
-			token(t, c)
+			accessToken(t, c)
 			if got := c.State().Status; got != StatusSignedIn {
 				t.Error(got)
 			}
@@ -123,8 +123,8 @@ func TestRestAfterAnOutage(t *testing.T) {
 		t.Error("sooner than the server asked for")
 	}
 	other := newClient(t, s, WithTokenStore(c.store))
-	want := token(t, other)
-	if token(t, c) != want || s.count("POST /refresh") != 2 {
+	want := accessToken(t, other)
+	if accessToken(t, c) != want || s.count("POST /refresh") != 2 {
 		t.Error("what another has got is not used")
 	}
 
@@ -149,7 +149,7 @@ func TestGoodTokenOutlastsTheOutage(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	c := signedIn(t, s, "ada@example.com")
-	was := token(t, c)
+	was := accessToken(t, c)
 	s.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { answer(w, 503, auth.CodeUnavailable) })
 	s.clock.Advance(15*time.Minute - 10*time.Second)
 	if got, err := c.Token(t.Context()); err != nil || got != was {

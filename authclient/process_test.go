@@ -74,7 +74,7 @@ func TestOtherProcess(t *testing.T) {
 	if _, err := c.SignUp(ctx, SignUpParams{Email: "ada@example.com", Password: password}); err != nil {
 		t.Fatal(err)
 	}
-	old := token(t, c)
+	old := accessToken(t, c)
 	if claims, err := v.Verify(ctx, old); err != nil || claims.Email != "ada@example.com" {
 		t.Fatal(claims, err)
 	}
@@ -147,7 +147,7 @@ func TestOtherProcess(t *testing.T) {
 	if _, err := fresh.SignUp(ctx, SignUpParams{Email: "bob@example.com", Password: password}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Verify(ctx, token(t, fresh)); err != nil {
+	if _, err := v.Verify(ctx, accessToken(t, fresh)); err != nil {
 		t.Error("the keys rotated:", err)
 	}
 	if _, err := v.Verify(ctx, old); err != nil {

@@ -19,7 +19,7 @@ func TestOneRefresh(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	c := signedIn(t, s, "ada@example.com")
-	old := token(t, c)
+	old := accessToken(t, c)
 	s.clock.Advance(15 * time.Minute)
 	var wg sync.WaitGroup
 	for range 20 {
@@ -48,8 +48,8 @@ func TestSharedStoreAdoptsNewerTokens(t *testing.T) {
 	}
 	for range 3 {
 		s.clock.Advance(24 * time.Hour)
-		token(t, a)
-		if before := s.count("POST /refresh"); token(t, b) != token(t, a) || s.count("POST /refresh") != before {
+		accessToken(t, a)
+		if before := s.count("POST /refresh"); accessToken(t, b) != accessToken(t, a) || s.count("POST /refresh") != before {
 			t.Error("the newer token was not adopted")
 		}
 	}
@@ -76,7 +76,7 @@ func TestLostAnswerOfARefresh(t *testing.T) {
 		}
 		next.ServeHTTP(w, r)
 	})
-	token(t, c)
+	accessToken(t, c)
 	if s.count("POST /refresh") != 2 {
 		t.Error(s.asked)
 	}

@@ -85,7 +85,7 @@ func TestTokensThatOthersRenewed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	c := signedIn(t, s, "ada@example.com")
-	mine := token(t, c)
+	mine := accessToken(t, c)
 	for range 2 {
 		got := make(chan string, 1)
 		go func() {
@@ -156,7 +156,7 @@ func TestFileStoreKeepsWhatItCannotReplace(t *testing.T) {
 func TestTokensOfKeysThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	good := token(t, signedIn(t, s, "ada@example.com"))
+	good := accessToken(t, signedIn(t, s, "ada@example.com"))
 	v := newVerifier(t, s, WithRemember(-1))
 	s.set(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { answer(w, 503, auth.CodeUnavailable) })
 	bad := forged(t, newKey(t), good, map[string]any{"kid": "another"}, nil)

@@ -134,7 +134,7 @@ func TestVerifierSaysWhyThereAreNoKeys(t *testing.T) {
 func TestWhoLeavesDoesNotPutKeysOff(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	tok := token(t, signedIn(t, s, "ada@example.com"))
+	tok := accessToken(t, signedIn(t, s, "ada@example.com"))
 	v := newVerifier(t, s, WithRemember(-1))
 	s.clock.Advance(keysStale + time.Minute)
 	quit := make(chan struct{})
@@ -215,10 +215,10 @@ func TestRenewalWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	c := signedIn(t, s, "ada@example.com")
-	was := token(t, c)
+	was := accessToken(t, c)
 	c.store = unread{}
 	s.clock.Advance(16 * time.Minute)
-	if token(t, c) == was || s.count("POST /refresh") != 1 {
+	if accessToken(t, c) == was || s.count("POST /refresh") != 1 {
 		t.Error("not renewed")
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/authmount/auth"
-	"github.com/authmount/auth/internal/seal"
+	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/token"
 	"github.com/authmount/auth/store"
 )
 
@@ -40,16 +41,16 @@ const (
 // As with [auth.Auth.Verify], a session that has ended passes until its token expires:
 // ask for [auth.CheckSession], which asks the server each time, or call Revoke.
 type Verifier struct {
-	wire *wire
+	wire    *wire
+	revoked *token.Revocations
 
-	core    atomic.Pointer[auth.KitVerifier] // nil: no keys yet
-	readAt  atomic.Int64                     // when the keys were read; Unix nanoseconds
-	againAt atomic.Int64                     // not before, after a failure
+	core    atomic.Pointer[token.Verifier] // nil: no keys yet
+	readAt  atomic.Int64                   // when the keys were read; Unix nanoseconds
+	againAt atomic.Int64                   // not before, after a failure
 
 	mu      sync.Mutex
 	issuer  string
 	jwks    string
-	early   []store.Revocation // of before there were keys
 	flight  *flight
 	unknown time.Time // when all lookups for unknown keys are to be had again
 }
@@ -74,6 +75,7 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 	}
 	c.retries = 0
 	v := &Verifier{wire: newWire(c), issuer: c.issuer}
+	v.revoked = token.NewRevocations(token.Options{Life: token.MaxLife}, v.Now) // the longest, because the server's is not known
 	if err := v.wait(ctx, v.read()); err != nil && !c.late {
 		return nil, err
 	}
@@ -85,7 +87,15 @@ func NewVerifier(ctx context.Context, url string, opts ...Option) (*Verifier, er
 // are the caller's own copy. Errors (*auth.Error): CodeBadToken, CodeSessionEnded and
 // CodeTokenStale of what Revoke told of, CodeUnavailable while there are no keys.
 func (v *Verifier) Verify(ctx context.Context, token string) (*auth.Claims, error) {
-	return withKeys(ctx, v, func(k *auth.KitVerifier) (*auth.Claims, error) { return k.Verify(token) })
+	k, err := v.keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := v.verify(ctx, k, token)
+	if err != nil {
+		return nil, err
+	}
+	return (*auth.Claims)(c.Clone()), nil
 }
 
 // Require lets only requests with a valid access token through to next, which finds
@@ -103,12 +113,12 @@ func (v *Verifier) Require(next http.Handler, reqs ...auth.Requirement) http.Han
 func (v *Verifier) RequireAll(reqs ...auth.Requirement) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			admitted, err := withKeys(r.Context(), v, func(k *auth.KitVerifier) (*http.Request, error) { return k.Admit(r, reqs) })
+			c, err := v.admit(r, reqs)
 			if err != nil {
-				v.refuse(w, r, err)
+				token.Root.WriteError(w, r, v.wire.log, err)
 				return
 			}
-			next.ServeHTTP(w, admitted)
+			next.ServeHTTP(w, r.WithContext(token.NewContext(r.Context(), c)))
 		})
 	}
 }
@@ -120,53 +130,88 @@ func ClaimsFrom(ctx context.Context) *auth.Claims { return auth.ClaimsFrom(ctx) 
 // Revoke makes the verifier refuse the access tokens of what has ended, or is stale, as
 // [auth.Auth.Revoke] does: for services that learn of it, such as by pgstore's
 // WatchRevocations.
-func (v *Verifier) Revoke(r store.Revocation) {
-	v.mu.Lock() // so that keys that arrive meanwhile do not bring an older list along
-	defer v.mu.Unlock()
-	if k := v.core.Load(); k != nil {
-		k.Revoke(r)
-	} else {
-		v.early = append(v.early, r)
+func (v *Verifier) Revoke(r store.Revocation) { v.revoked.Add(r) }
+
+// Now is the time by the verifier's clock, for requirements.
+func (v *Verifier) Now() time.Time { return v.wire.now() }
+
+// LiveSession asks the server whether the session of a request's access token is live,
+// see [auth.CheckSession].
+func (v *Verifier) LiveSession(r *http.Request, _ *auth.Claims) error {
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e) && (e.Status == http.StatusUnauthorized && e.Code != auth.CodeInvalidAPIKey || e.Code == auth.CodeUserBanned || e.Code == auth.CodeImpersonationForbidden):
+		return auth.Reject(e.Code, e.Message)
 	}
+	v.wire.log.WarnContext(r.Context(), "authclient: whether a session is live cannot be asked", "error", err)
+	return unavailable()
 }
 
-// withKeys judges by the keys there are, and once more if it seems that there are newer.
-func withKeys[T any](ctx context.Context, v *Verifier, judge func(*auth.KitVerifier) (T, error)) (T, error) {
-	k := v.keys(ctx)
-	if k == nil {
-		var none T
-		return none, unavailable()
+// admit verifies the access token of a request and checks requirements. They get a copy
+// of the claims, because they may be the application's.
+func (v *Verifier) admit(r *http.Request, reqs []auth.Requirement) (*token.Claims, error) {
+	k, err := v.keys(r.Context())
+	if err != nil {
+		return nil, err
 	}
-	out, err := judge(k)
-	if err == nil || !k.NamesOtherKey(err) || !v.mayLookUp() {
-		return out, err
+	text, _, err := token.Bearer(r, nil)
+	if err != nil {
+		return nil, token.Root.Error(err)
 	}
-	if v.wait(ctx, v.read()) != nil {
-		return out, err
+	c, err := v.verify(r.Context(), k, text)
+	if err != nil || len(reqs) == 0 {
+		return c, err
 	}
-	if newer := v.core.Load(); newer != k {
-		return judge(newer)
+	own := (*auth.Claims)(c.Clone())
+	for _, req := range reqs {
+		if err := req(v, r, own); err != nil {
+			return nil, err
+		}
 	}
-	return out, err
+	return c, nil
 }
 
-// keys are those to judge by. It sees to it that they are read again in time.
-func (v *Verifier) keys(ctx context.Context) *auth.KitVerifier {
+// verify checks a token with the keys k, and once more if it names a key that is not
+// among them and there are newer ones.
+func (v *Verifier) verify(ctx context.Context, k *token.Verifier, text string) (*token.Claims, error) {
+	c, err := k.Verify(text)
+	if errors.Is(err, token.ErrOtherKey) && v.mayLookUp() && v.wait(ctx, v.read()) == nil {
+		if newer := v.core.Load(); newer != k {
+			c, err = newer.Verify(text)
+		}
+	}
+	return c, token.Root.Error(err)
+}
+
+// keys are those to judge by. It sees to it that they are read again in time. Errors:
+// CodeUnavailable while there are none.
+func (v *Verifier) keys(ctx context.Context) (*token.Verifier, error) {
 	k, now := v.core.Load(), v.wire.now().UnixNano()
 	age := time.Duration(now - v.readAt.Load())
 	if again := v.againAt.Load(); k != nil && age >= 0 && age < keysRefresh || now < again && again-now <= int64(keysPause) { // a clock may be set back
-		return k
+		return orUnavailable(k)
 	}
 	f := v.read()
 	if k != nil && age < keysStale {
-		return k
+		return k, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, keysWait)
 	defer cancel()
 	if v.wait(limited, f) != nil && k != nil && ctx.Err() == nil { // the last good ones will do, without a wait for each request
 		v.againAt.Store(v.wire.now().Add(keysPause).UnixNano())
 	}
-	return v.core.Load()
+	return orUnavailable(v.core.Load())
+}
+
+func orUnavailable(k *token.Verifier) (*token.Verifier, error) {
+	if k == nil {
+		return nil, unavailable()
+	}
+	return k, nil
 }
 
 // read has the keys read, by one for all, and apart from the caller's context: it may
@@ -227,60 +272,19 @@ func (v *Verifier) fetch(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if old := v.core.Load(); old == nil || v.jwks != string(set) {
-		next, err := v.newCore(old, issuer, set)
+	if v.core.Load() == nil || v.jwks != string(set) {
+		ring, err := keys.Parse(set)
 		if err != nil {
 			return &Error{Code: CodeBadResponse, Message: "The server publishes no keys.", cause: err}
 		}
-		for _, r := range v.early {
-			next.Revoke(r)
-		}
-		v.early = nil
-		v.core.Store(&next)
+		c := v.wire.config
+		o := token.Options{Issuer: issuer, Audience: c.audience, TokenType: c.tokType, Remember: c.remember}
+		v.core.Store(token.NewVerifier(ring, o, v.revoked, c.now))
 	}
 	v.issuer, v.jwks = issuer, string(set)
 	v.readAt.Store(v.wire.now().UnixNano())
 	v.againAt.Store(0)
 	return nil
-}
-
-func (v *Verifier) newCore(old *auth.KitVerifier, issuer string, jwks []byte) (auth.KitVerifier, error) {
-	if old != nil {
-		return old.WithKeys(jwks)
-	}
-	c := v.wire.config
-	return auth.NewKitVerifier(seal.New(), auth.KitVerifierParams{
-		Tokens: auth.TokenOptions{Issuer: issuer, Audience: c.audience, TokenType: c.tokType, Remember: c.remember},
-		URL:    c.base, JWKS: jwks, Live: v.live, Log: c.log, Now: c.now,
-	})
-}
-
-// live asks the server whether the session of a request is, for auth.CheckSession.
-func (v *Verifier) live(r *http.Request) error {
-	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	err := v.wire.do(r.Context(), call{method: http.MethodGet, path: "/me", bearer: strings.TrimSpace(token)}, nil)
-	var e *Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e) && (e.Status == http.StatusUnauthorized && e.Code != auth.CodeInvalidAPIKey || e.Code == auth.CodeUserBanned || e.Code == auth.CodeImpersonationForbidden):
-		return auth.Reject(e.Code, e.Message)
-	}
-	v.wire.log.WarnContext(r.Context(), "authclient: whether a session is live cannot be asked", "error", err)
-	return unavailable()
-}
-
-// refuse answers a request as the server would.
-func (v *Verifier) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if k := v.core.Load(); k != nil {
-		k.WriteError(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write([]byte(`{"code":"unavailable","message":"The service is not available right now. Try again soon.","request_id":""}` + "\n"))
 }
 
 func unavailable() *auth.Error {

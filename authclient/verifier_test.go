@@ -57,7 +57,7 @@ func TestVerifierChecksIssuerAudienceTypeAndTimes(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
 	s := newService(t, auth.WithSigningKeys(key))
-	good := token(t, signedIn(t, s, "ada@example.com"))
+	good := accessToken(t, signedIn(t, s, "ada@example.com"))
 	v := newVerifier(t, s)
 	if c, err := v.Verify(t.Context(), good); err != nil || c.Email != "ada@example.com" {
 		t.Fatal(c, err)
@@ -95,7 +95,7 @@ func TestVerifierRequiresAsTheServerDoes(t *testing.T) {
 		"nothing": nil, "role": {auth.HasRole("editor")}, "permission": {auth.HasPermission("notes.write")},
 		"aal2": {auth.AAL2()}, "fresh": {auth.FreshAuth(time.Hour)}, "live": {auth.CheckSession()}, "not impersonated": {auth.NotImpersonated()},
 	} {
-		for _, bearer := range []string{"", "Bearer x", "Basic x", "Bearer " + token(t, c)} {
+		for _, bearer := range []string{"", "Bearer x", "Basic x", "Bearer " + accessToken(t, c)} {
 			var got [2]*httptest.ResponseRecorder
 			for i, guarded := range []http.Handler{s.Require(h, reqs...), v.Require(h, reqs...)} {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
@@ -119,7 +119,7 @@ func TestVerifierLearnsOfRevocations(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	c := signedIn(t, s, "ada@example.com")
-	v, bearer := newVerifier(t, s), token(t, c)
+	v, bearer := newVerifier(t, s), accessToken(t, c)
 	status := func(reqs ...auth.Requirement) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.Header.Set("Authorization", "Bearer "+bearer)
@@ -163,7 +163,7 @@ func TestVerifierKeepsItsKeys(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
 	s := newService(t, auth.WithSigningKeys(key))
-	good := token(t, signedIn(t, s, "ada@example.com"))
+	good := accessToken(t, signedIn(t, s, "ada@example.com"))
 	v := newVerifier(t, s, WithRemember(-1))
 	const set = "GET /.well-known/jwks.json"
 	for range 50 {
@@ -204,7 +204,7 @@ func TestVerifierFollowsRotation(t *testing.T) {
 	t.Parallel()
 	first, second := newKey(t), newKey(t)
 	old, next := newService(t, auth.WithSigningKeys(first)), newService(t, auth.WithSigningKeys(second))
-	was := token(t, signedIn(t, old, "ada@example.com"))
+	was := accessToken(t, signedIn(t, old, "ada@example.com"))
 	v := newVerifier(t, old)
 	if _, err := v.Verify(t.Context(), was); err != nil {
 		t.Fatal(err)
@@ -235,17 +235,17 @@ func TestVerifierStartsLate(t *testing.T) {
 	}
 	v := newVerifier(t, s, WithLateStart())
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	r.Header.Set("Authorization", "Bearer "+token(t, c))
+	r.Header.Set("Authorization", "Bearer "+accessToken(t, c))
 	v.Require(http.NotFoundHandler()).ServeHTTP(w, r)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Error(w.Code, w.Header())
 	}
-	if _, err := v.Verify(t.Context(), token(t, c)); !errors.Is(err, auth.CodeUnavailable) {
+	if _, err := v.Verify(t.Context(), accessToken(t, c)); !errors.Is(err, auth.CodeUnavailable) {
 		t.Error(err)
 	}
 	s.set(nil)
 	s.clock.Advance(keysPause)
-	if _, err := v.Verify(t.Context(), token(t, c)); err != nil {
+	if _, err := v.Verify(t.Context(), accessToken(t, c)); err != nil {
 		t.Error(err)
 	}
 	if _, err := NewVerifier(t.Context(), newService(t, auth.WithSharedSecret([]byte(strings.Repeat("s", 32)))).url); err == nil || !strings.Contains(err.Error(), "key") {
@@ -256,7 +256,7 @@ func TestVerifierStartsLate(t *testing.T) {
 func BenchmarkVerify(b *testing.B) {
 	for name, n := range map[string]int{"cold": -1, "warm": 0} {
 		s := newService(b, auth.WithTokens(auth.TokenOptions{Remember: n}))
-		t := token(b, signedIn(b, s, "ada@example.com"))
+		t := accessToken(b, signedIn(b, s, "ada@example.com"))
 		v := newVerifier(b, s, WithRemember(n))
 		b.Run(name+"/auth.Verify", func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,9 +1,8 @@
-package auth
+package token
 
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,15 +11,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Revoke makes Verify and Require refuse the access tokens of what has ended,
-// for as long as they would live, and those that are stale. A feed such as
-// pgstore's WatchRevocations calls it in every instance; a repetition does no harm.
-// It is safe for concurrent use.
-func (a *Auth) Revoke(r store.Revocation) { a.revoked.add(r) }
-
-// denylist remembers what has ended, and what has become stale, while access tokens
-// of it may be about.
-type denylist struct {
+// Revocations remembers what has ended, and what has become stale, while access tokens
+// of it may be about. It is safe for concurrent use.
+type Revocations struct {
 	now  func() time.Time
 	life time.Duration // of access tokens, leeway included
 
@@ -44,7 +37,19 @@ type staleKey struct{ userID, role string }
 // everybody stands for all users; it is no id.
 const everybody = "*"
 
-func (d *denylist) add(r store.Revocation) {
+// NewRevocations returns an empty list, for tokens that live as the options say.
+func NewRevocations(o Options, now func() time.Time) *Revocations {
+	return &Revocations{now: now, life: o.Lifetime() + leeway, until: map[string]entry{}}
+}
+
+// RaiseRoles notes the revision of the table of roles, if it is the newest.
+func (d *Revocations) RaiseRoles(revision int64) { raise(&d.roles, revision) }
+
+// RolesRevision is the newest revision of the table of roles that was noted.
+func (d *Revocations) RolesRevision() int64 { return d.roles.Load() }
+
+// Add notes a revocation. Repetitions do no harm.
+func (d *Revocations) Add(r store.Revocation) {
 	id := cmp.Or(r.SessionID, r.UserID)
 	if r.All {
 		id = everybody
@@ -53,7 +58,7 @@ func (d *denylist) add(r store.Revocation) {
 		return // about nobody
 	}
 	if r.Role != "" {
-		raise(&d.roles, r.Stale)
+		d.RaiseRoles(r.Stale)
 	}
 	now := d.now()
 	e := entry{r.At, r.At.Add(d.life), r.Stale, r.Spared}
@@ -100,23 +105,22 @@ func forget[K comparable](m map[K]entry, now time.Time) {
 	}
 }
 
-// judge tells whether a token may be used still. Errors: CodeSessionEnded,
-// CodeTokenStale.
-func (d *denylist) judge(c *Claims) error {
+// judge tells whether a token may be used still. Errors: ErrSessionEnded, ErrStale.
+func (d *Revocations) judge(c *Claims, r Revisions) error {
 	switch {
 	case d.ended(c):
-		return fail(CodeSessionEnded, errors.New("revoked"))
-	case d.isStale(c) && c.Impersonator != nil: // which no refresh mends
-		return fail(CodeSessionEnded, errors.New("what the impersonation rests on has changed"))
-	case d.isStale(c):
-		return fail(CodeTokenStale, nil)
+		return errRevoked
+	case d.Stale(c, r) && c.Impersonator != nil: // which no refresh mends
+		return errImpersonation
+	case d.Stale(c, r):
+		return ErrStale
 	}
 	return nil
 }
 
 // ended tells whether a token's session was revoked, or its user's sessions were
 // after it was made. Tokens tell time in seconds.
-func (d *denylist) ended(c *Claims) bool {
+func (d *Revocations) ended(c *Claims) bool {
 	if !d.some.Load() {
 		return false
 	}
@@ -127,7 +131,7 @@ func (d *denylist) ended(c *Claims) bool {
 }
 
 // over is ended of one session of a user. The caller holds the lock.
-func (d *denylist) over(sessionID, userID string, issued time.Time) bool {
+func (d *Revocations) over(sessionID, userID string, issued time.Time) bool {
 	if _, ok := d.until[sessionID]; ok {
 		return true
 	}
@@ -149,23 +153,23 @@ func beganAt(sessionID string, issued time.Time) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 }
 
-// isStale tells whether a token rests on roles, or on what they permit, as they were
+// Stale tells whether a token rests on roles, or on what they permit, as they were
 // before a change. That of an impersonation rests on those of both, and on all roles.
-func (d *denylist) isStale(c *Claims) bool {
+func (d *Revocations) Stale(c *Claims, r Revisions) bool {
 	if !d.some.Load() {
 		return false
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if e, ok := d.stale[staleKey{userID: c.UserID}]; ok && c.revisions.user < e.revision {
+	if e, ok := d.stale[staleKey{userID: c.UserID}]; ok && r.user < e.revision {
 		return true
 	}
 	if by := c.Impersonator; by != nil {
 		e, ok := d.stale[staleKey{userID: by.UserID}]
-		return ok && c.revisions.actor < e.revision || c.revisions.roles < d.roles.Load()
+		return ok && r.actor < e.revision || r.roles < d.roles.Load()
 	}
 	for _, role := range c.Roles {
-		if e, ok := d.stale[staleKey{role: role}]; ok && c.revisions.roles < e.revision {
+		if e, ok := d.stale[staleKey{role: role}]; ok && r.roles < e.revision {
 			return true
 		}
 	}

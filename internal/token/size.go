@@ -1,4 +1,4 @@
-package auth
+package token
 
 import (
 	"bytes"
@@ -25,14 +25,15 @@ const (
 	maxPhoneSize = 16 + len(`""`)
 	maxAMRSize   = 3 * len(`{"method":"recovery_code","timestamp":1234567890},`)
 
-	claimPermissions = "permissions"
+	// ClaimPermissions is the claim that names the permissions.
+	ClaimPermissions = "permissions"
 	claimAppMetadata = "app_metadata"
 	omittedCustom    = "*" // all custom claims, where even their names are too many
 )
 
 // claimsJSON are the claims of a token: those of the session and, of custom ones, as
 // many as there is room for, without the largest.
-func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []string, app, custom map[string]any) ([]byte, error) {
+func (s *Signer) claimsJSON(ctx context.Context, c accessClaims, permissions []string, app, custom map[string]any) ([]byte, error) {
 	var err error
 	if c.Permissions, err = json.Marshal(permissions); err != nil {
 		return nil, err
@@ -46,12 +47,12 @@ func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []str
 		return nil, err
 	}
 	spare := c.spare()
-	if !a.keys.fits(len(own) + spare) {
+	if !s.fits(len(own) + spare) {
 		c.AppMetadata = nil
 		c = c.bounded()
 		own, err = c.with(nil)
 	}
-	if err == nil && !a.keys.fits(len(own)+spare) {
+	if err == nil && !s.fits(len(own)+spare) {
 		c.Permissions = nil
 		c = c.bounded()
 		own, err = c.with(nil)
@@ -63,21 +64,21 @@ func (a *Auth) claimsJSON(ctx context.Context, c accessClaims, permissions []str
 	if err != nil {
 		return nil, err
 	}
-	left := a.tooMuch(len(own)+spare, more)
+	left := s.tooMuch(len(own)+spare, more)
 	if len(left) > 0 {
 		for _, name := range left {
 			delete(more, name)
 		}
-		if len(more) == 0 && !a.keys.fits(len(own)+spare+namesSize(left)) {
+		if len(more) == 0 && !s.fits(len(own)+spare+namesSize(left)) {
 			left = []string{omittedCustom}
 		}
 		slices.Sort(left)
 		c.Omitted = append(c.Omitted, left...)
 	}
 	whole, err := c.with(more)
-	if err == nil && (len(left) > 0 || !a.keys.fits(len(whole)+spare)) {
-		a.oversizedOnce.Do(func() {
-			a.cfg.log.WarnContext(ctx, "auth: an access token has to stay below 3 kB: claims of the application's own that do not fit are left out, and named in its claim omitted; put less into WithClaims, the store's claims or roles",
+	if err == nil && (len(left) > 0 || !s.fits(len(whole)+spare)) {
+		s.oversizedOnce.Do(func() {
+			s.log.WarnContext(ctx, "auth: an access token has to stay below 3 kB: claims of the application's own that do not fit are left out, and named in its claim omitted; put less into WithClaims, the store's claims or roles",
 				"left_out", left, "bytes", len(own), "user_id", c.Subject)
 		})
 	}
@@ -120,7 +121,7 @@ func (c accessClaims) bounded() accessClaims {
 		c.AppMetadata, c.Omitted = nil, append(c.Omitted, claimAppMetadata)
 	}
 	if n := len(c.Permissions); n == 0 || n > maxClaimSize {
-		c.Permissions, c.Omitted = nil, append(c.Omitted, claimPermissions)
+		c.Permissions, c.Omitted = nil, append(c.Omitted, ClaimPermissions)
 	}
 	return c
 }
@@ -156,12 +157,12 @@ func customJSON(custom map[string]any) (map[string]json.RawMessage, error) {
 
 // tooMuch returns the custom claims that have to go from beside others of a size:
 // the largest, as few as will do.
-func (a *Auth) tooMuch(beside int, custom map[string]json.RawMessage) (left []string) {
+func (s *Signer) tooMuch(beside int, custom map[string]json.RawMessage) (left []string) {
 	size := beside
 	for name, v := range custom {
 		size += claimSize(name, v)
 	}
-	if a.keys.fits(size) {
+	if s.fits(size) {
 		return nil
 	}
 	names := slices.SortedFunc(maps.Keys(custom), func(x, y string) int {
@@ -169,7 +170,7 @@ func (a *Auth) tooMuch(beside int, custom map[string]json.RawMessage) (left []st
 	})
 	for n, name := range names {
 		size -= claimSize(name, custom[name])
-		if a.keys.fits(size + namesSize(names[:n+1])) {
+		if s.fits(size + namesSize(names[:n+1])) {
 			return names[:n+1]
 		}
 	}
@@ -194,32 +195,20 @@ func quotedSize(s string) int {
 }
 
 // fits tells whether a token with claims of so many bytes is short enough.
-func (k *keyring) fits(claims int) bool {
+func (s *Signer) fits(claims int) bool {
 	signature := 64 // ES256, EdDSA
-	switch key := k.signing.Key.(type) {
+	switch key := s.key.Key.(type) {
 	case *rsa.PrivateKey:
 		signature = key.Size()
 	case []byte: // HS256
 		signature = 32
 	}
-	return len(k.head)+len("..")+base64.RawURLEncoding.EncodedLen(claims)+base64.RawURLEncoding.EncodedLen(signature) < maxTokenSize
+	return len(s.head)+len("..")+base64.RawURLEncoding.EncodedLen(claims)+base64.RawURLEncoding.EncodedLen(signature) < maxTokenSize
 }
 
-// whole are claims with the permissions that their token left out, by its roles, for
-// whoever judges by them. The claims themselves are others', too.
-func (a *Auth) whole(ctx context.Context, c *Claims) (*Claims, error) {
-	if c == nil || a.askLive != nil || !slices.Contains(c.Omitted, claimPermissions) {
-		return c, nil
+func orEmptyMap(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
 	}
-	permissions, _, err := a.permissionsOf(ctx, c.Roles)
-	if err != nil {
-		return nil, err
-	}
-	own := c.clone()
-	own.Permissions = permissions
-	own.Omitted = slices.DeleteFunc(own.Omitted, func(name string) bool { return name == claimPermissions })
-	if len(own.Omitted) == 0 {
-		own.Omitted = nil
-	}
-	return own, nil
+	return m
 }

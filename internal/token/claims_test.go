@@ -1,4 +1,4 @@
-package auth
+package token
 
 import (
 	"reflect"
@@ -66,7 +66,7 @@ func TestClaimsShareNothing(t *testing.T) {
 	t.Parallel()
 	c := &Claims{}
 	fillAll(reflect.ValueOf(c).Elem())
-	of := c.clone()
+	of := c.Clone()
 	if !reflect.DeepEqual(c, of) {
 		t.Errorf("another one: %+v, want %+v", of, c)
 	}

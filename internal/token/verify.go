@@ -1,0 +1,187 @@
+package token
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/authmount/auth/internal/apikey"
+	"github.com/authmount/auth/internal/keys"
+	"github.com/authmount/auth/internal/tokencache"
+)
+
+// Verifier verifies the access tokens of one issuer. It is safe for concurrent use.
+type Verifier struct {
+	ring     *keys.Ring
+	options  Options
+	parser   *jwt.Parser
+	remember *tokencache.Cache[*verified]
+	revoked  *Revocations
+	now      func() time.Time
+}
+
+// verified is the content of a token that passed.
+type verified struct {
+	claims    Claims
+	revisions Revisions
+}
+
+// NewVerifier returns a verifier with the issuer's keys. It remembers no token that
+// another verifier has checked, because the token's key may be gone.
+func NewVerifier(ring *keys.Ring, o Options, revoked *Revocations, now func() time.Time) *Verifier {
+	n := o.Remember
+	if n == 0 {
+		n = DefaultRemember
+	}
+	return &Verifier{
+		ring: ring, options: o, revoked: revoked, now: now, remember: tokencache.New[*verified](n),
+		parser: jwt.NewParser(
+			jwt.WithValidMethods([]string{"ES256", "RS256", "EdDSA", "HS256"}),
+			jwt.WithIssuer(o.Issuer),
+			jwt.WithAudience(o.audience()),
+			jwt.WithExpirationRequired(),
+			jwt.WithIssuedAt(),
+			jwt.WithLeeway(leeway),
+			jwt.WithStrictDecoding(),
+			jwt.WithTimeFunc(now),
+		),
+	}
+}
+
+// Verify checks a token as Check does, and refuses it if it was revoked or is stale.
+// The claims are shared: callers must not change them. Errors: those of Check,
+// ErrSessionEnded and ErrStale.
+func (v *Verifier) Verify(text string) (*Claims, error) {
+	t, err := v.check(text)
+	if err == nil {
+		err = v.revoked.judge(&t.claims, t.revisions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &t.claims, nil
+}
+
+// Check checks a token's form, signature, issuer, audience, type and times, and not
+// whether it was revoked. The claims are shared: callers must not change them.
+// Errors: ErrInvalid and ErrOtherKey.
+func (v *Verifier) Check(text string) (*Claims, Revisions, error) {
+	t, err := v.check(text)
+	if err != nil {
+		return nil, Revisions{}, err
+	}
+	return &t.claims, t.revisions, nil
+}
+
+func (v *Verifier) check(text string) (*verified, error) {
+	now := v.now()
+	if t, ok := v.remember.Get(text, now); ok {
+		return t, nil
+	}
+	if len(text) > MaxLength {
+		return nil, &refusal{ErrInvalid, errors.New("too long")}
+	}
+	t := &verified{}
+	wire := wireClaims{verified: t}
+	if _, err := v.parser.ParseWithClaims(text, &wire, v.find); err != nil {
+		if iss, _ := wire.GetIssuer(); errors.Is(err, errUnknownKey) && iss == v.options.Issuer {
+			return nil, ErrOtherKey
+		}
+		return nil, &refusal{ErrInvalid, err}
+	}
+	c := &t.claims
+	if c.UserID == "" || c.SessionID == "" {
+		return nil, &refusal{ErrInvalid, errors.New("no subject or session")}
+	}
+	v.remember.Put(text, t, c.ExpiresAt.Add(leeway), now)
+	return t, nil
+}
+
+var errUnknownKey = errors.New("unknown key")
+
+// find picks the verification key. Headers that bring keys along (jku, x5u,
+// jwk) play no part; one that must be understood (crit) is refused.
+func (v *Verifier) find(t *jwt.Token) (any, error) {
+	typ, _ := t.Header["typ"].(string)
+	if !v.options.accepts(typ) {
+		return nil, errors.New("not an access token")
+	}
+	if _, ok := t.Header["crit"]; ok {
+		return nil, errors.New("critical header")
+	}
+	id, _ := t.Header["kid"].(string)
+	key, ok := v.ring.Verifier(id, t.Method.Alg())
+	if !ok {
+		return nil, errUnknownKey
+	}
+	return key, nil
+}
+
+// Bearer finds a request's access token in its Authorization header (RFC 6750,
+// section 2.1). given is true if the header brings a bearer token, valid or not. Some
+// client libraries send the API key there until there is a session: that is none;
+// isAPIKey, which may be nil, finds the keys that do not have a public key's form.
+// Errors: ErrMissing and ErrInvalid.
+func Bearer(r *http.Request, isAPIKey func(string) bool) (text string, given bool, err error) {
+	header := r.Header.Get("Authorization")
+	scheme, text, _ := strings.Cut(header, " ")
+	switch text = strings.TrimSpace(text); {
+	case !strings.EqualFold(scheme, "Bearer"):
+		if header != "" {
+			return "", false, errNoBearer
+		}
+		return "", false, ErrMissing
+	case isAPIKey != nil && isAPIKey(text), isPublicKey(text):
+		return "", false, ErrMissing
+	case text == "":
+		return "", true, errEmptyBearer
+	}
+	return text, true, nil
+}
+
+func isPublicKey(text string) bool {
+	parts, ok := apikey.Parse(text)
+	return ok && parts.Public
+}
+
+// The kinds of refusals.
+var (
+	ErrMissing      = errors.New("no access token")
+	ErrInvalid      = errors.New("invalid access token")
+	ErrOtherKey     = errors.New("an access token in the issuer's name with an unknown key") // the key may be new
+	ErrSessionEnded = errors.New("the session has ended")
+	ErrStale        = errors.New("a stale access token")
+)
+
+var (
+	errNoBearer      = &refusal{ErrInvalid, errors.New("no bearer token in the Authorization header")}
+	errEmptyBearer   = &refusal{ErrInvalid, errors.New("an empty bearer token")}
+	errRevoked       = &refusal{ErrSessionEnded, errors.New("revoked")}
+	errImpersonation = &refusal{ErrSessionEnded, errors.New("what the impersonation rests on has changed")}
+)
+
+// refusal is an error of a kind, with the cause's text.
+type refusal struct{ kind, cause error }
+
+func (r *refusal) Error() string { return r.cause.Error() }
+
+// Is matches the kind.
+func (r *refusal) Is(target error) bool { return target == r.kind }
+
+// Unwrap returns the cause.
+func (r *refusal) Unwrap() error { return r.cause }
+
+// Root is the part of package auth that package authclient shares and applications
+// do not see. Package auth sets it before its importers start.
+var Root struct {
+	// Error turns an error of this package into an *auth.Error, and leaves others as
+	// they are.
+	Error func(error) error
+
+	// WriteError answers a request as auth.Auth.WriteError does.
+	WriteError func(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error)
+}
